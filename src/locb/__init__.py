@@ -1,0 +1,51 @@
+"""Contextual bandits that find like-minded users: LOCB and its baselines, exact and compiled."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from locb.clusters import Cluster, ClusterScore, SimilarUser, match_clusters
+from locb.environments import Environment, Synthetic
+from locb.policies import CLUB, LOCB, POLICIES, SCLUB, LinUCB, Policy, load, make_policy
+from locb.rounds import Rounds
+
+if TYPE_CHECKING:
+    from locb.experiments.compare import compare
+    from locb.experiments.simulate import simulate
+    from locb.results import Comparison, Run
+
+__version__ = "0.1.0"
+__all__ = [
+    "CLUB",
+    "LOCB",
+    "POLICIES",
+    "SCLUB",
+    "Cluster",
+    "ClusterScore",
+    "Comparison",
+    "Environment",
+    "LinUCB",
+    "Policy",
+    "Rounds",
+    "Run",
+    "SimilarUser",
+    "Synthetic",
+    "compare",
+    "load",
+    "make_policy",
+    "match_clusters",
+    "simulate",
+]
+
+# Found on first use, so that `import locb` costs little more than its compiler.
+_LATER = {
+    "Comparison": "locb.results",
+    "Run": "locb.results",
+    "compare": "locb.experiments.compare",
+    "simulate": "locb.experiments.simulate",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        return getattr(import_module(_LATER[name]), name)
+    raise AttributeError(f"module 'locb' has no attribute {name!r}")

@@ -1,0 +1,97 @@
+"""Groups of users: what a policy found, how well it matches the truth, and what is certain about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from locb.arrays import Floats, Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Cluster:
+    """A set of users who are alike.
+
+    Attributes
+    ----------
+    seed : int or None
+        The user around whom the set was found; None where the policy has no seeds.
+    members : (m,) ints
+        Its users, in ascending order.
+    returned_at : int or None
+        The round in which it was declared finished; None while it is still changing.
+    """
+
+    seed: int | None
+    members: Ints
+    returned_at: int | None = None
+
+    def __len__(self) -> int:
+        return int(self.members.size)
+
+    def __contains__(self, user: object) -> bool:
+        return bool(np.any(self.members == user))
+
+
+class ClusterScore(NamedTuple):
+    """Averages over the true clusters, each against the found set that fits it best."""
+
+    f1: float
+    precision: float
+    recall: float
+
+
+class SimilarUser(NamedTuple):
+    """Another user, how far apart the two estimates are, and the radius of the other's."""
+
+    user: int
+    distance: float
+    radius: float
+
+
+def members_of(cluster: Any) -> Ints:
+    """The users of a Cluster or of any sequence of users, sorted, each once."""
+    values = np.asarray(cluster.members if isinstance(cluster, Cluster) else cluster)
+    if values.ndim != 1 or (values.size and values.dtype.kind not in "iu"):
+        raise ValueError(f"cluster must be a Cluster or a list of users, not {values.dtype} of shape {values.shape}")
+    return np.unique(values.astype(np.int64))
+
+
+def match_clusters(found: Iterable[Any], truth: Sequence[Any]) -> ClusterScore:
+    """Score found sets against true clusters: for each true one the found set of the highest F1 counts.
+
+    Examples
+    --------
+    >>> match_clusters([[0, 1], [2, 3, 4]], [[0, 1, 2], [3, 4]])
+    ClusterScore(f1=0.8, precision=0.8333333333333333, recall=0.8333333333333333)
+    """
+    if len(truth) == 0:
+        raise ValueError("truth must hold at least one cluster")
+    wanted = [members_of(cluster) for cluster in truth]
+    if any(cluster.size == 0 for cluster in wanted):
+        raise ValueError("truth must not hold an empty cluster")
+    candidates = [cluster for cluster in (members_of(c) for c in found) if cluster.size]
+    best = np.zeros((len(wanted), 3))
+    for row, true in enumerate(wanted):
+        for candidate in candidates:
+            common = np.intersect1d(true, candidate, assume_unique=True).size
+            f1 = 2.0 * common / (true.size + candidate.size)
+            if f1 > best[row, 0]:
+                best[row] = f1, common / candidate.size, common / true.size
+    f1, precision, recall = best.mean(axis=0)
+    return ClusterScore(float(f1), float(precision), float(recall))
+
+
+def widest_pair(theta: Floats, radius: Floats) -> float:
+    """The largest ‖θ̂_i − θ̂_j‖ + B_i + B_j over all pairs; 0 where there is no pair.
+
+    Where every θ_i is within B_i of its estimate, no two of the users are farther apart than this.
+    """
+    largest = 0.0
+    for i in range(len(theta) - 1):
+        gaps = np.linalg.norm(theta[i + 1 :] - theta[i], axis=1) + radius[i + 1 :] + radius[i]
+        largest = max(largest, float(gaps.max()))
+    return largest

@@ -1,0 +1,186 @@
+"""Several policies on the same worlds and rounds: the main job."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, cpu_count, delayed
+
+from locb.arrays import Floats
+from locb.clusters import match_clusters
+from locb.environments import Synthetic
+from locb.experiments.simulate import simulate
+from locb.policies import POLICIES, Policy, make_policy
+from locb.results import Comparison, Entry, UserMap
+
+POINTS = 200  # of a regret curve
+DEFAULT_POLICIES = ("locb", "linucb-one", "linucb-ind", "club", "sclub")
+
+
+@dataclass(frozen=True)
+class Task:
+    """One policy at one alpha in one repeat. Its world and its rounds depend on the repeat alone."""
+
+    policy: str
+    factory: Callable[..., Policy]
+    parameters: dict[str, Any]
+    world: dict[str, Any]
+    rounds: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a task gives back."""
+
+    regret: Floats  # (points,)
+    reward: float
+    found: list[list[int]]
+    f1: float
+    microseconds: float
+
+
+def checkpoints(rounds: int) -> Any:
+    """The rounds at which curves are kept: evenly spaced, the last one included."""
+    return np.unique(np.linspace(1, rounds, min(POINTS, rounds)).round().astype(np.int64))
+
+
+def run_task(task: Task) -> Outcome:
+    """Play one task from scratch."""
+    env = Synthetic(**task.world, seed=task.seed)
+    policy = task.factory(n_users=env.n_users, dim=env.dim, **task.parameters)
+    run = simulate(policy, env, rounds=task.rounds, seed=task.seed)
+    distinct = {tuple(cluster.members.tolist()) for cluster in policy.clusters()}
+    f1 = match_clusters(distinct, env.true_clusters()).f1 if distinct else float("nan")
+    return Outcome(
+        regret=run.regret[checkpoints(task.rounds) - 1],
+        reward=float(run.rewards.mean()),
+        found=sorted((list(members) for members in distinct), key=len, reverse=True),
+        f1=f1,
+        microseconds=1e6 * run.seconds / task.rounds,
+    )
+
+
+def compare(
+    policies: Sequence[str] = DEFAULT_POLICIES,
+    *,
+    alphas: Sequence[float] = (1.0,),
+    rounds: int = 50_000,
+    repeats: int = 5,
+    world: dict[str, Any] | None = None,
+    n_seeds: int = 30,
+    gamma: float = 0.2,
+    seed: int = 0,
+    jobs: int = -1,
+    progress: Callable[[int, int], None] | None = None,
+) -> Comparison:
+    """Run every policy at every alpha on the same worlds, ``repeats`` times over.
+
+    Parameters
+    ----------
+    policies : names in ``locb.POLICIES``
+        Names added there work too.
+    alphas : floats
+        Each policy runs at each of them.
+    rounds, repeats : int
+        Rounds a run, and worlds.
+    world : dict
+        Arguments of ``locb.Synthetic``; repeat r plays in the world of seed ``seed + r``.
+    n_seeds, gamma
+        LOCB's.
+    jobs : int
+        Processes; −1 for one a core.
+    progress : callable
+        Called with (runs done, runs in all).
+
+    Examples
+    --------
+    >>> import locb
+    >>> result = locb.compare(["linucb-one", "linucb-ind"], rounds=300, repeats=2, world={"n_users": 10}, jobs=1)
+    >>> [entry.policy for entry in result.entries]
+    ['linucb-one', 'linucb-ind']
+    """
+    world = dict(world or {})
+    for name, value in (("rounds", rounds), ("repeats", repeats)):
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1, not {value}")
+    if not policies or not alphas:
+        raise ValueError(f"{'policies' if not policies else 'alphas'} must name at least one")
+    if len(set(policies)) < len(policies):
+        raise ValueError(f"policies must differ, not {', '.join(policies)}")
+    tasks = []
+    for name in policies:
+        for alpha in alphas:
+            parameters: dict[str, Any] = {"alpha": float(alpha)}
+            if name == "locb":
+                parameters |= {"gamma": gamma, "n_seeds": n_seeds}
+            make_policy(name, n_users=world.get("n_users", 100), dim=2, **parameters)  # bad settings fail here, once
+            for repeat in range(repeats):
+                tasks.append(Task(name, POLICIES[name], parameters, world, rounds, seed + repeat))
+    Synthetic(**world, seed=seed)
+    outcomes: list[Outcome] = []
+    for outcome in _run_all(tasks, jobs):
+        outcomes.append(outcome)
+        if progress is not None:
+            progress(len(outcomes), len(tasks))
+    entries = [
+        _entry(tasks[start], outcomes[start : start + repeats]) for start in range(0, len(tasks), repeats)
+    ]
+    settings = {"policies": list(policies), "alphas": [float(a) for a in alphas], "rounds": rounds, "repeats": repeats}
+    settings |= {"n_seeds": n_seeds, "gamma": gamma, "seed": seed, "world": world}
+    return Comparison(
+        settings=settings,
+        checkpoints=checkpoints(rounds),
+        entries=entries,
+        user_map=_user_map(tasks, outcomes),
+        seeds=[seed + repeat for repeat in range(repeats)],
+        versions=_versions(),
+    )
+
+
+def _run_all(tasks: list[Task], jobs: int) -> Iterator[Outcome]:
+    """Outcomes in the order of the tasks, as they come."""
+    jobs = min(len(tasks), cpu_count() if jobs < 0 else max(1, jobs))
+    results: Iterator[Outcome] = Parallel(n_jobs=jobs, return_as="generator")(delayed(run_task)(task) for task in tasks)
+    return results
+
+
+def _entry(task: Task, outcomes: list[Outcome]) -> Entry:
+    return Entry(
+        policy=task.policy,
+        alpha=task.parameters["alpha"],
+        regret=np.array([outcome.regret for outcome in outcomes]),
+        reward=np.array([outcome.reward for outcome in outcomes]),
+        n_clusters=np.array([len(outcome.found) for outcome in outcomes]),
+        f1=np.array([outcome.f1 for outcome in outcomes]),
+        microseconds=np.array([outcome.microseconds for outcome in outcomes]),
+    )
+
+
+def _user_map(tasks: list[Task], outcomes: list[Outcome]) -> UserMap | None:
+    """The first run of the first policy that finds groups."""
+    for task, outcome in zip(tasks, outcomes, strict=True):
+        if outcome.found:
+            env = Synthetic(**task.world, seed=task.seed)
+            truth = [cluster.tolist() for cluster in env.true_clusters()]
+            return UserMap(task.policy, env.theta, truth, outcome.found)
+    return None
+
+
+def _versions() -> dict[str, str]:
+    import numba
+
+    import locb
+
+    return {
+        "locb": locb.__version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "numba": numba.__version__,
+        "date": time.strftime("%Y-%m-%d"),
+    }

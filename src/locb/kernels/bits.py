@@ -1,0 +1,66 @@
+"""Sets of small integers as rows of 64-bit words: member j is bit j % 64 of word j // 64."""
+
+from typing import Any
+
+import numpy as np
+from numba.core import types
+from numba.extending import intrinsic, overload
+
+from locb.arrays import Words
+from locb.jit import inlined
+
+ONE = np.uint64(1)
+
+
+def words_for(count: int) -> int:
+    """How many 64-bit words hold ``count`` bits."""
+    return (count + 63) // 64
+
+
+def trailing_zeros(word: Any) -> int:
+    """Position of the lowest bit that is set; ``word`` must not be zero."""
+    value = int(word)
+    return (value & -value).bit_length() - 1
+
+
+@intrinsic  # type: ignore[untyped-decorator]  # numba ships no types
+def _count_trailing_zeros(typing_context: Any, word: Any) -> Any:  # pragma: no cover - runs inside the compiler
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        zero_is_undefined = context.get_constant(types.boolean, True)
+        return builder.cttz(arguments[0], zero_is_undefined)
+
+    return types.int64(types.uint64), generate
+
+
+@overload(trailing_zeros)  # type: ignore[untyped-decorator]  # numba ships no types
+def _compile_trailing_zeros(word: Any) -> Any:  # pragma: no cover - runs inside the compiler
+    def implementation(word: Any) -> Any:
+        return _count_trailing_zeros(word)
+
+    return implementation
+
+
+@inlined
+def has(rows: Words, i: int, j: int) -> bool:
+    """Whether j is in the set of row i."""
+    return (rows[i, j >> 6] >> np.uint64(j & 63)) & ONE != 0
+
+
+@inlined
+def flip(rows: Words, i: int, j: int) -> None:
+    """Put j into the set of row i if it is out, take it out if it is in."""
+    rows[i, j >> 6] ^= ONE << np.uint64(j & 63)
+
+
+def pack(members: Any) -> Words:
+    """Bits (r, ⌈c/64⌉) of a Boolean matrix (r, c)."""
+    rows, columns = members.shape
+    padded = np.zeros((rows, 64 * words_for(columns)), dtype=bool)
+    padded[:, :columns] = members
+    return np.packbits(padded, axis=1, bitorder="little").view(np.uint64)
+
+
+def unpack(words: Words, columns: int) -> Any:
+    """The Boolean matrix (r, columns) of some bits (r, ⌈columns/64⌉)."""
+    octets = np.ascontiguousarray(words).view(np.uint8)
+    return np.unpackbits(octets, axis=1, count=columns, bitorder="little").astype(bool)

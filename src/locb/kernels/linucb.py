@@ -1,0 +1,92 @@
+"""LinUCB: one linear estimate a user, or one for all."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from locb.arrays import Floats, Ints, Words
+from locb.jit import borrowing, entry, inlined
+from locb.kernels.linear import dot, expand, learn, pick, usable
+
+T, TIES, SHARED = 0, 1, 2
+
+
+class LinearState(NamedTuple):
+    """What LinUCB knows. e: estimates kept, one a user, or a single one."""
+
+    estimates: Floats  # (e, d + p) θ̂ and A⁻¹, packed
+    served: Ints  # (n,) m
+    whole: Ints  # t, ties, 1 if the users share one estimate
+    real: Floats  # α
+    generator: Words  # (1,) for random ties
+
+
+@inlined
+def score(estimates: Floats, row: int, alpha: float, arms: Floats, d: int, scores: Floats) -> None:
+    """θ̂ᵀx + α √(xᵀ A⁻¹ x) of every arm."""
+    for a in range(scores.size):
+        spread = dot(arms, a, estimates, row, d, arms.shape[1])
+        scores[a] = dot(arms, a, estimates, row, 0, d) + alpha * math.sqrt(max(spread, 0.0))
+
+
+@entry
+def recommend(state: LinearState, user: int, contexts: Floats) -> int:
+    """The arm for one user now; −1 if a context is not usable."""
+    if not usable(contexts.ravel()):
+        return -1
+    n_arms, d = contexts.shape
+    arms = np.empty((n_arms, state.estimates.shape[1]))
+    scores = np.empty(n_arms)
+    row = user if state.whole[SHARED] == 0 else 0
+    expand(contexts, arms)
+    score(state.estimates, row, state.real[0], arms, d, scores)
+    return pick(scores, state.whole[TIES], state.generator)
+
+
+@entry
+def update(state: LinearState, user: int, x: Floats, reward: float) -> bool:
+    """Learn one observation; False, and nothing learned, if the context is not usable."""
+    if not usable(x):
+        return False
+    row = user if state.whole[SHARED] == 0 else 0
+    learn(state.estimates, row, x, reward, np.empty(state.estimates.shape[1]))
+    state.served[user] += 1
+    state.whole[T] += 1
+    return True
+
+
+@borrowing
+def play_rounds(
+    state: LinearState,
+    users: Ints,
+    contexts: Floats,
+    rewards: Floats,
+    chosen: Ints,
+    arms: Floats,
+    scores: Floats,
+    step: Floats,
+) -> None:
+    d = contexts.shape[2]
+    estimates = state.estimates
+    for t in range(users.size):
+        user = users[t]
+        row = user if state.whole[SHARED] == 0 else 0
+        expand(contexts[t], arms)
+        score(estimates, row, state.real[0], arms, d, scores)
+        arm = pick(scores, state.whole[TIES], state.generator)
+        chosen[t] = arm
+        learn(estimates, row, contexts[t, arm], rewards[t, arm], step)
+        state.served[user] += 1
+    state.whole[T] += users.size
+
+
+@entry
+def play(state: LinearState, users: Ints, contexts: Floats, rewards: Floats, chosen: Ints) -> None:
+    """Recommend and learn, round after round."""
+    _, n_arms, d = contexts.shape
+    estimates = state.estimates
+    arms = np.empty((n_arms, estimates.shape[1]))
+    scores = np.empty(n_arms)
+    step = np.empty(estimates.shape[1])
+    play_rounds(state, users, contexts, rewards, chosen, arms, scores, step)

@@ -1,0 +1,208 @@
+"""LOCB's pulling module, the learning of a round, and the loop over rounds."""
+
+import math
+
+import numpy as np
+
+from locb.arrays import Floats, Ints, Words
+from locb.confidence import ELLIPSOID, width
+from locb.jit import borrowing, entry, inlined
+from locb.kernels.bits import ONE, trailing_zeros
+from locb.kernels.linear import TIE, dot, expand, largest_eigenvalue, learn, pick, usable
+from locb.kernels.locb_clustering import cluster
+from locb.kernels.locb_state import (
+    ALPHA,
+    BONUS,
+    DELTA,
+    MIN_EIGENVALUE,
+    N_USERS,
+    POOLED,
+    RADIUS,
+    SIGMA,
+    TIES,
+    UNREFRESHED,
+    LocalScratch,
+    LocalState,
+    T,
+    find_distinct,
+    refresh_sums,
+    scratch_for,
+)
+
+REFRESH_ROUNDS = 16_384  # sums are added up anew after this many rounds, or 64 a user if that is more
+
+
+@inlined
+def mean_root(members: Words, s: int, size: int, estimates: Floats, arms: Floats, a: int, d: int) -> float:
+    """Mean over the members j of set s of √(xᵀ A_j⁻¹ x): the one step of a pull that visits members."""
+    total = 0.0
+    for w in range(members.shape[1]):
+        word = members[s, w]
+        while word != 0:
+            j = (w << 6) + trailing_zeros(word)
+            total += math.sqrt(max(dot(arms, a, estimates, j, d, arms.shape[1]), 0.0))
+            word &= word - ONE
+    return total / size
+
+
+@inlined
+def score(state: LocalState, user: int, contexts: Floats, scratch: LocalScratch) -> None:
+    """Fill scratch.scores: exact for every arm that can be highest or tied with it, −inf for the others."""
+    n_arms, d = contexts.shape
+    estimates, sums, sizes, members = state.estimates, state.sums, state.sizes, state.members
+    arms, bounds, sets, scores = scratch.arms, scratch.bounds, scratch.sets, scratch.scores
+    top = scratch.top
+    columns = arms.shape[1]
+    alpha = state.real[ALPHA]
+    expand(contexts, arms)
+    count = 0
+    for w in range(state.distinct.size):
+        word = state.sets_of[user, w] & state.distinct[w]
+        while word != 0:
+            sets[count] = (w << 6) + trailing_zeros(word)
+            count += 1
+            word &= word - ONE
+    if count == 0:
+        for a in range(n_arms):
+            spread = dot(arms, a, estimates, user, d, columns)
+            scores[a] = dot(arms, a, estimates, user, 0, d) + alpha * math.sqrt(max(spread, 0.0))
+        return
+    for a in range(n_arms):
+        top[a] = -np.inf
+    for c in range(count):
+        s = sets[c]
+        share = 1.0 / sizes[s]
+        for a in range(n_arms):
+            spread = dot(arms, a, sums, s, d, columns) * share
+            bound = dot(arms, a, sums, s, 0, d) * share + alpha * math.sqrt(max(spread, 0.0))
+            bounds[c, a] = bound
+            top[a] = max(top[a], bound)
+    if state.whole[BONUS] == POOLED:
+        for a in range(n_arms):
+            scores[a] = top[a]
+        return
+    best = -np.inf
+    for a in range(n_arms):
+        scores[a] = -np.inf
+    while True:
+        arm = 0
+        for a in range(1, n_arms):
+            if top[a] > top[arm]:
+                arm = a
+        # Twice the tie margin: the second covers the rounding of the running sums.
+        if top[arm] < best - 2.0 * TIE or top[arm] == -np.inf:
+            return
+        c = 0
+        while bounds[c, arm] < top[arm]:
+            c += 1
+        s = sets[c]
+        mean = dot(arms, arm, sums, s, 0, d) / sizes[s]
+        exact = mean + alpha * mean_root(members, s, sizes[s], estimates, arms, arm, d)
+        scores[arm] = max(scores[arm], exact)
+        best = max(best, exact)
+        bounds[c, arm] = -np.inf
+        top[arm] = -np.inf
+        for c in range(count):
+            top[arm] = max(top[arm], bounds[c, arm])
+
+
+@inlined
+def user_width(state: LocalState, i: int, d: int, room: Floats) -> float:
+    """The width of user i's radius, from what is known of i now."""
+    whole = state.whole
+    real = state.real
+    largest = largest_eigenvalue(state.estimates, i, room) if whole[RADIUS] == ELLIPSOID else 0.0
+    return width(
+        whole[RADIUS],
+        state.served[i],
+        whole[N_USERS],
+        d,
+        real[SIGMA],
+        real[DELTA],
+        real[MIN_EIGENVALUE],
+        state.log_det[i],
+        largest,
+    )
+
+
+@inlined
+def learn_round(state: LocalState, i: int, x: Floats, reward: float, scratch: LocalScratch) -> None:
+    """One observation of user i: the estimate, the sums of the sets that hold i, then the clusters."""
+    d = x.size
+    step = scratch.step
+    sums, sets_of, whole = state.sums, state.sets_of, state.whole
+    growth = learn(state.estimates, i, x, reward, step)
+    whole[T] += 1
+    state.served[i] += 1
+    if whole[RADIUS] == ELLIPSOID:
+        state.log_det[i] += math.log(growth)
+    state.width[i] = user_width(state, i, d, scratch.room)
+    seed = state.seed_of[i]
+    if seed >= 0:
+        for q in range(d):
+            state.seed_points[q, seed] = state.estimates[i, q]
+        state.seed_points[d, seed] = state.width[i]
+    for w in range(sets_of.shape[1]):
+        word = sets_of[i, w]
+        while word != 0:
+            s = (w << 6) + trailing_zeros(word)
+            for q in range(step.size):
+                sums[s, q] += step[q]
+            word &= word - ONE
+    cluster(state, i, d, scratch)
+    whole[UNREFRESHED] += 1
+    if whole[UNREFRESHED] >= max(REFRESH_ROUNDS, 64 * whole[N_USERS]):
+        refresh_sums(state)
+
+
+@entry
+def recommend(state: LocalState, user: int, contexts: Floats) -> int:
+    """The arm for one user now; −1 if a context is not usable."""
+    if not usable(contexts.ravel()):
+        return -1
+    scratch = scratch_for(state, contexts.shape[0], contexts.shape[1])
+    score(state, user, contexts, scratch)
+    return pick(scratch.scores, state.whole[TIES], state.generator)
+
+
+@entry
+def update(state: LocalState, user: int, x: Floats, reward: float) -> bool:
+    """Learn one observation; False, and nothing learned, if the context is not usable."""
+    if not usable(x):
+        return False
+    learn_round(state, user, x, reward, scratch_for(state, 1, x.size))
+    return True
+
+
+@borrowing
+def play_rounds(
+    state: LocalState, users: Ints, contexts: Floats, rewards: Floats, chosen: Ints, scratch: LocalScratch
+) -> None:
+    """The loop of ``play``."""
+    for t in range(users.size):
+        score(state, users[t], contexts[t], scratch)
+        arm = pick(scratch.scores, state.whole[TIES], state.generator)
+        chosen[t] = arm
+        learn_round(state, users[t], contexts[t, arm], rewards[t, arm], scratch)
+
+
+@entry
+def play(state: LocalState, users: Ints, contexts: Floats, rewards: Floats, chosen: Ints) -> None:
+    """Recommend and learn, round after round."""
+    play_rounds(state, users, contexts, rewards, chosen, scratch_for(state, contexts.shape[1], contexts.shape[2]))
+
+
+@entry
+def widths_of(state: LocalState, users: Ints, dim: int) -> Floats:
+    """The widths of some users' radii, from what is known of them now."""
+    room = np.empty((dim + 3, dim))
+    found = np.empty(users.size)
+    for c in range(users.size):
+        found[c] = user_width(state, users[c], dim, room)
+    return found
+
+
+@entry
+def mark_distinct(state: LocalState, dim: int) -> None:
+    """Find the equal sets anew, after sets were changed from outside."""
+    find_distinct(state, scratch_for(state, 1, dim).table)

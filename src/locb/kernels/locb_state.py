@@ -1,0 +1,134 @@
+"""LOCB's state and the bookkeeping of its sets.
+
+Why LOCB is fast and changes no choice (more in docs/architecture.md):
+  - every set keeps the sum of its members' θ̂ and A⁻¹, moved by the served user's step;
+  - mean of roots ≤ root of the mean, so a sum bounds each (set, arm) score from above, and members are visited only
+    for the pairs whose bound reaches the best exact score;
+  - sets with the same members (equal XOR of one random word a user) are scored once;
+  - one open member is proof that a set cannot be returned yet, so the others are looked at only when it closes.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from locb.arrays import Floats, Ints, Words
+from locb.jit import borrowing, entry
+from locb.kernels.bits import ONE, flip, has, trailing_zeros
+
+# Places in the two short arrays of a state.
+T, N_USERS, ACTIVE, UNREFRESHED, RADIUS, STOP, BONUS, TIES = 0, 1, 2, 3, 4, 5, 6, 7
+GAMMA, ALPHA, TAU, DELTA, SIGMA, MIN_EIGENVALUE = 0, 1, 2, 3, 4, 5
+BY_RADIUS, BY_CERTIFICATE = 0, 1  # stopping rules
+MEAN, POOLED = 0, 1  # bonuses
+
+
+class LocalState(NamedTuple):
+    """Everything LOCB knows. c: rows kept for users (c ≥ n, so that users can join), p = d (d + 1) / 2."""
+
+    estimates: Floats  # (c, d + p) θ̂ and A⁻¹, packed
+    log_det: Floats  # (c,) log det A, kept with the ellipsoid radius alone
+    width: Floats  # (c,) radius = scale(t) · width
+    served: Ints  # (c,) m
+    joined: Ints  # (c,) round after which the user came; 0 for those of the start
+    words: Words  # (c,) one random word a user, for the hashes
+    sets_of: Words  # (c, ⌈K/64⌉) bits: the seeds whose sets hold the user
+    seeds: Ints  # (K,)
+    members: Words  # (K, ⌈c/64⌉) bits: the users in the set
+    sizes: Ints  # (K,)
+    hashes: Words  # (K,) XOR of the members' words
+    sums: Floats  # (K, d + p) of the members' estimates
+    seed_of: Ints  # (c,) which seed the user is; −1 for none
+    seed_points: Floats  # (d + 1, K) θ̂ and width of the seeds, side by side so that one test takes them all
+    returned: Ints  # (K,) round in which the set was returned; 0 while active
+    active: Words  # (⌈K/64⌉,) bits: the seeds not returned
+    witness: Ints  # (K, 2) members that keep the set from being returned; −1 where none is known
+    distinct: Words  # (⌈K/64⌉,) bits: the first seed of each group of equal sets
+    whole: Ints  # t, n, active seeds, rounds since the sums were refreshed; radius, stop, bonus, ties
+    real: Floats  # γ, α, τ, δ, σ, λ
+    generator: Words  # (1,) for random ties
+
+
+class LocalScratch(NamedTuple):
+    """Room for one round, so that a loop over rounds allocates nothing."""
+
+    arms: Floats  # (k, d + p) x and x xᵀ, packed
+    bounds: Floats  # (K, k) upper bounds of scores; −inf once exact
+    sets: Ints  # (K,) the different sets that hold the user
+    top: Floats  # (k,) highest bound left of each arm
+    scores: Floats  # (k,)
+    step: Floats  # (d + p,) what the served user's estimate moved by
+    room: Floats  # (d + 3, d) for eigenvalues
+    table: Ints  # (a power of two ≥ 2K,) to find equal sets
+    gaps: Floats  # (K,) how much farther than its radii allow the user is from each seed, squared
+
+
+@entry
+def scratch_for(state: LocalState, n_arms: int, dim: int) -> LocalScratch:
+    """Room for rounds of ``n_arms`` arms."""
+    columns = state.estimates.shape[1]
+    n_seeds = state.seeds.size
+    slots = 2
+    while slots < 2 * n_seeds:
+        slots *= 2
+    return LocalScratch(
+        np.empty((n_arms, columns)),
+        np.empty((n_seeds, n_arms)),
+        np.empty(n_seeds, np.int64),
+        np.empty(n_arms),
+        np.empty(n_arms),
+        np.empty(columns),
+        np.empty((dim + 3, dim)),
+        np.empty(slots, np.int64),
+        np.empty(n_seeds),
+    )
+
+
+@borrowing
+def toggle(state: LocalState, s: int, i: int) -> None:
+    """Move user i into set s or out of it."""
+    sign = -1.0 if has(state.members, s, i) else 1.0
+    flip(state.members, s, i)
+    flip(state.sets_of, i, s)
+    state.sizes[s] += np.int64(sign)
+    state.hashes[s] ^= state.words[i]
+    for q in range(state.sums.shape[1]):
+        state.sums[s, q] += sign * state.estimates[i, q]
+
+
+@borrowing
+def find_distinct(state: LocalState, table: Ints) -> None:
+    """Mark the first seed of each group of equal sets, by open addressing in ``table``."""
+    hashes, sizes, distinct = state.hashes, state.sizes, state.distinct
+    for w in range(distinct.size):
+        distinct[w] = np.uint64(0)
+    for place in range(table.size):
+        table[place] = -1
+    mask = np.uint64(table.size - 1)
+    for s in range(hashes.size):
+        place = np.int64(hashes[s] & mask)
+        while True:
+            r = table[place]
+            if r < 0:
+                table[place] = s
+                distinct[s >> 6] |= ONE << np.uint64(s & 63)
+                break
+            if hashes[r] == hashes[s] and sizes[r] == sizes[s]:
+                break
+            place = (place + 1) & (table.size - 1)
+
+
+@borrowing
+def refresh_sums(state: LocalState) -> None:
+    """Add the sums of every set up anew, so that rounding does not build up."""
+    estimates, members, sums = state.estimates, state.members, state.sums
+    sums[:] = 0.0
+    for s in range(sums.shape[0]):
+        for w in range(members.shape[1]):
+            word = members[s, w]
+            while word != 0:
+                j = (w << 6) + trailing_zeros(word)
+                for q in range(sums.shape[1]):
+                    sums[s, q] += estimates[j, q]
+                word &= word - ONE
+    state.whole[UNREFRESHED] = 0

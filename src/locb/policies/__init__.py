@@ -1,0 +1,35 @@
+"""The policies by name."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from locb.policies.base import CompiledPolicy, Policy, load
+from locb.policies.club import CLUB
+from locb.policies.linucb import LinUCB
+from locb.policies.locb import LOCB
+from locb.policies.sclub import SCLUB
+
+__all__ = ["CLUB", "LOCB", "POLICIES", "SCLUB", "CompiledPolicy", "LinUCB", "Policy", "load", "make_policy"]
+
+# What a name stands for; add to it to give a policy of one's own a name.
+POLICIES: dict[str, Callable[..., Policy]] = {
+    "locb": LOCB,
+    "linucb-one": partial(LinUCB, shared=True),
+    "linucb-ind": partial(LinUCB, shared=False),
+    "club": CLUB,
+    "sclub": SCLUB,
+}
+
+
+def make_policy(name: str, **parameters: Any) -> Policy:
+    """A policy by its name in ``POLICIES``.
+
+    Examples
+    --------
+    >>> make_policy("linucb-one", n_users=2, dim=3).dim
+    3
+    """
+    if name not in POLICIES:
+        raise ValueError(f"policy must be one of {', '.join(POLICIES)}, not {name!r}")
+    return POLICIES[name](**parameters)

@@ -1,0 +1,312 @@
+"""What every policy is: the base class, checks of input, and what the compiled policies share."""
+
+from __future__ import annotations
+
+import operator
+import os
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from locb.arrays import Floats, Ints
+from locb.clusters import Cluster, SimilarUser, members_of, widest_pair
+from locb.confidence import ELLIPSOID, shrinkage, width
+from locb.kernels.linear import FIRST, RANDOM, unpack
+from locb.policies import storage
+from locb.rounds import LARGEST, Rounds, checked_array
+
+TIE_RULES = {"first": FIRST, "random": RANDOM}
+
+
+def whole_number(name: str, value: Any, low: int, high: int | None = None) -> int:
+    """``value`` as an int within [low, high], or a ValueError that names it."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise ValueError(f"{name} must be a whole number, not {value!r}") from None
+    if number < low or (high is not None and number > high):
+        limits = f"at least {low}" if high is None else f"from {low} to {high}"
+        raise ValueError(f"{name} must be {limits}, not {number}")
+    return number
+
+
+def real_number(name: str, value: Any, low: float, high: float = LARGEST, *, open_ends: bool = False) -> float:
+    """``value`` as a float within [low, high], or strictly between them, or a ValueError that names it."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be a number, not {value!r}") from None
+    inside = low < number < high if open_ends else low <= number <= high
+    if not inside:  # NaN is inside nothing
+        between = "strictly between" if open_ends else "between"
+        raise ValueError(f"{name} must be {between} {low:g} and {high:g}, not {number}")
+    return number
+
+
+def one_of(name: str, value: Any, choices: dict[str, int]) -> int:
+    """The code of a named choice, or a ValueError that lists the names."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, not {value!r}")
+    return choices[value]
+
+
+class Policy(ABC):
+    """A policy chooses an arm for a user and learns from the reward.
+
+    Write ``recommend`` and ``update`` and everything else works: ``play``, ``locb.simulate``, ``locb compare``.
+    A policy that finds groups also gives ``clusters``.
+
+    Parameters
+    ----------
+    n_users : int
+        Users are the numbers 0 … n_users − 1.
+    dim : int
+        Length of a context.
+    """
+
+    def __init__(self, *, n_users: int, dim: int) -> None:
+        self._n_users = whole_number("n_users", n_users, 1)
+        self._dim = whole_number("dim", dim, 1)
+
+    @property
+    def n_users(self) -> int:
+        """How many users there are."""
+        return self._n_users
+
+    @property
+    def dim(self) -> int:
+        """Length of a context."""
+        return self._dim
+
+    @abstractmethod
+    def recommend(self, user: int, contexts: Any) -> int:
+        """The arm to show this user: a row of ``contexts`` (k, d). Changes nothing that was learned."""
+
+    @abstractmethod
+    def update(self, user: int, context: Any, reward: float) -> None:
+        """Learn what showing ``context`` (d,) to this user earned."""
+
+    def play(self, rounds: Rounds) -> Ints:
+        """Recommend and update, round by round; the arms chosen: (T,)."""
+        self.check_rounds(rounds)
+        chosen = np.empty(len(rounds), dtype=np.int64)
+        for t, user in enumerate(rounds.users.tolist()):
+            arm = self.recommend(user, rounds.contexts[t])
+            self.update(user, rounds.contexts[t, arm], rounds.rewards[t, arm])
+            chosen[t] = arm
+        return chosen
+
+    def prepare(self) -> None:
+        """Do what would make the first round slower than the others, such as compiling."""
+
+    def clusters(self) -> list[Cluster]:
+        """The groups found so far; none for a policy that looks for none."""
+        return []
+
+    def clusters_of(self, user: int) -> list[Cluster]:
+        """The groups that hold this user."""
+        user = self.check_user(user)
+        return [cluster for cluster in self.clusters() if user in cluster]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the policy to a file that ``locb.load`` reads."""
+        raise TypeError(f"{type(self).__name__} does not say how it is saved: give it a save method")
+
+    def check_user(self, user: Any) -> int:
+        """``user`` as a number below ``n_users``, or a ValueError."""
+        return whole_number("user", user, 0, self._n_users - 1)
+
+    def check_rounds(self, rounds: Rounds) -> None:
+        """A ValueError unless these rounds are for this many features and only for users we have."""
+        if not isinstance(rounds, Rounds):
+            raise ValueError(f"rounds must be locb.Rounds, not {type(rounds).__name__}")
+        if rounds.dim != self._dim:
+            raise ValueError(f"contexts must have {self._dim} features, not {rounds.dim}")
+        if len(rounds) and rounds.users.max() >= self._n_users:
+            t = int(rounds.users.argmax())
+            raise ValueError(f"users must be below {self._n_users}, but users[{t}] is {rounds.users[t]}")
+
+
+class Kernel(Protocol):
+    """The compiled module of a policy."""
+
+    def recommend(self, state: Any, user: int, contexts: Floats) -> int: ...
+    def update(self, state: Any, user: int, x: Floats, reward: float) -> bool: ...
+    def play(self, state: Any, users: Ints, contexts: Floats, rewards: Floats, chosen: Ints) -> None: ...
+
+
+class CompiledPolicy(Policy):
+    """A policy whose rounds run in a compiled kernel on a state of plain arrays.
+
+    A subclass names its kernel module, builds its state in ``__init__`` and remembers in ``_parameters`` what it
+    was built with. The state has rows of (θ̂, A⁻¹) in ``estimates`` and the counts m in ``served``.
+    """
+
+    _kernel: ClassVar[Any]
+    _state: Any
+    _parameters: dict[str, Any]
+    _kinds: ClassVar[dict[str, type[CompiledPolicy]]] = {}
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        CompiledPolicy._kinds[cls.__name__] = cls
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self._parameters.items())})"
+
+    def recommend(self, user: int, contexts: Any) -> int:
+        """The arm to show this user: a row of ``contexts`` (k, d). Changes nothing that was learned."""
+        if type(user) is not int or not 0 <= user < self._n_users:
+            user = self.check_user(user)
+        if not _is_plain(contexts, 2) or contexts.shape[1] != self._dim or len(contexts) == 0:
+            contexts = checked_array("contexts", contexts, (None, self._dim))
+            if len(contexts) == 0:
+                raise ValueError("contexts must hold at least one arm")
+        arm: int = self._kernel.recommend(self._state, user, contexts)
+        if arm < 0:
+            checked_array("contexts", contexts, (None, self._dim))
+        return arm
+
+    def update(self, user: int, context: Any, reward: float) -> None:
+        """Learn what showing ``context`` (d,) to this user earned."""
+        if type(user) is not int or not 0 <= user < self._n_users:
+            user = self.check_user(user)
+        if not _is_plain(context, 1) or len(context) != self._dim:
+            context = checked_array("context", context, (self._dim,))
+        if type(reward) is not float or not -LARGEST <= reward <= LARGEST:
+            reward = real_number("reward", reward, -LARGEST)
+        if not self._kernel.update(self._state, user, context, reward):
+            checked_array("context", context, (self._dim,))
+
+    def play(self, rounds: Rounds) -> Ints:
+        """Recommend and update, round by round, in one compiled loop; the arms chosen: (T,)."""
+        self.check_rounds(rounds)
+        chosen = np.empty(len(rounds), dtype=np.int64)
+        self._kernel.play(self._state, rounds.users, rounds.contexts, rounds.rewards, chosen)
+        return chosen
+
+    def prepare(self) -> None:
+        """Compile, or load what was compiled before: a play of no rounds."""
+        self.play(Rounds(np.empty(0, np.int64), np.empty((0, 1, self._dim)), np.empty((0, 1))))
+
+    @property
+    def theta(self) -> Floats:
+        """The users' estimates: (n, d). Read-only."""
+        return _read_only(self._state.estimates[: self._n_users, : self._dim])
+
+    @property
+    def served(self) -> Ints:
+        """How many rounds each user was served: (n,). Read-only."""
+        return _read_only(self._state.served[: self._n_users])
+
+    @property
+    def radii(self) -> Floats:
+        """The radius of each user's estimate that this policy goes by: (n,)."""
+        return np.array([shrinkage(m) for m in self.served.tolist()])
+
+    def similar_users(self, user: int, limit: int = 10) -> list[SimilarUser]:
+        """Users who share a group with this one, nearest estimate first."""
+        user = self.check_user(user)
+        limit = whole_number("limit", limit, 0)
+        groups = [cluster.members for cluster in self.clusters_of(user)]
+        others = np.setdiff1d(np.concatenate([np.empty(0, np.int64), *groups]), [user])
+        theta, radii = self.theta, self.radii
+        distance = np.linalg.norm(theta[others] - theta[user], axis=1)
+        nearest = np.argsort(distance, kind="stable")[:limit]
+        return [SimilarUser(int(others[j]), float(distance[j]), float(radii[others[j]])) for j in nearest]
+
+    def certificate(self, cluster: Any, *, sigma: float = 0.5, delta: float = 0.1) -> float:
+        """How far apart two users of this group can be, at most: true for all groups at once with probability 1 − delta.
+
+        It rests on the ``ellipsoid`` radius, which needs ‖θ‖ ≤ 1 and noise no wider than ``sigma`` (½ for rewards in
+        [0, 1]), and on nothing about how the group was found. A group of one gives 0.
+        """
+        sigma = real_number("sigma", sigma, 0.0)
+        delta = real_number("delta", delta, 0.0, 1.0, open_ends=True)
+        members = members_of(cluster)
+        if members.size and not 0 <= members[0] <= members[-1] < self._n_users:
+            raise ValueError(f"cluster must hold users from 0 to {self._n_users - 1}, not {members[[0, -1]].tolist()}")
+        estimates = self._own_estimates(members)
+        spectrum = np.linalg.eigvalsh(unpack(estimates[:, self._dim :], self._dim))  # of A⁻¹, ascending
+        log_det = -np.log(spectrum).sum(axis=1)
+        radii = np.array(
+            [
+                width(ELLIPSOID, 0, self._n_users, self._dim, sigma, delta, 0.0, float(entropy), float(top))
+                for entropy, top in zip(log_det, spectrum[:, -1], strict=True)
+            ]
+        )
+        return widest_pair(estimates[:, : self._dim], radii)
+
+    def _own_estimates(self, users: Ints) -> Floats:
+        """Rows (θ̂, A⁻¹) that rest on each user's own rounds alone."""
+        rows: Floats = self._state.estimates[users]
+        return rows
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the policy to a file; ``locb.load`` gives back one that goes on exactly as this one would."""
+        header = {"policy": type(self).__name__, "parameters": self._parameters}
+        storage.write(path, header, self._arrays())
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        """The state by name, in the shapes that a new policy of the same parameters has."""
+        arrays: dict[str, NDArray[Any]] = self._state._asdict()
+        return arrays
+
+    def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
+        """Take over a saved state, or raise a ValueError."""
+        blank = self._state._asdict()
+        if arrays.keys() != blank.keys():
+            raise ValueError(f"its arrays are {sorted(arrays)}, not {sorted(blank)}")
+        for name, array in arrays.items():
+            if array.shape != blank[name].shape or array.dtype != blank[name].dtype:
+                want = f"{blank[name].dtype} of shape {blank[name].shape}"
+                raise ValueError(f"{name} is {array.dtype} of shape {array.shape}, not {want}")
+        state = type(self._state)(**{name: np.ascontiguousarray(array) for name, array in arrays.items()})
+        for name, (low, high) in self._index_limits().items():
+            values = getattr(state, name)
+            if values.size and not low <= values.min() <= values.max() < high:
+                raise ValueError(f"{name} holds {values.min()} … {values.max()}, outside {low} … {high - 1}")
+        self._state = state
+
+    def _index_limits(self) -> dict[str, tuple[int, int]]:
+        """Arrays of indices in the state and the range each must stay in, so that no file can point outside."""
+        return {}
+
+
+def _is_plain(array: Any, ndim: int) -> bool:
+    """Whether the kernels take this array as it is."""
+    return type(array) is np.ndarray and array.dtype == np.float64 and array.ndim == ndim and array.flags.carray
+
+
+def _read_only(view: NDArray[Any]) -> NDArray[Any]:
+    view = view.view()
+    view.flags.writeable = False
+    return view
+
+
+def new_generator(rng: np.random.Generator) -> NDArray[np.uint64]:
+    """The state of a kernel's own generator: one odd word, never zero."""
+    return rng.integers(0, 2**64, size=1, dtype=np.uint64) | np.uint64(1)
+
+
+def load(path: str | os.PathLike[str]) -> CompiledPolicy:
+    """Read a policy that was saved.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged, is something else, or comes from a newer version.
+    """
+    header, arrays = storage.read(path)
+    kind = CompiledPolicy._kinds.get(str(header.get("policy")))
+    if kind is None:
+        known = ", ".join(sorted(CompiledPolicy._kinds))
+        raise ValueError(f"{path} holds a policy of kind {header.get('policy')!r}; known are {known}")
+    try:
+        policy = kind(**header["parameters"])
+        policy._restore(arrays)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} is damaged: {error}") from error
+    return policy

@@ -1,0 +1,103 @@
+"""LinUCB: everyone learns alone (LinUCB-IND), or all share one estimate (LinUCB-ONE)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from locb.arrays import Floats, Ints
+from locb.kernels import linucb as kernel
+from locb.kernels.linear import packed_identity
+from locb.policies.base import TIE_RULES, CompiledPolicy, new_generator, one_of, real_number, whole_number
+
+
+def blank_estimates(count: int, dim: int) -> Floats:
+    """``count`` rows (θ̂, A⁻¹) before any observation: zero and the identity."""
+    return np.tile(np.concatenate([np.zeros(dim), packed_identity(dim)]), (count, 1))
+
+
+class LinUCB(CompiledPolicy):
+    """Linear bandit with an upper confidence bound: score θ̂ᵀx + α √(xᵀA⁻¹x).
+
+    Parameters
+    ----------
+    n_users, dim : int
+        Users and features.
+    alpha : float
+        Weight of the bonus for what is uncertain.
+    shared : bool
+        One estimate for all users (LinUCB-ONE) instead of one each (LinUCB-IND).
+    ties : "first" or "random"
+        Which of the arms within 1e-9 of the highest score to take.
+    seed : int
+        For random ties.
+
+    Examples
+    --------
+    >>> policy = LinUCB(n_users=2, dim=2)
+    >>> policy.update(0, [1.0, 0.0], 1.0)
+    >>> policy.recommend(0, [[0.0, 1.0], [1.0, 0.0]])
+    1
+    """
+
+    _kernel = kernel
+
+    def __init__(
+        self,
+        *,
+        n_users: int,
+        dim: int,
+        alpha: float = 1.0,
+        shared: bool = False,
+        ties: str = "first",
+        seed: int = 0,
+    ) -> None:
+        super().__init__(n_users=n_users, dim=dim)
+        if not isinstance(shared, bool | np.bool_):
+            raise ValueError(f"shared must be True or False, not {shared!r}")
+        alpha = real_number("alpha", alpha, 0.0)
+        tie_rule = one_of("ties", ties, TIE_RULES)
+        seed = whole_number("seed", seed, 0)
+        self._shared = bool(shared)
+        self._parameters = {
+            "n_users": self._n_users,
+            "dim": self._dim,
+            "alpha": alpha,
+            "shared": self._shared,
+            "ties": ties,
+            "seed": seed,
+        }
+        self._state = kernel.LinearState(
+            estimates=blank_estimates(1 if shared else self._n_users, self._dim),
+            served=np.zeros(self._n_users, np.int64),
+            whole=np.array([0, tie_rule, int(self._shared)]),
+            real=np.array([alpha]),
+            generator=new_generator(np.random.default_rng(seed)),
+        )
+
+    @property
+    def theta(self) -> Floats:
+        """The users' estimates: (n, d). Read-only."""
+        return np.broadcast_to(super().theta, (self._n_users, self._dim)) if self._shared else super().theta
+
+    def add_users(self, count: int) -> None:
+        """Let ``count`` more users in."""
+        count = whole_number("count", count, 0)
+        state = self._state
+        estimates = state.estimates
+        if not self._shared:
+            estimates = np.concatenate([estimates, blank_estimates(count, self._dim)])
+        served = np.concatenate([state.served, np.zeros(count, np.int64)])
+        self._state = state._replace(estimates=estimates, served=served)
+        self._n_users += count
+        self._parameters["n_users"] = self._n_users
+
+    def _own_estimates(self, users: Ints) -> Floats:
+        if self._shared:
+            raise ValueError("certificate needs an estimate a user, and this LinUCB shares one (shared=True)")
+        return super()._own_estimates(users)
+
+    def _restore(self, arrays: dict[str, Any]) -> None:
+        super()._restore(arrays)
+        self._state.whole[1:] = [TIE_RULES[self._parameters["ties"]], int(self._shared)]

@@ -1,0 +1,85 @@
+"""A policy in a file: a zip of one JSON header and one .npy an array. No pickle, so a file cannot run code."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+FORMAT = "locb policy"
+VERSION = 1
+HEADER = "header.json"
+
+
+def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write all or nothing: the file appears under its name only when it is complete and on disk."""
+    target = Path(path)
+    full_header = {"format": FORMAT, "version": VERSION, **header}
+    handle, temporary = tempfile.mkstemp(dir=target.parent or ".", prefix=f".{target.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as raw:
+            with zipfile.ZipFile(raw, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+                archive.writestr(HEADER, json.dumps(full_header, indent=1))
+                for name, array in arrays.items():
+                    with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                        np.lib.format.write_array(entry, np.ascontiguousarray(array), allow_pickle=False)
+            raw.flush()
+            os.fsync(raw.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Header and arrays of a saved policy, or a ValueError that says what is wrong with the file."""
+    source = Path(path)
+    try:
+        with zipfile.ZipFile(source) as archive:
+            header = json.loads(archive.read(HEADER))
+            _check_header(source, header)
+            arrays = {}
+            for name in archive.namelist():
+                if name.endswith(".npy"):
+                    with archive.open(name) as entry:
+                        arrays[name.removesuffix(".npy")] = np.lib.format.read_array(entry, allow_pickle=False)
+                        entry.read()  # reaching the end is what makes zipfile compare the checksum
+    except (FileNotFoundError, IsADirectoryError, PermissionError):
+        raise
+    except _NotOurs as error:
+        raise ValueError(str(error)) from None
+    except (zipfile.BadZipFile, KeyError, EOFError, ValueError, OSError, NotImplementedError, RuntimeError) as error:
+        raise ValueError(f"{source} is not a saved policy, or is damaged: {error}") from error
+    return header, arrays
+
+
+class _NotOurs(Exception):
+    """The file is whole, but not one that this version can read."""
+
+
+def _check_header(source: Path, header: Any) -> None:
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise _NotOurs(f"{source} is not a saved policy: its header does not say {FORMAT!r}")
+    version = header.get("version")
+    if not isinstance(version, int) or version < 1:
+        raise _NotOurs(f"{source} is damaged: its version is {version!r}")
+    if version > VERSION:
+        raise _NotOurs(
+            f"{source} was written by a newer locb (file version {version}; this one reads up to {VERSION}): upgrade locb"
+        )

@@ -1,0 +1,102 @@
+"""Rounds: who came, what could be shown, and what each choice would have earned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from locb.arrays import Floats, Ints
+
+LARGEST = 1e100  # beyond this a square may overflow
+
+
+def checked_array(name: str, values: Any, shape: tuple[int | None, ...]) -> Floats:
+    """``values`` as floats of that shape (None: any length), or a ValueError that names the culprit."""
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be an array of numbers: {error}") from None
+    fits = array.ndim == len(shape) and all(
+        want in (None, have) for want, have in zip(shape, array.shape, strict=True)
+    )
+    if not fits:
+        wanted = ", ".join("any" if want is None else str(want) for want in shape)
+        raise ValueError(f"{name} must have shape ({wanted}), not {array.shape}")
+    if array.size and not (array.min() >= -LARGEST and array.max() <= LARGEST):  # NaN fails both
+        place = tuple(int(i) for i in np.argwhere(~(np.abs(array) <= LARGEST))[0])
+        raise ValueError(f"{name} must be finite and at most {LARGEST:g} in size, but {name}{list(place)} is {array[place]}")
+    # Kernels are compiled for plain arrays; a read-only or strided one would be compiled for again.
+    return array if array.flags.carray else np.array(array)
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """A batch of rounds. All arms' rewards are given, so that every policy can play the same batch.
+
+    Parameters
+    ----------
+    users : (T,) ints
+        Who is served.
+    contexts : (T, k, d) floats
+        The arms' features.
+    rewards : (T, k) floats
+        What each arm would earn.
+    means : (T, k) floats, optional
+        The expected rewards, where they are known; regret is measured by them, else by the rewards.
+
+    Examples
+    --------
+    >>> rounds = Rounds(users=[0, 1], contexts=[[[1, 0], [0, 1]]] * 2, rewards=[[1, 0], [0, 1]])
+    >>> len(rounds), rounds.n_arms, rounds.dim
+    (2, 2, 2)
+    >>> rounds.regret([0, 0]).tolist()
+    [0.0, 1.0]
+    """
+
+    users: Ints
+    contexts: Floats
+    rewards: Floats
+    means: Floats | None = None
+
+    def __post_init__(self) -> None:
+        """Check shapes and values once, so that no policy has to."""
+        users = np.asarray(self.users)
+        if users.ndim != 1 or (users.size and users.dtype.kind not in "iu"):
+            raise ValueError(f"users must be one whole number a round, not {users.dtype} of shape {users.shape}")
+        if users.size and users.min() < 0:
+            raise ValueError(f"users must not be negative, but users[{users.argmin()}] is {users.min()}")
+        contexts = checked_array("contexts", self.contexts, (users.size, None, None))
+        if contexts.shape[1] == 0 or contexts.shape[2] == 0:
+            raise ValueError(f"contexts must have at least one arm and one feature, not shape {contexts.shape}")
+        shape = (users.size, contexts.shape[1])
+        object.__setattr__(self, "users", np.array(users, dtype=np.int64))
+        object.__setattr__(self, "contexts", contexts)
+        object.__setattr__(self, "rewards", checked_array("rewards", self.rewards, shape))
+        if self.means is not None:
+            object.__setattr__(self, "means", checked_array("means", self.means, shape))
+
+    def __len__(self) -> int:
+        return int(self.users.size)
+
+    @property
+    def n_arms(self) -> int:
+        """Arms a round."""
+        return int(self.contexts.shape[1])
+
+    @property
+    def dim(self) -> int:
+        """Features an arm."""
+        return int(self.contexts.shape[2])
+
+    def earned(self, chosen: Any) -> Floats:
+        """The rewards of the chosen arms: (T,)."""
+        taken: Floats = np.take_along_axis(self.rewards, np.asarray(chosen)[:, None], axis=1)[:, 0]
+        return taken
+
+    def regret(self, chosen: Any) -> Floats:
+        """What each round lost against its best arm: (T,)."""
+        value = self.rewards if self.means is None else self.means
+        lost: Floats = value.max(axis=1) - np.take_along_axis(value, np.asarray(chosen)[:, None], axis=1)[:, 0]
+        return lost

@@ -1,0 +1,294 @@
+"""The oracle: each algorithm once more, slowly and plainly, from its description. Imports nothing from locb.
+
+Every quantity is computed from its definition when it is needed: inverses by numpy.linalg.inv, members as Python sets,
+sums over all members in every round. A compiled policy must choose the same arm in every round.
+"""
+
+import math
+
+import numpy as np
+
+TIE = 1e-9
+
+
+def shrinkage(m):
+    return math.sqrt((1 + math.log(1 + m)) / (1 + m))
+
+
+def pick(scores, ties, generator):
+    """Index of the highest score; ties by the first or by one draw from a xorshift generator (a list of one int)."""
+    tied = [a for a, score in enumerate(scores) if score >= max(scores) - TIE]
+    if ties == "first" or len(tied) == 1:
+        return tied[0]
+    word, mask = generator[0], 2**64 - 1
+    word ^= (word << 13) & mask
+    word ^= word >> 7
+    word ^= (word << 17) & mask
+    generator[0] = word
+    return tied[((word >> 33) * len(tied)) >> 31]
+
+
+def radius(name, m, A, t, n, d, sigma, delta, min_eigenvalue):
+    if name == "regret":
+        return shrinkage(m)
+    if name == "ellipsoid":
+        top = sigma * math.sqrt(np.linalg.slogdet(A)[1] + 2 * math.log(n / delta)) + 1
+        return top / math.sqrt(np.linalg.eigvalsh(A)[0])
+    if t < 1:
+        return math.inf
+    top = sigma * math.sqrt(2 * d * math.log(t) + 2 * math.log(2 * n / delta)) + 1
+    if name == "clustering":
+        return top / (math.sqrt(1 + m / 4) * n ** (1 / 3))
+    H = (delta / n) / (2 * n * d)
+    h = min_eigenvalue * m / 4 - 8 * math.log((m + 3) / H) - 2 * math.sqrt(m * math.log((m + 3) / H))
+    return top / math.sqrt(1 + max(h, 0.0))
+
+
+class Users:
+    """Ridge estimates of some users: A = I + Σ x xᵀ, b = Σ r x."""
+
+    def __init__(self, n, d):
+        self.A = np.tile(np.eye(d), (n, 1, 1))
+        self.inverse = self.A.copy()
+        self.b = np.zeros((n, d))
+        self.theta = np.zeros((n, d))
+        self.m = np.zeros(n, dtype=int)
+
+    def learn(self, i, x, r):
+        self.A[i] += np.outer(x, x)
+        self.b[i] += r * x
+        self.m[i] += 1
+        self.inverse[i] = np.linalg.inv(self.A[i])
+        self.theta[i] = self.inverse[i] @ self.b[i]
+
+    def grow(self, count):
+        fresh = Users(count, self.b.shape[1])
+        for name in ("A", "inverse", "b", "theta", "m"):
+            setattr(self, name, np.concatenate([getattr(self, name), getattr(fresh, name)]))
+
+
+def ucb(theta, inverse, X, alpha):
+    return [float(theta @ x + alpha * math.sqrt(max(x @ inverse @ x, 0.0))) for x in X]
+
+
+class LinUCB:
+    def __init__(self, n, d, alpha, shared, ties, generator):
+        self.own = Users(1 if shared else n, d)
+        self.alpha, self.shared, self.ties, self.generator = alpha, shared, ties, [generator]
+
+    def recommend(self, i, X):
+        row = 0 if self.shared else i
+        return pick(ucb(self.own.theta[row], self.own.inverse[row], X, self.alpha), self.ties, self.generator)
+
+    def update(self, i, x, r):
+        self.own.learn(0 if self.shared else i, x, r)
+
+    def groups(self):
+        return set()
+
+
+class CLUB:
+    def __init__(self, n, d, alpha, alpha2, edges, ties, generator):
+        self.users = Users(n, d)
+        self.edges = {frozenset(edge) for edge in edges}
+        self.alpha, self.alpha2, self.ties, self.generator = alpha, alpha2, ties, [generator]
+        self.n, self.t = n, 0
+
+    def component(self, i):
+        reached, waiting = {i}, [i]
+        while waiting:
+            u = waiting.pop()
+            for v in range(self.n):
+                if v not in reached and frozenset((u, v)) in self.edges:
+                    reached.add(v)
+                    waiting.append(v)
+        return frozenset(reached)
+
+    def recommend(self, i, X):
+        V, d = sorted(self.component(i)), X.shape[1]
+        inverse = np.linalg.inv(np.eye(d) + sum(self.users.A[j] - np.eye(d) for j in V))
+        theta = inverse @ sum(self.users.b[j] for j in V)
+        t = self.t + 1
+        scores = [float(theta @ x + self.alpha * math.sqrt(x @ inverse @ x * math.log(t + 1))) for x in X]
+        return pick(scores, self.ties, self.generator)
+
+    def update(self, i, x, r):
+        self.t += 1
+        self.users.learn(i, x, r)
+        for j in range(self.n):
+            distance = np.linalg.norm(self.users.theta[i] - self.users.theta[j])
+            if distance > self.alpha2 * (shrinkage(self.users.m[i]) + shrinkage(self.users.m[j])):
+                self.edges.discard(frozenset((i, j)))
+
+    def groups(self):
+        return {self.component(i) for i in range(self.n)}
+
+
+class SCLUB:
+    """Clusters are dictionaries in a list of slots (None: free); their sums are added up from their users' own."""
+
+    def __init__(self, n, d, alpha, alpha_theta, alpha_p, ties, generator):
+        self.users = Users(n, d)
+        self.alpha, self.alpha_theta, self.alpha_p = alpha, alpha_theta, alpha_p
+        self.ties, self.generator = ties, [generator]
+        self.d, self.t, self.phase, self.phase_end = d, 0, 0, 0
+        self.slots = [{"users": set(range(n)), "theta": np.zeros(d), "T": 0}]
+        self.checked = set()
+
+    def estimate(self, cluster):
+        S = sum(self.users.A[j] - np.eye(self.d) for j in cluster["users"])
+        inverse = np.linalg.inv(np.eye(self.d) + S)
+        return inverse @ sum(self.users.b[j] for j in cluster["users"]), inverse
+
+    def served(self, cluster):
+        return int(sum(self.users.m[j] for j in cluster["users"]))
+
+    def slot_of(self, i):
+        return next(s for s, cluster in enumerate(self.slots) if cluster and i in cluster["users"])
+
+    def recommend(self, i, X):
+        theta, inverse = self.estimate(self.slots[self.slot_of(i)])
+        return pick(ucb(theta, inverse, X, self.alpha), self.ties, self.generator)
+
+    def update(self, i, x, r):
+        if self.t == self.phase_end:
+            self.phase += 1
+            self.phase_end += 2**self.phase
+            self.checked = set()
+            for cluster in self.slots:
+                if cluster:
+                    cluster["theta"], cluster["T"] = self.estimate(cluster)[0], self.served(cluster)
+        self.users.learn(i, x, r)
+        self.t += 1
+        cluster, m, t = self.slots[self.slot_of(i)], self.users.m, self.t
+        if len(cluster["users"]) > 1:
+            distance = np.linalg.norm(self.users.theta[i] - cluster["theta"])
+            far = distance > self.alpha_theta * (shrinkage(m[i]) + shrinkage(cluster["T"]))
+            limit = 2 * self.alpha_p * shrinkage(t)
+            unlike = any(abs(m[i] / t - m[j] / t) > limit for j in cluster["users"])
+            if far or unlike:
+                cluster["users"].remove(i)
+                alone = {"users": {i}, "theta": cluster["theta"], "T": cluster["T"]}
+                free = next((s for s, c in enumerate(self.slots) if c is None), None)
+                if free is None:
+                    self.slots.append(alone)
+                else:
+                    self.slots[free] = alone
+        self.checked.add(i)
+        theta = [cluster and self.estimate(cluster)[0] for cluster in self.slots]
+        for a in range(len(self.slots)):
+            for b in range(a + 1, len(self.slots)):
+                if self.slots[a] and self.slots[b] and self.alike(self.slots[a], self.slots[b], theta[a], theta[b]):
+                    self.slots[a]["users"] |= self.slots[b]["users"]
+                    self.slots[b] = None
+                    theta[a] = self.estimate(self.slots[a])[0]
+
+    def alike(self, a, b, theta_a, theta_b):
+        if not (a["users"] | b["users"]) <= self.checked:
+            return False
+        Ta, Tb, t = self.served(a), self.served(b), self.t
+        distance = np.linalg.norm(theta_a - theta_b)
+        frequency = abs(Ta / (len(a["users"]) * t) - Tb / (len(b["users"]) * t))
+        near = distance < self.alpha_theta / 2 * (shrinkage(Ta) + shrinkage(Tb))
+        return near and frequency < self.alpha_p * shrinkage(t)
+
+    def groups(self):
+        return {frozenset(cluster["users"]) for cluster in self.slots if cluster}
+
+
+class LOCB:
+    def __init__(
+        self, n, d, gamma, seeds, alpha, tau, delta, sigma, radius, min_eigenvalue, stop, bonus, ties, generator
+    ):
+        self.users = Users(n, d)
+        self.n, self.d, self.seeds = n, d, list(seeds)
+        self.gamma, self.alpha, self.tau, self.delta, self.sigma = gamma, alpha, tau, delta, sigma
+        self.radius, self.min_eigenvalue, self.stop, self.bonus = radius, min_eigenvalue, stop, bonus
+        self.ties, self.generator = ties, [generator]
+        self.N = {s: set(range(n)) for s in self.seeds}
+        self.returned = {s: None for s in self.seeds}
+        self.joined = [0] * n
+        self.t = 0
+
+    def B(self, i):
+        u = self.users
+        return radius(
+            self.radius, u.m[i], u.A[i], self.t, self.n, self.d, self.sigma, self.delta, self.min_eigenvalue
+        )
+
+    def distance(self, i, j):
+        return float(np.linalg.norm(self.users.theta[i] - self.users.theta[j]))
+
+    def recommend(self, i, X):
+        u = self.users
+        C = [s for s in self.seeds if i in self.N[s]]
+        if not C:
+            return pick(ucb(u.theta[i], u.inverse[i], X, self.alpha), self.ties, self.generator)
+        spread = np.einsum("ka,nab,kb->nk", X, u.inverse, X)  # (n, k)
+        scores = np.full(len(X), -np.inf)
+        for s in C:
+            members = sorted(self.N[s])
+            mean = (u.theta[members] @ X.T).mean(axis=0)
+            if self.bonus == "mean":
+                bonus = np.sqrt(spread[members]).mean(axis=0)
+            else:
+                bonus = np.sqrt(spread[members].mean(axis=0))
+            scores = np.maximum(scores, mean + self.alpha * bonus)
+        return pick(scores.tolist(), self.ties, self.generator)
+
+    def update(self, i, x, r):
+        self.users.learn(i, x, r)
+        self.t += 1
+        m = self.users.m
+        B = [self.B(j) for j in range(self.n)]
+        for s in self.seeds:
+            N = self.N[s]
+            if self.returned[s] is not None:
+                if i not in N and self.joined[i] >= self.returned[s] and self.takes_in(s, i, B):
+                    N.add(i)
+                continue
+            if i != s and self.distance(i, s) > B[i] + B[s]:
+                N.discard(i)
+            else:
+                N.add(i)
+            if any(m[j] == 0 for j in N):
+                continue
+            if self.stop == "certificate":
+                reach = sorted((self.distance(j, s) + B[j] for j in N), reverse=True)
+                if sum(reach[:2]) < self.gamma:
+                    self.returned[s] = self.t
+            elif max(B[j] for j in N) < self.gamma * self.tau / 8:
+                for j in sorted(N - {s}):
+                    if self.distance(j, s) > B[j] + B[s]:
+                        N.discard(j)
+                if max(B[j] for j in N) < self.gamma * self.tau / 8:
+                    self.returned[s] = self.t
+
+    def takes_in(self, s, i, B):
+        if self.distance(i, s) > B[i] + B[s]:
+            return False
+        if self.stop == "radius":
+            return B[i] < self.gamma * self.tau / 8
+        reach = self.distance(i, s) + B[i]
+        return all(reach + self.distance(j, s) + B[j] < self.gamma for j in self.N[s])
+
+    def add_users(self, count):
+        for i in range(self.n, self.n + count):
+            for s in self.seeds:
+                if self.returned[s] is None:
+                    self.N[s].add(i)
+            self.joined.append(self.t)
+        self.users.grow(count)
+        self.n += count
+
+    def groups(self):
+        return {(s, frozenset(self.N[s]), self.returned[s]) for s in self.seeds}
+
+    def certificate(self, members):
+        u, members = self.users, sorted(members)
+        B = {
+            j: radius("ellipsoid", u.m[j], u.A[j], self.t, self.n, self.d, self.sigma, self.delta, None)
+            for j in members
+        }
+        pairs = [(i, j) for i in members for j in members if i < j]
+        return max((self.distance(i, j) + B[i] + B[j] for i, j in pairs), default=0.0)

@@ -1,0 +1,181 @@
+"""Every policy chooses the oracle's arm in every round and holds the oracle's groups."""
+
+import os
+from typing import Any
+
+import naive
+import numpy as np
+import pytest
+
+import locb
+
+JIT_OFF = os.environ.get("NUMBA_DISABLE_JIT") == "1"
+# 24 settings of 900 rounds are 21,600 rounds a policy; interpreted kernels get a few small ones, for coverage.
+SETTINGS = range(6) if JIT_OFF else range(24)
+ROUNDS = 120 if JIT_OFF else 900
+BATCH = 30 if JIT_OFF else 90  # groups are compared after every so many rounds
+
+RADII = ("regret", "clustering", "theory", "ellipsoid")
+
+
+def draw_world(seed: int) -> tuple[np.random.Generator, int, int, locb.Rounds]:
+    """A random world: n users in a few groups, d features, k arms, either noise, contexts of unit or mixed norm."""
+    rng = np.random.default_rng([2021, seed])
+    n, d, k = int(rng.integers(5, 61)), int(rng.integers(2, 13)), int(rng.integers(2, 16))
+    if JIT_OFF:
+        n, d, k = min(n, 9), min(d, 4), min(k, 4)
+    centres = rng.standard_normal((3, d))
+    theta = centres[rng.integers(3, size=n)] + 0.05 * rng.standard_normal((n, d))
+    theta /= np.linalg.norm(theta, axis=1, keepdims=True)
+    weight = 1.0 / np.arange(1, n + 1) if seed % 3 == 0 else np.ones(n)  # some worlds are long-tailed
+    users = rng.choice(n, size=ROUNDS, p=weight / weight.sum())
+    contexts = rng.standard_normal((ROUNDS, k, d))
+    if seed % 2 == 0:
+        contexts /= np.linalg.norm(contexts, axis=2, keepdims=True)
+    else:
+        contexts *= rng.uniform(0.1, 1.5, size=(ROUNDS, k, 1))
+    doubled = rng.random(ROUNDS) < 0.1  # now and then two arms are the same, so that scores tie
+    contexts[doubled, k - 1] = contexts[doubled, 0]
+    means = np.einsum("tkd,td->tk", contexts, theta[users])
+    if seed % 4 < 2:
+        rewards = (rng.random(means.shape) < np.clip(0.5 + 0.5 * means, 0, 1)).astype(float)
+    else:
+        rewards = means + 0.1 * rng.standard_normal(means.shape)
+    return rng, n, d, locb.Rounds(users, contexts, rewards, means)
+
+
+def part(rounds: locb.Rounds, start: int, stop: int) -> locb.Rounds:
+    return locb.Rounds(rounds.users[start:stop], rounds.contexts[start:stop], rounds.rewards[start:stop])
+
+
+def groups_of(policy: Any) -> set[Any]:
+    if isinstance(policy, locb.LOCB):
+        return {(c.seed, frozenset(c.members.tolist()), c.returned_at) for c in policy.clusters()}
+    return {frozenset(c.members.tolist()) for c in policy.clusters()}
+
+
+def compare(make: Any, oracle: Any, rounds: locb.Rounds, join_after: int | None = None) -> Any:
+    """Play the rounds with the oracle, with ``play`` and with ``recommend`` + ``update``; all must agree."""
+    played, stepped = make(), make()
+    for start in range(0, len(rounds), BATCH):
+        batch = part(rounds, start, start + BATCH)
+        expected = []
+        for t, user in enumerate(batch.users.tolist()):
+            arm = oracle.recommend(user, batch.contexts[t])
+            assert stepped.recommend(user, batch.contexts[t]) == arm, f"round {start + t}"
+            oracle.update(user, batch.contexts[t, arm], batch.rewards[t, arm])
+            stepped.update(user, batch.contexts[t, arm], batch.rewards[t, arm])
+            expected.append(arm)
+        assert played.play(batch).tolist() == expected
+        assert groups_of(played) == oracle.groups()
+        assert groups_of(stepped) == oracle.groups()
+        if join_after is not None and start == join_after:
+            for policy in (played, stepped, oracle):
+                policy.add_users(3)
+    return played
+
+
+@pytest.mark.parametrize("seed", SETTINGS)
+@pytest.mark.parametrize("shared", [False, True])
+def test_linucb(seed: int, shared: bool) -> None:
+    rng, n, d, rounds = draw_world(seed)
+    alpha, ties = float(rng.uniform(0, 2)), ("first", "random")[seed % 2]
+
+    def make() -> locb.LinUCB:
+        return locb.LinUCB(n_users=n, dim=d, alpha=alpha, shared=shared, ties=ties, seed=seed)
+
+    generator = int(make()._state.generator[0])
+    policy = compare(make, naive.LinUCB(n, d, alpha, shared, ties, generator), rounds)
+    assert policy.served.tolist() == np.bincount(rounds.users, minlength=n).tolist()
+
+
+@pytest.mark.parametrize("seed", SETTINGS)
+def test_club(seed: int) -> None:
+    rng, n, d, rounds = draw_world(seed)
+    alpha, alpha2 = float(rng.uniform(0, 2)), float(rng.uniform(0.3, 1.2))
+    ties, graph = ("first", "random")[seed % 2], ("complete", "erdos-renyi")[seed // 2 % 2]
+
+    def make() -> locb.CLUB:
+        return locb.CLUB(n_users=n, dim=d, alpha=alpha, alpha2=alpha2, graph=graph, ties=ties, seed=seed)
+
+    start = make()
+    bits = np.unpackbits(start._state.neighbours.view(np.uint8), axis=1, bitorder="little")[:, :n]
+    edges = [(i, j) for i, j in zip(*np.nonzero(bits), strict=True) if i < j]
+    if graph == "complete":
+        assert len(edges) == n * (n - 1) // 2
+    oracle = naive.CLUB(n, d, alpha, alpha2, [(int(i), int(j)) for i, j in edges], ties, int(start._state.generator[0]))
+    compare(make, oracle, rounds)
+
+
+@pytest.mark.parametrize("seed", SETTINGS)
+def test_sclub(seed: int) -> None:
+    rng, n, d, rounds = draw_world(seed)
+    alpha, alpha_theta = float(rng.uniform(0, 2)), float(rng.uniform(0.3, 1.5))
+    alpha_p, ties = float(rng.uniform(0.05, 1.0)), ("first", "random")[seed % 2]
+
+    def make() -> locb.SCLUB:
+        return locb.SCLUB(
+            n_users=n, dim=d, alpha=alpha, alpha_theta=alpha_theta, alpha_p=alpha_p, ties=ties, seed=seed
+        )
+
+    generator = int(make()._state.generator[0])
+    compare(make, naive.SCLUB(n, d, alpha, alpha_theta, alpha_p, ties, generator), rounds)
+
+
+def draw_locb(rng: np.random.Generator, n: int, radius: str, stop: str, bonus: str, seed: int) -> dict[str, Any]:
+    """Parameters under which sets change, are returned and stay open, some of each."""
+    scale = {"regret": 0.5, "clustering": 1.0, "theory": 8.0, "ellipsoid": 4.0}[radius]
+    return {
+        "gamma": float(rng.uniform(0.5, 2.0)) * scale,
+        "seeds": rng.permutation(n)[: int(rng.integers(1, n + 1))].tolist(),
+        "alpha": float(rng.uniform(0, 2)),
+        "tau": float(rng.uniform(4, 12)),
+        "delta": float(rng.uniform(0.01, 0.5)),
+        "sigma": float(rng.uniform(0.05, 0.5)),
+        "radius": radius,
+        "min_eigenvalue": 8.0 if radius == "theory" else None,
+        "stop": stop,
+        "bonus": bonus,
+        "ties": ("first", "random")[seed // 2 % 2],
+    }
+
+
+@pytest.mark.parametrize("seed", SETTINGS)
+@pytest.mark.parametrize(
+    ("radius", "stop"), [(radius, "radius") for radius in RADII] + [("ellipsoid", "certificate")]
+)
+def test_locb(seed: int, radius: str, stop: str) -> None:
+    rng, n, d, rounds = draw_world(seed)
+    parameters = draw_locb(rng, n, radius, stop, ("mean", "pooled")[seed % 2], seed)
+
+    def make() -> locb.LOCB:
+        return locb.LOCB(n_users=n, dim=d, seed=seed, **parameters)
+
+    oracle = naive.LOCB(n, d, **parameters, generator=int(make()._state.generator[0]))
+    # In some worlds three users come later and are served like the others.
+    join_after = BATCH if seed % 4 == 1 else None
+    if join_after is not None:
+        late = rng.random(len(rounds)) < 0.2
+        late[: 2 * BATCH] = False
+        rounds.users[late] = n + rng.integers(3, size=int(late.sum()))
+    policy = compare(make, oracle, rounds, join_after)
+    for cluster in policy.clusters()[:3]:
+        assert policy.certificate(cluster) == pytest.approx(oracle.certificate(cluster.members.tolist()), rel=1e-9)
+    assert policy.radii == pytest.approx([oracle.B(i) for i in range(oracle.n)], rel=1e-9)
+
+
+def test_locb_settings_return_some_sets_and_keep_others() -> None:
+    """The comparison above is worth its name only if all kinds of sets occur in it."""
+    if JIT_OFF:
+        pytest.skip("too few rounds with the compiler off")
+    returned = still_open = shrunk = taken_in = 0
+    for seed in SETTINGS:
+        for radius, stop in [(radius, "radius") for radius in RADII] + [("ellipsoid", "certificate")]:
+            rng, n, d, rounds = draw_world(seed)
+            policy = locb.LOCB(n_users=n, dim=d, seed=seed, **draw_locb(rng, n, radius, stop, "mean", seed))
+            policy.play(rounds)
+            for cluster in policy.clusters():
+                returned += cluster.returned_at is not None
+                still_open += cluster.returned_at is None
+                shrunk += len(cluster) < n
+    assert min(returned, still_open, shrunk) > 200, (returned, still_open, shrunk, taken_in)
