@@ -1,6 +1,7 @@
 """The four ways in which this package compiles a function.
 
-All keep the machine code on disk, and divide as NumPy does (x / 0 is inf), so that no check stands in an inner loop.
+All divide as NumPy does (x / 0 is inf), so that no check stands in an inner loop. What Python calls is kept on disk
+once compiled, with all that went into it; the parts are not, for looking after each one's file would slow the import.
 With NUMBA_DISABLE_JIT=1 each gives the function back unchanged.
 """
 
@@ -11,7 +12,7 @@ from numba import njit
 
 F = TypeVar("F", bound=Callable[..., object])
 
-_COMMON = {"cache": True, "error_model": "numpy"}
+_COMMON = {"error_model": "numpy"}
 # No counting of references: arrays are borrowed from the caller, and none may be made here. In a round of a
 # microsecond the counting of twenty arrays would take a third of the time.
 _BORROWED = {**_COMMON, "_nrt": False}
@@ -19,7 +20,7 @@ _BORROWED = {**_COMMON, "_nrt": False}
 
 def entry(function: F) -> F:
     """Compile a function that Python calls; it may make arrays."""
-    return cast(F, njit(**_COMMON)(function))
+    return cast(F, njit(**_COMMON, cache=True)(function))
 
 
 def borrowing(function: F) -> F:

@@ -51,7 +51,7 @@ class Entry:
     """One policy at one alpha in a comparison, over all repeats."""
 
     policy: str
-    alpha: float
+    alpha: float | None  # None for a policy without one
     regret: Floats  # (repeats, points) cumulative, at the comparison's checkpoints
     reward: Floats  # (repeats,) mean a round
     n_clusters: Ints  # (repeats,) different groups found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import platform
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +16,7 @@ from locb.arrays import Floats
 from locb.clusters import match_clusters
 from locb.environments import Synthetic
 from locb.experiments.simulate import simulate
-from locb.policies import POLICIES, Policy, make_policy
+from locb.policies import POLICIES, Policy
 from locb.results import Comparison, Entry, UserMap
 
 POINTS = 200  # of a regret curve
@@ -33,6 +34,10 @@ class Task:
     rounds: int
     seed: int
 
+    def make(self, *, n_users: int, dim: int) -> Policy:
+        """A new policy for a world of this size."""
+        return self.factory(n_users=n_users, dim=dim, **accepted(self.factory, self.parameters))
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -45,15 +50,30 @@ class Outcome:
     microseconds: float
 
 
+def accepted(factory: Callable[..., Any], parameters: dict[str, Any]) -> dict[str, Any]:
+    """Those parameters that this factory takes: a policy of one's own need not know alpha, gamma or seeds."""
+    known = inspect.signature(factory).parameters
+    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in known.values()):
+        return parameters
+    return {name: value for name, value in parameters.items() if name in known}
+
+
 def checkpoints(rounds: int) -> Any:
     """The rounds at which curves are kept: evenly spaced, the last one included."""
     return np.unique(np.linspace(1, rounds, min(POINTS, rounds)).round().astype(np.int64))
 
 
+def prepare(policies: Sequence[str]) -> None:
+    """Compile what these policies need, or load it if it was compiled before, so that no run waits for it."""
+    for name in policies:
+        if name in POLICIES:
+            Task(name, POLICIES[name], {"n_seeds": 1}, {}, 0, 0).make(n_users=2, dim=2).prepare()
+
+
 def run_task(task: Task) -> Outcome:
     """Play one task from scratch."""
     env = Synthetic(**task.world, seed=task.seed)
-    policy = task.factory(n_users=env.n_users, dim=env.dim, **task.parameters)
+    policy = task.make(n_users=env.n_users, dim=env.dim)
     run = simulate(policy, env, rounds=task.rounds, seed=task.seed)
     distinct = {tuple(cluster.members.tolist()) for cluster in policy.clusters()}
     f1 = match_clusters(distinct, env.true_clusters()).f1 if distinct else float("nan")
@@ -73,7 +93,7 @@ def compare(
     rounds: int = 50_000,
     repeats: int = 5,
     world: dict[str, Any] | None = None,
-    n_seeds: int = 30,
+    n_seeds: int | None = None,
     gamma: float = 0.2,
     seed: int = 0,
     jobs: int = -1,
@@ -92,7 +112,7 @@ def compare(
     world : dict
         Arguments of ``locb.Synthetic``; repeat r plays in the world of seed ``seed + r``.
     n_seeds, gamma
-        LOCB's.
+        LOCB's; 30 seeds, or every user if there are fewer, unless given.
     jobs : int
         Processes; −1 for one a core.
     progress : callable
@@ -113,16 +133,16 @@ def compare(
         raise ValueError(f"{'policies' if not policies else 'alphas'} must name at least one")
     if len(set(policies)) < len(policies):
         raise ValueError(f"policies must differ, not {', '.join(policies)}")
-    tasks = []
-    for name in policies:
-        for alpha in alphas:
-            parameters: dict[str, Any] = {"alpha": float(alpha)}
-            if name == "locb":
-                parameters |= {"gamma": gamma, "n_seeds": n_seeds}
-            make_policy(name, n_users=world.get("n_users", 100), dim=2, **parameters)  # bad settings fail here, once
-            for repeat in range(repeats):
-                tasks.append(Task(name, POLICIES[name], parameters, world, rounds, seed + repeat))
     Synthetic(**world, seed=seed)
+    common = {"gamma": gamma, "n_seeds": n_seeds}
+    tasks = [
+        Task(name, POLICIES[name], {**parameters, "seed": seed + repeat}, world, rounds, seed + repeat)
+        for name in policies
+        for parameters in _parameter_sets(name, alphas, common)
+        for repeat in range(repeats)
+    ]
+    for task in tasks[::repeats]:  # bad settings fail here, before any work
+        task.make(n_users=world.get("n_users", 100), dim=2)
     outcomes: list[Outcome] = []
     for outcome in _run_all(tasks, jobs):
         outcomes.append(outcome)
@@ -143,6 +163,15 @@ def compare(
     )
 
 
+def _parameter_sets(name: str, alphas: Sequence[float], common: dict[str, Any]) -> list[dict[str, Any]]:
+    """The settings at which a policy runs: one an alpha, or a single one if it has no alpha."""
+    if name not in POLICIES:
+        raise ValueError(f"policies must be among {', '.join(POLICIES)}, not {name!r}")
+    if accepted(POLICIES[name], {"alpha": 1.0}):
+        return [{**common, "alpha": float(alpha)} for alpha in alphas]
+    return [common]
+
+
 def _run_all(tasks: list[Task], jobs: int) -> Iterator[Outcome]:
     """Outcomes in the order of the tasks, as they come."""
     jobs = min(len(tasks), cpu_count() if jobs < 0 else max(1, jobs))
@@ -153,7 +182,7 @@ def _run_all(tasks: list[Task], jobs: int) -> Iterator[Outcome]:
 def _entry(task: Task, outcomes: list[Outcome]) -> Entry:
     return Entry(
         policy=task.policy,
-        alpha=task.parameters["alpha"],
+        alpha=task.parameters.get("alpha"),
         regret=np.array([outcome.regret for outcome in outcomes]),
         reward=np.array([outcome.reward for outcome in outcomes]),
         n_clusters=np.array([len(outcome.found) for outcome in outcomes]),

@@ -1,0 +1,56 @@
+"""What a round of ``play`` costs: every policy at n = 100, d = 6, k = 10, and LOCB against a compiled brute force."""
+
+from typing import Any
+
+import brute
+import numpy as np
+from timing import best_of, show
+
+import locb
+
+ROUNDS = 50_000
+CASES: list[tuple[str, str, dict[str, Any]]] = [
+    ("LinUCB-IND", "linucb-ind", {}),
+    ("LinUCB-ONE", "linucb-one", {}),
+    ("CLUB, complete graph", "club", {}),
+    ("CLUB, random graph", "club", {"graph": "erdos-renyi"}),
+    ("SCLUB", "sclub", {}),
+    ("LOCB, 30 seeds", "locb", {"n_seeds": 30}),
+    ("LOCB, 100 seeds", "locb", {"n_seeds": 100}),
+    ("LOCB, 30 seeds, pooled", "locb", {"n_seeds": 30, "bonus": "pooled"}),
+    ("LOCB, 30 seeds, ellipsoid", "locb", {"n_seeds": 30, "radius": "ellipsoid"}),
+]
+
+
+def main() -> None:
+    env = locb.Synthetic(seed=7)
+    rounds = env.rounds(ROUNDS, seed=1)
+
+    def job(name: str, parameters: dict[str, Any]) -> Any:
+        policy = locb.make_policy(name, n_users=env.n_users, dim=env.dim, **parameters)
+        return lambda: policy.play(rounds)
+
+    cost = {title: best_of(lambda n=name, p=p: job(n, p)) for title, name, p in CASES}  # type: ignore[misc]
+    own = cost["LinUCB-IND"]
+    rows = [(title, f"{1e6 * s / ROUNDS:.2f}", f"{s / own:.2f}") for title, s in cost.items()]
+    show(f"play, {ROUNDS:,} rounds, n = 100, d = 6, k = 10", ("policy", "µs a round", "× LinUCB-IND"), rows)
+
+    policy = locb.LOCB(n_users=env.n_users, dim=env.dim, n_seeds=30)
+    seeds = np.array([cluster.seed for cluster in policy.clusters()])
+    arguments = (env.n_users, seeds, 0.2, 1.0, rounds.users, rounds.contexts, rounds.rewards)
+    slow = best_of(lambda: lambda: brute.play(*arguments), goes=2)
+    if not np.array_equal(brute.play(*arguments), policy.play(rounds)):
+        raise SystemExit("the brute force and the package choose different arms")
+    fast = cost["LOCB, 30 seeds"]
+    show(
+        "LOCB, 30 seeds, against a compiled brute force (the same choices in every round)",
+        ("", "µs a round", "× slower"),
+        [
+            ("package", f"{1e6 * fast / ROUNDS:.2f}", "1"),
+            ("brute force", f"{1e6 * slow / ROUNDS:.2f}", f"{slow / fast:.0f}"),
+        ],
+    )
+
+
+if __name__ == "__main__":
+    main()
