@@ -1,18 +1,20 @@
 # Everything sets itself up in .venv; a fresh clone needs Python 3.11+ and make, nothing else.
 PYTHON ?= python3
 BIN := .venv/bin
+# Compiled kernels under a name made of all sources, so that an edit to any of them is never missed.
+FRESH := NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache/$(shell cat src/locb/*.py src/locb/*/*.py | cksum | cut -d' ' -f1)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: help run test lint bench verify clean
 help:            ## what there is
-	@grep -hE '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed -E 's/: .*## /\t/' | expand -t 12
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 run: .venv/run   ## compare the five policies on the paper's synthetic world: a table and pictures in runs/compare
 	@$(BIN)/locb compare --output runs/compare
 
 test: .venv/dev  ## run the tests, and the kernels once more with the compiler off, to measure coverage
 	@rm -f .coverage .coverage.*
-	$(BIN)/python -m pytest -n 2 --cov --cov-report= -q
+	$(FRESH) $(BIN)/python -m pytest -n 2 --cov --cov-report= -q
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 --cov --cov-append --cov-report= -q -m interpreted
 	$(BIN)/python -m coverage report --fail-under=95
 
@@ -23,16 +25,16 @@ lint: .venv/dev  ## ruff, mypy, import-linter
 	$(BIN)/lint-imports
 
 bench: .venv/bench ## timings, as ratios taken in one run
-	@$(BIN)/python benchmarks/imports.py
-	@$(BIN)/python benchmarks/play.py
-	@$(BIN)/python benchmarks/calls.py
+	@$(FRESH) $(BIN)/python benchmarks/imports.py
+	@$(FRESH) $(BIN)/python benchmarks/play.py
+	@$(FRESH) $(BIN)/python benchmarks/calls.py
 
 verify: .venv/run ## long checks: accuracy of the clusters, and certificates that must hold
-	@$(BIN)/python checks/accuracy.py
-	@$(BIN)/python checks/certificates.py
+	@$(FRESH) $(BIN)/python checks/accuracy.py
+	@$(FRESH) $(BIN)/python checks/certificates.py
 
 clean:           ## remove the environment and everything that was made
-	rm -rf .venv runs .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* .import_linter_cache
+	rm -rf .venv .numba_cache runs .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/base:

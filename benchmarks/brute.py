@@ -17,10 +17,8 @@ def play(n: int, seeds: Ints, limit: float, alpha: float, users: Ints, contexts:
     return chosen
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]  # numba ships no types
-def _play(
-    n: int, seeds: Ints, limit: float, alpha: float, users: Ints, contexts: Floats, rewards: Floats
-) -> Ints:
+@njit(cache=True)
+def _play(n: int, seeds: Ints, limit: float, alpha: float, users: Ints, contexts: Floats, rewards: Floats) -> Ints:
     rounds, n_arms, d = contexts.shape
     inverse = np.zeros((n, d, d))
     for i in range(n):

@@ -13,7 +13,9 @@ def seconds(module: str) -> float:
     # Bytecode on disk for both, as an installed package has it.
     writing = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     code = f"import time; t = time.perf_counter(); import {module}; print(time.perf_counter() - t)"
-    return float(subprocess.run([sys.executable, "-c", code], env=writing, capture_output=True, check=True, text=True).stdout)
+    return float(
+        subprocess.run([sys.executable, "-c", code], env=writing, capture_output=True, check=True, text=True).stdout
+    )
 
 
 def main() -> None:

@@ -20,6 +20,8 @@ MOST_ROUNDS = 100_000_000
 
 
 class Outcome(NamedTuple):
+    """One world under one stopping rule."""
+
     stop: str
     world: int
     rounds: int  # when the last set was returned
@@ -64,7 +66,9 @@ def main() -> int:
     jobs = [(stop, world) for stop in ("certificate", "radius") for world in WORLDS]
     rounds: dict[str, list[int]] = {"certificate": [], "radius": []}
     faults = 0
-    print("stop         world       rounds  sets  not a γ-cluster  certificate too low  true width  certificate  seconds")
+    print(
+        "stop         world       rounds  sets  not a γ-cluster  certificate too low  true width  certificate  seconds"
+    )
     with ProcessPoolExecutor() as pool:
         for found in pool.map(check, jobs):
             print(

@@ -206,15 +206,13 @@ class LOCB:
         self.radius, self.min_eigenvalue, self.stop, self.bonus = radius, min_eigenvalue, stop, bonus
         self.ties, self.generator = ties, [generator]
         self.N = {s: set(range(n)) for s in self.seeds}
-        self.returned = {s: None for s in self.seeds}
+        self.returned = dict.fromkeys(self.seeds)
         self.joined = [0] * n
         self.t = 0
 
     def B(self, i):
         u = self.users
-        return radius(
-            self.radius, u.m[i], u.A[i], self.t, self.n, self.d, self.sigma, self.delta, self.min_eigenvalue
-        )
+        return radius(self.radius, u.m[i], u.A[i], self.t, self.n, self.d, self.sigma, self.delta, self.min_eigenvalue)
 
     def distance(self, i, j):
         return float(np.linalg.norm(self.users.theta[i] - self.users.theta[j]))

@@ -112,15 +112,13 @@ def compare(
     browser) and [bold]run.json[/bold].
 
     Examples:
-
       locb compare
 
       locb compare --policies locb,linucb-ind --noise 0.1
 
       locb compare --alphas 0.1,0.3,1 --users 500 --rounds 100000
     """
-    from locb.experiments.compare import compare as run_comparison
-    from locb.experiments.compare import prepare
+    from locb.experiments.compare import plan, prepare
     from locb.experiments.own_policy import register
     from locb.report.folder import write_comparison
     from locb.report.tables import comparison_table
@@ -135,25 +133,17 @@ def compare(
         "noise": noise if noise == "bernoulli" else _number("noise", noise),
         "arrivals": arrivals,
     }
+    planned = plan(
+        names, alphas=values, rounds=rounds, repeats=repeats, world=world, n_seeds=n_seeds, gamma=gamma, seed=seed
+    )
     folder = output or Path("runs") / time.strftime("compare-%Y%m%d-%H%M%S")
     folder.mkdir(parents=True, exist_ok=True)
     console.print("Loading the kernels (compiled the first time here: half a minute) …")
     prepare(names)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, TimeRemainingColumn(), console=console) as bar:
-        task = bar.add_task("Playing", total=None)
-        result = run_comparison(
-            names,
-            alphas=values,
-            rounds=rounds,
-            repeats=repeats,
-            world=world,
-            n_seeds=n_seeds,
-            gamma=gamma,
-            seed=seed,
-            jobs=jobs,
-            progress=lambda done, total: bar.update(task, completed=done, total=total),
-        )
+        task = bar.add_task("Playing", total=len(planned.tasks))
+        result = planned.run(jobs=jobs, progress=lambda done, total: bar.update(task, completed=done, total=total))
     console.print()
     console.print(comparison_table(result))
     console.print(result.verdict())

@@ -23,13 +23,13 @@ def shrinkage(served: int) -> float:
 @inlined
 def scale(kind: int, t: int, n_users: int, dim: int, sigma: float, delta: float) -> float:
     """The part of a radius that every user shares in round t; +inf where it is not defined."""
-    if kind == REGRET or kind == ELLIPSOID:
+    if kind in (REGRET, ELLIPSOID):
         return 1.0
     if t < 1:
         return np.inf
     top = sigma * math.sqrt(2.0 * dim * math.log(t) + 2.0 * math.log(2.0 * n_users / delta)) + 1.0
     if kind == CLUSTERING:
-        return top / n_users ** (1.0 / 3.0)
+        top /= n_users ** (1.0 / 3.0)
     return top
 
 

@@ -6,16 +6,16 @@ With NUMBA_DISABLE_JIT=1 each gives the function back unchanged.
 """
 
 from collections.abc import Callable
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from numba import njit
 
 F = TypeVar("F", bound=Callable[..., object])
 
-_COMMON = {"error_model": "numpy"}
+_COMMON: dict[str, Any] = {"error_model": "numpy"}
 # No counting of references: arrays are borrowed from the caller, and none may be made here. In a round of a
 # microsecond the counting of twenty arrays would take a third of the time.
-_BORROWED = {**_COMMON, "_nrt": False}
+_BORROWED: dict[str, Any] = {**_COMMON, "_nrt": False}
 
 
 def entry(function: F) -> F:

@@ -18,15 +18,15 @@ def checked_array(name: str, values: Any, shape: tuple[int | None, ...]) -> Floa
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be an array of numbers: {error}") from None
-    fits = array.ndim == len(shape) and all(
-        want in (None, have) for want, have in zip(shape, array.shape, strict=True)
-    )
+    fits = array.ndim == len(shape) and all(want in (None, have) for want, have in zip(shape, array.shape, strict=True))
     if not fits:
         wanted = ", ".join("any" if want is None else str(want) for want in shape)
         raise ValueError(f"{name} must have shape ({wanted}), not {array.shape}")
     if array.size and not (array.min() >= -LARGEST and array.max() <= LARGEST):  # NaN fails both
         place = tuple(int(i) for i in np.argwhere(~(np.abs(array) <= LARGEST))[0])
-        raise ValueError(f"{name} must be finite and at most {LARGEST:g} in size, but {name}{list(place)} is {array[place]}")
+        raise ValueError(
+            f"{name} must be finite and at most {LARGEST:g} in size, but {name}{list(place)} is {array[place]}"
+        )
     # Kernels are compiled for plain arrays; a read-only or strided one would be compiled for again.
     return array if array.flags.carray else np.array(array)
 

@@ -14,7 +14,7 @@ ARRIVALS = ("uniform", "zipf")
 
 
 class Synthetic(Environment):
-    """Users in clusters. Tastes and arms are unit vectors, scaled by 1/√2 and given a constant 1/√2, so means are in [0, 1].
+    """Users in clusters. Tastes and arms are unit vectors over √2 with a constant 1/√2, so that means are in [0, 1].
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class Synthetic(Environment):
     --------
     >>> env = Synthetic(n_users=20, n_clusters=2, seed=7)
     >>> env.dim, [len(cluster) for cluster in env.true_clusters()]
-    (6, [16, 4])
+    (6, [13, 7])
     >>> rounds = env.rounds(1000, seed=1)
     >>> bool((rounds.means.min() >= 0) and (rounds.means.max() <= 1))
     True
@@ -102,7 +102,7 @@ def _unit(vectors: Floats) -> Floats:
 
 
 def _lift(unit: Floats) -> Floats:
-    """v → (v/√2, 1/√2), so that any two such vectors have an inner product in [0, 1]."""
+    """V → (v/√2, 1/√2), so that any two such vectors have an inner product in [0, 1]."""
     lifted = np.full((*unit.shape[:-1], unit.shape[-1] + 1), math.sqrt(0.5))
     lifted[..., :-1] = unit * math.sqrt(0.5)
     return lifted

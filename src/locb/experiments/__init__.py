@@ -1,0 +1,1 @@
+"""What is run: one policy on one world, or many on many."""

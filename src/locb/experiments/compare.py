@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import platform
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,6 +86,71 @@ def run_task(task: Task) -> Outcome:
     )
 
 
+@dataclass(frozen=True)
+class Plan:
+    """A comparison that was checked and not yet run."""
+
+    settings: dict[str, Any]
+    tasks: list[Task]  # all repeats of a policy and alpha stand together
+
+    def run(self, *, jobs: int = -1, progress: Callable[[int, int], None] | None = None) -> Comparison:
+        """Play all tasks in ``jobs`` processes (−1: one a core); ``progress`` is told (runs done, runs in all)."""
+        jobs = min(len(self.tasks), cpu_count() if jobs < 0 else max(1, jobs))
+        pool = Parallel(n_jobs=jobs, return_as="generator")
+        outcomes: list[Outcome] = []
+        for outcome in pool(delayed(run_task)(task) for task in self.tasks):
+            outcomes.append(outcome)
+            if progress is not None:
+                progress(len(outcomes), len(self.tasks))
+        repeats = self.settings["repeats"]
+        return Comparison(
+            settings=self.settings,
+            checkpoints=checkpoints(self.settings["rounds"]),
+            entries=[
+                _entry(self.tasks[start], outcomes[start : start + repeats])
+                for start in range(0, len(self.tasks), repeats)
+            ],
+            user_map=_user_map(self.tasks, outcomes),
+            seeds=[task.seed for task in self.tasks[:repeats]],
+            versions=_versions(),
+        )
+
+
+def plan(
+    policies: Sequence[str] = DEFAULT_POLICIES,
+    *,
+    alphas: Sequence[float] = (1.0,),
+    rounds: int = 50_000,
+    repeats: int = 5,
+    world: dict[str, Any] | None = None,
+    n_seeds: int | None = None,
+    gamma: float = 0.2,
+    seed: int = 0,
+) -> Plan:
+    """Check the settings of a comparison, before any work; they are those of ``compare``."""
+    world = dict(world or {})
+    for name, value in (("rounds", rounds), ("repeats", repeats)):
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1, not {value}")
+    if not policies or not alphas:
+        raise ValueError(f"{'policies' if not policies else 'alphas'} must name at least one")
+    if len(set(policies)) < len(policies):
+        raise ValueError(f"policies must differ, not {', '.join(policies)}")
+    env = Synthetic(**world, seed=seed)
+    common = {"gamma": gamma, "n_seeds": n_seeds}
+    tasks = [
+        Task(name, POLICIES[name], {**parameters, "seed": seed + repeat}, world, rounds, seed + repeat)
+        for name in policies
+        for parameters in _parameter_sets(name, alphas, common)
+        for repeat in range(repeats)
+    ]
+    for task in tasks[::repeats]:
+        task.make(n_users=env.n_users, dim=env.dim)
+    settings = {"policies": list(policies), "alphas": [float(a) for a in alphas], "rounds": rounds, "repeats": repeats}
+    settings |= {"n_seeds": n_seeds, "gamma": gamma, "seed": seed, "world": world}
+    return Plan(settings, tasks)
+
+
 def compare(
     policies: Sequence[str] = DEFAULT_POLICIES,
     *,
@@ -113,6 +178,8 @@ def compare(
         Arguments of ``locb.Synthetic``; repeat r plays in the world of seed ``seed + r``.
     n_seeds, gamma
         LOCB's; 30 seeds, or every user if there are fewer, unless given.
+    seed : int
+        Of the first repeat.
     jobs : int
         Processes; −1 for one a core.
     progress : callable
@@ -125,42 +192,17 @@ def compare(
     >>> [entry.policy for entry in result.entries]
     ['linucb-one', 'linucb-ind']
     """
-    world = dict(world or {})
-    for name, value in (("rounds", rounds), ("repeats", repeats)):
-        if value < 1:
-            raise ValueError(f"{name} must be at least 1, not {value}")
-    if not policies or not alphas:
-        raise ValueError(f"{'policies' if not policies else 'alphas'} must name at least one")
-    if len(set(policies)) < len(policies):
-        raise ValueError(f"policies must differ, not {', '.join(policies)}")
-    Synthetic(**world, seed=seed)
-    common = {"gamma": gamma, "n_seeds": n_seeds}
-    tasks = [
-        Task(name, POLICIES[name], {**parameters, "seed": seed + repeat}, world, rounds, seed + repeat)
-        for name in policies
-        for parameters in _parameter_sets(name, alphas, common)
-        for repeat in range(repeats)
-    ]
-    for task in tasks[::repeats]:  # bad settings fail here, before any work
-        task.make(n_users=world.get("n_users", 100), dim=2)
-    outcomes: list[Outcome] = []
-    for outcome in _run_all(tasks, jobs):
-        outcomes.append(outcome)
-        if progress is not None:
-            progress(len(outcomes), len(tasks))
-    entries = [
-        _entry(tasks[start], outcomes[start : start + repeats]) for start in range(0, len(tasks), repeats)
-    ]
-    settings = {"policies": list(policies), "alphas": [float(a) for a in alphas], "rounds": rounds, "repeats": repeats}
-    settings |= {"n_seeds": n_seeds, "gamma": gamma, "seed": seed, "world": world}
-    return Comparison(
-        settings=settings,
-        checkpoints=checkpoints(rounds),
-        entries=entries,
-        user_map=_user_map(tasks, outcomes),
-        seeds=[seed + repeat for repeat in range(repeats)],
-        versions=_versions(),
+    planned = plan(
+        policies,
+        alphas=alphas,
+        rounds=rounds,
+        repeats=repeats,
+        world=world,
+        n_seeds=n_seeds,
+        gamma=gamma,
+        seed=seed,
     )
+    return planned.run(jobs=jobs, progress=progress)
 
 
 def _parameter_sets(name: str, alphas: Sequence[float], common: dict[str, Any]) -> list[dict[str, Any]]:
@@ -170,13 +212,6 @@ def _parameter_sets(name: str, alphas: Sequence[float], common: dict[str, Any]) 
     if accepted(POLICIES[name], {"alpha": 1.0}):
         return [{**common, "alpha": float(alpha)} for alpha in alphas]
     return [common]
-
-
-def _run_all(tasks: list[Task], jobs: int) -> Iterator[Outcome]:
-    """Outcomes in the order of the tasks, as they come."""
-    jobs = min(len(tasks), cpu_count() if jobs < 0 else max(1, jobs))
-    results: Iterator[Outcome] = Parallel(n_jobs=jobs, return_as="generator")(delayed(run_task)(task) for task in tasks)
-    return results
 
 
 def _entry(task: Task, outcomes: list[Outcome]) -> Entry:

@@ -23,19 +23,21 @@ def trailing_zeros(word: Any) -> int:
     return (value & -value).bit_length() - 1
 
 
-@intrinsic  # type: ignore[untyped-decorator]  # numba ships no types
-def _count_trailing_zeros(typing_context: Any, word: Any) -> Any:  # pragma: no cover - runs inside the compiler
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+@intrinsic
+def _count_trailing_zeros(_typing: Any, _word: Any) -> Any:  # pragma: no cover - runs inside the compiler
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         zero_is_undefined = context.get_constant(types.boolean, True)
         return builder.cttz(arguments[0], zero_is_undefined)
 
     return types.int64(types.uint64), generate
 
 
-@overload(trailing_zeros)  # type: ignore[untyped-decorator]  # numba ships no types
-def _compile_trailing_zeros(word: Any) -> Any:  # pragma: no cover - runs inside the compiler
+@overload(trailing_zeros)
+def _compile_trailing_zeros(word: Any) -> Any:  # noqa: ARG001  # pragma: no cover - runs inside the compiler
+    count: Any = _count_trailing_zeros
+
     def implementation(word: Any) -> Any:
-        return _count_trailing_zeros(word)
+        return count(word)
 
     return implementation
 
@@ -43,7 +45,8 @@ def _compile_trailing_zeros(word: Any) -> Any:  # pragma: no cover - runs inside
 @inlined
 def has(rows: Words, i: int, j: int) -> bool:
     """Whether j is in the set of row i."""
-    return (rows[i, j >> 6] >> np.uint64(j & 63)) & ONE != 0
+    found: bool = (rows[i, j >> 6] >> np.uint64(j & 63)) & ONE != 0
+    return found
 
 
 @inlined

@@ -22,7 +22,8 @@ def packed_size(dim: int) -> int:
 def packed_identity(dim: int) -> Floats:
     """The identity matrix, packed: (p,)."""
     rows, columns = np.triu_indices(dim)
-    return (rows == columns).astype(np.float64)
+    identity: Floats = (rows == columns).astype(np.float64)
+    return identity
 
 
 def unpack(packed: Floats, dim: int) -> Floats:
@@ -121,7 +122,7 @@ def add_observation(sums: Floats, i: int, x: Floats, reward: float) -> None:
 
 @borrowing
 def solve_ridge(sums: Floats, source: int, estimates: Floats, row: int, room: Floats) -> None:
-    """From sums (b, G packed) in row ``source`` the estimate ((I + G)⁻¹ b, (I + G)⁻¹), by Cholesky; ``room`` is (2d, d)."""
+    """Turn sums (b, G packed) into an estimate ((I + G)⁻¹ b, (I + G)⁻¹), by Cholesky; ``room`` is (2d, d)."""
     d = room.shape[1]
     root = room[:d]  # upper R with RᵀR = I + G
     back = room[d:]  # R⁻¹, upper
@@ -204,8 +205,8 @@ def largest_eigenvalue(estimates: Floats, row: int, room: Floats) -> float:
                 a[i, j] -= v[i] * w[j] + w[i] * v[j]
     if d > 1:
         off[d - 1] = a[d - 1, d - 2]
-    low = a[0, 0]
-    high = a[0, 0]
+    low: float = a[0, 0]
+    high: float = a[0, 0]
     for i in range(d):
         below = abs(off[i])
         above = abs(off[i + 1]) if i + 1 < d else 0.0
@@ -233,7 +234,7 @@ def largest_eigenvalue(estimates: Floats, row: int, room: Floats) -> float:
 @inlined
 def next_random(generator: Words) -> np.uint64:
     """Advance a xorshift generator (Marsaglia, 2003) and return its 64 bits."""
-    word = generator[0]
+    word: np.uint64 = generator[0]
     word ^= word << np.uint64(13)
     word ^= word >> np.uint64(7)
     word ^= word << np.uint64(17)

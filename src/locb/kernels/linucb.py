@@ -67,6 +67,7 @@ def play_rounds(
     scores: Floats,
     step: Floats,
 ) -> None:
+    """The loop of ``play``."""
     d = contexts.shape[2]
     estimates = state.estimates
     for t in range(users.size):
@@ -84,7 +85,7 @@ def play_rounds(
 @entry
 def play(state: LinearState, users: Ints, contexts: Floats, rewards: Floats, chosen: Ints) -> None:
     """Recommend and learn, round after round."""
-    _, n_arms, d = contexts.shape
+    n_arms = contexts.shape[1]
     estimates = state.estimates
     arms = np.empty((n_arms, estimates.shape[1]))
     scores = np.empty(n_arms)

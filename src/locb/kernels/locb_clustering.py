@@ -31,14 +31,15 @@ from locb.kernels.locb_state import (
 @inlined
 def apart(estimates: Floats, widths: Floats, i: int, j: int, d: int, ball: float) -> bool:
     """Whether the estimates of i and j are farther apart than their radii allow."""
-    reach = ball * (widths[i] + widths[j])
+    reach: float = ball * (widths[i] + widths[j])
     return squared_distance(estimates, i, estimates, j, d) > reach * reach
 
 
 @inlined
 def is_open(served: Ints, widths: Floats, j: int, ball: float, limit: float) -> bool:
     """Whether user j alone keeps its sets from being returned under the radius rule."""
-    return served[j] == 0 or not ball * widths[j] < limit
+    closed: bool = served[j] > 0 and ball * widths[j] < limit
+    return not closed
 
 
 @borrowing
@@ -65,14 +66,14 @@ def reach_from(state: LocalState, s: int, j: int, d: int, ball: float) -> float:
     """How far θ_j may be from the seed's estimate, ‖θ̂_j − θ̂_s‖ + B(j, t); +inf before j is served."""
     if state.served[j] == 0:
         return np.inf
-    distance = math.sqrt(squared_distance(state.estimates, j, state.estimates, state.seeds[s], d))
-    return distance + ball * state.width[j]
+    radius: float = ball * state.width[j]
+    return math.sqrt(squared_distance(state.estimates, j, state.estimates, state.seeds[s], d)) + radius
 
 
 @borrowing
 def is_certified(state: LocalState, s: int, d: int, ball: float) -> bool:
     """Whether the two largest reaches in set s add up to less than γ. Keeps the two as the next witness."""
-    gamma = state.real[GAMMA]
+    gamma: float = state.real[GAMMA]
     first = state.witness[s, 0]
     second = state.witness[s, 1]
     if min(first, second) >= 0 and has(state.members, s, first) and has(state.members, s, second):
@@ -120,7 +121,8 @@ def takes_in(state: LocalState, s: int, i: int, d: int, ball: float, limit: floa
     if state.joined[i] < state.returned[s] or apart(state.estimates, state.width, i, state.seeds[s], d, ball):
         return False
     if state.whole[STOP] == BY_RADIUS:
-        return ball * state.width[i] < limit
+        small: bool = ball * state.width[i] < limit
+        return small
     reach = reach_from(state, s, i, d, ball)
     for w in range(state.members.shape[1]):
         word = state.members[s, w]

@@ -102,8 +102,7 @@ def find_distinct(state: LocalState, table: Ints) -> None:
     hashes, sizes, distinct = state.hashes, state.sizes, state.distinct
     for w in range(distinct.size):
         distinct[w] = np.uint64(0)
-    for place in range(table.size):
-        table[place] = -1
+    table[:] = -1
     mask = np.uint64(table.size - 1)
     for s in range(hashes.size):
         place = np.int64(hashes[s] & mask)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import os
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,7 +98,7 @@ class Policy(ABC):
             chosen[t] = arm
         return chosen
 
-    def prepare(self) -> None:
+    def prepare(self) -> None:  # noqa: B027 - most policies have nothing to do here
         """Do what would make the first round slower than the others, such as compiling."""
 
     def clusters(self) -> list[Cluster]:
@@ -112,7 +112,7 @@ class Policy(ABC):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the policy to a file that ``locb.load`` reads."""
-        raise TypeError(f"{type(self).__name__} does not say how it is saved: give it a save method")
+        raise TypeError(f"{type(self).__name__} does not say how it is saved to {path}: give it a save method")
 
     def check_user(self, user: Any) -> int:
         """``user`` as a number below ``n_users``, or a ValueError."""
@@ -129,25 +129,20 @@ class Policy(ABC):
             raise ValueError(f"users must be below {self._n_users}, but users[{t}] is {rounds.users[t]}")
 
 
-class Kernel(Protocol):
-    """The compiled module of a policy."""
-
-    def recommend(self, state: Any, user: int, contexts: Floats) -> int: ...
-    def update(self, state: Any, user: int, x: Floats, reward: float) -> bool: ...
-    def play(self, state: Any, users: Ints, contexts: Floats, rewards: Floats, chosen: Ints) -> None: ...
-
-
 class CompiledPolicy(Policy):
     """A policy whose rounds run in a compiled kernel on a state of plain arrays.
 
-    A subclass names its kernel module, builds its state in ``__init__`` and remembers in ``_parameters`` what it
-    was built with. The state has rows of (θ̂, A⁻¹) in ``estimates`` and the counts m in ``served``.
+    A subclass names its kernel module (with ``recommend``, ``update`` and ``play`` on a state), builds its state in
+    ``__init__`` and remembers in ``_parameters`` what it was built with. The state has rows (θ̂, A⁻¹) in ``estimates``
+    and the counts m in ``served``.
     """
 
     _kernel: ClassVar[Any]
     _state: Any
     _parameters: dict[str, Any]
     _kinds: ClassVar[dict[str, type[CompiledPolicy]]] = {}
+    # Where the state holds parameters: a file cannot change these behind the back of the constructor's checks.
+    _settings: ClassVar[dict[str, slice]] = {}
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
@@ -218,7 +213,7 @@ class CompiledPolicy(Policy):
         return [SimilarUser(int(others[j]), float(distance[j]), float(radii[others[j]])) for j in nearest]
 
     def certificate(self, cluster: Any, *, sigma: float = 0.5, delta: float = 0.1) -> float:
-        """How far apart two users of this group can be, at most: true for all groups at once with probability 1 − delta.
+        """How far apart two users of this group can be, at most; with probability 1 − delta for all groups at once.
 
         It rests on the ``ellipsoid`` radius, which needs ‖θ‖ ≤ 1 and noise no wider than ``sigma`` (½ for rewards in
         [0, 1]), and on nothing about how the group was found. A group of one gives 0.
@@ -263,16 +258,25 @@ class CompiledPolicy(Policy):
             if array.shape != blank[name].shape or array.dtype != blank[name].dtype:
                 want = f"{blank[name].dtype} of shape {blank[name].shape}"
                 raise ValueError(f"{name} is {array.dtype} of shape {array.shape}, not {want}")
-        state = type(self._state)(**{name: np.ascontiguousarray(array) for name, array in arrays.items()})
         for name, (low, high) in self._index_limits().items():
-            values = getattr(state, name)
+            values = arrays[name]
             if values.size and not low <= values.min() <= values.max() < high:
                 raise ValueError(f"{name} holds {values.min()} … {values.max()}, outside {low} … {high - 1}")
+        for name, part in self._settings.items():
+            arrays[name][part] = blank[name][part]
+        state = type(self._state)(**{name: np.ascontiguousarray(array) for name, array in arrays.items()})
+        for name, fine in self._consistency(state).items():
+            if not fine:
+                raise ValueError(f"{name} contradicts the rest of the file")
         self._state = state
 
     def _index_limits(self) -> dict[str, tuple[int, int]]:
         """Arrays of indices in the state and the range each must stay in, so that no file can point outside."""
         return {}
+
+    def _consistency(self, state: Any) -> dict[str, bool]:
+        """Arrays of a state that was read, and whether each fits the others."""
+        return {"served": bool((state.served >= 0).all())}
 
 
 def _is_plain(array: Any, ndim: int) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -42,7 +42,8 @@ class CLUB(CompiledPolicy):
     [0, 1, 2]
     """
 
-    _kernel = kernel
+    _kernel: ClassVar[Any] = kernel
+    _settings: ClassVar[dict[str, slice]] = {"whole": slice(kernel.TIES, None), "real": slice(None)}
 
     def __init__(
         self,
@@ -108,13 +109,15 @@ class CLUB(CompiledPolicy):
         )
         kernel.rebuild(self._state, self._dim)
 
-    def _restore(self, arrays: dict[str, Any]) -> None:
-        tie_rule = self._state.whole[1]
-        super()._restore(arrays)
-        self._state.whole[1] = tie_rule
-
     def _index_limits(self) -> dict[str, tuple[int, int]]:
         return {"component": (0, self._n_users)}
+
+    def _consistency(self, state: Any) -> dict[str, bool]:
+        edges = unpack(state.neighbours, 64 * state.neighbours.shape[1])
+        inside = edges[:, : self._n_users]
+        return super()._consistency(state) | {
+            "neighbours": not edges[:, self._n_users :].any() and np.array_equal(inside, inside.T)
+        }
 
 
 def _with_new_edges(edges: Any, n: int, graph: str, seed: int) -> Words:

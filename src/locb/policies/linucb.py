@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -41,7 +41,8 @@ class LinUCB(CompiledPolicy):
     1
     """
 
-    _kernel = kernel
+    _kernel: ClassVar[Any] = kernel
+    _settings: ClassVar[dict[str, slice]] = {"whole": slice(kernel.TIES, None), "real": slice(None)}
 
     def __init__(
         self,
@@ -97,7 +98,3 @@ class LinUCB(CompiledPolicy):
         if self._shared:
             raise ValueError("certificate needs an estimate a user, and this LinUCB shares one (shared=True)")
         return super()._own_estimates(users)
-
-    def _restore(self, arrays: dict[str, Any]) -> None:
-        super()._restore(arrays)
-        self._state.whole[1:] = [TIE_RULES[self._parameters["ties"]], int(self._shared)]

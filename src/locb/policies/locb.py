@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,7 +74,8 @@ class LOCB(CompiledPolicy):
     [0, 2]
     """
 
-    _kernel = kernel
+    _kernel: ClassVar[Any] = kernel
+    _settings: ClassVar[dict[str, slice]] = {"whole": slice(RADIUS, None), "real": slice(None)}
 
     def __init__(
         self,
@@ -201,29 +202,24 @@ class LOCB(CompiledPolicy):
         trimmed = {name: arrays[name][: self._n_users] for name in USER_ROWS}
         return arrays | trimmed | {"members": arrays["members"][:, : words_for(self._n_users)]}
 
-    def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
-        modes, real = self._state.whole[RADIUS:].copy(), self._state.real
-        super()._restore(arrays)
-        state = self._state
-        inside = unpack(state.members, 64 * state.members.shape[1])
-        checks = {
-            "members": not inside[:, self._n_users :].any(),
-            "sizes": np.array_equal(inside.sum(axis=1), state.sizes) and state.sizes.min() > 0,
-            "sets_of": np.array_equal(pack(inside[:, : self._n_users].T), state.sets_of),
-            "seeds": state.seeds.tolist() == self._parameters["seeds"],
-            "active": np.array_equal(pack((state.returned == 0)[None, :])[0], state.active),
-            "distinct": not (state.distinct & ~pack(np.ones((1, len(state.seeds)), bool))[0]).any(),
-            "whole": state.whole[N_USERS] == self._n_users and state.whole[ACTIVE] == np.sum(state.returned == 0),
-        }
-        for name, fine in checks.items():
-            if not fine:
-                raise ValueError(f"{name} contradicts the rest of the file")
-        state.whole[RADIUS:] = modes
-        state.real[:] = real
-
     def _index_limits(self) -> dict[str, tuple[int, int]]:
         n, n_seeds = self._n_users, len(self._parameters["seeds"])
         return {"seeds": (0, n), "seed_of": (-1, n_seeds), "witness": (-1, n)}
+
+    def _consistency(self, state: Any) -> dict[str, bool]:
+        inside = unpack(state.members, 64 * state.members.shape[1])
+        active = state.returned == 0
+        seeds = np.array(self._parameters["seeds"])
+        return super()._consistency(state) | {
+            "members": not inside[:, self._n_users :].any(),
+            "sizes": np.array_equal(inside.sum(axis=1), state.sizes) and state.sizes.min() > 0,
+            "sets_of": np.array_equal(pack(inside[:, : self._n_users].T), state.sets_of),
+            "seeds": np.array_equal(state.seeds, seeds),
+            "seed_of": np.array_equal(state.seed_of[seeds], np.arange(len(seeds))),
+            "active": np.array_equal(pack(active[None, :])[0], state.active),
+            "distinct": not (state.distinct & ~pack(np.ones((1, len(seeds)), bool))[0]).any(),
+            "whole": state.whole[N_USERS] == self._n_users and state.whole[ACTIVE] == active.sum(),
+        }
 
 
 def _choose_seeds(n_users: int, n_seeds: int | None, seeds: Iterable[int] | None, rng: np.random.Generator) -> Ints:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -37,7 +37,8 @@ class SCLUB(CompiledPolicy):
     [0, 1, 2]
     """
 
-    _kernel = kernel
+    _kernel: ClassVar[Any] = kernel
+    _settings: ClassVar[dict[str, slice]] = {"whole": slice(kernel.TIES, None), "real": slice(kernel.WAKE)}
 
     def __init__(
         self,
@@ -125,12 +126,12 @@ class SCLUB(CompiledPolicy):
         state.whole[kernel.SLOTS] = np.flatnonzero(state.sizes)[-1] + 1
         self._n_users = self._parameters["n_users"] = old + count
 
-    def _restore(self, arrays: dict[str, Any]) -> None:
-        tie_rule = self._state.whole[kernel.TIES]
-        super()._restore(arrays)
-        self._state.whole[kernel.TIES] = tie_rule
-        if not 0 < self._state.whole[kernel.SLOTS] <= self._n_users:
-            raise ValueError(f"whole[{kernel.SLOTS}] is {self._state.whole[kernel.SLOTS]}")
-
     def _index_limits(self) -> dict[str, tuple[int, int]]:
         return {"slot": (0, self._n_users)}
+
+    def _consistency(self, state: Any) -> dict[str, bool]:
+        sizes = np.bincount(state.slot, minlength=self._n_users)
+        return super()._consistency(state) | {
+            "sizes": np.array_equal(sizes, state.sizes),
+            "whole": state.whole[kernel.SLOTS] == np.flatnonzero(sizes)[-1] + 1,
+        }

@@ -62,24 +62,25 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArra
                         entry.read()  # reaching the end is what makes zipfile compare the checksum
     except (FileNotFoundError, IsADirectoryError, PermissionError):
         raise
-    except _NotOurs as error:
+    except _NotOursError as error:
         raise ValueError(str(error)) from None
     except (zipfile.BadZipFile, KeyError, EOFError, ValueError, OSError, NotImplementedError, RuntimeError) as error:
         raise ValueError(f"{source} is not a saved policy, or is damaged: {error}") from error
     return header, arrays
 
 
-class _NotOurs(Exception):
+class _NotOursError(Exception):
     """The file is whole, but not one that this version can read."""
 
 
 def _check_header(source: Path, header: Any) -> None:
     if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise _NotOurs(f"{source} is not a saved policy: its header does not say {FORMAT!r}")
+        raise _NotOursError(f"{source} is not a saved policy: its header does not say {FORMAT!r}")
     version = header.get("version")
     if not isinstance(version, int) or version < 1:
-        raise _NotOurs(f"{source} is damaged: its version is {version!r}")
+        raise _NotOursError(f"{source} is damaged: its version is {version!r}")
     if version > VERSION:
-        raise _NotOurs(
-            f"{source} was written by a newer locb (file version {version}; this one reads up to {VERSION}): upgrade locb"
+        raise _NotOursError(
+            f"{source} was written by a newer locb (file version {version}; this one reads up to {VERSION}): "
+            "upgrade locb"
         )

@@ -42,7 +42,13 @@ def regret_chart(comparison: Comparison, width: int = 640, height: int = 380) ->
         for point, t in enumerate(comparison.checkpoints.tolist()):
             value, around = float(mean[point]), float(np.broadcast_to(margin, mean.shape)[point])
             rows.append(
-                {"policy": label(entry, sweep), "round": t, "regret": value, "low": value - around, "high": value + around}
+                {
+                    "policy": label(entry, sweep),
+                    "round": t,
+                    "regret": value,
+                    "low": value - around,
+                    "high": value + around,
+                }
             )
     names = [label(entry, sweep) for entry in sorted(entries, key=lambda e: -float(e.final_regret.mean()))]
     order = {label(entry, sweep): COLOURS[i % len(COLOURS)] for i, entry in enumerate(entries)}
@@ -53,25 +59,31 @@ def regret_chart(comparison: Comparison, width: int = 640, height: int = 380) ->
         legend=alt.Legend(title=None, symbolType="stroke", symbolStrokeWidth=3, symbolOpacity=1.0),
     )
     picked = alt.selection_point(name="policy_picked", fields=["policy"], bind="legend")
-    base = alt.Chart(alt.Data(values=rows)).encode(x=alt.X("round:Q", title="round", axis=alt.Axis(format=",d", tickCount=6)))
+    base = alt.Chart(alt.InlineData(values=rows)).encode(
+        x=alt.X("round:Q", title="round", axis=alt.Axis(format=",d", tickCount=6))
+    )
     band = base.mark_area(opacity=0.2).encode(
         y=alt.Y("low:Q", title="cumulative regret"),
         y2="high:Q",
         color=colour,
         opacity=alt.condition(picked, alt.value(0.2), alt.value(0.02)),
     )
-    line = base.mark_line(strokeWidth=2).encode(
-        y="regret:Q",
-        color=colour,
-        opacity=alt.condition(picked, alt.value(1.0), alt.value(0.1)),
-        tooltip=[
-            alt.Tooltip("policy:N"),
-            alt.Tooltip("round:Q", format=","),
-            alt.Tooltip("regret:Q", format=",.1f"),
-            alt.Tooltip("low:Q", format=",.1f", title="95% from"),
-            alt.Tooltip("high:Q", format=",.1f", title="to"),
-        ],
-    ).add_params(picked)
+    line = (
+        base.mark_line(strokeWidth=2)
+        .encode(
+            y="regret:Q",
+            color=colour,
+            opacity=alt.condition(picked, alt.value(1.0), alt.value(0.1)),
+            tooltip=[
+                alt.Tooltip("policy:N"),
+                alt.Tooltip("round:Q", format=","),
+                alt.Tooltip("regret:Q", format=",.1f"),
+                alt.Tooltip("low:Q", format=",.1f", title="95% from"),
+                alt.Tooltip("high:Q", format=",.1f", title="to"),
+            ],
+        )
+        .add_params(picked)
+    )
     repeats = comparison.settings["repeats"]
     shade = f"mean of {repeats} repeats, shaded: 95% interval" if repeats > 1 else "one repeat"
     return (band + line).properties(
@@ -83,7 +95,7 @@ def plane(theta: Floats) -> Floats:
     """Users in two dimensions, along the directions in which they differ most: (n, 2)."""
     centred = theta - theta.mean(axis=0)
     _, _, directions = np.linalg.svd(centred, full_matrices=False)
-    flat = centred @ directions[:2].T
+    flat: Floats = centred @ directions[:2].T
     if flat.shape[1] < 2:
         flat = np.column_stack([flat, np.zeros(len(flat))])
     return flat
@@ -123,7 +135,7 @@ def users_chart(user_map: UserMap, size: int = 330) -> Any:
     names = [f"{number + 1}" for number in range(len(user_map.truth))] + ["none"]
     colours = [COLOURS[i % len(COLOURS)] for i in range(len(user_map.truth))] + [NOBODY]
     picked = alt.selection_point(name="group_picked", fields=["group"], bind="legend")
-    points = alt.Chart(alt.Data(values=rows)).mark_point(filled=True, size=70)
+    points = alt.Chart(alt.InlineData(values=rows)).mark_point(filled=True, size=70)
     base = points.encode(
         x=alt.X("x:Q", title=None, axis=alt.Axis(labels=False, ticks=False)),
         y=alt.Y("y:Q", title=None, axis=alt.Axis(labels=False, ticks=False)),
@@ -132,8 +144,10 @@ def users_chart(user_map: UserMap, size: int = 330) -> Any:
         opacity=alt.condition(picked, alt.value(0.8), alt.value(0.08)),
         tooltip=["user:Q", alt.Tooltip("group:N", title="cluster"), alt.Tooltip("sets:Q", title="in so many sets")],
     )
-    left = base.add_params(picked).transform_filter("datum.panel == 'true'").properties(
-        width=size, height=size, title=alt.Title("True clusters", subtitle="users' θ in two dimensions")
+    left = (
+        base.add_params(picked)
+        .transform_filter("datum.panel == 'true'")
+        .properties(width=size, height=size, title=alt.Title("True clusters", subtitle="users' θ in two dimensions"))
     )
     missed = sum(group < 0 for group in found_of)
     note = f"for each true cluster the set that fits it best; {missed} of {len(found_of)} users in none of them"

@@ -40,7 +40,7 @@ def page(title: str, lead: str, table: str, charts: Mapping[str, Any], settings:
     for number, (heading, spec) in enumerate(charts.items()):
         sections.append(f'<h2>{escape(heading)}</h2><div class="scroll"><div id="chart{number}"></div></div>')
         calls.append(f'vegaEmbed("#chart{number}", {_inside_script(spec)}, {{actions: {{export: true}}}});')
-    scripts = vl_convert.javascript_bundle()  # Vega, Vega-Lite and Vega-Embed
+    scripts = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")  # with Vega and Vega-Lite in it
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}</style></head><body>'

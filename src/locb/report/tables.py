@@ -44,7 +44,7 @@ def comparison_table(comparison: Comparison) -> Table:
     """The table that ``locb compare`` prints."""
     settings = comparison.settings
     title = f"{settings['rounds']:,} rounds, {settings['repeats']} repeats: mean ± 95% interval, lowest regret first"
-    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=(0, 1))
+    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for heading in HEADINGS:
         table.add_column(heading, justify="left" if heading == "policy" else "right", no_wrap=True)
     for place, row in enumerate(comparison_rows(comparison)):

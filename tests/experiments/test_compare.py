@@ -1,0 +1,77 @@
+import numpy as np
+import pytest
+
+import locb
+from locb.experiments.compare import checkpoints
+
+SMALL = {"rounds": 600, "repeats": 2, "world": {"n_users": 15, "n_clusters": 3, "n_arms": 4}, "jobs": 1}
+
+
+def test_all_policies_play_the_same_rounds() -> None:
+    result = locb.compare(["locb", "linucb-ind"], n_seeds=5, seed=4, **SMALL)
+    assert [entry.policy for entry in result.entries] == ["locb", "linucb-ind"]
+    assert result.seeds == [4, 5]
+    for entry in result.entries:
+        for repeat, seed in enumerate(result.seeds):
+            env = locb.Synthetic(**SMALL["world"], seed=seed)
+            extra = {"n_seeds": 5} if entry.policy == "locb" else {}
+            policy = locb.make_policy(entry.policy, n_users=15, dim=env.dim, seed=seed, **extra)
+            run = locb.simulate(policy, env, rounds=600, seed=seed)
+            assert np.array_equal(entry.regret[repeat], run.regret[result.checkpoints - 1])
+            assert entry.reward[repeat] == run.rewards.mean()
+    found = result.entries[0]
+    assert (found.n_clusters >= 1).all()
+    assert ((found.f1 > 0) & (found.f1 <= 1)).all()
+    assert np.isnan(result.entries[1].f1).all()
+    assert result.user_map is not None
+    assert result.user_map.policy == "locb"
+
+
+def test_processes_do_not_change_the_result() -> None:
+    one = locb.compare(["locb", "club"], **SMALL)
+    two = locb.compare(["locb", "club"], **{**SMALL, "jobs": 2})
+    for a, b in zip(one.entries, two.entries, strict=True):
+        assert np.array_equal(a.regret, b.regret)
+        assert np.array_equal(a.f1, b.f1)
+
+
+def test_a_sweep_runs_every_alpha_and_a_policy_without_one_runs_once() -> None:
+    class Random(locb.Policy):
+        def recommend(self, user, contexts):
+            return 0
+
+        def update(self, user, context, reward):
+            pass
+
+    locb.POLICIES["random"] = Random
+    try:
+        result = locb.compare(["linucb-one", "random"], alphas=[0.1, 1.0], **SMALL)
+    finally:
+        del locb.POLICIES["random"]
+    assert [(e.policy, e.alpha) for e in result.entries] == [("linucb-one", 0.1), ("linucb-one", 1.0), ("random", None)]
+    assert result.user_map is None
+
+
+def test_checkpoints_end_with_the_last_round() -> None:
+    assert checkpoints(3).tolist() == [1, 2, 3]
+    assert checkpoints(50_000)[[0, -1]].tolist() == [1, 50_000]
+    assert len(checkpoints(50_000)) == 200
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"policies": ["ucb"]}, "policies must be among locb, .* not 'ucb'"),
+        ({"policies": []}, "policies must name at least one"),
+        ({"policies": ["club", "club"]}, "policies must differ, not club, club"),
+        ({"alphas": []}, "alphas must name at least one"),
+        ({"alphas": [-1.0]}, "alpha must be between 0"),
+        ({"rounds": 0}, "rounds must be at least 1, not 0"),
+        ({"repeats": 0}, "repeats must be at least 1, not 0"),
+        ({"n_seeds": 16}, "n_seeds must be at most n_users = 15, not 16"),
+        ({"world": {"n_users": 3, "n_clusters": 9}}, "n_clusters must be at most n_users"),
+    ],
+)
+def test_bad_settings_fail_before_any_work(change: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        locb.compare(**{**SMALL, "policies": ["locb"], **change})

@@ -1,0 +1,88 @@
+"""The linear algebra of a round against NumPy's."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from locb.kernels import linear
+
+pytestmark = pytest.mark.interpreted
+
+
+def history(seed: int, d: int, m: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((m, d)) * rng.uniform(0.1, 2.0), rng.standard_normal(m)
+
+
+def pack(matrix: np.ndarray) -> np.ndarray:
+    return matrix[np.triu_indices(len(matrix))]
+
+
+@given(seed=st.integers(0, 1000), d=st.integers(1, 12), m=st.integers(0, 40))
+@settings(max_examples=40, deadline=None)
+def test_learning_round_by_round_equals_solving_at_once(seed: int, d: int, m: int) -> None:
+    xs, rs = history(seed, d, m)
+    columns = d + linear.packed_size(d)
+    row = np.concatenate([np.zeros(d), linear.packed_identity(d)])[None, :].copy()
+    sums = np.zeros((1, columns))
+    growth = 1.0
+    for x, r in zip(xs, rs, strict=True):
+        growth *= linear.learn(row, 0, x, r, np.empty(columns))
+        linear.add_observation(sums, 0, x, r)
+    A = np.eye(d) + xs.T @ xs  # noqa: N806 - the paper's letter
+    inverse = np.linalg.inv(A)
+    exact = np.concatenate([inverse @ (xs.T @ rs), pack(inverse)])
+    assert row[0] == pytest.approx(exact, abs=1e-10)
+    assert growth == pytest.approx(np.linalg.det(A), rel=1e-9)
+    solved = np.empty((1, columns))
+    linear.solve_ridge(sums, 0, solved, 0, np.empty((2 * d, d)))
+    assert solved[0] == pytest.approx(exact, abs=1e-10)
+
+
+@given(seed=st.integers(0, 1000), d=st.integers(1, 12), m=st.integers(0, 40))
+@settings(max_examples=40, deadline=None)
+def test_largest_eigenvalue(seed: int, d: int, m: int) -> None:
+    xs, _ = history(seed, d, m)
+    inverse = np.linalg.inv(np.eye(d) + xs.T @ xs)
+    row = np.concatenate([np.zeros(d), pack(inverse)])[None, :].copy()
+    found = linear.largest_eigenvalue(row, 0, np.empty((d + 3, d)))
+    assert found == pytest.approx(np.linalg.eigvalsh(inverse)[-1], rel=1e-12)
+
+
+def test_expanded_arms_give_mean_and_spread() -> None:
+    rng = np.random.default_rng(5)
+    d, k = 4, 3
+    contexts, theta = rng.standard_normal((k, d)), rng.standard_normal(d)
+    matrix = rng.standard_normal((d, d))
+    matrix = matrix @ matrix.T
+    arms = np.empty((k, d + linear.packed_size(d)))
+    linear.expand(contexts, arms)
+    row = np.concatenate([theta, pack(matrix)])[None, :].copy()
+    for a, x in enumerate(contexts):
+        assert linear.dot(arms, a, row, 0, 0, d) == pytest.approx(theta @ x)
+        assert linear.dot(arms, a, row, 0, d, arms.shape[1]) == pytest.approx(x @ matrix @ x)
+    assert linear.unpack(row[0, d:], d) == pytest.approx(matrix)
+
+
+def test_ties_go_to_the_first_within_the_margin() -> None:
+    generator = np.array([88172645463325252], np.uint64)
+    scores = np.array([0.0, 1.0, 1.0 - 0.9e-9, 1.0 - 2e-9])
+    assert linear.pick(scores, linear.FIRST, generator) == 1
+    assert generator[0] == 88172645463325252
+    # A score just below the highest comes first, if it is within the margin of it.
+    assert linear.pick(np.array([0.0, 1.0 - 0.9e-9, 1.0]), linear.FIRST, generator) == 1
+
+
+def test_random_ties_reach_every_tied_arm_about_equally_often() -> None:
+    generator = np.array([88172645463325252], np.uint64)
+    scores = np.array([0.5, 0.1, 0.5, 0.5])
+    drawn = np.bincount([linear.pick(scores, linear.RANDOM, generator) for _ in range(6000)], minlength=4)
+    assert drawn[1] == 0
+    assert drawn[[0, 2, 3]] == pytest.approx([2000, 2000, 2000], abs=200)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e101])
+def test_unusable_numbers_are_seen(bad: float) -> None:
+    assert linear.usable(np.array([0.0, -1e100]))
+    assert not linear.usable(np.array([0.0, bad]))

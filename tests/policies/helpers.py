@@ -1,0 +1,42 @@
+"""Small policies of every kind, some way into their learning, and what is compared of them."""
+
+from typing import Any
+
+import numpy as np
+
+import locb
+
+N, DIM, ARMS = 12, 3, 4
+KINDS: dict[str, dict[str, Any]] = {
+    "linucb-ind": {},
+    "linucb-one": {},
+    "club": {"alpha2": 0.6},
+    "club-random": {"alpha2": 0.6, "graph": "erdos-renyi"},
+    "sclub": {"alpha_theta": 0.7},
+    "locb": {"n_seeds": 5, "gamma": 1.0},
+    "locb-pooled": {"n_seeds": 5, "bonus": "pooled", "radius": "clustering"},
+    "locb-theory": {"n_seeds": 5, "radius": "theory", "min_eigenvalue": 0.2},
+    "locb-certificate": {"n_seeds": 5, "gamma": 3.0, "radius": "ellipsoid", "stop": "certificate"},
+    "locb-random-ties": {"n_seeds": 5, "ties": "random"},
+}
+
+
+def world(rounds: int = 300, seed: int = 1) -> locb.Rounds:
+    return locb.Synthetic(n_users=N, n_clusters=2, raw_dim=DIM - 1, n_arms=ARMS, seed=5).rounds(rounds, seed=seed)
+
+
+def make(kind: str, rounds: int = 300) -> Any:
+    name = kind if kind.startswith("linucb") else kind.split("-")[0]
+    policy = locb.make_policy(name, n_users=N, dim=DIM, seed=3, **KINDS[kind])
+    if rounds:
+        policy.play(world(rounds))
+    return policy
+
+
+def state_of(policy: Any) -> dict[str, bytes]:
+    """Every bit that the policy has learned."""
+    return {name: array.tobytes() for name, array in policy._state._asdict().items()}
+
+
+def contexts(seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal((ARMS, DIM))

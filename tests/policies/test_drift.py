@@ -1,0 +1,65 @@
+"""A million rounds of rank-one steps and running sums stay where exact arithmetic would be."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import locb
+from locb.kernels.bits import unpack
+from locb.kernels.locb_state import refresh_sums
+
+ROUNDS = 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("locb", {"n_seeds": 20}),
+        ("locb", {"n_seeds": 20, "radius": "ellipsoid"}),  # sets stay open all the time
+        ("club", {}),
+        ("sclub", {}),
+        ("linucb-one", {}),
+    ],
+)
+def test_nothing_drifts(name: str, parameters: dict[str, Any]) -> None:
+    env = locb.Synthetic(n_users=50, n_clusters=4, raw_dim=3, n_arms=4, seed=2)
+    policy: Any = locb.make_policy(name, n_users=50, dim=env.dim, **parameters)
+    gram, vector = np.zeros((50, env.dim, env.dim)), np.zeros((50, env.dim))
+    for block in env.stream(ROUNDS, seed=1):
+        chosen = policy.play(block)
+        x = block.contexts[np.arange(len(block)), chosen]
+        np.add.at(gram, block.users, x[:, :, None] * x[:, None, :])
+        np.add.at(vector, block.users, x * block.earned(chosen)[:, None])
+
+    def solve(users: Any) -> np.ndarray:
+        inverse = np.linalg.inv(np.eye(env.dim) + gram[users].sum(axis=0))
+        return np.concatenate([inverse @ vector[users].sum(axis=0), inverse[np.triu_indices(env.dim)]])
+
+    state = policy._state
+    assert policy.served.sum() == ROUNDS
+    if name == "linucb-one":
+        assert np.abs(state.estimates[0] - solve(range(50))).max() < 1e-8
+        return
+    exact = np.array([solve([user]) for user in range(50)])
+    assert np.abs(state.estimates - exact).max() < 1e-8
+    if name == "locb":
+        members = unpack(state.members, 50)
+        assert np.abs(state.sums - members @ exact).max() < 1e-8
+        assert np.array_equal(members.sum(axis=1), state.sizes)
+        words = [np.bitwise_xor.reduce(state.words[row]) for row in members]
+        assert words == state.hashes.tolist()
+    for cluster in policy.clusters() if name in ("club", "sclub") else []:
+        row = state.component[cluster.members[0]] if name == "club" else state.slot[cluster.members[0]]
+        assert np.abs(state.shared[row] - solve(cluster.members)).max() < 1e-8
+
+
+@pytest.mark.interpreted
+def test_a_refresh_adds_the_sums_up_anew() -> None:
+    policy = locb.LOCB(n_users=70, dim=2, n_seeds=3, gamma=2.0)
+    policy.play(locb.Synthetic(n_users=70, n_clusters=2, raw_dim=1, n_arms=2, seed=1).rounds(300, seed=1))
+    state = policy._state
+    exact = unpack(state.members, 70) @ state.estimates
+    state.sums += 1.0
+    refresh_sums(state)
+    assert np.abs(state.sums - exact).max() < 1e-12

@@ -1,0 +1,144 @@
+"""What is special about LOCB: the re-test, late users, certificates, stopping early, and the seeds."""
+
+import numpy as np
+import pytest
+
+import locb
+from policies.helpers import make, world
+
+
+def step(policy: locb.LOCB, rounds: locb.Rounds, t: int) -> None:
+    arm = policy.recommend(int(rounds.users[t]), rounds.contexts[t])
+    policy.update(int(rounds.users[t]), rounds.contexts[t, arm], rounds.rewards[t, arm])
+
+
+@pytest.mark.interpreted
+def test_the_retest_drops_members_whose_last_test_is_stale() -> None:
+    dropped = 0
+    for seed in range(12):
+        env = locb.Synthetic(n_users=8, n_clusters=2, raw_dim=2, n_arms=3, seed=seed)
+        rounds = env.rounds(150, seed=seed)
+        policy = locb.LOCB(n_users=8, dim=3, n_seeds=8, gamma=0.6)
+        for t in range(len(rounds)):
+            before = policy.clusters()
+            step(policy, rounds, t)
+            for old, new in zip(before, policy.clusters(), strict=True):
+                others = np.setdiff1d(old.members, [rounds.users[t], *new.members])
+                dropped += len(others)
+                if new.returned_at != t + 1:
+                    assert len(others) == 0  # only the re-test moves anybody but the served user
+                if new.returned_at == t + 1:
+                    gaps = np.linalg.norm(policy.theta[new.members] - policy.theta[new.seed], axis=1)
+                    assert (gaps <= policy.radii[new.members] + policy.radii[new.seed]).all()
+                    assert (policy.served[new.members] > 0).all()
+    assert dropped > 0
+
+
+@pytest.mark.interpreted
+def test_a_returned_set_is_frozen_for_its_users_and_goes_on_serving() -> None:
+    env = locb.Synthetic(n_users=6, n_clusters=2, raw_dim=2, n_arms=3, seed=1)
+    policy = locb.LOCB(n_users=6, dim=3, n_seeds=6, gamma=0.8)
+    policy.play(env.rounds(400, seed=1))
+    assert policy.finished
+    assert policy.rounds_played == 400
+    before = [(c.seed, c.members.tolist(), c.returned_at) for c in policy.clusters()]
+    policy.play(env.rounds(400, seed=2))
+    assert [(c.seed, c.members.tolist(), c.returned_at) for c in policy.clusters()] == before
+    assert all(len(policy.clusters_of(user)) >= 1 for user in range(6))
+
+
+def test_late_users_join_active_sets_at_once_and_returned_ones_when_they_prove_alike() -> None:
+    env = locb.Synthetic(n_users=10, n_clusters=2, raw_dim=3, n_arms=5, seed=3)
+    rounds = env.rounds(20_000, seed=1)
+    first = rounds.users < 8
+    policy = locb.LOCB(n_users=8, dim=4, n_seeds=8, gamma=0.8)
+    policy.play(locb.Rounds(rounds.users[first], rounds.contexts[first], rounds.rewards[first]))
+    assert policy.finished
+    before = [c.members.tolist() for c in policy.clusters()]
+    policy.add_users(2)
+    assert policy.n_users == 10
+    assert [c.members.tolist() for c in policy.clusters()] == before
+    assert policy.clusters_of(9) == []
+    policy.play(env.rounds(20_000, seed=2))
+    labels = env.labels
+    for user in (8, 9):
+        found = policy.clusters_of(user)
+        assert found
+        assert all(labels[c.seed] == labels[user] for c in found)
+        assert policy.similar_users(user)
+    fresh = locb.LOCB(n_users=8, dim=4, n_seeds=3)
+    fresh.add_users(2)
+    assert all(len(c) == 10 for c in fresh.clusters())
+
+
+def test_one_user_at_a_time_is_the_same_as_all_at_once() -> None:
+    together, one_by_one = make("locb", 100), make("locb", 100)
+    together.add_users(300)
+    for _ in range(300):
+        one_by_one.add_users(1)
+    more = world(200, seed=9)
+    assert together.play(more).tolist() == one_by_one.play(more).tolist()
+    assert [c.members.tolist() for c in together.clusters()] == [c.members.tolist() for c in one_by_one.clusters()]
+    assert np.allclose(together._state.sums, one_by_one._state.sums, atol=1e-9)
+
+
+def test_certificates_hold_and_stopping_by_them_is_sooner() -> None:
+    env = locb.Synthetic(n_users=6, n_clusters=2, raw_dim=2, n_arms=4, seed=4)
+    ends = {}
+    for stop, tau in (("radius", 1.0), ("certificate", 1.0)):
+        policy = locb.LOCB(n_users=6, dim=3, n_seeds=6, gamma=3.0, tau=tau, radius="ellipsoid", stop=stop, sigma=0.5)
+        for block in env.stream(400_000, seed=1):
+            policy.play(block)
+            if policy.finished:
+                break
+        assert policy.finished
+        for cluster in policy.clusters():
+            theta = env.theta[cluster.members]
+            width = np.linalg.norm(theta[:, None] - theta[None], axis=2).max()
+            assert width <= policy.certificate(cluster)
+            assert policy.certificate(cluster) < 3.0
+        ends[stop] = max(c.returned_at or 0 for c in policy.clusters())
+    assert ends["certificate"] < ends["radius"]
+
+
+def test_every_kind_of_group_can_be_asked_for_its_certificate() -> None:
+    for kind in ("locb", "club", "sclub", "linucb-ind"):
+        policy = make(kind)
+        wide, narrow = policy.certificate(range(12)), policy.certificate([0, 1])
+        assert wide >= narrow > 0.0
+        assert policy.certificate([3]) == 0.0
+        assert policy.certificate([0, 1], sigma=0.1) < policy.certificate([0, 1], sigma=1.0)
+    with pytest.raises(ValueError, match="shares one"):
+        make("linucb-one").certificate([0, 1])
+
+
+def test_similar_users_are_those_of_the_users_sets_nearest_first() -> None:
+    policy = make("locb", 3000)
+    for user in range(12):
+        members = set(np.concatenate([[user], *(c.members for c in policy.clusters_of(user))]).tolist())
+        similar = policy.similar_users(user, limit=100)
+        assert {other.user for other in similar} == members - {user}
+        distances = [other.distance for other in similar]
+        assert distances == sorted(distances)
+        for other in similar[:2]:
+            gap = np.linalg.norm(policy.theta[user] - policy.theta[other.user])
+            assert other.distance == pytest.approx(gap)
+            assert other.radius == policy.radii[other.user]
+        assert len(policy.similar_users(user, limit=1)) == min(1, len(similar))
+
+
+def test_seeds_are_drawn_without_repetition_or_given() -> None:
+    drawn = [c.seed for c in locb.LOCB(n_users=50, dim=2, n_seeds=20, seed=1).clusters()]
+    assert len(set(drawn)) == 20
+    assert drawn != [c.seed for c in locb.LOCB(n_users=50, dim=2, n_seeds=20, seed=2).clusters()]
+    assert [c.seed for c in locb.LOCB(n_users=50, dim=2, seeds=[7, 3]).clusters()] == [7, 3]
+    assert len(locb.LOCB(n_users=50, dim=2).clusters()) == 30
+    assert len(locb.LOCB(n_users=5, dim=2).clusters()) == 5
+
+
+def test_what_a_policy_shows_cannot_be_written_to() -> None:
+    policy = make("locb")
+    for view in (policy.theta, policy.served):
+        with pytest.raises(ValueError, match="read-only"):
+            view[0] = 1
+    assert make("linucb-one").theta.shape == (12, 3)

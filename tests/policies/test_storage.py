@@ -1,0 +1,168 @@
+"""A saved policy goes on exactly as the saved one would; a file that is not right is refused, with the reason."""
+
+import json
+import os
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import locb
+from policies.helpers import DIM, KINDS, N, make, state_of, world
+
+pytestmark = pytest.mark.interpreted
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("joined", [0, 3, 70])
+def test_a_loaded_policy_goes_on_bit_for_bit(kind: str, joined: int, tmp_path: Path) -> None:
+    policy = make(kind)
+    if joined:
+        policy.add_users(joined)
+        for user in range(N, N + joined):
+            policy.update(user, np.full(DIM, 0.3), 1.0)
+    policy.save(tmp_path / "policy.locb")
+    loaded = locb.load(tmp_path / "policy.locb")
+    assert type(loaded) is type(policy)
+    assert repr(loaded) == repr(policy)
+    more = world(400, seed=2)
+    assert loaded.play(more).tolist() == policy.play(more).tolist()
+    loaded.add_users(2)
+    policy.add_users(2)
+    for user in (0, N + joined, N + joined + 1):
+        for each in (loaded, policy):
+            each.update(user, np.arange(DIM) / DIM, 0.5)
+    assert np.array_equal(loaded.theta, policy.theta)
+    assert [c.members.tolist() for c in loaded.clusters()] == [c.members.tolist() for c in policy.clusters()]
+    more = world(100, seed=3)
+    assert loaded.play(more).tolist() == policy.play(more).tolist()
+
+
+def test_saving_replaces_the_file_whole_and_leaves_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "policy.locb"
+    path.write_text("something older")
+    make("locb").save(path)
+    assert isinstance(locb.load(path), locb.LOCB)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["policy.locb"]
+
+
+def test_a_failed_save_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "policy.locb"
+    policy = make("locb")
+    policy.save(path)
+    before = path.read_bytes()
+
+    def full_disk(*arguments: Any, **options: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full_disk)
+    with pytest.raises(OSError, match="No space left"):
+        policy.save(path)
+    assert path.read_bytes() == before
+    assert [entry.name for entry in tmp_path.iterdir()] == ["policy.locb"]
+
+
+def rewrite(path: Path, change: Any) -> None:
+    """Change header and arrays of a saved policy and write a whole zip again, with right checksums."""
+    with zipfile.ZipFile(path) as archive:
+        entries = {name: archive.read(name) for name in archive.namelist()}
+    change(entries)
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in entries.items():
+            archive.writestr(name, data)
+
+
+def with_header(**changes: Any) -> Any:
+    def change(entries: dict[str, bytes]) -> None:
+        header = json.loads(entries["header.json"])
+        entries["header.json"] = json.dumps({**header, **changes}).encode()
+
+    return change
+
+
+def with_array(name: str, edit: Any) -> Any:
+    def change(entries: dict[str, bytes]) -> None:
+        import io
+
+        array = edit(np.load(io.BytesIO(entries[f"{name}.npy"])))
+        buffer = io.BytesIO()
+        np.save(buffer, array)
+        entries[f"{name}.npy"] = buffer.getvalue()
+
+    return change
+
+
+def fill(value: float) -> Any:
+    return lambda array: np.full_like(array, value)
+
+
+WRONG: list[tuple[str, Any, str]] = [
+    ("locb", with_header(version=99), r"newer locb \(file version 99; this one reads up to 1\): upgrade locb"),
+    ("locb", with_header(version="one"), "is damaged: its version is 'one'"),
+    ("locb", with_header(format="recipe"), "is not a saved policy"),
+    ("locb", with_header(policy="Oracle"), "of kind 'Oracle'; known are CLUB, LOCB, LinUCB, SCLUB"),
+    ("locb", with_header(parameters={"n_users": 3}), "is damaged: .*dim"),
+    ("locb", with_header(parameters=7), "is damaged"),
+    ("locb", lambda entries: entries.pop("sums.npy"), "is damaged: its arrays are"),
+    ("locb", lambda entries: entries.pop("header.json"), "is not a saved policy, or is damaged"),
+    ("locb", with_array("served", lambda a: a[:-1]), r"served is int64 of shape \(11,\), not int64 of shape \(12,\)"),
+    ("locb", with_array("served", lambda a: a.astype(np.int32)), "served is int32"),
+    ("locb", with_array("witness", fill(1_000_000)), "witness holds 1000000"),
+    ("locb", with_array("seed_of", fill(77)), "seed_of holds 77"),
+    ("locb", with_array("members", fill(2**63)), "members contradicts"),
+    ("locb", with_array("sizes", fill(3)), "sizes contradicts"),
+    ("locb", with_array("sets_of", fill(0)), "sets_of contradicts"),
+    ("locb", with_array("distinct", fill(2**62)), "distinct contradicts"),
+    ("locb", with_array("active", fill(9)), "active contradicts"),
+    ("locb", with_array("whole", fill(9)), "whole contradicts"),
+    ("club", with_array("component", fill(-5)), "component holds -5"),
+    ("club", with_array("neighbours", fill(2**63)), "neighbours contradicts"),
+    ("sclub", with_array("slot", fill(N)), f"slot holds {N}"),
+    ("sclub", with_array("whole", fill(1000)), "whole contradicts"),
+    ("sclub", with_array("sizes", fill(1)), "sizes contradicts"),
+]
+
+
+@pytest.mark.parametrize(("kind", "change", "message"), WRONG)
+def test_a_wrong_file_is_refused(kind: str, change: Any, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "policy.locb"
+    make(kind).save(path)
+    rewrite(path, change)
+    with pytest.raises(ValueError, match=message):
+        locb.load(path)
+
+
+def test_no_file_with_objects_is_unpickled(tmp_path: Path) -> None:
+    path = tmp_path / "policy.locb"
+    make("locb").save(path)
+    rewrite(path, with_array("served", lambda a: np.array([{"a": 1}], dtype=object)))
+    with pytest.raises(ValueError, match=r"damaged: .*allow_pickle"):
+        locb.load(path)
+
+
+def test_damage_anywhere_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "policy.locb"
+    make("locb").save(path)
+    whole = path.read_bytes()
+    expected = state_of(locb.load(path))
+    rng = np.random.default_rng(11)
+    for place in rng.integers(len(whole), size=150).tolist():
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << int(rng.integers(8))
+        path.write_bytes(damaged)
+        try:
+            loaded = locb.load(path)
+        except ValueError:
+            continue
+        assert state_of(loaded) == expected, place  # a byte that carries nothing, such as a date
+    for length in (0, 10, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:length])
+        with pytest.raises(ValueError, match="damaged"):
+            locb.load(path)
+
+
+def test_a_missing_file_is_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        locb.load(tmp_path / "nothing")

@@ -1,0 +1,110 @@
+"""The folder of a run: right figures, real pictures, a page that needs nothing else."""
+
+import json
+import re
+import struct
+from io import StringIO
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+import locb
+from locb.report.charts import colour_groups, plane, regret_chart, users_chart
+from locb.report.folder import write_comparison
+from locb.report.html import page
+from locb.report.tables import comparison_rows, comparison_table, with_margin
+from locb.results import Entry, UserMap
+
+
+@pytest.fixture(scope="module")
+def result() -> locb.Comparison:
+    world = {"n_users": 15, "n_clusters": 3, "n_arms": 4}
+    return locb.compare(["locb", "linucb-ind"], alphas=[0.3, 1.0], rounds=800, repeats=3, world=world, jobs=1)
+
+
+def test_the_folder(result: locb.Comparison, tmp_path: Path) -> None:
+    written = write_comparison(result, tmp_path / "run")
+    assert [path.name for path in written] == ["regret.png", "users.png", "report.html", "run.json"]
+    for picture in written[:2]:
+        data = picture.read_bytes()
+        assert data.startswith(b"\x89PNG")
+        width, height = struct.unpack(">II", data[16:24])
+        assert width > 800
+        assert height > 500
+    record = json.loads(written[3].read_text())
+    assert record["settings"]["rounds"] == 800
+    assert record["seeds"] == [0, 1, 2]
+    assert record["versions"]["locb"] == locb.__version__
+    assert record["results"][0]["regret"] == result.entries[0].final_regret.tolist()
+    assert record["results"][2]["f1"] == [None, None, None]
+
+
+def test_the_page_needs_nothing_else(result: locb.Comparison, tmp_path: Path) -> None:
+    report = write_comparison(result, tmp_path)[2].read_text()
+    outside = re.sub(r"<script>.*?</script>", "", report, flags=re.DOTALL)
+    assert not re.search(r"(src|href)=|@import|url\(", outside)
+    assert report.count("<script") == report.count("<script>")
+    assert report.count("vegaEmbed(") >= 2
+    assert result.verdict().split(",")[0] in report
+    for row in comparison_rows(result):
+        for cell in row:
+            assert f"<td>{cell}</td>" in report
+
+
+def test_text_cannot_break_out_of_the_page() -> None:
+    hostile = "</script><b>&"
+    made = page(hostile, hostile, "", {hostile: {"description": hostile}}, {"a": hostile})
+    assert made.count("</script><b>") == 0
+
+
+def test_the_chart_shows_the_best_alpha_with_its_band(result: locb.Comparison) -> None:
+    spec = regret_chart(result).to_dict()
+    (rows,) = spec["datasets"].values()
+    best = result.best_of_each()[0]
+    last = [row for row in rows if row["round"] == 800 and row["policy"].startswith("locb")]
+    assert len(last) == 1
+    assert last[0]["policy"] == f"locb (α = {best.alpha:g})"
+    assert last[0]["regret"] == pytest.approx(best.final_regret.mean())
+    spread = 4.303 * best.final_regret.std(ddof=1) / np.sqrt(3)
+    assert last[0]["high"] - last[0]["low"] == pytest.approx(2 * spread)
+
+
+def test_found_groups_wear_the_colours_of_the_true_ones() -> None:
+    theta = np.array([[0.0, 0.0], [0.0, 0.1], [1.0, 0.0], [1.0, 0.1], [5.0, 5.0]])
+    user_map = UserMap("locb", theta, truth=[[0, 1], [2, 3], [4]], found=[[2, 3], [0, 1, 2], [3]])
+    true_of, found_of, held = colour_groups(user_map)
+    assert true_of == [0, 0, 1, 1, 2]
+    assert found_of[:4] == [0, 0, 1, 1]
+    assert held[2] == 2 + 1  # twice among the best fits of true clusters 1 and 2, and of the third, which none fits
+    spec = users_chart(user_map).to_dict()
+    assert len(spec["hconcat"]) == 2
+
+
+def test_the_plane_keeps_the_two_widest_directions() -> None:
+    rng = np.random.default_rng(0)
+    theta = rng.standard_normal((200, 5)) * np.array([0.1, 3.0, 0.1, 2.0, 0.1])
+    flat = plane(theta)
+    assert flat.std(axis=0) == pytest.approx([3.0, 2.0], rel=0.2)
+    assert plane(np.array([[1.0], [2.0]])).shape == (2, 2)
+
+
+def test_the_table_fits_a_terminal_of_80_columns() -> None:
+    wide = np.array([10_236.0, 9_999.0, 8_200.0])
+    blank = np.array([0.81, 0.82, 0.8])
+    entry = Entry("linucb-ind", 0.3, wide[:, None], blank, np.array([100, 99, 98]), blank, np.array([33.1, 33.2, 33.3]))
+    settings = {"alphas": [0.3], "rounds": 1_000_000, "repeats": 3}
+    shown = Console(width=80, file=StringIO())
+    shown.print(comparison_table(locb.Comparison(settings, np.array([1]), [entry], None, [0])))
+    assert "…" not in shown.file.getvalue()
+    assert "9,478 ± 2,766" in shown.file.getvalue()
+
+
+def test_the_table_is_ranked_and_has_no_false_margins(result: locb.Comparison) -> None:
+    rows = comparison_rows(result)
+    regrets = [float(row[2].split(" ")[0].replace(",", "")) for row in rows]
+    assert regrets == sorted(regrets)
+    assert comparison_table(result).row_count == 4
+    assert with_margin(np.array([1.0]), ".1f") == "1.0"
+    assert with_margin(np.array([np.nan, np.nan]), ".1f") == "–"

@@ -1,0 +1,46 @@
+import numpy as np
+import pytest
+
+import locb
+from locb.clusters import widest_pair
+
+
+def test_each_true_cluster_is_scored_by_its_best_set() -> None:
+    score = locb.match_clusters([[0, 1, 2, 3], [0, 1], [7]], [[0, 1, 2], [3, 4]])
+    # [0,1,2]: the first set has F1 6/7 (precision 3/4), the second 4/5. [3,4]: only the first helps, F1 2/6.
+    assert score.f1 == pytest.approx((6 / 7 + 2 / 6) / 2)
+    assert score.precision == pytest.approx((3 / 4 + 1 / 4) / 2)
+    assert score.recall == pytest.approx((1 + 1 / 2) / 2)
+
+
+def test_perfect_and_hopeless() -> None:
+    truth = [[0, 2], [1, 3]]
+    assert locb.match_clusters([locb.Cluster(0, np.array([0, 2])), [3, 1]], truth) == (1.0, 1.0, 1.0)
+    assert locb.match_clusters([], truth) == (0.0, 0.0, 0.0)
+    assert locb.match_clusters([[9], []], truth) == (0.0, 0.0, 0.0)
+
+
+def test_bad_input() -> None:
+    with pytest.raises(ValueError, match="truth must hold at least one"):
+        locb.match_clusters([[1]], [])
+    with pytest.raises(ValueError, match="truth must not hold an empty"):
+        locb.match_clusters([[1]], [[0], []])
+    with pytest.raises(ValueError, match="cluster must be a Cluster or a list of users"):
+        locb.match_clusters([["a"]], [[0]])
+
+
+def test_a_cluster_knows_its_members() -> None:
+    cluster = locb.Cluster(seed=4, members=np.array([1, 4]), returned_at=9)
+    assert len(cluster) == 2
+    assert 4 in cluster
+    assert 2 not in cluster
+
+
+def test_widest_pair_is_the_largest_over_all_pairs() -> None:
+    rng = np.random.default_rng(1)
+    theta, radius = rng.standard_normal((12, 3)), rng.random(12)
+    pairs = [
+        np.linalg.norm(theta[i] - theta[j]) + radius[i] + radius[j] for i in range(12) for j in range(12) if i != j
+    ]
+    assert widest_pair(theta, radius) == pytest.approx(max(pairs))
+    assert widest_pair(theta[:1], radius[:1]) == 0.0

@@ -1,0 +1,73 @@
+"""What the documentation says is run, and what can be asked for is documented."""
+
+import doctest
+import importlib
+import os
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import locb
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+MODULES = [module.name for module in pkgutil.walk_packages(locb.__path__, "locb.")]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_examples_run(page: Path, tmp_path: Path) -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    if not blocks:
+        return
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(blocks)], cwd=tmp_path, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
+        if target.startswith("https://"):
+            continue
+        path, _, anchor = target.partition("#")
+        linked = (page.parent / path).resolve() if path else page
+        assert linked.exists(), target
+        if anchor:
+            headings = re.findall(r"^#+ (.*)$", linked.read_text(encoding="utf-8"), re.MULTILINE)
+            assert anchor in [re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings], target
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstring_examples(name: str) -> None:
+    result = doctest.testmod(importlib.import_module(name))
+    assert result.failed == 0
+
+
+def test_every_public_name_has_an_example_or_a_mention() -> None:
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    for name in locb.__all__:
+        assert re.search(rf"\b{name}\b", text), f"{name} is not documented"
+
+
+def test_every_option_is_documented() -> None:
+    environment = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}
+    command = [sys.executable, "-c", "from locb.cli import main; main()", "compare", "--help"]
+    shown = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+    page = (ROOT / "docs" / "experiments.md").read_text(encoding="utf-8")
+    options = set(re.findall(r"--[a-z][a-z-]+", shown)) - {"--help"}
+    assert len(options) > 10
+    for option in options:
+        assert f"`{option}`" in page, f"{option} is not in docs/experiments.md"
+
+
+def test_every_make_target_is_in_its_help() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    (phony,) = re.findall(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)
+    for target in phony.split():
+        assert re.search(rf"^{target}:.*##", makefile, re.MULTILINE), target

@@ -1,0 +1,53 @@
+import numpy as np
+import pytest
+
+import locb
+
+GOOD = {"users": [0, 1], "contexts": np.ones((2, 3, 4)), "rewards": np.zeros((2, 3))}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"users": [0.5, 1.0]}, "users must be one whole number a round, not float64"),
+        ({"users": [[0, 1]]}, r"users .* shape \(1, 2\)"),
+        ({"users": [0, -1]}, r"users\[1\] is -1"),
+        ({"contexts": np.ones((3, 3, 4))}, r"contexts must have shape \(2, any, any\), not \(3, 3, 4\)"),
+        ({"contexts": np.ones((2, 4))}, r"contexts must have shape \(2, any, any\), not \(2, 4\)"),
+        ({"contexts": np.ones((2, 0, 4))}, "at least one arm"),
+        ({"contexts": "arms"}, "contexts must be an array of numbers"),
+        ({"rewards": np.zeros((2, 4))}, r"rewards must have shape \(2, 3\), not \(2, 4\)"),
+        ({"rewards": [[0, 0, np.nan], [0, 0, 0]]}, r"rewards\[0, 2\] is nan"),
+        ({"rewards": [[0, 0, 0], [0, np.inf, 0]]}, r"rewards\[1, 1\] is inf"),
+        ({"means": np.zeros((1, 3))}, r"means must have shape \(2, 3\), not \(1, 3\)"),
+    ],
+)
+def test_bad_input_names_the_culprit(change: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        locb.Rounds(**{**GOOD, **change})
+
+
+def test_a_bad_context_is_named_with_its_place() -> None:
+    contexts = np.ones((2, 3, 4))
+    contexts[1, 2, 0] = -np.inf
+    with pytest.raises(ValueError, match=r"contexts\[1, 2, 0\] is -inf"):
+        locb.Rounds([0, 1], contexts, np.zeros((2, 3)))
+
+
+def test_regret_is_by_means_where_they_are_known() -> None:
+    rewards = np.array([[0.0, 1.0], [1.0, 0.0]])
+    means = np.array([[0.7, 0.5], [0.25, 0.5]])
+    known = locb.Rounds([0, 0], np.ones((2, 2, 1)), rewards, means)
+    unknown = locb.Rounds([0, 0], np.ones((2, 2, 1)), rewards)
+    assert known.regret([1, 0]) == pytest.approx([0.2, 0.25])
+    assert unknown.regret([1, 0]).tolist() == [0.0, 0.0]
+    assert known.earned([0, 0]).tolist() == [0.0, 1.0]
+
+
+def test_read_only_and_strided_arrays_are_taken() -> None:
+    contexts = np.ones((2, 3, 8))[:, :, ::2]
+    rewards = np.zeros((2, 3))
+    rewards.flags.writeable = False
+    rounds = locb.Rounds([0, 1], contexts, rewards)
+    assert rounds.contexts.flags.carray
+    assert rounds.rewards.flags.carray
