@@ -60,6 +60,6 @@ def test_a_refresh_adds_the_sums_up_anew() -> None:
     policy.play(locb.Synthetic(n_users=70, n_clusters=2, raw_dim=1, n_arms=2, seed=1).rounds(300, seed=1))
     state = policy._state
     exact = unpack(state.members, 70) @ state.estimates
-    state.sums += 1.0
+    state.sums[:] += 1.0
     refresh_sums(state)
     assert np.abs(state.sums - exact).max() < 1e-12
