@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import locb
+import naive
 from policies.helpers import make, world
 
 
@@ -80,6 +81,53 @@ def test_one_user_at_a_time_is_the_same_as_all_at_once() -> None:
     assert together.play(more).tolist() == one_by_one.play(more).tolist()
     assert [c.members.tolist() for c in together.clusters()] == [c.members.tolist() for c in one_by_one.clusters()]
     assert np.allclose(together._state.sums, one_by_one._state.sums, atol=1e-9)
+    state = together._state
+    for s, cluster in enumerate(together.clusters()):
+        assert state.hashes[s] == np.bitwise_xor.reduce(state.words[cluster.members])
+
+
+@pytest.mark.interpreted
+def test_a_returned_set_does_not_take_back_a_user_who_had_left_it() -> None:
+    x = np.ones(1)
+    policy = locb.LOCB(n_users=2, dim=1, seeds=[0], gamma=0.5)
+    policy.update(0, x, 1.0)
+    policy.add_users(1)  # before the set is returned
+    for _ in range(6):
+        policy.update(2, x, -3.0)
+    assert 2 not in policy.clusters()[0]
+    for _ in range(60):
+        policy.update(0, x, 1.0)
+        policy.update(1, x, 1.0)
+    assert policy.finished
+    policy.add_users(1)  # after it
+    for _ in range(2000):
+        policy.update(2, x, 1.0)
+        policy.update(3, x, 1.0)
+    assert abs(policy.theta[2, 0] - policy.theta[0, 0]) < 0.05
+    assert policy.clusters()[0].members.tolist() == [0, 1, 3]
+
+
+@pytest.mark.interpreted
+def test_a_set_whose_radii_shrank_because_users_came_is_returned_in_time() -> None:
+    parameters = {"gamma": 0.5, "seeds": [0], "alpha": 1.0, "tau": 8.0, "delta": 0.1, "sigma": 0.1}
+    parameters |= {"radius": "clustering", "min_eigenvalue": None, "stop": "radius", "bonus": "mean", "ties": "first"}
+    policy, oracle = locb.LOCB(n_users=3, dim=1, **parameters), naive.LOCB(3, 1, **parameters, generator=1)
+
+    def learn(user: int, reward: float) -> None:
+        for each in (policy, oracle):
+            each.update(user, np.ones(1), reward)
+
+    for _ in range(5):
+        for user in range(3):
+            learn(user, 1.0)
+    assert oracle.returned[0] is None
+    for each in (policy, oracle):
+        each.add_users(60)  # n^(1/3) doubles and more: the old users' radii fall below the limit, unserved
+    for user in range(3, 63):
+        learn(user, -9.0)
+    assert oracle.returned[0] == 15 + 60
+    assert policy.clusters()[0].returned_at == 15 + 60
+    assert policy.clusters()[0].members.tolist() == sorted(oracle.N[0])
 
 
 def test_certificates_hold_and_stopping_by_them_is_sooner() -> None:
