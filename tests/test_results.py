@@ -34,4 +34,5 @@ def test_the_verdict_is_paired_and_honest() -> None:
     assert "more than its 95% interval" in sure
     assert "may be chance" in comparison(entry("a", [1, 11, 21]), entry("b", [9, 2, 24])).verdict()
     assert "one repeat cannot tell" in comparison(entry("a", [1]), entry("b", [2])).verdict()
+    assert "a and b have the same regret, 1" in comparison(entry("a", [1, 1]), entry("b", [1, 1])).verdict()
     assert "ran alone" in comparison(entry("a", [1])).verdict()

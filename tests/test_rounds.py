@@ -11,11 +11,13 @@ GOOD = {"users": [0, 1], "contexts": np.ones((2, 3, 4)), "rewards": np.zeros((2,
     [
         ({"users": [0.5, 1.0]}, "users must be one whole number a round, not float64"),
         ({"users": [[0, 1]]}, r"users .* shape \(1, 2\)"),
+        ({"users": np.array([0, 2**64 - 5], np.uint64)}, r"users\[1\] is -5"),
         ({"users": [0, -1]}, r"users\[1\] is -1"),
-        ({"contexts": np.ones((3, 3, 4))}, r"contexts must have shape \(2, any, any\), not \(3, 3, 4\)"),
-        ({"contexts": np.ones((2, 4))}, r"contexts must have shape \(2, any, any\), not \(2, 4\)"),
+        ({"contexts": np.ones((3, 3, 4))}, r"contexts .* \(2, any, any\) as users has length 2, not \(3, 3, 4\)"),
+        ({"contexts": np.ones((2, 4))}, r"contexts must have shape \(2, any, any\) as .* not \(2, 4\)"),
         ({"contexts": np.ones((2, 0, 4))}, "at least one arm"),
         ({"contexts": "arms"}, "contexts must be an array of numbers"),
+        ({"contexts": np.ones((2, 3, 4)) * 1j}, "contexts must be an array of numbers: they are complex128"),
         ({"rewards": np.zeros((2, 4))}, r"rewards must have shape \(2, 3\), not \(2, 4\)"),
         ({"rewards": [[0, 0, np.nan], [0, 0, 0]]}, r"rewards\[0, 2\] is nan"),
         ({"rewards": [[0, 0, 0], [0, np.inf, 0]]}, r"rewards\[1, 1\] is inf"),
@@ -50,4 +52,19 @@ def test_read_only_and_strided_arrays_are_taken() -> None:
     rewards.flags.writeable = False
     rounds = locb.Rounds([0, 1], contexts, rewards)
     assert rounds.contexts.flags.carray
+    assert locb.Rounds([0, 1], np.asfortranarray(contexts), rewards).contexts.flags.c_contiguous
     assert rounds.rewards.flags.carray
+
+
+def test_chosen_arms_are_checked() -> None:
+    rounds = locb.Rounds(**GOOD)
+    for wrong, message in (
+        ([0, -1], r"chosen must be from 0 to 2, but chosen\[1\] is -1"),
+        ([3, 0], r"chosen\[0\] is 3"),
+        ([0], "chosen must be one arm for each of 2 rounds"),
+        ([0.0, 1.0], "chosen must be one arm for each of 2 rounds, not float64"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            rounds.earned(wrong)
+        with pytest.raises(ValueError, match=message):
+            rounds.regret(wrong)

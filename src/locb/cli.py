@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
@@ -22,13 +26,22 @@ app = typer.Typer(
 console = Console(highlight=False)
 
 
+# What the library calls by another name than the option that sets it.
+OPTIONS = {"n_users": "--users", "n_clusters": "--clusters", "raw_dim": "--dimensions", "n_arms": "--arms"}
+
+
 def main() -> None:
     """Run the command line; a mistake in the input is one line, not a traceback."""
     try:
         app()
     except (ValueError, OSError) as error:
-        Console(stderr=True, highlight=False).print(f"locb: {error}", style="red", markup=False)
-        raise SystemExit(2) from None
+        told = re.sub(r"\w+", lambda word: OPTIONS.get(word[0], word[0]), str(error))
+        _leave(told, 2)
+
+
+def _leave(message: str, code: int) -> NoReturn:
+    Console(stderr=True, highlight=False, soft_wrap=True).print(f"locb: {message}", style="red", markup=False)
+    raise SystemExit(code)
 
 
 @app.callback(invoke_without_command=True)
@@ -118,7 +131,7 @@ def compare(
 
       locb compare --alphas 0.1,0.3,1 --users 500 --rounds 100000
     """
-    from locb.experiments.compare import plan, prepare
+    from locb.experiments.compare import plan
     from locb.experiments.own_policy import register
     from locb.report.folder import write_comparison
     from locb.report.tables import comparison_table
@@ -130,26 +143,46 @@ def compare(
         "n_clusters": clusters,
         "raw_dim": dimensions,
         "n_arms": arms,
-        "noise": noise if noise == "bernoulli" else _number("noise", noise),
+        "noise": noise if noise == "bernoulli" else _number("noise", noise, "bernoulli"),
         "arrivals": arrivals,
     }
     planned = plan(
         names, alphas=values, rounds=rounds, repeats=repeats, world=world, n_seeds=n_seeds, gamma=gamma, seed=seed
     )
-    folder = output or Path("runs") / time.strftime("compare-%Y%m%d-%H%M%S")
+    with _new_folder(output or Path("runs") / time.strftime("compare-%Y%m%d-%H%M%S")) as folder:
+        compiling = threading.Timer(
+            1.5, console.print, ["Compiling the kernels: once on this machine, about half a minute …"]
+        )
+        compiling.start()
+        planned.prepare()
+        compiling.cancel()
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        with Progress(*columns, TimeRemainingColumn(), console=console) as bar:
+            task = bar.add_task("Playing", total=len(planned.tasks))
+            result = planned.run(jobs=jobs, progress=lambda done, total: bar.update(task, completed=done, total=total))
+        console.print()
+        console.print(comparison_table(result))
+        console.print(result.verdict())
+        console.print("\nWritten:")
+        for path in write_comparison(result, folder):
+            console.print(f"  {path}", soft_wrap=True)
+
+
+@contextmanager
+def _new_folder(folder: Path) -> Iterator[Path]:
+    """A folder for results; removed again if nothing was put into it."""
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"--output: {folder} is a file, not a folder")
+    made = [path for path in (folder, folder.parent) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
-    console.print("Loading the kernels (compiled the first time here: half a minute) …")
-    prepare(names)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, TimeRemainingColumn(), console=console) as bar:
-        task = bar.add_task("Playing", total=len(planned.tasks))
-        result = planned.run(jobs=jobs, progress=lambda done, total: bar.update(task, completed=done, total=total))
-    console.print()
-    console.print(comparison_table(result))
-    console.print(result.verdict())
-    console.print("\nWritten:")
-    for path in write_comparison(result, folder):
-        console.print(f"  {path}", soft_wrap=True)
+    try:
+        yield folder
+    except KeyboardInterrupt:
+        _leave("stopped", 130)
+    finally:
+        for path in made:
+            if not any(path.iterdir()):
+                path.rmdir()
 
 
 def _listed(name: str, text: str) -> list[str]:
@@ -159,8 +192,9 @@ def _listed(name: str, text: str) -> list[str]:
     return items
 
 
-def _number(name: str, text: str) -> float:
+def _number(name: str, text: str, word: str = "") -> float:
     try:
         return float(text)
     except ValueError:
-        raise ValueError(f"--{name}: {text!r} is not a number") from None
+        choice = f"{word!r} or a number" if word else "a number"
+        raise ValueError(f"--{name} must be {choice}, not {text!r}") from None

@@ -95,3 +95,54 @@ def widest_pair(theta: Floats, radius: Floats) -> float:
         gaps = np.linalg.norm(theta[i + 1 :] - theta[i], axis=1) + radius[i + 1 :] + radius[i]
         largest = max(largest, float(gaps.max()))
     return largest
+
+
+def largest_close_set(theta: Floats, gamma: float) -> Ints:
+    """The largest set of rows of which any two are nearer than gamma: a maximum clique, exact.
+
+    Branch and bound on sets as Python integers; a greedy colouring bounds what a branch can still give (users of one
+    colour are pairwise apart, so a clique takes one of each colour at most). Meant for some hundreds of rows.
+
+    Examples
+    --------
+    >>> largest_close_set(np.array([[0.0], [0.1], [0.15], [0.9]]), 0.2).tolist()
+    [0, 1, 2]
+    """
+    count = len(theta)
+    if count == 0:
+        return np.empty(0, np.int64)
+    near = np.linalg.norm(theta[:, None] - theta[None, :], axis=2) < gamma
+    np.fill_diagonal(near, False)
+    order = np.argsort(-near.sum(axis=1), kind="stable")  # those with many neighbours first
+    near = near[order][:, order]
+    neighbours = [sum(1 << int(j) for j in np.flatnonzero(row)) for row in near]
+    best: list[int] = []
+
+    def coloured(candidates: int) -> list[tuple[int, int]]:
+        """Candidates with the number of colours used up to them, in ascending order of colours."""
+        listed, colour = [], 0
+        while candidates:
+            colour += 1
+            free = candidates
+            while free:
+                user = (free & -free).bit_length() - 1
+                free &= ~neighbours[user] & ~(1 << user)
+                candidates ^= 1 << user
+                listed.append((user, colour))
+        return listed
+
+    def grow(chosen: list[int], candidates: int) -> None:
+        nonlocal best
+        for user, colours in reversed(coloured(candidates)):
+            if len(chosen) + colours <= len(best):
+                return
+            grown = [*chosen, user]
+            rest = candidates & neighbours[user]
+            if rest:
+                grow(grown, rest)
+            elif len(grown) > len(best):
+                best = grown
+            candidates ^= 1 << user
+
+    grow([], (1 << count) - 1)
+    return np.sort(order[best])

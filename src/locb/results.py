@@ -102,6 +102,8 @@ class Comparison:
             return f"{first.policy} ran alone: there is nothing to compare it with."
         second = ranked[1]
         gap = second.final_regret - first.final_regret
+        if not gap.any():
+            return f"{first.policy} and {second.policy} have the same regret, {first.final_regret.mean():,.0f}."
         sentence = f"{first.policy} has the lowest regret, {gap.mean():,.0f} below {second.policy}'s"
         margin = float(half_width(gap))
         if math.isnan(margin):

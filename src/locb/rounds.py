@@ -9,31 +9,39 @@ import numpy as np
 
 from locb.arrays import Floats, Ints
 
-LARGEST = 1e100  # beyond this a square may overflow
+LARGEST_CONTEXT = 1e6  # beyond this a rank-one step loses the digits that matter
+LARGEST_REWARD = 1e100  # beyond this a square may overflow
 
 
-def checked_array(name: str, values: Any, shape: tuple[int | None, ...]) -> Floats:
+def checked_array(
+    name: str, values: Any, shape: tuple[int | None, ...], largest: float = LARGEST_CONTEXT, because: str = ""
+) -> Floats:
     """``values`` as floats of that shape (None: any length), or a ValueError that names the culprit."""
     try:
-        array = np.asarray(values, dtype=np.float64)
+        array = np.asarray(values)
+        if array.dtype.kind not in "biuf":
+            raise ValueError(f"they are {array.dtype}")
+        array = array.astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be an array of numbers: {error}") from None
     fits = array.ndim == len(shape) and all(want in (None, have) for want, have in zip(shape, array.shape, strict=True))
     if not fits:
         wanted = ", ".join("any" if want is None else str(want) for want in shape)
-        raise ValueError(f"{name} must have shape ({wanted}), not {array.shape}")
-    if array.size and not (array.min() >= -LARGEST and array.max() <= LARGEST):  # NaN fails both
-        place = tuple(int(i) for i in np.argwhere(~(np.abs(array) <= LARGEST))[0])
+        raise ValueError(f"{name} must have shape ({wanted}){because}, not {array.shape}")
+    if array.size and not (array.min() >= -largest and array.max() <= largest):  # NaN fails both
+        place = tuple(int(i) for i in np.argwhere(~(np.abs(array) <= largest))[0])
         raise ValueError(
-            f"{name} must be finite and at most {LARGEST:g} in size, but {name}{list(place)} is {array[place]}"
+            f"{name} must be finite and at most {largest:g} in size, but {name}{list(place)} is {array[place]}"
         )
     # Kernels are compiled for plain arrays; a read-only or strided one would be compiled for again.
-    return array if array.flags.carray else np.array(array)
+    return array if array.flags.carray else np.array(array, order="C")
 
 
 @dataclass(frozen=True)
 class Rounds:
     """A batch of rounds. All arms' rewards are given, so that every policy can play the same batch.
+
+    Arrays that are already as the kernels want them are not copied: do not change them afterwards.
 
     Parameters
     ----------
@@ -65,17 +73,19 @@ class Rounds:
         users = np.asarray(self.users)
         if users.ndim != 1 or (users.size and users.dtype.kind not in "iu"):
             raise ValueError(f"users must be one whole number a round, not {users.dtype} of shape {users.shape}")
+        users = users.astype(np.int64)
         if users.size and users.min() < 0:
             raise ValueError(f"users must not be negative, but users[{users.argmin()}] is {users.min()}")
-        contexts = checked_array("contexts", self.contexts, (users.size, None, None))
+        of_users = f" as users has length {users.size}"
+        contexts = checked_array("contexts", self.contexts, (users.size, None, None), because=of_users)
         if contexts.shape[1] == 0 or contexts.shape[2] == 0:
             raise ValueError(f"contexts must have at least one arm and one feature, not shape {contexts.shape}")
         shape = (users.size, contexts.shape[1])
-        object.__setattr__(self, "users", np.array(users, dtype=np.int64))
+        object.__setattr__(self, "users", users)
         object.__setattr__(self, "contexts", contexts)
-        object.__setattr__(self, "rewards", checked_array("rewards", self.rewards, shape))
+        object.__setattr__(self, "rewards", checked_array("rewards", self.rewards, shape, LARGEST_REWARD))
         if self.means is not None:
-            object.__setattr__(self, "means", checked_array("means", self.means, shape))
+            object.__setattr__(self, "means", checked_array("means", self.means, shape, LARGEST_REWARD))
 
     def __len__(self) -> int:
         return int(self.users.size)
@@ -90,13 +100,25 @@ class Rounds:
         """Features an arm."""
         return int(self.contexts.shape[2])
 
+    def check_chosen(self, chosen: Any) -> Ints:
+        """``chosen`` as one arm a round, or a ValueError that names the round."""
+        arms = np.asarray(chosen)
+        if arms.shape != self.users.shape or (arms.size and arms.dtype.kind not in "iu"):
+            raise ValueError(f"chosen must be one arm for each of {len(self)} rounds, not {arms.dtype} of {arms.shape}")
+        wrong = np.flatnonzero((arms < 0) | (arms >= self.n_arms))
+        if wrong.size:
+            raise ValueError(f"chosen must be from 0 to {self.n_arms - 1}, but chosen[{wrong[0]}] is {arms[wrong[0]]}")
+        return arms.astype(np.int64)
+
     def earned(self, chosen: Any) -> Floats:
         """The rewards of the chosen arms: (T,)."""
-        taken: Floats = np.take_along_axis(self.rewards, np.asarray(chosen)[:, None], axis=1)[:, 0]
+        arms = self.check_chosen(chosen)
+        taken: Floats = np.take_along_axis(self.rewards, arms[:, None], axis=1)[:, 0]
         return taken
 
     def regret(self, chosen: Any) -> Floats:
         """What each round lost against its best arm: (T,)."""
+        arms = self.check_chosen(chosen)
         value = self.rewards if self.means is None else self.means
-        lost: Floats = value.max(axis=1) - np.take_along_axis(value, np.asarray(chosen)[:, None], axis=1)[:, 0]
+        lost: Floats = value.max(axis=1) - np.take_along_axis(value, arms[:, None], axis=1)[:, 0]
         return lost

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import locb
-from locb.experiments.compare import checkpoints
+from locb.experiments.compare import checkpoints, plan
 
 SMALL = {"rounds": 600, "repeats": 2, "world": {"n_users": 15, "n_clusters": 3, "n_arms": 4}, "jobs": 1}
 
@@ -52,6 +52,43 @@ def test_a_sweep_runs_every_alpha_and_a_policy_without_one_runs_once() -> None:
     assert result.user_map is None
 
 
+class NeedsAlpha(locb.Policy):
+    def __init__(self, n_users, dim, alpha):
+        super().__init__(n_users=n_users, dim=dim)
+
+    def recommend(self, user, contexts):
+        return 0
+
+    def update(self, user, context, reward):
+        pass
+
+
+class Forgetful(NeedsAlpha):
+    def __init__(self, *, n_users, dim):
+        pass  # forgets super().__init__
+
+
+class Unfinished(locb.Policy):
+    def recommend(self, user, contexts):
+        return 0
+
+
+def test_policies_of_ones_own_are_prepared_as_they_are_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(locb.POLICIES, "own", NeedsAlpha)
+    planned = plan(["own"], **{name: value for name, value in SMALL.items() if name != "jobs"})
+    planned.prepare()
+    assert planned.run(jobs=1).entries[0].policy == "own"
+
+
+def test_a_broken_policy_is_named_with_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(locb.POLICIES, "forgetful", Forgetful)
+    with pytest.raises(ValueError, match=r"policy forgetful failed while it played: AttributeError: .*_dim.*line"):
+        locb.compare(["forgetful"], **SMALL)
+    monkeypatch.setitem(locb.POLICIES, "unfinished", Unfinished)
+    with pytest.raises(ValueError, match=r"policy unfinished cannot be made: TypeError: .*update"):
+        locb.compare(["unfinished"], **SMALL)
+
+
 def test_checkpoints_end_with_the_last_round() -> None:
     assert checkpoints(3).tolist() == [1, 2, 3]
     assert checkpoints(50_000)[[0, -1]].tolist() == [1, 50_000]
@@ -62,6 +99,9 @@ def test_checkpoints_end_with_the_last_round() -> None:
     ("change", "message"),
     [
         ({"policies": ["ucb"]}, "policies must be among locb, .* not 'ucb'"),
+        ({"policies": "locb"}, "policies must be a list of names, not 'locb'"),
+        ({"alphas": [1.0, 1.0]}, "alphas must differ"),
+        ({"jobs": -2}, "jobs must be -1 or at least 1, not -2"),
         ({"policies": []}, "policies must name at least one"),
         ({"policies": ["club", "club"]}, "policies must differ, not club, club"),
         ({"alphas": []}, "alphas must name at least one"),

@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 
 import locb
 
@@ -20,3 +21,14 @@ def test_progress_is_told() -> None:
     told: list[int] = []
     locb.simulate(locb.LinUCB(n_users=10, dim=env.dim), env, rounds=5000, progress=told.append)
     assert told == [4096, 5000]
+
+
+def test_bad_input_is_named() -> None:
+    env = locb.Synthetic(n_users=10, n_clusters=2, seed=7)
+    policy = locb.LinUCB(n_users=10, dim=env.dim)
+    with pytest.raises(ValueError, match=r"rounds must be a whole number of at least 0, not 1000\.0"):
+        locb.simulate(policy, env, rounds=1e3)
+    with pytest.raises(ValueError, match=r"policy must be a locb\.Policy, not <class"):
+        locb.simulate(locb.LOCB, env, rounds=10)
+    with pytest.raises(ValueError, match=r"env must be a locb\.Environment"):
+        locb.simulate(policy, env.rounds(5), rounds=10)

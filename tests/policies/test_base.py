@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import locb
-from policies.helpers import make, world
+from policies.helpers import make, state_of, world
 
 
 class Popular(locb.Policy):
@@ -39,6 +39,16 @@ def test_it_cannot_be_saved_before_it_says_how(tmp_path: Path) -> None:
         Popular(n_users=2, dim=2).save(tmp_path / "x")
 
 
+@pytest.mark.parametrize(
+    ("arm", "message"), [(-1, "from 0 to 3, not -1"), (4, "not 4"), (None, "whole number, not None")]
+)
+def test_an_arm_that_is_not_there_is_refused(arm: object, message: str) -> None:
+    policy = Popular(n_users=12, dim=3)
+    policy.recommend = lambda user, contexts: arm  # type: ignore[method-assign]
+    with pytest.raises(ValueError, match=f"the arm from recommend must be .*{message}"):
+        policy.play(world(5))
+
+
 def test_it_is_checked_like_the_others() -> None:
     with pytest.raises(ValueError, match="contexts must have 5 features, not 3"):
         Popular(n_users=12, dim=5).play(world(5))
@@ -58,3 +68,15 @@ def test_baselines_take_in_users() -> None:
         assert policy.served[15] == 1
         groups = policy.clusters()
         assert not groups or sorted(np.concatenate([c.members for c in groups]).tolist()) == list(range(16))
+
+
+@pytest.mark.parametrize("kind", ["club", "locb", "sclub", "linucb-ind"])
+def test_users_for_whom_there_is_no_memory_change_nothing(kind: str) -> None:
+    policy = make(kind)
+    before = state_of(policy)
+    with pytest.raises((MemoryError, ValueError)):
+        policy.add_users(10**14)
+    assert policy.n_users == 12
+    assert state_of(policy) == before
+    with pytest.raises(ValueError, match="user must be from 0 to 11"):
+        policy.update(12, np.ones(3), 1.0)

@@ -82,6 +82,15 @@ def with_header(**changes: Any) -> Any:
     return change
 
 
+def with_parameters(**changes: Any) -> Any:
+    def change(entries: dict[str, bytes]) -> None:
+        header = json.loads(entries["header.json"])
+        header["parameters"] |= changes
+        entries["header.json"] = json.dumps(header).encode()
+
+    return change
+
+
 def with_array(name: str, edit: Any) -> Any:
     def change(entries: dict[str, bytes]) -> None:
         import io
@@ -103,24 +112,29 @@ WRONG: list[tuple[str, Any, str]] = [
     ("locb", with_header(version="one"), "is damaged: its version is 'one'"),
     ("locb", with_header(format="recipe"), "is not a saved policy"),
     ("locb", with_header(policy="Oracle"), "of kind 'Oracle'; known are CLUB, LOCB, LinUCB, SCLUB"),
-    ("locb", with_header(parameters={"n_users": 3}), "is damaged: .*dim"),
+    ("locb", with_header(parameters={"n_users": 12}), "is damaged: 'dim'"),
+    ("locb", with_header(parameters={"n_users": 12, "dim": 3, "speed": 9}), "is damaged: .*speed"),
     ("locb", with_header(parameters=7), "is damaged"),
     ("locb", lambda entries: entries.pop("sums.npy"), "is damaged: its arrays are"),
     ("locb", lambda entries: entries.pop("header.json"), "is not a saved policy, or is damaged"),
-    ("locb", with_array("served", lambda a: a[:-1]), r"served is int64 of shape \(11,\), not int64 of shape \(12,\)"),
+    ("locb", with_parameters(n_users=10**9), "header claims 1000000000 users and 3 features, its arrays differ"),
+    ("locb", with_parameters(dim=30_000), "header claims 12 users and 30000 features, its arrays differ"),
+    ("locb", with_parameters(gamma=10**400), "gamma must be a number"),
+    ("locb", with_array("joined", lambda a: a[:-1]), r"joined is int64 of shape \(11,\), not int64 of shape \(12,\)"),
     ("locb", with_array("served", lambda a: a.astype(np.int32)), "served is int32"),
-    ("locb", with_array("witness", fill(1_000_000)), "witness holds 1000000"),
-    ("locb", with_array("seed_of", fill(77)), "seed_of holds 77"),
+    ("locb", with_array("served", fill(2**62)), "served contradicts"),
+    ("locb", with_array("estimates", fill(np.nan)), "estimates contradicts"),
     ("locb", with_array("members", fill(2**63)), "members contradicts"),
-    ("locb", with_array("sizes", fill(3)), "sizes contradicts"),
-    ("locb", with_array("sets_of", fill(0)), "sets_of contradicts"),
-    ("locb", with_array("distinct", fill(2**62)), "distinct contradicts"),
-    ("locb", with_array("active", fill(9)), "active contradicts"),
-    ("locb", with_array("whole", fill(9)), "whole contradicts"),
+    ("locb", with_array("members", fill(0)), "members contradicts"),
+    ("locb", with_array("returned", fill(10_000)), "returned contradicts"),
+    ("locb", with_array("joined", fill(-1)), "joined contradicts"),
+    ("locb", with_array("generator", fill(0)), "generator contradicts"),
+    ("locb", with_array("whole", fill(-50)), "contradicts"),
     ("club", with_array("component", fill(-5)), "component holds -5"),
     ("club", with_array("neighbours", fill(2**63)), "neighbours contradicts"),
+    ("club", with_array("shared", fill(np.inf)), "estimates contradicts"),
     ("sclub", with_array("slot", fill(N)), f"slot holds {N}"),
-    ("sclub", with_array("whole", fill(1000)), "whole contradicts"),
+    ("sclub", with_array("whole", fill(300)), "whole contradicts"),
     ("sclub", with_array("sizes", fill(1)), "sizes contradicts"),
 ]
 
@@ -161,6 +175,11 @@ def test_damage_anywhere_is_noticed(tmp_path: Path) -> None:
         path.write_bytes(whole[:length])
         with pytest.raises(ValueError, match="damaged"):
             locb.load(path)
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"no folder to save into: '.*/nowhere'"):
+        make("locb", 0).save(tmp_path / "nowhere" / "policy.locb")
 
 
 def test_a_missing_file_is_a_missing_file(tmp_path: Path) -> None:

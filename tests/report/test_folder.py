@@ -3,6 +3,7 @@
 import json
 import re
 import struct
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from rich.console import Console
 
 import locb
-from locb.report.charts import colour_groups, plane, regret_chart, users_chart
+from locb.report.charts import colour_groups, plane, regret_chart, regret_rows, users_chart
 from locb.report.folder import write_comparison
 from locb.report.html import page
 from locb.report.tables import comparison_rows, comparison_table, with_margin
@@ -60,8 +61,7 @@ def test_text_cannot_break_out_of_the_page() -> None:
 
 
 def test_the_chart_shows_the_best_alpha_with_its_band(result: locb.Comparison) -> None:
-    spec = regret_chart(result).to_dict()
-    (rows,) = spec["datasets"].values()
+    rows = regret_rows(result)
     best = result.best_of_each()[0]
     last = [row for row in rows if row["round"] == 800 and row["policy"].startswith("locb")]
     assert len(last) == 1
@@ -69,6 +69,29 @@ def test_the_chart_shows_the_best_alpha_with_its_band(result: locb.Comparison) -
     assert last[0]["regret"] == pytest.approx(best.final_regret.mean())
     spread = 4.303 * best.final_regret.std(ddof=1) / np.sqrt(3)
     assert last[0]["high"] - last[0]["low"] == pytest.approx(2 * spread)
+    assert min(row["low"] for row in rows) >= 0.0
+    assert "layer" in regret_chart(result).to_dict()
+
+
+def test_a_policy_that_squeezes_the_others_is_left_out_of_a_second_panel() -> None:
+    def entry(policy: str, final: float) -> Entry:
+        regret = np.linspace(0, final, 5)[None, :] * np.array([[0.9], [1.1]])
+        blank = np.zeros(2)
+        return Entry(policy, 1.0, regret, blank, blank.astype(np.int64), blank, blank)
+
+    entries = [entry("good", 10.0), entry("fair", 20.0), entry("bad", 900.0)]
+    settings = {"alphas": [1.0], "repeats": 2}
+    spec = regret_chart(locb.Comparison(settings, np.arange(1, 6), entries, None, [0, 1])).to_dict()
+    assert len(spec["hconcat"]) == 2
+    assert "without bad" in spec["hconcat"][1]["title"]["text"]
+    shown = [{row["policy"] for row in rows} for rows in spec["datasets"].values()]
+    assert sorted(map(len, shown)) == [2, 3]
+
+
+def test_an_old_picture_does_not_stay_beside_a_new_report(result: locb.Comparison, tmp_path: Path) -> None:
+    write_comparison(result, tmp_path)
+    write_comparison(replace(result, user_map=None), tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["regret.png", "report.html", "run.json"]
 
 
 def test_found_groups_wear_the_colours_of_the_true_ones() -> None:
@@ -76,10 +99,20 @@ def test_found_groups_wear_the_colours_of_the_true_ones() -> None:
     user_map = UserMap("locb", theta, truth=[[0, 1], [2, 3], [4]], found=[[2, 3], [0, 1, 2], [3]])
     true_of, found_of, held = colour_groups(user_map)
     assert true_of == [0, 0, 1, 1, 2]
-    assert found_of[:4] == [0, 0, 1, 1]
-    assert held[2] == 2 + 1  # twice among the best fits of true clusters 1 and 2, and of the third, which none fits
+    assert found_of == [0, 0, 1, 1, -1]  # user 2 is in two sets and counts for the one that fits
+    assert held == [1, 1, 2, 2, 0]
     spec = users_chart(user_map).to_dict()
     assert len(spec["hconcat"]) == 2
+
+
+def test_many_clusters_look_different() -> None:
+    theta = np.random.default_rng(0).standard_normal((40, 3))
+    singles = [[user] for user in range(40)]
+    spec = users_chart(UserMap("locb", theta, singles, singles)).to_dict()
+    encoding = spec["hconcat"][0]["encoding"]
+    looks = list(zip(encoding["color"]["scale"]["range"], encoding["shape"]["scale"]["range"], strict=True))
+    assert len(looks) == 41
+    assert len(set(looks)) == 41
 
 
 def test_the_plane_keeps_the_two_widest_directions() -> None:

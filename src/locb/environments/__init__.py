@@ -1,6 +1,7 @@
 """Worlds to play in."""
 
 from locb.environments.base import Environment
+from locb.environments.interactions import Interactions
 from locb.environments.synthetic import Synthetic
 
-__all__ = ["Environment", "Synthetic"]
+__all__ = ["Environment", "Interactions", "Synthetic"]

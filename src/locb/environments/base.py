@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from locb.arrays import Ints
 from locb.rounds import Rounds
@@ -42,16 +44,17 @@ class Environment(ABC):
 
     def rounds(self, count: int, *, seed: int = 0) -> Rounds:
         """``count`` rounds. The same seed gives the same rounds to everyone, and more of them begin with the fewer."""
-        blocks = list(self.stream(count, seed=seed))
-        if not blocks:
-            return first_rounds(self.draw(np.random.default_rng(seed), 1), 0)
-        means = [block.means for block in blocks if block.means is not None]
-        return Rounds(
-            users=np.concatenate([block.users for block in blocks]),
-            contexts=np.concatenate([block.contexts for block in blocks]),
-            rewards=np.concatenate([block.rewards for block in blocks]),
-            means=np.concatenate(means) if means else None,
-        )
+        parts: dict[str, NDArray[Any]] = {}
+        done = 0
+        for block in self.stream(max(count, 1) if count >= 0 else count, seed=seed):
+            for name in ("users", "contexts", "rewards", "means"):
+                values = getattr(block, name)
+                if values is not None:
+                    # One array from the start: blocks are freed as they come, so memory holds the rounds once.
+                    whole = parts.setdefault(name, np.empty((max(count, 1), *values.shape[1:]), values.dtype))
+                    whole[done : done + len(block)] = values
+            done += len(block)
+        return Rounds(**{name: whole[:count] for name, whole in parts.items()})
 
 
 def first_rounds(rounds: Rounds, count: int) -> Rounds:

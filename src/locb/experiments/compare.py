@@ -5,8 +5,10 @@ from __future__ import annotations
 import inspect
 import platform
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,7 +38,12 @@ class Task:
 
     def make(self, *, n_users: int, dim: int) -> Policy:
         """A new policy for a world of this size."""
-        return self.factory(n_users=n_users, dim=dim, **accepted(self.factory, self.parameters))
+        try:
+            return self.factory(n_users=n_users, dim=dim, **accepted(self.factory, self.parameters))
+        except ValueError:
+            raise
+        except Exception as error:
+            raise ValueError(f"policy {self.policy} cannot be made: {type(error).__name__}: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -63,18 +70,16 @@ def checkpoints(rounds: int) -> Any:
     return np.unique(np.linspace(1, rounds, min(POINTS, rounds)).round().astype(np.int64))
 
 
-def prepare(policies: Sequence[str]) -> None:
-    """Compile what these policies need, or load it if it was compiled before, so that no run waits for it."""
-    for name in policies:
-        if name in POLICIES:
-            Task(name, POLICIES[name], {"n_seeds": 1}, {}, 0, 0).make(n_users=2, dim=2).prepare()
-
-
 def run_task(task: Task) -> Outcome:
     """Play one task from scratch."""
     env = Synthetic(**task.world, seed=task.seed)
     policy = task.make(n_users=env.n_users, dim=env.dim)
-    run = simulate(policy, env, rounds=task.rounds, seed=task.seed)
+    try:
+        run = simulate(policy, env, rounds=task.rounds, seed=task.seed)
+    except Exception as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        told = f"{type(error).__name__}: {error} ({Path(last.filename).name}, line {last.lineno})"
+        raise ValueError(f"policy {task.policy} failed while it played: {told}") from error
     distinct = {tuple(cluster.members.tolist()) for cluster in policy.clusters()}
     f1 = match_clusters(distinct, env.true_clusters()).f1 if distinct else float("nan")
     return Outcome(
@@ -93,9 +98,16 @@ class Plan:
     settings: dict[str, Any]
     tasks: list[Task]  # all repeats of a policy and alpha stand together
 
+    def prepare(self) -> None:
+        """Compile what the policies need, or load it if it was compiled before, so that no run waits for it."""
+        for task in self.tasks[:: self.settings["repeats"]]:
+            task.make(n_users=task.world.get("n_users", 100), dim=2).prepare()
+
     def run(self, *, jobs: int = -1, progress: Callable[[int, int], None] | None = None) -> Comparison:
         """Play all tasks in ``jobs`` processes (−1: one a core); ``progress`` is told (runs done, runs in all)."""
-        jobs = min(len(self.tasks), cpu_count() if jobs < 0 else max(1, jobs))
+        if jobs != -1 and jobs < 1:
+            raise ValueError(f"jobs must be -1 or at least 1, not {jobs}")
+        jobs = min(len(self.tasks), cpu_count() if jobs == -1 else jobs)
         pool = Parallel(n_jobs=jobs, return_as="generator")
         outcomes: list[Outcome] = []
         for outcome in pool(delayed(run_task)(task) for task in self.tasks):
@@ -132,10 +144,14 @@ def plan(
     for name, value in (("rounds", rounds), ("repeats", repeats)):
         if value < 1:
             raise ValueError(f"{name} must be at least 1, not {value}")
+    if isinstance(policies, str):
+        raise ValueError(f"policies must be a list of names, not {policies!r}")
     if not policies or not alphas:
         raise ValueError(f"{'policies' if not policies else 'alphas'} must name at least one")
     if len(set(policies)) < len(policies):
         raise ValueError(f"policies must differ, not {', '.join(policies)}")
+    if len(set(alphas)) < len(alphas):
+        raise ValueError(f"alphas must differ, not {', '.join(map(str, alphas))}")
     env = Synthetic(**world, seed=seed)
     common = {"gamma": gamma, "n_seeds": n_seeds}
     tasks = [

@@ -33,6 +33,11 @@ def simulate(
     >>> run.regret.shape, bool(run.regret[-1] < 100)
     ((500,), True)
     """
+    if not isinstance(policy, Policy) or not isinstance(env, Environment):
+        wrong, name = (env, "env") if isinstance(policy, Policy) else (policy, "policy")
+        raise ValueError(f"{name} must be a locb.{'Environment' if name == 'env' else 'Policy'}, not {wrong!r}")
+    if not isinstance(rounds, int | np.integer) or rounds < 0:
+        raise ValueError(f"rounds must be a whole number of at least 0, not {rounds!r}")
     regret, rewards, chosen = np.empty(rounds), np.empty(rounds), np.empty(rounds, np.int64)
     policy.prepare()
     seconds, done = 0.0, 0

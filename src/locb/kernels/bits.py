@@ -67,3 +67,11 @@ def unpack(words: Words, columns: int) -> Any:
     """The Boolean matrix (r, columns) of some bits (r, ⌈columns/64⌉)."""
     octets = np.ascontiguousarray(words).view(np.uint8)
     return np.unpackbits(octets, axis=1, count=columns, bitorder="little").astype(bool)
+
+
+def pack_indices(rows: Any, columns: Any, n_rows: int, n_columns: int) -> Words:
+    """Bits (n_rows, ⌈n_columns/64⌉) with those of the pairs (row, column) set."""
+    words = np.zeros((n_rows, words_for(n_columns)), np.uint64)
+    places = np.asarray(columns).astype(np.uint64)
+    np.bitwise_or.at(words, (rows, places >> np.uint64(6)), ONE << (places & np.uint64(63)))
+    return words

@@ -9,7 +9,7 @@ from locb.arrays import Floats, Ints, Words
 from locb.confidence import shrinkage
 from locb.jit import borrowing, entry, inlined
 from locb.kernels.bits import ONE, flip, trailing_zeros
-from locb.kernels.linear import add_observation, dot, expand, learn, pick, solve_ridge, squared_distance, usable
+from locb.kernels.linear import add_observation, expand, learn, pick, score_arms, solve_ridge, squared_distance, usable
 
 T, TIES = 0, 1
 ALPHA, ALPHA2 = 0, 1
@@ -123,14 +123,10 @@ def split(state: GraphState, i: int, scratch: GraphScratch) -> None:
 @inlined
 def score(state: GraphState, user: int, contexts: Floats, scratch: GraphScratch) -> None:
     """θ_Vᵀx + α √(xᵀ A_V⁻¹ x · log(t + 1)) of every arm, V the component of the user."""
-    d = contexts.shape[1]
-    arms, scores, shared = scratch.arms, scratch.scores, state.shared
-    row = state.component[user]
     log_round = math.log(state.whole[T] + 2.0)  # T rounds are over, so this is round t = T + 1
-    expand(contexts, arms)
-    for a in range(scores.size):
-        spread = dot(arms, a, shared, row, d, arms.shape[1])
-        scores[a] = dot(arms, a, shared, row, 0, d) + state.real[ALPHA] * math.sqrt(max(spread, 0.0) * log_round)
+    row = state.component[user]
+    expand(contexts, scratch.arms)
+    score_arms(scratch.arms, state.shared, row, contexts.shape[1], state.real[ALPHA], log_round, scratch.scores)
 
 
 @inlined

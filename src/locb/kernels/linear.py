@@ -9,6 +9,7 @@ import numpy as np
 
 from locb.arrays import Floats, Words
 from locb.jit import borrowing, inlined, summing
+from locb.rounds import LARGEST_CONTEXT
 
 TIE = 1e-9  # arms within this of the highest score are tied
 FIRST, RANDOM = 0, 1  # tie rules
@@ -70,6 +71,14 @@ def squared_distance(rows: Floats, i: int, others: Floats, j: int, stop: int) ->
     for q in range(stop):
         total += (rows[i, q] - others[j, q]) * (rows[i, q] - others[j, q])
     return total
+
+
+@inlined
+def score_arms(arms: Floats, estimates: Floats, i: int, d: int, alpha: float, factor: float, scores: Floats) -> None:
+    """θ̂ᵀx + α √(xᵀA⁻¹x · factor) of every arm, from row i of the estimates."""
+    for a in range(scores.size):
+        spread = dot(arms, a, estimates, i, d, arms.shape[1])
+        scores[a] = dot(arms, a, estimates, i, 0, d) + alpha * math.sqrt(max(spread, 0.0) * factor)
 
 
 @inlined
@@ -180,7 +189,8 @@ def largest_eigenvalue(estimates: Floats, row: int, room: Floats) -> float:
             norm += a[i, c] * a[i, c]
         norm = math.sqrt(norm)
         off[c + 1] = norm
-        if norm == 0.0:
+        if norm < 1e-100:  # its square would underflow; beside a diagonal of 1 / (1 + m) it is nothing
+            off[c + 1] = 0.0
             continue
         alpha = -norm if a[c + 1, c] > 0.0 else norm
         length = 0.0
@@ -269,8 +279,8 @@ def pick(scores: Floats, ties: int, generator: Words) -> int:
 
 @inlined
 def usable(values: Floats) -> bool:
-    """Whether every number is finite and at most 1e100 in size, so that no square overflows."""
+    """Whether every number is finite and at most LARGEST_CONTEXT in size."""
     for q in range(values.size):
-        if not abs(values[q]) <= 1e100:
+        if not abs(values[q]) <= LARGEST_CONTEXT:
             return False
     return True

@@ -1,13 +1,12 @@
 """LinUCB: one linear estimate a user, or one for all."""
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 
 from locb.arrays import Floats, Ints, Words
-from locb.jit import borrowing, entry, inlined
-from locb.kernels.linear import dot, expand, learn, pick, usable
+from locb.jit import borrowing, entry
+from locb.kernels.linear import expand, learn, pick, score_arms, usable
 
 T, TIES, SHARED = 0, 1, 2
 
@@ -22,14 +21,6 @@ class LinearState(NamedTuple):
     generator: Words  # (1,) for random ties
 
 
-@inlined
-def score(estimates: Floats, row: int, alpha: float, arms: Floats, d: int, scores: Floats) -> None:
-    """θ̂ᵀx + α √(xᵀ A⁻¹ x) of every arm."""
-    for a in range(scores.size):
-        spread = dot(arms, a, estimates, row, d, arms.shape[1])
-        scores[a] = dot(arms, a, estimates, row, 0, d) + alpha * math.sqrt(max(spread, 0.0))
-
-
 @entry
 def recommend(state: LinearState, user: int, contexts: Floats) -> int:
     """The arm for one user now; −1 if a context is not usable."""
@@ -40,7 +31,7 @@ def recommend(state: LinearState, user: int, contexts: Floats) -> int:
     scores = np.empty(n_arms)
     row = user if state.whole[SHARED] == 0 else 0
     expand(contexts, arms)
-    score(state.estimates, row, state.real[0], arms, d, scores)
+    score_arms(arms, state.estimates, row, d, state.real[0], 1.0, scores)
     return pick(scores, state.whole[TIES], state.generator)
 
 
@@ -74,7 +65,7 @@ def play_rounds(
         user = users[t]
         row = user if state.whole[SHARED] == 0 else 0
         expand(contexts[t], arms)
-        score(estimates, row, state.real[0], arms, d, scores)
+        score_arms(arms, estimates, row, d, state.real[0], 1.0, scores)
         arm = pick(scores, state.whole[TIES], state.generator)
         chosen[t] = arm
         learn(estimates, row, contexts[t, arm], rewards[t, arm], step)

@@ -8,7 +8,7 @@ from locb.arrays import Floats, Ints, Words
 from locb.confidence import ELLIPSOID, width
 from locb.jit import borrowing, entry, inlined
 from locb.kernels.bits import ONE, trailing_zeros
-from locb.kernels.linear import TIE, dot, expand, largest_eigenvalue, learn, pick, usable
+from locb.kernels.linear import TIE, dot, expand, largest_eigenvalue, learn, pick, score_arms, usable
 from locb.kernels.locb_clustering import cluster
 from locb.kernels.locb_state import (
     ALPHA,
@@ -63,9 +63,7 @@ def score(state: LocalState, user: int, contexts: Floats, scratch: LocalScratch)
             count += 1
             word &= word - ONE
     if count == 0:
-        for a in range(n_arms):
-            spread = dot(arms, a, estimates, user, d, columns)
-            scores[a] = dot(arms, a, estimates, user, 0, d) + alpha * math.sqrt(max(spread, 0.0))
+        score_arms(arms, estimates, user, d, alpha, 1.0, scores)
         return
     for a in range(n_arms):
         top[a] = -np.inf
@@ -193,13 +191,13 @@ def play(state: LocalState, users: Ints, contexts: Floats, rewards: Floats, chos
 
 
 @entry
-def widths_of(state: LocalState, users: Ints, dim: int) -> Floats:
-    """The widths of some users' radii, from what is known of them now."""
+def renew_widths(state: LocalState, start: int, stop: int, dim: int) -> None:
+    """Work out the widths of the users from start to stop − 1 anew, and those of the seeds among them."""
     room = np.empty((dim + 3, dim))
-    found = np.empty(users.size)
-    for c in range(users.size):
-        found[c] = user_width(state, users[c], dim, room)
-    return found
+    for i in range(start, stop):
+        state.width[i] = user_width(state, i, dim, room)
+        if state.seed_of[i] >= 0:
+            state.seed_points[dim, state.seed_of[i]] = state.width[i]
 
 
 @entry

@@ -1,6 +1,5 @@
 """SCLUB: sets of users that split and merge; users in one set share one estimate."""
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -8,7 +7,7 @@ import numpy as np
 from locb.arrays import Floats, Ints, Words
 from locb.confidence import shrinkage
 from locb.jit import borrowing, entry, inlined
-from locb.kernels.linear import add_observation, dot, expand, learn, pick, solve_ridge, squared_distance, usable
+from locb.kernels.linear import add_observation, expand, learn, pick, score_arms, solve_ridge, squared_distance, usable
 
 # Places in the two short arrays of a state.
 T, PHASE, PHASE_END, SLOTS, MOST_SERVED, TIES = 0, 1, 2, 3, 4, 5
@@ -203,13 +202,9 @@ def merge(state: SetState, room: Floats, queue: Ints) -> None:
 @inlined
 def score(state: SetState, user: int, contexts: Floats, scratch: SetScratch) -> None:
     """θ̂ᵀx + α √(xᵀ (I + S)⁻¹ x) of every arm, from the cluster of the user."""
-    d = contexts.shape[1]
-    arms, scores, shared = scratch.arms, scratch.scores, state.shared
     row = state.slot[user]
-    expand(contexts, arms)
-    for a in range(scores.size):
-        spread = dot(arms, a, shared, row, d, arms.shape[1])
-        scores[a] = dot(arms, a, shared, row, 0, d) + state.real[ALPHA] * math.sqrt(max(spread, 0.0))
+    expand(contexts, scratch.arms)
+    score_arms(scratch.arms, state.shared, row, contexts.shape[1], state.real[ALPHA], 1.0, scratch.scores)
 
 
 @inlined

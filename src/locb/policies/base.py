@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import os
 from abc import ABC, abstractmethod
@@ -13,9 +14,9 @@ from numpy.typing import NDArray
 from locb.arrays import Floats, Ints
 from locb.clusters import Cluster, SimilarUser, members_of, widest_pair
 from locb.confidence import ELLIPSOID, shrinkage, width
-from locb.kernels.linear import FIRST, RANDOM, unpack
+from locb.kernels.linear import FIRST, RANDOM, packed_size, unpack
 from locb.policies import storage
-from locb.rounds import LARGEST, Rounds, checked_array
+from locb.rounds import LARGEST_REWARD, Rounds, checked_array
 
 TIE_RULES = {"first": FIRST, "random": RANDOM}
 
@@ -32,12 +33,14 @@ def whole_number(name: str, value: Any, low: int, high: int | None = None) -> in
     return number
 
 
-def real_number(name: str, value: Any, low: float, high: float = LARGEST, *, open_ends: bool = False) -> float:
+def real_number(name: str, value: Any, low: float, high: float = LARGEST_REWARD, *, open_ends: bool = False) -> float:
     """``value`` as a float within [low, high], or strictly between them, or a ValueError that names it."""
     try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be a number, not {value!r}") from None
+        number = math.nan if isinstance(value, str | bytes) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if math.isnan(number) and not isinstance(value, float | np.floating):
+        raise ValueError(f"{name} must be a number, not {value!r}")
     inside = low < number < high if open_ends else low <= number <= high
     if not inside:  # NaN is inside nothing
         between = "strictly between" if open_ends else "between"
@@ -93,7 +96,7 @@ class Policy(ABC):
         self.check_rounds(rounds)
         chosen = np.empty(len(rounds), dtype=np.int64)
         for t, user in enumerate(rounds.users.tolist()):
-            arm = self.recommend(user, rounds.contexts[t])
+            arm = whole_number("the arm from recommend", self.recommend(user, rounds.contexts[t]), 0, rounds.n_arms - 1)
             self.update(user, rounds.contexts[t, arm], rounds.rewards[t, arm])
             chosen[t] = arm
         return chosen
@@ -124,9 +127,9 @@ class Policy(ABC):
             raise ValueError(f"rounds must be locb.Rounds, not {type(rounds).__name__}")
         if rounds.dim != self._dim:
             raise ValueError(f"contexts must have {self._dim} features, not {rounds.dim}")
-        if len(rounds) and rounds.users.max() >= self._n_users:
-            t = int(rounds.users.argmax())
-            raise ValueError(f"users must be below {self._n_users}, but users[{t}] is {rounds.users[t]}")
+        for t in (int(rounds.users.argmin()), int(rounds.users.argmax())) if len(rounds) else ():
+            if not 0 <= rounds.users[t] < self._n_users:
+                raise ValueError(f"users must be from 0 to {self._n_users - 1}, but users[{t}] is {rounds.users[t]}")
 
 
 class CompiledPolicy(Policy):
@@ -162,6 +165,7 @@ class CompiledPolicy(Policy):
         arm: int = self._kernel.recommend(self._state, user, contexts)
         if arm < 0:
             checked_array("contexts", contexts, (None, self._dim))
+            raise ArithmeticError(f"the scores of user {user} are not numbers")
         return arm
 
     def update(self, user: int, context: Any, reward: float) -> None:
@@ -170,8 +174,8 @@ class CompiledPolicy(Policy):
             user = self.check_user(user)
         if not _is_plain(context, 1) or len(context) != self._dim:
             context = checked_array("context", context, (self._dim,))
-        if type(reward) is not float or not -LARGEST <= reward <= LARGEST:
-            reward = real_number("reward", reward, -LARGEST)
+        if type(reward) is not float or not -LARGEST_REWARD <= reward <= LARGEST_REWARD:
+            reward = real_number("reward", reward, -LARGEST_REWARD)
         if not self._kernel.update(self._state, user, context, reward):
             checked_array("context", context, (self._dim,))
 
@@ -202,11 +206,14 @@ class CompiledPolicy(Policy):
         return np.array([shrinkage(m) for m in self.served.tolist()])
 
     def similar_users(self, user: int, limit: int = 10) -> list[SimilarUser]:
-        """Users who share a group with this one, nearest estimate first."""
+        """Users who share a group with this one, nearest estimate first; none where a policy has no groups."""
         user = self.check_user(user)
         limit = whole_number("limit", limit, 0)
-        groups = [cluster.members for cluster in self.clusters_of(user)]
-        others = np.setdiff1d(np.concatenate([np.empty(0, np.int64), *groups]), [user])
+        together = np.zeros(self._n_users, bool)
+        for cluster in self.clusters_of(user):
+            together[cluster.members] = True
+        together[user] = False
+        others = np.flatnonzero(together)
         theta, radii = self.theta, self.radii
         distance = np.linalg.norm(theta[others] - theta[user], axis=1)
         nearest = np.argsort(distance, kind="stable")[:limit]
@@ -221,7 +228,9 @@ class CompiledPolicy(Policy):
         sigma = real_number("sigma", sigma, 0.0)
         delta = real_number("delta", delta, 0.0, 1.0, open_ends=True)
         members = members_of(cluster)
-        if members.size and not 0 <= members[0] <= members[-1] < self._n_users:
+        if members.size == 0:
+            raise ValueError("cluster must hold at least one user")
+        if not 0 <= members[0] <= members[-1] < self._n_users:
             raise ValueError(f"cluster must hold users from 0 to {self._n_users - 1}, not {members[[0, -1]].tolist()}")
         estimates = self._own_estimates(members)
         spectrum = np.linalg.eigvalsh(unpack(estimates[:, self._dim :], self._dim))  # of A⁻¹, ascending
@@ -276,7 +285,12 @@ class CompiledPolicy(Policy):
 
     def _consistency(self, state: Any) -> dict[str, bool]:
         """Arrays of a state that was read, and whether each fits the others."""
-        return {"served": bool((state.served >= 0).all())}
+        floats = [array for array in state if array.dtype == np.float64 and array is not state.real]
+        return {
+            "served": bool((state.served >= 0).all()) and int(state.served.sum()) == int(state.whole[0]),
+            "estimates": all(bool(np.isfinite(array).all()) for array in floats),
+            "generator": bool(state.generator[0] != 0),
+        }
 
 
 def _is_plain(array: Any, ndim: int) -> bool:
@@ -309,8 +323,13 @@ def load(path: str | os.PathLike[str]) -> CompiledPolicy:
         known = ", ".join(sorted(CompiledPolicy._kinds))
         raise ValueError(f"{path} holds a policy of kind {header.get('policy')!r}; known are {known}")
     try:
-        policy = kind(**header["parameters"])
+        parameters = header["parameters"]
+        n_users, dim = len(arrays["served"]), parameters["dim"]
+        # Before anything of the size that the header claims is made, the arrays must bear it out.
+        if parameters["n_users"] != n_users or arrays["estimates"].shape[1] != dim + packed_size(dim):
+            raise ValueError(f"its header claims {parameters['n_users']} users and {dim} features, its arrays differ")
+        policy = kind(**parameters)
         policy._restore(arrays)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, ArithmeticError, MemoryError) as error:
         raise ValueError(f"{path} is damaged: {error}") from error
     return policy

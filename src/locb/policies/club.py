@@ -97,8 +97,7 @@ class CLUB(CompiledPolicy):
         state, old = self._state, self._n_users
         edges = unpack(state.neighbours, old)
         blank = blank_estimates(count, self._dim)
-        self._n_users = self._parameters["n_users"] = old + count
-        self._state = state._replace(
+        grown = state._replace(
             estimates=np.concatenate([state.estimates, blank]),
             sums=np.concatenate([state.sums, np.zeros_like(blank)]),
             served=np.concatenate([state.served, np.zeros(count, np.int64)]),
@@ -107,7 +106,9 @@ class CLUB(CompiledPolicy):
             component=np.zeros(old + count, np.int64),
             shared=np.concatenate([state.shared, blank]),
         )
-        kernel.rebuild(self._state, self._dim)
+        kernel.rebuild(grown, self._dim)
+        self._state = grown
+        self._n_users = self._parameters["n_users"] = old + count
 
     def _index_limits(self) -> dict[str, tuple[int, int]]:
         return {"component": (0, self._n_users)}

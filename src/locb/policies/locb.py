@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
@@ -21,6 +22,7 @@ from locb.kernels.locb_state import (
     N_USERS,
     POOLED,
     RADIUS,
+    UNREFRESHED,
     LocalState,
     T,
 )
@@ -29,6 +31,7 @@ from locb.policies.linucb import blank_estimates
 
 STOPS = {"radius": BY_RADIUS, "certificate": BY_CERTIFICATE}
 BONUSES = {"mean": MEAN, "pooled": POOLED}
+SAVED_WHOLE = ("sums", "returned", "whole", "real", "generator")
 USER_ROWS = ("estimates", "log_det", "width", "served", "joined", "words", "sets_of", "seed_of")  # one row a user
 
 
@@ -179,46 +182,57 @@ class LOCB(CompiledPolicy):
         state = self._state
         if new > len(state.served):
             self._state = state = _with_room(state, max(new, 2 * len(state.served)))
-        state.joined[old:new] = state.whole[T]
+        arrived = np.zeros((1, 64 * state.members.shape[1]), bool)
+        arrived[0, old:new] = True
+        newcomers = pack(arrived)
+        added = state.estimates[old:new].sum(axis=0)
+        # From here on nothing is made that memory might not have room for.
         state.whole[N_USERS] = new
-        state.width[old:new] = kernel.widths_of(state, np.arange(old, new), self._dim)
+        state.joined[old:new] = state.whole[T]
         active = state.returned == 0
-        arrived = np.zeros((len(state.seeds), 64 * state.members.shape[1]), bool)
-        arrived[active, old:new] = True
-        state.members[:] |= pack(arrived)
-        state.sets_of[old:new] |= pack(active[None, :])
+        state.members[active] |= newcomers
+        state.sets_of[old:new] = state.active
         state.sizes[active] += count
         state.hashes[active] ^= np.bitwise_xor.reduce(state.words[old:new])
-        state.sums[active] += state.estimates[old:new].sum(axis=0)
-        if state.whole[RADIUS] in (THEORY, ELLIPSOID):  # their widths rest on n
-            state.width[:new] = kernel.widths_of(state, np.arange(new), self._dim)
-            state.seed_points[self._dim] = state.width[state.seeds]
+        state.sums[active] += added
+        rests_on_n = state.whole[RADIUS] in (THEORY, ELLIPSOID)
+        kernel.renew_widths(state, 0 if rests_on_n else old, new, self._dim)
         state.witness[active] = -1  # a radius may shrink when n grows, so no witness is known to hold
         kernel.mark_distinct(state, self._dim)
         self._n_users = self._parameters["n_users"] = new
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
+        """What cannot be worked out from the rest, without the room for users to come."""
         arrays = super()._arrays()
-        trimmed = {name: arrays[name][: self._n_users] for name in USER_ROWS}
-        return arrays | trimmed | {"members": arrays["members"][:, : words_for(self._n_users)]}
+        users, members = slice(self._n_users), (slice(None), slice(words_for(self._n_users)))
+        kept = {name: arrays[name][users] for name in ("estimates", "log_det", "served", "joined")}
+        return kept | {"members": arrays["members"][members]} | {name: arrays[name] for name in SAVED_WHOLE}
 
-    def _index_limits(self) -> dict[str, tuple[int, int]]:
-        n, n_seeds = self._n_users, len(self._parameters["seeds"])
-        return {"seeds": (0, n), "seed_of": (-1, n_seeds), "witness": (-1, n)}
+    def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
+        if arrays.keys() != self._arrays().keys():
+            raise ValueError(f"its arrays are {sorted(arrays)}, not {sorted(self._arrays())}")
+        super()._restore(self._state._asdict() | arrays)
+        state = self._state
+        inside = unpack(state.members, self._n_users)
+        active = state.returned == 0
+        state.sizes[:] = inside.sum(axis=1)
+        state.hashes[:] = [np.bitwise_xor.reduce(state.words[row]) for row in inside]
+        state.sets_of[:] = pack(inside.T)
+        state.active[:] = pack(active[None, :])[0]
+        state.whole[[N_USERS, ACTIVE]] = self._n_users, active.sum()
+        state.seed_points[: self._dim] = state.estimates[state.seeds, : self._dim].T
+        state.witness[:] = -1
+        kernel.renew_widths(state, 0, self._n_users, self._dim)
+        kernel.mark_distinct(state, self._dim)
 
     def _consistency(self, state: Any) -> dict[str, bool]:
         inside = unpack(state.members, 64 * state.members.shape[1])
-        active = state.returned == 0
-        seeds = np.array(self._parameters["seeds"])
+        played = state.whole[T]
         return super()._consistency(state) | {
-            "members": not inside[:, self._n_users :].any(),
-            "sizes": np.array_equal(inside.sum(axis=1), state.sizes) and state.sizes.min() > 0,
-            "sets_of": np.array_equal(pack(inside[:, : self._n_users].T), state.sets_of),
-            "seeds": np.array_equal(state.seeds, seeds),
-            "seed_of": np.array_equal(state.seed_of[seeds], np.arange(len(seeds))),
-            "active": np.array_equal(pack(active[None, :])[0], state.active),
-            "distinct": not (state.distinct & ~pack(np.ones((1, len(seeds)), bool))[0]).any(),
-            "whole": state.whole[N_USERS] == self._n_users and state.whole[ACTIVE] == active.sum(),
+            "members": not inside[:, self._n_users :].any() and inside[np.arange(len(inside)), state.seeds].all(),
+            "returned": bool(((state.returned >= 0) & (state.returned <= played)).all()),
+            "joined": bool(((state.joined >= 0) & (state.joined <= played)).all()),
+            "whole": bool(0 <= state.whole[UNREFRESHED] <= played),
         }
 
 
@@ -236,7 +250,7 @@ def _choose_seeds(n_users: int, n_seeds: int | None, seeds: Iterable[int] | None
     chosen = [whole_number("seeds", user, 0, n_users - 1) for user in seeds]
     if not chosen:
         raise ValueError("seeds must hold at least one user, not []")
-    repeated = sorted({user for user in chosen if chosen.count(user) > 1})
+    repeated = sorted(user for user, times in Counter(chosen).items() if times > 1)
     if repeated:
         raise ValueError(f"seeds must be different users, but {repeated} appear more than once")
     return np.array(chosen, dtype=np.int64)
@@ -283,8 +297,7 @@ def _blank_state(n: int, dim: int, seeds: Ints, real: Floats, modes: list[int], 
         generator=generator,
     )
     state.distinct[0] = 1
-    state.width[:] = kernel.widths_of(state, np.zeros(1, np.int64), dim)[0]
-    state.seed_points[dim] = state.width[seeds]
+    kernel.renew_widths(state, 0, n, dim)
     return state
 
 

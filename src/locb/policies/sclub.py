@@ -100,7 +100,7 @@ class SCLUB(CompiledPolicy):
         blank = blank_estimates(count, self._dim)
         none = np.zeros(count, np.int64)
         free = np.flatnonzero(np.concatenate([state.sizes, none]) == 0)[:count]  # the lowest free slots
-        self._state = state._replace(
+        state = state._replace(
             estimates=np.concatenate([state.estimates, blank]),
             sums=np.concatenate([state.sums, np.zeros_like(blank)]),
             served=np.concatenate([state.served, none]),
@@ -115,7 +115,6 @@ class SCLUB(CompiledPolicy):
             phase_theta=np.concatenate([state.phase_theta, np.zeros((count, self._dim))]),
             phase_served=np.concatenate([state.phase_served, none]),
         )
-        state = self._state
         state.shared[free] = blank
         state.shared_sums[free] = 0.0
         state.shared_served[free] = 0
@@ -124,6 +123,7 @@ class SCLUB(CompiledPolicy):
         state.phase_theta[free] = 0.0
         state.phase_served[free] = 0
         state.whole[kernel.SLOTS] = np.flatnonzero(state.sizes)[-1] + 1
+        self._state = state
         self._n_users = self._parameters["n_users"] = old + count
 
     def _index_limits(self) -> dict[str, tuple[int, int]]:
@@ -133,5 +133,8 @@ class SCLUB(CompiledPolicy):
         sizes = np.bincount(state.slot, minlength=self._n_users)
         return super()._consistency(state) | {
             "sizes": np.array_equal(sizes, state.sizes),
-            "whole": state.whole[kernel.SLOTS] == np.flatnonzero(sizes)[-1] + 1,
+            "whole": state.whole[kernel.SLOTS] == np.flatnonzero(sizes)[-1] + 1
+            and 0 <= state.whole[kernel.PHASE] < 62
+            and state.whole[kernel.PHASE_END] == 2 ** (state.whole[kernel.PHASE] + 1) - 2
+            and state.whole[kernel.T] <= state.whole[kernel.PHASE_END],
         }

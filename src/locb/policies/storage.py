@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
-import tempfile
+import secrets
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,15 +18,19 @@ from numpy.typing import NDArray
 FORMAT = "locb policy"
 VERSION = 1
 HEADER = "header.json"
+# What reading a damaged file may raise, beside zipfile's own error.
+_DAMAGE = (KeyError, EOFError, ValueError, OSError, NotImplementedError, RuntimeError, MemoryError, OverflowError)
 
 
 def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write all or nothing: the file appears under its name only when it is complete and on disk."""
     target = Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "There is no folder to save into", str(target.parent))
     full_header = {"format": FORMAT, "version": VERSION, **header}
-    handle, temporary = tempfile.mkstemp(dir=target.parent or ".", prefix=f".{target.name}.", suffix=".part")
+    temporary = target.parent / f".{target.name}.{secrets.token_hex(8)}.part"
     try:
-        with os.fdopen(handle, "wb") as raw:
+        with temporary.open("xb") as raw:
             with zipfile.ZipFile(raw, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
                 archive.writestr(HEADER, json.dumps(full_header, indent=1))
                 for name, array in arrays.items():
@@ -33,18 +38,21 @@ def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mappi
                         np.lib.format.write_array(entry, np.ascontiguousarray(array), allow_pickle=False)
             raw.flush()
             os.fsync(raw.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, target)
+        temporary.replace(target)
+        _sync_folder(target.parent)
     except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
+        temporary.unlink(missing_ok=True)
         raise
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _sync_folder(folder: Path) -> None:
+    """Bring the new name to disk, where the system can."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -64,7 +72,17 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArra
         raise
     except _NotOursError as error:
         raise ValueError(str(error)) from None
-    except (zipfile.BadZipFile, KeyError, EOFError, ValueError, OSError, NotImplementedError, RuntimeError) as error:
+    except (
+        zipfile.BadZipFile,
+        KeyError,
+        EOFError,
+        ValueError,
+        OSError,
+        NotImplementedError,
+        RuntimeError,
+        MemoryError,
+        OverflowError,
+    ) as error:
         raise ValueError(f"{source} is not a saved policy, or is damaged: {error}") from error
     return header, arrays
 

@@ -13,6 +13,7 @@ from locb.results import Comparison, Entry, UserMap, half_width
 
 # Distinguishable without colour vision trouble (Okabe and Ito), the strongest first.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
+SHAPES = ("circle", "square", "triangle-up", "cross", "diamond", "triangle-down", "stroke")  # one fewer: pairs differ
 NOBODY = "#BBBBBB"  # users in no group
 
 
@@ -31,46 +32,48 @@ def label(entry: Entry, sweep: bool) -> str:
     return f"{entry.policy} (α = {entry.alpha:g})" if sweep and entry.alpha is not None else entry.policy
 
 
-def regret_chart(comparison: Comparison, width: int = 640, height: int = 380) -> Any:
-    """Cumulative regret over rounds: a line a policy, with the 95% band of the mean over repeats."""
-    entries = comparison.best_of_each()
+def regret_rows(comparison: Comparison) -> list[dict[str, Any]]:
+    """A row a policy and checkpoint: mean regret and its 95% band, each policy at its best alpha."""
     sweep = len(comparison.settings["alphas"]) > 1
     rows = []
-    for entry in entries:
+    for entry in comparison.best_of_each():
         mean = entry.regret.mean(axis=0)
-        margin = np.nan_to_num(half_width(entry.regret))
-        for point, t in enumerate(comparison.checkpoints.tolist()):
-            value, around = float(mean[point]), float(np.broadcast_to(margin, mean.shape)[point])
-            rows.append(
-                {
-                    "policy": label(entry, sweep),
-                    "round": t,
-                    "regret": value,
-                    "low": value - around,
-                    "high": value + around,
-                }
-            )
-    names = [label(entry, sweep) for entry in sorted(entries, key=lambda e: -float(e.final_regret.mean()))]
-    order = {label(entry, sweep): COLOURS[i % len(COLOURS)] for i, entry in enumerate(entries)}
+        margin = np.broadcast_to(np.nan_to_num(half_width(entry.regret)), mean.shape)
+        for t, value, around in zip(comparison.checkpoints.tolist(), mean.tolist(), margin.tolist(), strict=True):
+            band = {"low": max(0.0, value - around), "high": value + around}
+            rows.append({"policy": label(entry, sweep), "round": t, "regret": value, **band})
+    return rows
+
+
+def regret_chart(comparison: Comparison, width: int = 420, height: int = 340) -> Any:
+    """Cumulative regret over rounds: a line a policy, with the 95% band of the mean over repeats.
+
+    Where the worst policy squeezes the others together, a second panel shows the others without it.
+    """
+    rows = regret_rows(comparison)
+    sweep = len(comparison.settings["alphas"]) > 1
+    entries = comparison.best_of_each()
+    colour_of = {label(entry, sweep): COLOURS[i % len(COLOURS)] for i, entry in enumerate(entries)}
+    final = {label(entry, sweep): float(entry.final_regret.mean()) for entry in entries}
+    names = sorted(final, key=lambda name: -final[name])
     colour = alt.Color(
         "policy:N",
         sort=names,
-        scale=alt.Scale(domain=names, range=[order[name] for name in names]),
+        scale=alt.Scale(domain=names, range=[colour_of[name] for name in names]),
         legend=alt.Legend(title=None, symbolType="stroke", symbolStrokeWidth=3, symbolOpacity=1.0),
     )
     picked = alt.selection_point(name="policy_picked", fields=["policy"], bind="legend")
-    base = alt.Chart(alt.InlineData(values=rows)).encode(
-        x=alt.X("round:Q", title="round", axis=alt.Axis(format=",d", tickCount=6))
-    )
-    band = base.mark_area(opacity=0.2).encode(
-        y=alt.Y("low:Q", title="cumulative regret"),
-        y2="high:Q",
-        color=colour,
-        opacity=alt.condition(picked, alt.value(0.2), alt.value(0.02)),
-    )
-    line = (
-        base.mark_line(strokeWidth=2)
-        .encode(
+
+    def panel(shown: list[dict[str, Any]], title: str, subtitle: str, *params: Any) -> Any:
+        axis = alt.Axis(format=",d", tickCount=5)
+        base = alt.Chart(alt.InlineData(values=shown)).encode(x=alt.X("round:Q", title="round", axis=axis))
+        band = base.mark_area().encode(
+            y=alt.Y("low:Q", title="cumulative regret"),
+            y2="high:Q",
+            color=colour,
+            opacity=alt.condition(picked, alt.value(0.2), alt.value(0.02)),
+        )
+        line = base.mark_line(strokeWidth=2).encode(
             y="regret:Q",
             color=colour,
             opacity=alt.condition(picked, alt.value(1.0), alt.value(0.1)),
@@ -82,13 +85,17 @@ def regret_chart(comparison: Comparison, width: int = 640, height: int = 380) ->
                 alt.Tooltip("high:Q", format=",.1f", title="to"),
             ],
         )
-        .add_params(picked)
-    )
+        return (band + line.add_params(*params)).properties(
+            width=width, height=height, title=alt.Title(title, subtitle=subtitle)
+        )
+
     repeats = comparison.settings["repeats"]
     shade = f"mean of {repeats} repeats, shaded: 95% interval" if repeats > 1 else "one repeat"
-    return (band + line).properties(
-        width=width, height=height, title=alt.Title("Regret: the lower the better", subtitle=shade)
-    )
+    chart = panel(rows, "Regret: the lower the better", shade, picked)
+    if len(names) > 2 and final[names[0]] > 2.0 * final[names[1]]:
+        others = [row for row in rows if row["policy"] != names[0]]
+        chart = chart | panel(others, f"The same without {names[0]}", "so that the others can be told apart")
+    return chart
 
 
 def plane(theta: Floats) -> Floats:
@@ -102,23 +109,24 @@ def plane(theta: Floats) -> Floats:
 
 
 def colour_groups(user_map: UserMap) -> tuple[list[int], list[int], list[int]]:
-    """For every user the true cluster, the found one, and how many of the found sets hold it.
+    """For every user its true cluster, the cluster it was found in, and how many of the found sets hold it.
 
-    Each true cluster keeps its number for the found set that fits it best, so that colours agree from panel to
-    panel. A user counts for the best-fitting of those sets that hold it; −1 if none does.
+    A found set counts as the true cluster that it fits best, so that colours agree from panel to panel. A user counts
+    for the best-fitting set that holds it; −1 if none does.
     """
     count = len(user_map.theta)
     true_of, found_of, held = [-1] * count, [-1] * count, [0] * count
-    quality = [0.0] * count
     for number, members in enumerate(user_map.truth):
         for user in members:
             true_of[user] = number
-        fits = [match_clusters([group], [members]).f1 for group in user_map.found]
-        best = int(np.argmax(fits))
-        for user in user_map.found[best]:
+    quality = [-1.0] * count
+    for group in user_map.found:
+        fits = [match_clusters([group], [members]).f1 for members in user_map.truth]
+        number = int(np.argmax(fits))
+        for user in group:
             held[user] += 1
-            if fits[best] > quality[user]:
-                quality[user], found_of[user] = fits[best], number
+            if fits[number] > quality[user]:
+                quality[user], found_of[user] = fits[number], number
     return true_of, found_of, held
 
 
@@ -134,13 +142,14 @@ def users_chart(user_map: UserMap, size: int = 330) -> Any:
             rows.append({"panel": panel, "user": user, "x": x, "y": y, "group": group, "sets": times})
     names = [f"{number + 1}" for number in range(len(user_map.truth))] + ["none"]
     colours = [COLOURS[i % len(COLOURS)] for i in range(len(user_map.truth))] + [NOBODY]
+    shapes = [SHAPES[i % len(SHAPES)] for i in range(len(user_map.truth))] + ["triangle-right"]
     picked = alt.selection_point(name="group_picked", fields=["group"], bind="legend")
     points = alt.Chart(alt.InlineData(values=rows)).mark_point(filled=True, size=70)
     base = points.encode(
         x=alt.X("x:Q", title=None, axis=alt.Axis(labels=False, ticks=False)),
         y=alt.Y("y:Q", title=None, axis=alt.Axis(labels=False, ticks=False)),
         color=alt.Color("group:N", title="cluster", sort=names, scale=alt.Scale(domain=names, range=colours)),
-        shape=alt.Shape("group:N", title="cluster", sort=names, scale=alt.Scale(domain=names)),
+        shape=alt.Shape("group:N", title="cluster", sort=names, scale=alt.Scale(domain=names, range=shapes)),
         opacity=alt.condition(picked, alt.value(0.8), alt.value(0.08)),
         tooltip=["user:Q", alt.Tooltip("group:N", title="cluster"), alt.Tooltip("sets:Q", title="in so many sets")],
     )
@@ -150,7 +159,7 @@ def users_chart(user_map: UserMap, size: int = 330) -> Any:
         .properties(width=size, height=size, title=alt.Title("True clusters", subtitle="users' θ in two dimensions"))
     )
     missed = sum(group < 0 for group in found_of)
-    note = f"for each true cluster the set that fits it best; {missed} of {len(found_of)} users in none of them"
+    note = f"each user in the best-fitting of its sets; {missed} of {len(found_of)} users in none"
     right = base.transform_filter("datum.panel == 'found'").properties(
         width=size, height=size, title=alt.Title(f"Found by {user_map.policy}", subtitle=note)
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 from locb.report.charts import regret_chart, style, users_chart
 from locb.report.html import page, table_html
-from locb.report.tables import HEADINGS, comparison_rows
+from locb.report.tables import COLUMNS_TOLD, HEADINGS, comparison_rows
 from locb.results import Comparison
 
 
@@ -44,12 +44,15 @@ def write_comparison(comparison: Comparison, folder: Path) -> list[Path]:
     for name, chart in charts.values():
         style(chart).save(str(folder / name), scale_factor=2)
         written.append(folder / name)
+    if comparison.user_map is None:
+        (folder / "users.png").unlink(missing_ok=True)  # of an earlier run
     data = comparison_json(comparison)
     specs = {heading: json.loads(style(chart).to_json()) for heading, (_, chart) in charts.items()}
     table = table_html(HEADINGS, comparison_rows(comparison))
     about = {"settings": data["settings"], "seeds": data["seeds"], "versions": data["versions"]}
     report = folder / "report.html"
-    report.write_text(page("Bandits compared", comparison.verdict(), table, specs, about), encoding="utf-8")
+    title = f"Bandits compared: {', '.join(comparison.settings['policies'])}"
+    report.write_text(page(title, f"{comparison.verdict()} {COLUMNS_TOLD}", table, specs, about), encoding="utf-8")
     record = folder / "run.json"
     record.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
     return [*written, report, record]

@@ -11,6 +11,10 @@ from rich.table import Table
 
 from locb.results import Comparison, half_width
 
+COLUMNS_TOLD = (
+    "Regret: what was lost against always showing the best arm. Reward: mean a round. Clusters: different sets found, "
+    "which may overlap. F1: how well the true clusters are found, each by the set that fits it best."
+)
 HEADINGS = ("policy", "alpha", "regret", "reward", "clusters", "F1", "µs/round")
 
 
@@ -43,7 +47,9 @@ def comparison_rows(comparison: Comparison) -> list[tuple[str, ...]]:
 def comparison_table(comparison: Comparison) -> Table:
     """The table that ``locb compare`` prints."""
     settings = comparison.settings
-    title = f"{settings['rounds']:,} rounds, {settings['repeats']} repeats: mean ± 95% interval, lowest regret first"
+    repeats = settings["repeats"]
+    over = f"{repeats} repeats: mean ± 95% interval" if repeats > 1 else "1 repeat"
+    title = f"{settings['rounds']:,} rounds, {over}, lowest regret first"
     table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for heading in HEADINGS:
         table.add_column(heading, justify="left" if heading == "policy" else "right", no_wrap=True)
