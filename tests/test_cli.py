@@ -8,11 +8,19 @@ from pathlib import Path
 
 import pytest
 
+from datasets import files
+
 SMALL = ["--rounds", "400", "--repeats", "2", "--users", "12", "--clusters", "2", "--arms", "4"]
 
 
 def run(*arguments: str, cwd: Path, width: int = 200) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "COLUMNS": str(width), "NO_COLOR": "1", "TERM": "dumb"}
+    environment = {
+        **os.environ,
+        "COLUMNS": str(width),
+        "NO_COLOR": "1",
+        "TERM": "dumb",
+        "LOCB_CACHE": str(cwd / "cache"),
+    }
     command = [sys.executable, "-c", "from locb.cli import main; main()", *arguments]
     return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300)
 
@@ -111,3 +119,65 @@ def test_help_teaches_and_version_is_told(tmp_path: Path) -> None:
         assert word in shown.stdout
     assert run("--version", cwd=tmp_path).stdout.startswith("locb 0.")
     assert "compare" in run("--help", cwd=tmp_path).stdout
+
+
+def test_data_shows_what_there_is_and_draws_the_users(tmp_path: Path) -> None:
+    folder = files.movielens_csv(tmp_path / "ml")
+    done = run("data", "movielens", "ml", "--users", "8", "--cache-dir", "cache", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for text in (
+        f"{len(files.stars())}",
+        "share of likes",
+        "records a user in the pool",
+        "ground truth groups at gamma",
+    ):
+        assert text in done.stdout
+    assert (tmp_path / "users-movielens.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "cache").is_dir()
+    assert "note: asked for 100 users, but only 8" in run("data", "movielens", str(folder), cwd=tmp_path).stdout
+
+
+@pytest.mark.parametrize("name", ["movielens", "yelp", "yahoo", "table"])
+def test_compare_runs_on_data(name: str, tmp_path: Path) -> None:
+    more = ["--cache-dir", "cache"]
+    if name == "table":
+        rows = "".join(f"u{user},{movie},{star}\n" for user, movie, star in files.stars())
+        (tmp_path / "data").write_text("")
+        path = tmp_path / "likes.csv"
+        path.write_text("who,what,stars\n" + rows)
+        more += ["--columns", "user=who,item=what,rating=stars"]
+    else:
+        make = {"movielens": files.movielens_csv, "yelp": files.yelp, "yahoo": files.yahoo}[name]
+        path = make(tmp_path / "data")
+    size = ["--users", "6", "--arms", "3", "--rounds", "300", "--repeats", "2", "--jobs", "1"]
+    done = run("compare", "--data", name, "--path", str(path), *size, *more, "--output", "out", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "has the lowest regret" in done.stdout
+    record = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert record["settings"]["world"]["data"] == name
+    assert (tmp_path / "out" / "users.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["compare", "--data", "movielens"], "locb: --path must name the files of movielens"),
+        (["compare", "--data", "netflix", "--path", "."], "locb: data must be one of movielens, yelp, yahoo, table"),
+        (["compare", "--data", "movielens", "--path", "."], "locb: . holds no MovieLens"),
+        (["compare", "--data", "yelp", "--path", "gone"], "locb: [Errno 2] There is no Yelp at: 'gone'"),
+        (["compare", "--data", "movielens", "--path", ".", "--noise", "1"], "locb: --noise is for the synthetic world"),
+        (["compare", "--path", "."], "locb: --path goes with --data"),
+        (["compare", "--data", "yelp", "--path", ".", "--columns", "user=a"], "locb: --columns is for a table"),
+        (["data", "table", "x.csv", "--columns", "user=a"], "locb: --columns must say which column is item"),
+        (["data", "table", "x.csv", "--columns", "who=a"], "locb: --columns: 'who=a' is not user="),
+        (["data", "table", "x.csv"], "locb: --columns must name at least one"),
+        (["data", "yahoo", "--download", "ml-1m"], "locb: --download is for movielens"),
+        (["data", "movielens", "--download", "ml-7"], "locb: --download must be one of ml-latest-small"),
+        (["data", "movielens"], "locb: PATH must name the files of movielens"),
+    ],
+)
+def test_a_mistake_about_data_is_one_clear_line(arguments: list[str], message: str, tmp_path: Path) -> None:
+    done = run(*arguments, cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith(message), done.stderr
+    assert "Traceback" not in done.stderr

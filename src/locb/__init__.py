@@ -4,11 +4,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from locb.clusters import Cluster, ClusterScore, SimilarUser, match_clusters
-from locb.environments import Environment, Synthetic
+from locb.environments import Environment, Interactions, Synthetic
 from locb.policies import CLUB, LOCB, POLICIES, SCLUB, LinUCB, Policy, load, make_policy
 from locb.rounds import Rounds
 
 if TYPE_CHECKING:
+    from locb import datasets
     from locb.experiments.compare import compare
     from locb.experiments.simulate import simulate
     from locb.results import Comparison, Run
@@ -23,6 +24,7 @@ __all__ = [
     "ClusterScore",
     "Comparison",
     "Environment",
+    "Interactions",
     "LinUCB",
     "Policy",
     "Rounds",
@@ -30,6 +32,7 @@ __all__ = [
     "SimilarUser",
     "Synthetic",
     "compare",
+    "datasets",
     "load",
     "make_policy",
     "match_clusters",
@@ -46,6 +49,8 @@ _LATER = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "datasets":
+        return import_module("locb.datasets")
     if name in _LATER:
         return getattr(import_module(_LATER[name]), name)
     raise AttributeError(f"module 'locb' has no attribute {name!r}")

@@ -84,6 +84,7 @@ class Comparison:
     user_map: UserMap | None
     seeds: list[int]  # one a repeat
     versions: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)  # what a reader must know
 
     def best_of_each(self) -> list[Entry]:
         """For every policy its alpha of the lowest mean regret, in the order in which policies were given."""

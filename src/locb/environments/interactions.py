@@ -83,6 +83,7 @@ class Interactions(Environment):
         self.n_arms, self.zeros = int(n_arms), zeros
         self.user_ids, self.left_out = self._choose_pool(who, what, liked, weight, int(n_users), n_items)
         self.n_users = len(self.user_ids)
+        self.about: dict[str, Any] = {}  # what a reader says of the data it made this world from
 
         place = np.full(int(who.max()) + 1, -1)
         place[self.user_ids] = np.arange(self.n_users)
@@ -155,19 +156,29 @@ class Interactions(Environment):
         labels = KMeans(n_groups, n_init=10, random_state=0).fit_predict(self.theta)
         return [np.flatnonzero(labels == group) for group in range(n_groups)]
 
+    def users_in_groups(self, gamma: float, n_groups: int = 5) -> int:
+        """How many users the true clusters of at least two hold at this gamma."""
+        return sum(len(cluster) for cluster in self.true_clusters(gamma, n_groups) if len(cluster) > 1)
+
     def scaled_gamma(self, share: float = 0.5, n_groups: int = 5) -> float:
-        """The smallest gamma, to 1%, at which the true clusters hold this share of the users."""
+        """The smallest gamma, to 1%, at which true clusters of at least two hold this share of the users.
+
+        Infinite where no gamma does, as with fewer users than groups.
+        """
         groups = [self.theta[members] for members in self.groups(n_groups)]
 
-        def held(gamma: float) -> float:
-            return sum(len(largest_close_set(theta, gamma)) for theta in groups) / self.n_users
+        def held(gamma: float) -> bool:
+            sizes = [len(largest_close_set(theta, gamma)) for theta in groups]
+            return sum(size for size in sizes if size > 1) >= share * self.n_users
 
         low, high = 0.0, 1e-3
-        while held(high) < share:
+        while not held(high):
+            if high > 1e9:
+                return float("inf")
             low, high = high, 2.0 * high
-        while high - low > 0.01 * high:
+        while high - low > 0.01 * high and high > 1e-9:
             middle = 0.5 * (low + high)
-            low, high = (low, middle) if held(middle) >= share else (middle, high)
+            low, high = (low, middle) if held(middle) else (middle, high)
         return high
 
 

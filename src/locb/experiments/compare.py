@@ -16,8 +16,8 @@ from joblib import Parallel, cpu_count, delayed
 
 from locb.arrays import Floats
 from locb.clusters import match_clusters
-from locb.environments import Synthetic
 from locb.experiments.simulate import simulate
+from locb.experiments.worlds import make_world, note, quiet_world, truth
 from locb.policies import POLICIES, Policy
 from locb.results import Comparison, Entry, UserMap
 
@@ -35,6 +35,7 @@ class Task:
     world: dict[str, Any]
     rounds: int
     seed: int
+    gamma: float
 
     def make(self, *, n_users: int, dim: int) -> Policy:
         """A new policy for a world of this size."""
@@ -72,7 +73,7 @@ def checkpoints(rounds: int) -> Any:
 
 def run_task(task: Task) -> Outcome:
     """Play one task from scratch."""
-    env = Synthetic(**task.world, seed=task.seed)
+    env = quiet_world(task.world, task.seed)
     policy = task.make(n_users=env.n_users, dim=env.dim)
     try:
         run = simulate(policy, env, rounds=task.rounds, seed=task.seed)
@@ -81,7 +82,7 @@ def run_task(task: Task) -> Outcome:
         told = f"{type(error).__name__}: {error} ({Path(last.filename).name}, line {last.lineno})"
         raise ValueError(f"policy {task.policy} failed while it played: {told}") from error
     distinct = {tuple(cluster.members.tolist()) for cluster in policy.clusters()}
-    f1 = match_clusters(distinct, env.true_clusters()).f1 if distinct else float("nan")
+    f1 = match_clusters(distinct, truth(env, task.gamma)).f1 if distinct else float("nan")
     return Outcome(
         regret=run.regret[checkpoints(task.rounds) - 1],
         reward=float(run.rewards.mean()),
@@ -97,11 +98,13 @@ class Plan:
 
     settings: dict[str, Any]
     tasks: list[Task]  # all repeats of a policy and alpha stand together
+    n_users: int
+    notes: list[str]  # what a reader must know
 
     def prepare(self) -> None:
         """Compile what the policies need, or load it if it was compiled before, so that no run waits for it."""
         for task in self.tasks[:: self.settings["repeats"]]:
-            task.make(n_users=task.world.get("n_users", 100), dim=2).prepare()
+            task.make(n_users=self.n_users, dim=2).prepare()
 
     def run(self, *, jobs: int = -1, progress: Callable[[int, int], None] | None = None) -> Comparison:
         """Play all tasks in ``jobs`` processes (−1: one a core); ``progress`` is told (runs done, runs in all)."""
@@ -125,6 +128,7 @@ class Plan:
             user_map=_user_map(self.tasks, outcomes),
             seeds=[task.seed for task in self.tasks[:repeats]],
             versions=_versions(),
+            notes=self.notes,
         )
 
 
@@ -152,10 +156,10 @@ def plan(
         raise ValueError(f"policies must differ, not {', '.join(policies)}")
     if len(set(alphas)) < len(alphas):
         raise ValueError(f"alphas must differ, not {', '.join(map(str, alphas))}")
-    env = Synthetic(**world, seed=seed)
+    env = make_world(world, seed)
     common = {"gamma": gamma, "n_seeds": n_seeds}
     tasks = [
-        Task(name, POLICIES[name], {**parameters, "seed": seed + repeat}, world, rounds, seed + repeat)
+        Task(name, POLICIES[name], {**parameters, "seed": seed + repeat}, world, rounds, seed + repeat, gamma)
         for name in policies
         for parameters in _parameter_sets(name, alphas, common)
         for repeat in range(repeats)
@@ -164,7 +168,8 @@ def plan(
         task.make(n_users=env.n_users, dim=env.dim)
     settings = {"policies": list(policies), "alphas": [float(a) for a in alphas], "rounds": rounds, "repeats": repeats}
     settings |= {"n_seeds": n_seeds, "gamma": gamma, "seed": seed, "world": world}
-    return Plan(settings, tasks)
+    told = note(env, gamma)
+    return Plan(settings, tasks, env.n_users, [told] if told else [])
 
 
 def compare(
@@ -191,7 +196,8 @@ def compare(
     rounds, repeats : int
         Rounds a run, and worlds.
     world : dict
-        Arguments of ``locb.Synthetic``; repeat r plays in the world of seed ``seed + r``.
+        Arguments of ``locb.Synthetic``; repeat r plays in the world of seed ``seed + r``. Or ``data`` (movielens, yelp,
+        yahoo, table), ``path`` and the arguments of that reader: repeats then differ in their rounds.
     n_seeds, gamma
         LOCB's; 30 seeds, or every user if there are fewer, unless given.
     seed : int
@@ -246,9 +252,9 @@ def _user_map(tasks: list[Task], outcomes: list[Outcome]) -> UserMap | None:
     """The first run of the first policy that finds groups."""
     for task, outcome in zip(tasks, outcomes, strict=True):
         if outcome.found:
-            env = Synthetic(**task.world, seed=task.seed)
-            truth = [cluster.tolist() for cluster in env.true_clusters()]
-            return UserMap(task.policy, env.theta, truth, outcome.found)
+            env: Any = quiet_world(task.world, task.seed)
+            groups = [cluster.tolist() for cluster in truth(env, task.gamma)]
+            return UserMap(task.policy, env.theta, groups, outcome.found)
     return None
 
 

@@ -130,37 +130,53 @@ def colour_groups(user_map: UserMap) -> tuple[list[int], list[int], list[int]]:
     return true_of, found_of, held
 
 
-def users_chart(user_map: UserMap, size: int = 330) -> Any:
-    """Users in two dimensions, coloured by true cluster on the left and by found cluster on the right."""
-    true_of, found_of, held = colour_groups(user_map)
-    flat = plane(user_map.theta)
-    rows: list[dict[str, Any]] = []
-    for panel, groups in (("true", true_of), ("found", found_of)):
-        for user, (x, y) in enumerate(flat.tolist()):
-            group = "none" if groups[user] < 0 else f"{groups[user] + 1}"
-            times = 1 if panel == "true" else held[user]
-            rows.append({"panel": panel, "user": user, "x": x, "y": y, "group": group, "sets": times})
-    names = [f"{number + 1}" for number in range(len(user_map.truth))] + ["none"]
-    colours = [COLOURS[i % len(COLOURS)] for i in range(len(user_map.truth))] + [NOBODY]
-    shapes = [SHAPES[i % len(SHAPES)] for i in range(len(user_map.truth))] + ["triangle-right"]
-    picked = alt.selection_point(name="group_picked", fields=["group"], bind="legend")
+def _user_points(rows: list[dict[str, Any]], n_groups: int) -> Any:
+    """Users as points, one look a group."""
+    names = [f"{number + 1}" for number in range(n_groups)] + ["none"]
+    colours = [COLOURS[i % len(COLOURS)] for i in range(n_groups)] + [NOBODY]
+    shapes = [SHAPES[i % len(SHAPES)] for i in range(n_groups)] + ["triangle-right"]
     points = alt.Chart(alt.InlineData(values=rows)).mark_point(filled=True, size=70)
-    base = points.encode(
+    return points.encode(
         x=alt.X("x:Q", title=None, axis=alt.Axis(labels=False, ticks=False)),
         y=alt.Y("y:Q", title=None, axis=alt.Axis(labels=False, ticks=False)),
         color=alt.Color("group:N", title="cluster", sort=names, scale=alt.Scale(domain=names, range=colours)),
         shape=alt.Shape("group:N", title="cluster", sort=names, scale=alt.Scale(domain=names, range=shapes)),
-        opacity=alt.condition(picked, alt.value(0.8), alt.value(0.08)),
         tooltip=["user:Q", alt.Tooltip("group:N", title="cluster"), alt.Tooltip("sets:Q", title="in so many sets")],
     )
-    left = (
-        base.add_params(picked)
-        .transform_filter("datum.panel == 'true'")
-        .properties(width=size, height=size, title=alt.Title("True clusters", subtitle="users' θ in two dimensions"))
+
+
+def _user_rows(flat: Floats, groups: list[int], held: list[int], panel: str) -> list[dict[str, Any]]:
+    return [
+        {"panel": panel, "user": user, "x": x, "y": y, "group": f"{group + 1}" if group >= 0 else "none", "sets": sets}
+        for user, ((x, y), group, sets) in enumerate(zip(flat.tolist(), groups, held, strict=True))
+    ]
+
+
+def users_chart(user_map: UserMap, size: int = 330) -> Any:
+    """Users in two dimensions, coloured by true cluster on the left and by found cluster on the right."""
+    true_of, found_of, held = colour_groups(user_map)
+    flat = plane(user_map.theta)
+    once = [int(group >= 0) for group in true_of]
+    rows = _user_rows(flat, true_of, once, "true") + _user_rows(flat, found_of, held, "found")
+    picked = alt.selection_point(name="group_picked", fields=["group"], bind="legend")
+    base = _user_points(rows, len(user_map.truth)).encode(
+        opacity=alt.condition(picked, alt.value(0.8), alt.value(0.08))
     )
-    missed = sum(group < 0 for group in found_of)
-    note = f"each user in the best-fitting of its sets; {missed} of {len(found_of)} users in none"
-    right = base.transform_filter("datum.panel == 'found'").properties(
-        width=size, height=size, title=alt.Title(f"Found by {user_map.policy}", subtitle=note)
+    left = base.add_params(picked).transform_filter("datum.panel == 'true'")
+    right = base.transform_filter("datum.panel == 'found'")
+    note = f"each user in the best-fitting of its sets; {found_of.count(-1)} of {len(found_of)} users in none"
+    heading = alt.Title("True clusters", subtitle="users' θ in two dimensions")
+    found = alt.Title(f"Found by {user_map.policy}", subtitle=note)
+    return left.properties(width=size, height=size, title=heading) | right.properties(
+        width=size, height=size, title=found
     )
-    return left | right
+
+
+def groups_chart(theta: Floats, groups: list[list[int]], title: str, subtitle: str, size: int = 420) -> Any:
+    """Users in two dimensions, coloured by group."""
+    group_of, held = [-1] * len(theta), [0] * len(theta)
+    for number, members in enumerate(groups):
+        for user in members:
+            group_of[user], held[user] = number, held[user] + 1
+    points = _user_points(_user_rows(plane(theta), group_of, held, "users"), len(groups))
+    return points.properties(width=size, height=size, title=alt.Title(title, subtitle=subtitle))

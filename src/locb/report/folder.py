@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from locb.report.charts import regret_chart, style, users_chart
+from locb.report.charts import groups_chart, regret_chart, style, users_chart
 from locb.report.html import page, table_html
 from locb.report.tables import COLUMNS_TOLD, HEADINGS, comparison_rows
 from locb.results import Comparison
@@ -19,6 +19,7 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
         "seeds": comparison.seeds,
         "versions": comparison.versions,
         "verdict": comparison.verdict(),
+        "notes": comparison.notes,
         "results": [
             {
                 "policy": entry.policy,
@@ -52,7 +53,16 @@ def write_comparison(comparison: Comparison, folder: Path) -> list[Path]:
     about = {"settings": data["settings"], "seeds": data["seeds"], "versions": data["versions"]}
     report = folder / "report.html"
     title = f"Bandits compared: {', '.join(comparison.settings['policies'])}"
-    report.write_text(page(title, f"{comparison.verdict()} {COLUMNS_TOLD}", table, specs, about), encoding="utf-8")
+    report.write_text(
+        page(title, " ".join([comparison.verdict(), *comparison.notes, COLUMNS_TOLD]), table, specs, about),
+        encoding="utf-8",
+    )
     record = folder / "run.json"
     record.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
     return [*written, report, record]
+
+
+def write_groups(theta: Any, groups: list[list[int]], title: str, subtitle: str, path: Path) -> None:
+    """Write a picture of users in two dimensions, coloured by group."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    style(groups_chart(theta, groups, title, subtitle)).save(str(path), scale_factor=2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -55,4 +56,12 @@ def comparison_table(comparison: Comparison) -> Table:
         table.add_column(heading, justify="left" if heading == "policy" else "right", no_wrap=True)
     for place, row in enumerate(comparison_rows(comparison)):
         table.add_row(*row, style="bold green" if place == 0 else None)
+    return table
+
+
+def facts_table(title: str, facts: Sequence[tuple[str, str]]) -> Table:
+    """Two columns: what, and how much."""
+    table = Table(title=title, title_justify="left", title_style="bold", box=None, show_header=False, padding=(0, 2))
+    for what, how_much in facts:
+        table.add_row(what, how_much)
     return table

@@ -1,0 +1,171 @@
+"""MovieLens in its three formats, from folders and zips, gives one and the same world."""
+
+import shutil
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import locb
+from datasets import files
+
+SHARED = Path(__file__).parent.parent.parent.parent / "shared" / "data" / "ml-latest-small"
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCB_CACHE", str(tmp_path / "cache"))
+
+
+def load(path: Path, **arguments: object) -> locb.Interactions:
+    return locb.datasets.movielens(path, n_users=files.USERS, n_arms=3, dim=4, **arguments)
+
+
+def test_ratings_become_likes_and_genres_join_the_features(tmp_path: Path) -> None:
+    env = load(files.movielens_csv(tmp_path / "ml"))
+    rows = files.stars()
+    assert env.about["records"] == len(rows)
+    assert env.about["share_of_likes"] == pytest.approx(np.mean([stars > 3 for _, _, stars in rows]))
+    assert env.n_users == files.USERS
+    assert env.dim == 4
+    most = np.bincount([user for user, _, _ in rows]).max()
+    assert env.records_per_user[0] == most
+    assert np.linalg.norm(env.item_features, axis=1) == pytest.approx(np.ones(len({m for _, m, _ in rows})))
+    assert env.item_features[:, -1] == pytest.approx(np.full(len(env.item_features), np.sqrt(0.5)))
+
+
+def test_all_formats_are_one_world(tmp_path: Path) -> None:
+    plain = load(files.movielens_csv(tmp_path / "csv"))
+    variants = {
+        "dat": files.movielens_dat(tmp_path / "dat"),
+        "100k": files.movielens_100k(tmp_path / "100k"),
+        "windows": files.movielens_csv(tmp_path / "windows", end="\r\n"),
+        "above": files.movielens_csv(tmp_path / "above" / "ml-latest").parent,
+        "file": files.movielens_csv(tmp_path / "file") / "ratings.csv",
+        "zip": files.zipped(tmp_path / "csv", tmp_path / "ml-25m.zip"),
+        "zip of dat": files.zipped(tmp_path / "dat", tmp_path / "ml-1m.zip"),
+    }
+    for name, path in variants.items():
+        env = load(path)
+        assert np.array_equal(env.user_ids, plain.user_ids), name
+        assert np.allclose(env.theta, plain.theta, atol=1e-6), name
+        assert np.array_equal(env.rounds(50, seed=3).users, plain.rounds(50, seed=3).users), name
+
+
+def test_the_threshold_moves_likes(tmp_path: Path) -> None:
+    folder = files.movielens_csv(tmp_path / "ml")
+    assert load(folder, threshold=2.0).about["share_of_likes"] > load(folder).about["share_of_likes"]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("7,x,4.0,9", "ratings.csv, line 5: no rating in '7,x,4.0,9'"),
+        ("7,30,,9", "ratings.csv, line 5: no rating in '7,30,,9'"),
+        ("7,30", "ratings.csv, line 5: no rating in '7,30'"),
+        ("7,30,NaN,9", "ratings.csv, line 5: no rating"),
+    ],
+)
+def test_a_bad_line_is_named(line: str, message: str, tmp_path: Path) -> None:
+    folder = files.movielens_csv(tmp_path / "ml")
+    lines = (folder / "ratings.csv").read_text().splitlines()
+    lines.insert(4, line)
+    (folder / "ratings.csv").write_text("\n".join(lines) + "\n")
+    with pytest.raises(ValueError, match=message):
+        load(folder)
+    assert not (tmp_path / "cache").exists()
+
+
+def test_wrong_files_are_refused_with_what_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="There is no MovieLens at"):
+        load(tmp_path / "nowhere")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match="holds no MovieLens: looked for ratings.csv or ratings.dat or u.data"):
+        load(tmp_path / "empty")
+    folder = files.movielens_csv(tmp_path / "ml")
+    (folder / "movies.csv").unlink()
+    with pytest.raises(ValueError, match="has ratings.csv but not movies.csv"):
+        load(folder)
+    folder = files.movielens_csv(tmp_path / "ml2")
+    (folder / "ratings.csv").write_text("user,movieId,rating\n1,2,3\n")
+    with pytest.raises(ValueError, match="has no column userId; it has user, movieId, rating"):
+        load(folder)
+    (folder / "ratings.csv").write_text("")
+    with pytest.raises(ValueError, match="ratings.csv holds no ratings"):
+        load(folder)
+    (folder / "ratings.csv").write_text("userId,movieId,rating,timestamp\n")
+    with pytest.raises(ValueError, match="ratings.csv holds no ratings"):
+        load(folder)
+    folder = files.movielens_csv(tmp_path / "ml3")
+    (folder / "movies.csv").write_text("movieId,title,genres\nten,A,Drama\n")
+    with pytest.raises(ValueError, match="movies.csv, line 2: no movie in"):
+        load(folder)
+
+
+def test_a_damaged_zip_is_refused(tmp_path: Path) -> None:
+    path = files.zipped(files.movielens_csv(tmp_path / "csv"), tmp_path / "ml.zip")
+    data = bytearray(path.read_bytes())
+    with zipfile.ZipFile(path) as archive:
+        place = archive.getinfo("ml/ratings.csv").header_offset + 60
+    data[place : place + 20] = b"\x00" * 20
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match="damaged or cut off"):
+        load(path)
+    path.write_bytes(data[: len(data) // 2])
+    with pytest.raises(ValueError, match="holds no MovieLens|damaged"):
+        load(path)
+
+
+def test_fewer_users_than_asked_for_is_said(tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match=f"asked for 100 users, but only {files.USERS} can be played"):
+        env = locb.datasets.movielens(files.movielens_csv(tmp_path / "ml"), n_arms=3, dim=4)
+    assert env.n_users == files.USERS
+
+
+def test_prepared_data_are_kept_and_a_changed_file_is_noticed(tmp_path: Path) -> None:
+    folder = files.movielens_csv(tmp_path / "ml")
+    first = load(folder)
+    (entry,) = (tmp_path / "cache").iterdir()
+    made = entry.stat().st_mtime_ns
+    again = load(folder)
+    assert entry.stat().st_mtime_ns == made
+    assert np.array_equal(first.theta, again.theta)
+    load(folder, zeros="rated")
+    assert len(list((tmp_path / "cache").iterdir())) == 1  # the same records serve every way of playing
+    with (folder / "ratings.csv").open("a") as ratings:
+        ratings.write("1,20,5.0,9\n")
+    assert load(folder).about["records"] == first.about["records"] + 1
+    assert len(list((tmp_path / "cache").iterdir())) == 2
+
+
+def test_a_damaged_cache_is_made_again(tmp_path: Path) -> None:
+    folder = files.movielens_csv(tmp_path / "ml")
+    first = load(folder)
+    (entry,) = (tmp_path / "cache").iterdir()
+    (entry / "features.npy").write_bytes(b"nonsense")
+    with pytest.warns(UserWarning, match="is damaged .* preparing the data again"):
+        again = load(folder)
+    assert np.array_equal(first.theta, again.theta)
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.warns(UserWarning, match="prepared data are not kept"):
+        load(files.movielens_csv(tmp_path / "ml"), cache_dir=tmp_path / "file" / "cache")
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="ml-latest-small is not beside the repository (../shared/data)")
+def test_the_real_files(tmp_path: Path) -> None:
+    env = locb.datasets.movielens(SHARED)
+    assert env.about["records"] == 100_836
+    assert env.about["users"] == 610
+    assert env.about["items"] == 9_724
+    assert (env.n_users, env.dim) == (100, 10)
+    assert env.records_per_user[0] == 2_698
+    copied = tmp_path / "copy"
+    shutil.copytree(SHARED, copied)
+    assert np.allclose(locb.datasets.movielens(files.zipped(copied, tmp_path / "ml.zip")).theta, env.theta)
+    rounds = env.rounds(3_000, seed=1)
+    alone = rounds.regret(locb.LinUCB(n_users=100, dim=10, alpha=0.3).play(rounds)).sum()
+    assert alone < 0.75 * 2_700  # choosing at random loses nine rounds of ten

@@ -1,0 +1,108 @@
+import gzip
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import locb
+from datasets import files
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCB_CACHE", str(tmp_path / "cache"))
+
+
+def likes() -> pl.DataFrame:
+    rows = files.stars()
+    genre = {movie: "|".join(genres) for movie, _, genres in files.titles()}
+    return pl.DataFrame(
+        {
+            "who": [f"user {user}" for user, _, _ in rows],
+            "what": [movie for _, movie, _ in rows],
+            "stars": [star for _, _, star in rows],
+            "liked": [int(star > 3) for _, _, star in rows],
+            "genre": [genre[movie] for _, movie, _ in rows],
+            "price": [movie / 7 for _, movie, _ in rows],
+        }
+    )
+
+
+def load(path: Path, **arguments: Any) -> locb.Interactions:
+    chosen = {"user": "who", "item": "what", "rating": "stars", "n_users": files.USERS, "n_arms": 3, "dim": 4}
+    return locb.datasets.table(path, **{**chosen, **arguments})
+
+
+def test_csv_parquet_and_json_lines_are_one_world(tmp_path: Path) -> None:
+    frame = likes()
+    frame.write_csv(tmp_path / "likes.csv")
+    frame.write_csv(tmp_path / "likes.tsv", separator="\t")
+    frame.write_parquet(tmp_path / "likes.parquet")
+    frame.write_ndjson(tmp_path / "likes.jsonl")
+    (tmp_path / "likes.csv.gz").write_bytes(gzip.compress((tmp_path / "likes.csv").read_bytes()))
+    first = load(tmp_path / "likes.csv")
+    assert first.about["records"] == len(files.stars())
+    for name in ("likes.tsv", "likes.parquet", "likes.jsonl", "likes.csv.gz"):
+        assert np.allclose(load(tmp_path / name).theta, first.theta), name
+    by_reward = load(tmp_path / "likes.csv", rating=None, reward="liked")
+    assert np.allclose(by_reward.theta, first.theta)
+
+
+def test_features_come_from_the_table_or_from_another(tmp_path: Path) -> None:
+    frame = likes()
+    frame.write_csv(tmp_path / "likes.csv")
+    frame.select("what", "genre", "price").unique(maintain_order=True).write_parquet(tmp_path / "items.parquet")
+    without = load(tmp_path / "likes.csv")
+    own = load(tmp_path / "likes.csv", features=["genre", "price"])
+    other = load(tmp_path / "likes.csv", item_features=tmp_path / "items.parquet")
+    assert np.allclose(own.item_features, other.item_features)
+    assert not np.allclose(own.item_features, without.item_features)
+
+
+def test_rows_with_nulls_are_left_out_and_counted(tmp_path: Path) -> None:
+    frame = likes()
+    holes = pl.concat([frame, frame.head(3).with_columns(stars=None, who=pl.lit("x"))], how="vertical_relaxed")
+    holes.write_csv(tmp_path / "likes.csv")
+    with pytest.warns(UserWarning, match="table: 3 rows without a user, an item or a value"):
+        env = load(tmp_path / "likes.csv")
+    assert env.about["records"] == frame.height
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"user": "nobody"}, "has no column nobody; it has who, what, stars, liked, genre, price"),
+        ({"features": ["colour"]}, "has no column colour"),
+        ({"rating": None}, "give one of rating= and reward="),
+        ({"reward": "liked"}, "give one of rating= and reward="),
+        ({"rating": None, "reward": "stars"}, "column stars must be 0 or 1, but a row has"),
+        ({"rating": "who"}, "column who must be numbers, but a row has 'user 1'"),
+        ({"dim": 1}, "dim must be a whole number of at least 2, not 1"),
+        ({"item_features": "nowhere.csv"}, "There is no table at"),
+    ],
+)
+def test_wrong_columns_are_named(arguments: dict[str, Any], message: str, tmp_path: Path) -> None:
+    likes().write_csv(tmp_path / "likes.csv")
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        load(tmp_path / "likes.csv", **arguments)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("likes.xlsx", "x", "a table ends in .csv"),
+        ("likes.csv", "", "is empty"),
+        ("likes.csv", "who,what,stars\n", "has no rows"),
+        ("likes.csv", "who,what,stars\n,,\n", "has no row with who, what and stars"),
+        ("likes.parquet", "not parquet at all", "does not read as .parquet"),
+        ("likes.jsonl", '{"who": \n', "does not read as .jsonl"),
+    ],
+)
+def test_wrong_tables_are_refused(name: str, text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ValueError, match=message):
+        load(tmp_path / name)
+    with pytest.raises(FileNotFoundError, match="There is no table at"):
+        load(tmp_path / "nowhere.csv")

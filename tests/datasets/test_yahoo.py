@@ -1,0 +1,93 @@
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import locb
+from datasets import files
+from locb.datasets.sources import Source
+from locb.datasets.yahoo import read
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCB_CACHE", str(tmp_path / "cache"))
+
+
+def test_visits_become_counts_by_cluster_and_article(tmp_path: Path) -> None:
+    folder = files.yahoo(tmp_path / "R6A")
+    env = locb.datasets.yahoo(folder, n_users=6, n_arms=4, n_clusters=6)
+    lines = files.yahoo_lines()
+    assert env.about["records"] == len(lines)
+    assert env.about["share_of_likes"] == pytest.approx(np.mean([line.split()[2] == "1" for line in lines]))
+    assert env.about["items"] == 12
+    assert env.dim == 6
+    assert env.records_per_user.sum() == len(lines)
+    # Six kinds of visitors, six clusters: each has the visits of one kind.
+    kinds = [line.split("|")[1] for line in lines]
+    assert sorted(env.records_per_user.tolist()) == sorted(kinds.count(kind) for kind in set(kinds))
+    rounds = env.rounds(500, seed=1)
+    assert (rounds.rewards.sum(axis=1) == 1).all()
+
+
+def test_one_file_is_enough_and_unpacked_files_are_read(tmp_path: Path) -> None:
+    folder = files.yahoo(tmp_path / "R6A")
+    first = min(folder.iterdir())
+    one = locb.datasets.yahoo(first, n_users=6, n_arms=4, n_clusters=6)
+    assert one.about["records"] == 200
+    plain = tmp_path / "ydata-fp-td-clicks-v1_0.20090501"
+    plain.write_bytes(gzip.decompress(first.read_bytes()))
+    assert np.array_equal(locb.datasets.yahoo(plain, n_users=6, n_arms=4, n_clusters=6).theta, one.theta)
+
+
+def test_visits_without_features_are_skipped_and_counted(tmp_path: Path) -> None:
+    lines = files.yahoo_lines(60)
+    lines.insert(
+        3, f"1241160903 109001 1 |user {files.features(np.ones(5))[:20]} |109001 {files.features(np.ones(5))}\n"
+    )
+    lines.insert(9, f"1241160904 555 0 |user {files.features(np.ones(5))} |109001 {files.features(np.ones(5))}\n")
+    lines.insert(9, f"1241160904 556 0 |user {files.features(np.ones(5))} |556 2:0.5 1:1.0 |109001 2:1.0\n")
+    path = tmp_path / "ydata-fp-td-clicks-v1_0.20090501.gz"
+    with gzip.open(path, "wt") as log:
+        log.writelines(lines)
+    with pytest.warns(UserWarning) as told:
+        env = locb.datasets.yahoo(path, n_users=6, n_arms=4, n_clusters=6)
+    messages = [str(warning.message) for warning in told]
+    assert "yahoo: 1 visits whose user lacks features" in messages
+    assert "yahoo: 2 visits whose article lacks features" in messages
+    assert env.about["records"] == 60
+
+
+@pytest.mark.parametrize("line", ["nonsense\n", "1 2 3 |user 1:1\n", "1 2 0 |person 1:1\n", "1 2 0\n"])
+def test_a_bad_line_is_named(line: str, tmp_path: Path) -> None:
+    lines = files.yahoo_lines(20)
+    lines.insert(7, line)
+    path = tmp_path / "ydata-fp-td-clicks-v1_0.20090501.gz"
+    with gzip.open(path, "wt") as log:
+        log.writelines(lines)
+    with pytest.raises(ValueError, match=r"20090501\.gz, line 8: no visit in"):
+        locb.datasets.yahoo(path)
+
+
+def test_a_truncated_gzip_and_an_empty_folder_are_refused(tmp_path: Path) -> None:
+    folder = files.yahoo(tmp_path / "R6A")
+    first = min(folder.iterdir())
+    first.write_bytes(first.read_bytes()[:-40])
+    with pytest.raises(ValueError, match="is damaged or cut off"):
+        locb.datasets.yahoo(folder)
+    assert not (tmp_path / "cache").exists()
+    (tmp_path / "none").mkdir()
+    with pytest.raises(ValueError, match="holds no Yahoo log: looked for ydata-fp-td-clicks"):
+        locb.datasets.yahoo(tmp_path / "none")
+    with pytest.raises(FileNotFoundError, match="There is no Yahoo log"):
+        locb.datasets.yahoo(tmp_path / "nowhere")
+    with pytest.raises(ValueError, match="n_clusters must be a whole number of at least 1, not 0"):
+        locb.datasets.yahoo(folder, n_clusters=0)
+
+
+def test_a_log_without_a_usable_visit_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "ydata-fp-td-clicks-v1_0.1"
+    path.write_text("1 5 0 |user 2:1.0 |5 2:1.0\n")
+    with pytest.raises(ValueError, match="there is no visit with features in it"):
+        read([Source(path)], 3)

@@ -1,0 +1,170 @@
+"""Worlds made of records: who is in the pool, what a round shows, and the ground truth."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+import locb
+from locb.clusters import largest_close_set
+
+pytestmark = pytest.mark.interpreted
+
+
+def records(
+    seed: int = 0, n: int = 9, m: int = 20, r: int = 300
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    pairs = rng.permutation(n * m)[: min(r, n * m)]
+    features = rng.standard_normal((m, 3))
+    return pairs // m, pairs % m, (rng.random(len(pairs)) < 0.4).astype(int), features
+
+
+def items_of(rounds: locb.Rounds, features: np.ndarray) -> np.ndarray:
+    """Which item each arm shows, told by its features: (T, k)."""
+    gaps = np.abs(rounds.contexts[:, :, None, :] - features[None, None]).max(axis=3)
+    assert (gaps.min(axis=2) == 0).all()
+    return gaps.argmin(axis=2)
+
+
+@pytest.mark.parametrize("zeros", ["any", "rated"])
+def test_a_round_shows_one_liked_item_among_others_that_are_not(zeros: str) -> None:
+    users, items, rewards, features = records(r=120)
+    env = locb.Interactions(users, items, rewards, features, n_users=9, n_arms=4, zeros=zeros)
+    rounds = env.rounds(400, seed=2)
+    shown = items_of(rounds, features)
+    assert (rounds.rewards.sum(axis=1) == 1).all()
+    liked = {(u, i) for u, i, r in zip(users, items, rewards, strict=True) if r}
+    rated_zero = {(u, i) for u, i, r in zip(users, items, rewards, strict=True) if not r}
+    places = np.zeros(4)
+    for t in range(len(rounds)):
+        user = env.user_ids[rounds.users[t]]
+        for a in range(4):
+            pair = (user, shown[t, a])
+            if rounds.rewards[t, a]:
+                assert pair in liked
+                places[a] += 1
+            else:
+                assert pair not in liked
+                assert zeros == "any" or pair in rated_zero
+        enough = zeros == "any" or sum(u == user for u, _ in rated_zero) >= 3
+        assert not enough or len(set(shown[t])) == 4
+    assert places.min() > 60  # the liked one stands anywhere
+
+
+def test_items_are_drawn_as_often_as_they_were_counted() -> None:
+    features = np.eye(5)
+    env = locb.Interactions(
+        [0, 0, 0, 0], [0, 1, 2, 3], [1, 1, 0, 0], features, n_users=1, n_arms=2, zeros="rated", counts=[30, 10, 1, 4]
+    )
+    rounds = env.rounds(6000, seed=1)
+    shown = items_of(rounds, features)
+    liked = shown[rounds.rewards == 1]
+    zero = shown[rounds.rewards == 0]
+    assert np.bincount(liked, minlength=5)[[0, 1]] == pytest.approx([4500, 1500], abs=200)
+    assert np.bincount(zero, minlength=5)[[2, 3]] == pytest.approx([1200, 4800], abs=200)
+
+
+def test_a_user_who_likes_nearly_everything_can_be_played() -> None:
+    likes = np.arange(300)
+    env = locb.Interactions(np.zeros(299, int), likes[:299], np.ones(299), np.eye(300), n_users=1, n_arms=3)
+    shown = items_of(env.rounds(20, seed=1), np.eye(300))
+    assert (np.sort(shown, axis=1)[:, 1:] == 299).all()  # the one item that is not liked, twice
+
+
+def test_the_pool_is_the_users_with_the_most_records_who_can_be_played() -> None:
+    users = [0] * 5 + [1] * 4 + [2] * 3 + [3] * 2 + [4]
+    items = [0, 1, 2, 3, 4, 0, 1, 2, 3, 0, 1, 2, 0, 1, 0]
+    rewards = [0] * 5 + [1, 0, 0, 0] + [1, 1, 0] + [1, 1] + [1]
+    with pytest.warns(UserWarning, match="asked for 5 users, but only 4 can be played"):
+        env = locb.Interactions(users, items, rewards, np.eye(5), n_users=5, n_arms=2)
+    assert env.user_ids.tolist() == [1, 2, 3, 4]
+    assert env.left_out == {"no liked item": 1}
+    with pytest.warns(UserWarning, match="asked for 5 users, but only 2"):
+        strict = locb.Interactions(users, items, rewards, np.eye(5), n_users=5, n_arms=2, zeros="rated")
+    assert strict.user_ids.tolist() == [1, 2]
+    assert strict.left_out == {"no liked item": 1, "no zero item": 2}
+    assert locb.Interactions(users, items, rewards, np.eye(5), n_users=2, n_arms=2).user_ids.tolist() == [1, 2]
+
+
+def test_theta_is_the_ridge_estimate_of_all_records() -> None:
+    users, items, rewards, features = records(r=150)
+    env = locb.Interactions(users, items, rewards, features, n_users=9, n_arms=2)
+    for place, user in enumerate(env.user_ids):
+        mine = users == user
+        x, r = features[items[mine]], rewards[mine]
+        assert env.theta[place] == pytest.approx(np.linalg.solve(np.eye(3) + x.T @ x, x.T @ r))
+    doubled = locb.Interactions(users, items, rewards, features, n_users=9, n_arms=2, counts=np.full(150, 2))
+    twice = locb.Interactions(*(np.tile(a, 2) for a in (users, items, rewards)), features, n_users=9, n_arms=2)
+    assert doubled.theta == pytest.approx(twice.theta)
+    assert doubled.records_per_user.tolist() == twice.records_per_user.tolist()
+
+
+def test_the_largest_close_set_is_the_largest() -> None:
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        theta = rng.standard_normal((int(rng.integers(1, 10)), 2))
+        gamma = float(rng.uniform(0.3, 2.5))
+        found = largest_close_set(theta, gamma)
+
+        def close(members: tuple[int, ...], theta: np.ndarray = theta, gamma: float = gamma) -> bool:
+            return all(np.linalg.norm(theta[i] - theta[j]) < gamma for i, j in combinations(members, 2))
+
+        assert close(tuple(found))
+        largest = max(
+            size for size in range(1, len(theta) + 1) for c in combinations(range(len(theta)), size) if close(c)
+        )
+        assert len(found) == largest
+    assert largest_close_set(np.empty((0, 2)), 1.0).tolist() == []
+
+
+def test_true_clusters_are_close_and_grow_with_gamma() -> None:
+    users, items, rewards, features = records(n=30, m=40, r=900)
+    env = locb.Interactions(users, items, rewards, features, n_users=30, n_arms=2)
+    held = []
+    for gamma in (0.05, 0.3, 1.0, 9.0):
+        clusters = env.true_clusters(gamma)
+        assert len(clusters) == 5
+        for cluster in clusters:
+            gaps = np.linalg.norm(env.theta[cluster][:, None] - env.theta[cluster][None], axis=2)
+            assert gaps.max() < gamma
+        held.append(sum(map(len, clusters)))
+    assert held == sorted(held)
+    assert held[-1] == 30
+    scaled = env.scaled_gamma()
+    assert env.users_in_groups(scaled) >= 15
+    assert env.users_in_groups(0.98 * scaled) < 15
+    few = locb.Interactions(users, items, rewards, features, n_users=3, n_arms=2)
+    assert few.scaled_gamma() == np.inf  # three groups of one, whatever gamma is
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"users": [0, -1]}, r"users\[1\] is -1"),
+        ({"users": [0.5, 1]}, "users must be one whole number a record"),
+        ({"items": [0, 9]}, r"items must be below 3, the rows of item_features, but items\[1\] is 9"),
+        ({"items": [0]}, "items must be as many as users, 2, not 1"),
+        ({"rewards": [0, 2]}, r"rewards must be 0 or 1, but rewards\[1\] is 2"),
+        ({"rewards": ["a", "b"]}, "rewards must be one number a record"),
+        ({"item_features": [[np.nan, 0], [0, 0], [0, 0]]}, r"item_features\[0, 0\] is nan"),
+        ({"n_users": 0}, "n_users must be a whole number of at least 1, not 0"),
+        ({"n_arms": 1}, "n_arms must be a whole number of at least 2, not 1"),
+        ({"zeros": "some"}, "zeros must be one of 'any', 'rated', not 'some'"),
+        ({"users": [], "items": [], "rewards": []}, "users must hold at least one record"),
+        ({"rewards": [0, 0]}, "no user can be played: 2 have no liked item"),
+    ],
+)
+def test_bad_input(change: dict[str, object], message: str) -> None:
+    good = {"users": [0, 1], "items": [0, 1], "rewards": [1, 0], "item_features": np.eye(3)}
+    arguments = {**good, "n_users": 1, "n_arms": 2, **change}
+    first = [arguments.pop(name) for name in ("users", "items", "rewards", "item_features")]
+    with pytest.raises(ValueError, match=message):
+        locb.Interactions(*first, **arguments)
+
+
+def test_bad_gamma() -> None:
+    users, items, rewards, features = records()
+    env = locb.Interactions(users, items, rewards, features, n_users=9, n_arms=2)
+    with pytest.raises(ValueError, match="gamma must be above 0, not -1"):
+        env.true_clusters(-1)
