@@ -28,6 +28,7 @@ bench: .venv/bench ## timings, as ratios taken in one run
 	@$(FRESH) $(BIN)/python benchmarks/imports.py
 	@$(FRESH) $(BIN)/python benchmarks/play.py
 	@$(FRESH) $(BIN)/python benchmarks/calls.py
+	@$(FRESH) $(BIN)/python benchmarks/data.py --scale 0.05
 
 verify: .venv/run ## long checks: accuracy of the clusters, and certificates that must hold
 	@$(FRESH) $(BIN)/python checks/accuracy.py
@@ -46,6 +47,11 @@ clean:           ## remove the environment and everything that was made
 .venv/run: .venv/base pyproject.toml
 	@echo "Installing locb (once) …"
 	@$(PIP) -e .
+	@touch $@
+
+.venv/data: .venv/run
+	@echo "Installing what data sets need (once) …"
+	@$(PIP) -e '.[data]'
 	@touch $@
 
 .venv/dev: .venv/run

@@ -209,9 +209,10 @@ def compare(
         if path is None:
             raise ValueError(f"--path must name the files of {data}")
         world = _data_world(data, path, zeros, columns, item_features, cache_dir) | {"n_users": users, "n_arms": arms}
-    planned = plan(
-        names, alphas=values, rounds=rounds, repeats=repeats, world=world, n_seeds=n_seeds, gamma=gamma, seed=seed
-    )
+    with _preparing(path):
+        planned = plan(
+            names, alphas=values, rounds=rounds, repeats=repeats, world=world, n_seeds=n_seeds, gamma=gamma, seed=seed
+        )
     with _new_folder(output or Path("runs") / time.strftime("compare-%Y%m%d-%H%M%S")) as folder:
         compiling = threading.Timer(
             1.5, console.print, ["Compiling the kernels: once on this machine, about half a minute …"]
@@ -272,13 +273,9 @@ def data(
     if path is None:
         raise ValueError(f"PATH must name the files of {name} (or use --download)")
     world = _data_world(name, path, zeros, columns, item_features, cache_dir)
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        with console.status(f"Preparing {path}; the first time this may take minutes …"):
-            env: Any = make_world({**world, "n_users": users}, 0)
-            found = survey(env)
-    for warning in told:
-        console.print(f"note: {warning.message}", style="yellow", markup=False)
+    with _preparing(path):
+        env: Any = make_world({**world, "n_users": users}, 0)
+        found = survey(env)
     console.print(facts_table(f"{name}: {path}", found.facts))
     picture = output or Path(f"users-{name}.png")
     subtitle = f"θ of {env.n_users} users in two dimensions; groups of users all nearer than {found.gamma:.2f}"
@@ -336,6 +333,20 @@ def _refuse(context: typer.Context, names: tuple[str, ...], why: str) -> None:
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
             raise ValueError(f"--{name.replace('_', '-')} {why}")
+
+
+@contextmanager
+def _preparing(path: Path | None) -> Iterator[None]:
+    """Say what takes long, and print as notes what was left out."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        if path is None:
+            yield
+        else:
+            with console.status(f"Preparing {path}; the first time this may take minutes …"):
+                yield
+    for warning in told:
+        console.print(f"note: {warning.message}", style="yellow", markup=False)
 
 
 @contextmanager

@@ -103,18 +103,19 @@ class Interactions(Environment):
         if len(who) == 0:
             raise ValueError("users must hold at least one record, not none")
         records = np.bincount(who, weight)
-        pairs = np.unique(who[liked].astype(np.int64) * n_items + what[liked])
-        different_likes = np.bincount(pairs // n_items, minlength=len(records))
+        met = np.bincount(who)
+        likes = np.bincount(who[liked], minlength=len(records))
         if self.zeros == "rated":
-            can_lose = np.bincount(who[~liked], minlength=len(records)) > 0
+            can_lose = likes < met
         else:
-            can_lose = different_likes < n_items
-        seen = records > 0
+            can_lose = likes < n_items
+            for user in np.flatnonzero(~can_lose):  # as many likes as there are items: of different ones?
+                can_lose[user] = len(np.unique(what[liked & (who == user)])) < n_items
         left_out = {
-            "no liked item": int((seen & (different_likes == 0)).sum()),
-            "no zero item": int((seen & (different_likes > 0) & ~can_lose).sum()),
+            "no liked item": int(((met > 0) & (likes == 0)).sum()),
+            "no zero item": int(((likes > 0) & ~can_lose).sum()),
         }
-        playable = np.flatnonzero(seen & (different_likes > 0) & can_lose)
+        playable = np.flatnonzero((likes > 0) & can_lose)
         if playable.size == 0:
             raise ValueError(f"no user can be played: {_told(left_out)}")
         order = np.argsort(-records[playable], kind="stable")[:n_users]
@@ -205,6 +206,8 @@ def _codes(name: str, values: Any, limit: int | None) -> Any:
 def _likes(rewards: Any) -> Any:
     """Rewards as Booleans."""
     array = np.asarray(rewards)
+    if array.ndim == 1 and array.dtype == bool:
+        return array
     if array.ndim != 1 or array.dtype.kind not in "biuf":
         raise ValueError(f"rewards must be one number a record, not {array.dtype} of shape {array.shape}")
     wrong = np.flatnonzero((array != 0) & (array != 1))

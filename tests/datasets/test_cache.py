@@ -1,0 +1,30 @@
+"""Many processes may prepare the same data at once."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from datasets import files
+
+CODE = """
+import sys, locb
+env = locb.datasets.movielens(sys.argv[1], n_users=8, n_arms=3, dim=4, cache_dir=sys.argv[2])
+print(env.theta.sum())
+"""
+
+
+def test_processes_preparing_at_once_do_not_hurt_each_other(tmp_path: Path) -> None:
+    folder = files.movielens_csv(tmp_path / "ml")
+    command = [sys.executable, "-W", "error", "-c", CODE, str(folder), str(tmp_path / "cache")]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(5)]
+    answers = [process.communicate(timeout=120) for process in running]
+    assert all(process.returncode == 0 for process in running), answers
+    assert len({out for out, _ in answers}) == 1
+    (entry,) = (tmp_path / "cache").iterdir()  # one entry, and nothing half-made beside it
+    assert sorted(file.name for file in entry.iterdir()) == [
+        "about.json",
+        "features.npy",
+        "items.npy",
+        "liked.npy",
+        "users.npy",
+    ]
