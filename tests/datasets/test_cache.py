@@ -4,6 +4,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pytest
+
+import locb
 from datasets import files
 
 CODE = """
@@ -26,5 +30,32 @@ def test_processes_preparing_at_once_do_not_hurt_each_other(tmp_path: Path) -> N
         "features.npy",
         "items.npy",
         "liked.npy",
+        "user_names.npy",
         "users.npy",
     ]
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("items.npy", b""),
+        ("about.json", b"[]"),
+        ("about.json", b"{}"),
+        ("about.json", b'{"arrays": {}, "about": {}}'),
+        ("users.npy", None),
+        ("features.npy", None),
+    ],
+)
+def test_damage_of_any_kind_is_noticed_and_mended(file: str, content: bytes | None, tmp_path: Path) -> None:
+    folder = files.movielens_csv(tmp_path / "ml")
+    arguments = {"n_users": 8, "n_arms": 3, "dim": 4, "cache_dir": tmp_path / "cache"}
+    expected = locb.datasets.movielens(folder, **arguments).theta
+    (entry,) = (tmp_path / "cache").iterdir()
+    if content is None:  # one bit, in the last number
+        content = bytearray((entry / file).read_bytes())
+        content[-3] ^= 16
+    (entry / file).write_bytes(content)
+    with pytest.warns(UserWarning, match="is damaged .* preparing the data again"):
+        again = locb.datasets.movielens(folder, **arguments)
+    assert np.array_equal(again.theta, expected)
+    assert np.array_equal(locb.datasets.movielens(folder, **arguments).theta, expected)

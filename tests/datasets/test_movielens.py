@@ -65,6 +65,7 @@ def test_the_threshold_moves_likes(tmp_path: Path) -> None:
         ("7,30,,9", "ratings.csv, line 5: no rating in '7,30,,9'"),
         ("7,30", "ratings.csv, line 5: no rating in '7,30'"),
         ("7,30,NaN,9", "ratings.csv, line 5: no rating"),
+        ("7,30,inf,9", "ratings.csv, line 5: no rating"),
     ],
 )
 def test_a_bad_line_is_named(line: str, message: str, tmp_path: Path) -> None:
@@ -113,8 +114,28 @@ def test_a_damaged_zip_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="damaged or cut off"):
         load(path)
     path.write_bytes(data[: len(data) // 2])
-    with pytest.raises(ValueError, match="holds no MovieLens|damaged"):
+    with pytest.raises(ValueError, match="damaged or cut off"):
         load(path)
+
+
+def test_blank_lines_and_quotes_do_no_harm_and_users_keep_their_names(tmp_path: Path) -> None:
+    plain = load(files.movielens_csv(tmp_path / "ml"))
+    assert sorted(plain.user_names, key=int) == [str(user) for user in range(1, files.USERS + 1)]
+    folder = files.movielens_csv(tmp_path / "odd")
+    lines = (folder / "ratings.csv").read_text().splitlines()
+    lines[3] = ",".join(f'"{field}"' for field in lines[3].split(","))
+    (folder / "ratings.csv").write_text("\n".join([*lines[:5], "", *lines[5:], "", ""]))
+    assert np.allclose(load(folder).theta, plain.theta)
+
+
+def test_one_data_set_at_a_time(tmp_path: Path) -> None:
+    files.movielens_csv(tmp_path / "all" / "a")
+    files.movielens_csv(tmp_path / "all" / "b")
+    with pytest.raises(ValueError, match="holds more than one MovieLens; name one of .*/a, .*/b"):
+        load(tmp_path / "all")
+    (tmp_path / "notes.txt").write_text("x")
+    with pytest.raises(ValueError, match="is no MovieLens: it is neither ratings.csv or"):
+        load(tmp_path / "notes.txt")
 
 
 def test_fewer_users_than_asked_for_is_said(tmp_path: Path) -> None:

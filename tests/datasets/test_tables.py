@@ -77,10 +77,11 @@ def test_rows_with_nulls_are_left_out_and_counted(tmp_path: Path) -> None:
         ({"features": ["colour"]}, "has no column colour"),
         ({"rating": None}, "give one of rating= and reward="),
         ({"reward": "liked"}, "give one of rating= and reward="),
-        ({"rating": None, "reward": "stars"}, "column stars must be 0 or 1, but a row has"),
-        ({"rating": "who"}, "column who must be numbers, but a row has 'user 1'"),
+        ({"rating": None, "reward": "stars"}, r"column stars must be 0 or 1, but row \d+ has"),
+        ({"rating": "who"}, "column who must be numbers, but row 1 has 'user 1'"),
         ({"dim": 1}, "dim must be a whole number of at least 2, not 1"),
         ({"item_features": "nowhere.csv"}, "There is no table at"),
+        ({"features": ["price"], "item_features": "x.csv"}, "give features= or item_features=, not both"),
     ],
 )
 def test_wrong_columns_are_named(arguments: dict[str, Any], message: str, tmp_path: Path) -> None:
@@ -106,3 +107,48 @@ def test_wrong_tables_are_refused(name: str, text: str, message: str, tmp_path: 
         load(tmp_path / name)
     with pytest.raises(FileNotFoundError, match="There is no table at"):
         load(tmp_path / "nowhere.csv")
+
+
+def test_ids_stay_as_they_are_written_and_are_given_back(tmp_path: Path) -> None:
+    frame = likes().with_columns(who=pl.col("who").str.replace("user ", "00"))
+    frame.write_csv(tmp_path / "likes.csv")
+    env = load(tmp_path / "likes.csv")
+    assert sorted(env.user_names) == sorted(f"00{user}" for user in range(1, files.USERS + 1))
+    both = pl.concat([frame, frame.with_columns(who=pl.col("who").str.slice(1))])  # 007 and 07 are two users
+    both.write_csv(tmp_path / "both.csv")
+    assert load(tmp_path / "both.csv").about["users"] == 2 * files.USERS
+
+
+def test_descriptions_match_by_what_ids_look_like_and_survive_odd_numbers(tmp_path: Path) -> None:
+    frame = likes()
+    frame.write_parquet(tmp_path / "likes.parquet")
+    prices = frame.select("what", "price").unique("what", maintain_order=True)
+    odd = prices.with_columns(
+        pl.col("what").cast(pl.String),
+        price=pl.when(pl.int_range(pl.len()) == 0)
+        .then(float("nan"))
+        .when(pl.int_range(pl.len()) == 1)
+        .then(float("inf"))
+        .otherwise(pl.col("price")),
+    )
+    odd.write_parquet(tmp_path / "items.parquet")
+    env = load(tmp_path / "likes.parquet", item_features=tmp_path / "items.parquet")
+    assert np.isfinite(env.item_features).all()
+    odd.with_columns(what=pl.lit("x")).head(1).write_parquet(tmp_path / "others.parquet")
+    with pytest.raises(ValueError, match="no item of column what is described by price"):
+        load(tmp_path / "likes.parquet", item_features=tmp_path / "others.parquet")
+    odd.select("what").write_parquet(tmp_path / "bare.parquet")
+    with pytest.raises(ValueError, match="has no column but what: it says nothing of the items"):
+        load(tmp_path / "likes.parquet", item_features=tmp_path / "bare.parquet")
+    frame.with_columns(who=pl.concat_list("who")).write_parquet(tmp_path / "lists.parquet")
+    with pytest.raises(ValueError, match="column who must be numbers or words, not List"):
+        load(tmp_path / "lists.parquet")
+
+
+def test_likes_that_cancel_out_leave_no_features_and_no_traceback(tmp_path: Path) -> None:
+    rows = [(user, item, star) for user in ("a", "b", "c") for item in (1, 2, 3) for star in (1, 5)]
+    pl.DataFrame(rows, schema=["who", "what", "stars"], orient="row").write_csv(tmp_path / "likes.csv")
+    with pytest.raises(ValueError, match="no user can be played: no zero item: 3"):
+        load(tmp_path / "likes.csv", n_users=3, n_arms=2, zeros="rated")
+    env = load(tmp_path / "likes.csv", n_users=3, n_arms=2, zeros="shown")
+    assert (env.item_features[:, :-1] == 0).all()

@@ -43,18 +43,19 @@ def test_one_file_is_enough_and_unpacked_files_are_read(tmp_path: Path) -> None:
 
 def test_visits_without_features_are_skipped_and_counted(tmp_path: Path) -> None:
     lines = files.yahoo_lines(60)
-    lines.insert(
-        3, f"1241160903 109001 1 |user {files.features(np.ones(5))[:20]} |109001 {files.features(np.ones(5))}\n"
-    )
-    lines.insert(9, f"1241160904 555 0 |user {files.features(np.ones(5))} |109001 {files.features(np.ones(5))}\n")
-    lines.insert(9, f"1241160904 556 0 |user {files.features(np.ones(5))} |556 2:0.5 1:1.0 |109001 2:1.0\n")
+    whole = files.features(np.ones(5))
+    lines.insert(3, f"1241160903 109001 1 |user {whole[:20]} |109001 {whole}\n")
+    lines.insert(9, f"1241160904 555 0 |user {whole} |109001 {whole}\n")
+    lines.insert(9, f"1241160904 556 0 |user {whole} |556 2:0.5 1:1.0 |109001 2:1.0\n")
+    lines.insert(12, f"1241160904 109001 0 |user {whole.replace('1.0', 'nan', 1)} |109001 {whole}\n")
+    lines.insert(12, "\n")
     path = tmp_path / "ydata-fp-td-clicks-v1_0.20090501.gz"
     with gzip.open(path, "wt") as log:
         log.writelines(lines)
     with pytest.warns(UserWarning) as told:
         env = locb.datasets.yahoo(path, n_users=6, n_arms=4, n_clusters=6)
     messages = [str(warning.message) for warning in told]
-    assert "yahoo: 1 visits whose user lacks features" in messages
+    assert "yahoo: 2 visits whose user lacks features" in messages
     assert "yahoo: 2 visits whose article lacks features" in messages
     assert env.about["records"] == 60
 

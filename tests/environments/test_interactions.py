@@ -158,9 +158,12 @@ def test_true_clusters_are_close_and_grow_with_gamma() -> None:
         ({"item_features": [[np.nan, 0], [0, 0], [0, 0]]}, r"item_features\[0, 0\] is nan"),
         ({"n_users": 0}, "n_users must be a whole number of at least 1, not 0"),
         ({"n_arms": 1}, "n_arms must be a whole number of at least 2, not 1"),
-        ({"zeros": "some"}, "zeros must be one of 'any', 'rated', not 'some'"),
+        ({"zeros": "some"}, "zeros must be one of 'any', 'rated', 'shown', not 'some'"),
         ({"users": [], "items": [], "rewards": []}, "users must hold at least one record"),
-        ({"rewards": [0, 0]}, "no user can be played: 2 have no liked item"),
+        ({"n_arms": 4}, "n_arms must be at most the number of items, 3, not 4"),
+        ({"users": [0, 10**12]}, r"users must be numbered from 0 without such gaps: users\[1\] is 1000000000000"),
+        ({"counts": [1, 0]}, r"counts must be at least 1, but counts\[1\] is 0"),
+        ({"rewards": [0, 0]}, "no user can be played: no liked item: 2"),
     ],
 )
 def test_bad_input(change: dict[str, object], message: str) -> None:
@@ -176,3 +179,14 @@ def test_bad_gamma() -> None:
     env = locb.Interactions(users, items, rewards, features, n_users=9, n_arms=2)
     with pytest.raises(ValueError, match="gamma must be above 0, not -1"):
         env.true_clusters(-1)
+
+
+def test_an_item_that_was_liked_once_is_no_zero_item_of_that_user() -> None:
+    users, items = [0, 0, 0, 0, 1, 1], [0, 0, 1, 2, 0, 0]
+    rewards = [1, 0, 0, 0, 1, 0]  # user 0 both liked and did not like item 0; so did user 1, who met nothing else
+    with pytest.warns(UserWarning, match=r"only 1 can be played \(no zero item: 1\)"):
+        env = locb.Interactions(users, items, rewards, np.eye(3), n_users=2, n_arms=2, zeros="rated")
+    rounds = env.rounds(100, seed=1)
+    assert not (items_of(rounds, np.eye(3))[rounds.rewards == 0] == 0).any()
+    shown = locb.Interactions(users, items, rewards, np.eye(3), n_users=2, n_arms=2, zeros="shown")
+    assert shown.n_users == 2

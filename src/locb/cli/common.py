@@ -16,7 +16,8 @@ console = Console(highlight=False)
 Zeros = Annotated[
     str | None,
     typer.Option(
-        help="Arms that are not liked: **any** item the user does not like, or only **rated** ones.",
+        help="Arms that are not liked: **any** item the user never liked, only **rated** ones, or ones **shown** "
+        "and not liked that time.",
         rich_help_panel="Data",
     ),
 ]
@@ -53,8 +54,11 @@ def preparing(path: Path | None) -> Iterator[None]:
         if path is None:
             yield
         else:
-            with console.status(f"Preparing {path}; the first time this may take minutes …"):
-                yield
+            try:
+                with console.status(f"Preparing {path}; the first time this may take minutes …"):
+                    yield
+            except KeyboardInterrupt:
+                leave("stopped", 130)
     for warning in told:
         console.print(f"note: {warning.message}", style="yellow", markup=False)
 
@@ -92,8 +96,10 @@ def data_world(
         if columns is not None or item_features is not None:
             raise ValueError(f"{'--columns' if columns else '--item-features'} is for a table, not for {name}")
         return world
+    if columns is None:
+        raise ValueError("--columns must say which column is which: user=…,item=…,rating=…")
     features = []
-    for pair in listed("columns", columns or ""):
+    for pair in listed("columns", columns):
         role, _, column = pair.partition("=")
         if role == "feature":
             features.append(column)

@@ -42,6 +42,9 @@ def data(
     from locb.report.folder import write_groups
     from locb.report.tables import facts_table
 
+    picture = output or Path(f"users-{name}.png")
+    if picture.suffix not in (".png", ".svg"):
+        raise ValueError(f"--output must end in .png or .svg, not {picture.name!r}")
     if download is not None:
         path = _download(name, download, path or Path())
     if path is None:
@@ -51,8 +54,7 @@ def data(
         env: Any = make_world({**world, "n_users": users}, 0)
         found = survey(env)
     console.print(facts_table(f"{name}: {path}", found.facts))
-    picture = output or Path(f"users-{name}.png")
-    subtitle = f"θ of {env.n_users} users in two dimensions; groups of users all nearer than {found.gamma:.2f}"
+    subtitle = f"θ of {env.n_users} users in two dimensions; groups of users all nearer than {found.gamma:.3g}"
     write_groups(env.theta, found.groups, f"Users of {name}", subtitle, picture)
     console.print(f"\nWritten:\n  {picture}", soft_wrap=True)
 
@@ -62,6 +64,9 @@ def _download(name: str, size: str, folder: Path) -> Path:
 
     if name != "movielens":
         raise ValueError(f"--download is for movielens; {name} must be asked for at its publisher's")
+    if (here := folder / f"{size}.zip").exists():
+        console.print(f"{here} is already there and is not fetched again.")
+        return here
     console.print(LICENCE)
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console) as bar:

@@ -8,6 +8,7 @@ import os
 import secrets
 import shutil
 import warnings
+import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,7 @@ def prepared(
     if entry.is_dir():
         try:
             return _read(entry)
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError) as error:
             warnings.warn(f"{entry} is damaged ({error}): preparing the data again", stacklevel=2)
             shutil.rmtree(entry, ignore_errors=True)
     arrays, about = make()
@@ -52,12 +53,23 @@ def prepared(
 
 def _read(entry: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     about = json.loads((entry / "about.json").read_text(encoding="utf-8"))
-    # Mapped, not read: a world of some users touches little of the records.
+    if about["checksum"] != _facts_checksum(about["arrays"], about["about"]):
+        raise ValueError("about.json is not what was written")
+    # Mapped: what is read twice stays in the system's cache, not in this process.
     arrays = {name: np.load(entry / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in about["arrays"]}
-    for name, (shape, dtype) in about["arrays"].items():
-        if list(arrays[name].shape) != shape or str(arrays[name].dtype) != dtype:
-            raise ValueError(f"{name} is {arrays[name].dtype} of shape {arrays[name].shape}")
+    for name, (shape, dtype, checksum) in about["arrays"].items():
+        if list(arrays[name].shape) != shape or str(arrays[name].dtype) != dtype or _checksum(arrays[name]) != checksum:
+            raise ValueError(f"{name} is not what was written")
     return arrays, about["about"]
+
+
+def _facts_checksum(arrays: Any, about: Any) -> int:
+    return zlib.crc32(json.dumps([arrays, about], sort_keys=True).encode())
+
+
+def _checksum(array: Any) -> int:
+    octets: Any = np.ascontiguousarray(array).view(np.uint8)
+    return zlib.crc32(octets.reshape(-1))
 
 
 def _write(entry: Path, arrays: dict[str, Any], about: dict[str, Any]) -> None:
@@ -67,8 +79,9 @@ def _write(entry: Path, arrays: dict[str, Any], about: dict[str, Any]) -> None:
         part.mkdir()
         for name, array in arrays.items():
             np.save(part / f"{name}.npy", array, allow_pickle=False)
-        shapes = {name: (list(array.shape), str(array.dtype)) for name, array in arrays.items()}
-        (part / "about.json").write_text(json.dumps({"arrays": shapes, "about": about}), encoding="utf-8")
+        shapes = {name: (list(array.shape), str(array.dtype), _checksum(array)) for name, array in arrays.items()}
+        facts = {"arrays": shapes, "about": about, "checksum": _facts_checksum(shapes, about)}
+        (part / "about.json").write_text(json.dumps(facts), encoding="utf-8")
         if not entry.exists():
             part.rename(entry)
     except OSError:

@@ -36,13 +36,13 @@ def download(
     target = folder / f"{size}.zip"
     if target.exists():
         return target
-    folder.mkdir(parents=True, exist_ok=True)
     part = folder / f"{size}.zip.part"
     address = f"{publisher}/{size}.zip"
     told = _fetch(f"{address}.md5").decode("ascii", "replace")
     found = re.search(r"\b[0-9a-f]{32}\b", told)
     if found is None:
         raise ValueError(f"{address}.md5 holds no checksum: {told[:60]!r}")
+    folder.mkdir(parents=True, exist_ok=True)
     _resume(address, part, progress)
     with part.open("rb") as stream:
         actual = hashlib.file_digest(stream, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()

@@ -36,7 +36,8 @@ def item_features(records: Records, dim: int) -> Floats:
 def factors(matrix: Any, count: int) -> Floats:
     """The ``count`` strongest right singular vectors, scaled by their strength, signs fixed: (columns, count)."""
     rows, columns = matrix.shape
-    possible = min(count, min(rows, columns) - 1)
+    matrix.eliminate_zeros()
+    possible = min(count, min(rows, columns) - 1) if matrix.nnz else 0
     found = np.zeros((columns, count))
     if possible >= 1:
         start = np.random.default_rng(0).standard_normal(min(rows, columns))

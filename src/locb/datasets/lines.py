@@ -48,14 +48,15 @@ def rating_columns(source: Source, separator: str, header: bool, columns: Sequen
         skip_rows=1 if header else 0,
         columns=places,
         infer_schema=False,
-        quote_char='"' if header else None,
+        quote_char=None,  # no field of a rating needs quotes; those that have them are stripped
         truncate_ragged_lines=True,
     )
     kinds = (pl.Int64, pl.Int64, pl.Float64)
-    texts = [table.get_column(name).str.strip_chars() for name in table.columns]
+    texts = [table.get_column(name).str.strip_chars(' "\r') for name in table.columns]
     order = np.argsort(np.argsort(places))
-    found = [texts[order[c]].cast(kind, strict=False) for c, kind in enumerate(kinds)]
-    if any(column.null_count() for column in found) or any(column.is_nan().any() for column in found[2:]):
+    blank = np.logical_and.reduce([(text.is_null() | (text == "")).fill_null(True).to_numpy() for text in texts])
+    found = [texts[order[c]].filter(~pl.Series(blank)).cast(kind, strict=False) for c, kind in enumerate(kinds)]
+    if any(column.null_count() for column in found) or not found[2].is_finite().all():
         raise ValueError(_first_bad_line(source, separator, header, columns if not header else places))
     return found[0].to_numpy(), found[1].to_numpy(), found[2].to_numpy()
 

@@ -70,8 +70,9 @@ def read(ratings: Source, movies: Source, threshold: float) -> Records:
     movie_ids, item_numbers = numbered(items)
     genres = genres_of(movies)
     attributes = one_hot([genres.get(int(movie), ()) for movie in movie_ids])
-    _, user_numbers = numbered(users)
-    return Records(user_numbers, item_numbers, np.asarray(stars > threshold), len(movie_ids), attributes)
+    user_ids, user_numbers = numbered(users)
+    liked = np.asarray(stars > threshold)
+    return Records(user_numbers, item_numbers, liked, len(movie_ids), attributes, user_names=user_ids)
 
 
 def genres_of(movies: Source) -> dict[int, tuple[str, ...]]:

@@ -26,6 +26,7 @@ class Records:
     n_items: int
     attributes: Any = None  # (items, a) sparse: genres, categories, attributes; None where there are none
     features: Any = None  # (items, d) where the data come with features of their own
+    user_names: Any = None  # (users,) numbers or bytes: what the data call each user
     counts: Any = None  # (r,) how many times each record happened; None for once
     skipped: dict[str, int] = field(default_factory=dict)  # lines that were passed over, by reason
 
@@ -50,23 +51,33 @@ def world(
     if dim is not None and (not isinstance(dim, int | np.integer) or dim < 2):
         raise ValueError(f"dim must be a whole number of at least 2, not {dim!r}")
     key = {"name": name, "files": [s.fingerprint() for s in sources], "options": options, "dim": dim, "said": SAID}
-    arrays, about = cache.prepared(cache_dir, key, lambda: _prepare(read(), dim))
+
+    def make() -> tuple[dict[str, Any], dict[str, Any]]:
+        records = read()
+        if len(records.users) == 0:
+            raise ValueError(f"{sources[0].name}: there is no record in it")
+        return _prepare(records, dim)
+
+    arrays, about = cache.prepared(cache_dir, key, make)
     for reason, count in about["skipped"].items():
         warnings.warn(f"{name}: {count:,} {reason}", stacklevel=3)
     counts = arrays.get("counts")
     env = Interactions(
         arrays["users"], arrays["items"], arrays["liked"], arrays["features"], counts=counts, **arguments
     )
+    if "user_names" in arrays:
+        names = arrays["user_names"][env.user_ids].tolist()
+        env.user_names = [each.decode() if isinstance(each, bytes) else str(each) for each in names]
     env.about = {"data": name, **about}
     return env
 
 
 def _prepare(records: Records, dim: int | None) -> tuple[dict[str, Any], dict[str, Any]]:
     """The arrays that a world is made of, and what is said of the data."""
-    if len(records.users) == 0:
-        raise ValueError("there is no record in it")
     features = records.features if dim is None else item_features(records, dim)
     arrays = {"users": records.users, "items": records.items, "liked": records.liked, "features": features}
+    if records.user_names is not None:
+        arrays["user_names"] = records.user_names
     if records.counts is not None:
         arrays["counts"] = records.counts
     times = np.ones(len(records.users)) if records.counts is None else records.counts

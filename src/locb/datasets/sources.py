@@ -76,7 +76,9 @@ def _inside(path: Path) -> list[str]:
         if path.name.endswith(_TAR):
             with tarfile.open(path) as tar:
                 return [entry.name for entry in tar if entry.isfile()]
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, zlib.error) as error:
+        if path.suffix == ".zip":
+            raise ValueError("it is no zip file")
+    except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, zlib.error, ValueError) as error:
         raise ValueError(f"{path} is damaged or cut off: {error}") from error
     return []
 
@@ -91,17 +93,24 @@ def find(path: Path, layouts: Sequence[Sequence[str]], what: str) -> list[Source
         raise FileNotFoundError(2, f"There is no {what} at", str(path))
     if path.is_dir():
         everything = sorted(entry for pattern in ("*", "*/*") for entry in path.glob(pattern) if entry.is_file())
-        offered = {entry.name: Source(entry) for entry in reversed(everything)}
+        folders = {entry.parent for entry in everything if any(entry.name == layout[0] for layout in layouts)}
+        if len(folders) > 1 and path not in folders:
+            raise ValueError(f"{path} holds more than one {what}; name one of {', '.join(map(str, sorted(folders)))}")
+        chosen = path if path in folders else next(iter(folders), path)
+        offered = {entry.name: Source(entry) for entry in everything if entry.parent == chosen}
+    elif inside := _inside(path):
+        offered = {Path(member).name: Source(path, member) for member in reversed(inside)}
     else:
-        offered = {Path(member).name: Source(path, member) for member in reversed(_inside(path))}
-        if not offered:
-            offered = {entry.name: Source(entry) for entry in sorted(path.parent.iterdir()) if entry.is_file()}
-            layouts = [layout for layout in layouts if layout[0] == path.name]
+        offered = {entry.name: Source(entry) for entry in sorted(path.parent.iterdir()) if entry.is_file()}
+        if not any(layout[0] == path.name for layout in layouts):
+            wanted = " or ".join(layout[0] for layout in layouts)
+            raise ValueError(f"{path} is no {what}: it is neither {wanted} nor an archive of it")
+        layouts = [layout for layout in layouts if layout[0] == path.name]
     for layout in layouts:
         if layout[0] in offered:
             missing = [name for name in layout if name not in offered]
             if missing:
                 raise ValueError(f"{path} has {layout[0]} but not {', '.join(missing)}, which {what} needs beside it")
             return [offered[name] for name in layout]
-    wanted = " or ".join(sorted({layout[0] for layout in layouts})) or "a file of its layout"
+    wanted = " or ".join(sorted({layout[0] for layout in layouts}))
     raise ValueError(f"{path} holds no {what}: looked for {wanted}")

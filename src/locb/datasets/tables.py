@@ -58,6 +58,10 @@ def table(
     """
     if (rating is None) == (reward is None):
         raise ValueError("give one of rating= and reward=: the column of ratings, or the column of 0 and 1")
+    if isinstance(features, str):
+        features = [features]
+    if features and item_features is not None:
+        raise ValueError("give features= or item_features=, not both")
     sources = [Source(_existing(path))]
     if item_features is not None:
         sources.append(Source(_existing(item_features)))
@@ -82,8 +86,8 @@ def _existing(path: str | Path) -> Path:
     return place
 
 
-def frame(source: Source, needed: Sequence[str]) -> Any:
-    """A table that has these columns, or a ValueError that says what is wrong with it."""
+def frame(source: Source, needed: Sequence[str], words: Sequence[str] = ()) -> Any:
+    """A table that has these columns, those of ``words`` as text, or a ValueError that says what is wrong with it."""
     import polars as pl
 
     kind = (source.path.with_suffix("") if source.path.suffix == ".gz" else source.path).suffix.lower()
@@ -95,7 +99,10 @@ def frame(source: Source, needed: Sequence[str]) -> Any:
         raise ValueError(f"{source.name} is empty")
     options: dict[str, Any] = {}
     if READERS[kind] == "read_csv":
-        options = {"infer_schema_length": None, "separator": "\t" if kind == ".tsv" else ","}
+        # Ids stay as they are written: 007 is not 7.
+        as_text = dict.fromkeys(words, pl.String)
+        separator = "\t" if kind == ".tsv" else ","
+        options = {"infer_schema_length": None, "separator": separator, "schema_overrides": as_text}
     try:
         found = getattr(pl, READERS[kind])(data, **options)
     except Exception as error:  # Polars promises no common base class of its errors
@@ -111,7 +118,8 @@ def frame(source: Source, needed: Sequence[str]) -> Any:
 def read(sources: list[Source], columns: dict[str, Any], threshold: float) -> Records:
     """Records of a table, and what it, or a second table, says of the items."""
     name, item, value = sources[0].name, columns["item"], columns["rating"] or columns["reward"]
-    main = frame(sources[0], [columns["user"], item, value, *columns["features"]])
+    main = frame(sources[0], [columns["user"], item, value, *columns["features"]], [columns["user"], item])
+    main = main.with_row_index("row of the table", offset=1)
     whole = main.drop_nulls([columns["user"], item, value])
     incomplete = main.height - whole.height
     if whole.height == 0:
@@ -119,24 +127,31 @@ def read(sources: list[Source], columns: dict[str, Any], threshold: float) -> Re
     numbers = whole[value].cast(float, strict=False).to_numpy()
     wrong = np.flatnonzero(~np.isfinite(numbers))
     if wrong.size:
-        raise ValueError(f"{name}: column {value} must be numbers, but a row has {whole[value][int(wrong[0])]!r}")
+        place, shown = whole["row of the table"][int(wrong[0])], whole[value][int(wrong[0])]
+        raise ValueError(f"{name}: column {value} must be numbers, but row {place} has {shown!r}")
     wrong = np.flatnonzero((numbers != 0) & (numbers != 1))
     if columns["reward"] is not None and wrong.size:
-        raise ValueError(f"{name}: column {value} must be 0 or 1, but a row has {numbers[wrong[0]]:g}")
+        place = whole["row of the table"][int(wrong[0])]
+        raise ValueError(f"{name}: column {value} must be 0 or 1, but row {place} has {numbers[wrong[0]]:g}")
     liked = numbers > (threshold if columns["reward"] is None else 0.5)
-    users = _numbers(whole[columns["user"]])[1]
+    user_names, users = _numbers(whole[columns["user"]])
     names, items = _numbers(whole[item])
     attributes = None
-    told = whole if columns["features"] else frame(sources[1], [item]) if len(sources) > 1 else None
+    told = whole if columns["features"] else frame(sources[1], [item], [item]) if len(sources) > 1 else None
     if told is not None:
         listed = columns["features"] or [column for column in told.columns if column != item]
+        if not listed:
+            raise ValueError(f"{sources[1].name} has no column but {item}: it says nothing of the items")
         attributes = described(told.unique(item, keep="first", maintain_order=True), item, listed, names)
     skipped = {"rows without a user, an item or a value": incomplete} if incomplete else {}
-    return Records(users, items, liked, len(names), attributes, skipped=skipped)
+    called = np.array([str(each).encode() for each in user_names.to_list()])
+    return Records(users, items, liked, len(names), attributes, user_names=called, skipped=skipped)
 
 
 def _numbers(column: Any) -> tuple[Any, Any]:
     """The different values of a column, in the order in which they come, and the number of each among them."""
+    if column.dtype.is_nested():
+        raise ValueError(f"column {column.name} must be numbers or words, not {column.dtype}")
     names = column.unique(maintain_order=True)
     ranks = dict(zip(names.to_list(), range(len(names)), strict=True))
     return names, np.fromiter((ranks[value] for value in column.to_list()), np.int32, len(column))
@@ -147,12 +162,17 @@ def described(items: Any, item: str, columns: Sequence[str], names: Any) -> Any:
     import polars as pl
     from scipy import sparse
 
-    aligned = pl.DataFrame({item: names}).join(items, on=item, how="left", maintain_order="left")
+    known = items.with_columns(pl.col(item).cast(pl.String))
+    aligned = pl.DataFrame({item: names.cast(pl.String)}).join(known, on=item, how="left", maintain_order="left")
+    if aligned.select(columns).null_count().sum_horizontal()[0] == aligned.height * len(columns):
+        raise ValueError(f"no item of column {item} is described by {', '.join(columns)}")
     parts = []
     for column in columns:
         values = aligned[column]
         if values.dtype.is_numeric():
-            numbers = values.cast(float).fill_null(values.cast(float).mean() or 0.0).to_numpy()
+            real = values.cast(float)
+            real = real.set(~real.is_finite().fill_null(True), None)  # not a number, or infinite: as if not given
+            numbers = real.fill_null(real.mean() or 0.0).to_numpy()
             spread = numbers.std()
             parts.append(sparse.csr_matrix(((numbers - numbers.mean()) / (spread or 1.0)).astype(np.float32)[:, None]))
         else:

@@ -23,7 +23,7 @@ def yahoo(
     *,
     n_users: int = 100,
     n_arms: int = 10,
-    zeros: str = "rated",
+    zeros: str = "shown",
     n_clusters: int = 500,
     cache_dir: str | Path | None = None,
 ) -> Interactions:
@@ -34,8 +34,8 @@ def yahoo(
     path : path
         One of the files ydata-fp-td-clicks-v1_0.*.gz, or the folder that holds them.
     n_users, n_arms, zeros
-        As for ``locb.Interactions``. By default zero arms are articles that were shown and not clicked: in time a
-        cluster of visitors clicks every article, so that few would be left that it never clicked.
+        As for ``locb.Interactions``. By default zero arms are articles of visits without a click: in time a cluster of
+        visitors clicks every article, so that few would be left that it never clicked.
     n_clusters : int
         Clusters of visitors; the ``n_users`` with the most visits are the pool.
     cache_dir : path
@@ -81,6 +81,8 @@ class Log:
         for source in self.sources:
             with source.open() as stream:
                 for number, line in enumerate(stream, 1):
+                    if not line.strip():
+                        continue
                     try:
                         visit = self._visit(line)
                     except (ValueError, IndexError):
@@ -139,9 +141,10 @@ def _five(words: list[bytes]) -> list[float] | None:
     if len(values) < FEATURES:
         return None
     try:
-        return [float(values[b"%d" % place]) for place in range(2, FEATURES + 1)]
+        found = [float(values[b"%d" % place]) for place in range(2, FEATURES + 1)]
     except KeyError:
         return None
+    return found if all(abs(value) < 1e6 for value in found) else None  # NaN is below nothing
 
 
 def read(sources: list[Source], n_clusters: int) -> Records:

@@ -112,6 +112,7 @@ def read(reviews: Source, businesses: Source, threshold: float) -> Records:
         table[:, 2].astype(bool),
         len(item_of),
         one_hot(words, least=min(LEAST, max(1, len(item_of) // 100))),
+        user_names=np.array([user.encode() for user in user_of]),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
@@ -14,7 +15,7 @@ from locb.kernels import sampling
 from locb.kernels.bits import pack_indices
 from locb.rounds import Rounds, checked_array
 
-ZEROS = {"any": sampling.ANY, "rated": sampling.RATED}
+ZEROS = {"any": sampling.ANY, "rated": sampling.RATED, "shown": sampling.RATED}
 
 
 class Interactions(Environment):
@@ -32,8 +33,9 @@ class Interactions(Environment):
         Size of the pool: the users with the most records, among those with a liked item and one that is not.
     n_arms : int
         Arms a round: one liked, the others not.
-    zeros : "any" or "rated"
-        The others are any items that the user does not like, met or not; or only items it met and did not like.
+    zeros : "any", "rated" or "shown"
+        The others are any items that the user never liked, met or not; or only items it met and never liked; or items
+        of records that were not liked, though the user may have liked the same item another time (for logs of clicks).
     counts : (r,) ints, optional
         How many times each record happened.
 
@@ -73,6 +75,8 @@ class Interactions(Environment):
             raise ValueError(f"zeros must be one of {', '.join(map(repr, ZEROS))}, not {zeros!r}")
         self.item_features: Floats = checked_array("item_features", item_features, (None, None))
         n_items, self.dim = self.item_features.shape
+        if n_arms > n_items:
+            raise ValueError(f"n_arms must be at most the number of items, {n_items}, not {n_arms}")
         who = _codes("users", users, None)
         what = _codes("items", items, n_items)
         liked = _likes(rewards)
@@ -80,24 +84,33 @@ class Interactions(Environment):
         for name, array in (("items", what), ("rewards", liked), ("counts", weight)):
             if array is not None and len(array) != len(who):
                 raise ValueError(f"{name} must be as many as users, {len(who)}, not {len(array)}")
+        if weight is not None and weight.size and weight.min() < 1:
+            raise ValueError(f"counts must be at least 1, but counts[{weight.argmin()}] is {weight.min()}")
+        if len(who) and who.max() >= max(10 * len(who), 100_000_000):
+            raise ValueError(f"users must be numbered from 0 without such gaps: users[{who.argmax()}] is {who.max()}")
         self.n_arms, self.zeros = int(n_arms), zeros
-        self.user_ids, self.left_out = self._choose_pool(who, what, liked, weight, int(n_users), n_items)
+        pure = ~liked
+        if zeros == "rated":  # an item that a user liked once is no zero item of that user
+            pair = who.astype(np.int64) * n_items + what
+            pure &= ~np.isin(pair, pair[liked])
+        self.user_ids, self.left_out = self._choose_pool(who, what, liked, pure, weight, int(n_users), n_items)
         self.n_users = len(self.user_ids)
+        self.user_names: list[str] = [str(user) for user in self.user_ids]  # as the data call them, if a reader knows
         self.about: dict[str, Any] = {}  # what a reader says of the data it made this world from
 
         place = np.full(int(who.max()) + 1, -1)
         place[self.user_ids] = np.arange(self.n_users)
         mine = np.flatnonzero(place[who] >= 0)
-        who, what, liked = place[who[mine]], what[mine].astype(np.int64), liked[mine]
+        who, what, liked, pure = place[who[mine]], what[mine].astype(np.int64), liked[mine], pure[mine]
         weight = np.ones(len(mine), np.int64) if weight is None else weight[mine].astype(np.int64)
         self.records_per_user: Ints = np.bincount(who, weight, minlength=self.n_users).astype(np.int64)
         self.theta: Floats = _ridge(who, what, liked, weight, self.item_features, self.n_users)
         self._liked = _by_user(who[liked], what[liked], weight[liked], self.n_users)
-        self._zero = _by_user(who[~liked], what[~liked], weight[~liked], self.n_users)
+        self._zero = _by_user(who[pure], what[pure], weight[pure], self.n_users)
         self._liked_bits = pack_indices(who[liked], what[liked], self.n_users, n_items)
 
     def _choose_pool(
-        self, who: Any, what: Any, liked: Any, weight: Any, n_users: int, n_items: int
+        self, who: Any, what: Any, liked: Any, pure: Any, weight: Any, n_users: int, n_items: int
     ) -> tuple[Ints, dict[str, int]]:
         """The users with the most records that can be played, and how many could not."""
         if len(who) == 0:
@@ -105,8 +118,8 @@ class Interactions(Environment):
         records = np.bincount(who, weight)
         met = np.bincount(who)
         likes = np.bincount(who[liked], minlength=len(records))
-        if self.zeros == "rated":
-            can_lose = likes < met
+        if self.zeros != "any":
+            can_lose = np.bincount(who[pure], minlength=len(records)) > 0
         else:
             can_lose = likes < n_items
             for user in np.flatnonzero(~can_lose):  # as many likes as there are items: of different ones?
@@ -120,9 +133,9 @@ class Interactions(Environment):
             raise ValueError(f"no user can be played: {_told(left_out)}")
         order = np.argsort(-records[playable], kind="stable")[:n_users]
         if len(order) < n_users:
-            warnings.warn(
-                f"asked for {n_users} users, but only {len(order)} can be played ({_told(left_out)})", stacklevel=3
-            )
+            why = _told(left_out)
+            told = f"asked for {n_users} users, but only {len(order)} can be played{f' ({why})' if why else ''}"
+            warnings.warn(told, stacklevel=3)
         return playable[order], {reason: count for reason, count in left_out.items() if count}
 
     def draw(self, rng: np.random.Generator, count: int) -> Rounds:
@@ -180,12 +193,15 @@ class Interactions(Environment):
         while high - low > 0.01 * high and high > 1e-9:
             middle = 0.5 * (low + high)
             low, high = (low, middle) if held(middle) else (middle, high)
-        return high
+        digits = 2 - math.floor(math.log10(high))
+        return float(
+            math.ceil(high * 10.0**digits) / 10.0**digits
+        )  # three digits, upwards, so that what is printed holds
 
 
 def _told(left_out: dict[str, int]) -> str:
     """Reasons and counts in words."""
-    return ", ".join(f"{count:,} have {reason}" for reason, count in left_out.items())
+    return ", ".join(f"{reason}: {count:,}" for reason, count in left_out.items() if count)
 
 
 def _codes(name: str, values: Any, limit: int | None) -> Any:

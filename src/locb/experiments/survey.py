@@ -42,6 +42,6 @@ def survey(env: Interactions) -> Survey:
         facts.append(("distance between two users' θ", f"median {middle:.2f}, 90% from {low:.2f} to {high:.2f}"))
     facts += [
         ("ground truth groups at gamma 0.2", ", ".join(map(str, at_papers)) + " users"),
-        (f"at gamma {gamma:.2f} (half of the users)", ", ".join(str(len(group)) for group in groups) + " users"),
+        (f"at gamma {gamma:.3g} (half of the users)", ", ".join(str(len(group)) for group in groups) + " users"),
     ]
     return Survey(facts, gamma, groups)

@@ -50,7 +50,8 @@ def note(env: Environment, gamma: float) -> str | None:
     held = env.users_in_groups(gamma)
     if held >= env.n_users / 2:
         return None
-    return (
-        f"At gamma {gamma:g} the ground truth has groups of two or more for {held} of {env.n_users} users, so F1 says "
-        f"little; at gamma {env.scaled_gamma():.2f} for half of them."
-    )
+    said = f"At gamma {gamma:g} the ground truth has groups of two or more for {held} of {env.n_users} users"
+    enough = env.scaled_gamma()
+    if enough == float("inf"):
+        return f"{said}, so F1 says little; no gamma gives half of them one."
+    return f"{said}, so F1 says little; at gamma {enough:.3g} for half of them."
