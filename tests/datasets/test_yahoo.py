@@ -47,7 +47,7 @@ def test_visits_without_features_are_skipped_and_counted(tmp_path: Path) -> None
     lines.insert(3, f"1241160903 109001 1 |user {whole[:20]} |109001 {whole}\n")
     lines.insert(9, f"1241160904 555 0 |user {whole} |109001 {whole}\n")
     lines.insert(9, f"1241160904 556 0 |user {whole} |556 2:0.5 1:1.0 |109001 2:1.0\n")
-    lines.insert(12, f"1241160904 109001 0 |user {whole.replace('1.0', 'nan', 1)} |109001 {whole}\n")
+    lines.insert(12, f"1241160904 109001 0 |user {whole.replace('1.000000', 'nan', 1)} |109001 {whole}\n")
     lines.insert(12, "\n")
     path = tmp_path / "ydata-fp-td-clicks-v1_0.20090501.gz"
     with gzip.open(path, "wt") as log:

@@ -193,10 +193,9 @@ class Interactions(Environment):
         while high - low > 0.01 * high and high > 1e-9:
             middle = 0.5 * (low + high)
             low, high = (low, middle) if held(middle) else (middle, high)
+        # Three digits, upwards, so that what is printed holds.
         digits = 2 - math.floor(math.log10(high))
-        return float(
-            math.ceil(high * 10.0**digits) / 10.0**digits
-        )  # three digits, upwards, so that what is printed holds
+        return float(math.ceil(high * 10.0**digits) / 10.0**digits)
 
 
 def _told(left_out: dict[str, int]) -> str:
