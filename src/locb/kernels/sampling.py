@@ -1,6 +1,6 @@
 """Rounds drawn from records of who liked what, in one compiled loop."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,19 @@ from locb.kernels.linear import next_random
 
 ANY, RATED = 0, 1  # where zero items come from
 TRIES = 64  # draws for an item that the round does not have yet, before one is shown twice
+
+
+class Pool(NamedTuple):
+    """The records of the users who are played, grouped by user."""
+
+    liked_start: Ints  # (n + 1,) where each user's liked items begin
+    liked_items: Ints
+    liked_weight: Ints  # how often, added up within the user
+    zero_start: Ints  # the same for zero items
+    zero_items: Ints
+    zero_weight: Ints
+    liked_bits: Words  # (n, ⌈items/64⌉) bits: what each user likes
+    features: Floats  # (items, d)
 
 
 @inlined
@@ -52,24 +65,14 @@ def not_liked(generator: Words, liked_bits: Words, user: int, n_items: int) -> i
 
 @borrowing
 def draw_rounds(
-    generator: Words,
-    zeros: int,
-    liked_start: Ints,
-    liked_items: Ints,
-    liked_weight: Ints,
-    zero_start: Ints,
-    zero_items: Ints,
-    zero_weight: Ints,
-    liked_bits: Words,
-    features: Floats,
-    users: Ints,
-    contexts: Floats,
-    rewards: Floats,
-    shown: Ints,
+    generator: Words, zeros: int, pool: Pool, users: Ints, contexts: Floats, rewards: Floats, shown: Ints
 ) -> None:
     """Fill users (T,), contexts (T, k, d) and rewards (T, k): one liked item among k − 1 that are not, anywhere."""
-    n_users = liked_start.size - 1
+    n_users = pool.liked_start.size - 1
     n_rounds, n_arms, d = contexts.shape
+    liked_start, liked_items, liked_weight = pool.liked_start, pool.liked_items, pool.liked_weight
+    zero_start, zero_items, zero_weight = pool.zero_start, pool.zero_items, pool.zero_weight
+    features = pool.features
     for t in range(n_rounds):
         user = below(generator, n_users)
         users[t] = user
@@ -80,7 +83,7 @@ def draw_rounds(
             if a != place:
                 for _ in range(TRIES):
                     if zeros == ANY:
-                        item = not_liked(generator, liked_bits, user, features.shape[0])
+                        item = not_liked(generator, pool.liked_bits, user, features.shape[0])
                     else:
                         item = zero_items[weighted(generator, zero_weight, zero_start[user], zero_start[user + 1])]
                     fresh = item != liked
@@ -95,35 +98,6 @@ def draw_rounds(
 
 
 @entry
-def draw(
-    generator: Words,
-    zeros: int,
-    liked_start: Ints,
-    liked_items: Ints,
-    liked_weight: Ints,
-    zero_start: Ints,
-    zero_items: Ints,
-    zero_weight: Ints,
-    liked_bits: Words,
-    features: Floats,
-    users: Ints,
-    contexts: Floats,
-    rewards: Floats,
-) -> None:
+def draw(generator: Words, zeros: int, pool: Pool, users: Ints, contexts: Floats, rewards: Floats) -> None:
     """As ``draw_rounds``, called from Python."""
-    draw_rounds(
-        generator,
-        zeros,
-        liked_start,
-        liked_items,
-        liked_weight,
-        zero_start,
-        zero_items,
-        zero_weight,
-        liked_bits,
-        features,
-        users,
-        contexts,
-        rewards,
-        np.empty(contexts.shape[1], np.int64),
-    )
+    draw_rounds(generator, zeros, pool, users, contexts, rewards, np.empty(contexts.shape[1], np.int64))
