@@ -98,7 +98,7 @@ def test_wrong_columns_are_named(arguments: dict[str, Any], message: str, tmp_pa
         ("likes.csv", "who,what,stars\n", "has no rows"),
         ("likes.csv", "who,what,stars\n,,\n", "has no row with who, what and stars"),
         ("likes.parquet", "not parquet at all", "does not read as .parquet"),
-        ("likes.jsonl", '{"who": \n', "does not read as .jsonl"),
+        ("likes.jsonl", '{"who": 1, "what": 2, "stars": 3}\n{"who": \n', r"likes\.jsonl, line 2: "),
     ],
 )
 def test_wrong_tables_are_refused(name: str, text: str, message: str, tmp_path: Path) -> None:

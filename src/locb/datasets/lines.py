@@ -7,6 +7,7 @@ import io
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from locb.datasets.sources import Source
@@ -22,6 +23,19 @@ def text_lines(source: Source) -> Iterator[tuple[int, str]]:
                 line = raw.decode("latin-1")
             if line := line.rstrip("\r\n"):
                 yield number, line
+
+
+def json_lines(source: Source, kind: Any) -> Iterator[Any]:
+    """The objects of a file, one a line, or a ValueError that names the line."""
+    decode = msgspec.json.Decoder(kind).decode
+    with source.open() as stream:
+        for number, line in enumerate(stream, 1):
+            if not line.strip():
+                continue
+            try:
+                yield decode(line)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                raise ValueError(f"{source.name}, line {number}: {error}") from None
 
 
 def rating_columns(source: Source, separator: str, header: bool, columns: Sequence[str | int]) -> tuple[Any, Any, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from locb.datasets.features import one_hot
+from locb.datasets.lines import json_lines
 from locb.datasets.records import Records, world
 from locb.datasets.sources import Source
 from locb.environments import Interactions
@@ -106,6 +107,8 @@ def frame(source: Source, needed: Sequence[str], words: Sequence[str] = ()) -> A
     try:
         found = getattr(pl, READERS[kind])(data, **options)
     except Exception as error:  # Polars promises no common base class of its errors
+        if READERS[kind] == "read_ndjson":
+            list(json_lines(source, dict))  # names the line
         raise ValueError(f"{source.name} does not read as {kind}: {str(error).splitlines()[0]}") from error
     missing = [column for column in needed if column not in found.columns]
     if missing:

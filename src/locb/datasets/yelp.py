@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from locb.datasets.features import one_hot
+from locb.datasets.lines import json_lines
 from locb.datasets.records import Records, world
 from locb.datasets.sources import Source, find
 from locb.environments import Interactions
@@ -74,19 +75,6 @@ def yelp(
         n_arms=n_arms,
         zeros=zeros,
     )
-
-
-def json_lines(source: Source, kind: Any) -> Iterator[Any]:
-    """The objects of a file, one a line, or a ValueError that names the line."""
-    decode = msgspec.json.Decoder(kind).decode
-    with source.open() as stream:
-        for number, line in enumerate(stream, 1):
-            if not line.strip():
-                continue
-            try:
-                yield decode(line)
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                raise ValueError(f"{source.name}, line {number}: {error}") from None
 
 
 def read(reviews: Source, businesses: Source, threshold: float) -> Records:
