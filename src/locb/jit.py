@@ -1,7 +1,7 @@
 """The four ways in which this package compiles a function.
 
 All divide as NumPy does (x / 0 is inf), so that no check stands in an inner loop. What Python calls is kept on disk
-once compiled, with all that went into it; the parts are not, for looking after each one's file would slow the import.
+once compiled, with all that went into it; so the parts need not be.
 With NUMBA_DISABLE_JIT=1 each gives the function back unchanged.
 """
 
@@ -14,7 +14,7 @@ F = TypeVar("F", bound=Callable[..., object])
 
 _COMMON: dict[str, Any] = {"error_model": "numpy"}
 # No counting of references: arrays are borrowed from the caller, and none may be made here. In a round of a
-# microsecond the counting of twenty arrays would take a third of the time.
+# microsecond the counting of twenty arrays took a quarter of the time.
 _BORROWED: dict[str, Any] = {**_COMMON, "_nrt": False}
 
 
