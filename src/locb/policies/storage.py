@@ -72,17 +72,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArra
         raise
     except _NotOursError as error:
         raise ValueError(str(error)) from None
-    except (
-        zipfile.BadZipFile,
-        KeyError,
-        EOFError,
-        ValueError,
-        OSError,
-        NotImplementedError,
-        RuntimeError,
-        MemoryError,
-        OverflowError,
-    ) as error:
+    except (*_DAMAGE, zipfile.BadZipFile) as error:
         raise ValueError(f"{source} is not a saved policy, or is damaged: {error}") from error
     return header, arrays
 
