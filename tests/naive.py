@@ -256,7 +256,7 @@ class LOCB:
                 if sum(reach[:2]) < self.gamma:
                     self.returned[s] = self.t
             elif max(B[j] for j in N) < self.gamma * self.tau / 8:
-                for j in sorted(N - {s}):
+                for j in sorted(N - {s}) if self.stop == "radius" else []:
                     if self.distance(j, s) > B[j] + B[s]:
                         N.discard(j)
                 if max(B[j] for j in N) < self.gamma * self.tau / 8:
@@ -265,7 +265,7 @@ class LOCB:
     def takes_in(self, s, i, B):
         if self.distance(i, s) > B[i] + B[s]:
             return False
-        if self.stop == "radius":
+        if self.stop != "certificate":
             return B[i] < self.gamma * self.tau / 8
         reach = self.distance(i, s) + B[i]
         return all(reach + self.distance(j, s) + B[j] < self.gamma for j in self.N[s])

@@ -18,6 +18,7 @@ ROUNDS = 240 if JIT_OFF else 900
 BATCH = 30 if JIT_OFF else 90  # groups are compared after every so many rounds
 
 RADII = ("regret", "clustering", "theory", "ellipsoid")
+RULES = [(radius, "radius") for radius in RADII] + [("ellipsoid", "certificate"), ("clustering", "published")]
 
 
 def draw_world(seed: int) -> tuple[np.random.Generator, int, int, locb.Rounds]:
@@ -143,7 +144,7 @@ def draw_locb(rng: np.random.Generator, n: int, radius: str, stop: str, bonus: s
 
 
 @pytest.mark.parametrize("seed", SETTINGS)
-@pytest.mark.parametrize(("radius", "stop"), [(radius, "radius") for radius in RADII] + [("ellipsoid", "certificate")])
+@pytest.mark.parametrize(("radius", "stop"), RULES)
 def test_locb(seed: int, radius: str, stop: str) -> None:
     rng, n, d, rounds = draw_world(seed)
     parameters = draw_locb(rng, n, radius, stop, ("mean", "pooled")[seed % 2], seed)
@@ -170,7 +171,7 @@ def test_locb_settings_return_some_sets_and_keep_others() -> None:
         pytest.skip("too few rounds with the compiler off")
     returned = still_open = shrunk = 0
     for seed in SETTINGS:
-        for radius, stop in [(radius, "radius") for radius in RADII] + [("ellipsoid", "certificate")]:
+        for radius, stop in RULES:
             rng, n, d, rounds = draw_world(seed)
             policy = locb.LOCB(n_users=n, dim=d, seed=seed, **draw_locb(rng, n, radius, stop, "mean", seed))
             policy.play(rounds)
@@ -190,7 +191,7 @@ class Counting(naive.LOCB):
         return answer
 
 
-@pytest.mark.parametrize("stop", ["radius", "certificate"])
+@pytest.mark.parametrize("stop", ["radius", "certificate", "published"])
 def test_returned_sets_take_in_late_users_as_the_oracle_does(stop: str) -> None:
     env = locb.Synthetic(n_users=9, n_clusters=2, raw_dim=2, n_arms=3, spread=0.1, noise=0.05, seed=11)
     rounds = env.rounds(720, seed=1)

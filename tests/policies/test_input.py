@@ -130,7 +130,7 @@ BAD_PARAMETERS: list[tuple[str, dict[str, Any], str]] = [
     ("locb", {"radius": "big"}, "radius must be one of 'regret', 'clustering', 'theory', 'ellipsoid', not 'big'"),
     ("locb", {"radius": "theory"}, "min_eigenvalue must be given for radius='theory'"),
     ("locb", {"radius": "theory", "min_eigenvalue": 0}, "min_eigenvalue must be strictly between 0"),
-    ("locb", {"stop": "never"}, "stop must be one of 'radius', 'certificate', not 'never'"),
+    ("locb", {"stop": "never"}, "stop must be one of 'radius', 'certificate', 'published', not 'never'"),
     ("locb", {"stop": "certificate"}, "stop='certificate' needs radius='ellipsoid', not radius='regret'"),
     ("locb", {"bonus": "huge"}, "bonus must be one of 'mean', 'pooled', not 'huge'"),
     ("locb", {"ties": "last"}, "ties must be one of 'first', 'random', not 'last'"),

@@ -11,6 +11,8 @@ import locb
 from locb.cli.common import console, leave
 from locb.cli.compare import compare
 from locb.cli.data import data
+from locb.cli.reproduce import reproduce
+from locb.cli.verify import verify
 
 app = typer.Typer(
     help="Contextual bandits that find like-minded users. Start with: locb compare",
@@ -21,6 +23,8 @@ app = typer.Typer(
 )
 app.command()(compare)
 app.command()(data)
+app.command()(reproduce)
+app.command()(verify)
 
 # What the library calls by another name than the option that sets it.
 OPTIONS = {"n_users": "--users", "n_clusters": "--clusters", "raw_dim": "--dimensions", "n_arms": "--arms"}

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from locb.findings import Findings
 
 console = Console(highlight=False)
 
@@ -38,6 +42,22 @@ CacheDir = Annotated[
         rich_help_panel="Data",
     ),
 ]
+
+Backend = Annotated[
+    str,
+    typer.Option(
+        help="Where runs are played: **loky** (processes of this machine), **dask** or **ray**.",
+        rich_help_panel="Machines",
+    ),
+]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        help="HOST:PORT of the Dask scheduler or Ray head; if not given, dask and ray start workers on this machine.",
+        rich_help_panel="Machines",
+    ),
+]
+Jobs = Annotated[int, typer.Option(help="Processes; -1 for one a core.", rich_help_panel="Machines")]
 
 
 def leave(message: str, code: int) -> NoReturn:
@@ -78,6 +98,27 @@ def new_folder(folder: Path) -> Iterator[Path]:
         for path in made:
             if not any(path.iterdir()):
                 path.rmdir()
+
+
+def play_all(
+    run: Callable[[Callable[[float, float], None]], Findings], prepare: Callable[[], None], folder: Path
+) -> Findings:
+    """Compile, then run with progress and the time left; Ctrl-C leaves what is finished on disk."""
+    try:
+        waiting = threading.Timer(1.5, console.print, ["Compiling the kernels: once on this machine, about a minute …"])
+        waiting.start()
+        try:
+            prepare()
+        finally:
+            waiting.cancel()
+        shown = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+        with Progress(*shown, TextColumn("left:"), TimeRemainingColumn(), console=console) as bar:
+            task = bar.add_task("Playing", total=None)
+            with warnings.catch_warnings():
+                warnings.showwarning = lambda message, *_, **__: console.print(f"note: {message}", style="yellow")
+                return run(lambda done, total: bar.update(task, completed=done, total=total))
+    except KeyboardInterrupt:
+        leave(f"stopped; what is finished is kept in {folder}, and the same command goes on from there", 130)
 
 
 def data_world(

@@ -86,7 +86,11 @@ class Synthetic(Environment):
     def draw(self, rng: np.random.Generator, count: int) -> Rounds:
         """``count`` rounds from this generator."""
         users = np.minimum(np.searchsorted(self._arrival, rng.random(count), side="right"), self.n_users - 1)
-        contexts = _lift(_unit(rng.standard_normal((count, self.n_arms, self.dim - 1))))
+        return self.rounds_of(users, rng)
+
+    def rounds_of(self, users: Ints, rng: np.random.Generator) -> Rounds:
+        """Rounds in which these users come, in this order."""
+        contexts = _lift(_unit(rng.standard_normal((len(users), self.n_arms, self.dim - 1))))
         means = np.matmul(contexts, self.theta[users][:, :, None])[:, :, 0]
         if self.noise == "bernoulli":
             rewards = (rng.random(means.shape) < means).astype(np.float64)

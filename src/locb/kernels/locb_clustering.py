@@ -11,8 +11,8 @@ from locb.kernels.bits import ONE, has, trailing_zeros
 from locb.kernels.linear import squared_distance
 from locb.kernels.locb_state import (
     ACTIVE,
+    AS_PUBLISHED,
     BY_CERTIFICATE,
-    BY_RADIUS,
     DELTA,
     GAMMA,
     N_USERS,
@@ -120,7 +120,7 @@ def takes_in(state: LocalState, s: int, i: int, d: int, ball: float, limit: floa
     """Whether the returned set s takes in user i, who came after it was returned and is not in it."""
     if state.joined[i] < state.returned[s] or apart(state.estimates, state.width, i, state.seeds[s], d, ball):
         return False
-    if state.whole[STOP] == BY_RADIUS:
+    if state.whole[STOP] != BY_CERTIFICATE:
         small: bool = ball * state.width[i] < limit
         return small
     reach = reach_from(state, s, i, d, ball)
@@ -182,7 +182,7 @@ def cluster(state: LocalState, i: int, d: int, scratch: LocalScratch) -> None:
             done = is_certified(state, s, d, ball)
         else:
             done = not has_open_member(state, s, ball, limit)
-            if done:
+            if done and whole[STOP] != AS_PUBLISHED:
                 # Leaving members cannot raise the largest radius, so the bound still holds after this.
                 changed |= drop_strays(state, s, d, ball)
         if done:

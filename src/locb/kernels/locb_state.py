@@ -19,7 +19,7 @@ from locb.kernels.bits import ONE, flip, has, trailing_zeros
 # Places in the two short arrays of a state.
 T, N_USERS, ACTIVE, UNREFRESHED, RADIUS, STOP, BONUS, TIES = 0, 1, 2, 3, 4, 5, 6, 7
 GAMMA, ALPHA, TAU, DELTA, SIGMA, MIN_EIGENVALUE = 0, 1, 2, 3, 4, 5
-BY_RADIUS, BY_CERTIFICATE = 0, 1  # stopping rules
+BY_RADIUS, BY_CERTIFICATE, AS_PUBLISHED = 0, 1, 2  # stopping rules
 MEAN, POOLED = 0, 1  # bonuses
 
 

@@ -108,6 +108,10 @@ class Policy(ABC):
         """The groups found so far; none for a policy that looks for none."""
         return []
 
+    def group_sizes(self) -> Ints:
+        """How many users each group holds, in the order of ``clusters``."""
+        return np.array([len(cluster) for cluster in self.clusters()], dtype=np.int64)
+
     def clusters_of(self, user: int) -> list[Cluster]:
         """The groups that hold this user."""
         user = self.check_user(user)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from locb.arrays import Words
+from locb.arrays import Ints, Words
 from locb.clusters import Cluster
 from locb.kernels import club as kernel
 from locb.kernels.bits import pack, unpack
@@ -90,6 +90,10 @@ class CLUB(CompiledPolicy):
         """The connected components."""
         component = self._state.component
         return [Cluster(None, np.flatnonzero(component == name)) for name in np.unique(component)]
+
+    def group_sizes(self) -> Ints:
+        """How many users each component holds."""
+        return np.unique(self._state.component, return_counts=True)[1]
 
     def add_users(self, count: int) -> None:
         """Let ``count`` more users in, with edges to the others as if they had been there, unserved, from the start."""

@@ -16,6 +16,7 @@ from locb.kernels import locb as kernel
 from locb.kernels.bits import pack, unpack, words_for
 from locb.kernels.locb_state import (
     ACTIVE,
+    AS_PUBLISHED,
     BY_CERTIFICATE,
     BY_RADIUS,
     MEAN,
@@ -29,7 +30,7 @@ from locb.kernels.locb_state import (
 from locb.policies.base import TIE_RULES, CompiledPolicy, new_generator, one_of, real_number, whole_number
 from locb.policies.linucb import blank_estimates
 
-STOPS = {"radius": BY_RADIUS, "certificate": BY_CERTIFICATE}
+STOPS = {"radius": BY_RADIUS, "certificate": BY_CERTIFICATE, "published": AS_PUBLISHED}
 BONUSES = {"mean": MEAN, "pooled": POOLED}
 SAVED_WHOLE = ("sums", "returned", "whole", "real", "generator")
 USER_ROWS = ("estimates", "log_det", "width", "served", "joined", "words", "sets_of", "seed_of")  # one row a user
@@ -60,8 +61,9 @@ class LOCB(CompiledPolicy):
         How the radius of an estimate is computed; see docs/algorithm.md.
     min_eigenvalue : float
         Smallest eigenvalue of E[x xᵀ], which the ``theory`` radius needs.
-    stop : "radius" or "certificate"
-        When a set is returned: small radii, or (with ``ellipsoid``) a certificate below gamma.
+    stop : "radius", "certificate" or "published"
+        When a set is returned: small radii, or (with ``ellipsoid``) a certificate below gamma. "published" is "radius"
+        without the last test of all members, as the paper prints it: for experiments, since its proof has a gap there.
     bonus : "mean" or "pooled"
         Mean of the members' bonuses, as in the paper, or the root of their mean square, whose cost is free of n.
     ties : "first" or "random"
@@ -166,6 +168,11 @@ class LOCB(CompiledPolicy):
             Cluster(int(seed), np.flatnonzero(inside[s]), int(state.returned[s]) or None)
             for s, seed in enumerate(state.seeds)
         ]
+
+    def group_sizes(self) -> Ints:
+        """How many users each set holds, in the order of the seeds."""
+        sizes: Ints = self._state.sizes.copy()
+        return sizes
 
     def certificate(self, cluster: Any, *, sigma: float | None = None, delta: float | None = None) -> float:
         """How far apart two users of this group can be, at most; with the policy's own sigma and delta by default."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from locb.arrays import Floats
 from locb.clusters import match_clusters
+from locb.findings import Series
 from locb.results import Comparison, Entry, UserMap, half_width
 
 # Distinguishable without colour vision trouble (Okabe and Ito), the strongest first.
@@ -180,3 +181,48 @@ def groups_chart(theta: Floats, groups: list[list[int]], title: str, subtitle: s
             group_of[user], held[user] = number, held[user] + 1
     points = _user_points(_user_rows(plane(theta), group_of, held, "users"), len(groups))
     return points.properties(width=size, height=size, title=alt.Title(title, subtitle=subtitle))
+
+
+def series_chart(series: Series, width: int = 620, height: int = 340) -> Any:
+    """Lines with bands, on plain or logarithmic axes; what was not measured is dashed."""
+    names = list(dict.fromkeys(row["line"] for row in series.rows))
+    colours = [COLOURS[i % len(COLOURS)] for i in range(len(names))]
+    dashes = [[5, 4] if name in series.dashed else [1, 0] for name in names]
+    picked = alt.selection_point(name="line_picked", fields=["line"], bind="legend")
+
+    def axis(name: str, log: bool) -> dict[str, Any]:
+        values = [float(row[name]) for row in series.rows if name in row]
+        large = max(map(abs, values), default=0.0) >= 100
+        scale = alt.Scale(type="log", nice=False) if log else alt.Scale(zero=name == series.y)
+        ticks = sorted({float(row[name]) for row in series.rows}) if name == series.x and log else None
+        shown = alt.Axis(format=".1e" if max(values, default=0) > 1e7 else ",d" if large else "~g", tickCount=6)
+        if ticks is not None and len(ticks) <= 8:
+            shown.values = ticks
+        return {"scale": scale, "axis": shown}
+
+    legend = alt.Legend(title=None, symbolType="stroke", symbolStrokeWidth=3, symbolOpacity=1.0)
+    colour = alt.Color("line:N", sort=names, scale=alt.Scale(domain=names, range=colours), legend=legend)
+    base = alt.Chart(alt.InlineData(values=series.rows)).encode(
+        x=alt.X(f"{series.x}:Q", title=series.x, **axis(series.x, series.log_x))
+    )
+    vertical = axis(series.y, series.log_y)
+    band = (
+        base.transform_filter("isValid(datum.low)")
+        .mark_area()
+        .encode(
+            y=alt.Y("low:Q", title=series.y, **vertical),
+            y2="high:Q",
+            color=colour,
+            opacity=alt.condition(picked, alt.value(0.2), alt.value(0.02)),
+        )
+    )
+    few = len(series.rows) <= 12 * len(names)
+    line = base.mark_line(strokeWidth=2, point=few).encode(
+        y=alt.Y(f"{series.y}:Q", title=series.y, **vertical),
+        color=colour,
+        strokeDash=alt.StrokeDash("line:N", sort=names, scale=alt.Scale(domain=names, range=dashes), legend=None),
+        opacity=alt.condition(picked, alt.value(1.0), alt.value(0.1)),
+        tooltip=[alt.Tooltip("line:N"), alt.Tooltip(f"{series.x}:Q"), alt.Tooltip(f"{series.y}:Q", format=",.3~f")],
+    )
+    heading = alt.Title(series.title, subtitle=series.subtitle)
+    return (band + line.add_params(picked)).properties(width=width, height=height, title=heading)

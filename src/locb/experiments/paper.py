@@ -1,0 +1,64 @@
+"""What the paper (Ban and He, WWW'21) sets and reports, to be printed beside what is measured here.
+
+The noise scale of its accuracy experiments is not in the paper; sigma = 1 is this project's reading.
+"""
+
+from __future__ import annotations
+
+REPEATS = 5
+DELTA = 0.1
+GAMMA = 0.2
+SIGMA = 1.0
+TAUS = (8.0, 10.0, 12.0)
+TAU = 10.0  # where one must be chosen
+ALPHAS = (0.8, 1.0, 1.2)
+ACCURACY_SEEDS = 100
+REGRET_SEEDS = 30
+SEED_COUNTS = (5, 10, 20, 50, 100)
+GAMMAS = (0.4, 0.3, 0.2, 0.15, 0.1)
+MAP_USERS = 60
+QUIET = 10.0  # N-CLUB and N-LOCB stop after QUIET / delta rounds without a change
+
+DATA = {"synthetic": "Synthetic", "yelp": "Yelp", "movielens": "MovieLens", "yahoo": "Yahoo"}
+METHODS = ("N-CLUB", "ST-CLUB", "ST-SCLUB", "N-LOCB", "LOCB")
+
+# Tables 1 and 2: F1, precision, recall.
+ACCURACY = {
+    "synthetic": {
+        "N-CLUB": (0.390, 0.246, 0.943),
+        "ST-CLUB": (0.578, 0.549, 0.612),
+        "ST-SCLUB": (0.714, 0.745, 0.687),
+        "N-LOCB": (0.662, 0.618, 0.714),
+        "LOCB": (0.880, 0.913, 0.856),
+    },
+    "yelp": {
+        "N-CLUB": (0.484, 0.334, 0.884),
+        "ST-CLUB": (0.626, 0.593, 0.663),
+        "ST-SCLUB": (0.768, 0.863, 0.693),
+        "N-LOCB": (0.675, 0.620, 0.743),
+        "LOCB": (0.879, 0.908, 0.853),
+    },
+    "movielens": {
+        "N-CLUB": (0.417, 0.286, 0.773),
+        "ST-CLUB": (0.520, 0.429, 0.663),
+        "ST-SCLUB": (0.538, 0.739, 0.424),
+        "N-LOCB": (0.472, 0.432, 0.524),
+        "LOCB": (0.814, 0.892, 0.749),
+    },
+    "yahoo": {
+        "N-CLUB": (0.454, 0.334, 0.709),
+        "ST-CLUB": (0.528, 0.385, 0.841),
+        "ST-SCLUB": (0.632, 0.781, 0.532),
+        "N-LOCB": (0.615, 0.553, 0.692),
+        "LOCB": (0.869, 0.935, 0.813),
+    },
+}
+# Tables 3 and 4: F1 of LOCB at each of SEED_COUNTS and GAMMAS.
+F1_BY_SEEDS = {
+    "yelp": (0.457, 0.733, 0.823, 0.853, 0.916),
+    "movielens": (0.304, 0.550, 0.747, 0.832, 0.895),
+}
+F1_BY_GAMMA = {
+    "yelp": (0.732, 0.908, 0.916, 0.812, 0.708),
+    "movielens": (0.654, 0.864, 0.895, 0.762, 0.643),
+}

@@ -1,0 +1,171 @@
+"""The folder of a reproduction or a verification: tables, figures, and one page from claim to evidence."""
+
+from __future__ import annotations
+
+import json
+import re
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+
+from locb.findings import FAILS, HOLDS, OPEN, Claim, Findings, GroupMap, Part, ResultTable, Series
+from locb.report.cells import from_csv, to_csv, to_markdown
+from locb.report.charts import groups_chart, series_chart, style
+from locb.report.html import document, table_html
+
+COLOURS = {HOLDS: "green", FAILS: "red", OPEN: "yellow"}
+CLAIMS, CONTENTS = "claims", "contents"
+
+
+def part_told(part: Part) -> str:
+    """One comparison in words: what is said to be above zero, and by how much it is."""
+    if part.told:
+        return part.told
+    mean, margin = part.difference.mean, part.difference.margin
+    if abs(mean) >= 100:
+        form = ",.0f"
+    else:
+        form = ".3f" if mean == 0 or abs(mean) >= 0.0005 else ".2g"
+    if margin != margin:
+        return f"{part.says}: by {format(mean, form)}, one repeat"
+    return f"{part.says}: by {format(mean, form)}" + (f" ± {format(margin, form)}" if margin else "")
+
+
+def claims_table(findings: Findings) -> ResultTable:
+    """Every claim with its verdict and what it rests on."""
+    rows = [
+        {
+            "section": claim.section,
+            "data": claim.data,
+            "claim": claim.says,
+            "where": claim.where,
+            "verdict": claim.verdict,
+            "evidence": "; ".join(part_told(part) for part in claim.parts),
+            "why": claim.why,
+        }
+        for claim in findings.claims
+    ]
+    return ResultTable(CLAIMS, "", "Claims", rows)
+
+
+def contents_table(findings: Findings) -> ResultTable:
+    """What there is, in the order of reading."""
+    rows = []
+    for section, heading in findings.sections.items():
+        rows.append({"section": section, "kind": "section", "name": section, "title": heading, "note": ""})
+        things: list[Any] = [*findings.tables, *findings.figures]
+        for thing in things:
+            if thing.section == section:
+                kind = "table" if isinstance(thing, ResultTable) else "figure"
+                note = thing.note if isinstance(thing, ResultTable) else thing.subtitle
+                rows.append({"section": section, "kind": kind, "name": thing.name, "title": thing.title, "note": note})
+    rows += [{"section": "", "kind": "note", "name": "", "title": "", "note": note} for note in findings.notes]
+    return ResultTable(CONTENTS, "", "Contents", rows)
+
+
+def verdicts_told(findings: Findings) -> str:
+    """One sentence: how many claims hold."""
+    hold, fail, unsure = (findings.count(verdict) for verdict in (HOLDS, FAILS, OPEN))
+    return f"Of {len(findings.claims)} claims {hold} hold, {fail} do not, and {unsure} cannot be told from these runs."
+
+
+def verdict_table(findings: Findings) -> Table:
+    """What the terminal shows: a line a claim."""
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), title_justify="left")
+    for heading in ("claim", "data", "verdict", "evidence"):
+        table.add_column(heading, overflow="fold", ratio=3 if heading == "evidence" else 2 if heading == "claim" else 1)
+    for claim in findings.claims:
+        told = "\n".join(part_told(part) for part in claim.parts)
+        table.add_row(claim.says, claim.data, f"[{COLOURS[claim.verdict]}]{claim.verdict}[/]", told)
+    return table
+
+
+def chart_of(figure: Series | GroupMap) -> Any:
+    """The chart of a figure."""
+    if isinstance(figure, GroupMap):
+        return groups_chart(figure.theta, figure.groups, figure.title, figure.subtitle)
+    return series_chart(figure)
+
+
+def write_findings(findings: Findings, folder: Path) -> list[Path]:
+    """Write tables/ (CSV and Markdown), figures/ (PNG and SVG) and index.html; the files to look at first."""
+    for name in ("tables", "figures"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    for table in [*findings.tables, claims_table(findings), contents_table(findings)]:
+        text = to_csv(table)
+        (folder / "tables" / f"{table.name}.csv").write_text(text, encoding="utf-8")
+        note = f"\n\n{table.note}" if table.note else ""
+        markdown = f"# {table.title}\n\n{to_markdown(*from_csv(text))}{note}\n"
+        (folder / "tables" / f"{table.name}.md").write_text(markdown, encoding="utf-8")
+    specs = {}
+    for figure in findings.figures:
+        chart = style(chart_of(figure))
+        chart.save(str(folder / "figures" / f"{figure.name}.png"), scale_factor=2)
+        chart.save(str(folder / "figures" / f"{figure.name}.svg"))
+        specs[figure.name] = json.loads(chart.to_json())
+    index = folder / "index.html"
+    index.write_text(_page(findings, specs), encoding="utf-8")
+    return [index, folder / "tables", folder / "figures"]
+
+
+def _page(findings: Findings, specs: dict[str, Any]) -> str:
+    """From claim to evidence: all verdicts first, then a section a target with its claims, figures and tables."""
+    body = [f"<p>{escape(verdicts_told(findings))} A verdict comes from the paired differences between runs: a claim "]
+    body.append(
+        "holds if the 95% interval of each difference that it names is above zero, does not hold if one is not, and "
+        "cannot be told if zero is inside.</p>"
+    )
+    body += [f"<p>{escape(note)}</p>" for note in findings.notes]
+    body.append('<nav aria-label="sections"><ul>')
+    for section, heading in findings.sections.items():
+        found = [claim for claim in findings.claims if claim.section == section]
+        marks = " ".join(_badge(claim.verdict) for claim in found)
+        body.append(f'<li><a href="#{section}">{escape(heading)}</a> {marks}</li>')
+    body.append("</ul></nav>")
+    charts: dict[str, Any] = {}
+    for section, heading in findings.sections.items():
+        body.append(f'<h2 id="{section}">{escape(heading)}</h2>')
+        body += [_claim_html(claim) for claim in findings.claims if claim.section == section]
+        for figure in findings.figures:
+            if figure.section == section:
+                charts[f"chart-{_word(figure.name)}"] = specs[figure.name]
+                body.append(f'<div class="scroll"><div id="chart-{_word(figure.name)}"></div></div>')
+        for table in findings.tables:
+            if table.section == section:
+                body.append(_table_section(table))
+    settings = escape(json.dumps(findings.settings, indent=2))
+    body.append(f"<h2>Settings</h2><pre>{settings}</pre>")
+    return document(findings.title, "".join(body), charts)
+
+
+def _word(name: str) -> str:
+    return re.sub(r"\W", "-", name)
+
+
+def _badge(verdict: str) -> str:
+    kind = {HOLDS: "holds", FAILS: "fails", OPEN: "open"}[verdict]
+    return f'<span class="badge {kind}">{escape(verdict)}</span>'
+
+
+def _claim_html(claim: Claim) -> str:
+    parts = "".join(
+        f"<li>{escape(part_told(part))} {_badge(part.verdict) if len(claim.parts) > 1 else ''}</li>"
+        for part in claim.parts
+    )
+    why = f"<p>{escape(claim.why)}</p>" if claim.why else ""
+    return (
+        f'<article class="claim"><h3>{escape(claim.says)} {_badge(claim.verdict)}</h3>'
+        f'<p class="quiet">{escape(claim.data)}. In the paper: {escape(claim.where)}.</p>'
+        f"<ul>{parts}</ul>{why}</article>"
+    )
+
+
+def _table_section(table: ResultTable) -> str:
+    inside = table_html(*from_csv(to_csv(table)))
+    note = f'<p class="quiet">{escape(table.note)}</p>' if table.note else ""
+    if table.name.endswith("-settings"):
+        return f"<details><summary>{escape(table.title)}</summary>{inside}{note}</details>"
+    return f"<h3>{escape(table.title)}</h3>{inside}{note}"

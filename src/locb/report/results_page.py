@@ -1,0 +1,94 @@
+"""The page of results in the documentation, written from the CSV files of a reproduction and a verification alone.
+
+    python -m locb.report.results_page REPRODUCTION VERIFICATION DOCS
+
+copies the CSV files and some figures of the two folders to DOCS/results and writes DOCS/results.md from them.
+"""
+
+from __future__ import annotations
+
+import csv
+import shutil
+import sys
+from collections import Counter
+from pathlib import Path
+
+from locb.findings import FAILS, HOLDS, OPEN
+from locb.report.cells import from_csv, to_markdown
+
+PARTS = {"reproduce": "The paper's evaluation", "verify": "The paper's theorems"}
+MARKS = {HOLDS: "holds", FAILS: "**does not hold**", OPEN: "cannot be told"}
+
+
+def render(results: Path) -> str:
+    """The page, from results/reproduce/*.csv and results/verify/*.csv."""
+    parts = {name: results / name for name in PARTS if (results / name / "claims.csv").exists()}
+    claims = {name: _rows(folder / "claims.csv") for name, folder in parts.items()}
+    total = Counter(row["verdict"] for rows in claims.values() for row in rows)
+    lines = [
+        "# Results",
+        "",
+        "What was reproduced of the paper, what was not, and why. This page is written from the CSV files in",
+        "[results/](results) by `make results`, and a test compares the two; no figure in it was typed.",
+        "",
+        f"Of {sum(total.values())} claims {total[HOLDS]} hold, {total[FAILS]} do not, and {total[OPEN]} cannot be told",
+        "from these runs. A verdict comes from paired differences between runs on the same worlds and rounds: a claim",
+        "holds if the 95% interval of each difference that it names is above zero, does not hold if one is not, and",
+        "cannot be told if zero is inside.",
+    ]
+    for name, folder in parts.items():
+        lines += ["", f"## {PARTS[name]}", "", *_render_part(name, folder, claims[name])]
+    return "\n".join(lines) + "\n"
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _render_part(part: str, folder: Path, claims: list[dict[str, str]]) -> list[str]:
+    lines: list[str] = []
+    contents = _rows(folder / "contents.csv")
+    for row in contents:
+        if row["kind"] == "note":
+            lines += [row["note"], ""]
+    for row in contents:
+        if row["kind"] == "section":
+            lines += [f"### {row['title']}", ""]
+            found = [claim for claim in claims if claim["section"] == row["name"]]
+            if found:
+                cells = [[c["claim"], c["data"], MARKS[c["verdict"]], c["evidence"]] for c in found]
+                lines += [to_markdown(["the paper says", "on", "verdict", "evidence"], cells), ""]
+            whys = dict.fromkeys(claim["why"] for claim in found if claim["why"])
+            lines += [line for why in whys for line in (why, "")]
+        elif row["kind"] == "figure" and (folder / f"{row['name']}.png").exists():
+            lines += [f"![{row['title']}](results/{part}/{row['name']}.png)", ""]
+        elif row["kind"] == "table" and not row["name"].endswith("-settings"):
+            text = (folder / f"{row['name']}.csv").read_text(encoding="utf-8")
+            lines += [f"**{row['title']}**", "", to_markdown(*from_csv(text)), ""]
+            lines += [row["note"], ""] if row["note"] else []
+    return lines[:-1]
+
+
+def take_over(source: Path, target: Path, pictures: tuple[str, ...]) -> None:
+    """Copy the CSV files of a run, and those figures whose names begin with one of ``pictures``."""
+    if target.exists():
+        shutil.rmtree(target)
+    target.mkdir(parents=True)
+    for path in sorted((source / "tables").glob("*.csv")):
+        shutil.copy(path, target / path.name)
+    for path in sorted((source / "figures").glob("*.png")):
+        if path.name.startswith(pictures):
+            shutil.copy(path, target / path.name)
+
+
+def main(reproduction: str, verification: str, docs: str) -> None:
+    """Copy, then write the page."""
+    results = Path(docs) / "results"
+    take_over(Path(reproduction), results / "reproduce", ("regret-synthetic", "regret-movielens", "rounds-", "users-m"))
+    take_over(Path(verification), results / "verify", ("",))
+    (Path(docs) / "results.md").write_text(render(results), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
