@@ -5,7 +5,7 @@ BIN := .venv/bin
 FRESH := NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache/$(shell cat src/locb/*.py src/locb/*/*.py | cksum | cut -d' ' -f1)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help run test lint bench verify clean
+.PHONY: help run test lint bench verify results clean
 help:            ## what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
@@ -30,9 +30,13 @@ bench: .venv/bench ## timings, as ratios taken in one run
 	@$(FRESH) $(BIN)/python benchmarks/calls.py
 	@$(FRESH) $(BIN)/python benchmarks/data.py --scale 0.05
 
-verify: .venv/run ## long checks: accuracy of the clusters, and certificates that must hold
-	@$(FRESH) $(BIN)/python checks/accuracy.py
-	@$(FRESH) $(BIN)/python checks/certificates.py
+verify: .venv/run ## the paper's theorems at their own constants, a quarter of an hour: runs/verify
+	@$(FRESH) $(BIN)/locb verify --output runs/verify
+
+results: .venv/data ## docs/results.md anew, from everything; with MOVIELENS=path also on MovieLens
+	@$(FRESH) $(BIN)/locb reproduce all --repeats 20 $(if $(MOVIELENS),--movielens $(MOVIELENS)) --output runs/results
+	@$(FRESH) $(BIN)/locb verify --output runs/verify
+	@$(BIN)/python -m locb.report.results_page runs/results runs/verify docs
 
 clean:           ## remove the environment and everything that was made
 	rm -rf .venv .numba_cache runs .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* .import_linter_cache

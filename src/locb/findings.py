@@ -120,6 +120,7 @@ class Claim:
     where: str  # in the paper
     parts: Sequence[Part]  # the claim holds if all of them do
     why: str = ""  # what explains the verdict, where that is known
+    rests_on: str = ""  # the name of the table or figure to look at
     promised: bool = False  # whether locb itself promises it, so that a failure is an error
 
     @property

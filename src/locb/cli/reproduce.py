@@ -27,7 +27,7 @@ def reproduce(
     yahoo: Annotated[Path | None, typer.Option(help="Yahoo R6A: a folder or a file.", rich_help_panel="Data")] = None,
     cache_dir: CacheDir = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="3 repeats of 10,000 rounds: minutes, with wider intervals.")
+        bool, typer.Option("--quick", help="3 repeats of 10,000 rounds: a minute or so, with wider intervals.")
     ] = False,
     repeats: Annotated[int | None, typer.Option(help="Runs of everything; if not given 5, as in the paper.")] = None,
     rounds: Annotated[
@@ -36,8 +36,12 @@ def reproduce(
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the first repeat; the same seed gives the same figures.")] = 0,
     output: Annotated[
-        Path, typer.Option(help="Folder for the results; an earlier run of the same settings in it goes on.")
-    ] = Path("runs/reproduce"),
+        Path | None,
+        typer.Option(
+            help="Folder for the results; a run of the same settings in it goes on. If not given runs/reproduce, or "
+            "runs/reproduce-quick."
+        ),
+    ] = None,
     backend: Backend = "loky",
     address: Address = None,
     jobs: Jobs = -1,
@@ -57,7 +61,7 @@ def reproduce(
     """
     from locb.experiments.parallel import Workers
     from locb.experiments.reproduce import plan_reproduction
-    from locb.report.findings import verdict_table, verdicts_told, write_findings
+    from locb.report.verdicts import verdict_table, verdicts_told, write_findings
 
     workers = Workers(jobs=jobs, backend=backend, address=address)
     data: dict[str, dict[str, Any]] = {}
@@ -73,11 +77,12 @@ def reproduce(
         )
     for note in planned.notes:
         console.print(f"note: {note}", style="yellow", markup=False)
-    ledger = planned.open_folder(output)
+    folder = output or Path("runs") / ("reproduce-quick" if quick else "reproduce")
+    ledger = planned.open_folder(folder)
     with workers:
-        findings = play_all(lambda progress: planned.run(ledger, workers, progress), planned.prepare, output)
+        findings = play_all(lambda progress: planned.run(ledger, workers, progress), planned.prepare, folder)
     console.print(verdict_table(findings))
     console.print(verdicts_told(findings))
     console.print("\nWritten:")
-    for path in write_findings(findings, output):
+    for path in write_findings(findings, folder):
         console.print(f"  {path}", soft_wrap=True)

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, cpu_count, delayed
 
 from locb.arrays import Floats
 from locb.clusters import match_clusters
+from locb.experiments.parallel import Workers
 from locb.experiments.simulate import simulate
 from locb.experiments.worlds import make_world, note, quiet_world, truth
 from locb.policies import POLICIES, Policy
@@ -108,15 +108,12 @@ class Plan:
 
     def run(self, *, jobs: int = -1, progress: Callable[[int, int], None] | None = None) -> Comparison:
         """Play all tasks in ``jobs`` processes (−1: one a core); ``progress`` is told (runs done, runs in all)."""
-        if jobs != -1 and jobs < 1:
-            raise ValueError(f"jobs must be -1 or at least 1, not {jobs}")
-        jobs = min(len(self.tasks), cpu_count() if jobs == -1 else jobs)
-        pool = Parallel(n_jobs=jobs, return_as="generator")
-        outcomes: list[Outcome] = []
-        for outcome in pool(delayed(run_task)(task) for task in self.tasks):
-            outcomes.append(outcome)
-            if progress is not None:
-                progress(len(outcomes), len(self.tasks))
+        outcomes: list[Any] = [None] * len(self.tasks)
+        with Workers(jobs=jobs) as workers:
+            for done, (place, outcome) in enumerate(workers.run(run_task, self.tasks), start=1):
+                outcomes[place] = outcome
+                if progress is not None:
+                    progress(done, len(self.tasks))
         repeats = self.settings["repeats"]
         return Comparison(
             settings=self.settings,

@@ -86,19 +86,14 @@ class Workers(AbstractContextManager["Workers"]):
         calls = [delayed(_numbered)(function, place, tasks[place]) for place in places]
         if self.backend == "ray":
             # Ray gives lists only, so that what is finished is known a portion at a time.
-            portion = 4 * self.jobs
-            with parallel_config(backend="ray"):
+            portion = 8 * self.jobs
+            with parallel_config(backend="ray"), Parallel(n_jobs=self.jobs, batch_size=1) as pool:
                 for start in range(0, len(calls), portion):
-                    yield from Parallel(n_jobs=self.jobs, batch_size=1)(calls[start : start + portion])
+                    yield from pool(calls[start : start + portion])
             return
-        jobs = -1 if self.backend == "dask" else min(self.jobs, len(calls))
-        pool = Parallel(n_jobs=jobs, batch_size=1, return_as="generator_unordered")
-        if self.backend == "loky":
-            yield from pool(calls)
-            return
-        with parallel_config(backend="locb-dask"):
-            pool = Parallel(n_jobs=jobs, batch_size=1, return_as="generator_unordered")
-            yield from pool(calls)
+        # Not fewer processes than asked for, even for a single run: one would be this process, and die with it.
+        with parallel_config(backend="locb-dask" if self.backend == "dask" else "loky"):
+            yield from Parallel(n_jobs=self.jobs, batch_size=1, return_as="generator_unordered")(calls)
 
     def _join_dask(self) -> None:
         try:

@@ -61,8 +61,8 @@ def _render_part(part: str, folder: Path, claims: list[dict[str, str]]) -> list[
                 lines += [to_markdown(["the paper says", "on", "verdict", "evidence"], cells), ""]
             whys = dict.fromkeys(claim["why"] for claim in found if claim["why"])
             lines += [line for why in whys for line in (why, "")]
-        elif row["kind"] == "figure" and (folder / f"{row['name']}.png").exists():
-            lines += [f"![{row['title']}](results/{part}/{row['name']}.png)", ""]
+        elif row["kind"] == "figure" and (folder / f"{row['name']}.svg").exists():
+            lines += [f"![{row['title']}](results/{part}/{row['name']}.svg)", ""]
         elif row["kind"] == "table" and not row["name"].endswith("-settings"):
             text = (folder / f"{row['name']}.csv").read_text(encoding="utf-8")
             lines += [f"**{row['title']}**", "", to_markdown(*from_csv(text)), ""]
@@ -77,7 +77,7 @@ def take_over(source: Path, target: Path, pictures: tuple[str, ...]) -> None:
     target.mkdir(parents=True)
     for path in sorted((source / "tables").glob("*.csv")):
         shutil.copy(path, target / path.name)
-    for path in sorted((source / "figures").glob("*.png")):
+    for path in sorted((source / "figures").glob("*.svg")):
         if path.name.startswith(pictures):
             shutil.copy(path, target / path.name)
 
@@ -85,7 +85,7 @@ def take_over(source: Path, target: Path, pictures: tuple[str, ...]) -> None:
 def main(reproduction: str, verification: str, docs: str) -> None:
     """Copy, then write the page."""
     results = Path(docs) / "results"
-    take_over(Path(reproduction), results / "reproduce", ("regret-synthetic", "regret-movielens", "rounds-", "users-m"))
+    take_over(Path(reproduction), results / "reproduce", ("",))
     take_over(Path(verification), results / "verify", ("",))
     (Path(docs) / "results.md").write_text(render(results), encoding="utf-8")
 

@@ -108,7 +108,7 @@ def _tell_one(data: DataSet, gamma: float, judged: float, records: Records, evid
         return by_seed({seed: record[what] for seed, record in shown[method].items()})
 
     def claim(says: str, parts: list[Part]) -> None:
-        evidence.claims.append(Claim(SECTION, where, says, "Tables 1 and 2", parts, why))
+        evidence.claims.append(Claim(SECTION, where, says, "Tables 1 and 2", parts, why, name))
 
     best = values("LOCB")
     others = [method for method in paper.METHODS if method != "LOCB"]

@@ -85,7 +85,7 @@ def _curve(
     points: list[dict[str, Any]] = []
     for place, row in enumerate(rows):
         around = row["F1"].margin if row["F1"].margin == row["F1"].margin else 0.0
-        band = {"low": row["F1"].mean - around, "high": min(1.0, row["F1"].mean + around)}
+        band = {"low": max(0.0, row["F1"].mean - around), "high": min(1.0, row["F1"].mean + around)}
         points.append({"line": "measured", x: row[x], "F1": row["F1"].mean, **band})
         if published is not None:
             points.append({"line": "the paper", x: row[x], "F1": published[place]})
@@ -121,6 +121,7 @@ def tell_seeds(data: DataSet, sizes: Sizes, played: Played) -> Evidence:
                         Part.paired("F1 with 100 seeds above that with 5", many, few),
                     ],
                     why,
+                    name,
                 )
             )
             gained, more = np.subtract(some, few), np.subtract(many, some)
@@ -132,6 +133,7 @@ def tell_seeds(data: DataSet, sizes: Sizes, played: Played) -> Evidence:
                     "Table 3, Section 6.3",
                     [Part.paired("F1 gained from 5 to 20 seeds above that from 20 to 100", gained, more)],
                     why,
+                    name,
                 )
             )
     return evidence
@@ -167,6 +169,7 @@ def tell_gamma(data: DataSet, sizes: Sizes, played: Played) -> Evidence:
                 "Table 4",
                 parts,
                 (data.note or "") if centre == paper.GAMMA else "",
+                name,
             )
         )
     return evidence

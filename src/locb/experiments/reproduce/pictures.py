@@ -46,7 +46,7 @@ def tell_users(data: DataSet, sizes: Sizes, played: Played) -> Evidence:
     return Evidence(
         [ResultTable(name, "users", title, [row])],
         [GroupMap(name, "users", title, subtitle, env.theta, groups)],
-        [Claim("users", data.label, says, "Cluster structure, figure in Section 1", parts)],
+        [Claim("users", data.label, says, "Cluster structure, figure in Section 1", parts, rests_on=name)],
     )
 
 
@@ -117,8 +117,8 @@ def tell_rounds(data: DataSet, sizes: Sizes, played: Played) -> Evidence:
         why = (data.note or "") if judged == paper.GAMMA else ""
         source = "Varying accuracy, figure in Section 1"
         says = "CLUB and SCLUB find the clusters best at some round and lose them again."
-        evidence.claims.append(Claim("rounds", where, says, source, falls, why))
-        evidence.claims.append(Claim("rounds", where, "LOCB ends with the best clusters.", source, best, why))
+        evidence.claims.append(Claim("rounds", where, says, source, falls, why, name))
+        evidence.claims.append(Claim("rounds", where, "LOCB ends with the best clusters.", source, best, why, name))
     return evidence
 
 

@@ -107,7 +107,7 @@ def tell_regret(data: DataSet, sizes: Sizes, played: Played) -> Evidence:
     number = 1 if data.name in ("synthetic", "yelp") else 2
 
     def claim(says: str, *parts: Part, why: str = "") -> Claim:
-        return Claim("regret", data.label, says, f"Regret comparison, figure {number}", list(parts), why)
+        return Claim("regret", data.label, says, f"Regret comparison, figure {number}", list(parts), why, name)
 
     def below(lower: str, higher: str) -> Part:
         return Part.paired(f"regret of {higher} above that of {lower}", final[higher], final[lower])
@@ -157,6 +157,7 @@ def tell_by_seeds(data: DataSet, sizes: Sizes, played: Played) -> Evidence:
                 Part.paired("regret with 5 seeds above that with 20", few, some),
                 Part.paired("regret with 5 seeds above that with 100", few, many),
             ],
+            rests_on=name,
         )
     )
     saved = "regret saved from 5 to 20 seeds above that from 20 to 100"
@@ -167,6 +168,7 @@ def tell_by_seeds(data: DataSet, sizes: Sizes, played: Played) -> Evidence:
             "Beyond 20 seeds little is gained.",
             where,
             [Part.paired(saved, few - some, some - many)],
+            rests_on=name,
         )
     )
     return evidence
@@ -190,6 +192,6 @@ def tell_by_gamma(data: DataSet, sizes: Sizes, played: Played) -> Evidence:
             best="lowest",
         )
         says = "Regret has one valley in gamma: too large and too small a gamma are both worse."
-        evidence.claims.append(Claim(section, where, says, "Section 6.3, not shown", parts))
+        evidence.claims.append(Claim(section, where, says, "Section 6.3, not shown", parts, rests_on=name))
         whole = whole.plus(evidence)
     return whole

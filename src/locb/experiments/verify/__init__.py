@@ -26,6 +26,7 @@ class Verification:
 
     coverage_rounds: int
     users: int  # in the check of Theorem 1
+    gammas: tuple[float, ...]  # in the same; users who take turns have the first
     worlds: int
     sizes: tuple[int, ...]  # numbers of users in the check of Theorem 2
     rounds: int  # in the check of Theorem 3
@@ -45,7 +46,7 @@ class Verification:
         """Play what the ledger does not have yet, and tell what was found."""
         plans = {
             coverage.SECTION: coverage.plan(self.coverage_rounds, self.seed),
-            correctness.SECTION: correctness.plan(self.users, self.worlds, self.seed),
+            correctness.SECTION: correctness.plan(self.users, self.gammas, self.worlds, self.seed),
             termination.SECTION: termination.plan(self.sizes, self.worlds, self.seed),
             growth.SECTION: growth.plan(self.rounds, self.worlds, self.seed),
         }
@@ -68,5 +69,12 @@ class Verification:
         )
 
 
-FULL = Verification(coverage_rounds=250_000, users=20, worlds=5, sizes=(50, 100, 200, 400, 800), rounds=1_000_000)
-QUICK = Verification(coverage_rounds=20_000, users=8, worlds=2, sizes=(50, 100, 200), rounds=100_000)
+FULL = Verification(
+    coverage_rounds=250_000,
+    users=20,
+    gammas=(0.8, 0.4),
+    worlds=5,
+    sizes=(50, 100, 200, 400, 800),
+    rounds=1_000_000,
+)
+QUICK = Verification(coverage_rounds=20_000, users=8, gammas=(0.8, 0.4), worlds=2, sizes=(50, 100, 200), rounds=100_000)

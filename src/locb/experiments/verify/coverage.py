@@ -100,6 +100,6 @@ def tell(played: list[tuple[Job, dict[str, Any]]]) -> tuple[list[ResultTable], l
         part = Part.share("worlds covered", covered, len(worst), 1.0 - DELTA)
         why = "" if covered else "This radius was made for low regret or early clusters and covers nothing."
         data = f"{len(worst)} worlds of {rounds:,} rounds"
-        claims.append(Claim(SECTION, data, says, SOURCES[name], [part], why, promised=name == "ellipsoid"))
+        claims.append(Claim(SECTION, data, says, SOURCES[name], [part], why, SECTION, promised=name == "ellipsoid"))
     note = f"{N_USERS} users, δ = {DELTA:g}, arms chosen by LOCB. An error of 1 radius or less is covered."
     return [ResultTable("coverage", SECTION, "Coverage of the four radii", rows, note)], claims

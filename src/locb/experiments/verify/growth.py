@@ -105,10 +105,12 @@ def tell(played: list[tuple[Job, dict[str, Any]]]) -> tuple[list[ResultTable], l
     useless = bound[-1] > at[-1]
     data = f"{at[-1]:,} rounds of the synthetic world"
     proven, one = curves[PROVEN][:, -1], curves["LinUCB-ONE"][:, -1]
+
+    def claim(says: str, where: str, parts: list[Part], why: str = "") -> Claim:
+        return Claim(SECTION, data, says, where, parts, why, SECTION)
+
     claims = [
-        Claim(
-            SECTION,
-            data,
+        claim(
             "Regret stays below the bound.",
             "Theorem 3",
             [Part.always("points of the curves below the bound", under, total)],
@@ -116,32 +118,24 @@ def tell(played: list[tuple[Job, dict[str, Any]]]) -> tuple[list[ResultTable], l
             if useless
             else "",
         ),
-        Claim(
-            SECTION,
-            data,
+        claim(
             "Regret grows more slowly than the rounds.",
             "Theorem 3",
             [Part("slower than T", Measured(1.0 - told_slope.mean, told_slope.margin), growth)],
         ),
-        Claim(
-            SECTION,
-            data,
+        claim(
             "Regret grows as the root of the rounds, or more slowly.",
             "Theorem 3, first term",
             [Part("no faster than √T", Measured(0.5 - told_slope.mean, told_slope.margin), growth)],
             "The theorem has a second term, γ a round: a set of users who differ costs something in every round, and "
             "no number of rounds makes up for it.",
         ),
-        Claim(
-            SECTION,
-            data,
+        claim(
             "More seeds do not raise the regret.",
             "Theorem 3, free of |S|",
             [Part.paired(f"regret with {SEED_COUNTS[0]} seeds above that with {SEED_COUNTS[-1]}", few, many)],
         ),
-        Claim(
-            SECTION,
-            data,
+        claim(
             "With the radius that the theorems rest on, LOCB does better than one estimate for all.",
             "implied by Theorems 2 and 3",
             [Part.paired("regret of LinUCB-ONE above that of LOCB with the theory radius", one, proven)],

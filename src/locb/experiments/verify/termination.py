@@ -99,6 +99,7 @@ def tell(played: list[tuple[Job, dict[str, Any]]]) -> tuple[list[ResultTable], l
             "Theorem 2",
             [Part.always("runs that ended before the bound", sum(below), len(below))],
             "The theorem presupposes more rounds than either: its proof uses a simpler radius that needs them.",
+            SECTION,
         ),
         Claim(
             SECTION,
@@ -106,6 +107,7 @@ def tell(played: list[tuple[Job, dict[str, Any]]]) -> tuple[list[ResultTable], l
             "Rounds to terminate grow no faster than n log n.",
             "Theorem 2",
             [Part("no growth beyond n log n", Measured(-over.mean, over.margin), told)],
+            rests_on=SECTION,
         ),
     ]
     note = f"d = {env.dim}, λ = {eigenvalue:g}, σ = ½, δ = {DELTA:g}, 10 seeds, users come uniformly."

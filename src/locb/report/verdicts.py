@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -121,14 +122,14 @@ def _page(findings: Findings, specs: dict[str, Any]) -> str:
     body += [f"<p>{escape(note)}</p>" for note in findings.notes]
     body.append('<nav aria-label="sections"><ul>')
     for section, heading in findings.sections.items():
-        found = [claim for claim in findings.claims if claim.section == section]
-        marks = " ".join(_badge(claim.verdict) for claim in found)
+        found = Counter(claim.verdict for claim in findings.claims if claim.section == section)
+        marks = " ".join(_badge(verdict, f"{found[verdict]} × ") for verdict in (HOLDS, FAILS, OPEN) if found[verdict])
         body.append(f'<li><a href="#{section}">{escape(heading)}</a> {marks}</li>')
     body.append("</ul></nav>")
     charts: dict[str, Any] = {}
     for section, heading in findings.sections.items():
         body.append(f'<h2 id="{section}">{escape(heading)}</h2>')
-        body += [_claim_html(claim) for claim in findings.claims if claim.section == section]
+        body += [_claim_html(claim, specs) for claim in findings.claims if claim.section == section]
         for figure in findings.figures:
             if figure.section == section:
                 charts[f"chart-{_word(figure.name)}"] = specs[figure.name]
@@ -145,12 +146,15 @@ def _word(name: str) -> str:
     return re.sub(r"\W", "-", name)
 
 
-def _badge(verdict: str) -> str:
+def _badge(verdict: str, before: str = "") -> str:
     kind = {HOLDS: "holds", FAILS: "fails", OPEN: "open"}[verdict]
-    return f'<span class="badge {kind}">{escape(verdict)}</span>'
+    return f'<span class="badge {kind}">{before}{escape(verdict)}</span>'
 
 
-def _claim_html(claim: Claim) -> str:
+def _claim_html(claim: Claim, specs: dict[str, Any]) -> str:
+    links = f'<a href="#table-{_word(claim.rests_on)}">table</a>'
+    if claim.rests_on in specs:
+        links += f', <a href="#chart-{_word(claim.rests_on)}">figure</a>'
     parts = "".join(
         f"<li>{escape(part_told(part))} {_badge(part.verdict) if len(claim.parts) > 1 else ''}</li>"
         for part in claim.parts
@@ -158,13 +162,13 @@ def _claim_html(claim: Claim) -> str:
     why = f"<p>{escape(claim.why)}</p>" if claim.why else ""
     return (
         f'<article class="claim"><h3>{escape(claim.says)} {_badge(claim.verdict)}</h3>'
-        f'<p class="quiet">{escape(claim.data)}. In the paper: {escape(claim.where)}.</p>'
+        f'<p class="quiet">{escape(claim.data)}. In the paper: {escape(claim.where)}. Evidence: {links}.</p>'
         f"<ul>{parts}</ul>{why}</article>"
     )
 
 
 def _table_section(table: ResultTable) -> str:
-    inside = table_html(*from_csv(to_csv(table)))
+    inside = f'<div id="table-{_word(table.name)}">{table_html(*from_csv(to_csv(table)))}</div>'
     note = f'<p class="quiet">{escape(table.note)}</p>' if table.note else ""
     if table.name.endswith("-settings"):
         return f"<details><summary>{escape(table.title)}</summary>{inside}{note}</details>"

@@ -1,0 +1,113 @@
+"""The theorems, checked: audit and bounds against their formulas, and the gap in the proof seen in a world."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import locb
+import naive
+from locb.confidence import RADII, regret_bound, rounds_a_user, termination_bound
+from locb.experiments.parallel import Workers
+from locb.experiments.verify import Verification, correctness, coverage
+from locb.findings import FAILS, HOLDS
+from locb.kernels.audit import audit
+from locb.policies.linucb import blank_estimates
+
+
+@pytest.mark.interpreted
+def test_the_audit_finds_the_largest_error_in_radii() -> None:
+    n, d, delta, smallest = 3, 3, 0.2, 0.9
+    rng = np.random.default_rng(5)
+    theta = rng.standard_normal((n, d)) / 3
+    sigmas = np.array([0.5, 1.0, 0.5, 0.3])
+    users = rng.integers(n, size=120)
+    contexts = rng.standard_normal((120, d))
+    rewards = np.einsum("td,td->t", contexts, theta[users]) + rng.standard_normal(120)
+    estimates, log_det = blank_estimates(n, d), np.zeros(n)
+    served, worst = np.zeros(n, np.int64), np.zeros(4)
+    for first in (0, 50):
+        part = slice(first, first + 50 if first == 0 else 120)
+        audit(
+            estimates, log_det, served, theta, first, users[part], contexts[part], rewards[part],
+            sigmas, delta, smallest, worst,
+        )  # fmt: skip
+    everyone = naive.Users(n, d)
+    expected = dict.fromkeys(RADII, 0.0)
+    for t, (i, x, r) in enumerate(zip(users.tolist(), contexts, rewards, strict=True), start=1):
+        everyone.learn(i, x, r)
+        for j in range(n):
+            if everyone.m[j] == 0:
+                continue
+            for name, kind in RADII.items():
+                radius = naive.radius(name, everyone.m[j], everyone.A[j], t, n, d, sigmas[kind], delta, smallest)
+                error = float(np.linalg.norm(everyone.theta[j] - theta[j]))
+                expected[name] = max(expected[name], error / radius)
+    assert worst == pytest.approx(list(expected.values()), rel=1e-9)
+
+
+def test_theorem_2_is_the_papers_formula() -> None:
+    n, d, gamma, sigma, delta, smallest = 80, 5, 0.3, 0.7, 0.05, 0.2
+    c = smallest * gamma**2 / (16**3 * sigma**2)
+    bound = 2 * n * d / c * math.log(n * d / c)
+    bound += 2 * n / c * (math.log(2 ** (d + 1) * n / delta) - (gamma**2 - 256) / (512 * sigma**2)) + n
+    assert termination_bound(n, d, gamma=gamma, sigma=sigma, delta=delta, min_eigenvalue=smallest) == pytest.approx(
+        bound
+    )
+    inner = math.log(2 * n * d / (delta / n))
+    needed = 2 * 32**2 / smallest**2 * inner * math.log(32**2 / smallest**2 * inner)
+    assert rounds_a_user(n, d, delta, smallest) == pytest.approx(needed)
+
+
+def test_theorem_3_grows_slower_than_its_rounds_once_clustering_has_ended() -> None:
+    def bound(rounds: int, gamma: float = 0.2) -> float:
+        return regret_bound(rounds, 100, 6, gamma=gamma, min_eigenvalue=0.1)
+
+    assert bound(50_000) > 50_000  # says nothing yet
+    end = termination_bound(100, 6, gamma=0.2, min_eigenvalue=0.1)
+    late = int(1e6 * end)
+    assert bound(late) == pytest.approx(2 * 0.2 * late, rel=0.05)  # 2γ a round is what is left
+    assert bound(2 * late) / bound(late) < 2.0
+
+
+def test_the_gap_in_the_proof_is_seen_when_users_take_turns() -> None:
+    world = {"n_users": 6, "n_clusters": 3, "n_arms": 4, "raw_dim": 3}
+    published = [correctness.in_turns(world=world, seed=seed, gamma=1.0, stop="published") for seed in range(2)]
+    mended = [correctness.in_turns(world=world, seed=seed, gamma=1.0, stop="radius") for seed in range(2)]
+    assert sum(outcome["wrong"] for outcome in published) > 0
+    assert sum(outcome["wrong"] for outcome in mended) == 0
+    for outcome in published + mended:
+        assert outcome["sets"] == 6
+        assert outcome["open"] == outcome["certificates broken"] == 0
+
+
+def test_coverage_looks_at_every_world() -> None:
+    found = coverage.cover(world={"n_users": 5, "n_clusters": 2}, seed=3, worlds=2, rounds=3000)
+    worst = np.array(found["worst"])
+    assert worst.shape == (2, 4)
+    assert (worst[:, RADII["ellipsoid"]] < 1.0).all()
+    assert (worst[:, RADII["regret"]] > 1.0).all()
+    assert found["rounds"] == 6000
+    env = locb.Synthetic(raw_dim=4)
+    moments = np.einsum("tka,tkb->ab", *[env.rounds(20_000).contexts] * 2) / 200_000
+    assert coverage.smallest_eigenvalue(env) == pytest.approx(np.linalg.eigvalsh(moments)[0], rel=0.02)
+
+
+def test_the_four_checks_at_a_small_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coverage, "WORLDS", 40)
+    small = Verification(coverage_rounds=200, users=4, gammas=(3.0, 2.5), worlds=2, sizes=(10, 20), rounds=2000)
+    with Workers(jobs=2) as workers:
+        findings = small.run(small.open_folder(tmp_path), workers)
+    assert [table.name for table in findings.tables] == ["coverage", "correctness", "termination", "growth"]
+    assert {claim.section for claim in findings.claims} == set(findings.sections)
+    verdict = {(claim.says, claim.data): claim.verdict for claim in findings.claims}
+    covered = {claim.says.split()[2]: claim.verdict for claim in findings.claims if claim.section == "coverage"}
+    assert covered["ellipsoid"] == HOLDS
+    assert covered["regret"] == FAILS
+    assert not findings.broken_promises()
+    assert "rounds were played in" in findings.notes[0]
+    assert verdict["No set is wider than its certificate.", "all of these runs"] == HOLDS
+    termination = findings.tables[2].rows
+    assert [row["users"] for row in termination] == [10, 20]
+    assert all(row["rounds"].mean < row["bound"] for row in termination)

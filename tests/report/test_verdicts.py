@@ -1,0 +1,130 @@
+"""The folder of a reproduction: the same figures in CSV, Markdown and page, and a page that needs nothing else."""
+
+import csv
+import re
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from locb.findings import Claim, Findings, GroupMap, Measured, Part, ResultTable, Series
+from locb.report.cells import from_csv, to_csv, to_markdown
+from locb.report.results_page import main, render
+from locb.report.verdicts import part_told, verdict_table, verdicts_told, write_findings
+
+TABLE = ResultTable(
+    "accuracy-x",
+    "accuracy",
+    "Accuracy",
+    [
+        {"method": "LOCB", "F1": Measured(0.97635, 0.06671), "paper's F1": 0.88, "F1 less paper's": 0.09635},
+        {"method": "a|b", "F1": Measured(0.25, float("nan")), "rounds": Measured(56999.2, 1234.5), "gamma": None},
+    ],
+    "A note.",
+)
+
+
+def findings() -> Findings:
+    points = [{"line": "a", "round": t, "regret": 2.0 * t, "low": t, "high": 3 * t} for t in (1, 2, 3)]
+    points += [{"line": "bound", "round": t, "regret": 9.0} for t in (1, 2, 3)]
+    theta = np.random.default_rng(0).standard_normal((6, 3))
+    parts = [Part("a above b", Measured(0.2, 0.1)), Part("a above <c>", Measured(150.0, 200.0))]
+    return Findings(
+        title="Tried & tested",
+        tables=[TABLE, ResultTable("accuracy-x-settings", "accuracy", "Every setting", [{"alpha": 1.0}])],
+        figures=[
+            Series("curve", "accuracy", "Curve", "told", "round", "regret", points, log_y=True, dashed=("bound",)),
+            GroupMap("users", "accuracy", "Users", "told", theta, [[0, 1], [2]]),
+        ],
+        claims=[Claim("accuracy", "Synthetic", "LOCB is best.", "Table 1", parts, "Because.", "accuracy-x")],
+        sections={"accuracy": "Accuracy of the clusters"},
+        notes=["Mind the gap."],
+        settings={"repeats": 3},
+    )
+
+
+def test_csv_holds_every_number_and_cells_round_them() -> None:
+    text = to_csv(TABLE)
+    rows = list(csv.DictReader(text.splitlines()))
+    assert rows[0]["F1"] == "0.97635"
+    assert rows[0]["F1 ±"] == "0.06671"
+    assert rows[1]["F1 ±"] == ""
+    headings, cells = from_csv(text)
+    assert headings == ["method", "F1", "paper's F1", "F1 less paper's", "rounds", "gamma"]
+    assert cells == [
+        ["LOCB", "0.976 ± 0.067", "0.880", "+0.096", "–", "–"],
+        ["a|b", "0.250", "–", "–", "56,999 ± 1,234", "–"],
+    ]
+    assert to_markdown(headings[:2], [row[:2] for row in cells]) == (
+        "| method | F1 |\n| --- | --- |\n| LOCB | 0.976 ± 0.067 |\n| a\\|b | 0.250 |"
+    )
+
+
+@pytest.mark.parametrize(
+    ("column", "text", "shown"),
+    [
+        ("regret", "889.4", "889"),
+        ("regret less LOCB's", "-45.6", "-46"),
+        ("regret less LOCB's", "45.6", "+46"),
+        ("gamma", "0.2", "0.200"),
+        ("seeds", "100", "100"),
+        ("bound", "6.49516e+09", "6,495,160,000"),
+        ("power of T", "1e-05", "1e-05"),
+        ("setting", "tau 10", "tau 10"),
+    ],
+)
+def test_cells(column: str, text: str, shown: str) -> None:
+    assert from_csv(f"{column}\n{text}\n")[1] == [[shown]]
+
+
+def test_parts_in_words() -> None:
+    assert part_told(Part("a above b", Measured(1234.5, 99.6))) == "a above b: by 1,234 ± 100"
+    assert part_told(Part("a above b", Measured(0.5, float("nan")))) == "a above b: by 0.500, one repeat"
+    assert part_told(Part("a", Measured(0.0003, 0.0001))) == "a: by 0.0003 ± 0.0001"
+    assert part_told(Part("a", Measured(1.0, 0.0), "in words")) == "in words"
+
+
+def test_the_folder(tmp_path: Path) -> None:
+    found = findings()
+    index, tables, figures = write_findings(found, tmp_path)
+    assert sorted(path.name for path in tables.iterdir()) == sorted(
+        f"{name}.{kind}"
+        for name in ("accuracy-x", "accuracy-x-settings", "claims", "contents")
+        for kind in ("csv", "md")
+    )
+    for name in ("curve", "users"):
+        data = (figures / f"{name}.png").read_bytes()
+        assert data.startswith(b"\x89PNG")
+        assert min(struct.unpack(">II", data[16:24])) > 500
+        assert (figures / f"{name}.svg").read_text().startswith("<svg")
+    page = index.read_text()
+    outside = re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL)
+    assert not re.search(r'src=|href="(?!#)|@import|url\(', outside)
+    for anchor in re.findall(r'href="#([^"]+)"', outside):
+        assert f'id="{anchor}"' in outside, anchor
+    assert "a above &lt;c&gt;: by 150 ± 200" in outside
+    assert "Tried &amp; tested" in outside
+    assert "1 × cannot be told" in outside
+    assert "0.976 ± 0.067" in outside
+    assert "Mind the gap." in outside
+    assert verdicts_told(found) in page
+    assert verdict_table(found).row_count == 1
+
+
+def test_the_results_page_is_made_of_the_csv_alone(tmp_path: Path) -> None:
+    write_findings(findings(), tmp_path / "reproduce")
+    write_findings(findings(), tmp_path / "verify")
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    main(str(tmp_path / "reproduce"), str(tmp_path / "verify"), str(docs))
+    page = (docs / "results.md").read_text()
+    assert page == render(docs / "results")
+    assert "Of 2 claims 0 hold, 0 do not, and 2 cannot be told" in page
+    assert "| LOCB is best. | Synthetic | cannot be told | a above b: by 0.200 ± 0.100; a above <c>: by" in page
+    assert "| LOCB | 0.976 ± 0.067 |" in page
+    assert "![Curve](results/verify/curve.svg)" in page
+    assert "Every setting" not in page
+    csv_file = docs / "results" / "reproduce" / "accuracy-x.csv"
+    csv_file.write_text(csv_file.read_text().replace("0.97635", "0.99999"))
+    assert render(docs / "results") != page
