@@ -30,7 +30,7 @@ bench: .venv/bench ## timings, as ratios taken in one run
 	@$(FRESH) $(BIN)/python benchmarks/calls.py
 	@$(FRESH) $(BIN)/python benchmarks/data.py --scale 0.05
 
-verify: .venv/run ## the paper's theorems at their own constants, a quarter of an hour: runs/verify
+verify: .venv/run ## the paper's theorems at their own constants, some twenty minutes: runs/verify
 	@$(FRESH) $(BIN)/locb verify --output runs/verify
 
 results: .venv/data ## docs/results.md anew, from everything; with MOVIELENS=path also on MovieLens

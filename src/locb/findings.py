@@ -60,6 +60,23 @@ class Series:
     dashed: tuple[str, ...] = ()  # lines that are not measured: the paper's figures, bounds
 
 
+def banded(line: str, x: str, xs: Sequence[float], y: str, values: Any, most: float = math.inf) -> list[dict[str, Any]]:
+    """The points of one line of a chart from ``values`` (repeats, points): mean and 95% band, within 0 and most.
+
+    Examples
+    --------
+    >>> banded("a", "round", [10], "F1", [[0.9], [0.9]])
+    [{'line': 'a', 'round': 10, 'F1': 0.9, 'low': 0.9, 'high': 0.9}]
+    """
+    points = []
+    for place, at in enumerate(xs):
+        here = Measured.of(row[place] for row in values)
+        around = 0.0 if math.isnan(here.margin) else here.margin
+        band = {"low": max(0.0, here.mean - around), "high": min(most, here.mean + around)}
+        points.append({"line": line, x: at, y: here.mean, **band})
+    return points
+
+
 @dataclass(frozen=True)
 class GroupMap:
     """A chart of users in two dimensions, coloured by group."""

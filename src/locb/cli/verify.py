@@ -39,7 +39,7 @@ def verify(
     - **Theorem 3**: regret against the bound, and its growth with rounds and seeds.
 
     Prints a verdict a claim and writes the same folder as `locb reproduce`. Leaves with 1 if something that locb itself
-    promises is broken. Without --quick it plays some 10^9 rounds; on two cores that takes a quarter of an hour.
+    promises is broken. Without --quick it plays some 10^9 rounds; on two cores that takes some twenty minutes.
 
     Examples:
     - `locb verify --quick`

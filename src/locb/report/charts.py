@@ -195,7 +195,7 @@ def series_chart(series: Series, width: int = 620, height: int = 340) -> Any:
         large = max(map(abs, values), default=0.0) >= 100
         scale = alt.Scale(type="log", nice=False) if log else alt.Scale(zero=name == series.y)
         ticks = sorted({float(row[name]) for row in series.rows}) if name == series.x and log else None
-        shown = alt.Axis(format=".1e" if max(values, default=0) > 1e7 else ",d" if large else "~g", tickCount=6)
+        shown = alt.Axis(format="~s" if max(values, default=0) >= 1e6 and log else ",d" if large else "~g", tickCount=6)
         if ticks is not None and len(ticks) <= 8:
             shown.values = ticks
         return {"scale": scale, "axis": shown}
@@ -207,7 +207,7 @@ def series_chart(series: Series, width: int = 620, height: int = 340) -> Any:
     )
     vertical = axis(series.y, series.log_y)
     band = (
-        base.transform_filter("isValid(datum.low)")
+        base.transform_filter("isValid(datum.low)" + (" && datum.low > 0" if series.log_y else ""))
         .mark_area()
         .encode(
             y=alt.Y("low:Q", title=series.y, **vertical),

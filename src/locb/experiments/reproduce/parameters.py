@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from locb.experiments.reproduce.common import (
     setting_told,
     suffix,
 )
-from locb.findings import Claim, Part, ResultTable, Series
+from locb.findings import Claim, Part, ResultTable, Series, banded
 
 
 def _job(data: DataSet, sizes: Sizes, repeat: int, gamma: float, n_seeds: int, judged_at: list[float]) -> Job:
@@ -79,18 +80,19 @@ def _collect(played: Played, name: str, judged: float | None, gamma: float | Non
 
 
 def _curve(
-    section: str, name: str, title: str, x: str, rows: list[dict[str, Any]], published: tuple[float, ...] | None
+    x: str,
+    name: str,
+    title: str,
+    records: dict[float, list[Any]],
+    at: Sequence[float],
+    published: Sequence[float] | None,
 ) -> Series:
     """F1 against a setting, with the paper's figures as a dashed line."""
-    points: list[dict[str, Any]] = []
-    for place, row in enumerate(rows):
-        around = row["F1"].margin if row["F1"].margin == row["F1"].margin else 0.0
-        band = {"low": max(0.0, row["F1"].mean - around), "high": min(1.0, row["F1"].mean + around)}
-        points.append({"line": "measured", x: row[x], "F1": row["F1"].mean, **band})
-        if published is not None:
-            points.append({"line": "the paper", x: row[x], "F1": published[place]})
+    points = banded("measured", x, at, "F1", np.array([[r["f1"] for r in records[value]] for value in at]).T, most=1.0)
+    if published is not None:
+        points += [{"line": "the paper", x: value, "F1": f1} for value, f1 in zip(at, published, strict=True)]
     shade = "mean of the repeats, shaded: 95% interval"
-    return Series(name, section, title, shade, x, "F1", points, log_x=True, dashed=("the paper",))
+    return Series(name, x, title, shade, x, "F1", points, log_x=True, dashed=("the paper",))
 
 
 def tell_seeds(data: DataSet, sizes: Sizes, played: Played) -> Evidence:
@@ -107,7 +109,7 @@ def tell_seeds(data: DataSet, sizes: Sizes, played: Played) -> Evidence:
             where, name = setting_told(data, gamma, judged), f"seeds-{data.name}{suffix(gamma, judged)}"
             title = f"Accuracy by the number of seeds: {where}"
             evidence.tables.append(ResultTable(name, "seeds", title, rows))
-            evidence.figures.append(_curve("seeds", name, title, "seeds", rows, published))
+            evidence.figures.append(_curve("seeds", name, title, records, paper.SEED_COUNTS, published))
             few, some, many = ([r["f1"] for r in records[count]] for count in (5, 20, 100))
             why = (data.note or "") if judged == paper.GAMMA else ""
             evidence.claims.append(
@@ -154,7 +156,7 @@ def tell_gamma(data: DataSet, sizes: Sizes, played: Played) -> Evidence:
         name = f"gamma-{data.name}" + ("" if centre == paper.GAMMA else "-scaled")
         title = f"Accuracy by gamma: {where}"
         evidence.tables.append(ResultTable(name, "gamma", title, rows))
-        evidence.figures.append(_curve("gamma", name, title, "gamma", rows, published))
+        evidence.figures.append(_curve("gamma", name, title, records, gammas, published))
         values = np.array([[record["f1"] for record in records[gamma]] for gamma in gammas]).T
         parts = peak_inside(
             f"F1 at the best inner gamma above that at {gammas[0]:g}",

@@ -12,8 +12,7 @@ from locb.experiments.jobs import Job
 from locb.experiments.reproduce import runs
 from locb.experiments.reproduce.common import DataSet, Evidence, Played, Sizes
 from locb.experiments.worlds import quiet_world, truth
-from locb.findings import Claim, GroupMap, Measured, Part, ResultTable, Series
-from locb.results import half_width
+from locb.findings import Claim, GroupMap, Measured, Part, ResultTable, Series, banded
 
 POINTS = 50  # of a curve
 FOLLOWED = {"locb": "LOCB", "club": "CLUB", "sclub": "SCLUB"}
@@ -82,11 +81,7 @@ def tell_rounds(data: DataSet, sizes: Sizes, played: Played) -> Evidence:
             curves[name] = np.array([of[seed][f"{judged:g}"] for seed in sorted(of)])
         points = []
         for name, label in FOLLOWED.items():
-            mean = curves[name].mean(axis=0)
-            around = np.broadcast_to(np.nan_to_num(half_width(curves[name])), mean.shape)
-            for t, value, margin in zip(at, mean.tolist(), around.tolist(), strict=True):
-                band = {"low": max(0.0, value - margin), "high": min(1.0, value + margin)}
-                points.append({"line": label, "round": t, "F1": value, **band})
+            points += banded(label, "round", at, "F1", curves[name], most=1.0)
         where = data.label if data.scaled is None else f"{data.label}, judged at gamma {judged:g}"
         name = f"rounds-{data.name}" + ("" if judged == paper.GAMMA else f"-judged-{judged:g}")
         title = f"Accuracy over rounds: {where}"

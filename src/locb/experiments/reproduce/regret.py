@@ -11,8 +11,7 @@ from locb.experiments.jobs import Job
 from locb.experiments.reproduce import runs
 from locb.experiments.reproduce.common import DataSet, Evidence, Played, Sizes, peak_inside
 from locb.experiments.reproduce.parameters import scaled_gammas
-from locb.findings import Claim, Measured, Part, ResultTable, Series
-from locb.results import half_width
+from locb.findings import Claim, Measured, Part, ResultTable, Series, banded
 
 BASELINES = {"linucb-one": "LinUCB-ONE", "linucb-ind": "LinUCB-IND", "club": "CLUB", "sclub": "SCLUB"}
 EARLY = 10  # rounds a user that count as "in the beginning"
@@ -63,16 +62,6 @@ def _curves(played: Played, policy: str, **wanted: Any) -> Any:
     return np.array([found[seed] for seed in sorted(found)])
 
 
-def _points(line: str, rounds: list[int], curves: Any) -> list[dict[str, Any]]:
-    """A line of a chart, with the 95% band of its mean."""
-    mean = curves.mean(axis=0)
-    around = np.broadcast_to(np.nan_to_num(half_width(curves)), mean.shape)
-    return [
-        {"line": line, "round": t, "regret": value, "low": max(0.0, value - margin), "high": value + margin}
-        for t, value, margin in zip(rounds, mean.tolist(), around.tolist(), strict=True)
-    ]
-
-
 def tell_regret(data: DataSet, sizes: Sizes, played: Played) -> Evidence:
     """The order of the policies, and whether it is the paper's."""
     rounds = played[0][1]["rounds"]
@@ -88,7 +77,7 @@ def tell_regret(data: DataSet, sizes: Sizes, played: Played) -> Evidence:
         curves = {alpha: _curves(played, name, alpha=alpha, **wanted) for alpha in paper.ALPHAS}
         alpha = min(curves, key=lambda a: float(curves[a][:, -1].mean()))
         best[label] = curves[alpha]
-        points += _points(label, rounds, curves[alpha])
+        points += banded(label, "round", rounds, "regret", curves[alpha])
         rows.append({"policy": label, "alpha": alpha, "regret": Measured.of(curves[alpha][:, -1])})
         all_rows += [{"policy": label, "alpha": a, "regret": Measured.of(of[:, -1])} for a, of in curves.items()]
     for row in rows:
@@ -130,10 +119,7 @@ def tell_regret(data: DataSet, sizes: Sizes, played: Played) -> Evidence:
 def _by_setting(x: str, values: dict[float, Any], name: str, section: str, title: str, told: str) -> Evidence:
     """A table and a chart of the last regret against a setting."""
     rows = [{x: value, "regret": Measured.of(final)} for value, final in values.items()]
-    points = []
-    for value, final in values.items():
-        mean, margin = float(np.mean(final)), float(np.nan_to_num(half_width(final)))
-        points.append({"line": "LOCB", x: value, "regret": mean, "low": mean - margin, "high": mean + margin})
+    points = banded("LOCB", x, list(values), "regret", np.array(list(values.values())).T)
     subtitle = f"{told}; shaded: 95% interval"
     figure = Series(name, section, title, subtitle, x, "regret", points, log_x=True)
     return Evidence([ResultTable(name, section, title, rows, told)], [figure], [])
