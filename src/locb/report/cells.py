@@ -13,6 +13,8 @@ from locb.findings import Measured, ResultTable
 MARGIN = " ±"  # a column of this ending holds half of the 95% interval of the one before it
 _WHOLE = ("regret", "rounds", "round", "bound", "served")
 _SIGNED = ("less", "difference")
+_AS_IS = ("alpha", "gamma", "sigma", "tau")
+_COUNTS = ("seeds", "users", "worlds", "sets", "covered", "broken", "returned", "gamma-cluster")
 
 
 def to_csv(table: ResultTable) -> str:
@@ -52,28 +54,34 @@ def from_csv(text: str) -> tuple[list[str], list[list[str]]]:
         value = dict(zip(columns, row, strict=True))
         cells = []
         for name in headings:
-            cell = _formatted(name, value[name])
+            cell = _formatted(name, value[name], value[name])
             margin = value.get(name + MARGIN, "")
-            cells.append(f"{cell} ± {_formatted(name, margin).lstrip('+')}" if margin and cell != "–" else cell)
+            cells.append(f"{cell} ± {_formatted(name, margin, value[name]).lstrip('+')}" if margin else cell)
         shown.append(cells)
     return headings, shown
 
 
-def _formatted(column: str, text: str) -> str:
-    """A number in the digits that suit its column; other text as it is; a dash for nothing."""
+def _formatted(column: str, text: str, like: str) -> str:
+    """A number in the digits that suit its column and the number ``like``; other text as it is; a dash for nothing."""
     if text == "":
         return "–"
     try:
-        number = float(text)
+        return format(float(text), _form(column, like, float(like)))
     except ValueError:
         return text
+
+
+def _form(column: str, text: str, number: float) -> str:
+    """The format of a column's numbers that are like this one."""
     words = column.lower().replace("'s", "").split()
     sign = "+" if any(word in words for word in _SIGNED) else ""
+    if words[-1] in _AS_IS:
+        return f"{sign}g"
     if any(word in words for word in _WHOLE) and abs(number) >= 10:
-        return format(number, f"{sign},.0f")
-    if number == int(number) and "." not in text and "e" not in text:
-        return format(int(number), f"{sign},d")
-    return format(number, f"{sign}.3f") if 0.001 <= abs(number) < 1000 else format(number, f"{sign}.3g")
+        return f"{sign},.0f"
+    if words[-1] in _COUNTS or (number >= 2 and text.isdigit()):
+        return f"{sign},.0f"
+    return f"{sign}.3f" if number == 0.0 or 0.001 <= abs(number) < 1000 else f"{sign}.3g"
 
 
 def to_markdown(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -17,6 +17,7 @@ from locb.findings import FAILS, HOLDS, OPEN
 from locb.report.cells import from_csv, to_markdown
 
 PARTS = {"reproduce": "The paper's evaluation", "verify": "The paper's theorems"}
+THEOREMS = ("coverage", "correctness", "termination", "growth")
 MARKS = {HOLDS: "holds", FAILS: "**does not hold**", OPEN: "cannot be told"}
 
 
@@ -36,9 +37,43 @@ def render(results: Path) -> str:
         "holds if the 95% interval of each difference that it names is above zero, does not hold if one is not, and",
         "cannot be told if zero is inside.",
     ]
+    lines += ["", "## In short", "", *_in_short(claims)]
     for name, folder in parts.items():
         lines += ["", f"## {PARTS[name]}", "", *_render_part(name, folder, claims[name])]
     return "\n".join(lines) + "\n"
+
+
+def _in_short(claims: dict[str, list[dict[str, str]]]) -> list[str]:
+    """For every data set, and for the theorems, what holds and what does not, in the claims' own words, and why."""
+    groups: dict[str, list[dict[str, str]]] = {}
+    for part, rows in claims.items():
+        for row in rows:
+            groups.setdefault(f"On {row['data'].split(',')[0]}" if part == "reproduce" else PARTS[part], []).append(row)
+    lines: list[str] = []
+    for name, rows in groups.items():
+        count = Counter(row["verdict"] for row in rows)
+        lines += [f"**{name}**: {count[HOLDS]} of {len(rows)} claims hold.", ""]
+        for verdict in (HOLDS, FAILS, OPEN):
+            told: dict[str, list[str]] = {}
+            for row in rows:
+                if row["verdict"] == verdict:
+                    told.setdefault(row["claim"], []).append(_where(row))
+            if told:
+                lines.append(f"- {verdict.capitalize()}:")
+                lines += [f"  - {claim}{_places(places)}" for claim, places in told.items()]
+        lines.append("")
+    return lines[:-1]
+
+
+def _where(row: dict[str, str]) -> str:
+    """The setting of a claim beyond its data set, with the reason that is known."""
+    setting = row["data"].partition(", ")[2] if row["section"] not in THEOREMS else row["data"]
+    return ": ".join(text for text in (setting, row["why"] if row["verdict"] != HOLDS else "") if text)
+
+
+def _places(places: list[str]) -> str:
+    told = "; ".join(place.rstrip(".") for place in places if place)
+    return f" ({told})" if told else ""
 
 
 def _rows(path: Path) -> list[dict[str, str]]:

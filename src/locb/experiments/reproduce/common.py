@@ -38,6 +38,11 @@ class DataSet:
     digest: str  # of the users' θ: tells whether it is the same data
 
     @property
+    def why(self) -> str:
+        """What keeps the ground truth at the paper's gamma from saying much, in short."""
+        return "" if self.note is None else self.note.partition(": ")[2].partition(", so F1")[0] + "."
+
+    @property
     def label(self) -> str:
         """Its name for people."""
         return paper.DATA[self.name]

@@ -12,7 +12,7 @@ from locb.experiments.jobs import Job
 from locb.experiments.reproduce import runs
 from locb.experiments.reproduce.common import DataSet, Evidence, Played, Sizes
 from locb.experiments.worlds import quiet_world, truth
-from locb.findings import Claim, GroupMap, Measured, Part, ResultTable, Series, banded
+from locb.findings import HOLDS, Claim, GroupMap, Measured, Part, ResultTable, Series, banded
 
 POINTS = 50  # of a curve
 FOLLOWED = {"locb": "LOCB", "club": "CLUB", "sclub": "SCLUB"}
@@ -109,11 +109,13 @@ def tell_rounds(data: DataSet, sizes: Sizes, played: Played) -> Evidence:
             for key, label in FOLLOWED.items()
             if key != "locb"
         ]
-        why = (data.note or "") if judged == paper.GAMMA else ""
+        why = data.why if judged == paper.GAMMA else ""
         source = "Varying accuracy, figure in Section 1"
+        if not why and falls[0].verdict == HOLDS and falls[1].verdict != HOLDS:
+            why = "CLUB only cuts, and loses what it had; SCLUB also merges, and keeps it."
         says = "CLUB and SCLUB find the clusters best at some round and lose them again."
         evidence.claims.append(Claim("rounds", where, says, source, falls, why, name))
-        evidence.claims.append(Claim("rounds", where, "LOCB ends with the best clusters.", source, best, why, name))
+        evidence.claims.append(Claim("rounds", where, "LOCB ends with the best clusters.", source, best, rests_on=name))
     return evidence
 
 
