@@ -143,9 +143,12 @@ def draw_locb(rng: np.random.Generator, n: int, radius: str, stop: str, bonus: s
     }
 
 
-@pytest.mark.parametrize("seed", SETTINGS)
-@pytest.mark.parametrize(("radius", "stop"), RULES)
-def test_locb(seed: int, radius: str, stop: str) -> None:
+@pytest.mark.parametrize(
+    ("radius", "stop", "seed"),
+    # "published" differs from "radius" by one branch: a third of the worlds for it.
+    [(radius, stop, seed) for radius, stop in RULES for seed in SETTINGS if stop != "published" or seed % 3 == 1],
+)
+def test_locb(radius: str, stop: str, seed: int) -> None:
     rng, n, d, rounds = draw_world(seed)
     parameters = draw_locb(rng, n, radius, stop, ("mean", "pooled")[seed % 2], seed)
 

@@ -111,3 +111,26 @@ def test_the_four_checks_at_a_small_size(tmp_path: Path, monkeypatch: pytest.Mon
     termination = findings.tables[2].rows
     assert [row["users"] for row in termination] == [10, 20]
     assert all(row["rounds"].mean < row["bound"] for row in termination)
+
+
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from typer.testing import CliRunner
+
+    from locb.cli import app
+    from locb.experiments import verify
+
+    small = Verification(coverage_rounds=100, users=4, gammas=(3.0, 2.5), worlds=2, sizes=(10, 12), rounds=1000)
+    monkeypatch.setattr(verify, "QUICK", small)
+    monkeypatch.setattr(coverage, "WORLDS", 40)
+    monkeypatch.chdir(tmp_path)
+    called = CliRunner().invoke(app, ["verify", "--quick", "--jobs", "1"])
+    assert called.exit_code == 0, called.output
+    assert "rounds were played" in called.output
+    for name in ("index.html", "tables/coverage.csv", "figures/termination.png", "figures/growth.svg"):
+        assert (tmp_path / "runs" / "verify-quick" / name).exists()
+    # An ellipsoid radius that does not cover is a broken promise.
+    monkeypatch.setitem(coverage.SIGMAS, "ellipsoid", -0.25)
+    broken = CliRunner().invoke(app, ["verify", "--quick", "--jobs", "1", "--output", "broken"])
+    assert broken.exit_code == 1
+    with pytest.raises(ValueError, match="--worlds must be at least 2, not 1"):
+        CliRunner().invoke(app, ["verify", "--worlds", "1"], catch_exceptions=False)
