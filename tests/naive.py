@@ -209,10 +209,19 @@ class LOCB:
         self.returned = dict.fromkeys(self.seeds)
         self.joined = [0] * n
         self.t = 0
+        self.remembered = {}
 
     def B(self, i):
         u = self.users
-        return radius(self.radius, u.m[i], u.A[i], self.t, self.n, self.d, self.sigma, self.delta, self.min_eigenvalue)
+        if self.radius != "ellipsoid":
+            more = self.sigma, self.delta, self.min_eigenvalue
+            return radius(self.radius, u.m[i], u.A[i], self.t, self.n, self.d, *more)
+        # Two decompositions: remembered until the user is served again or n changes, the only things it depends on.
+        key = (i, u.m[i], self.n)
+        if key not in self.remembered:
+            value = radius("ellipsoid", u.m[i], u.A[i], self.t, self.n, self.d, self.sigma, self.delta, None)
+            self.remembered[key] = value
+        return self.remembered[key]
 
     def distance(self, i, j):
         return float(np.linalg.norm(self.users.theta[i] - self.users.theta[j]))
@@ -252,7 +261,8 @@ class LOCB:
             if any(m[j] == 0 for j in N):
                 continue
             if self.stop == "certificate":
-                reach = sorted((self.distance(j, s) + B[j] for j in N), reverse=True)
+                gap = np.linalg.norm(self.users.theta - self.users.theta[s], axis=1).tolist()
+                reach = sorted((gap[j] + B[j] for j in N), reverse=True)
                 if sum(reach[:2]) < self.gamma:
                     self.returned[s] = self.t
             elif max(B[j] for j in N) < self.gamma * self.tau / 8:
