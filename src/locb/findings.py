@@ -118,13 +118,11 @@ class Part:
 
     @property
     def verdict(self) -> str:
-        """Whether the 95% interval of the difference is above zero, is not, or has zero inside."""
+        """Whether the 95% interval of the difference is above zero, below zero, or neither."""
         mean, margin = self.difference.mean, self.difference.margin
-        if math.isnan(mean) or math.isnan(margin):
-            return OPEN
         if mean - margin > 0.0:
             return HOLDS
-        return FAILS if mean + margin <= 0.0 else OPEN
+        return FAILS if mean + margin < 0.0 else OPEN  # NaN is neither
 
 
 @dataclass(frozen=True)
@@ -142,7 +140,7 @@ class Claim:
 
     @property
     def verdict(self) -> str:
-        """Holds if every part does; does not hold if one does not; else it cannot be told.
+        """Holds if every part does; does not hold if one is the other way round; else it cannot be told.
 
         Examples
         --------

@@ -86,6 +86,19 @@ def test_a_folder_of_another_run_is_refused(tmp_path: Path) -> None:
         Ledger(tmp_path, {"rounds": 100})
 
 
+def test_a_folder_that_cannot_be_written_to_is_named() -> None:
+    with pytest.raises(ValueError, match="--output: /dev/null/out cannot be written to .Not a directory"):
+        Ledger(Path("/dev/null/out"), {})
+
+
+def test_what_a_folder_tells_is_remembered(tmp_path: Path) -> None:
+    Ledger(tmp_path, {"rounds": 1}).remember(targets=["a"])
+    ledger = Ledger(tmp_path, {"rounds": 1})
+    assert ledger.told == {"targets": ["a"]}
+    ledger.remember(repeats=3)
+    assert Ledger(tmp_path, {"rounds": 1}).told == {"targets": ["a"], "repeats": 3}
+
+
 def test_a_folder_with_other_files_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").touch()
     with pytest.raises(ValueError, match="holds other files"):

@@ -132,8 +132,9 @@ def test_the_whole_on_synthetic_and_on_records(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="users"):
         planned = plan_reproduction(["all"], data={"movielens": world}, repeats=2, rounds=400)
     assert planned.data_sets[1].scaled is not None
+    planned, ledger = planned.open_folder(tmp_path / "out")
     with Workers(jobs=2) as workers:
-        findings = planned.run(planned.open_folder(tmp_path / "out"), workers)
+        findings = planned.run(ledger, workers)
     assert list(findings.sections) == list(TARGETS)
     assert {claim.section for claim in findings.claims} == set(TARGETS)
     names = [table.name for table in findings.tables]
@@ -143,7 +144,8 @@ def test_the_whole_on_synthetic_and_on_records(tmp_path: Path) -> None:
     assert {"accuracy-movielens", f"accuracy-movielens-judged-{scaled}", f"accuracy-movielens-gamma-{scaled}"} <= set(
         names
     )
-    assert "ground truth" in findings.notes[0]
+    assert findings.notes[0].startswith("Played: 2 repeats, 400 rounds a regret run, seed 0. Few rounds")
+    assert "ground truth" in findings.notes[1]
     accuracy = next(table for table in findings.tables if table.name == "accuracy-synthetic")
     (ours,) = [row for row in accuracy.rows if row["method"] == "LOCB"]
     assert ours["setting"] == "tau 10"
@@ -151,6 +153,21 @@ def test_the_whole_on_synthetic_and_on_records(tmp_path: Path) -> None:
     assert ours["F1 less paper's"] == pytest.approx(ours["F1"].mean - 0.880)
     regret = next(table for table in findings.tables if table.name == "regret-synthetic")
     assert [row["policy"] for row in regret.rows if row["regret less LOCB's"] is None] == ["LOCB"]
+
+
+def test_a_folder_tells_all_that_was_put_into_it(tmp_path: Path) -> None:
+    def told(targets: list[str], repeats: int) -> Any:
+        planned, ledger = plan_reproduction(targets, repeats=repeats, rounds=200).open_folder(tmp_path)
+        with Workers(jobs=1) as workers:
+            return planned.run(ledger, workers), ledger
+
+    first, _ = told(["regret-by-seeds"], 3)
+    both, ledger = told(["users"], 2)
+    assert list(first.sections) == ["regret-by-seeds"]
+    assert list(both.sections) == ["users", "regret-by-seeds"]
+    assert both.settings["repeats"] == 3
+    assert (ledger.reused, ledger.total) == (15, 15)
+    assert [claim for claim in both.claims if claim.section == "regret-by-seeds"] == first.claims
 
 
 def test_locb_finds_the_synthetic_clusters_at_tau_10() -> None:
@@ -177,12 +194,14 @@ def test_the_command_stops_and_goes_on(tmp_path: Path) -> None:
     assert "Traceback" not in errors
     kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "stopped" / "runs").iterdir()}
     assert 2 <= len(kept) < 45
-    for folder in ("stopped", "straight"):
-        done = run(*command, "--output", folder, cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
+    again = run(*command, "--output", "stopped", cwd=tmp_path)
+    done = run(*command, "--output", "straight", cwd=tmp_path)
+    assert again.returncode == done.returncode == 0, done.stderr
     assert all(path.stat().st_mtime_ns == when for path, when in kept.items())
     for table in (tmp_path / "straight" / "tables").iterdir():
         assert table.read_bytes() == (tmp_path / "stopped" / "tables" / table.name).read_bytes()
+    assert "of 45 runs were there already" in again.stdout
+    assert "there already" not in done.stdout
     refused = run("reproduce", "regret", "--rounds", "40000", "--output", "stopped", cwd=tmp_path)
     assert refused.returncode == 2
     assert "holds another run (rounds was 20000 there and is 40000 now)" in refused.stderr
@@ -204,6 +223,7 @@ def test_bad_input_is_one_line(tmp_path: Path, arguments: list[str], message: st
     assert done.returncode == 2
     assert message in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+    assert not (tmp_path / "runs").exists()  # nothing claims a folder before it can be filled
 
 
 def test_real_movielens(tmp_path: Path) -> None:

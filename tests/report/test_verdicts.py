@@ -82,6 +82,7 @@ def test_cells(column: str, text: str, shown: str) -> None:
 
 def test_parts_in_words() -> None:
     assert part_told(Part("a above b", Measured(1234.5, 99.6))) == "a above b: by 1,234 ± 100"
+    assert part_told(Part("a above b", Measured(32.786, 26.383))) == "a above b: by 32.8 ± 26.4"
     assert part_told(Part("a above b", Measured(0.5, float("nan")))) == "a above b: by 0.500, one repeat"
     assert part_told(Part("a", Measured(0.0003, 0.0001))) == "a: by 0.0003 ± 0.0001"
     assert part_told(Part("a", Measured(1.0, 0.0), "in words")) == "in words"
@@ -122,8 +123,10 @@ def test_the_results_page_is_made_of_the_csv_alone(tmp_path: Path) -> None:
     main(str(tmp_path / "reproduce"), str(tmp_path / "verify"), str(docs))
     page = (docs / "results.md").read_text()
     assert page == render(docs / "results")
-    assert "Of 2 claims 0 hold, 0 do not, and 2 cannot be told" in page
-    assert "| LOCB is best. | Synthetic | cannot be told | a above b: by 0.200 ± 0.100; a above <c>: by" in page
+    assert "Claims: 0 hold, 0 do not hold, 2 cannot be told from these runs. Of\nall 2, 0 are not the paper's" in page
+    assert (
+        "| LOCB is best. | Table 1 | Synthetic | cannot be told | a above b: by 0.200 ± 0.100; a above <c>: by" in page
+    )
     assert "| LOCB | 0.976 ± 0.067 |" in page
     assert "![Curve](results/verify/curve.svg)" in page
     assert "Every setting" not in page

@@ -7,13 +7,16 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from locb.findings import Findings
+
+if TYPE_CHECKING:
+    from locb.experiments.jobs import Ledger
 
 console = Console(highlight=False)
 
@@ -101,7 +104,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
 
 
 def play_all(
-    run: Callable[[Callable[[float, float], None]], Findings], prepare: Callable[[], None], folder: Path
+    run: Callable[[Callable[[float, float], None]], Findings], prepare: Callable[[], None], ledger: Ledger
 ) -> Findings:
     """Compile, then run with progress and the time left; Ctrl-C leaves what is finished on disk."""
     try:
@@ -116,9 +119,15 @@ def play_all(
             task = bar.add_task("Playing", total=None)
             with warnings.catch_warnings():
                 warnings.showwarning = lambda message, *_, **__: console.print(f"note: {message}", style="yellow")
-                return run(lambda done, total: bar.update(task, completed=done, total=total))
+                findings = run(lambda done, total: bar.update(task, completed=done, total=total))
+            bar.update(task, completed=1.0, total=1.0)  # also where nothing was left to play
+        if ledger.reused:
+            console.print(f"{ledger.reused} of {ledger.total} runs were there already.")
+        for note in findings.notes:
+            console.print(note, style="yellow", markup=False)
+        return findings
     except KeyboardInterrupt:
-        leave(f"stopped; what is finished is kept in {folder}, and the same command goes on from there", 130)
+        leave(f"stopped; what is finished is kept in {ledger.folder}, and the same command goes on from there", 130)
 
 
 def data_world(

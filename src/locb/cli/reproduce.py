@@ -75,12 +75,10 @@ def reproduce(
         planned = plan_reproduction(
             targets or ["all"], data=data, repeats=repeats, rounds=rounds, seed=seed, quick=quick
         )
-    for note in planned.notes:
-        console.print(f"note: {note}", style="yellow", markup=False)
     folder = output or Path("runs") / ("reproduce-quick" if quick else "reproduce")
-    ledger = planned.open_folder(folder)
     with workers:
-        findings = play_all(lambda progress: planned.run(ledger, workers, progress), planned.prepare, folder)
+        planned, ledger = planned.open_folder(folder)
+        findings = play_all(lambda progress: planned.run(ledger, workers, progress), planned.prepare, ledger)
     console.print(verdict_table(findings))
     console.print(verdicts_told(findings))
     console.print("\nWritten:")

@@ -56,11 +56,11 @@ def verify(
     usual = QUICK if quick else FULL
     asked = replace(usual, seed=seed, worlds=usual.worlds if worlds is None else worlds)
     folder = output or Path("runs") / ("verify-quick" if quick else "verify")
-    ledger = asked.open_folder(folder)
     with workers:
-        findings = play_all(lambda progress: asked.run(ledger, workers, progress), asked.prepare, folder)
+        ledger = asked.open_folder(folder)
+        findings = play_all(lambda progress: asked.run(ledger, workers, progress), asked.prepare, ledger)
     console.print(verdict_table(findings))
-    console.print(" ".join([verdicts_told(findings), *findings.notes]))
+    console.print(verdicts_told(findings))
     console.print("\nWritten:")
     for path in write_findings(findings, folder):
         console.print(f"  {path}", soft_wrap=True)

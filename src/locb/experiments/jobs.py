@@ -57,6 +57,7 @@ class Ledger:
     def __init__(self, folder: Path, identity: dict[str, Any]) -> None:
         self.folder = folder
         self.identity: dict[str, Any] = json.loads(json.dumps({"format": FORMAT, "locb": locb.__version__} | identity))
+        self.told: dict[str, Any] = {}  # what the folder's page tells, so that later runs can add to it
         self._runs = folder / "runs"
         known = folder / SETTINGS_FILE
         if folder.exists() and not folder.is_dir():
@@ -65,14 +66,19 @@ class Ledger:
             self._check_same(known)
         elif folder.exists() and any(folder.iterdir()):
             raise ValueError(f"--output: {folder} holds other files; name a new folder or an earlier run's")
-        self._runs.mkdir(parents=True, exist_ok=True)
-        _write(known, self.identity)
+        self.reused = self.total = 0  # runs that were there already, and all, of the last run_jobs
+        try:
+            self._runs.mkdir(parents=True, exist_ok=True)
+            _write(known, self.identity | {"told": self.told})
+        except OSError as error:
+            raise ValueError(f"--output: {folder} cannot be written to ({error.strerror})") from error
 
     def _check_same(self, known: Path) -> None:
         try:
             before = json.loads(known.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise ValueError(f"--output: {known} cannot be read ({error}); name a new folder") from error
+        self.told = before.get("told", {})
         for name, value in self.identity.items():
             if before.get(name) == value:
                 continue
@@ -85,6 +91,11 @@ class Ledger:
                 name, value, before = changed[0], value[changed[0]], before[name]
             told = f"{name} was {before.get(name)!r} there and is {value!r} now"
             raise ValueError(f"--output: {self.folder} holds another run ({told}); name a new folder, or remove it")
+
+    def remember(self, **told: Any) -> None:
+        """Keep what the page of this folder tells."""
+        self.told = self.told | told
+        _write(self.folder / SETTINGS_FILE, self.identity | {"told": self.told})
 
     def get(self, job: Job) -> dict[str, Any] | None:
         """The outcome of a job that was finished before; None if there is none, or it is damaged."""
@@ -113,6 +124,7 @@ def run_jobs(
     outcomes = [ledger.get(job) for job in jobs]
     missing = [place for place, outcome in enumerate(outcomes) if outcome is None]
     missing.sort(key=lambda place: -jobs[place].cost)  # the longest first, so that none is left over at the end
+    ledger.reused, ledger.total = len(jobs) - len(missing), len(jobs)
     total = sum(jobs[place].cost for place in missing)
     done = 0.0
     for number, outcome in workers.run(Job.run, [jobs[place] for place in missing]):

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from locb.findings import FAILS, HOLDS, OPEN
 from locb.report.cells import from_csv, to_markdown
+from locb.report.verdicts import RULE
 
 PARTS = {"reproduce": "The paper's evaluation", "verify": "The paper's theorems"}
 THEOREMS = ("coverage", "correctness", "termination", "growth")
@@ -26,16 +27,15 @@ def render(results: Path) -> str:
     parts = {name: results / name for name in PARTS if (results / name / "claims.csv").exists()}
     claims = {name: _rows(folder / "claims.csv") for name, folder in parts.items()}
     total = Counter(row["verdict"] for rows in claims.values() for row in rows)
+    own = sum(row["where"].startswith("not in the paper") for rows in claims.values() for row in rows)
     lines = [
         "# Results",
         "",
         "What was reproduced of the paper, what was not, and why. This page is written from the CSV files in",
         "[results/](results) by `make results`, and a test compares the two; no figure in it was typed.",
         "",
-        f"Of {sum(total.values())} claims {total[HOLDS]} hold, {total[FAILS]} do not, and {total[OPEN]} cannot be told",
-        "from these runs. A verdict comes from paired differences between runs on the same worlds and rounds: a claim",
-        "holds if the 95% interval of each difference that it names is above zero, does not hold if one is not, and",
-        "cannot be told if zero is inside.",
+        f"Claims: {total[HOLDS]} hold, {total[FAILS]} do not hold, {total[OPEN]} cannot be told from these runs. Of",
+        f"all {sum(total.values())}, {own} are not the paper's but ours, and say so. {RULE}",
     ]
     lines += ["", "## In short", "", *_in_short(claims)]
     for name, folder in parts.items():
@@ -92,8 +92,8 @@ def _render_part(part: str, folder: Path, claims: list[dict[str, str]]) -> list[
             lines += [f"### {row['title']}", ""]
             found = [claim for claim in claims if claim["section"] == row["name"]]
             if found:
-                cells = [[c["claim"], c["data"], MARKS[c["verdict"]], c["evidence"]] for c in found]
-                lines += [to_markdown(["the paper says", "on", "verdict", "evidence"], cells), ""]
+                cells = [[c["claim"], c["where"], c["data"], MARKS[c["verdict"]], c["evidence"]] for c in found]
+                lines += [to_markdown(["claim", "in the paper", "on", "verdict", "evidence"], cells), ""]
             whys = dict.fromkeys(claim["why"] for claim in found if claim["why"])
             lines += [line for why in whys for line in (why, "")]
         elif row["kind"] == "figure" and (folder / f"{row['name']}.svg").exists():

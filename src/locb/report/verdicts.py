@@ -18,6 +18,12 @@ from locb.report.charts import groups_chart, series_chart, style
 from locb.report.html import document, table_html
 
 COLOURS = {HOLDS: "green", FAILS: "red", OPEN: "yellow"}
+RULE = (
+    "A verdict comes from differences between runs on the same worlds and rounds, taken repeat by repeat. A claim "
+    "holds if the 95% interval of every difference that it names lies above zero, does not hold if one lies below zero, and "
+    "cannot be told otherwise. Claims about probabilities are judged by Wilson's interval, claims that say all by "
+    "counting."
+)
 CLAIMS, CONTENTS = "claims", "contents"
 
 
@@ -26,8 +32,8 @@ def part_told(part: Part) -> str:
     if part.told:
         return part.told
     mean, margin = part.difference.mean, part.difference.margin
-    if abs(mean) >= 100:
-        form = ",.0f"
+    if abs(mean) >= 10:
+        form = ",.0f" if abs(mean) >= 100 else ".1f"
     else:
         form = ".3f" if mean == 0 or abs(mean) >= 0.0005 else ".2g"
     if margin != margin:
@@ -70,7 +76,7 @@ def contents_table(findings: Findings) -> ResultTable:
 def verdicts_told(findings: Findings) -> str:
     """One sentence: how many claims hold."""
     hold, fail, unsure = (findings.count(verdict) for verdict in (HOLDS, FAILS, OPEN))
-    return f"Of {len(findings.claims)} claims {hold} hold, {fail} do not, and {unsure} cannot be told from these runs."
+    return f"Claims: {hold} hold, {fail} do not hold, {unsure} cannot be told from these runs."
 
 
 def verdict_table(findings: Findings) -> Table:
@@ -80,6 +86,7 @@ def verdict_table(findings: Findings) -> Table:
         table.add_column(heading, overflow="fold", ratio=3 if heading == "evidence" else 2 if heading == "claim" else 1)
     for claim in findings.claims:
         told = "\n".join(part_told(part) for part in claim.parts)
+        told += f"\n[dim]{claim.why}[/]" if claim.why and claim.verdict != HOLDS else ""
         table.add_row(claim.says, claim.data, f"[{COLOURS[claim.verdict]}]{claim.verdict}[/]", told)
     return table
 
@@ -114,11 +121,7 @@ def write_findings(findings: Findings, folder: Path) -> list[Path]:
 
 def _page(findings: Findings, specs: dict[str, Any]) -> str:
     """From claim to evidence: all verdicts first, then a section a target with its claims, figures and tables."""
-    body = [f"<p>{escape(verdicts_told(findings))} A verdict comes from the paired differences between runs: a claim "]
-    body.append(
-        "holds if the 95% interval of each difference that it names is above zero, does not hold if one is not, and "
-        "cannot be told if zero is inside.</p>"
-    )
+    body = [f"<p>{escape(verdicts_told(findings))} {escape(RULE)}</p>"]
     body += [f"<p>{escape(note)}</p>" for note in findings.notes]
     body.append('<nav aria-label="sections"><ul>')
     for section, heading in findings.sections.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -49,17 +49,31 @@ class Reproduction:
     @property
     def notes(self) -> list[str]:
         """What a reader must know of the data."""
-        return [data.note for data in self.data_sets if data.note]
+        sizes = f"{self.sizes.repeats} repeats, {self.sizes.rounds:,} rounds a regret run, seed {self.sizes.seed}"
+        short = " Few rounds: what is said of the long run can come out otherwise at full size."
+        played = f"Played: {sizes}.{short if self.sizes.rounds < FULL.rounds else ''}"
+        return [played, *(data.note for data in self.data_sets if data.note)]
 
     def prepare(self) -> None:
         """Compile what the runs need, or load it if it was compiled before."""
         for name in ("locb", "club", "sclub", "linucb-one", "linucb-ind"):
             make_policy(name, n_users=2, dim=2).prepare()
 
-    def open_folder(self, folder: Path) -> Ledger:
-        """Where its runs are kept; a ValueError if the folder holds those of another reproduction."""
+    def open_folder(self, folder: Path) -> tuple[Reproduction, Ledger]:
+        """Where its runs are kept, and the reproduction with all that this folder tells already added to it.
+
+        A ValueError if the folder holds runs of another number of rounds, another seed or other data.
+        """
         identity = {"rounds": self.sizes.rounds, "seed": self.sizes.seed, "kind": "reproduce"}
-        return Ledger(folder, identity | {"data": {data.name: data.digest for data in self.data_sets}})
+        ledger = Ledger(folder, identity | {"data": {data.name: data.digest for data in self.data_sets}})
+        told = ledger.told
+        targets = [name for name in TARGETS if name in self.targets or name in told.get("targets", [])]
+        sizes = replace(self.sizes, repeats=max(self.sizes.repeats, told.get("repeats", 0)))
+        data_sets = list(self.data_sets)
+        for name, world in told.get("data", {}).items():
+            if name not in [data.name for data in data_sets]:
+                data_sets.append(open_data_set(name, world, self.sizes.seed))
+        return replace(self, targets=targets, sizes=sizes, data_sets=data_sets), ledger
 
     def run(self, ledger: Ledger, workers: Workers, progress: Callable[[float, float], None] | None = None) -> Findings:
         """Play what the ledger does not have yet, and tell what was found."""
@@ -87,6 +101,9 @@ class Reproduction:
             findings.tables.extend(evidence.tables)
             findings.figures.extend(evidence.figures)
             findings.claims.extend(evidence.claims)
+        ledger.remember(
+            targets=self.targets, repeats=self.sizes.repeats, data={data.name: data.world for data in self.data_sets}
+        )
         return findings
 
 

@@ -25,7 +25,8 @@ from locb.findings import Claim, Part, ResultTable
 SECTION = "accuracy"
 NOTE = (
     "LOCB at tau 10; of each baseline the setting of the highest mean F1 is shown, so that the comparison favours the "
-    "baselines. N-CLUB and N-LOCB are tried with their quiet rounds counted from the start and from the first change."
+    "baselines. ST-CLUB and ST-SCLUB stop in the round of LOCB's last return; N-CLUB and N-LOCB when nothing has "
+    "changed for 100 rounds, counted from the start or from the first change."
 )
 
 
