@@ -19,10 +19,10 @@ from locb.report.html import document, table_html
 
 COLOURS = {HOLDS: "green", FAILS: "red", OPEN: "yellow"}
 RULE = (
-    "A verdict comes from differences between runs on the same worlds and rounds, taken repeat by repeat. A claim "
-    "holds if the 95% interval of every difference that it names lies above zero, does not hold if one lies below zero, "
-    "and cannot be told otherwise. Claims about probabilities are judged by Wilson's interval, claims that say all by "
-    "counting."
+    "A verdict comes from differences between runs on the same worlds and rounds, taken repeat by repeat. "
+    "A claim holds if the 95% interval of every difference that it names lies above zero, does not hold "
+    "if one lies below zero, and cannot be told otherwise. Claims about probabilities are judged by "
+    "Wilson's interval, claims that say all by counting."
 )
 CLAIMS, CONTENTS = "claims", "contents"
 
