@@ -158,6 +158,7 @@ def _claim_html(claim: Claim, specs: dict[str, Any]) -> str:
     links = f'<a href="#table-{_word(claim.rests_on)}">table</a>'
     if claim.rests_on in specs:
         links += f', <a href="#chart-{_word(claim.rests_on)}">figure</a>'
+    source = claim.where.capitalize() if claim.where.startswith("not in") else f"In the paper: {claim.where}"
     parts = "".join(
         f"<li>{escape(part_told(part))} {_badge(part.verdict) if len(claim.parts) > 1 else ''}</li>"
         for part in claim.parts
@@ -165,7 +166,7 @@ def _claim_html(claim: Claim, specs: dict[str, Any]) -> str:
     why = f"<p>{escape(claim.why)}</p>" if claim.why else ""
     return (
         f'<article class="claim"><h3>{escape(claim.says)} {_badge(claim.verdict)}</h3>'
-        f'<p class="quiet">{escape(claim.data)}. In the paper: {escape(claim.where)}. Evidence: {links}.</p>'
+        f'<p class="quiet">{escape(claim.data)}. {escape(source)}. Evidence: {links}.</p>'
         f"<ul>{parts}</ul>{why}</article>"
     )
 

@@ -123,7 +123,8 @@ def tell(played: list[tuple[Job, dict[str, Any]]]) -> tuple[list[ResultTable], l
                 "against a late seed was made before anything was known of that seed, and the set is returned with it: "
                 "the gap in the proof of Theorem 1. Testing all members once more before the return closes it."
             )
-        claims.append(Claim(SECTION, data, says, "Theorem 1", [part], why, SECTION, promised=stop != "published"))
+        where = "not in the paper: the guarantee of Theorem 1" if stop == "certificate" else "Theorem 1"
+        claims.append(Claim(SECTION, data, says, where, [part], why, SECTION, promised=stop != "published"))
     broken = sum(outcome["certificates broken"] for _, outcome in played)
     total = sum(outcome["sets"] for _, outcome in played)
     part = Part.always("certificates at least as large as the true width", total - broken, total)
