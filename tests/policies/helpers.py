@@ -18,6 +18,10 @@ KINDS: dict[str, dict[str, Any]] = {
     "locb-theory": {"n_seeds": 5, "radius": "theory", "min_eigenvalue": 0.2},
     "locb-certificate": {"n_seeds": 5, "gamma": 3.0, "radius": "ellipsoid", "stop": "certificate"},
     "locb-random-ties": {"n_seeds": 5, "ties": "random"},
+    "linucb-ind-float32": {"dtype": "float32"},
+    "club-float32": {"alpha2": 0.6, "dtype": "float32"},
+    "sclub-float32": {"alpha_theta": 0.7, "dtype": "float32"},
+    "locb-float32": {"n_seeds": 5, "gamma": 1.0, "dtype": "float32"},
 }
 
 
@@ -26,7 +30,7 @@ def world(rounds: int = 300, seed: int = 1) -> locb.Rounds:
 
 
 def make(kind: str, rounds: int = 300) -> Any:
-    name = kind if kind.startswith("linucb") else kind.split("-")[0]
+    name = kind.removesuffix("-float32") if kind.startswith("linucb") else kind.split("-")[0]
     policy = locb.make_policy(name, n_users=N, dim=DIM, seed=3, **KINDS[kind])
     if rounds:
         policy.play(world(rounds))

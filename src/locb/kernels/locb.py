@@ -5,9 +5,9 @@ import math
 import numpy as np
 
 from locb.arrays import Floats, Ints, Words
-from locb.confidence import ELLIPSOID, width
+from locb.confidence import ELLIPSOID, THEORY, width
 from locb.jit import borrowing, entry, inlined
-from locb.kernels.bits import ONE, trailing_zeros
+from locb.kernels.bits import ONE, flip, trailing_zeros
 from locb.kernels.linear import TIE, dot, expand, largest_eigenvalue, learn, pick, score_arms, usable
 from locb.kernels.locb_clustering import cluster
 from locb.kernels.locb_state import (
@@ -198,6 +198,30 @@ def renew_widths(state: LocalState, start: int, stop: int, dim: int) -> None:
         state.width[i] = user_width(state, i, dim, room)
         if state.seed_of[i] >= 0:
             state.seed_points[dim, state.seed_of[i]] = state.width[i]
+
+
+@entry
+def join(state: LocalState, old: int, new: int, dim: int) -> None:
+    """Let the users from old to new − 1 in: into every active set. Their rows must be blank, and there."""
+    whole = state.whole
+    whole[N_USERS] = new
+    rests_on_n = whole[RADIUS] == THEORY or whole[RADIUS] == ELLIPSOID
+    renew_widths(state, 0 if rests_on_n else old, new, dim)
+    for i in range(old, new):
+        state.joined[i] = whole[T]
+        for w in range(state.active.size):
+            word = state.active[w]
+            state.sets_of[i, w] = word
+            while word != 0:
+                s = (w << 6) + trailing_zeros(word)
+                word &= word - ONE
+                flip(state.members, s, i)
+                state.sizes[s] += 1
+                state.hashes[s] ^= state.words[i]
+                state.witness[s] = -1  # a radius may shrink when n grows, so no witness is known to hold
+                for q in range(state.sums.shape[1]):
+                    state.sums[s, q] += state.estimates[i, q]
+    find_distinct(state, scratch_for(state, 1, dim).table)
 
 
 @entry

@@ -18,6 +18,7 @@ from locb.kernels.linear import FIRST, RANDOM, packed_size, unpack
 from locb.policies import storage
 from locb.rounds import LARGEST_REWARD, Rounds, checked_array
 
+LARGEST_REWARDS = {"float64": LARGEST_REWARD, "float32": 1e30}
 TIE_RULES = {"first": FIRST, "random": RANDOM}
 
 
@@ -46,6 +47,14 @@ def real_number(name: str, value: Any, low: float, high: float = LARGEST_REWARD,
         between = "strictly between" if open_ends else "between"
         raise ValueError(f"{name} must be {between} {low:g} and {high:g}, not {number}")
     return number
+
+
+def number_type(value: Any) -> str:
+    """The name of a floating-point type that policies keep their numbers in, or a ValueError."""
+    for name in LARGEST_REWARDS:
+        if isinstance(value, str | type | np.dtype) and value in (name, np.dtype(name), np.dtype(name).type):
+            return name
+    raise ValueError(f"dtype must be 'float64' or 'float32', not {value!r}")
 
 
 def one_of(name: str, value: Any, choices: dict[str, int]) -> int:
@@ -178,14 +187,17 @@ class CompiledPolicy(Policy):
             user = self.check_user(user)
         if not _is_plain(context, 1) or len(context) != self._dim:
             context = checked_array("context", context, (self._dim,))
-        if type(reward) is not float or not -LARGEST_REWARD <= reward <= LARGEST_REWARD:
-            reward = real_number("reward", reward, -LARGEST_REWARD)
+        largest = LARGEST_REWARDS[self._parameters["dtype"]]
+        if type(reward) is not float or not -largest <= reward <= largest:
+            reward = real_number("reward", reward, -largest, largest)
         if not self._kernel.update(self._state, user, context, reward):
             checked_array("context", context, (self._dim,))
 
     def play(self, rounds: Rounds) -> Ints:
         """Recommend and update, round by round, in one compiled loop; the arms chosen: (T,)."""
         self.check_rounds(rounds)
+        if self._parameters["dtype"] == "float32" and len(rounds):
+            checked_array("rewards", rounds.rewards, (None, None), LARGEST_REWARDS["float32"])
         chosen = np.empty(len(rounds), dtype=np.int64)
         self._kernel.play(self._state, rounds.users, rounds.contexts, rounds.rewards, chosen)
         return chosen
@@ -237,6 +249,7 @@ class CompiledPolicy(Policy):
         if not 0 <= members[0] <= members[-1] < self._n_users:
             raise ValueError(f"cluster must hold users from 0 to {self._n_users - 1}, not {members[[0, -1]].tolist()}")
         estimates = self._own_estimates(members)
+        estimates = estimates.astype(np.float64)
         spectrum = np.linalg.eigvalsh(unpack(estimates[:, self._dim :], self._dim))  # of A⁻¹, ascending
         log_det = -np.log(spectrum).sum(axis=1)
         radii = np.array(
@@ -289,7 +302,7 @@ class CompiledPolicy(Policy):
 
     def _consistency(self, state: Any) -> dict[str, bool]:
         """Arrays of a state that was read, and whether each fits the others."""
-        floats = [array for array in state if array.dtype == np.float64 and array is not state.real]
+        floats = [array for array in state if array.dtype.kind == "f" and array is not state.real]
         return {
             "served": bool((state.served >= 0).all()) and int(state.served.sum()) == int(state.whole[0]),
             "estimates": all(bool(np.isfinite(array).all()) for array in floats),

@@ -11,7 +11,7 @@ from locb.arrays import Ints, Words
 from locb.clusters import Cluster
 from locb.kernels import club as kernel
 from locb.kernels.bits import pack, unpack
-from locb.policies.base import TIE_RULES, CompiledPolicy, new_generator, one_of, real_number, whole_number
+from locb.policies.base import TIE_RULES, CompiledPolicy, new_generator, number_type, one_of, real_number, whole_number
 from locb.policies.linucb import blank_estimates
 
 GRAPHS = {"complete": 0, "erdos-renyi": 1}
@@ -32,6 +32,8 @@ class CLUB(CompiledPolicy):
         The graph at the start; the random one has an edge with probability 3 log n / n.
     ties : "first" or "random"
         Which of the arms within 1e-9 of the highest score to take.
+    dtype : "float64" or "float32"
+        Of what is kept for every user; "float32" takes half of the memory, and rewards may be at most 1e30 in size.
     seed : int
         For the random graph and random ties.
 
@@ -54,9 +56,11 @@ class CLUB(CompiledPolicy):
         alpha2: float = 1.0,
         graph: str = "complete",
         ties: str = "first",
+        dtype: str = "float64",
         seed: int = 0,
     ) -> None:
         super().__init__(n_users=n_users, dim=dim)
+        dtype = number_type(dtype)
         alpha = real_number("alpha", alpha, 0.0)
         alpha2 = real_number("alpha2", alpha2, 0.0)
         one_of("graph", graph, GRAPHS)
@@ -69,17 +73,18 @@ class CLUB(CompiledPolicy):
             "alpha2": alpha2,
             "graph": graph,
             "ties": ties,
+            "dtype": dtype,
             "seed": seed,
         }
         n, columns = self._n_users, blank_estimates(1, self._dim).shape[1]
         self._state = kernel.GraphState(
-            estimates=blank_estimates(n, self._dim),
-            sums=np.zeros((n, columns)),
+            estimates=blank_estimates(n, self._dim, dtype),
+            sums=np.zeros((n, columns), dtype),
             served=np.zeros(n, np.int64),
             width=np.ones(n),
             neighbours=_with_new_edges(np.zeros((0, 0), bool), n, graph, seed),
             component=np.zeros(n, np.int64),
-            shared=blank_estimates(n, self._dim),
+            shared=blank_estimates(n, self._dim, dtype),
             whole=np.array([0, tie_rule]),
             real=np.array([alpha, alpha2]),
             generator=new_generator(np.random.default_rng(seed)),
@@ -100,7 +105,7 @@ class CLUB(CompiledPolicy):
         count = whole_number("count", count, 0)
         state, old = self._state, self._n_users
         edges = unpack(state.neighbours, old)
-        blank = blank_estimates(count, self._dim)
+        blank = blank_estimates(count, self._dim, self._parameters["dtype"])
         grown = state._replace(
             estimates=np.concatenate([state.estimates, blank]),
             sums=np.concatenate([state.sums, np.zeros_like(blank)]),

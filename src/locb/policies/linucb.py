@@ -9,12 +9,12 @@ import numpy as np
 from locb.arrays import Floats, Ints
 from locb.kernels import linucb as kernel
 from locb.kernels.linear import packed_identity
-from locb.policies.base import TIE_RULES, CompiledPolicy, new_generator, one_of, real_number, whole_number
+from locb.policies.base import TIE_RULES, CompiledPolicy, new_generator, number_type, one_of, real_number, whole_number
 
 
-def blank_estimates(count: int, dim: int) -> Floats:
+def blank_estimates(count: int, dim: int, dtype: str = "float64") -> Floats:
     """``count`` rows (θ̂, A⁻¹) before any observation: zero and the identity."""
-    return np.tile(np.concatenate([np.zeros(dim), packed_identity(dim)]), (count, 1))
+    return np.tile(np.concatenate([np.zeros(dim), packed_identity(dim)]).astype(dtype), (count, 1))
 
 
 class LinUCB(CompiledPolicy):
@@ -30,6 +30,8 @@ class LinUCB(CompiledPolicy):
         One estimate for all users (LinUCB-ONE) instead of one each (LinUCB-IND).
     ties : "first" or "random"
         Which of the arms within 1e-9 of the highest score to take.
+    dtype : "float64" or "float32"
+        Of what is kept for every user; "float32" takes half of the memory, and rewards may be at most 1e30 in size.
     seed : int
         For random ties.
 
@@ -52,9 +54,11 @@ class LinUCB(CompiledPolicy):
         alpha: float = 1.0,
         shared: bool = False,
         ties: str = "first",
+        dtype: str = "float64",
         seed: int = 0,
     ) -> None:
         super().__init__(n_users=n_users, dim=dim)
+        dtype = number_type(dtype)
         if not isinstance(shared, bool | np.bool_):
             raise ValueError(f"shared must be True or False, not {shared!r}")
         alpha = real_number("alpha", alpha, 0.0)
@@ -67,10 +71,11 @@ class LinUCB(CompiledPolicy):
             "alpha": alpha,
             "shared": self._shared,
             "ties": ties,
+            "dtype": dtype,
             "seed": seed,
         }
         self._state = kernel.LinearState(
-            estimates=blank_estimates(1 if shared else self._n_users, self._dim),
+            estimates=blank_estimates(1 if shared else self._n_users, self._dim, dtype),
             served=np.zeros(self._n_users, np.int64),
             whole=np.array([0, tie_rule, int(self._shared)]),
             real=np.array([alpha]),
@@ -88,7 +93,7 @@ class LinUCB(CompiledPolicy):
         state = self._state
         estimates = state.estimates
         if not self._shared:
-            estimates = np.concatenate([estimates, blank_estimates(count, self._dim)])
+            estimates = np.concatenate([estimates, blank_estimates(count, self._dim, self._parameters["dtype"])])
         served = np.concatenate([state.served, np.zeros(count, np.int64)])
         self._state = state._replace(estimates=estimates, served=served)
         self._n_users += count

@@ -27,7 +27,7 @@ from locb.kernels.locb_state import (
     LocalState,
     T,
 )
-from locb.policies.base import TIE_RULES, CompiledPolicy, new_generator, one_of, real_number, whole_number
+from locb.policies.base import TIE_RULES, CompiledPolicy, new_generator, number_type, one_of, real_number, whole_number
 from locb.policies.linucb import blank_estimates
 
 STOPS = {"radius": BY_RADIUS, "certificate": BY_CERTIFICATE, "published": AS_PUBLISHED}
@@ -68,6 +68,8 @@ class LOCB(CompiledPolicy):
         Mean of the members' bonuses, as in the paper, or the root of their mean square, whose cost is free of n.
     ties : "first" or "random"
         Which of the arms within 1e-9 of the highest score to take.
+    dtype : "float64" or "float32"
+        Of what is kept for every user; "float32" takes half of the memory, and rewards may be at most 1e30 in size.
     seed : int
         For the seeds and random ties.
 
@@ -99,9 +101,11 @@ class LOCB(CompiledPolicy):
         stop: str = "radius",
         bonus: str = "mean",
         ties: str = "first",
+        dtype: str = "float64",
         seed: int = 0,
     ) -> None:
         super().__init__(n_users=n_users, dim=dim)
+        dtype = number_type(dtype)
         gamma = real_number("gamma", gamma, 0.0, open_ends=True)
         alpha = real_number("alpha", alpha, 0.0)
         tau = real_number("tau", tau, 0.0, open_ends=True)
@@ -136,10 +140,11 @@ class LOCB(CompiledPolicy):
             "stop": stop,
             "bonus": bonus,
             "ties": ties,
+            "dtype": dtype,
             "seed": seed,
         }
         real = np.array([gamma, alpha, tau, delta, sigma, min_eigenvalue or 0.0])
-        self._state = _blank_state(self._n_users, self._dim, chosen, real, modes, new_generator(rng))
+        self._state = _blank_state(self._n_users, self._dim, dtype, chosen, real, modes, new_generator(rng))
 
     @property
     def rounds_played(self) -> int:
@@ -189,23 +194,7 @@ class LOCB(CompiledPolicy):
         state = self._state
         if new > len(state.served):
             self._state = state = _with_room(state, max(new, 2 * len(state.served)))
-        arrived = np.zeros((1, 64 * state.members.shape[1]), bool)
-        arrived[0, old:new] = True
-        newcomers = pack(arrived)
-        added = state.estimates[old:new].sum(axis=0)
-        # From here on nothing is made that memory might not have room for.
-        state.whole[N_USERS] = new
-        state.joined[old:new] = state.whole[T]
-        active = state.returned == 0
-        state.members[active] |= newcomers
-        state.sets_of[old:new] = state.active
-        state.sizes[active] += count
-        state.hashes[active] ^= np.bitwise_xor.reduce(state.words[old:new])
-        state.sums[active] += added
-        rests_on_n = state.whole[RADIUS] in (THEORY, ELLIPSOID)
-        kernel.renew_widths(state, 0 if rests_on_n else old, new, self._dim)
-        state.witness[active] = -1  # a radius may shrink when n grows, so no witness is known to hold
-        kernel.mark_distinct(state, self._dim)
+        kernel.join(state, old, new, self._dim)
         self._n_users = self._parameters["n_users"] = new
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
@@ -271,12 +260,14 @@ def _random_words(count: int) -> Words:
     return word ^ (word >> np.uint64(31))
 
 
-def _blank_state(n: int, dim: int, seeds: Ints, real: Floats, modes: list[int], generator: Words) -> LocalState:
+def _blank_state(
+    n: int, dim: int, dtype: str, seeds: Ints, real: Floats, modes: list[int], generator: Words
+) -> LocalState:
     """The state before any round: everybody is in every set."""
     n_seeds = len(seeds)
     everyone = pack(np.ones((1, n), bool))
     every_seed = pack(np.ones((1, n_seeds), bool))
-    estimates = blank_estimates(n, dim)
+    estimates = blank_estimates(n, dim, dtype)
     words = _random_words(n)
     seed_of = np.full(n, -1)
     seed_of[seeds] = np.arange(n_seeds)
@@ -292,7 +283,7 @@ def _blank_state(n: int, dim: int, seeds: Ints, real: Floats, modes: list[int], 
         members=np.tile(everyone, (n_seeds, 1)),
         sizes=np.full(n_seeds, n),
         hashes=np.full(n_seeds, np.bitwise_xor.reduce(words)),
-        sums=np.tile(n * estimates[0], (n_seeds, 1)),
+        sums=np.tile(n * estimates[0].astype(np.float64), (n_seeds, 1)),  # small, and must not drift
         seed_of=seed_of,
         seed_points=np.zeros((dim + 1, n_seeds)),
         returned=np.zeros(n_seeds, np.int64),
@@ -315,7 +306,7 @@ def _with_room(state: LocalState, rows: int) -> LocalState:
     more = rows - old
     grown = {name: getattr(state, name) for name in USER_ROWS}
     blank: dict[str, NDArray[Any]] = {name: np.zeros((more, *a.shape[1:]), a.dtype) for name, a in grown.items()}
-    blank["estimates"] = blank_estimates(more, dim)
+    blank["estimates"] = blank_estimates(more, dim, str(state.estimates.dtype))
     blank["words"] = _random_words(rows)[old:]
     blank["seed_of"] = np.full(more, -1)
     members = np.zeros((len(state.seeds), words_for(rows)), np.uint64)

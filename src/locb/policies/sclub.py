@@ -8,7 +8,7 @@ import numpy as np
 
 from locb.clusters import Cluster
 from locb.kernels import sclub as kernel
-from locb.policies.base import TIE_RULES, CompiledPolicy, new_generator, one_of, real_number, whole_number
+from locb.policies.base import TIE_RULES, CompiledPolicy, new_generator, number_type, one_of, real_number, whole_number
 from locb.policies.linucb import blank_estimates
 
 
@@ -27,6 +27,8 @@ class SCLUB(CompiledPolicy):
         The same for how often users are served.
     ties : "first" or "random"
         Which of the arms within 1e-9 of the highest score to take.
+    dtype : "float64" or "float32"
+        Of what is kept for every user; "float32" takes half of the memory, and rewards may be at most 1e30 in size.
     seed : int
         For random ties.
 
@@ -49,9 +51,11 @@ class SCLUB(CompiledPolicy):
         alpha_theta: float = 1.5,
         alpha_p: float = 1.0,
         ties: str = "first",
+        dtype: str = "float64",
         seed: int = 0,
     ) -> None:
         super().__init__(n_users=n_users, dim=dim)
+        dtype = number_type(dtype)
         alpha = real_number("alpha", alpha, 0.0)
         alpha_theta = real_number("alpha_theta", alpha_theta, 0.0)
         alpha_p = real_number("alpha_p", alpha_p, 0.0)
@@ -64,19 +68,20 @@ class SCLUB(CompiledPolicy):
             "alpha_theta": alpha_theta,
             "alpha_p": alpha_p,
             "ties": ties,
+            "dtype": dtype,
             "seed": seed,
         }
         n = self._n_users
         first = np.zeros(n, np.int64)  # n users in slot 0, none in the others
         first[0] = n
         self._state = kernel.SetState(
-            estimates=blank_estimates(n, self._dim),
-            sums=np.zeros_like(blank_estimates(n, self._dim)),
+            estimates=blank_estimates(n, self._dim, dtype),
+            sums=np.zeros_like(blank_estimates(n, self._dim, dtype)),
             served=np.zeros(n, np.int64),
             checked=np.zeros(n, np.int64),
             slot=np.zeros(n, np.int64),
-            shared=blank_estimates(n, self._dim),
-            shared_sums=np.zeros_like(blank_estimates(n, self._dim)),
+            shared=blank_estimates(n, self._dim, dtype),
+            shared_sums=np.zeros_like(blank_estimates(n, self._dim, dtype)),
             shared_served=np.zeros(n, np.int64),
             sizes=first,
             unchecked=first.copy(),
@@ -97,7 +102,7 @@ class SCLUB(CompiledPolicy):
         """Let ``count`` more users in, each in a set of its own that may merge once it has been served."""
         count = whole_number("count", count, 0)
         state, old = self._state, self._n_users
-        blank = blank_estimates(count, self._dim)
+        blank = blank_estimates(count, self._dim, self._parameters["dtype"])
         none = np.zeros(count, np.int64)
         free = np.flatnonzero(np.concatenate([state.sizes, none]) == 0)[:count]  # the lowest free slots
         state = state._replace(

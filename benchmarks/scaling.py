@@ -1,0 +1,134 @@
+"""How the cost of a round and the memory grow: with users, seeds, features and arms, one at a time around a usual size.
+
+Every point is a process of its own, so that its memory is its own. Points of one sweep are taken in turn, several times
+over, and the fastest counts, so that a slow moment of the machine does not tilt a line. ``--draw FILE`` also draws it.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from timing import show
+
+import locb
+from locb.findings import Series
+from locb.report.charts import series_chart, style
+
+USUAL = {"users": 1_000, "seeds": 100, "features": 10, "arms": 10}
+SWEEPS: dict[str, tuple[int, ...]] = {
+    "users": (100, 1_000, 10_000, 100_000, 1_000_000),
+    "seeds": (10, 30, 100, 300, 1_000),
+    "features": (5, 10, 20, 50, 100),
+    "arms": (5, 10, 20, 50, 100),
+}
+POLICIES: dict[str, dict[str, Any]] = {
+    "LOCB, pooled": {"policy": "locb", "bonus": "pooled"},
+    "LOCB, pooled, float32": {"policy": "locb", "bonus": "pooled", "dtype": "float32"},
+    "LOCB, mean": {"policy": "locb", "bonus": "mean"},
+    "LinUCB-IND": {"policy": "linucb-ind"},
+}
+BLOCK, WARM, GOES = 4_096, 6, 4
+TURNS = 2
+MOST_FOR_MEAN = 10_000  # beyond this many users a round of bonus="mean" visits too many members to wait for
+
+
+def resident() -> float:
+    """Memory that this process holds now, in MiB."""
+    (line,) = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmRSS")]
+    return int(line.split()[1]) / 1024
+
+
+def block(users: int, arms: int, features: int, seed: int) -> locb.Rounds:
+    """Rounds of random unit contexts; rewards follow one of five tastes, so that sets form."""
+    rng = np.random.default_rng([users, seed])
+    x = rng.standard_normal((BLOCK, arms, features))
+    x /= np.linalg.norm(x, axis=2, keepdims=True)
+    tastes = np.random.default_rng(0).standard_normal((5, features))
+    tastes /= np.linalg.norm(tastes, axis=1, keepdims=True)
+    who = rng.integers(users, size=BLOCK)
+    means = 0.5 + 0.5 * np.einsum("tkd,td->tk", x, tastes[who % 5])
+    return locb.Rounds(who, x, (rng.random(means.shape) < means).astype(float))
+
+
+def point(users: int, seeds: int, features: int, arms: int, policy: str, **parameters: Any) -> dict[str, float]:
+    """µs a round, the fastest of some blocks after warm ones, and MiB that the policy itself takes."""
+    if policy == "locb":
+        parameters["n_seeds"] = min(seeds, users)
+    one = {**parameters, "n_seeds": 1} if policy == "locb" else parameters
+    locb.make_policy(policy, n_users=1, dim=features, **one).play(block(1, arms, features, 0))
+    before = resident()
+    player = locb.make_policy(policy, n_users=users, dim=features, **parameters)
+    fastest = float("inf")
+    for number in range(WARM + GOES):
+        rounds = block(users, arms, features, number)
+        began = time.perf_counter()
+        player.play(rounds)
+        if number >= WARM:
+            fastest = min(fastest, time.perf_counter() - began)
+    return {"µs": 1e6 * fastest / BLOCK, "MiB": max(0.0, resident() - before)}
+
+
+def ask(sizes: dict[str, int], settings: dict[str, Any]) -> dict[str, float]:
+    """A point in a process of its own."""
+    asked = json.dumps(sizes | settings)
+    done = subprocess.run([sys.executable, __file__, "--point", asked], capture_output=True, text=True, check=True)
+    answer: dict[str, float] = json.loads(done.stdout)
+    return answer
+
+
+def main() -> None:
+    """All sweeps, or one point of them."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--point", help="one point, as JSON; used by the program itself")
+    parser.add_argument("--only", choices=list(SWEEPS), help="one sweep")
+    parser.add_argument("--draw", type=Path, help="draw the cost by users to this PNG or SVG")
+    given = parser.parse_args()
+    if given.point:
+        print(json.dumps(point(**json.loads(given.point))))
+        return
+    for name, values in SWEEPS.items():
+        if given.only in (None, name):
+            sweep(name, values, given.draw if name == "users" else None)
+
+
+def sweep(name: str, values: tuple[int, ...], draw: Path | None) -> None:
+    """One table, with the exponent fitted to each line; a chart if asked for."""
+    found: dict[str, dict[int, dict[str, float]]] = {label: {} for label in POLICIES}
+    for _ in range(TURNS):
+        for value in values:
+            for label, settings in POLICIES.items():
+                if name == "users" and settings.get("bonus") == "mean" and value > MOST_FOR_MEAN:
+                    continue
+                here = ask(USUAL | {name: value} | ({"users": 1_000} if name != "users" else {}), settings)
+                before = found[label].get(value, here)
+                found[label][value] = {key: min(before[key], here[key]) for key in here}
+    rows, points = [], []
+    for label, measured in found.items():
+        power = np.polyfit(np.log(list(measured)), np.log([at["µs"] for at in measured.values()]), 1)[0]
+        cells = [f"{measured[v]['µs']:.2f}" if v in measured else "–" for v in values]
+        largest = measured[max(measured)]
+        rows.append((label, *cells, f"{power:.2f}", f"{largest['MiB']:,.0f}"))
+        points += [{"line": label, name: v, "µs a round": at["µs"]} for v, at in measured.items()]
+    around = ", ".join(f"{value:,} {other}" for other, value in USUAL.items() if other != name)
+    headings = ("µs a round", *(f"{value:,} {name}" for value in values), "power", "MiB at the largest")
+    show(f"growth with {name}; otherwise {around}", headings, rows)
+    if name == "users":
+        pooled, alone = found["LOCB, pooled"], found["LinUCB-IND"]
+        most = max(pooled)
+        print(
+            f"\nLOCB pooled at {most:,} users: {pooled[most]['µs'] / pooled[1_000]['µs']:.2f} × its round at 1,000, "
+            f"{pooled[most]['µs'] / alone[most]['µs']:.2f} × LinUCB-IND's"
+        )
+    if draw is not None:
+        title = f"LOCB's round by {name}"
+        chart = Series("scaling", "", title, f"{around}; logarithmic axes", name, "µs a round", points, True, True)
+        style(series_chart(chart)).save(str(draw))
+
+
+if __name__ == "__main__":
+    main()
