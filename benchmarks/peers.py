@@ -3,10 +3,11 @@
 One process, one thread each, the same stream of rounds: n = 100 users, k = 10 arms, d = 10 features. Each library is
 used as its documentation advises, and as kindly as can be: conversions that a program would do anyway are made
 beforehand. Libraries that give every arm a model of its own, and arms no features, get the first arm's features as the
-context.
+context. With the path of a Markdown page, the table there is renewed too.
 """
 
 import os
+import sys
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"):
     os.environ[variable] = "1"  # before NumPy is loaded
@@ -14,6 +15,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "
 import warnings
 from collections.abc import Callable
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,7 @@ from coba.learners import LinUCBLearner
 from contextualbandits.online import LinUCB as ContextualLinUCB
 from mabwiser.mab import MAB, LearningPolicy
 from river import bandit
-from timing import best_of, show
+from timing import best_of, put_into, show
 
 import locb
 
@@ -90,8 +92,8 @@ def coba_job(rounds: locb.Rounds) -> Job:
 
 def river_job(rounds: locb.Rounds) -> Job:
     """LinUCBDisjoint: a Bayesian regression an arm."""
-    policy = bandit.LinUCBDisjoint(alpha=1.0, beta=1.0, seed=1)
-    arms = list(range(ARMS))
+    policy: Any = bandit.LinUCBDisjoint(alpha=1.0, beta=1.0, seed=1)
+    arms: list[Any] = list(range(ARMS))
     contexts = [{f"f{j}": value for j, value in enumerate(x)} for x in rounds.contexts[:, 0].tolist()]
     rewards = rounds.rewards.tolist()
 
@@ -157,7 +159,10 @@ def main() -> None:
         for title, s in sorted(cost.items(), key=lambda item: item[1])
     ]
     title = f"one decision, choose and learn: n = {USERS}, d = {DIM}, k = {ARMS}, one thread"
-    show(title, ("", "µs", "× LOCB from Python", "tells users apart"), rows)
+    headings = ("one decision: choose and learn", "µs", "× LOCB from Python", "tells users apart")
+    show(title, headings, rows)
+    for path in sys.argv[1:]:
+        put_into(Path(path), "peers", headings, rows)
     print(f"\nfastest peer: {fastest}, {cost[fastest] / ours:.1f} × LOCB")
     assert np.isfinite(ours)
 

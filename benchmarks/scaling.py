@@ -73,6 +73,24 @@ def point(users: int, seeds: int, features: int, arms: int, policy: str, **param
     return {"µs": 1e6 * fastest / BLOCK, "MiB": max(0.0, resident() - before)}
 
 
+def busy(users: int, rounds_a_user: int) -> dict[str, float]:
+    """µs a round of LOCB and LinUCB once users have been served some rounds each and sets differ."""
+    players = {
+        "LOCB, pooled": locb.LOCB(n_users=users, dim=USUAL["features"], n_seeds=USUAL["seeds"], bonus="pooled"),
+        "LinUCB-IND": locb.LinUCB(n_users=users, dim=USUAL["features"]),
+    }
+    fastest = dict.fromkeys(players, float("inf"))
+    warm = users * rounds_a_user // BLOCK
+    for number in range(warm + GOES):
+        rounds = block(users, USUAL["arms"], USUAL["features"], number)
+        for label, player in players.items():
+            began = time.perf_counter()
+            player.play(rounds)
+            if number >= warm:
+                fastest[label] = min(fastest[label], time.perf_counter() - began)
+    return {label: 1e6 * seconds / BLOCK for label, seconds in fastest.items()}
+
+
 def ask(sizes: dict[str, int], settings: dict[str, Any]) -> dict[str, float]:
     """A point in a process of its own."""
     asked = json.dumps(sizes | settings)
@@ -86,10 +104,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--point", help="one point, as JSON; used by the program itself")
     parser.add_argument("--only", choices=list(SWEEPS), help="one sweep")
+    parser.add_argument("--busy", action="store_true", help="when sets differ: 6 and 12 rounds a user, minutes")
     parser.add_argument("--draw", type=Path, help="draw the cost by users to this PNG or SVG")
     given = parser.parse_args()
     if given.point:
         print(json.dumps(point(**json.loads(given.point))))
+        return
+    if given.busy:
+        rows = []
+        for rounds_a_user in (6, 12):
+            found = {users: busy(users, rounds_a_user) for users in (1_000, 1_000_000)}
+            small, large = (found[users]["LOCB, pooled"] for users in found)
+            alone = found[1_000_000]["LinUCB-IND"]
+            rows.append(
+                (f"{rounds_a_user}", f"{small:.2f}", f"{large:.2f}", f"{large / small:.2f}", f"{large / alone:.2f}")
+            )
+        headings = ("rounds a user so far", "µs, 1,000 users", "µs, 1,000,000 users", "ratio", "× LinUCB-IND")
+        show("LOCB pooled when its 100 sets differ", headings, rows)
         return
     for name, values in SWEEPS.items():
         if given.only in (None, name):

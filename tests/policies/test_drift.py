@@ -61,5 +61,22 @@ def test_a_refresh_adds_the_sums_up_anew() -> None:
     state = policy._state
     exact = unpack(state.members, 70) @ state.estimates
     state.sums[:] += 1.0
-    refresh_sums(state)
+    for s in range(len(state.seeds)):
+        refresh_sums(state, s)
     assert np.abs(state.sums - exact).max() < 1e-12
+
+
+def test_every_set_has_its_turn_of_refreshing() -> None:
+    """Sums that are wrong in every set are right again after one cycle of 16,384 rounds, and not before."""
+    env = locb.Synthetic(n_users=70, n_clusters=2, raw_dim=1, n_arms=2, seed=1)
+    policy = locb.LOCB(n_users=70, dim=2, n_seeds=30, gamma=2.0)
+    state = policy._state
+
+    def wrong() -> int:
+        return int((np.abs(state.sums - unpack(state.members, 70) @ state.estimates).max(axis=1) > 1e-6).sum())
+
+    state.sums[:] += 1.0
+    policy.play(env.rounds(8_192, seed=1))
+    assert wrong() == 15
+    policy.play(env.rounds(8_192, seed=2))
+    assert wrong() == 0

@@ -29,7 +29,7 @@ from locb.kernels.locb_state import (
     scratch_for,
 )
 
-REFRESH_ROUNDS = 16_384  # sums are added up anew after this many rounds, or 64 a user if that is more
+REFRESH_ROUNDS = 16_384  # within this many rounds, or 64 a user if that is more, all sums are added up anew
 
 
 @inlined
@@ -124,6 +124,21 @@ def user_width(state: LocalState, i: int, d: int, room: Floats) -> float:
 
 
 @inlined
+def refresh_in_turn(state: LocalState) -> None:
+    """Now and then add the sums of one set up anew: in ``cycle`` rounds all sets have their turn, evenly spaced."""
+    whole = state.whole
+    n_seeds = state.seeds.size
+    cycle = max(REFRESH_ROUNDS, 64 * whole[N_USERS])
+    before = whole[UNREFRESHED] * n_seeds // cycle
+    whole[UNREFRESHED] += 1
+    turn = whole[UNREFRESHED] * n_seeds // cycle
+    if turn > before:
+        refresh_sums(state, before)
+    if whole[UNREFRESHED] >= cycle:
+        whole[UNREFRESHED] = 0
+
+
+@inlined
 def learn_round(state: LocalState, i: int, x: Floats, reward: float, scratch: LocalScratch) -> None:
     """One observation of user i: the estimate, the sums of the sets that hold i, then the clusters."""
     d = x.size
@@ -148,9 +163,7 @@ def learn_round(state: LocalState, i: int, x: Floats, reward: float, scratch: Lo
                 sums[s, q] += step[q]
             word &= word - ONE
     cluster(state, i, d, scratch)
-    whole[UNREFRESHED] += 1
-    if whole[UNREFRESHED] >= max(REFRESH_ROUNDS, 64 * whole[N_USERS]):
-        refresh_sums(state)
+    refresh_in_turn(state)
 
 
 @entry

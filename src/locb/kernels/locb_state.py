@@ -44,7 +44,7 @@ class LocalState(NamedTuple):
     active: Words  # (⌈K/64⌉,) bits: the seeds not returned
     witness: Ints  # (K, 2) members that keep the set from being returned; −1 where none is known
     distinct: Words  # (⌈K/64⌉,) bits: the first seed of each group of equal sets
-    whole: Ints  # t, n, active seeds, rounds since the sums were refreshed; radius, stop, bonus, ties
+    whole: Ints  # t, n, active seeds, rounds in this cycle of refreshing the sums; radius, stop, bonus, ties
     real: Floats  # γ, α, τ, δ, σ, λ
     generator: Words  # (1,) for random ties
 
@@ -118,16 +118,15 @@ def find_distinct(state: LocalState, table: Ints) -> None:
 
 
 @borrowing
-def refresh_sums(state: LocalState) -> None:
-    """Add the sums of every set up anew, so that rounding does not build up."""
+def refresh_sums(state: LocalState, s: int) -> None:
+    """Add the sums of set s up anew, so that rounding does not build up."""
     estimates, members, sums = state.estimates, state.members, state.sums
-    sums[:] = 0.0
-    for s in range(sums.shape[0]):
-        for w in range(members.shape[1]):
-            word = members[s, w]
-            while word != 0:
-                j = (w << 6) + trailing_zeros(word)
-                for q in range(sums.shape[1]):
-                    sums[s, q] += estimates[j, q]
-                word &= word - ONE
-    state.whole[UNREFRESHED] = 0
+    for q in range(sums.shape[1]):
+        sums[s, q] = 0.0
+    for w in range(members.shape[1]):
+        word = members[s, w]
+        while word != 0:
+            j = (w << 6) + trailing_zeros(word)
+            for q in range(sums.shape[1]):
+                sums[s, q] += estimates[j, q]
+            word &= word - ONE
