@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import locb
-from locb.policies.base import number_type
+from locb.policies.checks import number_type
 from locb.results import half_width
 from policies.helpers import make, world
 

@@ -8,7 +8,7 @@ from typing import Any
 from joblib._dask import DaskDistributedBackend
 
 
-class DaskBackend(DaskDistributedBackend):  # type: ignore[misc]
+class DaskBackend(DaskDistributedBackend):  # type: ignore[misc]  # joblib has no types
     """Seen with joblib 1.6: when all workers that tried a task died, its callback was never called."""
 
     def effective_n_jobs(self, n_jobs: int) -> int:

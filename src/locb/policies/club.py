@@ -11,7 +11,8 @@ from locb.arrays import Ints, Words
 from locb.clusters import Cluster
 from locb.kernels import club as kernel
 from locb.kernels.bits import pack, unpack
-from locb.policies.base import TIE_RULES, CompiledPolicy, new_generator, number_type, one_of, real_number, whole_number
+from locb.policies.base import CompiledPolicy, new_generator
+from locb.policies.checks import TIE_RULES, number_type, one_of, real_number, whole_number
 from locb.policies.linucb import blank_estimates
 
 GRAPHS = {"complete": 0, "erdos-renyi": 1}

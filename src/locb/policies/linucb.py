@@ -9,7 +9,8 @@ import numpy as np
 from locb.arrays import Floats, Ints
 from locb.kernels import linucb as kernel
 from locb.kernels.linear import packed_identity
-from locb.policies.base import TIE_RULES, CompiledPolicy, new_generator, number_type, one_of, real_number, whole_number
+from locb.policies.base import CompiledPolicy, new_generator
+from locb.policies.checks import TIE_RULES, number_type, one_of, real_number, whole_number
 
 
 def blank_estimates(count: int, dim: int, dtype: str = "float64") -> Floats:

@@ -27,7 +27,8 @@ from locb.kernels.locb_state import (
     LocalState,
     T,
 )
-from locb.policies.base import TIE_RULES, CompiledPolicy, new_generator, number_type, one_of, real_number, whole_number
+from locb.policies.base import CompiledPolicy, new_generator
+from locb.policies.checks import TIE_RULES, number_type, one_of, real_number, whole_number
 from locb.policies.linucb import blank_estimates
 
 STOPS = {"radius": BY_RADIUS, "certificate": BY_CERTIFICATE, "published": AS_PUBLISHED}

@@ -8,7 +8,8 @@ import numpy as np
 
 from locb.clusters import Cluster
 from locb.kernels import sclub as kernel
-from locb.policies.base import TIE_RULES, CompiledPolicy, new_generator, number_type, one_of, real_number, whole_number
+from locb.policies.base import CompiledPolicy, new_generator
+from locb.policies.checks import TIE_RULES, number_type, one_of, real_number, whole_number
 from locb.policies.linucb import blank_estimates
 
 
