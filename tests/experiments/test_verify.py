@@ -52,12 +52,23 @@ def test_theorem_2_is_the_papers_formula() -> None:
     c = smallest * gamma**2 / (16**3 * sigma**2)
     bound = 2 * n * d / c * math.log(n * d / c)
     bound += 2 * n / c * (math.log(2 ** (d + 1) * n / delta) - (gamma**2 - 256) / (512 * sigma**2)) + n
-    assert termination_bound(n, d, gamma=gamma, sigma=sigma, delta=delta, min_eigenvalue=smallest) == pytest.approx(
-        bound
-    )
+    found = termination_bound(n, d, gamma=gamma, sigma=sigma, delta=delta, min_eigenvalue=smallest)
+    assert found == pytest.approx(bound, rel=1e-12)
     inner = math.log(2 * n * d / (delta / n))
     needed = 2 * 32**2 / smallest**2 * inner * math.log(32**2 / smallest**2 * inner)
-    assert rounds_a_user(n, d, delta, smallest) == pytest.approx(needed)
+    assert rounds_a_user(n, d, delta, smallest) == pytest.approx(needed, rel=1e-12)
+
+
+@pytest.mark.parametrize("rounds", [50_000, 10**12])  # before the sets are returned, and long after
+def test_theorem_3_is_its_three_parts(rounds: int) -> None:
+    n, d, gamma, sigma, delta, smallest = 80, 5, 0.3, 0.7, 0.05, 0.2
+    more = {"gamma": gamma, "sigma": sigma, "delta": delta, "min_eigenvalue": smallest}
+    end = termination_bound(n, d, **more)
+    alpha = sigma * math.sqrt(d * math.log((1 + rounds / n) * n / delta)) + 1
+    bonuses = 2 * math.sqrt(n * rounds) * math.sqrt(2 * d * math.log(1 + rounds / (d * n))) * alpha
+    radius = sigma * math.sqrt(2 * d * math.log(rounds) + 2 * math.log(2 * n / delta)) + 1
+    rest = 8 * radius * rounds if rounds < end else 8 * radius * end + 2 * gamma * (rounds - end)
+    assert regret_bound(rounds, n, d, **more) == pytest.approx(bonuses + rest, rel=1e-12)
 
 
 def test_theorem_3_grows_slower_than_its_rounds_once_clustering_has_ended() -> None:
