@@ -7,4 +7,5 @@ from numpy.typing import NDArray
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
+Places: TypeAlias = NDArray[np.int32]  # indices, where there are many
 Words: TypeAlias = NDArray[np.uint64]  # bits, 64 to a word

@@ -60,6 +60,18 @@ def members_of(cluster: Any) -> Ints:
     return np.unique(values.astype(np.int64))
 
 
+def groups_by_name(names: Ints) -> list[Ints]:
+    """The users of each name, ascending, in the order of the names; ``names`` has one a user.
+
+    Examples
+    --------
+    >>> [group.tolist() for group in groups_by_name(np.array([4, 2, 4]))]
+    [[1], [0, 2]]
+    """
+    order = np.argsort(names, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(names[order])) + 1)
+
+
 def match_clusters(found: Iterable[Any], truth: Sequence[Any]) -> ClusterScore:
     """Score found sets against true clusters: for each true one the found set of the highest F1 counts.
 

@@ -7,15 +7,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from locb.arrays import Ints, Words
-from locb.clusters import Cluster
+from numpy.typing import NDArray
+
+from locb.arrays import Ints, Places, Words
+from locb.clusters import Cluster, groups_by_name
 from locb.kernels import club as kernel
-from locb.kernels.bits import pack, unpack
+from locb.kernels import club_graph
+from locb.kernels.bits import ONE, pack, unpack, words_for
 from locb.policies.base import CompiledPolicy, new_generator
 from locb.policies.checks import TIE_RULES, number_type, one_of, real_number, whole_number
 from locb.policies.linucb import blank_estimates
 
-GRAPHS = {"complete": 0, "erdos-renyi": 1}
+GRAPHS = {"complete": club_graph.COMPLETE, "erdos-renyi": club_graph.SPARSE}
+MOST_BITS = 2**35  # of a complete graph: 4 GiB
+MOST_EDGES = 2**30  # of a sparse one: the two directions of each must have a number of 32 bits
+# What a file does not hold: room for work, and the lists of half-edges, which are made from the edges.
+NOT_SAVED = ("room", "marks", "words", "head", "links")
 
 
 class CLUB(CompiledPolicy):
@@ -30,7 +37,8 @@ class CLUB(CompiledPolicy):
     alpha2 : float
         An edge is cut when two estimates are farther apart than alpha2 (F(m_i) + F(m_j)).
     graph : "complete" or "erdos-renyi"
-        The graph at the start; the random one has an edge with probability 3 log n / n.
+        The graph at the start; the random one has an edge with probability 3 log n / n. The complete one takes n²/8
+        bytes, and is refused beyond 4 GiB (185,000 users); the random one some 24 n log n.
     ties : "first" or "random"
         Which of the arms within 1e-9 of the highest score to take.
     dtype : "float64" or "float32"
@@ -46,7 +54,7 @@ class CLUB(CompiledPolicy):
     """
 
     _kernel: ClassVar[Any] = kernel
-    _settings: ClassVar[dict[str, slice]] = {"whole": slice(kernel.TIES, None), "real": slice(None)}
+    _settings: ClassVar[dict[str, slice]] = {"whole": slice(club_graph.TIES, None), "real": slice(None)}
 
     def __init__(
         self,
@@ -64,7 +72,7 @@ class CLUB(CompiledPolicy):
         dtype = number_type(dtype)
         alpha = real_number("alpha", alpha, 0.0)
         alpha2 = real_number("alpha2", alpha2, 0.0)
-        one_of("graph", graph, GRAPHS)
+        graph_kind = one_of("graph", graph, GRAPHS)
         tie_rule = one_of("ties", ties, TIE_RULES)
         seed = whole_number("seed", seed, 0)
         self._parameters = {
@@ -77,68 +85,204 @@ class CLUB(CompiledPolicy):
             "dtype": dtype,
             "seed": seed,
         }
-        n, columns = self._n_users, blank_estimates(1, self._dim).shape[1]
-        self._state = kernel.GraphState(
-            estimates=blank_estimates(n, self._dim, dtype),
-            sums=np.zeros((n, columns), dtype),
+        n = self._n_users
+        neighbours, edges = _first_graph(n, graph, seed)
+        estimates = blank_estimates(n, self._dim, dtype)
+        head, links = _linked(edges, n if graph_kind == club_graph.SPARSE else 0)
+        self._state = club_graph.GraphState(
+            estimates=estimates,
+            sums=np.zeros_like(estimates),
             served=np.zeros(n, np.int64),
             width=np.ones(n),
-            neighbours=_with_new_edges(np.zeros((0, 0), bool), n, graph, seed),
+            neighbours=neighbours,
+            head=head,
+            links=links,
             component=np.zeros(n, np.int64),
-            shared=blank_estimates(n, self._dim, dtype),
-            whole=np.array([0, tie_rule]),
+            shared=np.zeros_like(estimates),
+            shared_sums=np.zeros(estimates.shape),
+            sizes=np.zeros(n, np.int64),
+            peaks=np.zeros((n, 3)),
+            whole=np.array([0, 0, tie_rule, graph_kind]),
             real=np.array([alpha, alpha2]),
             generator=new_generator(np.random.default_rng(seed)),
+            **_room(n),
         )
-        kernel.rebuild(self._state, self._dim)
+        club_graph.rebuild(self._state, self._dim)
 
     def clusters(self) -> list[Cluster]:
-        """The connected components."""
-        component = self._state.component
-        return [Cluster(None, np.flatnonzero(component == name)) for name in np.unique(component)]
+        """The connected components, in the order of their first members."""
+        groups = groups_by_name(self._state.component)
+        return [Cluster(None, members) for members in sorted(groups, key=lambda members: int(members[0]))]
 
     def group_sizes(self) -> Ints:
-        """How many users each component holds."""
-        return np.unique(self._state.component, return_counts=True)[1]
+        """How many users each component holds, in the order of ``clusters``."""
+        _, first, counts = np.unique(self._state.component, return_index=True, return_counts=True)
+        sizes: Ints = counts[np.argsort(first)]
+        return sizes
 
     def add_users(self, count: int) -> None:
         """Let ``count`` more users in, with edges to the others as if they had been there, unserved, from the start."""
         count = whole_number("count", count, 0)
+        if count == 0:
+            return
         state, old = self._state, self._n_users
-        edges = unpack(state.neighbours, old)
+        n = old + count
+        _check_size(n, self._parameters["graph"])
         blank = blank_estimates(count, self._dim, self._parameters["dtype"])
+        neighbours, head, links = state.neighbours, state.head, state.links
+        if self._parameters["graph"] == "complete":
+            neighbours = _complete(neighbours, n)
+        else:
+            head, links = _linked(np.concatenate([self._edges(), _drawn(old, n, self._parameters["seed"])]), n)
         grown = state._replace(
             estimates=np.concatenate([state.estimates, blank]),
             sums=np.concatenate([state.sums, np.zeros_like(blank)]),
             served=np.concatenate([state.served, np.zeros(count, np.int64)]),
             width=np.concatenate([state.width, np.ones(count)]),
-            neighbours=_with_new_edges(edges, old + count, self._parameters["graph"], self._parameters["seed"]),
-            component=np.zeros(old + count, np.int64),
-            shared=np.concatenate([state.shared, blank]),
+            neighbours=neighbours,
+            head=head,
+            links=links,
+            component=np.zeros(n, np.int64),
+            shared=np.zeros((n, blank.shape[1]), blank.dtype),
+            shared_sums=np.zeros((n, blank.shape[1])),
+            sizes=np.zeros(n, np.int64),
+            peaks=np.zeros((n, 3)),
+            whole=state.whole.copy(),
+            **_room(n),
         )
-        kernel.rebuild(grown, self._dim)
+        club_graph.rebuild(grown, self._dim)
         self._state = grown
-        self._n_users = self._parameters["n_users"] = old + count
+        self._n_users = self._parameters["n_users"] = n
+
+    def _edges(self) -> Places:
+        """The edges of a sparse graph that were not cut, as pairs of users, in the order in which they came about."""
+        ends = self._state.links[:, club_graph.TO].reshape(-1, 2)  # of an edge the second user, then the first
+        return np.ascontiguousarray(ends[ends[:, 0] >= 0][:, ::-1])
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        arrays = {name: array for name, array in super()._arrays().items() if name not in NOT_SAVED}
+        return {**arrays, "edges": self._edges()}
+
+    def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
+        own = self._arrays()
+        if arrays.keys() != own.keys():
+            raise ValueError(f"its arrays are {sorted(arrays)}, not {sorted(own)}")
+        edges = arrays["edges"]
+        sparse = self._parameters["graph"] == "erdos-renyi"
+        if edges.dtype != np.int32 or edges.ndim != 2 or edges.shape[1] != 2 or (len(edges) and not sparse):
+            raise ValueError(f"edges is {edges.dtype} of shape {edges.shape}, not pairs of int32")
+        low, high = edges.astype(np.int64).T
+        # They come about in the order of their higher users, and of their lower ones among those of one higher.
+        if len(edges) and not ((low >= 0) & (low < high) & (high < self._n_users)).all():
+            raise ValueError(f"edges joins users outside 0 … {self._n_users - 1}, or not the lower one to the higher")
+        if (np.diff(high * self._n_users + low) <= 0).any():
+            raise ValueError("edges is not in order, or holds an edge twice")
+        head, links = _linked(edges, self._n_users if sparse else 0)
+        self._state = self._state._replace(head=head, links=links)
+        others = {name: getattr(self._state, name) for name in NOT_SAVED}
+        super()._restore({**{name: array for name, array in arrays.items() if name != "edges"}, **others})
 
     def _index_limits(self) -> dict[str, tuple[int, int]]:
         return {"component": (0, self._n_users)}
 
     def _consistency(self, state: Any) -> dict[str, bool]:
-        edges = unpack(state.neighbours, 64 * state.neighbours.shape[1])
-        inside = edges[:, : self._n_users]
-        return super()._consistency(state) | {
-            "neighbours": not edges[:, self._n_users :].any() and np.array_equal(inside, inside.T)
+        fine = super()._consistency(state) | {
+            "neighbours": self._parameters["graph"] == "erdos-renyi" or _is_symmetric(state.neighbours)
+        }
+        if not fine["neighbours"]:
+            return fine  # no walk before the bits are known to lead nowhere else
+        names = np.empty(self._n_users, np.int64)
+        count = club_graph.label(state, names)
+        first = state.component[np.unique(names, return_index=True)[1]]  # what the file calls each component
+        return fine | {
+            "component": np.array_equal(np.sort(first), np.arange(count)) and np.array_equal(first[names], state.component),
+            "whole": state.whole[club_graph.NAMES] == count,
+            "sizes": np.array_equal(np.bincount(state.component, minlength=self._n_users), state.sizes),
         }
 
 
-def _with_new_edges(edges: Any, n: int, graph: str, seed: int) -> Words:
-    """Bits of the old edges and of those that the users beyond them get: (n, ⌈n/64⌉)."""
-    old = len(edges)
-    full = np.ones((n, n), bool)
-    if graph == "erdos-renyi":
-        # A generator of its own for each growth, so that a loaded policy draws what the saved one would have drawn.
-        drawn = np.random.default_rng([seed, old]).random((n, n)) < 3.0 * math.log(n) / n
-        full = np.triu(drawn, 1) | np.triu(drawn, 1).T
-    full[:old, :old] = edges
-    np.fill_diagonal(full, False)
-    return pack(full)
+def _room(n: int) -> dict[str, Any]:
+    """Arrays for work within a round."""
+    return {
+        "room": np.zeros((2, n), np.int32),
+        "marks": np.zeros(n + 2, np.int64),
+        "words": np.zeros((2, words_for(n)), np.uint64),
+    }
+
+
+def _check_size(n: int, graph: str) -> None:
+    """A ValueError if the graph of so many users is too large to keep."""
+    if graph == "complete" and n * 64 * words_for(n) > MOST_BITS:
+        size = f"{n * words_for(n) / 2**27:,.1f} GiB"
+        raise ValueError(f'graph="complete" of {n} users takes {size} of bits, more than 4: use graph="erdos-renyi"')
+    if graph == "erdos-renyi" and 1.5 * n * math.log(n) > MOST_EDGES:
+        raise ValueError(f"n_users is {n}: a random graph of so many users has more than {MOST_EDGES} edges")
+
+
+def _first_graph(n: int, graph: str, seed: int) -> tuple[Words, Places]:
+    """Bits of a complete graph and no edges, or no bits and the edges of a random graph."""
+    _check_size(n, graph)
+    nothing = np.zeros((0, 0), np.uint64)
+    if graph == "complete":
+        return _complete(nothing, n), np.zeros((0, 2), np.int32)
+    return nothing, _drawn(0, n, seed)
+
+
+def _complete(bits: Words, n: int) -> Words:
+    """The bits of the old users' edges, and of edges between everybody and the new users: (n, ⌈n/64⌉)."""
+    old = len(bits)
+    is_new = np.ones((1, n), bool)
+    words = np.tile(pack(is_new), (n, 1))
+    is_new[0, :old] = False
+    words[:old] = pack(is_new)
+    words[:old, : bits.shape[1]] |= bits
+    new = np.arange(old, n)
+    words[new, new >> 6] ^= ONE << (new & 63).astype(np.uint64)
+    return words
+
+
+def _is_symmetric(bits: Words) -> bool:
+    """Whether each edge has both its directions, inside the users, and nobody one to itself; 512 users at a time."""
+    n, width = bits.shape
+    for first in range(0, width, 8):
+        rows = unpack(bits[64 * first : 64 * first + 512], 64 * width)
+        columns = unpack(bits[:, first : first + 8], 512 if first + 8 <= width else 64 * (width - first))
+        if rows[:, n:].any() or not np.array_equal(rows[:, :n], columns[:, : len(rows)].T):
+            return False
+        if rows[:, 64 * first :].diagonal().any():
+            return False
+    return True
+
+
+def _drawn(old: int, n: int, seed: int) -> Places:
+    """Edges of a random graph on n users, of those that join a user beyond the first ``old``: (edges, 2), low and high.
+
+    The pairs are numbered with the higher user first, and the gaps between those that are drawn are geometric, so that
+    nothing as large as all pairs is made. A generator of its own for each growth: a loaded policy draws what the saved
+    one would have drawn.
+    """
+    begin, end = old * (old - 1) // 2, n * (n - 1) // 2
+    chance = 3.0 * math.log(n) / n
+    if chance >= 1.0:
+        pairs = np.arange(begin, end)
+    elif chance == 0.0:
+        pairs = np.arange(0)
+    else:
+        rng = np.random.default_rng([seed, old])
+        parts = [np.array([begin - 1])]
+        while parts[-1][-1] < end:
+            gaps = rng.geometric(chance, size=int(1.05 * chance * (end - parts[-1][-1])) + 100)
+            parts.append(parts[-1][-1] + np.cumsum(gaps))
+        pairs = np.concatenate(parts[1:]) if len(parts) > 1 else np.arange(0)
+        pairs = pairs[pairs < end]
+    high = ((1.0 + np.sqrt(1.0 + 8.0 * pairs)) / 2.0).astype(np.int64)
+    high -= high * (high - 1) // 2 > pairs  # the root may be off by its rounding
+    high += high * (high + 1) // 2 <= pairs
+    return np.stack([pairs - high * (high - 1) // 2, high], axis=1).astype(np.int32)
+
+
+def _linked(edges: Places, n: int) -> tuple[Places, Places]:
+    """Lists of half-edges: head (n,) and links (2 edges, 2)."""
+    head, links = np.empty(n, np.int32), np.empty((2 * len(edges), 2), np.int32)
+    club_graph.link(head, links, edges)
+    return head, links
