@@ -1,7 +1,6 @@
 """The graph of CLUB, which only loses edges: walking its components, and noticing when one falls apart.
 
-A complete graph is kept as bits, a sparse one as lists of half-edges. Half-edges e and e ^ 1 are the two directions of one
-edge. Cutting an edge marks both as dead; whoever walks a user's list takes the dead ones out of it.
+A complete graph is kept as bits, a sparse one as lists of neighbours, one user's after the other's in one array.
 """
 
 from typing import NamedTuple
@@ -17,7 +16,6 @@ T, NAMES, TIES, GRAPH = 0, 1, 2, 3
 ALPHA, ALPHA2 = 0, 1
 COMPLETE, SPARSE = 0, 1
 QUEUE, CUTS = 0, 1
-TO, NEXT = 0, 1
 LEFT, BACK = 0, 1
 USERS, TRACE, VECTOR = 0, 1, 2
 FEW = 32  # a component of no more users is always added up anew
@@ -33,8 +31,9 @@ class GraphState(NamedTuple):
     served: Ints  # (n,) m
     width: Floats  # (n,) F(m)
     neighbours: Words  # (n, ⌈n/64⌉) bits: the edges; (0, 0) if the graph is sparse
-    head: Places  # (n,) each user's newest half-edge, −1 for none; (0,) if the graph is complete
-    links: Places  # (2 edges, 2) where a half-edge leads, −1 once cut; the user's next older half-edge, −1 for none
+    start: Ints  # (n,) where each user's list begins; (0,) if the graph is complete
+    degree: Places  # (n,) its length
+    lists: Places  # (2 edges at the start,) each user's neighbours, ascending
     component: Ints  # (n,)
     shared: Floats  # (n, d + p) θ̂ and A⁻¹ of the component, in the row of its name
     shared_sums: Floats  # (n, d + p) its b and A − I
@@ -91,31 +90,20 @@ def seen(state: GraphState, j: int) -> bool:
 @borrowing
 def expand_list(state: GraphState, u: int, second: bool, place: int) -> tuple[int, int, bool]:
     """As ``expand``, for a sparse graph."""
-    marks, links, queue = state.marks, state.links, state.room
+    marks, lists, queue = state.marks, state.lists, state.room
     n = state.served.size
     newest, first = marks[n], marks[n + 1]
     own, step = (newest, -1) if second else (first, 1)
-    looked = 0
-    before = -1
-    e = np.int64(state.head[u])
-    while e >= 0:
-        v = np.int64(links[e, TO])
-        after = np.int64(links[e, NEXT])
-        if v >= 0:
-            before = e
-            looked += 1
-            if marks[v] < first:
-                marks[v] = own
-                queue[QUEUE, place] = v
-                place += step
-            elif (marks[v] == newest) != second and newest > first:
-                return place, looked, True
-        elif before < 0:
-            state.head[u] = after
-        else:
-            links[before, NEXT] = after
-        e = after
-    return place, looked, False
+    start, length = state.start[u], np.int64(state.degree[u])
+    for e in range(start, start + length):
+        v = lists[e]
+        if marks[v] < first:
+            marks[v] = own
+            queue[QUEUE, place] = v
+            place += step
+        elif (marks[v] == newest) != second and newest > first:
+            return place, e - start, True
+    return place, length, False
 
 
 @borrowing
@@ -261,30 +249,34 @@ def cut_bits(state: GraphState, i: int, d: int) -> int:
 
 
 @borrowing
+def leave_out(state: GraphState, j: int, i: int) -> None:
+    """Take user i out of the list of user j; the others stay in order."""
+    place = state.start[j]
+    last = place + state.degree[j] - 1
+    while state.lists[place] != i:
+        place += 1
+    for e in range(place, last):
+        state.lists[e] = state.lists[e + 1]
+    state.degree[j] -= 1
+
+
+@borrowing
 def cut_list(state: GraphState, i: int, d: int) -> int:
     """As ``cut``, for a sparse graph."""
-    estimates, widths, links = state.estimates, state.width, state.links
+    estimates, widths, lists = state.estimates, state.width, state.lists
+    start, kept = state.start[i], state.start[i]
     count = 0
-    before = -1
-    e = np.int64(state.head[i])
-    while e >= 0:
-        j = np.int64(links[e, TO])
-        after = np.int64(links[e, NEXT])
-        if j >= 0:
-            reach = state.real[ALPHA2] * (widths[i] + widths[j])
-            if squared_distance(estimates, i, estimates, j, d) > reach * reach:
-                links[e, TO] = -1
-                links[e ^ 1, TO] = -1
-                state.room[CUTS, count] = j
-                count += 1
-                j = -1
-        if j >= 0:
-            before = e
-        elif before < 0:
-            state.head[i] = after
+    for e in range(start, start + state.degree[i]):
+        j = np.int64(lists[e])
+        reach = state.real[ALPHA2] * (widths[i] + widths[j])
+        if squared_distance(estimates, i, estimates, j, d) > reach * reach:
+            leave_out(state, j, i)
+            state.room[CUTS, count] = j
+            count += 1
         else:
-            links[before, NEXT] = after
-        e = after
+            lists[kept] = j
+            kept += 1
+    state.degree[i] = kept - start
     return count
 
 
@@ -388,13 +380,31 @@ def split(state: GraphState, i: int, n_cut: int, room: Floats) -> None:
 
 
 @entry
-def link(head: Places, links: Places, edges: Places) -> None:
-    """Fill the lists of half-edges (2 edges, 2) with edges (pairs of users), the newest first in each list."""
-    head[:] = -1
+def fill_lists(edges: Places, start: Ints, degree: Places, lists: Places) -> None:
+    """Lists of neighbours from edges (lower user, higher user), which are in the order of the higher, then the lower."""
+    degree[:] = 0
+    for k in range(edges.shape[0]):
+        degree[edges[k, 0]] += 1
+        degree[edges[k, 1]] += 1
+    place = 0
+    for u in range(start.size):
+        start[u] = place
+        place += degree[u]
+    degree[:] = 0
     for k in range(edges.shape[0]):
         for side in range(2):
-            e = 2 * k + side
             u = edges[k, side]
-            links[e, TO] = edges[k, 1 - side]
-            links[e, NEXT] = head[u]
-            head[u] = e
+            lists[start[u] + degree[u]] = edges[k, 1 - side]
+            degree[u] += 1
+
+
+@entry
+def list_edges(state: GraphState, edges: Places) -> None:
+    """The edges that were not cut, as ``fill_lists`` takes them: (living edges, 2)."""
+    count = 0
+    for high in range(state.start.size):
+        for e in range(state.start[high], state.start[high] + state.degree[high]):
+            if state.lists[e] < high:
+                edges[count, 0] = state.lists[e]
+                edges[count, 1] = high
+                count += 1

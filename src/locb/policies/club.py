@@ -20,9 +20,9 @@ from locb.policies.linucb import blank_estimates
 
 GRAPHS = {"complete": club_graph.COMPLETE, "erdos-renyi": club_graph.SPARSE}
 MOST_BITS = 2**35  # of a complete graph: 4 GiB
-MOST_EDGES = 2**30  # of a sparse one: the two directions of each must have a number of 32 bits
-# What a file does not hold: room for work, and the lists of half-edges, which are made from the edges.
-NOT_SAVED = ("room", "marks", "words", "head", "links")
+MOST_EDGES = 2**30  # of a random one: 8 GiB
+# What a file does not hold: room for work, and the lists of neighbours, which are made from the edges.
+NOT_SAVED = ("room", "marks", "words", "start", "degree", "lists")
 
 
 class CLUB(CompiledPolicy):
@@ -38,7 +38,7 @@ class CLUB(CompiledPolicy):
         An edge is cut when two estimates are farther apart than alpha2 (F(m_i) + F(m_j)).
     graph : "complete" or "erdos-renyi"
         The graph at the start; the random one has an edge with probability 3 log n / n. The complete one takes n²/8
-        bytes, and is refused beyond 4 GiB (185,000 users); the random one some 24 n log n.
+        bytes, and is refused beyond 4 GiB (185,000 users); the random one some 12 n log n.
     ties : "first" or "random"
         Which of the arms within 1e-9 of the highest score to take.
     dtype : "float64" or "float32"
@@ -88,15 +88,13 @@ class CLUB(CompiledPolicy):
         n = self._n_users
         neighbours, edges = _first_graph(n, graph, seed)
         estimates = blank_estimates(n, self._dim, dtype)
-        head, links = _linked(edges, n if graph_kind == club_graph.SPARSE else 0)
         self._state = club_graph.GraphState(
             estimates=estimates,
             sums=np.zeros_like(estimates),
             served=np.zeros(n, np.int64),
             width=np.ones(n),
             neighbours=neighbours,
-            head=head,
-            links=links,
+            **_lists(edges, n if graph_kind == club_graph.SPARSE else 0),
             component=np.zeros(n, np.int64),
             shared=np.zeros_like(estimates),
             shared_sums=np.zeros(estimates.shape),
@@ -129,19 +127,18 @@ class CLUB(CompiledPolicy):
         n = old + count
         _check_size(n, self._parameters["graph"])
         blank = blank_estimates(count, self._dim, self._parameters["dtype"])
-        neighbours, head, links = state.neighbours, state.head, state.links
+        neighbours, lists = state.neighbours, {}
         if self._parameters["graph"] == "complete":
             neighbours = _complete(neighbours, n)
         else:
-            head, links = _linked(np.concatenate([self._edges(), _drawn(old, n, self._parameters["seed"])]), n)
+            lists = _lists(np.concatenate([self._edges(), _drawn(old, n, self._parameters["seed"])]), n)
         grown = state._replace(
             estimates=np.concatenate([state.estimates, blank]),
             sums=np.concatenate([state.sums, np.zeros_like(blank)]),
             served=np.concatenate([state.served, np.zeros(count, np.int64)]),
             width=np.concatenate([state.width, np.ones(count)]),
             neighbours=neighbours,
-            head=head,
-            links=links,
+            **lists,
             component=np.zeros(n, np.int64),
             shared=np.zeros((n, blank.shape[1]), blank.dtype),
             shared_sums=np.zeros((n, blank.shape[1])),
@@ -155,9 +152,10 @@ class CLUB(CompiledPolicy):
         self._n_users = self._parameters["n_users"] = n
 
     def _edges(self) -> Places:
-        """The edges of a sparse graph that were not cut, as pairs of users, in the order in which they came about."""
-        ends = self._state.links[:, club_graph.TO].reshape(-1, 2)  # of an edge the second user, then the first
-        return np.ascontiguousarray(ends[ends[:, 0] >= 0][:, ::-1])
+        """The edges of a random graph that were not cut: (edges, 2), in the order of the higher user, then the lower."""
+        edges = np.empty((int(self._state.degree.sum()) // 2, 2), np.int32)
+        club_graph.list_edges(self._state, edges)
+        return edges
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         arrays = {name: array for name, array in super()._arrays().items() if name not in NOT_SAVED}
@@ -172,13 +170,11 @@ class CLUB(CompiledPolicy):
         if edges.dtype != np.int32 or edges.ndim != 2 or edges.shape[1] != 2 or (len(edges) and not sparse):
             raise ValueError(f"edges is {edges.dtype} of shape {edges.shape}, not pairs of int32")
         low, high = edges.astype(np.int64).T
-        # They come about in the order of their higher users, and of their lower ones among those of one higher.
         if len(edges) and not ((low >= 0) & (low < high) & (high < self._n_users)).all():
             raise ValueError(f"edges joins users outside 0 … {self._n_users - 1}, or not the lower one to the higher")
         if (np.diff(high * self._n_users + low) <= 0).any():
             raise ValueError("edges is not in order, or holds an edge twice")
-        head, links = _linked(edges, self._n_users if sparse else 0)
-        self._state = self._state._replace(head=head, links=links)
+        self._state = self._state._replace(**_lists(edges, self._n_users if sparse else 0))
         others = {name: getattr(self._state, name) for name in NOT_SAVED}
         super()._restore({**{name: array for name, array in arrays.items() if name != "edges"}, **others})
 
@@ -281,8 +277,8 @@ def _drawn(old: int, n: int, seed: int) -> Places:
     return np.stack([pairs - high * (high - 1) // 2, high], axis=1).astype(np.int32)
 
 
-def _linked(edges: Places, n: int) -> tuple[Places, Places]:
-    """Lists of half-edges: head (n,) and links (2 edges, 2)."""
-    head, links = np.empty(n, np.int32), np.empty((2 * len(edges), 2), np.int32)
-    club_graph.link(head, links, edges)
-    return head, links
+def _lists(edges: Places, n: int) -> dict[str, Any]:
+    """Lists of neighbours from edges in the order of ``_edges``."""
+    start, degree, lists = np.zeros(n, np.int64), np.zeros(n, np.int32), np.zeros(2 * len(edges), np.int32)
+    club_graph.fill_lists(np.ascontiguousarray(edges), start, degree, lists)
+    return {"start": start, "degree": degree, "lists": lists}
