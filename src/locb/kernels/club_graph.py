@@ -11,14 +11,13 @@ from locb.arrays import Floats, Ints, Places, Words
 from locb.jit import borrowing, entry, inlined
 from locb.kernels.bits import ONE, flip, has, trailing_zeros
 from locb.kernels.linear import solve_ridge, squared_distance
+from locb.kernels.peaks import is_worn, note_peaks
 
 T, NAMES, TIES, GRAPH = 0, 1, 2, 3
 ALPHA, ALPHA2 = 0, 1
 COMPLETE, SPARSE = 0, 1
 QUEUE, CUTS = 0, 1
 LEFT, BACK = 0, 1
-USERS, TRACE, VECTOR = 0, 1, 2
-FEW = 32  # a component of no more users is always added up anew
 NOTHING = np.uint64(0)
 EVERYTHING = ~NOTHING
 
@@ -166,35 +165,6 @@ def label(state: GraphState, names: Ints) -> int:
     return count
 
 
-@inlined
-def trace_of(sums: Floats, name: int, d: int) -> float:
-    """Trace of the packed matrix in a row (b, A − I)."""
-    total = 0.0
-    q = d
-    for a in range(d):
-        total += sums[name, q]
-        q += d - a
-    return total
-
-
-@inlined
-def size_of(sums: Floats, name: int, d: int) -> float:
-    """Σ|b| of a row (b, A − I)."""
-    total = 0.0
-    for a in range(d):
-        total += abs(sums[name, a])
-    return total
-
-
-@borrowing
-def note_peaks(state: GraphState, name: int, d: int) -> None:
-    """Remember how large a component is now, if it is larger than before."""
-    peaks = state.peaks
-    peaks[name, USERS] = max(peaks[name, USERS], state.sizes[name])
-    peaks[name, TRACE] = max(peaks[name, TRACE], trace_of(state.shared_sums, name, d))
-    peaks[name, VECTOR] = max(peaks[name, VECTOR], size_of(state.shared_sums, name, d))
-
-
 @borrowing
 def add_up(state: GraphState, name: int, first: int, count: int, d: int) -> None:
     """The sums of a component from those of its users, who are in the queue."""
@@ -207,7 +177,7 @@ def add_up(state: GraphState, name: int, first: int, count: int, d: int) -> None
             total[name, q] += sums[u, q]
     for q in range(3):
         state.peaks[name, q] = 0.0
-    note_peaks(state, name, d)
+    note_peaks(state.peaks, total, name, count, d)
 
 
 @entry
@@ -225,7 +195,7 @@ def rebuild(state: GraphState, dim: int) -> None:
         for q in range(total.shape[1]):
             total[component[u], q] += state.sums[u, q]
     for name in range(count):
-        note_peaks(state, name, dim)
+        note_peaks(state.peaks, total, name, state.sizes[name], dim)
         solve_ridge(total, name, state.shared, name, room)
 
 
@@ -302,7 +272,7 @@ def part_with(state: GraphState, old: int, first: int, count: int, room: Floats)
     total = state.shared_sums
     name = state.whole[NAMES]
     state.whole[NAMES] += 1
-    note_peaks(state, old, d)
+    note_peaks(state.peaks, total, old, state.sizes[old], d)
     state.sizes[name] = count
     state.sizes[old] -= count
     for place in range(first, first + count):
@@ -311,16 +281,6 @@ def part_with(state: GraphState, old: int, first: int, count: int, room: Floats)
     for q in range(total.shape[1]):
         total[old, q] -= total[name, q]
     solve_ridge(total, name, state.shared, name, room)
-
-
-@borrowing
-def is_worn(state: GraphState, name: int, d: int) -> bool:
-    """Whether so much was taken from the sums of a component that they must be added up anew to stay exact."""
-    peaks, total = state.peaks, state.shared_sums
-    small = state.sizes[name] <= max(FEW, 0.5 * peaks[name, USERS])
-    light = trace_of(total, name, d) < 0.5 * peaks[name, TRACE]
-    short = size_of(total, name, d) < 0.0625 * peaks[name, VECTOR]  # b has signs, and may be small by chance
-    return bool(small or light or short)
 
 
 @borrowing
@@ -374,7 +334,7 @@ def split(state: GraphState, i: int, n_cut: int, room: Floats) -> None:
             count += 1
     if not fell:
         return
-    if is_worn(state, old, room.shape[1]):
+    if is_worn(state.peaks, state.shared_sums, old, state.sizes[old], room.shape[1]):
         add_up(state, old, 0, walk(state, reference), room.shape[1])
     solve_ridge(state.shared_sums, old, state.shared, old, room)
 

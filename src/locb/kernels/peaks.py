@@ -1,0 +1,44 @@
+"""When sums from which parts were subtracted must be added up anew, so that rounding stays small beside what is left."""
+
+from locb.arrays import Floats
+from locb.jit import borrowing, inlined
+
+USERS, TRACE, VECTOR = 0, 1, 2  # columns of peaks (groups, 3): the most there was since the sums were last added up
+FEW = 32  # the sums of so few users are always added up anew
+
+
+@inlined
+def trace_of(sums: Floats, row: int, d: int) -> float:
+    """Trace of the packed matrix in a row (b, G)."""
+    total = 0.0
+    q = d
+    for a in range(d):
+        total += sums[row, q]
+        q += d - a
+    return total
+
+
+@inlined
+def length_of(sums: Floats, row: int, d: int) -> float:
+    """Σ|b| of a row (b, G)."""
+    total = 0.0
+    for a in range(d):
+        total += abs(sums[row, a])
+    return total
+
+
+@borrowing
+def note_peaks(peaks: Floats, sums: Floats, row: int, users: int, d: int) -> None:
+    """Remember how large a group and its sums are now, if they are larger than before. Call it before subtracting."""
+    peaks[row, USERS] = max(peaks[row, USERS], users)
+    peaks[row, TRACE] = max(peaks[row, TRACE], trace_of(sums, row, d))
+    peaks[row, VECTOR] = max(peaks[row, VECTOR], length_of(sums, row, d))
+
+
+@borrowing
+def is_worn(peaks: Floats, sums: Floats, row: int, users: int, d: int) -> bool:
+    """Whether half of the users or of the trace is gone, or nearly all of b, which has signs and may be small by chance."""
+    few = users <= max(FEW, 0.5 * peaks[row, USERS])
+    light = trace_of(sums, row, d) < 0.5 * peaks[row, TRACE]
+    short = length_of(sums, row, d) < 0.0625 * peaks[row, VECTOR]
+    return bool(few or light or short)
