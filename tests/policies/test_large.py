@@ -1,0 +1,203 @@
+"""CLUB and SCLUB with many users: what they keep by small steps is what it would be from scratch."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import locb
+from locb.kernels import club_graph, sclub_sets
+from locb.kernels.bits import pack_indices, unpack
+from locb.policies.club import _drawn, _lists
+
+DIM, ARMS = 3, 4
+
+
+def busy_rounds(users: Any, rounds: int, seed: int) -> locb.Rounds:
+    """Rounds of some users, each of whom likes one of two opposite things."""
+    rng = np.random.default_rng(seed)
+    who = rng.choice(users, size=rounds)
+    x = rng.standard_normal((rounds, ARMS, DIM))
+    x /= np.linalg.norm(x, axis=2, keepdims=True)
+    means = np.where(who[:, None] % 2 == 0, 1.0, -1.0) * x[:, :, 0]
+    return locb.Rounds(who, x, means + 0.1 * rng.standard_normal(means.shape))
+
+
+def components(edges: Any, n: int) -> list[int]:
+    """The lowest user that each user is connected with: labels spread along the edges until nothing changes."""
+    labels = np.arange(n)
+    while True:
+        low = labels[edges].min(axis=1)
+        spread = labels.copy()
+        for side in (0, 1):
+            np.minimum.at(spread, edges[:, side], low)
+        if np.array_equal(spread, labels):
+            return [int(label) for label in labels]
+        labels = spread
+
+
+def lowest_users(policy: Any) -> list[int]:
+    lowest = np.empty(policy.n_users, np.int64)
+    for cluster in policy.clusters():
+        lowest[cluster.members] = cluster.members[0]
+    return [int(user) for user in lowest]
+
+
+def gap_to_exact(policy: Any, names: Any) -> float:
+    """How far the groups' estimates are from those solved from the sums of their users."""
+    state, worst = policy._state, 0.0
+    rows, columns = np.triu_indices(policy.dim)
+    for cluster in policy.clusters():
+        total = state.sums[cluster.members].sum(axis=0)
+        gram = np.eye(policy.dim)
+        gram[rows, columns] += total[policy.dim :]
+        gram[columns, rows] = gram[rows, columns]
+        inverse = np.linalg.inv(gram)
+        exact = np.concatenate([inverse @ total[: policy.dim], inverse[rows, columns]])
+        name = names[cluster.members[0]]
+        worst = max(worst, np.abs(state.shared[name] - exact).max(), np.abs(state.shared_sums[name] - total).max())
+    return worst
+
+
+def test_a_random_graph_of_a_hundred_thousand_users() -> None:
+    n = 100_000
+    policy = locb.CLUB(n_users=n, dim=DIM, alpha2=0.4, graph="erdos-renyi")
+    state = policy._state
+    assert state.neighbours.size == 0
+    assert len(policy._edges()) == pytest.approx(1.5 * n * np.log(n), rel=0.01)
+    policy.play(busy_rounds(np.arange(0, n, 700), 4_000, seed=1))
+    sizes = policy.group_sizes()
+    assert 20 < len(sizes) < 200
+    assert lowest_users(policy) == components(policy._edges(), n)
+    assert sizes.tolist() == [len(cluster) for cluster in policy.clusters()]
+    assert gap_to_exact(policy, state.component) < 1e-8
+    before = policy._edges()
+    policy.add_users(10)
+    after = policy._edges()
+    assert np.array_equal(after[: len(before)], before)
+    assert (after[len(before) :, 1] >= n).all()
+    assert 10 * 20 < len(after) - len(before) < 10 * 50  # 3 log n each
+
+
+@pytest.mark.parametrize("graph", ["complete", "erdos-renyi"])
+@pytest.mark.parametrize("seed", range(4))
+def test_pieces_of_any_size(graph: str, seed: int) -> None:
+    """On trees with few edges more, a cut parts large pieces; those found by two searches are those of the graph."""
+    n, rng = 500, np.random.default_rng(seed)
+    parents = [int(rng.integers(max(0, u - 20), u)) for u in range(1, n)]
+    pairs = {(parent, u) for u, parent in enumerate(parents, 1)}
+    pairs |= {(min(a, b), max(a, b)) for a, b in rng.integers(n, size=(25 * seed, 2)).tolist() if a != b}
+    edges = np.array(sorted(pairs, key=lambda pair: pair[::-1]), np.int32)
+    policy = locb.CLUB(n_users=n, dim=DIM, alpha2=0.5, graph=graph, seed=seed)
+    if graph == "complete":
+        both = np.concatenate([edges, edges[:, ::-1]])
+        policy._state.neighbours[:] = pack_indices(both[:, 0], both[:, 1], n, n)
+    else:
+        policy._state = policy._state._replace(**_lists(edges, n))
+    club_graph.rebuild(policy._state, DIM)
+    assert len(policy.clusters()) == 1
+    counts = []
+    for block in range(8):
+        policy.play(busy_rounds(n, 500, seed=block))
+        if graph == "complete":
+            left = np.argwhere(np.triu(unpack(policy._state.neighbours, n)))
+        else:
+            left = policy._edges()
+        assert lowest_users(policy) == components(left, n)
+        assert gap_to_exact(policy, policy._state.component) < 1e-8
+        counts.append(len(policy.clusters()))
+    assert counts[0] < counts[2] < counts[-1]
+    assert max(policy.group_sizes()) > 2
+
+
+def test_pairs_are_drawn_as_often_as_they_should_be() -> None:
+    n = 60
+    chance, drawn = 3 * np.log(n) / n, np.zeros((n, n))
+    for seed in range(2_000):
+        edges = _drawn(0, n, seed)
+        drawn[edges[:, 0], edges[:, 1]] += 1
+    above = np.triu_indices(n, 1)
+    off = (drawn[above] - 2_000 * chance) / np.sqrt(2_000 * chance * (1 - chance))
+    assert drawn[np.tril_indices(n)].sum() == 0
+    assert np.abs(off).max() < 5
+    assert abs(off.mean()) < 0.1
+    assert abs(off.std() - 1) < 0.1
+    assert len(_drawn(0, 3, 1)) == 3  # the chance is above one
+    assert len(_drawn(0, 1, 1)) == 0
+
+
+def test_a_complete_graph_that_is_too_large_is_refused() -> None:
+    with pytest.raises(ValueError, match=r'of 200000 users takes 4\.7 GiB of bits, more than 4: use graph="erdos-renyi"'):
+        locb.CLUB(n_users=200_000, dim=2)
+    with pytest.raises(ValueError, match="n_users is 100000000: a random graph of so many users has more than"):
+        locb.CLUB(n_users=10**8, dim=2, graph="erdos-renyi")
+    policy = locb.CLUB(n_users=70, dim=2)
+    policy.add_users(80)
+    assert np.array_equal(unpack(policy._state.neighbours, 192)[:, :150], ~np.eye(150, dtype=bool))
+    assert not unpack(policy._state.neighbours, 192)[:, 150:].any()
+
+
+def test_sets_of_twenty_thousand_users() -> None:
+    n = 20_000
+    policy = locb.SCLUB(n_users=n, dim=DIM, alpha_theta=0.2, alpha_p=0.3)
+    split, merged, slots = 0, 0, []
+    for block in range(12):
+        before = len(policy.clusters())
+        policy.play(busy_rounds(np.arange(0, n, 20), 2_000, seed=block))
+        after = len(policy.clusters())
+        split, merged = split + (after > before), merged + (after < before)
+        slots.append(int(policy._state.whole[sclub_sets.SLOTS]))
+        check_sets(policy)
+    assert min(split, merged) > 0
+    assert max(slots) > 128  # three blocks of slots
+    assert min(slots) < 64
+    policy.add_users(50)
+    policy.play(busy_rounds(np.arange(0, n + 50, 50), 500, seed=99))
+    check_sets(policy)
+
+
+def check_sets(policy: Any) -> None:
+    state, n = policy._state, policy.n_users
+    assert gap_to_exact(policy, state.slot) < 1e-8
+    for cluster in policy.clusters():
+        c, members = state.slot[cluster.members[0]], cluster.members
+        assert state.sizes[c] == len(members)
+        assert state.shared_served[c] == state.served[members].sum()
+        assert state.unchecked[c] == (state.checked[members] == 0).sum()
+        assert state.span[c, 0] <= state.served[members].min()
+        assert state.span[c, 1] >= state.served[members].max()
+    assert sclub_sets.is_circular(state)
+    assert np.array_equal(unpack(state.free, n)[0], state.sizes == 0)
+    # Of two checked sets that were looked at, none are alike.
+    c = np.flatnonzero((state.sizes > 0) & (state.unchecked == 0) & (state.moved == 0))
+    theta, mean = state.shared[c, : policy.dim], state.shared_served[c] / state.sizes[c]
+    width = np.sqrt((1 + np.log1p(state.shared_served[c])) / (1 + state.shared_served[c]))
+    t = state.whole[sclub_sets.T]
+    reach = 0.1 * (width[:, None] + width)
+    near = ((theta[:, None] - theta) ** 2).sum(axis=2) < reach**2 - 1e-9
+    alike = near & (np.abs(mean[:, None] - mean) / t < 0.3 * np.sqrt((1 + np.log1p(t)) / (1 + t)))
+    assert alike.sum() == len(c)  # each to itself
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [("club", {"alpha2": 0.1}), ("club", {"alpha2": 0.25, "graph": "erdos-renyi"}), ("sclub", {"alpha_theta": 0.25})],
+)
+def test_sums_go_on_bit_for_bit(name: str, parameters: dict[str, Any], tmp_path: Path) -> None:
+    """With so many users parts are subtracted, and sums are added up anew in an order that the file must keep."""
+    policy: Any = locb.make_policy(name, n_users=300, dim=DIM, **parameters)
+    counts = []
+    for block in range(6):
+        policy.play(busy_rounds(300, 100, seed=block))
+        policy.save(tmp_path / "policy.locb")
+        loaded: Any = locb.load(tmp_path / "policy.locb")
+        more = busy_rounds(300, 300, seed=100 + block)
+        policy.play(more)
+        loaded.play(more)
+        expected = policy._arrays()
+        for key, array in loaded._arrays().items():
+            assert np.array_equal(array, expected[key]), key
+        counts.append(len(policy.clusters()))
+    assert len(set(counts)) > 3
+    assert max(counts) > 40
