@@ -47,7 +47,7 @@ def main() -> None:
             size = sum(array.nbytes for array in policy._state) / 2**20
             rows.append((title, f"{users:,}", *shown, f"{groups[0]:,}", f"{groups[-1]:,}", f"{size:,.0f}"))
     show(
-        f"CLUB and SCLUB, {ROUNDS_A_USER} rounds a user, d = {FEATURES}, k = {ARMS}; µs a round, in blocks of {BLOCK:,}",
+        f"CLUB and SCLUB, {ROUNDS_A_USER} rounds a user, d = {FEATURES}, k = {ARMS}: µs a round; blocks of {BLOCK:,}",
         ("", "users", "first block", "slowest", "last", "mean", "groups after the first", "after the last", "MiB"),
         rows,
     )

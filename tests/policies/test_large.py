@@ -128,7 +128,9 @@ def test_pairs_are_drawn_as_often_as_they_should_be() -> None:
 
 
 def test_a_complete_graph_that_is_too_large_is_refused() -> None:
-    with pytest.raises(ValueError, match=r'of 200000 users takes 4\.7 GiB of bits, more than 4: use graph="erdos-renyi"'):
+    with pytest.raises(
+        ValueError, match=r'of 200000 users takes 4\.7 GiB of bits, more than 4: use graph="erdos-renyi"'
+    ):
         locb.CLUB(n_users=200_000, dim=2)
     with pytest.raises(ValueError, match="n_users is 100000000: a random graph of so many users has more than"):
         locb.CLUB(n_users=10**8, dim=2, graph="erdos-renyi")

@@ -25,9 +25,7 @@ class GraphScratch(NamedTuple):
 def scratch_for(state: GraphState, n_arms: int, dim: int) -> GraphScratch:
     """Room for rounds of ``n_arms`` arms."""
     columns = state.estimates.shape[1]
-    return GraphScratch(
-        np.empty((n_arms, columns)), np.empty(n_arms), np.empty(columns), np.empty((2 * dim, dim))
-    )
+    return GraphScratch(np.empty((n_arms, columns)), np.empty(n_arms), np.empty(columns), np.empty((2 * dim, dim)))
 
 
 @inlined

@@ -41,7 +41,7 @@ class GraphState(NamedTuple):
     whole: Ints  # t, names in use, ties, graph
     real: Floats  # α, α₂
     generator: Words  # (1,) for random ties
-    room: Places  # (2, n) for work within one round: a queue, and the users whose edges were cut
+    room: Ints  # (2, n) for work within one round: a queue, and the users whose edges were cut
     marks: Ints  # (n + 2,) for work, if sparse: who saw a user last; the newest mark, the reference's first mark
     words: Words  # (2, ⌈n/64⌉) for work, if complete: users whom no search has seen, users whom the second has
 
@@ -93,7 +93,7 @@ def expand_list(state: GraphState, u: int, second: bool, place: int) -> tuple[in
     n = state.served.size
     newest, first = marks[n], marks[n + 1]
     own, step = (newest, -1) if second else (first, 1)
-    start, length = state.start[u], np.int64(state.degree[u])
+    start, length = state.start[u], state.degree[u]
     for e in range(start, start + length):
         v = lists[e]
         if marks[v] < first:
@@ -146,7 +146,7 @@ def walk(state: GraphState, start: int) -> int:
     count = 1
     place = 0
     while place < count:
-        count = expand(state, np.int64(state.room[QUEUE, place]), False, count)[0]
+        count = expand(state, state.room[QUEUE, place], False, count)[0]
         place += 1
     return count
 
@@ -237,7 +237,7 @@ def cut_list(state: GraphState, i: int, d: int) -> int:
     start, kept = state.start[i], state.start[i]
     count = 0
     for e in range(start, start + state.degree[i]):
-        j = np.int64(lists[e])
+        j = lists[e]
         reach = state.real[ALPHA2] * (widths[i] + widths[j])
         if squared_distance(estimates, i, estimates, j, d) > reach * reach:
             leave_out(state, j, i)
@@ -288,14 +288,14 @@ def split(state: GraphState, i: int, n_cut: int, room: Floats) -> None:
     """After edges of user i were cut: if its component fell apart, part the pieces.
 
     From a reference, first user i, and from each user that was cut off, two searches go on in turns. If they meet, the
-    two are connected. If one has nobody left to look at, it has seen a whole piece; so the cost follows the smaller one.
+    two are connected. If one has nobody left to look at, it has seen a whole piece: the cost follows the smaller one.
     """
     n, queue, component = state.served.size, state.room, state.component
     old, reference = component[i], i
     begun, fell = False, False
     head, count = 0, 1
     for c in range(n_cut):
-        j = np.int64(queue[CUTS, c])
+        j = queue[CUTS, c]
         if component[j] != old:
             continue
         if state.whole[GRAPH] == COMPLETE and share_neighbour(state, reference, j):
@@ -311,11 +311,11 @@ def split(state: GraphState, i: int, n_cut: int, room: Floats) -> None:
         met = False
         while not met and head < count and place > end:
             if effort <= second_effort:
-                count, looked, met = expand(state, np.int64(queue[QUEUE, head]), False, count)
+                count, looked, met = expand(state, queue[QUEUE, head], False, count)
                 effort += looked
                 head += 0 if met else 1
             else:
-                end, looked, met = expand(state, np.int64(queue[QUEUE, place]), True, end)
+                end, looked, met = expand(state, queue[QUEUE, place], True, end)
                 second_effort += looked
                 place -= 0 if met else 1
         fell = fell or not met
@@ -341,7 +341,7 @@ def split(state: GraphState, i: int, n_cut: int, room: Floats) -> None:
 
 @entry
 def fill_lists(edges: Places, start: Ints, degree: Places, lists: Places) -> None:
-    """Lists of neighbours from edges (lower user, higher user), which are in the order of the higher, then the lower."""
+    """Lists of neighbours from edges (lower user, higher user), in the order of the higher, then of the lower."""
     degree[:] = 0
     for k in range(edges.shape[0]):
         degree[edges[k, 0]] += 1

@@ -1,4 +1,4 @@
-"""When sums from which parts were subtracted must be added up anew, so that rounding stays small beside what is left."""
+"""When sums that parts were subtracted from must be added up anew, so that rounding stays small beside what is left."""
 
 from locb.arrays import Floats
 from locb.jit import borrowing, inlined
@@ -37,7 +37,7 @@ def note_peaks(peaks: Floats, sums: Floats, row: int, users: int, d: int) -> Non
 
 @borrowing
 def is_worn(peaks: Floats, sums: Floats, row: int, users: int, d: int) -> bool:
-    """Whether half of the users or of the trace is gone, or nearly all of b, which has signs and may be small by chance."""
+    """Whether half of the users or of the trace is gone, or nearly all of b, which may also be small by chance."""
     few = users <= max(FEW, 0.5 * peaks[row, USERS])
     light = trace_of(sums, row, d) < 0.5 * peaks[row, TRACE]
     short = length_of(sums, row, d) < 0.0625 * peaks[row, VECTOR]

@@ -33,7 +33,7 @@ def scratch_for(state: SetState, n_arms: int, dim: int) -> SetScratch:
         np.empty(n_arms),
         np.empty(columns),
         np.empty((2 * dim, dim)),
-        np.empty(BLOCK),
+        np.empty(BLOCK, np.float32),
     )
 
 

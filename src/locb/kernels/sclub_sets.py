@@ -18,9 +18,13 @@ NEXT, LAST, FIRST = 0, 1, 2
 LEAST, MOST = 0, 1
 QUEUE, PARTNER, GROWN = 0, 1, 2
 BLOCK = 64  # slots that are looked at together
-AWAY = 1e200  # where a cluster that must not merge now seems to be: farther from all others than any reach
 NEVER = 1e300
-SLACK = 1.0 + 1e-5  # of a first look at distances, beyond the rounding of either number type
+# A first look at distances is taken in float32, so that it is quick, and with slack for its rounding.
+AWAY, FARTHEST = (
+    1e18,
+    1e15,
+)  # where a cluster that must not merge now seems to be; no other seems to be farther than this
+SLACK = np.float32(1.001)
 
 
 class SetState(NamedTuple):
@@ -31,7 +35,9 @@ class SetState(NamedTuple):
     served: Ints  # (n,) m
     checked: Ints  # (n,) 1 once served in this phase
     slot: Ints  # (n,) the user's cluster
-    ring: Places  # (n, 3) the next and the last user of the same cluster, in a circle; some user of the cluster of a slot
+    ring: (
+        Places  # (n, 3) the next and the last user of the same cluster, in a circle; some user of the cluster of a slot
+    )
     shared: Floats  # (n, d + p) θ̂ and A⁻¹ of the cluster in each slot
     shared_sums: Floats  # (n, d + p) its b and S
     shared_served: Ints  # (n,) its T
@@ -47,7 +53,7 @@ class SetState(NamedTuple):
     real: Floats  # α, α_θ, α_p; no cluster's wake is smaller than this
     generator: Words  # (1,) for random ties
     lists: Ints  # (3, n) not saved: a queue of the clusters that have moved, whom each is to merge with, who has grown
-    points: Floats  # (d + 1, 64 ⌈n/64⌉) not saved: a column a checked cluster, θ̂ and ½ α_θ F(T); AWAY for the others
+    points: Floats  # (⌈n/64⌉, d + 1, 64) float32, not saved: θ̂ and reach of 64 slots a block; AWAY if not to merge now
     free: Words  # (1, ⌈n/64⌉) not saved: bits of the free slots
 
 
@@ -58,7 +64,7 @@ class SetScratch(NamedTuple):
     scores: Floats  # (k,)
     step: Floats  # (d + p,)
     room: Floats  # (2d, d)
-    near: Floats  # (64,)
+    near: Floats  # (64,) float32
 
 
 @inlined
@@ -78,7 +84,7 @@ def begin_phase(state: SetState, room: Floats) -> None:
     whole[PHASE_END] += 1 << whole[PHASE]
     state.checked[:] = 0
     for c in range(whole[SLOTS]):
-        state.points[0, c] = AWAY
+        state.points[c >> 6, 0, c & 63] = AWAY
         if state.sizes[c] == 0:
             continue
         solve_ridge(state.shared_sums, c, state.shared, c, room)
@@ -180,8 +186,10 @@ def split_off(state: SetState, i: int, room: Floats) -> None:
 
 @borrowing
 def is_close(state: SetState, a: int, b: int, d: int) -> bool:
-    """Whether two checked clusters are alike; where only their frequencies are not, a remembers by how much."""
+    """Whether two clusters are checked and alike; where only their frequencies are not, a remembers by how much."""
     sizes, shared_served = state.sizes, state.shared_served
+    if sizes[b] == 0 or state.unchecked[b] > 0:
+        return False
     reach = 0.5 * state.real[ALPHA_THETA] * (shrinkage(shared_served[a]) + shrinkage(shared_served[b]))
     if not squared_distance(state.shared, a, state.shared, b, d) < reach * reach:
         return False
@@ -195,40 +203,58 @@ def is_close(state: SetState, a: int, b: int, d: int) -> bool:
 
 
 @borrowing
-def next_close(state: SetState, a: int, begin: int, end: int, near: Floats, d: int) -> int:
-    """The lowest slot from ``begin`` to ``end`` − 1, other than a, whose cluster is alike to that of slot a; −1 if none is.
+def next_block(points: Floats, a: int, first: int, last: int, near: Floats, d: int) -> int:
+    """The first block from ``first`` to ``last`` − 1 that may have a slot within reach of slot a; ``last`` if none has.
 
-    A block of slots at a time has its distances taken, with some slack; only what passes is looked at exactly.
+    ``near`` holds the squared distances of its slots. The blocks are gone through in here, for a call a block would cost
+    as much as looking at it.
     """
-    points = state.points
-    for w in range(begin >> 6, (end + BLOCK - 1) >> 6):
-        base = np.uintp(w * BLOCK)
+    block, place = a >> 6, a & 63
+    for w in range(np.uintp(first), np.uintp(last)):
         for s in range(np.uintp(BLOCK)):
             near[s] = 0.0
         for q in range(np.uintp(d)):
-            here = points[q, np.uintp(a)]
+            here = points[block, q, place]
             for s in range(np.uintp(BLOCK)):
-                gap = points[q, base + s] - here
+                gap = points[w, q, s] - here
                 near[s] += gap * gap
         hits = 0
-        here = points[np.uintp(d), np.uintp(a)]
+        here = points[block, d, place]
         for s in range(np.uintp(BLOCK)):
-            reach = points[np.uintp(d), base + s] + here
-            near[s] -= reach * reach * SLACK
-            hits += near[s] < 0.0
+            reach = points[w, np.uintp(d), s] + here
+            hits += near[s] < reach * reach * SLACK
         if hits > 0:
-            for b in range(max(begin, w * BLOCK), min(end, (w + 1) * BLOCK)):
-                if near[b - w * BLOCK] < 0.0 and b != a and is_close(state, a, b, d):
-                    return b
+            return int(w)
+    return last
+
+
+@borrowing
+def next_close(state: SetState, a: int, begin: int, end: int, near: Floats, d: int) -> int:
+    """The lowest slot from ``begin`` to ``end`` − 1, other than a, whose cluster is alike to that of a; −1 if none is."""
+    points, last = state.points, (end + BLOCK - 1) >> 6
+    here = points[a >> 6, d, a & 63]
+    w = next_block(points, a, begin >> 6, last, near, d)
+    while w < last:
+        for s in range(BLOCK):
+            b = (w << 6) + s
+            reach = points[w, d, s] + here
+            if begin <= b < end and b != a and near[s] < reach * reach * SLACK and is_close(state, a, b, d):
+                return b
+        w = next_block(points, a, w + 1, last, near, d)
     return -1
 
 
 @borrowing
 def place_point(state: SetState, c: int, d: int) -> None:
-    """Let a checked cluster be seen where it is."""
+    """Let a checked cluster be seen where it is, and its reach as wide as float32 may put it too far off."""
+    points, block, place = state.points, c >> 6, c & 63
+    total = 0.0
     for q in range(d):
-        state.points[q, c] = state.shared[c, q]
-    state.points[d, c] = 0.5 * state.real[ALPHA_THETA] * shrinkage(state.shared_served[c])
+        # Cutting off what is far never makes a distance larger.
+        points[block, q, place] = max(-FARTHEST, min(FARTHEST, state.shared[c, q]))
+        total += abs(points[block, q, place])
+    reach = 0.5 * state.real[ALPHA_THETA] * shrinkage(state.shared_served[c])
+    points[block, d, place] = reach + 1e-6 * total
 
 
 @borrowing
@@ -251,7 +277,7 @@ def merge_into(state: SetState, a: int, b: int, room: Floats) -> None:
     state.span[a, LEAST] = min(state.span[a, LEAST], state.span[b, LEAST])
     state.span[a, MOST] = max(state.span[a, MOST], state.span[b, MOST])
     state.wake[b] = NEVER
-    state.points[0, b] = AWAY
+    state.points[b >> 6, 0, b & 63] = AWAY
     flip(state.free, 0, b)
     for q in range(3):
         state.peaks[a, q] += state.peaks[b, q]
@@ -358,9 +384,9 @@ def merge(state: SetState, room: Floats, near: Floats) -> None:
 def place_points(state: SetState) -> None:
     """Let all checked clusters be seen where they are, and no others."""
     for c in range(state.sizes.size):
-        state.points[0, c] = AWAY
+        state.points[c >> 6, 0, c & 63] = AWAY
         if state.sizes[c] > 0 and state.unchecked[c] == 0:
-            place_point(state, c, state.points.shape[0] - 1)
+            place_point(state, c, state.points.shape[1] - 1)
 
 
 @entry

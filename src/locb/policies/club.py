@@ -6,7 +6,6 @@ import math
 from typing import Any, ClassVar
 
 import numpy as np
-
 from numpy.typing import NDArray
 
 from locb.arrays import Ints, Places, Words
@@ -152,7 +151,7 @@ class CLUB(CompiledPolicy):
         self._n_users = self._parameters["n_users"] = n
 
     def _edges(self) -> Places:
-        """The edges of a random graph that were not cut: (edges, 2), in the order of the higher user, then the lower."""
+        """The edges of a random graph that were not cut, by the higher user, then by the lower: (edges, 2)."""
         edges = np.empty((int(self._state.degree.sum()) // 2, 2), np.int32)
         club_graph.list_edges(self._state, edges)
         return edges
@@ -191,7 +190,8 @@ class CLUB(CompiledPolicy):
         count = club_graph.label(state, names)
         first = state.component[np.unique(names, return_index=True)[1]]  # what the file calls each component
         return fine | {
-            "component": np.array_equal(np.sort(first), np.arange(count)) and np.array_equal(first[names], state.component),
+            "component": np.array_equal(np.sort(first), np.arange(count))
+            and np.array_equal(first[names], state.component),
             "whole": state.whole[club_graph.NAMES] == count,
             "sizes": np.array_equal(np.bincount(state.component, minlength=self._n_users), state.sizes),
         }
@@ -200,7 +200,7 @@ class CLUB(CompiledPolicy):
 def _room(n: int) -> dict[str, Any]:
     """Arrays for work within a round."""
     return {
-        "room": np.zeros((2, n), np.int32),
+        "room": np.zeros((2, n), np.int64),
         "marks": np.zeros(n + 2, np.int64),
         "words": np.zeros((2, words_for(n)), np.uint64),
     }

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-
 from numpy.typing import NDArray
 
 from locb.arrays import Ints
@@ -108,7 +107,7 @@ class SCLUB(CompiledPolicy):
             real=np.array([alpha, alpha_theta, alpha_p, sclub_sets.NEVER]),
             generator=new_generator(np.random.default_rng(seed)),
             lists=np.zeros((3, 0), np.int64),
-            points=np.zeros((0, 0)),
+            points=np.zeros((0, 0, 64), "float32"),
             free=np.zeros((1, 0), np.uint64),
         )
         self._state = _with_room(state)
@@ -205,7 +204,7 @@ def _with_room(state: sclub_sets.SetState) -> sclub_sets.SetState:
     lists = np.zeros((3, n), np.int64)
     waiting = np.flatnonzero(state.moved)
     lists[sclub_sets.QUEUE, : len(waiting)] = waiting
-    points = np.full((dim + 1, 64 * words_for(n)), sclub_sets.AWAY)
+    points = np.full((words_for(n), dim + 1, sclub_sets.BLOCK), sclub_sets.AWAY, "float32")
     full = state._replace(lists=lists, points=points, free=pack(state.sizes[np.newaxis] == 0))
     sclub_sets.place_points(full)
     return full
