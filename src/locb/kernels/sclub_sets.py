@@ -1,6 +1,6 @@
 """The sets of SCLUB: who is in which, users who split off, sets that merge. Nothing here walks all users."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -206,7 +206,7 @@ def is_close(state: SetState, a: int, b: int, d: int) -> bool:
 def next_block(points: Floats, a: int, first: int, last: int, near: Floats, d: int) -> int:
     """The first block from ``first`` to ``last`` − 1 that may have a slot within reach of slot a; ``last`` if none has.
 
-    ``near`` holds the squared distances of its slots. The blocks are gone through in here, for a call a block would cost
+    ``near`` holds the squared distances of its slots. The loop over blocks is in here, for a call a block would cost half
     as much as looking at it.
     """
     block, place = a >> 6, a & 63
@@ -224,13 +224,14 @@ def next_block(points: Floats, a: int, first: int, last: int, near: Floats, d: i
             reach = points[w, np.uintp(d), s] + here
             hits += near[s] < reach * reach * SLACK
         if hits > 0:
-            return int(w)
+            found: Any = np.int64(w)
+            return int(found)
     return last
 
 
 @borrowing
 def next_close(state: SetState, a: int, begin: int, end: int, near: Floats, d: int) -> int:
-    """The lowest slot from ``begin`` to ``end`` − 1, other than a, whose cluster is alike to that of a; −1 if none is."""
+    """The lowest slot from ``begin`` to ``end`` − 1, a left out, whose cluster is alike to that of a; −1 if none is."""
     points, last = state.points, (end + BLOCK - 1) >> 6
     here = points[a >> 6, d, a & 63]
     w = next_block(points, a, begin >> 6, last, near, d)
