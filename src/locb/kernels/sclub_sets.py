@@ -206,8 +206,8 @@ def is_close(state: SetState, a: int, b: int, d: int) -> bool:
 def next_block(points: Floats, a: int, first: int, last: int, near: Floats, d: int) -> int:
     """The first block from ``first`` to ``last`` − 1 that may have a slot within reach of slot a; ``last`` if none has.
 
-    ``near`` holds the squared distances of its slots. The loop over blocks is in here, for a call a block would cost half
-    as much as looking at it.
+    ``near`` holds the squared distances of its slots. The loop over blocks is in here, for a call a block would cost
+    half as much as looking at it.
     """
     block, place = a >> 6, a & 63
     for w in range(np.uintp(first), np.uintp(last)):
