@@ -334,7 +334,7 @@ def split(state: GraphState, i: int, n_cut: int, room: Floats) -> None:
             count += 1
     if not fell:
         return
-    if is_worn(state.peaks, state.shared_sums, old, state.sizes[old], room.shape[1]):
+    if is_worn(state.peaks, state.shared_sums, state.sums, old, state.sizes[old], room.shape[1]):
         add_up(state, old, 0, walk(state, reference), room.shape[1])
     solve_ridge(state.shared_sums, old, state.shared, old, room)
 

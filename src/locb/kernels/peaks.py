@@ -5,6 +5,7 @@ from locb.jit import borrowing, inlined
 
 USERS, TRACE, VECTOR = 0, 1, 2  # columns of peaks (groups, 3): the most there was since the sums were last added up
 FEW = 32  # the sums of so few users are always added up anew
+HARMLESS, HARMLESS_HALF = 1e6, 64.0  # for float64 and float32: the rounding of this is some 1e-10, or some 1e-5
 
 
 @inlined
@@ -36,9 +37,14 @@ def note_peaks(peaks: Floats, sums: Floats, row: int, users: int, d: int) -> Non
 
 
 @borrowing
-def is_worn(peaks: Floats, sums: Floats, row: int, users: int, d: int) -> bool:
-    """Whether half of the users or of the trace is gone, or nearly all of b, which may also be small by chance."""
+def is_worn(peaks: Floats, sums: Floats, own: Floats, row: int, users: int, d: int) -> bool:
+    """Whether half of the users or of the trace is gone, or nearly all of b, which may also be small by chance.
+
+    As A = I + G, no estimate is harmed by what rounding leaves of numbers below HARMLESS. Without that, a large group
+    of which only the served user has a history would be added up whenever that user leaves.
+    """
+    floor = HARMLESS_HALF if own.itemsize == 4 else HARMLESS  # what is subtracted was kept in the users' number type
     few = users <= max(FEW, 0.5 * peaks[row, USERS])
-    light = trace_of(sums, row, d) < 0.5 * peaks[row, TRACE]
-    short = length_of(sums, row, d) < 0.0625 * peaks[row, VECTOR]
+    light = trace_of(sums, row, d) < 0.5 * peaks[row, TRACE] and peaks[row, TRACE] > floor
+    short = length_of(sums, row, d) < 0.0625 * peaks[row, VECTOR] and peaks[row, VECTOR] > floor
     return bool(few or light or short)

@@ -177,7 +177,7 @@ def split_off(state: SetState, i: int, room: Floats) -> None:
         state.shared[new, q] = state.estimates[i, q]
         state.shared_sums[old, q] -= state.sums[i, q]
     add_up(state, new, d)
-    if is_worn(state.peaks, state.shared_sums, old, state.sizes[old], d):
+    if is_worn(state.peaks, state.shared_sums, state.sums, old, state.sizes[old], d):
         add_up(state, old, d)
     solve_ridge(state.shared_sums, old, state.shared, old, room)
     has_moved(state, new)
