@@ -21,7 +21,7 @@ from locb.report.charts import series_chart, style
 
 USUAL = {"users": 1_000, "seeds": 100, "features": 10, "arms": 10}
 SWEEPS: dict[str, tuple[int, ...]] = {
-    "users": (100, 1_000, 10_000, 100_000, 1_000_000),
+    "users": (100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000),
     "seeds": (10, 30, 100, 300, 1_000),
     "features": (5, 10, 20, 50, 100),
     "arms": (5, 10, 20, 50, 100),
@@ -34,7 +34,8 @@ POLICIES: dict[str, dict[str, Any]] = {
 }
 BLOCK, WARM, GOES = 4_096, 6, 4
 TURNS = 2
-MOST_FOR_MEAN = 10_000  # beyond this many users a round of bonus="mean" visits too many members to wait for
+# Beyond these many users a round of bonus="mean" visits too many members to wait for, and memory is too small.
+MOST_USERS = {"LOCB, mean": 100_000, "LOCB, pooled": 1_000_000, "LinUCB-IND": 1_000_000}
 
 
 def resident() -> float:
@@ -105,7 +106,7 @@ def main() -> None:
     parser.add_argument("--point", help="one point, as JSON; used by the program itself")
     parser.add_argument("--only", choices=list(SWEEPS), help="one sweep")
     parser.add_argument("--busy", action="store_true", help="when sets differ: 6 and 12 rounds a user, minutes")
-    parser.add_argument("--draw", type=Path, help="draw the cost by users to this PNG or SVG")
+    parser.add_argument("--draw", type=Path, help="a folder for scaling-users.svg, scaling-seeds.svg and so on")
     given = parser.parse_args()
     if given.point:
         print(json.dumps(point(**json.loads(given.point))))
@@ -124,7 +125,7 @@ def main() -> None:
         return
     for name, values in SWEEPS.items():
         if given.only in (None, name):
-            sweep(name, values, given.draw if name == "users" else None)
+            sweep(name, values, given.draw)
 
 
 def sweep(name: str, values: tuple[int, ...], draw: Path | None) -> None:
@@ -133,7 +134,7 @@ def sweep(name: str, values: tuple[int, ...], draw: Path | None) -> None:
     for _ in range(TURNS):
         for value in values:
             for label, settings in POLICIES.items():
-                if name == "users" and settings.get("bonus") == "mean" and value > MOST_FOR_MEAN:
+                if name == "users" and value > MOST_USERS.get(label, value):
                     continue
                 here = ask(USUAL | {name: value} | ({"users": 1_000} if name != "users" else {}), settings)
                 before = found[label].get(value, here)
@@ -141,12 +142,11 @@ def sweep(name: str, values: tuple[int, ...], draw: Path | None) -> None:
     rows, points = [], []
     for label, measured in found.items():
         power = np.polyfit(np.log(list(measured)), np.log([at["µs"] for at in measured.values()]), 1)[0]
-        cells = [f"{measured[v]['µs']:.2f}" if v in measured else "–" for v in values]
-        largest = measured[max(measured)]
-        rows.append((label, *cells, f"{power:.2f}", f"{largest['MiB']:,.0f}"))
+        cells = [f"{measured[v]['µs']:.2f}, {measured[v]['MiB']:,.0f}" if v in measured else "–" for v in values]
+        rows.append((label, *cells, f"{power:.2f}"))
         points += [{"line": label, name: v, "µs a round": at["µs"]} for v, at in measured.items()]
     around = ", ".join(f"{value:,} {other}" for other, value in USUAL.items() if other != name)
-    headings = ("µs a round", *(f"{value:,} {name}" for value in values), "power", "MiB at the largest")
+    headings = ("µs a round, MiB", *(f"{value:,} {name}" for value in values), "power")
     show(f"growth with {name}; otherwise {around}", headings, rows)
     if name == "users":
         pooled, alone = found["LOCB, pooled"], found["LinUCB-IND"]
@@ -158,7 +158,7 @@ def sweep(name: str, values: tuple[int, ...], draw: Path | None) -> None:
     if draw is not None:
         title = f"LOCB's round by {name}"
         chart = Series("scaling", "", title, f"{around}; logarithmic axes", name, "µs a round", points, True, True)
-        style(series_chart(chart)).save(str(draw))
+        style(series_chart(chart)).save(str(draw / f"scaling-{name}.svg"))
 
 
 if __name__ == "__main__":

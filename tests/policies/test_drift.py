@@ -7,6 +7,7 @@ import pytest
 
 import locb
 from locb.kernels.bits import unpack
+from locb.kernels.linear import unpack as matrices
 from locb.kernels.locb_state import refresh_sums
 
 ROUNDS = 1_000_000
@@ -64,6 +65,29 @@ def test_a_refresh_adds_the_sums_up_anew() -> None:
     for s in range(len(state.seeds)):
         refresh_sums(state, s)
     assert np.abs(state.sums - exact).max() < 1e-12
+
+
+def test_what_bounds_the_sets_holds_after_every_round() -> None:
+    """Bounds may be loose; one that does not hold would hide an arm, in few rounds that a comparison may miss."""
+    env = locb.Synthetic(n_users=40, n_clusters=3, raw_dim=3, n_arms=4, noise=0.1, seed=3)
+    policy = locb.LOCB(n_users=30, dim=4, n_seeds=12, gamma=0.6, bonus="pooled")
+    state = policy._state
+    state.many[0] = 1
+    loosest = 0.0
+    rounds = env.rounds(1200, seed=1)
+    for t, user in enumerate(rounds.users.tolist()):
+        if t == 600:
+            policy.add_users(10)
+            state = policy._state
+        policy.update(user % policy.n_users, rounds.contexts[t, 0], rounds.rewards[t, 0])
+        mean = matrices(state.sums[:, 4:] / state.sizes[:, None], 4)
+        far = np.linalg.norm(mean - matrices(state.reference[0, 4:], 4), ord=2, axis=(1, 2))
+        assert (state.departure >= far - 1e-12).all(), t
+        loosest = max(loosest, float((state.departure - far).max()))
+    assert 0.0 < loosest < 1.0  # they are moved, and renewed before they say nothing
+    never = np.array([int((policy.served[cluster.members] == 0).sum()) for cluster in policy.clusters()])
+    assert state.unserved.tolist() == never.tolist()
+    assert len(set(state.sizes.tolist())) > 2
 
 
 def test_every_set_has_its_turn_of_refreshing() -> None:

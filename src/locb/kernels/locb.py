@@ -1,22 +1,20 @@
-"""LOCB's pulling module, the learning of a round, and the loop over rounds."""
+"""LOCB's round: score, choose, learn, cluster; and the loop over rounds."""
 
 import math
 
 import numpy as np
 
-from locb.arrays import Floats, Ints, Words
+from locb.arrays import Floats, Ints
 from locb.confidence import ELLIPSOID, THEORY, width
 from locb.jit import borrowing, entry, inlined
 from locb.kernels.bits import ONE, flip, trailing_zeros
-from locb.kernels.linear import TIE, dot, expand, largest_eigenvalue, learn, pick, score_arms, usable
+from locb.kernels.linear import largest_eigenvalue, learn, pick, usable
 from locb.kernels.locb_clustering import cluster
+from locb.kernels.locb_scores import keep_departures, renew_departures, score
 from locb.kernels.locb_state import (
-    ALPHA,
-    BONUS,
     DELTA,
     MIN_EIGENVALUE,
     N_USERS,
-    POOLED,
     RADIUS,
     SIGMA,
     TIES,
@@ -30,78 +28,6 @@ from locb.kernels.locb_state import (
 )
 
 REFRESH_ROUNDS = 16_384  # within this many rounds, or 64 a user if that is more, all sums are added up anew
-
-
-@inlined
-def mean_root(members: Words, s: int, size: int, estimates: Floats, arms: Floats, a: int, d: int) -> float:
-    """Mean over the members j of set s of √(xᵀ A_j⁻¹ x): the one step of a pull that visits members."""
-    total = 0.0
-    for w in range(members.shape[1]):
-        word = members[s, w]
-        while word != 0:
-            j = (w << 6) + trailing_zeros(word)
-            total += math.sqrt(max(dot(arms, a, estimates, j, d, arms.shape[1]), 0.0))
-            word &= word - ONE
-    return total / size
-
-
-@inlined
-def score(state: LocalState, user: int, contexts: Floats, scratch: LocalScratch) -> None:
-    """Fill scratch.scores: exact for every arm that can be highest or tied with it, −inf for the others."""
-    n_arms, d = contexts.shape
-    estimates, sums, sizes, members = state.estimates, state.sums, state.sizes, state.members
-    arms, bounds, sets, scores = scratch.arms, scratch.bounds, scratch.sets, scratch.scores
-    top = scratch.top
-    columns = arms.shape[1]
-    alpha = state.real[ALPHA]
-    expand(contexts, arms)
-    count = 0
-    for w in range(state.distinct.size):
-        word = state.sets_of[user, w] & state.distinct[w]
-        while word != 0:
-            sets[count] = (w << 6) + trailing_zeros(word)
-            count += 1
-            word &= word - ONE
-    if count == 0:
-        score_arms(arms, estimates, user, d, alpha, 1.0, scores)
-        return
-    for a in range(n_arms):
-        top[a] = -np.inf
-    for c in range(count):
-        s = sets[c]
-        share = 1.0 / sizes[s]
-        for a in range(n_arms):
-            spread = dot(arms, a, sums, s, d, columns) * share
-            bound = dot(arms, a, sums, s, 0, d) * share + alpha * math.sqrt(max(spread, 0.0))
-            bounds[c, a] = bound
-            top[a] = max(top[a], bound)
-    if state.whole[BONUS] == POOLED:
-        for a in range(n_arms):
-            scores[a] = top[a]
-        return
-    best = -np.inf
-    for a in range(n_arms):
-        scores[a] = -np.inf
-    while True:
-        arm = 0
-        for a in range(1, n_arms):
-            if top[a] > top[arm]:
-                arm = a
-        # Twice the tie margin: the second covers the rounding of the running sums.
-        if top[arm] < best - 2.0 * TIE or top[arm] == -np.inf:
-            return
-        c = 0
-        while bounds[c, arm] < top[arm]:
-            c += 1
-        s = sets[c]
-        mean = dot(arms, arm, sums, s, 0, d) / sizes[s]
-        exact = mean + alpha * mean_root(members, s, sizes[s], estimates, arms, arm, d)
-        scores[arm] = max(scores[arm], exact)
-        best = max(best, exact)
-        bounds[c, arm] = -np.inf
-        top[arm] = -np.inf
-        for c in range(count):
-            top[arm] = max(top[arm], bounds[c, arm])
 
 
 @inlined
@@ -147,6 +73,12 @@ def learn_round(state: LocalState, i: int, x: Floats, reward: float, scratch: Lo
     growth = learn(state.estimates, i, x, reward, step)
     whole[T] += 1
     state.served[i] += 1
+    newly = state.served[i] == 1
+    moved = 0.0  # the norm of the step of A⁻¹, which is of rank one: minus its trace
+    q = d
+    for a in range(d):
+        moved -= step[q]
+        q += d - a
     if whole[RADIUS] == ELLIPSOID:
         state.log_det[i] += math.log(growth)
     state.width[i] = user_width(state, i, d, scratch.room)
@@ -161,9 +93,12 @@ def learn_round(state: LocalState, i: int, x: Floats, reward: float, scratch: Lo
             s = (w << 6) + trailing_zeros(word)
             for q in range(step.size):
                 sums[s, q] += step[q]
+            state.unserved[s] -= newly
+            state.departure[s] += moved / state.sizes[s]
             word &= word - ONE
     cluster(state, i, d, scratch)
     refresh_in_turn(state)
+    keep_departures(state, d)
 
 
 @entry
@@ -230,14 +165,34 @@ def join(state: LocalState, old: int, new: int, dim: int) -> None:
                 word &= word - ONE
                 flip(state.members, s, i)
                 state.sizes[s] += 1
+                state.unserved[s] += 1
+                state.departure[s] += 1.0001 / state.sizes[s]
                 state.hashes[s] ^= state.words[i]
                 state.witness[s] = -1  # a radius may shrink when n grows, so no witness is known to hold
                 for q in range(state.sums.shape[1]):
                     state.sums[s, q] += state.estimates[i, q]
     find_distinct(state, scratch_for(state, 1, dim).table)
+    if old < state.many[0]:
+        renew_departures(state, dim)  # they are not kept below that
 
 
 @entry
-def mark_distinct(state: LocalState, dim: int) -> None:
-    """Find the equal sets anew, after sets were changed from outside."""
+def settle(state: LocalState, dim: int) -> None:
+    """Work out from estimates, counts and members what else is known of the sets: all of it was set from outside."""
+    sets_of, members, words = state.sets_of, state.members, state.words
+    state.sizes[:] = 0
+    state.unserved[:] = 0
+    state.hashes[:] = np.uint64(0)
+    for w in range(members.shape[1]):  # 64 users at a time, so that their rows stay at hand
+        for s in range(members.shape[0]):
+            word = members[s, w]
+            while word != 0:
+                j = (w << 6) + trailing_zeros(word)
+                word &= word - ONE
+                flip(sets_of, j, s)
+                state.sizes[s] += 1
+                state.unserved[s] += state.served[j] == 0
+                state.hashes[s] ^= words[j]
+    renew_widths(state, 0, state.whole[N_USERS], dim)
     find_distinct(state, scratch_for(state, 1, dim).table)
+    renew_departures(state, dim)

@@ -2,8 +2,10 @@
 
 Why LOCB is fast and changes no choice (more in docs/architecture.md):
   - every set keeps the sum of its members' θ̂ and A⁻¹, moved by the served user's step;
-  - mean of roots ≤ root of the mean, so a sum bounds each (set, arm) score from above, and members are visited only
-    for the pairs whose bound reaches the best exact score;
+  - mean of roots ≤ root of the mean, so sums bound each (set, arm) score, and members are visited only where bounds
+    cannot tell the best arm; the roots of an arm are shared by all sets;
+  - with many users the pooled score of a set is bounded by a common reference and how far the set's mean can have moved
+    from it, so that all but a few sets are ruled out by d products instead of d + p;
   - sets with the same members (equal XOR of one random word a user) are scored once;
   - one open member is proof that a set cannot be returned yet, so the others are looked at only when it closes.
 """
@@ -21,6 +23,7 @@ T, N_USERS, ACTIVE, UNREFRESHED, RADIUS, STOP, BONUS, TIES = 0, 1, 2, 3, 4, 5, 6
 GAMMA, ALPHA, TAU, DELTA, SIGMA, MIN_EIGENVALUE = 0, 1, 2, 3, 4, 5
 BY_RADIUS, BY_CERTIFICATE, AS_PUBLISHED = 0, 1, 2  # stopping rules
 MEAN, POOLED = 0, 1  # bonuses
+MANY_USERS = 4_096  # from here on sets are so large, and move so little, that bounds by their departures pay
 
 
 class LocalState(NamedTuple):
@@ -38,12 +41,16 @@ class LocalState(NamedTuple):
     sizes: Ints  # (K,)
     hashes: Words  # (K,) XOR of the members' words
     sums: Floats  # (K, d + p) of the members' estimates
+    unserved: Ints  # (K,) members never served
+    reference: Floats  # (2, d + p) an estimate near the means of the sets, and room for a difference from it
+    departure: Floats  # (K,) at least the norm of (the set's mean A⁻¹ − the reference's), once there are many users
     seed_of: Ints  # (c,) which seed the user is; −1 for none
     seed_points: Floats  # (d + 1, K) θ̂ and width of the seeds, side by side so that one test takes them all
     returned: Ints  # (K,) round in which the set was returned; 0 while active
     active: Words  # (⌈K/64⌉,) bits: the seeds not returned
     witness: Ints  # (K, 2) members that keep the set from being returned; −1 where none is known
     distinct: Words  # (⌈K/64⌉,) bits: the first seed of each group of equal sets
+    many: Ints  # (1,) from this many users on, departures are kept and used
     whole: Ints  # t, n, active seeds, rounds in this cycle of refreshing the sums; radius, stop, bonus, ties
     real: Floats  # γ, α, τ, δ, σ, λ
     generator: Words  # (1,) for random ties
@@ -56,6 +63,12 @@ class LocalScratch(NamedTuple):
     bounds: Floats  # (K, k) upper bounds of scores; −inf once exact
     sets: Ints  # (K,) the different sets that hold the user
     top: Floats  # (k,) highest bound left of each arm
+    low: Floats  # (k,) what its score is at least
+    lengths: Floats  # (k,) ‖x‖
+    caps: Floats  # (k, K) upper bounds of pooled scores
+    centres: Floats  # (d + 1, K) mean estimates and departures of the sets, side by side
+    roots: Floats  # (k, users) √(xᵀ A_j⁻¹ x) of the users j in known; only for the mean bonus
+    known: Words  # (k, ⌈c/64⌉) bits
     scores: Floats  # (k,)
     step: Floats  # (d + p,) what the served user's estimate moved by
     room: Floats  # (d + 3, d) for eigenvalues
@@ -68,6 +81,7 @@ def scratch_for(state: LocalState, n_arms: int, dim: int) -> LocalScratch:
     """Room for rounds of ``n_arms`` arms."""
     columns = state.estimates.shape[1]
     n_seeds = state.seeds.size
+    n_words = state.members.shape[1] if state.whole[BONUS] == MEAN else 0
     slots = 2
     while slots < 2 * n_seeds:
         slots *= 2
@@ -76,6 +90,12 @@ def scratch_for(state: LocalState, n_arms: int, dim: int) -> LocalScratch:
         np.empty((n_seeds, n_arms)),
         np.empty(n_seeds, np.int64),
         np.empty(n_arms),
+        np.empty(n_arms),
+        np.empty(n_arms),
+        np.empty((n_arms, n_seeds)),
+        np.empty((dim + 1, n_seeds)),
+        np.empty((n_arms, 64 * n_words)),
+        np.empty((n_arms, n_words), np.uint64),
         np.empty(n_arms),
         np.empty(columns),
         np.empty((dim + 3, dim)),
@@ -91,6 +111,10 @@ def toggle(state: LocalState, s: int, i: int) -> None:
     flip(state.members, s, i)
     flip(state.sets_of, i, s)
     state.sizes[s] += np.int64(sign)
+    if state.served[i] == 0:
+        state.unserved[s] += np.int64(sign)
+    # The mean moves by (A_i⁻¹ − mean) / size, and no A⁻¹ is above I, but for rounding.
+    state.departure[s] += 1.0001 / state.sizes[s]
     state.hashes[s] ^= state.words[i]
     for q in range(state.sums.shape[1]):
         state.sums[s, q] += sign * state.estimates[i, q]

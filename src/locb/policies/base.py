@@ -15,6 +15,7 @@ from locb.confidence import ELLIPSOID, shrinkage, width
 from locb.kernels.linear import packed_size, unpack
 from locb.policies import storage
 from locb.policies.checks import LARGEST_REWARDS, real_number, whole_number
+from locb.policies.rows import rows_to_be_replaced
 from locb.rounds import Rounds, checked_array
 
 
@@ -299,7 +300,8 @@ def load(path: str | os.PathLike[str]) -> CompiledPolicy:
         # Before anything of the size that the header claims is made, the arrays must bear it out.
         if parameters["n_users"] != n_users or arrays["estimates"].shape[1] != dim + packed_size(dim):
             raise ValueError(f"its header claims {parameters['n_users']} users and {dim} features, its arrays differ")
-        policy = kind(**parameters)
+        with rows_to_be_replaced():
+            policy = kind(**parameters)
         policy._restore(arrays)
     except (KeyError, TypeError, ValueError, IndexError, ArithmeticError, MemoryError) as error:
         raise ValueError(f"{path} is damaged: {error}") from error

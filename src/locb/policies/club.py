@@ -15,7 +15,7 @@ from locb.kernels import club_graph
 from locb.kernels.bits import ONE, pack, unpack, words_for
 from locb.policies.base import CompiledPolicy, new_generator
 from locb.policies.checks import TIE_RULES, number_type, one_of, real_number, whole_number
-from locb.policies.linucb import blank_estimates
+from locb.policies.rows import blank_estimates
 
 GRAPHS = {"complete": club_graph.COMPLETE, "erdos-renyi": club_graph.SPARSE}
 MOST_BITS = 2**35  # of a complete graph: 4 GiB

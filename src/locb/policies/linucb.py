@@ -8,14 +8,9 @@ import numpy as np
 
 from locb.arrays import Floats, Ints
 from locb.kernels import linucb as kernel
-from locb.kernels.linear import packed_identity
 from locb.policies.base import CompiledPolicy, new_generator
 from locb.policies.checks import TIE_RULES, number_type, one_of, real_number, whole_number
-
-
-def blank_estimates(count: int, dim: int, dtype: str = "float64") -> Floats:
-    """``count`` rows (θ̂, A⁻¹) before any observation: zero and the identity."""
-    return np.tile(np.concatenate([np.zeros(dim), packed_identity(dim)]).astype(dtype), (count, 1))
+from locb.policies.rows import blank_estimates
 
 
 class LinUCB(CompiledPolicy):

@@ -19,6 +19,7 @@ from locb.kernels.locb_state import (
     AS_PUBLISHED,
     BY_CERTIFICATE,
     BY_RADIUS,
+    MANY_USERS,
     MEAN,
     N_USERS,
     POOLED,
@@ -29,7 +30,7 @@ from locb.kernels.locb_state import (
 )
 from locb.policies.base import CompiledPolicy, new_generator
 from locb.policies.checks import TIE_RULES, number_type, one_of, real_number, whole_number
-from locb.policies.linucb import blank_estimates
+from locb.policies.rows import blank_estimates
 
 STOPS = {"radius": BY_RADIUS, "certificate": BY_CERTIFICATE, "published": AS_PUBLISHED}
 BONUSES = {"mean": MEAN, "pooled": POOLED}
@@ -210,23 +211,21 @@ class LOCB(CompiledPolicy):
             raise ValueError(f"its arrays are {sorted(arrays)}, not {sorted(self._arrays())}")
         super()._restore(self._state._asdict() | arrays)
         state = self._state
-        inside = unpack(state.members, self._n_users)
         active = state.returned == 0
-        state.sizes[:] = inside.sum(axis=1)
-        state.hashes[:] = [np.bitwise_xor.reduce(state.words[row]) for row in inside]
-        state.sets_of[:] = pack(inside.T)
+        state.sets_of[:] = 0
         state.active[:] = pack(active[None, :])[0]
         state.whole[[N_USERS, ACTIVE]] = self._n_users, active.sum()
         state.seed_points[: self._dim] = state.estimates[state.seeds, : self._dim].T
         state.witness[:] = -1
-        kernel.renew_widths(state, 0, self._n_users, self._dim)
-        kernel.mark_distinct(state, self._dim)
+        kernel.settle(state, self._dim)
 
     def _consistency(self, state: Any) -> dict[str, bool]:
-        inside = unpack(state.members, 64 * state.members.shape[1])
         played = state.whole[T]
+        last = unpack(state.members[:, -1:], 64)[:, (self._n_users - 1) % 64 + 1 :]  # beyond the last user
+        seeds = state.seeds.astype(np.uint64)
+        own = state.members[np.arange(len(seeds)), seeds >> np.uint64(6)] >> (seeds & np.uint64(63))
         return super()._consistency(state) | {
-            "members": not inside[:, self._n_users :].any() and inside[np.arange(len(inside)), state.seeds].all(),
+            "members": not last.any() and bool((own & np.uint64(1)).all()),
             "returned": bool(((state.returned >= 0) & (state.returned <= played)).all()),
             "joined": bool(((state.joined >= 0) & (state.joined <= played)).all()),
             "whole": bool(0 <= state.whole[UNREFRESHED] <= played),
@@ -285,12 +284,16 @@ def _blank_state(
         sizes=np.full(n_seeds, n),
         hashes=np.full(n_seeds, np.bitwise_xor.reduce(words)),
         sums=np.tile(n * estimates[0].astype(np.float64), (n_seeds, 1)),  # small, and must not drift
+        unserved=np.full(n_seeds, n),
+        reference=np.tile(estimates[0].astype(np.float64), (2, 1)),
+        departure=np.zeros(n_seeds),
         seed_of=seed_of,
         seed_points=np.zeros((dim + 1, n_seeds)),
         returned=np.zeros(n_seeds, np.int64),
         active=every_seed[0].copy(),
         witness=np.full((n_seeds, 2), -1),
         distinct=np.zeros(words_for(n_seeds), np.uint64),
+        many=np.array([MANY_USERS]),
         whole=np.array([0, n, n_seeds, 0, *modes]),
         real=real,
         generator=generator,

@@ -14,7 +14,7 @@ from locb.kernels import sclub_sets
 from locb.kernels.bits import pack, words_for
 from locb.policies.base import CompiledPolicy, new_generator
 from locb.policies.checks import TIE_RULES, number_type, one_of, real_number, whole_number
-from locb.policies.linucb import blank_estimates
+from locb.policies.rows import blank_estimates
 
 NOT_SAVED = ("lists", "points", "free")  # room for work, and what follows from the rest
 

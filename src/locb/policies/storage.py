@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
+import math
 import os
 import secrets
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 FORMAT = "locb policy"
 VERSION = 1
 HEADER = "header.json"
+CHUNK = 1 << 22
 # What reading a damaged file may raise, beside zipfile's own error.
 _DAMAGE = (KeyError, EOFError, ValueError, OSError, NotImplementedError, RuntimeError, MemoryError, OverflowError)
 
@@ -66,7 +68,8 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArra
             for name in archive.namelist():
                 if name.endswith(".npy"):
                     with archive.open(name) as entry:
-                        arrays[name.removesuffix(".npy")] = np.lib.format.read_array(entry, allow_pickle=False)
+                        size = archive.getinfo(name).file_size
+                        arrays[name.removesuffix(".npy")] = _read_array(entry, size)
                         entry.read()  # reaching the end is what makes zipfile compare the checksum
     except (FileNotFoundError, IsADirectoryError, PermissionError):
         raise
@@ -75,6 +78,27 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArra
     except (*_DAMAGE, zipfile.BadZipFile) as error:
         raise ValueError(f"{source} is not a saved policy, or is damaged: {error}") from error
     return header, arrays
+
+
+def _read_array(entry: IO[bytes], size: int) -> NDArray[Any]:
+    """One .npy of ``size`` bytes, straight into its array."""
+    if np.lib.format.read_magic(entry) != (1, 0):
+        raise ValueError("an array is in a format that locb does not write")
+    shape, by_columns, dtype = np.lib.format.read_array_header_1_0(entry)
+    count = math.prod(shape)
+    if dtype.hasobject:
+        raise ValueError("an array holds Python objects, which could run code when read")
+    if by_columns or entry.tell() + count * dtype.itemsize != size:
+        raise ValueError("an array does not have the size that it claims")
+    array = np.empty(shape, dtype)
+    room = array.reshape(-1).view(np.uint8).data
+    done = 0
+    while done < len(room):
+        read = entry.readinto(room[done : done + CHUNK])  # type: ignore[attr-defined]  # a zip entry has it
+        if not read:
+            raise EOFError("an array ends too soon")
+        done += read
+    return array
 
 
 class _NotOursError(Exception):

@@ -12,7 +12,7 @@ from locb.experiments.jobs import Job
 from locb.findings import Claim, Part, ResultTable
 from locb.kernels.audit import audit
 from locb.policies import LOCB
-from locb.policies.linucb import blank_estimates
+from locb.policies.rows import blank_estimates
 
 SECTION = "coverage"
 WORLDS = 400
