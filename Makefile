@@ -31,7 +31,8 @@ bench: .venv/bench ## timings, as ratios taken in one run
 	@$(FRESH) $(BIN)/python benchmarks/joining.py
 	@$(FRESH) $(BIN)/python benchmarks/baselines.py
 	@$(FRESH) $(BIN)/python benchmarks/bonuses.py
-	@$(FRESH) $(BIN)/python benchmarks/scaling.py --only users --draw docs/pictures/scaling.svg
+	@$(FRESH) $(BIN)/python benchmarks/scaling.py --into docs
+	@$(FRESH) $(BIN)/python benchmarks/scaling.py --busy --into docs
 	@$(FRESH) $(BIN)/python benchmarks/data.py --scale 0.05
 
 verify: .venv/run ## the paper's theorems at their own constants, some twenty minutes: runs/verify

@@ -1,7 +1,8 @@
 """How the cost of a round and the memory grow: with users, seeds, features and arms, one at a time around a usual size.
 
 Every point is a process of its own, so that its memory is its own. Points of one sweep are taken in turn, several times
-over, and the fastest counts, so that a slow moment of the machine does not tilt a line. ``--draw FILE`` also draws it.
+over, and the fastest counts, so that a slow moment of the machine does not tilt a line. ``--into docs`` renews the
+tables of docs/experiments.md and draws docs/pictures/scaling-*.svg.
 """
 
 import argparse
@@ -13,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from timing import show
+from timing import put_into, show
 
 import locb
+from locb.environments.base import first_rounds
 from locb.findings import Series
 from locb.report.charts import series_chart, style
 
@@ -81,15 +83,16 @@ def busy(users: int, rounds_a_user: int) -> dict[str, float]:
         "LinUCB-IND": locb.LinUCB(n_users=users, dim=USUAL["features"]),
     }
     fastest = dict.fromkeys(players, float("inf"))
-    warm = users * rounds_a_user // BLOCK
+    size = min(BLOCK, users // 4)  # so that a few goes add little to the rounds a user
+    warm = users * rounds_a_user // size
     for number in range(warm + GOES):
-        rounds = block(users, USUAL["arms"], USUAL["features"], number)
+        rounds = first_rounds(block(users, USUAL["arms"], USUAL["features"], number), size)
         for label, player in players.items():
             began = time.perf_counter()
             player.play(rounds)
             if number >= warm:
                 fastest[label] = min(fastest[label], time.perf_counter() - began)
-    return {label: 1e6 * seconds / BLOCK for label, seconds in fastest.items()}
+    return {label: 1e6 * seconds / size for label, seconds in fastest.items()}
 
 
 def ask(sizes: dict[str, int], settings: dict[str, Any]) -> dict[str, float]:
@@ -106,7 +109,7 @@ def main() -> None:
     parser.add_argument("--point", help="one point, as JSON; used by the program itself")
     parser.add_argument("--only", choices=list(SWEEPS), help="one sweep")
     parser.add_argument("--busy", action="store_true", help="when sets differ: 6 and 12 rounds a user, minutes")
-    parser.add_argument("--draw", type=Path, help="a folder for scaling-users.svg, scaling-seeds.svg and so on")
+    parser.add_argument("--into", type=Path, help="the folder docs, to renew its tables and pictures of this")
     given = parser.parse_args()
     if given.point:
         print(json.dumps(point(**json.loads(given.point))))
@@ -122,14 +125,16 @@ def main() -> None:
             )
         headings = ("rounds a user so far", "µs, 1,000 users", "µs, 1,000,000 users", "ratio", "× LinUCB-IND")
         show("LOCB pooled when its 100 sets differ", headings, rows)
+        if given.into is not None:
+            put_into(given.into / "experiments.md", "busy", headings, rows)
         return
     for name, values in SWEEPS.items():
         if given.only in (None, name):
-            sweep(name, values, given.draw)
+            sweep(name, values, given.into)
 
 
-def sweep(name: str, values: tuple[int, ...], draw: Path | None) -> None:
-    """One table, with the exponent fitted to each line; a chart if asked for."""
+def sweep(name: str, values: tuple[int, ...], docs: Path | None) -> None:
+    """One table, with the exponent fitted to each line; renewed in the docs, with its chart, if asked for."""
     found: dict[str, dict[int, dict[str, float]]] = {label: {} for label in POLICIES}
     for _ in range(TURNS):
         for value in values:
@@ -155,10 +160,11 @@ def sweep(name: str, values: tuple[int, ...], draw: Path | None) -> None:
             f"\nLOCB pooled at {most:,} users: {pooled[most]['µs'] / pooled[1_000]['µs']:.2f} × its round at 1,000, "
             f"{pooled[most]['µs'] / alone[most]['µs']:.2f} × LinUCB-IND's"
         )
-    if draw is not None:
+    if docs is not None:
+        put_into(docs / "experiments.md", f"growth with {name}", headings, rows)
         title = f"LOCB's round by {name}"
         chart = Series("scaling", "", title, f"{around}; logarithmic axes", name, "µs a round", points, True, True)
-        style(series_chart(chart)).save(str(draw / f"scaling-{name}.svg"))
+        style(series_chart(chart)).save(str(docs / "pictures" / f"scaling-{name}.svg"))
 
 
 if __name__ == "__main__":
