@@ -74,10 +74,9 @@ def learn_round(state: LocalState, i: int, x: Floats, reward: float, scratch: Lo
     whole[T] += 1
     state.served[i] += 1
     newly = state.served[i] == 1
-    moved = 0.0  # the norm of the step of A⁻¹, which is of rank one: minus its trace
     q = d
     for a in range(d):
-        moved -= step[q]
+        state.drift[0] -= step[q]  # the norm of the step of A⁻¹, which is of rank one, is minus its trace
         q += d - a
     if whole[RADIUS] == ELLIPSOID:
         state.log_det[i] += math.log(growth)
@@ -94,7 +93,6 @@ def learn_round(state: LocalState, i: int, x: Floats, reward: float, scratch: Lo
             for q in range(step.size):
                 sums[s, q] += step[q]
             state.unserved[s] -= newly
-            state.departure[s] += moved / state.sizes[s]
             word &= word - ONE
     cluster(state, i, d, scratch)
     refresh_in_turn(state)

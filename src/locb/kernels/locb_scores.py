@@ -10,6 +10,8 @@ from locb.kernels.bits import ONE, trailing_zeros
 from locb.kernels.linear import TIE, dot, expand, score_arms
 from locb.kernels.locb_state import ALPHA, BONUS, N_USERS, POOLED, LocalScratch, LocalState, T
 
+FEW_SETS = 8  # fewer than this are scored outright
+
 
 @inlined
 def squared_norm(packed: Floats, row: int, start: int, dim: int) -> float:
@@ -37,6 +39,7 @@ def renew_departures(state: LocalState, dim: int) -> None:
         for q in range(reference.shape[1]):
             reference[1, q] = sums[s, q] / sizes[s] - reference[0, q]
         departure[s] = math.sqrt(squared_norm(reference, 1, dim, dim))
+    state.drift[0] = 0.0
 
 
 @inlined
@@ -83,12 +86,12 @@ def cap_scores(state: LocalState, count: int, d: int, scratch: LocalScratch) -> 
     xᵀM x ≤ xᵀR x + ‖M − R‖ ‖x‖² bounds a set's spread by that of a common reference R, and √(v + e) ≤ √v + e / (2√v)
     takes one root an arm, not one a set and arm. Sets stand side by side, so that sums over features fill vectors.
     """
-    sums, sizes, departure, alpha = state.sums, state.sizes, state.departure, state.real[ALPHA]
+    sums, sizes, departure, drift, alpha = state.sums, state.sizes, state.departure, state.drift[0], state.real[ALPHA]
     arms, sets, caps, centres, top = scratch.arms, scratch.sets, scratch.caps, scratch.centres, scratch.top
     for c in range(count):
         s = sets[c]
         share = 1.0 / sizes[s]
-        centres[d, c] = departure[s]
+        centres[d, c] = departure[s] + drift * share
         for q in range(d):
             centres[q, c] = sums[s, q] * share
     for a in range(top.size):
@@ -255,7 +258,7 @@ def score(state: LocalState, user: int, contexts: Floats, scratch: LocalScratch)
         score_arms(scratch.arms, state.estimates, user, d, state.real[ALPHA], 1.0, scratch.scores)
     elif state.whole[BONUS] != POOLED:
         score_mean(state, count, d, scratch)
-    elif state.whole[N_USERS] >= state.many[0]:
+    elif state.whole[N_USERS] >= state.many[0] and count >= FEW_SETS:
         score_pooled_many(state, count, d, scratch)
     else:
         score_pooled(state, count, d, scratch)

@@ -43,7 +43,8 @@ class LocalState(NamedTuple):
     sums: Floats  # (K, d + p) of the members' estimates
     unserved: Ints  # (K,) members never served
     reference: Floats  # (2, d + p) an estimate near the means of the sets, and room for a difference from it
-    departure: Floats  # (K,) at least the norm of (the set's mean A⁻¹ − the reference's), once there are many users
+    departure: Floats  # (K,) at least the norm of (the set's mean A⁻¹ − the reference's), but for what learning added:
+    drift: Floats  # (1,) norms of all steps since then; it moves the mean of a set by at most drift / size
     seed_of: Ints  # (c,) which seed the user is; −1 for none
     seed_points: Floats  # (d + 1, K) θ̂ and width of the seeds, side by side so that one test takes them all
     returned: Ints  # (K,) round in which the set was returned; 0 while active
