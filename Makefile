@@ -29,6 +29,7 @@ bench: .venv/bench ## timings, as ratios taken in one run
 	@$(FRESH) $(BIN)/python benchmarks/play.py
 	@$(FRESH) $(BIN)/python benchmarks/peers.py README.md
 	@$(FRESH) $(BIN)/python benchmarks/joining.py
+	@$(FRESH) $(BIN)/python benchmarks/files.py
 	@$(FRESH) $(BIN)/python benchmarks/baselines.py
 	@$(FRESH) $(BIN)/python benchmarks/bonuses.py
 	@$(FRESH) $(BIN)/python benchmarks/scaling.py --into docs
