@@ -10,7 +10,7 @@ import altair as alt
 from locb.findings import HeatMap
 
 FARTHEST = 2.0  # powers of two from 1 at which the colour is deepest
-DEEP = 1.3  # from here on the text is white
+DEEP = 1.5  # from here on the text is white
 ROW, COLUMN = 24, 96  # pixels
 # Blue and orange differ for every kind of colour vision, and in both directions lightness falls alike.
 COLOURS = ("#08519c", "#6baed6", "#f7f7f7", "#fdae6b", "#a63603")
@@ -37,9 +37,8 @@ def heat_map_chart(heat_map: HeatMap) -> Any:
         rows.append(row | {"depth": depth, "text": text, "white": abs(depth) >= DEEP})
     panels = list(dict.fromkeys(row["panel"] for row in rows))
     charts = [_panel(heat_map, [row for row in rows if row["panel"] == panel], panel) for panel in panels]
-    whole = charts[0] if len(charts) == 1 else alt.vconcat(*charts, spacing=18)
-    heading = alt.Title(heat_map.title, subtitle=heat_map.subtitle)
-    return whole.properties(title=heading) if len(charts) > 1 else charts[0].properties(title=heading)
+    whole: Any = charts[0] if len(charts) == 1 else alt.vconcat(*charts, spacing=18)
+    return whole.properties(title=alt.Title(heat_map.title, subtitle=heat_map.subtitle))
 
 
 def _panel(heat_map: HeatMap, rows: list[dict[str, Any]], panel: str) -> Any:

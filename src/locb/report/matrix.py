@@ -25,7 +25,7 @@ def matrix_table(findings: Findings) -> Table:
     table.add_column("world", no_wrap=True)
     table.add_column("regret of 1", justify="right")
     for policy in policies:
-        table.add_column(policy.replace("-", "-\u200b"), justify="right")
+        table.add_column(policy, justify="right")
     for row in matrix.rows:
         ratios = {name: row[name].mean if isinstance(row[name], Measured) else row[name] for name in policies}
         lowest = min(ratios.values())
