@@ -144,7 +144,7 @@ def test_a_matrix_from_real_runs(tmp_path: Path) -> None:
         for name in names:
             value = row[name] if name == best else row[name].mean
             assert value == pytest.approx(np.mean(regret[name]) / np.mean(regret[best]))
-    shown = Console(width=100, file=StringIO())
+    shown = Console(width=80, file=StringIO())
     shown.print(matrix_table(found), policies_table(found))
     assert "…" not in shown.file.getvalue()
     assert "drift-users" in shown.file.getvalue()
@@ -212,7 +212,8 @@ def test_bad_settings_fail_before_any_work(change: dict[str, Any], message: str)
         plan_matrix(**{"policies": ["linucb-one"], "worlds": ["overlap"], **change})
 
 
-def test_the_command(tmp_path: Path) -> None:
+def test_the_command_plays_also_a_policy_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(locb.POLICIES, "Mine", Lucky)  # taken out again, whatever the command puts there
     (tmp_path / "mine.py").write_text(
         "import locb\n"
         "class Mine(locb.Policy):\n"
@@ -229,14 +230,15 @@ def test_the_command(tmp_path: Path) -> None:
         assert text in done.stdout
     assert f"Command: locb {' '.join(asked)}" in done.stdout.replace("\n", " ").replace("  ", " ")
     assert (tmp_path / "out" / "figures" / "matrix.png").read_bytes().startswith(b"\x89PNG")
-    again = run(*asked, cwd=tmp_path)
+    monkeypatch.chdir(tmp_path)
+    again = CliRunner().invoke(app, [*asked, "--jobs", "1"])
     assert "28 of 28 runs were there already." in again.stdout
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--worlds", "moon"], "there is no world 'moon'; there are all, development, judging, dev-"),
+        (["--worlds", "moon"], "there is no world 'moon'; there are all, judging, development, bernoulli-100, "),
         (["--worlds", ","], "--worlds must name at least one"),
         (["--worlds", "all", "--users", "9"], "--users does not go with --worlds"),
         (["--worlds", "all", "--noise", "1"], "--noise does not go with --worlds"),

@@ -61,8 +61,10 @@ def test_development_and_judging_share_no_seed_and_no_user() -> None:
 def test_names_stand_for_worlds() -> None:
     assert choose_worlds(["all"]) == list(WORLDS.values())
     assert {world.role for world in choose_worlds(["development"])} == {DEVELOPMENT}
-    assert [world.name for world in choose_worlds(["development", "overlap"])][-2:] == ["dev-one-cluster", "overlap"]
-    with pytest.raises(ValueError, match="there is no world 'moon'; there are all, development, judging, dev-"):
+    assert [world.name for world in choose_worlds(["development", "overlap"])][:2] == ["overlap", "dev-bernoulli-100"]
+    with pytest.raises(
+        ValueError, match="there is no world 'moon'; there are all, judging, development, bernoulli-100, "
+    ):
         choose_worlds(["moon"])
     with pytest.raises(ValueError, match="worlds must name at least one"):
         choose_worlds([])

@@ -87,7 +87,7 @@ _NEW = [
 
 def _registry() -> dict[str, NamedWorld]:
     worlds: dict[str, NamedWorld] = {}
-    for role, prefix, rows in ((DEVELOPMENT, "dev-", _KNOWN), (JUDGING, "", _KNOWN + _NEW)):
+    for role, prefix, rows in ((JUDGING, "", _KNOWN + _NEW), (DEVELOPMENT, "dev-", _KNOWN)):
         for place, kind in enumerate(rows):
             name, first = prefix + kind.name, FIRST_SEED[role] + place * SEEDS_A_WORLD
             worlds[name] = NamedWorld(name, kind.says, role, kind.family, kind.settings, kind.groups, ROUNDS, first)
@@ -105,7 +105,7 @@ def choose_worlds(names: Sequence[str]) -> list[NamedWorld]:
     >>> [world.name for world in choose_worlds(["overlap", "one-cluster"])]
     ['one-cluster', 'overlap']
     """
-    groups = {"all": (DEVELOPMENT, JUDGING), DEVELOPMENT: (DEVELOPMENT,), JUDGING: (JUDGING,)}
+    groups = {"all": (JUDGING, DEVELOPMENT), JUDGING: (JUDGING,), DEVELOPMENT: (DEVELOPMENT,)}
     for name in names:
         if name not in WORLDS and name not in groups:
             raise ValueError(f"there is no world {name!r}; there are {', '.join([*groups, *WORLDS])}")

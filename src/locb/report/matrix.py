@@ -18,7 +18,7 @@ def table_of(findings: Findings, name: str) -> ResultTable:
 
 
 def matrix_table(findings: Findings) -> Table:
-    """A row a world, a column a policy; narrow enough for six policies in 80 columns or so."""
+    """A row a world, a column a policy; a narrow terminal has the interval below the ratio."""
     matrix = table_of(findings, "matrix")
     policies = [name for name in matrix.rows[0] if name not in ABOUT]
     table = _table("Regret relative to the best baseline of each world (1; below it is better), ± 95% interval")
@@ -59,7 +59,7 @@ def _told(value: Any) -> str:
     """A number in two digits after the point, its margin without the zero before it."""
     if isinstance(value, Measured):
         form = ".2f" if value.mean < 10 else ".1f" if value.mean < 100 else ",.0f"
-        margin = "" if value.margin != value.margin else "±" + format(value.margin, form).removeprefix("0")
+        margin = "" if value.margin != value.margin else " ±" + format(value.margin, form).removeprefix("0")
         return format(value.mean, form) + margin
     if value is None:
         return "–"

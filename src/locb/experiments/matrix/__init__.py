@@ -155,6 +155,7 @@ def plan_matrix(
             judged_at[world.name] = paper.GAMMA if about.scaled is None else about.scaled
             digests[world.name] = about.digest
             chosen.append(world)
+        chosen.sort(key=lambda world: world.role != JUDGING)
     sizes = {}
     for world in chosen:
         env = quiet_world(world.settings, world.seed(seed))
