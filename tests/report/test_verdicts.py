@@ -121,7 +121,7 @@ def test_the_results_page_is_made_of_the_csv_alone(tmp_path: Path) -> None:
     write_findings(findings(), tmp_path / "verify")
     docs = tmp_path / "docs"
     docs.mkdir()
-    write_findings(replace(findings(), claims=[]), tmp_path / "worlds")
+    write_findings(replace(findings(), claims=[], figures=[]), tmp_path / "worlds")
     main(*(str(tmp_path / name) for name in ("reproduce", "verify", "worlds")), str(docs))
     page = (docs / "results.md").read_text()
     assert page == render(docs / "results")

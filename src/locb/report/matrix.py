@@ -25,7 +25,7 @@ def matrix_table(findings: Findings) -> Table:
     table.add_column("world", no_wrap=True)
     table.add_column("regret of 1", justify="right")
     for policy in policies:
-        table.add_column(policy, justify="right")
+        table.add_column(policy.replace("-", "-\n"), justify="right", overflow="fold")
     for row in matrix.rows:
         ratios = {name: row[name].mean if isinstance(row[name], Measured) else row[name] for name in policies}
         lowest = min(ratios.values())
@@ -40,7 +40,9 @@ def policies_table(findings: Findings) -> Table:
     columns = list(dict.fromkeys(name for row in summary.rows for name in row))
     table = _table("Every policy over the worlds that have groups (geometric mean), and its worst world of all")
     for name in columns:
-        table.add_column(name, justify="left" if name in ("policy", "worst world") else "right")
+        words = name in ("policy", "worst world")
+        longest = max(map(len, name.split()))  # no heading loses letters
+        table.add_column(name, justify="left" if words else "right", no_wrap=words, min_width=longest)
     for row in summary.rows:
         table.add_row(*(_told(row.get(name)) for name in columns))
     return table

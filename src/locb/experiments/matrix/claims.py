@@ -24,20 +24,20 @@ def claims(results: Sequence[WorldResult], section: str, rests_on: str) -> list[
         here = [result for result in results if result.world.role == role]
         if not here:
             continue
-        told = f"{len(here)} {role} world{'s' if len(here) > 1 else ''}"
+        on = _counted(here, f"{role} world")
         aims = {f"ELOC is {NEVER}.": [_never_worse(here)]}
         grouped = [result for result in here if result.world.groups]
         if grouped:
             says = f"Where there are groups, ELOC's regret is at most {MOST_ON_AVERAGE:g} of the best baseline's."
             average = geometric_mean(result.ratio(CONTENDER) for result in grouped)
-            aims[says] = [_at_most(f"geometric mean over {len(grouped)} worlds", average, MOST_ON_AVERAGE)]
+            aims[says] = [_at_most(f"geometric mean over {_counted(grouped, 'world')}", average, MOST_ON_AVERAGE)]
         plain = [result for result in here if result.world.name.removeprefix("dev-") in PLAIN]
         if plain:
             limit = MOST_WHERE_GROUPS_ARE_PLAIN
             aims[f"ELOC's regret is at most {limit:g} of the best baseline's on {_listed(plain)}."] = [
                 _at_most(result.world.name, result.ratio(CONTENDER), limit) for result in plain
             ]
-        made += [Claim(section, told, says, WHERE, parts, rests_on=rests_on) for says, parts in aims.items()]
+        made += [Claim(section, on, says, WHERE, parts, rests_on=rests_on) for says, parts in aims.items()]
     return made
 
 
@@ -55,13 +55,17 @@ def told(ratio: Measured) -> str:
 
 def _never_worse(results: Sequence[WorldResult]) -> Part:
     worse = [result for result in results if loses(result)]
-    part = Part.always("worlds where it is not", len(results) - len(worse), len(results))
+    part = Part.always("worlds in which that is so", len(results) - len(worse), len(results))
     where = ", ".join(f"{result.world.name} ({told(result.ratio(CONTENDER))})" for result in worse)
     return Part(part.says, part.difference, f"{part.told}{f'; worse in {where}' if where else ''}")
 
 
 def _at_most(says: str, found: Measured, limit: float) -> Part:
     return Part(says, Measured(limit - found.mean, found.margin), f"{says}: {told(found)} where {limit:g} is the aim")
+
+
+def _counted(results: Sequence[WorldResult], noun: str) -> str:
+    return f"{len(results)} {noun}{'' if len(results) == 1 else 's'}"
 
 
 def _listed(results: Sequence[WorldResult]) -> str:
