@@ -11,6 +11,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import locb
+from datasets import files
 from locb.cli import app
 from locb.experiments.matrix import code_digest, plan_matrix
 from locb.experiments.matrix.claims import claims
@@ -193,6 +194,24 @@ def test_a_policy_without_alpha_runs_once_and_the_contender_is_no_baseline(
     assert found.settings["baselines"] == ["linucb-ind"]
     assert found.claims[0].data == "1 judging world"
     assert {row["policy"]: row["alpha"] for row in found.tables[2].rows}["eloc"] is None
+
+
+def test_real_data_are_added_to_the_worlds(tmp_path: Path) -> None:
+    data = {
+        "data": "movielens",
+        "path": str(files.movielens_csv(tmp_path / "ml")),
+        "cache_dir": str(tmp_path / "cache"),
+    }
+    with pytest.warns(UserWarning, match="only 8 can be played"):
+        found = played(tmp_path / "out", ["linucb-one", "linucb-ind"], ["dev-one-cluster"], data=data | {"n_arms": 3})
+    rows = found.tables[0].rows
+    assert [(row["world"], row["groups"]) for row in rows] == [
+        ("dev-one-cluster", "no"),
+        ("movielens-rated", "not known"),
+        ("movielens-any", "not known"),
+    ]
+    assert [row["for"] for row in found.tables[-1].rows] == ["development"] * 3  # no judging world was asked for
+    assert rows[1]["its regret"] != rows[2]["its regret"]
 
 
 @pytest.mark.parametrize(
