@@ -42,7 +42,8 @@ verify: .venv/run ## the paper's theorems at their own constants, some twenty mi
 results: .venv/data ## docs/results.md anew, from everything; with MOVIELENS=path also on MovieLens
 	@$(FRESH) $(BIN)/locb reproduce all --repeats 20 $(if $(MOVIELENS),--movielens $(MOVIELENS)) --output runs/results
 	@$(FRESH) $(BIN)/locb verify --output runs/verify
-	@$(BIN)/python -m locb.report.results_page runs/results runs/verify docs
+	@$(FRESH) $(BIN)/locb compare --worlds all --policies all $(if $(MOVIELENS),--data movielens --path $(MOVIELENS)) --output runs/worlds
+	@$(BIN)/python -m locb.report.results_page runs/results runs/verify runs/worlds docs
 
 clean:           ## remove the environment and everything that was made
 	rm -rf .venv .numba_cache runs .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* .import_linter_cache

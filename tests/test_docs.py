@@ -71,11 +71,11 @@ def test_every_option_is_documented(command: str, page: str) -> None:
 
 
 def test_the_page_of_results_is_what_its_csv_files_say() -> None:
-    from locb.report.results_page import render
+    from locb.report.results_page import PARTS, render
 
     results = ROOT / "docs" / "results"
     assert (ROOT / "docs" / "results.md").read_text(encoding="utf-8") == render(results)
-    assert {folder.name for folder in results.iterdir()} == {"reproduce", "verify"}
+    assert {"reproduce", "verify"} <= {folder.name for folder in results.iterdir()} <= set(PARTS)
 
 
 def test_every_make_target_is_in_its_help() -> None:

@@ -90,6 +90,21 @@ class GroupMap:
 
 
 @dataclass(frozen=True)
+class HeatMap:
+    """A chart of ratios, one a cell; a row is a cell. 1 is neutral, below it is good."""
+
+    name: str
+    section: str
+    title: str
+    subtitle: str
+    x: str
+    y: str
+    rows: list[
+        dict[str, Any]
+    ]  # "panel", x, y, "ratio", "margin" (None where there is none), "best" (whether it is the 1)
+
+
+@dataclass(frozen=True)
 class Part:
     """One comparison that a claim rests on: a difference that the claim says is above zero."""
 
@@ -154,13 +169,16 @@ class Claim:
         return HOLDS if verdicts and all(verdict == HOLDS for verdict in verdicts) else OPEN
 
 
+Figure = Series | GroupMap | HeatMap
+
+
 @dataclass(frozen=True)
 class Findings:
-    """All that a reproduction or a verification found."""
+    """All that a reproduction, a verification or a matrix of worlds found."""
 
     title: str
     tables: list[ResultTable]
-    figures: list[Series | GroupMap]
+    figures: list[Figure]
     claims: list[Claim]
     sections: dict[str, str]  # name → heading
     notes: list[str] = field(default_factory=list)

@@ -3,6 +3,7 @@
 import csv
 import re
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -120,7 +121,8 @@ def test_the_results_page_is_made_of_the_csv_alone(tmp_path: Path) -> None:
     write_findings(findings(), tmp_path / "verify")
     docs = tmp_path / "docs"
     docs.mkdir()
-    main(str(tmp_path / "reproduce"), str(tmp_path / "verify"), str(docs))
+    write_findings(replace(findings(), claims=[], figures=[]), tmp_path / "worlds")
+    main(*(str(tmp_path / name) for name in ("reproduce", "verify", "worlds")), str(docs))
     page = (docs / "results.md").read_text()
     assert page == render(docs / "results")
     assert "Claims: 0 hold, 0 do not hold, 2 cannot be told from these runs. Of\nall 2, 0 are not the paper's" in page
@@ -129,6 +131,7 @@ def test_the_results_page_is_made_of_the_csv_alone(tmp_path: Path) -> None:
     )
     assert "| LOCB | 0.976 ± 0.067 |" in page
     assert "![Curve](results/verify/curve.svg)" in page
+    assert "## Policies in many worlds" in page
     assert "Every setting" not in page
     csv_file = docs / "results" / "reproduce" / "accuracy-x.csv"
     csv_file.write_text(csv_file.read_text().replace("0.97635", "0.99999"))

@@ -24,24 +24,28 @@ from locb.cli.common import (
     refuse,
 )
 
+# What belongs to a world or a policy, and so cannot be set for many worlds at once.
+FIXED_IN_WORLDS = ("users", "clusters", "dimensions", "arms", "noise", "arrivals", "gamma", "n_seeds")
+
 
 def compare(
     context: typer.Context,
     policies: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="Names, separated by commas. A policy of your own is given as **file.py:Class**.",
+            help="Names, separated by commas, or **all**. A policy of your own is given as **file.py:Class**. If not "
+            "given the paper's five; with --worlds all.",
             rich_help_panel="Policies",
         ),
-    ] = "locb,linucb-one,linucb-ind,club,sclub",
+    ] = None,
     alphas: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="How much to explore. Several, separated by commas, are tried one by one; "
-            "the chart then shows each policy at its best.",
+            help="How much to explore. Several, separated by commas, are tried one by one; the chart then shows each "
+            "policy at its best. If not given 1; with --worlds 0.1,0.3,1.",
             rich_help_panel="Policies",
         ),
-    ] = "1.0",
+    ] = None,
     gamma: Annotated[
         float, typer.Option(help="LOCB: users of a cluster are nearer than this.", rich_help_panel="Policies")
     ] = 0.2,
@@ -52,10 +56,19 @@ def compare(
             rich_help_panel="Policies",
         ),
     ] = None,
+    worlds: Annotated[
+        str | None,
+        typer.Option(
+            help="Play in named worlds instead of one: **all**, **judging**, **development**, or names separated by "
+            "commas. Gives a matrix of policies and worlds.",
+            rich_help_panel="Worlds",
+        ),
+    ] = None,
     data: Annotated[
         str | None,
         typer.Option(
-            help="Play on real data instead: **movielens**, **yelp**, **yahoo** or **table**, with --path.",
+            help="Play on real data instead: **movielens**, **yelp**, **yahoo** or **table**, with --path. With "
+            "--worlds the data are added to them.",
             rich_help_panel="Data",
         ),
     ] = None,
@@ -89,7 +102,10 @@ def compare(
             rich_help_panel="World",
         ),
     ] = "uniform",
-    rounds: Annotated[int, typer.Option(help="Rounds a run.", rich_help_panel="Size")] = 50_000,
+    rounds: Annotated[
+        int | None,
+        typer.Option(help="Rounds a run. If not given 50,000; with --worlds each world's own.", rich_help_panel="Size"),
+    ] = None,
     repeats: Annotated[
         int, typer.Option(help="Worlds; the more, the narrower the intervals.", rich_help_panel="Size")
     ] = 5,
@@ -100,7 +116,8 @@ def compare(
     output: Annotated[
         Path | None,
         typer.Option(
-            help="Folder for the results; an earlier run in it is replaced. If not given, a new one under runs/.",
+            help="Folder for the results; an earlier run in it is replaced. If not given, a new one under runs/. With "
+            "--worlds a stopped run in it goes on, and it is runs/worlds if not given.",
             rich_help_panel="Size",
         ),
     ] = None,
@@ -112,21 +129,61 @@ def compare(
     writes a folder with **regret.png**, **users.png**, **report.html** (open it in a
     browser) and **run.json**.
 
+    With --worlds every policy, at its defaults and best alpha, plays in many worlds: some were used to set constants
+    (development), others have other seeds and other kinds of structure, noise, arrivals and drift (judging). Regret is
+    then told relative to the best baseline of each world, as a table and a heat map. What is finished is kept: the
+    same command goes on after Ctrl-C.
+
     Examples:
     - `locb compare`
     - `locb compare --policies locb,linucb-ind --noise 0.1`
     - `locb compare --alphas 0.1,0.3,1 --users 500 --rounds 100000`
     - `locb compare --data movielens --path ml-latest-small.zip --rounds 30000`
+    - `locb compare --worlds all --policies all --data movielens --path ml-latest-small.zip`
+    - `locb compare --worlds overlap,hierarchy --rounds 5000 --repeats 2`
     """
-    from locb.experiments.compare import plan
+    from locb.cli.worlds import compare_worlds
+    from locb.experiments.compare import DEFAULT_POLICIES, plan
     from locb.experiments.own_policy import register
+    from locb.policies import POLICIES
     from locb.report.folder import write_comparison
     from locb.report.tables import comparison_table
 
-    names = [register(name) if ":" in name else name for name in listed("policies", policies)]
-    values = [number("alphas", text) for text in listed("alphas", alphas)]
+    usual = ",".join(DEFAULT_POLICIES) if worlds is None else "all"
+    asked = [
+        one
+        for name in listed("policies", usual if policies is None else policies)
+        for one in (POLICIES if name == "all" else [name])
+    ]
+    own = {register(name): name for name in asked if ":" in name}
+    names = [next((mine for mine, place in own.items() if place == name), name) for name in asked]
+    values = None if alphas is None else [number("alphas", text) for text in listed("alphas", alphas)]
     if data is None:
         refuse(context, ("path", "zeros", "columns", "item_features", "cache_dir"), "goes with --data")
+    elif path is None:
+        raise ValueError(f"--path must name the files of {data}")
+    if worlds is not None:
+        refuse(
+            context,
+            FIXED_IN_WORLDS,
+            "does not go with --worlds: a named world has its own, and policies play at their defaults",
+        )
+        compare_worlds(
+            worlds=listed("worlds", worlds),
+            policies=names,
+            own=own,
+            alphas=values,
+            rounds=rounds,
+            repeats=repeats,
+            seed=seed,
+            jobs=jobs,
+            data=None
+            if data is None or path is None
+            else data_world(data, path.resolve(), zeros, columns, item_features, cache_dir),
+            output=output,
+        )
+        return
+    if data is None or path is None:
         world: dict[str, Any] = {
             "n_users": users,
             "n_clusters": clusters,
@@ -137,12 +194,17 @@ def compare(
         }
     else:
         refuse(context, ("clusters", "dimensions", "noise", "arrivals"), "is for the synthetic world, not for --data")
-        if path is None:
-            raise ValueError(f"--path must name the files of {data}")
         world = data_world(data, path, zeros, columns, item_features, cache_dir) | {"n_users": users, "n_arms": arms}
     with preparing(path):
         planned = plan(
-            names, alphas=values, rounds=rounds, repeats=repeats, world=world, n_seeds=n_seeds, gamma=gamma, seed=seed
+            names,
+            alphas=values or [1.0],
+            rounds=50_000 if rounds is None else rounds,
+            repeats=repeats,
+            world=world,
+            n_seeds=n_seeds,
+            gamma=gamma,
+            seed=seed,
         )
     with new_folder(output or Path("runs") / time.strftime("compare-%Y%m%d-%H%M%S")) as folder:
         compiling = threading.Timer(

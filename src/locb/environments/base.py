@@ -26,6 +26,11 @@ class Environment(ABC):
     def draw(self, rng: np.random.Generator, count: int) -> Rounds:
         """``count`` rounds from this generator."""
 
+    def draw_at(self, rng: np.random.Generator, count: int, start: int) -> Rounds:
+        """``count`` rounds from this generator, after ``start`` others: for a world that changes as rounds go by."""
+        del start  # most worlds do not change
+        return self.draw(rng, count)
+
     @abstractmethod
     def true_clusters(self) -> list[Ints]:
         """The groups of users that are really alike."""
@@ -38,7 +43,7 @@ class Environment(ABC):
             raise ValueError(f"seed must not be negative, not {seed}")
         for block, start in enumerate(range(0, count, BLOCK)):
             rng = np.random.default_rng([seed, block])
-            rounds = self.draw(rng, BLOCK)
+            rounds = self.draw_at(rng, BLOCK, start)
             left = count - start
             yield rounds if left >= BLOCK else first_rounds(rounds, left)
 

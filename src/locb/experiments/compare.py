@@ -129,6 +129,21 @@ class Plan:
         )
 
 
+def check_asked(policies: Sequence[str], alphas: Sequence[float], rounds: int, repeats: int) -> None:
+    """A ValueError unless these can be played."""
+    for name, value in (("rounds", rounds), ("repeats", repeats)):
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1, not {value}")
+    if isinstance(policies, str):
+        raise ValueError(f"policies must be a list of names, not {policies!r}")
+    if not policies or not alphas:
+        raise ValueError(f"{'policies' if not policies else 'alphas'} must name at least one")
+    if len(set(policies)) < len(policies):
+        raise ValueError(f"policies must differ, not {', '.join(policies)}")
+    if len(set(alphas)) < len(alphas):
+        raise ValueError(f"alphas must differ, not {', '.join(map(str, alphas))}")
+
+
 def plan(
     policies: Sequence[str] = DEFAULT_POLICIES,
     *,
@@ -142,23 +157,13 @@ def plan(
 ) -> Plan:
     """Check the settings of a comparison, before any work; they are those of ``compare``."""
     world = dict(world or {})
-    for name, value in (("rounds", rounds), ("repeats", repeats)):
-        if value < 1:
-            raise ValueError(f"{name} must be at least 1, not {value}")
-    if isinstance(policies, str):
-        raise ValueError(f"policies must be a list of names, not {policies!r}")
-    if not policies or not alphas:
-        raise ValueError(f"{'policies' if not policies else 'alphas'} must name at least one")
-    if len(set(policies)) < len(policies):
-        raise ValueError(f"policies must differ, not {', '.join(policies)}")
-    if len(set(alphas)) < len(alphas):
-        raise ValueError(f"alphas must differ, not {', '.join(map(str, alphas))}")
+    check_asked(policies, alphas, rounds, repeats)
     env = make_world(world, seed)
     common = {"gamma": gamma, "n_seeds": n_seeds}
     tasks = [
         Task(name, POLICIES[name], {**parameters, "seed": seed + repeat}, world, rounds, seed + repeat, gamma)
         for name in policies
-        for parameters in _parameter_sets(name, alphas, common)
+        for parameters in parameter_sets(name, alphas, common)
         for repeat in range(repeats)
     ]
     for task in tasks[::repeats]:
@@ -224,7 +229,7 @@ def compare(
     return planned.run(jobs=jobs, progress=progress)
 
 
-def _parameter_sets(name: str, alphas: Sequence[float], common: dict[str, Any]) -> list[dict[str, Any]]:
+def parameter_sets(name: str, alphas: Sequence[float], common: dict[str, Any]) -> list[dict[str, Any]]:
     """The settings at which a policy runs: one an alpha, or a single one if it has no alpha."""
     if name not in POLICIES:
         raise ValueError(f"policies must be among {', '.join(POLICIES)}, not {name!r}")

@@ -1,8 +1,8 @@
-"""The page of results in the documentation, written from the CSV files of a reproduction and a verification alone.
+"""The page of results in the documentation, written from CSV files alone: of a reproduction, a verification, worlds.
 
-    python -m locb.report.results_page REPRODUCTION VERIFICATION DOCS
+    python -m locb.report.results_page REPRODUCTION VERIFICATION WORLDS DOCS
 
-copies the CSV files and some figures of the two folders to DOCS/results and writes DOCS/results.md from them.
+copies the CSV files and figures of the three folders to DOCS/results and writes DOCS/results.md from them.
 """
 
 from __future__ import annotations
@@ -17,13 +17,17 @@ from locb.findings import FAILS, HOLDS, OPEN
 from locb.report.cells import from_csv, to_markdown
 from locb.report.verdicts import RULE
 
-PARTS = {"reproduce": "The paper's evaluation", "verify": "The paper's theorems"}
-THEOREMS = ("coverage", "correctness", "termination", "growth")
+PARTS = {
+    "reproduce": "The paper's evaluation",
+    "verify": "The paper's theorems",
+    "worlds": "Policies in many worlds",
+}
+NOT_OF_DATA = ("coverage", "correctness", "termination", "growth", "matrix")  # sections that are not about a data set
 MARKS = {HOLDS: "holds", FAILS: "**does not hold**", OPEN: "cannot be told"}
 
 
 def render(results: Path) -> str:
-    """The page, from results/reproduce/*.csv and results/verify/*.csv."""
+    """The page, from results/*/*.csv."""
     parts = {name: results / name for name in PARTS if (results / name / "claims.csv").exists()}
     claims = {name: _rows(folder / "claims.csv") for name, folder in parts.items()}
     total = Counter(row["verdict"] for rows in claims.values() for row in rows)
@@ -67,7 +71,7 @@ def _in_short(claims: dict[str, list[dict[str, str]]]) -> list[str]:
 
 def _where(row: dict[str, str]) -> str:
     """The setting of a claim beyond its data set, with the reason that is known."""
-    setting = row["data"].partition(", ")[2] if row["section"] not in THEOREMS else row["data"]
+    setting = row["data"].partition(", ")[2] if row["section"] not in NOT_OF_DATA else row["data"]
     return ": ".join(text for text in (setting, row["why"] if row["verdict"] != HOLDS else "") if text)
 
 
@@ -117,11 +121,11 @@ def take_over(source: Path, target: Path, pictures: tuple[str, ...]) -> None:
             shutil.copy(path, target / path.name)
 
 
-def main(reproduction: str, verification: str, docs: str) -> None:
+def main(reproduction: str, verification: str, worlds: str, docs: str) -> None:
     """Copy, then write the page."""
     results = Path(docs) / "results"
-    take_over(Path(reproduction), results / "reproduce", ("",))
-    take_over(Path(verification), results / "verify", ("",))
+    for name, source in zip(PARTS, (reproduction, verification, worlds), strict=True):
+        take_over(Path(source), results / name, ("",))
     (Path(docs) / "results.md").write_text(render(results), encoding="utf-8")
 
 

@@ -12,9 +12,10 @@ from typing import Any
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from locb.findings import FAILS, HOLDS, OPEN, Claim, Findings, GroupMap, Part, ResultTable, Series
+from locb.findings import FAILS, HOLDS, OPEN, Claim, Figure, Findings, GroupMap, HeatMap, Part, ResultTable
 from locb.report.cells import from_csv, to_csv, to_markdown
 from locb.report.charts import groups_chart, series_chart, style
+from locb.report.heat_map import heat_map_chart
 from locb.report.html import document, table_html
 
 COLOURS = {HOLDS: "green", FAILS: "red", OPEN: "yellow"}
@@ -91,11 +92,11 @@ def verdict_table(findings: Findings) -> Table:
     return table
 
 
-def chart_of(figure: Series | GroupMap) -> Any:
+def chart_of(figure: Figure) -> Any:
     """The chart of a figure."""
     if isinstance(figure, GroupMap):
         return groups_chart(figure.theta, figure.groups, figure.title, figure.subtitle)
-    return series_chart(figure)
+    return heat_map_chart(figure) if isinstance(figure, HeatMap) else series_chart(figure)
 
 
 def write_findings(findings: Findings, folder: Path) -> list[Path]:
@@ -121,7 +122,7 @@ def write_findings(findings: Findings, folder: Path) -> list[Path]:
 
 def _page(findings: Findings, specs: dict[str, Any]) -> str:
     """From claim to evidence: all verdicts first, then a section a target with its claims, figures and tables."""
-    body = [f"<p>{escape(verdicts_told(findings))} {escape(RULE)}</p>"]
+    body = [f"<p>{escape(verdicts_told(findings))} {escape(RULE)}</p>"] if findings.claims else []
     body += [f"<p>{escape(note)}</p>" for note in findings.notes]
     body.append('<nav aria-label="sections"><ul>')
     for section, heading in findings.sections.items():
