@@ -166,6 +166,56 @@ def solve_ridge(sums: Floats, source: int, estimates: Floats, row: int, room: Fl
 
 
 @borrowing
+def solve(rows: Floats, i: int, answers: Floats, j: int, column: Floats) -> float:
+    """From a row (v, M packed), M positive definite, to a row (M⁻¹ v, M⁻¹ packed); log det M. ``column`` is (d,).
+
+    The sweep operator: each pivot turns the triangle once, in place, with one division. A pivot that rounding has eaten
+    up is held at 1e-15 of its diagonal element.
+    """
+    d = column.size
+    product = 1.0
+    log_det = 0.0
+    for q in range(d, rows.shape[1]):
+        answers[j, q] = rows[i, q]
+    place = d  # of the pivot on the diagonal
+    for h in range(d):
+        pivot = max(answers[j, place], 1e-15 * rows[i, place])
+        product *= pivot
+        if not 1e-100 < product < 1e100:
+            log_det += math.log(product)
+            product = 1.0
+        q = d + h  # down the column above the pivot, then along its row
+        for a in range(h):
+            column[a] = answers[j, q]
+            answers[j, q] = 0.0
+            q += d - 1 - a
+        for a in range(h, d):
+            column[a] = answers[j, q]
+            answers[j, q] = 0.0
+            q += 1
+        column[h] = -1.0
+        scale = 1.0 / pivot
+        q = d
+        for a in range(d):
+            factor = column[a] * scale
+            for b in range(a, d):
+                answers[j, q] -= factor * column[b]
+                q += 1
+        place += d - h
+    for a in range(d):
+        answers[j, a] = 0.0
+    q = d
+    for a in range(d):
+        for b in range(a, d):
+            answers[j, q] = -answers[j, q]
+            answers[j, a] += answers[j, q] * rows[i, b]
+            if b > a:
+                answers[j, b] += answers[j, q] * rows[i, a]
+            q += 1
+    return log_det + math.log(product)
+
+
+@borrowing
 def largest_eigenvalue(estimates: Floats, row: int, room: Floats) -> float:
     """Largest eigenvalue of the packed A⁻¹ in a row (θ̂, A⁻¹); ``room`` is (d + 3, d) for the work.
 
