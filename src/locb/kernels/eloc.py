@@ -18,10 +18,13 @@ from locb.kernels.eloc_state import (
     GATE_ROUNDS,
     LEFT,
     LOG_DET,
+    MOVED,
     NOISE,
     NOISE_FLOOR,
     NOISE_LAG,
     OWN,
+    POPULATION_EVERY,
+    POPULATION_ROUNDS,
     PRECISION,
     RIGHT,
     SAME_GROUP,
@@ -31,13 +34,13 @@ from locb.kernels.eloc_state import (
     SPREAD_FLOOR,
     TIES,
     USER_LAG,
-    WEIGHT_FLOOR,
     EvidenceScratch,
     EvidenceState,
     T,
     add_row,
     refresh_in_turn,
     scratch_for,
+    trace,
 )
 from locb.kernels.linear import TIE, add_observation, expand, pick, score_arms, solve, usable
 
@@ -154,12 +157,12 @@ def learn_terms(
 
 
 @borrowing
-def learn_population(population: Floats, seen: int, rows: Floats, column: Floats) -> float:
+def learn_population(population: Floats, seen: int, rows: Floats, work: Floats) -> float:
     """Σ_0 moves towards the spread of the served user around μ_0; then μ_0 by least squares over all users.
 
     Returns log det Σ_0.
     """
-    d = column.size
+    d = work.shape[0]
     step = 1.0 / (seen + USER_LAG)
     q = d
     for a in range(d):
@@ -175,11 +178,11 @@ def learn_population(population: Floats, seen: int, rows: Floats, column: Floats
     for a in range(d):
         rows[LEFT, q] += CENTRE_RIDGE
         q += d - a
-    solve(rows, LEFT, rows, RIGHT, column)
+    solve(rows, LEFT, rows, RIGHT, work)
     for a in range(d):
         population[CENTRE, a] = rows[RIGHT, a]
     # Solving Σ_0 z = μ_0 leaves Σ_0⁻¹ μ_0 and Σ_0⁻¹.
-    return solve(population, CENTRE, population, PRECISION, column)
+    return solve(population, CENTRE, population, PRECISION, work)
 
 
 @inlined
@@ -200,7 +203,7 @@ def keep_weights(slots: NDArray[np.int32], weights: Floats, i: int, odds: Floats
         first = 1
     s = i % n_seeds
     for _ in range(n_seeds):
-        if odds[s] >= WEIGHT_FLOOR and s != own:
+        if odds[s] > 0.0 and s != own:
             z = SLOTS
             while z > first and (slots[i, z - 1] < 0 or odds[s] > odds[slots[i, z - 1]] * (1.0 + TIE)):
                 z -= 1
@@ -216,43 +219,47 @@ def keep_weights(slots: NDArray[np.int32], weights: Floats, i: int, odds: Floats
 
 
 @inlined
-def learn_sums(state: EvidenceState, i: int, x: Floats, reward: float, room: EvidenceScratch) -> None:
+def learn_sums(state: EvidenceState, i: int, x: Floats, reward: float, odds: Floats) -> None:
     """The observation, the new weights, and the neighbourhoods' sums, which always equal Σ q (b, G) of what is kept.
 
     What is taken out is what was put in, to the last bit, also where rows are kept in float32.
     """
-    pooled, sums, slots, weights, touched = state.pooled, state.sums, state.slots, state.weights, room.touched
+    pooled, sums, slots, weights, moved = state.pooled, state.sums, state.slots, state.weights, state.moved
     n_seeds = state.seeds.size
+    d = x.size
+    size = trace(sums, i, d)
     for z in range(SLOTS):
         s = slots[i, z]
         if s >= 0:
             add_row(pooled, s, sums, i, -weights[i, z])
-            touched[s] = 1
+            moved[s] -= weights[i, z] * size
     add_row(pooled, n_seeds, sums, i, -1.0)
-    keep_weights(slots, weights, i, room.odds, state.seed_of[i])
+    moved[n_seeds] -= size
+    keep_weights(slots, weights, i, odds, state.seed_of[i])
     add_observation(sums, i, x, reward)
+    size = trace(sums, i, d)
     for z in range(SLOTS):
         s = slots[i, z]
         if s >= 0:
             add_row(pooled, s, sums, i, weights[i, z])
-            touched[s] = 1
+            moved[s] += weights[i, z] * size
     add_row(pooled, n_seeds, sums, i, 1.0)
-    touched[n_seeds] = 1
+    moved[n_seeds] += size
 
 
 @inlined
 def renew_centres(state: EvidenceState, room: EvidenceScratch) -> None:
-    """Solve for the centres whose sums changed, and for one more in turn, which σ², Σ_0 and μ_0 moved too."""
-    rows, touched = room.rows, room.touched
+    """Solve for the centres whose sums have moved enough, and for one in turn, which σ², Σ_0 and μ_0 moved too."""
+    rows, work = room.rows, room.work
+    d = work.shape[0]
     noise = state.learned[NOISE]
-    touched[state.whole[T] % state.seeds.size] = 1
-    for s in range(touched.size):
-        if touched[s] != 0:
-            touched[s] = 0
+    turn = state.whole[T] % state.levels.size
+    for s in range(state.levels.size):
+        if s == turn or abs(state.moved[s]) > MOVED * trace(state.pooled, s, d):
+            state.moved[s] = 0.0
             for q in range(rows.shape[1]):
                 rows[LEFT, q] = state.pooled[s, q] + noise * state.population[PRECISION, q]
-            inside = width_inside(state, s, room.column.size)
-            state.levels[s] = solve_centre(rows, noise, inside, state.centres, s, room.column)
+            state.levels[s] = solve_centre(rows, noise, width_inside(state, s, d), state.centres, s, work)
 
 
 @borrowing
@@ -264,11 +271,12 @@ def learn_round(state: EvidenceState, i: int, x: Floats, reward: float, room: Ev
         whole[SEEN] += 1
     state.served[i] += 1
     move_gate(learned, whole[SEEN], x, reward, room.means)
-    learn_sums(state, i, x, reward, room)
-    learn_terms(state.sums, state.terms, i, x, learned[NOISE], population, rows, room.square)
+    learn_sums(state, i, x, reward, room.odds)
+    if state.served[i] <= POPULATION_ROUNDS or state.served[i] % POPULATION_EVERY == 0:
+        learn_terms(state.sums, state.terms, i, x, learned[NOISE], population, rows, room.square)
+        learned[LOG_DET] = learn_population(population, whole[SEEN], rows, room.work)
     learn_noise(learned, whole[T], x, reward, rows)
     learn_shares(state.shares, room.odds, whole[SEEN])
-    learned[LOG_DET] = learn_population(population, whole[SEEN], rows, room.column)
     renew_centres(state, room)
     refresh_in_turn(state)
 
@@ -318,8 +326,8 @@ def play(state: EvidenceState, users: Ints, contexts: Floats, rewards: Floats, c
 def renew(state: EvidenceState, dim: int) -> None:
     """Work out Σ_0⁻¹ and all centres from the sums."""
     room = scratch_for(state, 1, dim)
-    state.learned[LOG_DET] = solve(state.population, CENTRE, state.population, PRECISION, room.column)
-    room.touched[:] = 1
+    state.learned[LOG_DET] = solve(state.population, CENTRE, state.population, PRECISION, room.work)
+    state.moved[:] = 1.0
     renew_centres(state, room)
 
 

@@ -29,6 +29,7 @@ from locb.kernels.eloc_state import (
     RIGHT,
     RULED_OUT,
     SLOTS,
+    WEIGHT_FLOOR,
     WIDTH_STEP,
     EvidenceScratch,
     EvidenceState,
@@ -38,14 +39,14 @@ from locb.kernels.linear import dot, solve
 
 
 @borrowing
-def solve_centre(equation: Floats, noise: float, inside: float, centres: Floats, s: int, column: Floats) -> int:
+def solve_centre(equation: Floats, noise: float, inside: float, centres: Floats, s: int, work: Floats) -> int:
     """Solve the equation in row LEFT for a centre, into row s of the centres; the rounded width of its component.
 
     (A + σ² Σ_0⁻¹) μ = c + σ² Σ_0⁻¹ μ_0. The width is that of the users around the centre, ``inside``, plus that of what
     is not known about the centre, σ² tr (A + σ² Σ_0⁻¹)⁻¹ / d.
     """
-    d = column.size
-    solve(equation, LEFT, equation, RIGHT, column)
+    d = work.shape[0]
+    solve(equation, LEFT, equation, RIGHT, work)
     q = d
     for a in range(d):
         here = equation[RIGHT, a]
@@ -77,10 +78,10 @@ def factorise(
     posteriors: Floats,
     forms: Floats,
     rows: Floats,
-    column: Floats,
+    work: Floats,
 ) -> None:
     """Fill place f with what all components of width v say about user i."""
-    d = column.size
+    d = work.shape[0]
     scale = 1.0 / noise
     for q in range(rows.shape[1]):
         rows[LEFT, q] = sums[i, q] * scale
@@ -88,7 +89,7 @@ def factorise(
     for a in range(d):
         rows[LEFT, q] += 1.0 / v
         q += d - a
-    log_det = solve(rows, LEFT, posteriors, f, column)
+    log_det = solve(rows, LEFT, posteriors, f, work)
     scales[f, 0] = v
     scales[f, 1] = 0.5 * (dot(posteriors, f, rows, LEFT, 0, d) - log_det - d * math.log(v))
     half = 0.5 / (v * v)
@@ -112,18 +113,18 @@ def factor_for(state: EvidenceState, i: int, level: int, count: int, room: Evide
         room.known[f] = level
         v = math.exp(level * WIDTH_STEP)
         noise = state.learned[NOISE]
-        factorise(state.sums, i, noise, v, f, room.scales, room.posteriors, room.forms, room.rows, room.column)
+        factorise(state.sums, i, noise, v, f, room.scales, room.posteriors, room.forms, room.rows, room.work)
     return f
 
 
 @inlined
-def weigh_population(sums: Floats, i: int, population: Floats, learned: Floats, rows: Floats, column: Floats) -> float:
+def weigh_population(sums: Floats, i: int, population: Floats, learned: Floats, rows: Floats, work: Floats) -> float:
     """Posterior of user i under the population, into row OWN; its log evidence."""
-    d = column.size
+    d = work.shape[0]
     scale = 1.0 / learned[NOISE]
     for q in range(rows.shape[1]):
         rows[LEFT, q] = sums[i, q] * scale + population[PRECISION, q]
-    log_det = solve(rows, LEFT, rows, OWN, column)
+    log_det = solve(rows, LEFT, rows, OWN, work)
     gained = dot(rows, OWN, rows, LEFT, 0, d) - dot(population, CENTRE, population, PRECISION, 0, d)
     return 0.5 * (gained - log_det - learned[LOG_DET])
 
@@ -134,7 +135,7 @@ def leave_out(state: EvidenceState, i: int, count: int, room: EvidenceScratch) -
 
     Or a user would confirm itself. Not done for components that are ruled out even with the user in them.
     """
-    d = room.column.size
+    d = room.work.shape[0]
     n_seeds = state.seeds.size
     noise = state.learned[NOISE]
     evidence, rows, pooled, sums = room.evidence, room.rows, state.pooled, state.sums
@@ -149,7 +150,7 @@ def leave_out(state: EvidenceState, i: int, count: int, room: EvidenceScratch) -
             continue
         for q in range(rows.shape[1]):
             rows[LEFT, q] = pooled[s, q] - share * sums[i, q] + noise * state.population[PRECISION, q]
-        level = solve_centre(rows, noise, width_inside(state, s, d), room.lone, z, room.column)
+        level = solve_centre(rows, noise, width_inside(state, s, d), room.lone, z, room.work)
         f = factor_for(state, i, level, count, room)
         count = max(count, f + 1)
         room.places[s, 0] = f
@@ -169,23 +170,28 @@ def weigh(state: EvidenceState, i: int, room: EvidenceScratch) -> None:
         room.places[s, 0] = f
         room.places[s, 1] = -1
         room.evidence[s] = room.scales[f, 1] + dot(room.forms, f, state.centres, s, 0, columns)
-    told = weigh_population(state.sums, i, state.population, state.learned, room.rows, room.column)
+    told = weigh_population(state.sums, i, state.population, state.learned, room.rows, room.work)
     room.evidence[n_seeds + 1] = told
     leave_out(state, i, count, room)
 
 
 @inlined
 def share_out(shares: Floats, evidence: Floats, odds: Floats) -> None:
-    """The responsibilities of the components, ∝ π exp(ℓ); 0 for those which are ruled out."""
+    """The responsibilities of the components, ∝ π exp(ℓ); 0 for those below WEIGHT_FLOOR of the largest."""
     best = -np.inf
     for s in range(odds.size):
         best = max(best, evidence[s])
-    total = 0.0
+    largest = 0.0
     for s in range(odds.size):
         odds[s] = 0.0
         if evidence[s] >= best - RULED_OUT:
             odds[s] = shares[s] * math.exp(evidence[s] - best)
-            total += odds[s]
+            largest = max(largest, odds[s])
+    total = 0.0
+    for s in range(odds.size):
+        if odds[s] < WEIGHT_FLOOR * largest:
+            odds[s] = 0.0
+        total += odds[s]
     for s in range(odds.size):
         odds[s] /= total
 
@@ -204,21 +210,19 @@ def open_gate(learned: Floats, gated: Floats) -> None:
 
 @inlined
 def component_mean(
-    centres: Floats, row: int, posteriors: Floats, f: int, v: float, means: Floats, s: int, column: Floats
+    centres: Floats, row: int, posteriors: Floats, f: int, v: float, means: Floats, s: int, d: int
 ) -> None:
     """Posterior mean V (b/σ² + μ/v) of component s, whose centre is in a row."""
-    d = column.size
     for a in range(d):
-        column[a] = centres[row, a] / v
-        means[s, a] = posteriors[f, a]
-    q = d
-    for a in range(d):
-        means[s, a] += posteriors[f, q] * column[a]
-        q += 1
-        for b in range(a + 1, d):
-            means[s, a] += posteriors[f, q] * column[b]
-            means[s, b] += posteriors[f, q] * column[a]
+        total = 0.0
+        q = d + a  # down the column above the diagonal, then along the row
+        for b in range(a):
+            total += posteriors[f, q] * centres[row, b]
+            q += d - 1 - b
+        for b in range(a, d):
+            total += posteriors[f, q] * centres[row, b]
             q += 1
+        means[s, a] = posteriors[f, a] + total / v
 
 
 @borrowing
@@ -232,10 +236,10 @@ def mix(
     gated: Floats,
     means: Floats,
     rows: Floats,
-    column: Floats,
+    apart: Floats,
 ) -> None:
     """Mean and covariance of the gated mixture, within components and between them, into row ANSWER."""
-    d = column.size
+    d = means.shape[1]
     everyone, population, mixture = odds.size - 2, odds.size - 1, odds.size
     for a in range(d):
         means[population, a] = rows[OWN, a]
@@ -244,34 +248,38 @@ def mix(
         if s < population and (odds[s] > 0.0 or s == everyone):
             f, z = places[s, 0], places[s, 1]
             if z < 0:
-                component_mean(centres, s, posteriors, f, scales[f, 0], means, s, column)
+                component_mean(centres, s, posteriors, f, scales[f, 0], means, s, d)
             else:
-                component_mean(lone, z, posteriors, f, scales[f, 0], means, s, column)
+                component_mean(lone, z, posteriors, f, scales[f, 0], means, s, d)
         if odds[s] > 0.0:
             for a in range(d):
                 means[mixture, a] += odds[s] * means[s, a]
-    for q in range(rows.shape[1]):
-        rows[ANSWER, q] = gated[POPULATION] * rows[OWN, q]
     for a in range(d):
-        rows[ANSWER, a] += gated[EVERYONE] * means[everyone, a] + gated[MIXTURE] * means[mixture, a]
+        rows[ANSWER, a] = gated[EVERYONE] * means[everyone, a] + gated[POPULATION] * means[population, a]
+        rows[ANSWER, a] += gated[MIXTURE] * means[mixture, a]
+    for q in range(d, rows.shape[1]):
+        rows[ANSWER, q] = 0.0
+    count = 0  # the components that weigh anything, side by side: the root of the weight times how far each is apart
     for s in range(odds.size):
         weight = gated[MIXTURE] * odds[s]
         if s == everyone:
             weight += gated[EVERYONE]
+        elif s == population:
+            weight += gated[POPULATION]
         if weight > 0.0:
+            root = math.sqrt(weight)
+            for a in range(d):
+                apart[a, count] = root * (means[s, a] - rows[ANSWER, a])
+            count += 1
             if s == population:
                 add_inside(rows, rows, OWN, weight, d)
             else:
                 add_inside(rows, posteriors, places[s, 0], weight, d)
-        if s == population:
-            weight += gated[POPULATION]
-        if weight > 0.0:
-            q = d
-            for a in range(d):
-                apart = weight * (means[s, a] - rows[ANSWER, a])
-                for b in range(a, d):
-                    rows[ANSWER, q] += apart * (means[s, b] - rows[ANSWER, b])
-                    q += 1
+    q = d
+    for a in range(d):
+        for b in range(a, d):
+            rows[ANSWER, q] += dot(apart, a, apart, b, 0, count)
+            q += 1
 
 
 @inlined
@@ -297,5 +305,5 @@ def believe(state: EvidenceState, i: int, room: EvidenceScratch) -> None:
         room.gated,
         room.means,
         room.rows,
-        room.column,
+        room.apart,
     )

@@ -37,10 +37,13 @@ SPREAD_FLOOR = 1e-6  # of the population's variance in any direction
 CENTRE_RIDGE = 1e-3  # of the least squares for μ_0: while nobody was served they have no solution
 # What is not worth the work.
 SLOTS = 8  # neighbourhoods in which a user may have a weight
-WEIGHT_FLOOR = 1e-3  # a smaller weight is 0
-RULED_OUT = 20.0  # a component whose log evidence is this far below the best has no weight at all
+WEIGHT_FLOOR = 1e-3  # a component with less than this share of the largest responsibility has none
+RULED_OUT = 16.0  # log evidence so far below the best cannot reach that share, whatever π is
+POPULATION_ROUNDS = 32  # in so many rounds of a user the population learns from it each time,
+POPULATION_EVERY = 4  # later only in every fourth
 OWN_SHARE = 0.02  # a user who is more than this of a neighbourhood is left out of it when the two are compared
-WIDTH_STEP = math.log(1.25)  # widths are rounded to powers of 1.25, so that many components share one factorisation
+MOVED = 0.0123  # a centre is solved for anew when tr A has moved by this share, or in turn
+WIDTH_STEP = math.log(1.5)  # widths are rounded to powers of 1.5, so that many components share one factorisation
 SAME_GROUP = math.log(20.0)  # a group holds the users whom it explains at worst 20 times less well than the best does
 REFRESH_ROUNDS = 16_384  # within this many rounds, or 64 a user if that is more, all sums are added up anew
 
@@ -57,6 +60,7 @@ class EvidenceState(NamedTuple):
     seeds: Ints  # (K,)
     pooled: Floats  # (K + 1, d + p) c = Σ q b and A = Σ q G of each neighbourhood; the last is everyone's
     centres: Floats  # (K + 1, d + p) μ and μ μᵀ, its off-diagonal terms doubled
+    moved: Floats  # (K + 1,) how much tr A has moved since the centre was last solved for
     levels: Ints  # (K + 1,) log of the width of each neighbourhood in steps of WIDTH_STEP
     population: Floats  # (3, d + p) (μ_0, Σ_0); (Σ_0⁻¹ μ_0, Σ_0⁻¹); the sum of all terms
     shares: Floats  # (K + 2,) π of the neighbourhoods, everyone, the population
@@ -82,9 +86,9 @@ class EvidenceScratch(NamedTuple):
     means: Floats  # (c + 1, d) posterior means; the last is that of the mixture
     gated: Floats  # (3,) weights of the gate
     rows: Floats  # (4, d + p) the four below
-    column: Floats  # (d,)
+    apart: Floats  # (d, c) how far each component that has a weight is from the mean, times the root of its weight
     square: Floats  # (2 d, d)
-    touched: Ints  # (K + 1,) 1 where a centre must be renewed
+    work: Floats  # (d, 2 d + 1) for solving
 
 
 # Rows of the scratch: posterior under the population, θ̄ and V̄, an equation to be solved, its solution.
@@ -111,9 +115,9 @@ def scratch_for(state: EvidenceState, n_arms: int, dim: int) -> EvidenceScratch:
         np.empty((n_parts + 1, dim)),
         np.empty(3),
         np.empty((4, columns)),
-        np.empty(dim),
+        np.empty((dim, n_parts)),
         np.empty((2 * dim, dim)),
-        np.zeros(n_parts - 1, np.int64),
+        np.empty((dim, 2 * dim + 1)),
     )
 
 

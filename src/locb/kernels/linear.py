@@ -166,52 +166,58 @@ def solve_ridge(sums: Floats, source: int, estimates: Floats, row: int, room: Fl
 
 
 @borrowing
-def solve(rows: Floats, i: int, answers: Floats, j: int, column: Floats) -> float:
-    """From a row (v, M packed), M positive definite, to a row (M⁻¹ v, M⁻¹ packed); log det M. ``column`` is (d,).
+def solve(rows: Floats, i: int, answers: Floats, j: int, room: Floats) -> float:
+    """From a row (v, M packed), M positive definite, to a row (M⁻¹ v, M⁻¹ packed); log det M. ``room`` is (d, 2d + 1).
 
-    The sweep operator: each pivot turns the triangle once, in place, with one division. A pivot that rounding has eaten
-    up is held at 1e-15 of its diagonal element.
+    M = L D Lᵀ, L with ones on its diagonal. Every inner loop is a sum, which stays a plain loop: at this size the
+    compiler's vector code would cost more than it saves. A pivot that rounding has eaten up is held at 1e-15 of its
+    diagonal element.
     """
-    d = column.size
+    d = room.shape[0]
     product = 1.0
     log_det = 0.0
-    for q in range(d, rows.shape[1]):
-        answers[j, q] = rows[i, q]
-    place = d  # of the pivot on the diagonal
-    for h in range(d):
-        pivot = max(answers[j, place], 1e-15 * rows[i, place])
-        product *= pivot
+    scale = 0.0
+    q = d
+    for a in range(d):  # room[b, a] = L[b, a], room[b, d + a] = L[b, a] D[a], room[a, 2d] = 1 / D[a]
+        for b in range(a, d):
+            total = rows[i, q]
+            for h in range(a):
+                total -= room[a, h] * room[b, d + h]
+            if a == b:
+                total = max(total, 1e-15 * rows[i, q])
+                product *= total
+                scale = 1.0 / total
+                room[a, 2 * d] = scale
+            else:
+                room[b, d + a] = total
+                room[b, a] = total * scale
+            q += 1
         if not 1e-100 < product < 1e100:
             log_det += math.log(product)
             product = 1.0
-        q = d + h  # down the column above the pivot, then along its row
-        for a in range(h):
-            column[a] = answers[j, q]
-            answers[j, q] = 0.0
-            q += d - 1 - a
-        for a in range(h, d):
-            column[a] = answers[j, q]
-            answers[j, q] = 0.0
-            q += 1
-        column[h] = -1.0
-        scale = 1.0 / pivot
-        q = d
-        for a in range(d):
-            factor = column[a] * scale
-            for b in range(a, d):
-                answers[j, q] -= factor * column[b]
-                q += 1
-        place += d - h
+    for b in range(1, d):  # room[b, d + a] = L⁻¹[b, a]
+        for a in range(b):
+            total = room[b, a]
+            for h in range(a + 1, b):
+                total += room[b, h] * room[h, d + a]
+            room[b, d + a] = -total
     for a in range(d):
         answers[j, a] = 0.0
     q = d
     for a in range(d):
+        mine = 0.0
         for b in range(a, d):
-            answers[j, q] = -answers[j, q]
-            answers[j, a] += answers[j, q] * rows[i, b]
+            total = room[b, 2 * d]
             if b > a:
-                answers[j, b] += answers[j, q] * rows[i, a]
+                total *= room[b, d + a]
+            for h in range(b + 1, d):
+                total += room[h, d + a] * room[h, d + b] * room[h, 2 * d]
+            answers[j, q] = total
+            mine += total * rows[i, b]
+            if b > a:
+                answers[j, b] += total * rows[i, a]
             q += 1
+        answers[j, a] += mine
     return log_det + math.log(product)
 
 

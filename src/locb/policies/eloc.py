@@ -131,7 +131,7 @@ class ELOC(CompiledPolicy):
 
     @property
     def theta(self) -> Floats:
-        """The mean of what is believed about each user, which is what serves the user: (n, d). Worked out when asked."""
+        """The mean of what is believed about each user, which serves the user: (n, d). Worked out when asked."""
         return np.ascontiguousarray(self._beliefs(np.arange(self._n_users))[:, : self._dim])
 
     @property
@@ -230,6 +230,7 @@ def _blank_state(
         seeds=seeds,
         pooled=np.zeros((n_seeds + 1, columns)),
         centres=np.zeros((n_seeds + 1, columns)),
+        moved=np.zeros(n_seeds + 1),
         levels=np.zeros(n_seeds + 1, np.int64),
         population=population,
         shares=np.concatenate([np.full(n_seeds, (1.0 - sum(FIRST_SHARES)) / n_seeds), FIRST_SHARES]),
