@@ -28,6 +28,7 @@ from locb.kernels.eloc_state import (
     PRECISION,
     RIGHT,
     SAME_GROUP,
+    SAME_WEIGHT,
     SEEN,
     SHARE_FLOOR,
     SLOTS,
@@ -42,7 +43,7 @@ from locb.kernels.eloc_state import (
     scratch_for,
     trace,
 )
-from locb.kernels.linear import TIE, add_observation, expand, pick, score_arms, solve, usable
+from locb.kernels.linear import add_observation, expand, pick, score_arms, solve, usable
 
 
 @inlined
@@ -167,9 +168,10 @@ def learn_population(population: Floats, seen: int, rows: Floats, work: Floats) 
     q = d
     for a in range(d):
         apart = rows[OWN, a] - population[CENTRE, a]
-        population[CENTRE, q] += step * SPREAD_FLOOR
         for b in range(a, d):
             told = rows[OWN, q] + apart * (rows[OWN, b] - population[CENTRE, b])
+            if a == b:
+                told += SPREAD_FLOOR
             population[CENTRE, q] += step * (told - population[CENTRE, q])
             q += 1
     for q in range(rows.shape[1]):
@@ -205,7 +207,7 @@ def keep_weights(slots: NDArray[np.int32], weights: Floats, i: int, odds: Floats
     for _ in range(n_seeds):
         if odds[s] > 0.0 and s != own:
             z = SLOTS
-            while z > first and (slots[i, z - 1] < 0 or odds[s] > odds[slots[i, z - 1]] * (1.0 + TIE)):
+            while z > first and (slots[i, z - 1] < 0 or odds[s] > odds[slots[i, z - 1]] * (1.0 + SAME_WEIGHT)):
                 z -= 1
             for y in range(SLOTS - 1, z, -1):
                 slots[i, y] = slots[i, y - 1]
@@ -255,7 +257,7 @@ def renew_centres(state: EvidenceState, room: EvidenceScratch) -> None:
     noise = state.learned[NOISE]
     turn = state.whole[T] % state.levels.size
     for s in range(state.levels.size):
-        if s == turn or abs(state.moved[s]) > MOVED * trace(state.pooled, s, d):
+        if s == turn or abs(state.moved[s]) > MOVED * max(trace(state.pooled, s, d), 0.0):
             state.moved[s] = 0.0
             for q in range(rows.shape[1]):
                 rows[LEFT, q] = state.pooled[s, q] + noise * state.population[PRECISION, q]

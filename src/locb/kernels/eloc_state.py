@@ -35,13 +35,15 @@ SHARE_FLOOR = 0.02  # of everyone's π, of the population's, and of all neighbou
 NOISE_FLOOR = 1e-6  # of σ²: rewards without noise would make it 0
 SPREAD_FLOOR = 1e-6  # of the population's variance in any direction
 CENTRE_RIDGE = 1e-3  # of the least squares for μ_0: while nobody was served they have no solution
-# What is not worth the work.
+# What is not worth the work. Two of these are no ratio of small whole numbers: contexts are often of length 1, traces
+# then count rounds, and rounding is not to decide.
 SLOTS = 8  # neighbourhoods in which a user may have a weight
 WEIGHT_FLOOR = 1e-3  # a component with less than this share of the largest responsibility has none
+SAME_WEIGHT = 1e-6  # weights closer than this share of themselves are equal: far above rounding
 RULED_OUT = 16.0  # log evidence so far below the best cannot reach that share, whatever π is
 POPULATION_ROUNDS = 32  # in so many rounds of a user the population learns from it each time,
 POPULATION_EVERY = 4  # later only in every fourth
-OWN_SHARE = 0.02  # a user who is more than this of a neighbourhood is left out of it when the two are compared
+OWN_SHARE = 0.0213  # a user who is more than this of a neighbourhood is left out of it when the two are compared
 MOVED = 0.0123  # a centre is solved for anew when tr A has moved by this share, or in turn
 WIDTH_STEP = math.log(1.5)  # widths are rounded to powers of 1.5, so that many components share one factorisation
 SAME_GROUP = math.log(20.0)  # a group holds the users whom it explains at worst 20 times less well than the best does
