@@ -406,7 +406,7 @@ class ELOC:
                 while place > 0 and odds[s] > odds[largest[place - 1]] * (1 + 1e-6):
                     place -= 1
                 largest.insert(place, s)
-        largest = largest[: 8 - len(own)]
+                largest = largest[: 8 - len(own)]
         self.q[i, : self.K] = 0.0
         self.q[i, largest] = odds[largest]
         self.q[i, own] = 1.0
