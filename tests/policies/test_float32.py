@@ -62,7 +62,9 @@ def test_certificates_and_newcomers() -> None:
     assert half.play(world(50)).shape == (50,)
 
 
-@pytest.mark.parametrize("kind", ["locb-float32", "club-float32", "sclub-float32", "linucb-ind-float32"])
+@pytest.mark.parametrize(
+    "kind", ["locb-float32", "club-float32", "sclub-float32", "linucb-ind-float32", "eloc-float32"]
+)
 def test_rewards_beyond_what_float32_squares_are_refused(kind: str) -> None:
     policy = make(kind)
     before = policy.theta.copy()

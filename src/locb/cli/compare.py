@@ -33,7 +33,7 @@ def compare(
             help="Names, separated by commas. A policy of your own is given as **file.py:Class**.",
             rich_help_panel="Policies",
         ),
-    ] = "locb,linucb-one,linucb-ind,club,sclub",
+    ] = "locb,eloc,linucb-one,linucb-ind,club,sclub",
     alphas: Annotated[
         str,
         typer.Option(
@@ -43,12 +43,12 @@ def compare(
         ),
     ] = "1.0",
     gamma: Annotated[
-        float, typer.Option(help="LOCB: users of a cluster are nearer than this.", rich_help_panel="Policies")
+        float, typer.Option(help="LOCB, ELOC: users of a cluster are nearer than this.", rich_help_panel="Policies")
     ] = 0.2,
     n_seeds: Annotated[
         int | None,
         typer.Option(
-            help="LOCB: sets to grow, |S|. If not given 30, or one a user if there are fewer.",
+            help="LOCB, ELOC: sets to grow, |S|. If not given 30, or one a user if there are fewer.",
             rich_help_panel="Policies",
         ),
     ] = None,

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from locb.arrays import Floats, Ints
-from locb.jit import borrowing, entry, inlined
-from locb.kernels.eloc_posterior import believe, solve_centre, weigh, width_inside
+from locb.jit import borrowing, entry, part
+from locb.kernels.eloc_posterior import believe, solve_centre, width_inside
 from locb.kernels.eloc_state import (
     ANSWER,
     BETA,
@@ -43,10 +43,10 @@ from locb.kernels.eloc_state import (
     scratch_for,
     trace,
 )
-from locb.kernels.linear import add_observation, expand, pick, score_arms, solve, usable
+from locb.kernels.linear import add_observation, decompose, expand, pick, score_arms, solve, substitute, usable
 
 
-@inlined
+@part
 def score(state: EvidenceState, i: int, contexts: Floats, room: EvidenceScratch) -> None:
     """Mean plus bonus of every arm, from what is believed about user i."""
     fading = math.sqrt(BONUS_ROUNDS / (BONUS_ROUNDS + state.served[i]))
@@ -54,7 +54,7 @@ def score(state: EvidenceState, i: int, contexts: Floats, room: EvidenceScratch)
     score_arms(room.arms, room.rows, ANSWER, contexts.shape[1], state.real[BETA] * fading, 1.0, room.scores)
 
 
-@inlined
+@part
 def move_gate(learned: Floats, seen: int, x: Floats, reward: float, means: Floats) -> None:
     """Each of the three loses by how far its prediction was off; old losses fade."""
     kept = 1.0 - 1.0 / (GATE_ROUNDS * seen)
@@ -66,7 +66,7 @@ def move_gate(learned: Floats, seen: int, x: Floats, reward: float, means: Float
         learned[c] = kept * learned[c] - error * error / (2.0 * learned[NOISE])
 
 
-@inlined
+@part
 def learn_noise(learned: Floats, t: int, x: Floats, reward: float, rows: Floats) -> None:
     """σ² from the squared error of the prediction, less what of it is owed to not knowing the user."""
     d = x.size
@@ -85,7 +85,7 @@ def learn_noise(learned: Floats, t: int, x: Floats, reward: float, rows: Floats)
     learned[NOISE] = max(noise + 2.0 / (t + NOISE_LAG) * (told - noise), NOISE_FLOOR)
 
 
-@inlined
+@part
 def learn_shares(shares: Floats, odds: Floats, seen: int) -> None:
     """π moves towards the responsibilities of the round."""
     n_seeds = shares.size - 2
@@ -180,14 +180,13 @@ def learn_population(population: Floats, seen: int, rows: Floats, work: Floats) 
     for a in range(d):
         rows[LEFT, q] += CENTRE_RIDGE
         q += d - a
-    solve(rows, LEFT, rows, RIGHT, work)
-    for a in range(d):
-        population[CENTRE, a] = rows[RIGHT, a]
+    decompose(rows, LEFT, work)
+    substitute(rows, LEFT, population, CENTRE, work)
     # Solving Σ_0 z = μ_0 leaves Σ_0⁻¹ μ_0 and Σ_0⁻¹.
     return solve(population, CENTRE, population, PRECISION, work)
 
 
-@inlined
+@part
 def keep_weights(slots: NDArray[np.int32], weights: Floats, i: int, odds: Floats, own: int) -> None:
     """Keep the largest responsibilities of user i as q, 0 for all others; a seed weighs 1 in its own neighbourhood.
 
@@ -220,7 +219,7 @@ def keep_weights(slots: NDArray[np.int32], weights: Floats, i: int, odds: Floats
             s = 0
 
 
-@inlined
+@part
 def learn_sums(state: EvidenceState, i: int, x: Floats, reward: float, odds: Floats) -> None:
     """The observation, the new weights, and the neighbourhoods' sums, which always equal Σ q (b, G) of what is kept.
 
@@ -249,7 +248,7 @@ def learn_sums(state: EvidenceState, i: int, x: Floats, reward: float, odds: Flo
     moved[n_seeds] += size
 
 
-@inlined
+@part
 def renew_centres(state: EvidenceState, room: EvidenceScratch) -> None:
     """Solve for the centres whose sums have moved enough, and for one in turn, which σ², Σ_0 and μ_0 moved too."""
     rows, work = room.rows, room.work
@@ -351,7 +350,7 @@ def groups(state: EvidenceState, n_users: int, dim: int) -> NDArray[np.bool_]:
     n_seeds = state.seeds.size
     inside = np.empty((n_seeds + 1, n_users), np.bool_)
     for i in range(n_users):
-        weigh(state, i, room)
+        believe(state, i, room)
         best = room.evidence.max()
         for s in range(n_seeds + 1):
             inside[s, i] = room.evidence[s] >= best - SAME_GROUP

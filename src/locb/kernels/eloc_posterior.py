@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from locb.arrays import Floats, Ints
-from locb.jit import borrowing, inlined
+from locb.jit import borrowing, part
 from locb.kernels.eloc_state import (
     ANSWER,
     CENTRE,
@@ -35,7 +35,7 @@ from locb.kernels.eloc_state import (
     EvidenceState,
     trace,
 )
-from locb.kernels.linear import dot, solve
+from locb.kernels.linear import decompose, dot, inverse_trace, solve, substitute
 
 
 @borrowing
@@ -46,7 +46,8 @@ def solve_centre(equation: Floats, noise: float, inside: float, centres: Floats,
     is not known about the centre, σ² tr (A + σ² Σ_0⁻¹)⁻¹ / d.
     """
     d = work.shape[0]
-    solve(equation, LEFT, equation, RIGHT, work)
+    decompose(equation, LEFT, work)
+    substitute(equation, LEFT, equation, RIGHT, work)
     q = d
     for a in range(d):
         here = equation[RIGHT, a]
@@ -56,11 +57,11 @@ def solve_centre(equation: Floats, noise: float, inside: float, centres: Floats,
         for b in range(a + 1, d):
             centres[s, q] = 2.0 * here * equation[RIGHT, b]
             q += 1
-    width = inside + noise * trace(equation, RIGHT, d) / d
+    width = inside + noise * inverse_trace(work) / d
     return math.floor(math.log(max(width, 1e-100)) / WIDTH_STEP + 0.5)
 
 
-@inlined
+@part
 def width_inside(state: EvidenceState, s: int, d: int) -> float:
     """Variance, in any direction, of users around the centre of component s."""
     inside = state.real[GAMMA] * state.real[GAMMA] / (4.0 * d)
@@ -103,7 +104,7 @@ def factorise(
         q += d - a
 
 
-@inlined
+@part
 def factor_for(state: EvidenceState, i: int, level: int, count: int, room: EvidenceScratch) -> int:
     """The place of this level's factorisation, which is made in place ``count`` if there is none."""
     f = 0
@@ -117,7 +118,7 @@ def factor_for(state: EvidenceState, i: int, level: int, count: int, room: Evide
     return f
 
 
-@inlined
+@part
 def weigh_population(sums: Floats, i: int, population: Floats, learned: Floats, rows: Floats, work: Floats) -> float:
     """Posterior of user i under the population, into row OWN; its log evidence."""
     d = work.shape[0]
@@ -129,7 +130,7 @@ def weigh_population(sums: Floats, i: int, population: Floats, learned: Floats, 
     return 0.5 * (gained - log_det - learned[LOG_DET])
 
 
-@inlined
+@part
 def leave_out(state: EvidenceState, i: int, count: int, room: EvidenceScratch) -> None:
     """Compare user i with those components of which it is itself a large part as they would be without it.
 
@@ -158,7 +159,7 @@ def leave_out(state: EvidenceState, i: int, count: int, room: EvidenceScratch) -
         evidence[s] = room.scales[f, 1] + dot(room.forms, f, room.lone, z, 0, rows.shape[1])
 
 
-@inlined
+@part
 def weigh(state: EvidenceState, i: int, room: EvidenceScratch) -> None:
     """The log evidence of every component for user i."""
     n_seeds = state.seeds.size
@@ -175,7 +176,7 @@ def weigh(state: EvidenceState, i: int, room: EvidenceScratch) -> None:
     leave_out(state, i, count, room)
 
 
-@inlined
+@part
 def share_out(shares: Floats, evidence: Floats, odds: Floats) -> None:
     """The responsibilities of the components, ∝ π exp(ℓ); 0 for those below WEIGHT_FLOOR of the largest."""
     best = -np.inf
@@ -196,7 +197,7 @@ def share_out(shares: Floats, evidence: Floats, odds: Floats) -> None:
         odds[s] /= total
 
 
-@inlined
+@part
 def open_gate(learned: Floats, gated: Floats) -> None:
     """The gate's weights of everyone, the population and the mixture, ∝ exp(L)."""
     best = max(learned[EVERYONE], learned[POPULATION], learned[MIXTURE])
@@ -208,7 +209,7 @@ def open_gate(learned: Floats, gated: Floats) -> None:
         gated[a] /= total
 
 
-@inlined
+@part
 def component_mean(
     centres: Floats, row: int, posteriors: Floats, f: int, v: float, means: Floats, s: int, d: int
 ) -> None:
@@ -282,7 +283,7 @@ def mix(
             q += 1
 
 
-@inlined
+@part
 def add_inside(rows: Floats, posteriors: Floats, f: int, weight: float, d: int) -> None:
     """Add a multiple of one covariance to that of row ANSWER."""
     for q in range(d, rows.shape[1]):

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from locb.arrays import Floats, Ints, Words
-from locb.jit import borrowing, entry, inlined
+from locb.jit import borrowing, entry, part
 
 # Places in the short arrays of a state.
 T, SEEN, UNREFRESHED, TIES = 0, 1, 2, 3
@@ -123,7 +123,7 @@ def scratch_for(state: EvidenceState, n_arms: int, dim: int) -> EvidenceScratch:
     )
 
 
-@inlined
+@part
 def trace(rows: Floats, i: int, d: int) -> float:
     """Trace of the packed matrix in row i."""
     total = 0.0
@@ -134,7 +134,7 @@ def trace(rows: Floats, i: int, d: int) -> float:
     return total
 
 
-@inlined
+@part
 def add_row(rows: Floats, i: int, others: Floats, j: int, factor: float) -> None:
     """Add a multiple of one row to another."""
     for q in range(rows.shape[1]):
@@ -162,7 +162,7 @@ def refresh_sums(state: EvidenceState, row: int) -> None:
                 add_row(state.pooled, row, state.sums, i, state.weights[i, z])
 
 
-@inlined
+@part
 def refresh_in_turn(state: EvidenceState) -> None:
     """Now and then add one row of sums up anew: in ``cycle`` rounds all have their turn, evenly spaced."""
     whole = state.whole
