@@ -29,7 +29,7 @@ def weights(n_clusters: int, spread: float) -> list[dict[str, Any]]:
 
 def main() -> None:
     panels = [
-        alt.Chart(alt.Data(values=weights(*settings)), title=world, width=230, height=180)
+        alt.Chart(alt.InlineData(values=weights(*settings)), title=world, width=230, height=180)
         .mark_line(strokeWidth=2)
         .encode(
             x=alt.X("round:Q", title="round", axis=alt.Axis(tickCount=4, format=",d")),

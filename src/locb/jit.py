@@ -16,6 +16,7 @@ _COMMON: dict[str, Any] = {"error_model": "numpy"}
 # No counting of references: arrays are borrowed from the caller, and none may be made here. In a round of a
 # microsecond the counting of twenty arrays took a quarter of the time.
 _BORROWED: dict[str, Any] = {**_COMMON, "_nrt": False}
+_HIDDEN: dict[str, Any] = {**_BORROWED, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 def entry(function: F) -> F:
@@ -35,7 +36,7 @@ def inlined(function: F) -> F:
 
 def part(function: F) -> F:
     """Compile as ``inlined`` does, for what Python never calls: without a way in from Python, a third of the work."""
-    return cast(F, njit(**_BORROWED, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function))
+    return cast(F, njit(**_HIDDEN, forceinline=True)(function))
 
 
 def summing(function: F) -> F:

@@ -144,7 +144,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("eloc", with_array("learned", fill(-1.0)), "learned contradicts"),
     ("eloc", with_array("levels", fill(10**9)), "levels contradicts"),
     ("eloc", with_array("pooled", fill(np.nan)), "estimates contradicts"),
-    ("eloc", with_array("whole", lambda a: a + [0, 1, 0, 0]), "whole contradicts"),
+    ("eloc", with_array("whole", lambda a: a + np.array([0, 1, 0, 0])), "whole contradicts"),
 ]
 
 

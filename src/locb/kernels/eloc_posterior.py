@@ -64,7 +64,7 @@ def solve_centre(equation: Floats, noise: float, inside: float, centres: Floats,
 @part
 def width_inside(state: EvidenceState, s: int, d: int) -> float:
     """Variance, in any direction, of users around the centre of component s."""
-    inside = state.real[GAMMA] * state.real[GAMMA] / (4.0 * d)
+    inside: float = state.real[GAMMA] * state.real[GAMMA] / (4.0 * d)
     return inside * EVERYONE_WIDTH if s == state.seeds.size else inside
 
 
@@ -127,7 +127,8 @@ def weigh_population(sums: Floats, i: int, population: Floats, learned: Floats, 
         rows[LEFT, q] = sums[i, q] * scale + population[PRECISION, q]
     log_det = solve(rows, LEFT, rows, OWN, work)
     gained = dot(rows, OWN, rows, LEFT, 0, d) - dot(population, CENTRE, population, PRECISION, 0, d)
-    return 0.5 * (gained - log_det - learned[LOG_DET])
+    told: float = 0.5 * (gained - log_det - learned[LOG_DET])
+    return told
 
 
 @part

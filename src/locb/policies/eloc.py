@@ -155,7 +155,7 @@ class ELOC(CompiledPolicy):
         user = self.check_user(user)
         limit = whole_number("limit", limit, 0)
         inside = kernel.groups(self._state, self._n_users, self._dim)
-        together = inside[inside[:, user]].any(axis=0)
+        together: NDArray[np.bool_] = np.any(inside[inside[:, user]], axis=0)
         together[user] = False
         others = np.flatnonzero(together)
         rows = self._beliefs(np.append(others, user))
