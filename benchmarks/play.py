@@ -19,6 +19,7 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
     ("LOCB, 100 seeds", "locb", {"n_seeds": 100}),
     ("LOCB, 30 seeds, pooled", "locb", {"n_seeds": 30, "bonus": "pooled"}),
     ("LOCB, 30 seeds, ellipsoid", "locb", {"n_seeds": 30, "radius": "ellipsoid"}),
+    ("ELOC, 30 seeds", "eloc", {"n_seeds": 30}),
 ]
 
 

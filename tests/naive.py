@@ -300,3 +300,136 @@ class LOCB:
         }
         pairs = [(i, j) for i in members for j in members if i < j]
         return max((self.distance(i, j) + B[i] + B[j] for i, j in pairs), default=0.0)
+
+
+class ELOC:
+    """Every density with inverses and determinants; all sums over users anew in every round.
+
+    Components 0 … K − 1 are the seeds' neighbourhoods, K is everyone, K + 1 the population.
+    """
+
+    def __init__(self, n, d, gamma, seeds, beta, ties, generator):
+        self.d, self.seeds, self.beta, self.K = d, list(seeds), beta, len(seeds)
+        self.ties, self.generator = ties, [generator]
+        self.w = gamma**2 / (4 * d) * np.array([1.0] * self.K + [0.01])
+        self.n, self.G, self.b, self.m = 0, np.zeros((0, d, d)), np.zeros((0, d)), np.zeros(0, dtype=int)
+        self.q = np.zeros((0, self.K + 1))  # all weigh 1 in everyone
+        self.W, self.h = np.zeros((0, d, d)), np.zeros((0, d))  # of the least squares for μ_0
+        self.add_users(n)
+        self.noise, self.mu0, self.Sigma0 = 0.25, np.zeros(d), np.eye(d) / d
+        self.pi = np.array([0.6 / self.K] * self.K + [0.1, 0.3])
+        self.L = np.array([-8.0, 0.0, -2.0])  # everyone, population, mixture
+        self.t = 0
+        self.mu, self.v = self.solve_centres()
+        self.trace_then = np.zeros(self.K + 1)
+
+    def solve_centres(self, without=None):
+        """Centres and rounded widths of the components, without one user or with all."""
+        q = self.q.copy()
+        if without is not None:
+            q[without] = 0.0
+        A, c = np.einsum("is,iab->sab", q, self.G), np.einsum("is,ia->sa", q, self.b)
+        prior = self.noise * np.linalg.inv(self.Sigma0)
+        inverse = np.linalg.inv(A + prior)
+        v = self.w + self.noise * np.trace(inverse, axis1=1, axis2=2) / self.d
+        return np.einsum("sab,sb->sa", inverse, c + prior @ self.mu0), 1.5 ** np.floor(np.log(v) / math.log(1.5) + 0.5)
+
+    def explain(self, i, mu, v):
+        """Log evidence of each component for what user i did, and mean and covariance of θ under it."""
+        G, b, noise = self.G[i], self.b[i], self.noise
+        mu = np.concatenate([mu, [self.mu0]])
+        prior = np.concatenate([v[:, None, None] * np.eye(self.d), [self.Sigma0]])
+        g = (b - mu @ G) / noise
+        V = np.linalg.inv(G / noise + np.linalg.inv(prior))
+        log_det = np.linalg.slogdet(np.eye(self.d) + G @ prior / noise)[1]
+        misfit = np.einsum("sa,ab,sb->s", mu, G, mu) - 2 * mu @ b
+        moved = np.einsum("sab,sb->sa", V, g)
+        return -0.5 * log_det - misfit / (2 * noise) + 0.5 * (g * moved).sum(axis=1), mu + moved, V
+
+    def components(self, i):
+        evidence, means, V = self.explain(i, self.mu, self.v)
+        share = self.q[i] * np.trace(self.G[i])
+        large = (share > 0) & (share > 0.0213 * (self.q.T @ np.trace(self.G, axis1=1, axis2=2)))
+        large &= evidence[:-1] >= evidence.max() - 16
+        if large.any():  # compared as they would be without the user
+            for mine, other in zip((evidence, means, V), self.explain(i, *self.solve_centres(without=i)), strict=True):
+                mine[:-1][large] = other[:-1][large]
+        return evidence, means, V
+
+    def believe(self, i):
+        evidence, means, inside = self.components(i)
+        odds = self.pi * np.exp(evidence - evidence.max())
+        odds[odds < 1e-3 * odds.max()] = 0.0
+        odds /= odds.sum()
+        gate = np.exp(self.L - self.L.max())
+        gate /= gate.sum()
+        weight = gate[2] * odds
+        weight[-2:] += gate[:2]
+        theta = weight @ means
+        V = np.einsum("s,sab->ab", weight, inside) + (weight * (means - theta).T) @ (means - theta)
+        return theta, V, odds, means, inside
+
+    def recommend(self, i, X):
+        theta, V, *_ = self.believe(i)
+        return pick(ucb(theta, V, X, self.beta * math.sqrt(20 / (20 + self.m[i]))), self.ties, self.generator)
+
+    def update(self, i, x, r):
+        theta, V, odds, means, inside = self.believe(i)
+        self.t += 1
+        self.m[i] += 1
+        seen, noise = int((self.m > 0).sum()), self.noise
+        guesses = np.array([means[-2] @ x, means[-1] @ x, odds @ means @ x])
+        self.L = (1 - 1 / (60 * seen)) * self.L - (r - guesses) ** 2 / (2 * noise)
+        self.G[i] += np.outer(x, x)
+        self.b[i] += r * x
+        self.keep_weights(i, odds)
+        if self.m[i] <= 32 or self.m[i] % 4 == 0:
+            self.learn_population(i, means[-1], inside[-1], seen)
+        told = (r - theta @ x) ** 2 / (1 + x @ V @ x / noise)
+        self.noise = max(noise + 2 / (self.t + 22) * (told - noise), 1e-6)
+        self.pi += (odds - self.pi) / (seen + 5)
+        self.pi = np.maximum(self.pi, [0.02 / self.K] * self.K + [0.02, 0.02])
+        self.pi /= self.pi.sum()
+        trace = self.q.T @ np.trace(self.G, axis1=1, axis2=2)
+        due = np.abs(trace - self.trace_then) > 0.0123 * trace
+        due[self.t % (self.K + 1)] = True
+        mu, v = self.solve_centres()
+        self.mu[due], self.v[due], self.trace_then[due] = mu[due], v[due], trace[due]
+
+    def keep_weights(self, i, odds):
+        """The eight largest weights; of equal ones those that come first from seed i mod K on; a seed's own is 1."""
+        own = [self.seeds.index(i)] if i in self.seeds else []
+        largest = []
+        for s in [(i + z) % self.K for z in range(self.K)]:
+            if odds[s] > 0 and s not in own:
+                place = len(largest)
+                while place > 0 and odds[s] > odds[largest[place - 1]] * (1 + 1e-6):
+                    place -= 1
+                largest.insert(place, s)
+                largest = largest[: 8 - len(own)]
+        self.q[i, : self.K] = 0.0
+        self.q[i, largest] = odds[largest]
+        self.q[i, own] = 1.0
+
+    def learn_population(self, i, mean, V, seen):
+        # Generalised least squares: around μ_0 user i's own estimate has covariance σ² G⁻¹ + Σ_0.
+        prior = np.linalg.inv(self.Sigma0)
+        after = np.linalg.inv(self.G[i] / self.noise + prior)
+        self.W[i], self.h[i] = prior - prior @ after @ prior, prior @ after @ self.b[i] / self.noise
+        told = V + np.outer(mean - self.mu0, mean - self.mu0) + 1e-6 * np.eye(self.d)
+        self.Sigma0 = self.Sigma0 + (told - self.Sigma0) / (seen + 5)
+        self.mu0 = np.linalg.solve(self.W.sum(axis=0) + 1e-3 * np.eye(self.d), self.h.sum(axis=0))
+
+    def add_users(self, count):
+        for name in ("G", "b", "m", "q", "W", "h"):
+            old = getattr(self, name)
+            setattr(self, name, np.concatenate([old, np.zeros((count, *old.shape[1:]), old.dtype)]))
+        self.q[self.n :, self.K] = 1.0
+        self.n += count
+
+    def groups(self):
+        evidence = np.array([self.components(i)[0] for i in range(self.n)])  # (n, K + 2)
+        inside = evidence >= evidence.max(axis=1, keepdims=True) - math.log(20)
+        inside[self.seeds, range(self.K)] = True
+        found = {(s, frozenset(np.flatnonzero(inside[:, c]).tolist())) for c, s in enumerate([*self.seeds, None])}
+        return found - {(None, frozenset())}

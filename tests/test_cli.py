@@ -29,7 +29,7 @@ def test_compare_prints_a_table_and_writes_a_folder(tmp_path: Path) -> None:
     done = run("compare", *SMALL, "--output", "out", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
-    for name in ("locb", "linucb-one", "linucb-ind", "club", "sclub"):
+    for name in ("locb", "eloc", "linucb-one", "linucb-ind", "club", "sclub"):
         assert name in done.stdout
     assert "has the lowest regret" in done.stdout
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [

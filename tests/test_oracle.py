@@ -1,5 +1,6 @@
 """Every policy chooses the oracle's arm in every round and holds the oracle's groups."""
 
+import math
 import os
 from typing import Any
 
@@ -57,6 +58,8 @@ def part(rounds: locb.Rounds, start: int, stop: int) -> locb.Rounds:
 def groups_of(policy: Any) -> set[Any]:
     if isinstance(policy, locb.LOCB):
         return {(c.seed, frozenset(c.members.tolist()), c.returned_at) for c in policy.clusters()}
+    if isinstance(policy, locb.ELOC):
+        return {(c.seed, frozenset(c.members.tolist())) for c in policy.clusters()}
     return {frozenset(c.members.tolist()) for c in policy.clusters()}
 
 
@@ -121,6 +124,31 @@ def test_sclub(seed: int) -> None:
 
     generator = int(make()._state.generator[0])
     compare(make, naive.SCLUB(n, d, alpha, alpha_theta, alpha_p, ties, generator), rounds)
+
+
+@pytest.mark.parametrize("seed", SETTINGS)
+def test_eloc(seed: int) -> None:
+    rng, n, d, rounds = draw_world(seed)
+    rounds = part(rounds, 0, min(ROUNDS, 270))  # this oracle is the slowest
+    parameters = {
+        "gamma": float(rng.uniform(0.05, 1.0)),
+        "seeds": rng.permutation(n)[: int(rng.integers(1, min(n, 24) + 1))].tolist(),
+        "beta": float(rng.uniform(0, 2)),
+        "ties": ("first", "random")[seed // 2 % 2],
+    }
+
+    def make() -> locb.ELOC:
+        return locb.ELOC(n_users=n, dim=d, seed=seed, **parameters)
+
+    oracle = naive.ELOC(n, d, **parameters, generator=int(make()._state.generator[0]))
+    join_after = BATCH if seed % 4 == 1 else None
+    if join_after is not None:
+        late = rng.random(len(rounds)) < 0.2
+        late[: 2 * BATCH] = False
+        rounds.users[late] = n + rng.integers(3, size=int(late.sum()))
+    policy = compare(make, oracle, rounds, join_after)
+    assert policy.theta == pytest.approx(np.array([oracle.believe(i)[0] for i in range(oracle.n)]), abs=1e-8)
+    assert policy.noise == pytest.approx(math.sqrt(oracle.noise), rel=1e-9)
 
 
 def draw_locb(rng: np.random.Generator, n: int, radius: str, stop: str, bonus: str, seed: int) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from locb.clusters import Cluster, ClusterScore, SimilarUser, match_clusters
 from locb.environments import Environment, Interactions, Synthetic
-from locb.policies import CLUB, LOCB, POLICIES, SCLUB, LinUCB, Policy, load, make_policy
+from locb.policies import CLUB, ELOC, LOCB, POLICIES, SCLUB, LinUCB, Policy, load, make_policy
 from locb.rounds import Rounds
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "CLUB",
+    "ELOC",
     "LOCB",
     "POLICIES",
     "SCLUB",

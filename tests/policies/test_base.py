@@ -70,7 +70,7 @@ def test_baselines_take_in_users() -> None:
         assert not groups or sorted(np.concatenate([c.members for c in groups]).tolist()) == list(range(16))
 
 
-@pytest.mark.parametrize("kind", ["club", "locb", "sclub", "linucb-ind"])
+@pytest.mark.parametrize("kind", ["club", "locb", "sclub", "linucb-ind", "eloc"])
 def test_users_for_whom_there_is_no_memory_change_nothing(kind: str) -> None:
     policy = make(kind)
     before = state_of(policy)

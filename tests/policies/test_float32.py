@@ -6,7 +6,7 @@ import pytest
 import locb
 from locb.policies.checks import number_type
 from locb.results import half_width
-from policies.helpers import make, world
+from policies.helpers import KINDS, make, world
 
 NAMES = ("linucb-ind", "linucb-one", "club", "sclub", "locb")
 
@@ -62,7 +62,7 @@ def test_certificates_and_newcomers() -> None:
     assert half.play(world(50)).shape == (50,)
 
 
-@pytest.mark.parametrize("kind", ["locb-float32", "club-float32", "sclub-float32", "linucb-ind-float32"])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.endswith("-float32")])
 def test_rewards_beyond_what_float32_squares_are_refused(kind: str) -> None:
     policy = make(kind)
     before = policy.theta.copy()

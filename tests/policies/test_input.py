@@ -139,6 +139,11 @@ BAD_PARAMETERS: list[tuple[str, dict[str, Any], str]] = [
     ("club", {"alpha2": NAN}, "alpha2 must be between .* not nan"),
     ("sclub", {"alpha_p": -1}, "alpha_p must be between 0"),
     ("sclub", {"alpha_theta": None}, "alpha_theta must be a number, not None"),
+    ("eloc", {"gamma": 0.0}, "gamma must be strictly between 0"),
+    ("eloc", {"beta": -1}, "beta must be between 0"),
+    ("eloc", {"n_seeds": N + 1}, f"n_seeds must be at most n_users = {N}, not {N + 1}"),
+    ("eloc", {"seeds": [1, 1]}, r"seeds must be different users, but \[1\] appear more than once"),
+    ("eloc", {"dtype": "float16"}, "dtype must be 'float64' or 'float32', not 'float16'"),
     ("linucb-ind", {"alpha": -1}, "alpha must be between 0"),
     ("linucb-ind", {"ties": 1}, "ties must be one of .* not 1"),
 ]

@@ -150,7 +150,7 @@ def test_certificates_hold_and_stopping_by_them_is_sooner() -> None:
 
 
 def test_every_kind_of_group_can_be_asked_for_its_certificate() -> None:
-    for kind in ("locb", "club", "sclub", "linucb-ind"):
+    for kind in ("locb", "club", "sclub", "linucb-ind", "eloc"):
         policy = make(kind)
         wide, narrow = policy.certificate(range(12)), policy.certificate([0, 1])
         assert wide >= narrow > 0.0

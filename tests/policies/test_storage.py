@@ -111,7 +111,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("locb", with_header(version=99), r"newer locb \(file version 99; this one reads up to 1\): upgrade locb"),
     ("locb", with_header(version="one"), "is damaged: its version is 'one'"),
     ("locb", with_header(format="recipe"), "is not a saved policy"),
-    ("locb", with_header(policy="Oracle"), "of kind 'Oracle'; known are CLUB, LOCB, LinUCB, SCLUB"),
+    ("locb", with_header(policy="Oracle"), "of kind 'Oracle'; known are CLUB, ELOC, LOCB, LinUCB, SCLUB"),
     ("locb", with_header(parameters={"n_users": 12}), "is damaged: 'dim'"),
     ("locb", with_header(parameters={"n_users": 12, "dim": 3, "speed": 9}), "is damaged: .*speed"),
     ("locb", with_header(parameters=7), "is damaged"),
@@ -158,6 +158,15 @@ WRONG: list[tuple[str, Any, str]] = [
     ("sclub", with_array("slot", fill(N)), f"slot holds {N}"),
     ("sclub", with_array("whole", fill(300)), "whole contradicts"),
     ("sclub", with_array("sizes", fill(1)), "sizes contradicts"),
+    ("eloc", with_parameters(dim=30_000), "header claims 12 users and 30000 features, its arrays differ"),
+    ("eloc", with_array("slots", fill(5)), "slots holds 5 … 5, outside -1 … 4"),
+    ("eloc", with_array("slots", fill(-1)), "weights contradicts"),
+    ("eloc", with_array("weights", fill(1.5)), "weights contradicts"),
+    ("eloc", with_array("shares", fill(0.0)), "shares contradicts"),
+    ("eloc", with_array("learned", fill(-1.0)), "learned contradicts"),
+    ("eloc", with_array("levels", fill(10**9)), "levels contradicts"),
+    ("eloc", with_array("pooled", fill(np.nan)), "estimates contradicts"),
+    ("eloc", with_array("whole", lambda a: a + np.array([0, 1, 0, 0])), "whole contradicts"),
 ]
 
 

@@ -34,7 +34,7 @@ def compare(
         str | None,
         typer.Option(
             help="Names, separated by commas, or **all**. A policy of your own is given as **file.py:Class**. If not "
-            "given the paper's five; with --worlds all.",
+            "given ELOC and the paper's five; with --worlds all.",
             rich_help_panel="Policies",
         ),
     ] = None,
@@ -47,12 +47,12 @@ def compare(
         ),
     ] = None,
     gamma: Annotated[
-        float, typer.Option(help="LOCB: users of a cluster are nearer than this.", rich_help_panel="Policies")
+        float, typer.Option(help="LOCB, ELOC: users of a cluster are nearer than this.", rich_help_panel="Policies")
     ] = 0.2,
     n_seeds: Annotated[
         int | None,
         typer.Option(
-            help="LOCB: sets to grow, |S|. If not given 30, or one a user if there are fewer.",
+            help="LOCB, ELOC: sets to grow, |S|. If not given 30, or one a user if there are fewer.",
             rich_help_panel="Policies",
         ),
     ] = None,

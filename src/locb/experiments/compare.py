@@ -22,7 +22,7 @@ from locb.policies import POLICIES, Policy
 from locb.results import Comparison, Entry, UserMap
 
 POINTS = 200  # of a regret curve
-DEFAULT_POLICIES = ("locb", "linucb-one", "linucb-ind", "club", "sclub")
+DEFAULT_POLICIES = ("locb", "eloc", "linucb-one", "linucb-ind", "club", "sclub")
 
 
 @dataclass(frozen=True)

@@ -165,6 +165,98 @@ def solve_ridge(sums: Floats, source: int, estimates: Floats, row: int, room: Fl
             q += 1
 
 
+# Equations M y = v are kept as rows (v, M packed), and solved in parts, since not all need all of it. Every inner loop
+# is a sum, which stays a plain loop: at this size the compiler's vector code would cost more than it saves. Indices are
+# unsigned: no test for a negative one stands in the loops.
+_ONE = np.uintp(1)
+
+
+@borrowing
+def decompose(rows: Floats, row: int, room: Floats) -> float:
+    """From the row (v, M packed), M = L D Lᵀ positive definite, to L⁻¹ and D⁻¹ in ``room`` (d, 2d + 1); log det M.
+
+    L has ones on its diagonal. room[b, d + a] = L⁻¹[b, a] below it, room[a, 2d] = 1 / D[a]. A pivot that rounding has
+    eaten up is held at 1e-15 of its diagonal element.
+    """
+    i, d = np.uintp(row), np.uintp(room.shape[0])
+    product = 1.0
+    log_det = 0.0
+    scale = 0.0
+    q = d
+    for a in range(d):  # for now room[b, a] = L[b, a] and room[b, d + a] = L[b, a] D[a]
+        for b in range(a, d):
+            total = rows[i, q]
+            for h in range(a):
+                total -= room[a, h] * room[b, d + h]
+            if a == b:
+                total = max(total, 1e-15 * rows[i, q])
+                product *= total
+                scale = 1.0 / total
+                room[a, d + d] = scale
+            else:
+                room[b, d + a] = total
+                room[b, a] = total * scale
+            q += _ONE
+        if not 1e-100 < product < 1e100:
+            log_det += math.log(product)
+            product = 1.0
+    for b in range(_ONE, d):
+        for a in range(b):
+            total = room[b, a]
+            for h in range(a + _ONE, b):
+                total += room[b, h] * room[h, d + a]
+            room[b, d + a] = -total
+    return log_det + math.log(product)
+
+
+@inlined
+def substitute(rows: Floats, row: int, answers: Floats, to: int, room: Floats) -> None:
+    """M⁻¹ v of a row that was decomposed, into the first d places of another row."""
+    i, j, d = np.uintp(row), np.uintp(to), np.uintp(room.shape[0])
+    for b in range(d):
+        total = rows[i, b]
+        for a in range(b):
+            total += room[b, d + a] * rows[i, a]
+        room[b, b] = total * room[b, d + d]  # the diagonal of L is not kept, so it is free
+    for a in range(d):
+        total = room[a, a]
+        for b in range(a + _ONE, d):
+            total += room[b, d + a] * room[b, b]
+        answers[j, a] = total
+
+
+@inlined
+def inverse_trace(room: Floats) -> float:
+    """The trace of M⁻¹ of a row that was decomposed."""
+    d = np.uintp(room.shape[0])
+    trace = 0.0
+    for b in range(d):
+        total = 1.0
+        for a in range(b):
+            total += room[b, d + a] * room[b, d + a]
+        trace += total * room[b, d + d]
+    return trace
+
+
+@borrowing
+def solve(rows: Floats, row: int, answers: Floats, to: int, room: Floats) -> float:
+    """From a row (v, M packed), M positive definite, to a row (M⁻¹ v, M⁻¹ packed); log det M."""
+    log_det = decompose(rows, row, room)
+    substitute(rows, row, answers, to, room)
+    j, d = np.uintp(to), np.uintp(room.shape[0])
+    q = d
+    for a in range(d):
+        for b in range(a, d):
+            total = room[b, d + d]
+            if b > a:
+                total *= room[b, d + a]
+            for h in range(b + _ONE, d):
+                total += room[h, d + a] * room[h, d + b] * room[h, d + d]
+            answers[j, q] = total
+            q += _ONE
+    return log_det
+
+
 @borrowing
 def largest_eigenvalue(estimates: Floats, row: int, room: Floats) -> float:
     """Largest eigenvalue of the packed A⁻¹ in a row (θ̂, A⁻¹); ``room`` is (d + 3, d) for the work.

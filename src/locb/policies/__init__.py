@@ -6,11 +6,12 @@ from typing import Any
 
 from locb.policies.base import CompiledPolicy, Policy, load
 from locb.policies.club import CLUB
+from locb.policies.eloc import ELOC
 from locb.policies.linucb import LinUCB
 from locb.policies.locb import LOCB
 from locb.policies.sclub import SCLUB
 
-__all__ = ["CLUB", "LOCB", "POLICIES", "SCLUB", "CompiledPolicy", "LinUCB", "Policy", "load", "make_policy"]
+__all__ = ["CLUB", "ELOC", "LOCB", "POLICIES", "SCLUB", "CompiledPolicy", "LinUCB", "Policy", "load", "make_policy"]
 
 # What a name stands for; add to it to give a policy of one's own a name.
 POLICIES: dict[str, Callable[..., Policy]] = {
@@ -19,6 +20,7 @@ POLICIES: dict[str, Callable[..., Policy]] = {
     "linucb-ind": partial(LinUCB, shared=False),
     "club": CLUB,
     "sclub": SCLUB,
+    "eloc": ELOC,
 }
 
 

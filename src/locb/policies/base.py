@@ -112,6 +112,8 @@ class CompiledPolicy(Policy):
     _state: Any
     _parameters: dict[str, Any]
     _kinds: ClassVar[dict[str, type[CompiledPolicy]]] = {}
+    # The array of the state that has d + p numbers a user.
+    _rows: ClassVar[str] = "estimates"
     # Where the state holds parameters: a file cannot change these behind the back of the constructor's checks.
     _settings: ClassVar[dict[str, slice]] = {}
 
@@ -298,7 +300,7 @@ def load(path: str | os.PathLike[str]) -> CompiledPolicy:
         parameters = header["parameters"]
         n_users, dim = len(arrays["served"]), parameters["dim"]
         # Before anything of the size that the header claims is made, the arrays must bear it out.
-        if parameters["n_users"] != n_users or arrays["estimates"].shape[1] != dim + packed_size(dim):
+        if parameters["n_users"] != n_users or arrays[kind._rows].shape[1] != dim + packed_size(dim):
             raise ValueError(f"its header claims {parameters['n_users']} users and {dim} features, its arrays differ")
         with rows_to_be_replaced():
             policy = kind(**parameters)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
@@ -31,6 +30,7 @@ from locb.kernels.locb_state import (
 from locb.policies.base import CompiledPolicy, new_generator
 from locb.policies.checks import TIE_RULES, number_type, one_of, real_number, whole_number
 from locb.policies.rows import blank_estimates
+from locb.policies.seeds import choose_seeds
 
 STOPS = {"radius": BY_RADIUS, "certificate": BY_CERTIFICATE, "published": AS_PUBLISHED}
 BONUSES = {"mean": MEAN, "pooled": POOLED}
@@ -127,7 +127,7 @@ class LOCB(CompiledPolicy):
             raise ValueError(f"stop='certificate' needs radius='ellipsoid', not radius={radius!r}")
         seed = whole_number("seed", seed, 0)
         rng = np.random.default_rng(seed)
-        chosen = _choose_seeds(self._n_users, n_seeds, seeds, rng)
+        chosen = choose_seeds(self._n_users, n_seeds, seeds, rng)
         self._parameters = {
             "n_users": self._n_users,
             "dim": self._dim,
@@ -230,26 +230,6 @@ class LOCB(CompiledPolicy):
             "joined": bool(((state.joined >= 0) & (state.joined <= played)).all()),
             "whole": bool(0 <= state.whole[UNREFRESHED] <= played),
         }
-
-
-def _choose_seeds(n_users: int, n_seeds: int | None, seeds: Iterable[int] | None, rng: np.random.Generator) -> Ints:
-    """The seed users, ascending where they are drawn."""
-    if seeds is None:
-        count = min(30, n_users) if n_seeds is None else whole_number("n_seeds", n_seeds, 1)
-        if count > n_users:
-            raise ValueError(f"n_seeds must be at most n_users = {n_users}, not {count}")
-        return np.sort(rng.choice(n_users, size=count, replace=False)).astype(np.int64)
-    if n_seeds is not None:
-        raise ValueError(f"give seeds or n_seeds, not both (n_seeds={n_seeds!r})")
-    if isinstance(seeds, str | bytes) or not isinstance(seeds, Iterable):
-        raise ValueError(f"seeds must be a list of users, not {seeds!r}")
-    chosen = [whole_number("seeds", user, 0, n_users - 1) for user in seeds]
-    if not chosen:
-        raise ValueError("seeds must hold at least one user, not []")
-    repeated = sorted(user for user, times in Counter(chosen).items() if times > 1)
-    if repeated:
-        raise ValueError(f"seeds must be different users, but {repeated} appear more than once")
-    return np.array(chosen, dtype=np.int64)
 
 
 def _random_words(count: int) -> Words:

@@ -1,0 +1,51 @@
+"""Draw how ELOC's gate moves in three worlds: the picture of docs/eloc.md."""
+
+import sys
+from typing import Any
+
+import altair as alt
+
+import locb
+from locb.report.charts import COLOURS, style
+
+ROUNDS = 10_000
+STEP = 100
+WORLDS = {"one cluster": (1, 0.02), "five clusters": (5, 0.2), "nobody alike": (100, 0.2)}  # clusters, spread
+NAMES = {"everyone": "everyone is alike", "mixture": "mixture of neighbourhoods", "population": "population alone"}
+
+
+def weights(n_clusters: int, spread: float) -> list[dict[str, Any]]:
+    """The gate's three weights as a run goes on."""
+    env = locb.Synthetic(n_clusters=n_clusters, spread=spread, seed=7)
+    rounds = env.rounds(ROUNDS, seed=1)
+    policy = locb.ELOC(n_users=env.n_users, dim=env.dim)
+    rows = []
+    for start in range(0, ROUNDS, STEP):
+        rows += [{"round": start, "weight": policy.gate[part], "part": name} for part, name in NAMES.items()]
+        stop = start + STEP
+        policy.play(locb.Rounds(rounds.users[start:stop], rounds.contexts[start:stop], rounds.rewards[start:stop]))
+    return rows
+
+
+def main() -> None:
+    panels = [
+        alt.Chart(alt.InlineData(values=weights(*settings)), title=world, width=230, height=180)
+        .mark_line(strokeWidth=2)
+        .encode(
+            x=alt.X("round:Q", title="round", axis=alt.Axis(tickCount=4, format=",d")),
+            y=alt.Y("weight:Q", title="weight", scale=alt.Scale(domain=[0, 1])),
+            color=alt.Color(
+                "part:N",
+                title=None,
+                sort=list(NAMES.values()),
+                scale=alt.Scale(domain=list(NAMES.values()), range=list(COLOURS[:3])),
+                legend=alt.Legend(orient="bottom"),
+            ),
+        )
+        for world, settings in WORLDS.items()
+    ]
+    style(alt.hconcat(*panels)).save(sys.argv[1])
+
+
+if __name__ == "__main__":
+    main()

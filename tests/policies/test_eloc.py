@@ -1,0 +1,163 @@
+"""ELOC: its groups, its gate, odd worlds, and sums that stay what they say they are."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import locb
+from locb.kernels.eloc_state import EQUATION, SLOTS, refresh_sums
+from policies.helpers import make, state_of
+
+
+def exact_sums(policy: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Σ q (b, G) of every neighbourhood and of everyone, and the sum of the terms of μ_0, from the users' rows."""
+    state = policy._state
+    weights = np.zeros((len(state.served), len(state.pooled)))
+    weights[:, -1] = 1.0
+    for z in range(SLOTS):
+        held = np.flatnonzero(state.slots[:, z] >= 0)
+        weights[held, state.slots[held, z]] = state.weights[held, z]
+    return weights.T @ state.sums.astype(float), state.terms.sum(axis=0, dtype=float)
+
+
+@pytest.mark.parametrize(("noise", "least"), [("bernoulli", 0.93), (0.1, 0.97)])
+def test_it_finds_the_groups(noise: str | float, least: float) -> None:
+    found = []
+    for seed in range(3):
+        env = locb.Synthetic(noise=noise, seed=seed)
+        policy = locb.ELOC(n_users=env.n_users, dim=env.dim, seed=seed)
+        policy.play(env.rounds(50_000, seed=seed))
+        found.append(locb.match_clusters(policy.clusters(), env.true_clusters()).f1)
+        assert policy.noise == pytest.approx(0.37 if noise == "bernoulli" else noise, rel=0.15)
+    assert np.mean(found) > least
+
+
+def test_the_gate_tells_worlds_apart() -> None:
+    heaviest = {}
+    for n_clusters in (1, 5, 100):
+        env = locb.Synthetic(n_clusters=n_clusters, spread=0.02, seed=4)
+        policy = locb.ELOC(n_users=100, dim=env.dim)
+        assert policy.gate["population"] > 0.8
+        policy.play(env.rounds(10_000, seed=1))
+        assert sum(policy.gate.values()) == pytest.approx(1.0)
+        heaviest[n_clusters] = max(policy.gate, key=policy.gate.__getitem__)
+    assert heaviest == {1: "everyone", 5: "mixture", 100: "population"}
+
+
+def test_sums_do_not_drift() -> None:
+    """Neither in many rounds, nor when a user with rewards of another size has come and gone."""
+    env = locb.Synthetic(n_users=50, n_clusters=4, raw_dim=3, n_arms=4, seed=2)
+    for dtype in ("float64", "float32"):
+        policy = locb.ELOC(n_users=50, dim=env.dim, n_seeds=20, dtype=dtype)
+        for block in env.stream(200_000, seed=1):
+            policy.play(block)
+        pooled, terms = exact_sums(policy)
+        assert np.abs(policy._state.pooled - pooled).max() < 1e-8 * np.abs(pooled).max()
+        assert np.abs(policy._state.population[EQUATION] - terms).max() < 1e-8 * np.abs(terms).max()
+
+
+@pytest.mark.interpreted
+def test_a_refresh_adds_the_sums_up_anew() -> None:
+    policy = make("eloc")
+    pooled, terms = exact_sums(policy)
+    policy._state.pooled[:] += 1.0
+    policy._state.population[EQUATION] += 1.0
+    for row in range(len(pooled) + 1):
+        refresh_sums(policy._state, row)
+    assert policy._state.pooled == pytest.approx(pooled, abs=1e-10)
+    assert policy._state.population[EQUATION] == pytest.approx(terms, abs=1e-9)
+
+
+def test_every_row_of_sums_has_its_turn() -> None:
+    env = locb.Synthetic(n_users=30, n_clusters=2, raw_dim=1, n_arms=2, seed=1)
+    policy = locb.ELOC(n_users=30, dim=2, n_seeds=30)
+    policy._state.pooled[:, 2] += 1e-3
+    policy.play(env.rounds(16_384, seed=1))
+    assert np.abs(policy._state.pooled - exact_sums(policy)[0]).max() < 1e-6
+
+
+def test_million_users_take_memory_for_what_is_kept_of_each_alone() -> None:
+    policy = locb.ELOC(n_users=1_000_000, dim=6, dtype="float32")
+    held = sum(array.nbytes for array in policy._state)
+    assert held / 1_000_000 < 2 * 27 * 4 + SLOTS * 8 + 17  # sums and terms, slots and weights, two whole numbers
+    rng = np.random.default_rng(1)
+    users = rng.integers(1_000_000, size=2_000)
+    contexts = rng.standard_normal((2_000, 5, 6)) / 3
+    chosen = policy.play(locb.Rounds(users, contexts, rng.random((2_000, 5))))
+    assert set(np.unique(chosen)) == set(range(5))
+    assert policy.served.sum() == 2_000
+    unseen = np.ones(1_000_000, bool)
+    unseen[users] = False
+    assert not policy._state.sums[unseen].any()
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("reward", [0.0, 1.0, -3.0, 1e6, 1e30])
+@pytest.mark.parametrize(("n_users", "dim", "dtype"), [(1, 1, "float64"), (3, 2, "float32")])
+def test_odd_worlds(reward: float, n_users: int, dim: int, dtype: str) -> None:
+    """One user, one feature, arms of no length, rewards that never change: finite, and the better arm is found."""
+    policy = locb.ELOC(n_users=n_users, dim=dim, dtype=dtype)
+    assert len(policy.clusters()) == n_users + 1
+    nothing, something = np.zeros(dim), np.full(dim, 0.5)
+    for t in range(60):
+        arm = policy.recommend(t % n_users, [nothing, something])
+        assert arm in (0, 1)
+        policy.update(t % n_users, something if t % 2 else nothing, reward if t % 2 else 0.0)
+    assert np.isfinite(policy.theta).all()
+    assert np.isfinite(policy.radii).all()
+    assert policy.noise > 0.0
+    if 0.0 < reward <= 1.0:
+        assert policy.recommend(0, [nothing, something]) == 1
+        assert policy.theta[0] @ something == pytest.approx(reward, abs=0.05)
+
+
+def test_users_who_come_later_are_served_like_the_others() -> None:
+    policy = make("eloc")
+    before, theta = state_of(policy), policy.theta
+    policy.add_users(0)
+    assert state_of(policy) == before
+    policy.add_users(40)
+    assert policy.theta.shape == (52, 3)
+    assert np.array_equal(policy.theta[:12], theta)
+    assert np.array_equal(policy.theta[12], policy.theta[51])
+    policy.update(51, [0.5, 0.5, 0.5], 1.0)
+    assert policy.served[51] == 1
+    assert not np.array_equal(policy.theta[12], policy.theta[51])
+    assert 51 in {user for cluster in policy.clusters() for user in cluster.members}
+
+
+def test_groups_and_similar_users() -> None:
+    policy = make("eloc", 3000)
+    groups = policy.clusters()
+    assert [c.seed for c in groups][:5] == policy._state.seeds.tolist()
+    assert all(c.seed is None or c.seed in c for c in groups)
+    for user in range(12):
+        members = set(np.concatenate([[user], *(c.members for c in policy.clusters_of(user))]).tolist())
+        similar = policy.similar_users(user, limit=100)
+        assert {other.user for other in similar} == members - {user}
+        assert [other.distance for other in similar] == sorted(other.distance for other in similar)
+        for other in similar[:2]:
+            assert other.distance == pytest.approx(np.linalg.norm(policy.theta[user] - policy.theta[other.user]))
+            assert other.radius == pytest.approx(policy.radii[other.user])
+    assert policy.rounds_played == 3000
+
+
+def test_certificates_rest_on_each_users_own_rounds() -> None:
+    own, eloc = make("linucb-ind", 0), make("eloc", 0)
+    rng = np.random.default_rng(3)
+    for t in range(200):
+        x, reward = rng.standard_normal(3) / 2, float(rng.random())
+        own.update(t % 12, x, reward)
+        eloc.update(t % 12, x, reward)
+    assert eloc.certificate(range(12)) == pytest.approx(own.certificate(range(12)), rel=1e-9)
+
+
+def test_float32_costs_nothing_in_regret() -> None:
+    env = locb.Synthetic(n_users=40, seed=3)
+    rounds = env.rounds(10_000, seed=1)
+    lost = {
+        dtype: rounds.regret(locb.ELOC(n_users=40, dim=env.dim, dtype=dtype).play(rounds)).sum()
+        for dtype in ("float64", "float32")
+    }
+    assert lost["float32"] == pytest.approx(lost["float64"], rel=0.25)
