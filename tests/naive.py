@@ -332,7 +332,7 @@ class ELOC:
         prior = self.noise * np.linalg.inv(self.Sigma0)
         inverse = np.linalg.inv(A + prior)
         v = self.w + self.noise * np.trace(inverse, axis1=1, axis2=2) / self.d
-        return np.einsum("sab,sb->sa", inverse, c + prior @ self.mu0), 1.5 ** np.floor(np.log(v) / math.log(1.5) + 0.5)
+        return np.einsum("sab,sb->sa", inverse, c + prior @ self.mu0), 2.0 ** np.floor(np.log2(v) + 0.5)
 
     def explain(self, i, mu, v):
         """Log evidence of each component for what user i did, and mean and covariance of θ under it."""

@@ -95,3 +95,20 @@ def test_random_ties_reach_every_tied_arm_about_equally_often() -> None:
 def test_unusable_numbers_are_seen(bad: float) -> None:
     assert linear.usable(np.array([0.0, -1e6]))
     assert not linear.usable(np.array([0.0, bad]))
+
+
+@pytest.mark.parametrize("d", [1, 2, 6, 60])
+def test_solve(d: int) -> None:
+    """Against NumPy, at sizes and scales at which a plain product of the pivots would overflow."""
+    rng = np.random.default_rng(d)
+    for scale in (1e-9, 1.0, 1e9):
+        root = rng.standard_normal((d, d + 3)) * scale
+        matrix, vector = root @ root.T, rng.standard_normal(d)
+        rows = np.concatenate([vector, matrix[np.triu_indices(d)]])[None, :].copy()
+        answers, room = np.empty_like(rows), np.empty((d, 2 * d + 1))
+        log_det = linear.solve(rows, 0, answers, 0, room)
+        inverse = np.linalg.inv(matrix)
+        assert log_det == pytest.approx(np.linalg.slogdet(matrix)[1], rel=1e-9, abs=1e-9)
+        assert answers[0, :d] == pytest.approx(inverse @ vector, rel=1e-6, abs=1e-9 * np.abs(inverse).max())
+        assert linear.unpack(answers[0, d:], d) == pytest.approx(inverse, rel=1e-6, abs=1e-9 * np.abs(inverse).max())
+        assert linear.inverse_trace(room) == pytest.approx(np.trace(inverse), rel=1e-6)

@@ -46,11 +46,11 @@ def test_the_gate_tells_worlds_apart() -> None:
 
 
 def test_sums_do_not_drift() -> None:
-    """Neither in many rounds, nor when a user with rewards of another size has come and gone."""
+    """In more than three cycles of refreshing them, whatever users' numbers are kept in."""
     env = locb.Synthetic(n_users=50, n_clusters=4, raw_dim=3, n_arms=4, seed=2)
     for dtype in ("float64", "float32"):
         policy = locb.ELOC(n_users=50, dim=env.dim, n_seeds=20, dtype=dtype)
-        for block in env.stream(200_000, seed=1):
+        for block in env.stream(60_000, seed=1):
             policy.play(block)
         pooled, terms = exact_sums(policy)
         assert np.abs(policy._state.pooled - pooled).max() < 1e-8 * np.abs(pooled).max()

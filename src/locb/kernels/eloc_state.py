@@ -45,7 +45,7 @@ POPULATION_ROUNDS = 32  # in so many rounds of a user the population learns from
 POPULATION_EVERY = 4  # later only in every fourth
 OWN_SHARE = 0.0213  # a user who is more than this of a neighbourhood is left out of it when the two are compared
 MOVED = 0.0123  # a centre is solved for anew when tr A has moved by this share, or in turn
-WIDTH_STEP = math.log(1.5)  # widths are rounded to powers of 1.5, so that many components share one factorisation
+WIDTH_STEP = math.log(2.0)  # widths are rounded to powers of 2, so that many components share one factorisation
 SAME_GROUP = math.log(20.0)  # a group holds the users whom it explains at worst 20 times less well than the best does
 REFRESH_ROUNDS = 16_384  # within this many rounds, or 64 a user if that is more, all sums are added up anew
 
