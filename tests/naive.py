@@ -308,7 +308,8 @@ class ELOC:
     Components 0 … K − 1 are the seeds' neighbourhoods, K is everyone, K + 1 the population.
     """
 
-    def __init__(self, n, d, gamma, seeds, beta, ties, generator):
+    def __init__(self, n, d, gamma, seeds, beta, memory, ties, generator):
+        self.gamma, self.kept = gamma, 1.0 if memory is None else 1 - 1 / memory
         self.d, self.seeds, self.beta, self.K = d, list(seeds), beta, len(seeds)
         self.ties, self.generator = ties, [generator]
         self.w = gamma**2 / (4 * d) * np.array([1.0] * self.K + [0.01])
@@ -380,8 +381,8 @@ class ELOC:
         seen, noise = int((self.m > 0).sum()), self.noise
         guesses = np.array([means[-2] @ x, means[-1] @ x, odds @ means @ x])
         self.L = (1 - 1 / (60 * seen)) * self.L - (r - guesses) ** 2 / (2 * noise)
-        self.G[i] += np.outer(x, x)
-        self.b[i] += r * x
+        self.G[i] = self.kept * self.G[i] + np.outer(x, x)
+        self.b[i] = self.kept * self.b[i] + r * x
         self.keep_weights(i, odds)
         if self.m[i] <= 32 or self.m[i] % 4 == 0:
             self.learn_population(i, means[-1], inside[-1], seen)
@@ -395,6 +396,24 @@ class ELOC:
         due[self.t % (self.K + 1)] = True
         mu, v = self.solve_centres()
         self.mu[due], self.v[due], self.trace_then[due] = mu[due], v[due], trace[due]
+        if self.m[i] in (16, 32, 64, 128, 256, 512, 1024) and i not in self.seeds and odds[-1] > 0.5:
+            self.reseed(i)
+
+    def reseed(self, i):
+        """Of the two seeds whose centres are nearest, and near, let the one with less start anew at user i."""
+        pairs = [(float(np.sum((self.mu[s] - self.mu[r]) ** 2)), s, r) for s in range(self.K) for r in range(s)]
+        gap, *pair = min(pairs, default=(math.inf, 0, 0))
+        if not gap < (self.gamma / 2) ** 2:
+            return
+        trace = self.q.T @ np.trace(self.G, axis1=1, axis2=2)
+        s = min(pair, key=lambda c: trace[c])
+        self.q[:, s] = 0.0
+        self.q[i, : self.K] = 0.0
+        self.q[i, s] = 1.0
+        self.seeds[s] = i
+        mu, v = self.solve_centres()
+        self.mu[s], self.v[s] = mu[s], v[s]
+        self.trace_then[s] = np.trace(self.G[i])
 
     def keep_weights(self, i, odds):
         """The eight largest weights; of equal ones those that come first from seed i mod K on; a seed's own is 1."""

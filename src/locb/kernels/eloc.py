@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from locb.arrays import Floats, Ints
-from locb.jit import borrowing, entry, part
+from locb.jit import borrowing, entry, inlined, part
 from locb.kernels.eloc_posterior import believe, solve_centre, width_inside
 from locb.kernels.eloc_state import (
     ANSWER,
@@ -15,7 +15,9 @@ from locb.kernels.eloc_state import (
     CENTRE,
     CENTRE_RIDGE,
     EQUATION,
+    GAMMA,
     GATE_ROUNDS,
+    KEPT,
     LEFT,
     LOG_DET,
     MOVED,
@@ -26,6 +28,7 @@ from locb.kernels.eloc_state import (
     POPULATION_EVERY,
     POPULATION_ROUNDS,
     PRECISION,
+    RESEED_ROUNDS,
     RIGHT,
     SAME_GROUP,
     SAME_WEIGHT,
@@ -34,6 +37,8 @@ from locb.kernels.eloc_state import (
     SLOTS,
     SPREAD_FLOOR,
     TIES,
+    TWINS,
+    UNEXPLAINED,
     USER_LAG,
     EvidenceScratch,
     EvidenceState,
@@ -43,7 +48,17 @@ from locb.kernels.eloc_state import (
     scratch_for,
     trace,
 )
-from locb.kernels.linear import add_observation, decompose, expand, pick, score_arms, solve, substitute, usable
+from locb.kernels.linear import (
+    add_observation,
+    decompose,
+    expand,
+    pick,
+    score_arms,
+    solve,
+    squared_distance,
+    substitute,
+    usable,
+)
 
 
 @part
@@ -237,6 +252,8 @@ def learn_sums(state: EvidenceState, i: int, x: Floats, reward: float, odds: Flo
     add_row(pooled, n_seeds, sums, i, -1.0)
     moved[n_seeds] -= size
     keep_weights(slots, weights, i, odds, state.seed_of[i])
+    for q in range(sums.shape[1]):
+        sums[i, q] *= state.real[KEPT]
     add_observation(sums, i, x, reward)
     size = trace(sums, i, d)
     for z in range(SLOTS):
@@ -249,18 +266,80 @@ def learn_sums(state: EvidenceState, i: int, x: Floats, reward: float, odds: Flo
 
 
 @part
+def renew_centre(state: EvidenceState, s: int, room: EvidenceScratch) -> None:
+    """Solve for one centre."""
+    rows, noise = room.rows, state.learned[NOISE]
+    state.moved[s] = 0.0
+    for q in range(rows.shape[1]):
+        rows[LEFT, q] = state.pooled[s, q] + noise * state.population[PRECISION, q]
+    inside = width_inside(state, s, room.work.shape[0])
+    state.levels[s] = solve_centre(rows, noise, inside, state.centres, s, room.work)
+
+
+@inlined
 def renew_centres(state: EvidenceState, room: EvidenceScratch) -> None:
     """Solve for the centres whose sums have moved enough, and for one in turn, which σ², Σ_0 and μ_0 moved too."""
-    rows, work = room.rows, room.work
-    d = work.shape[0]
-    noise = state.learned[NOISE]
+    d = room.work.shape[0]
     turn = state.whole[T] % state.levels.size
     for s in range(state.levels.size):
         if s == turn or abs(state.moved[s]) > MOVED * max(trace(state.pooled, s, d), 0.0):
-            state.moved[s] = 0.0
-            for q in range(rows.shape[1]):
-                rows[LEFT, q] = state.pooled[s, q] + noise * state.population[PRECISION, q]
-            state.levels[s] = solve_centre(rows, noise, width_inside(state, s, d), state.centres, s, work)
+            renew_centre(state, s, room)
+
+
+@inlined
+def twin(state: EvidenceState, d: int) -> int:
+    """The seed, of the two whose centres are nearest, with less in its neighbourhood; −1 if none are near."""
+    centres, pooled = state.centres, state.pooled
+    limit = TWINS * state.real[GAMMA]
+    nearest = limit * limit
+    found = -1
+    for s in range(state.seeds.size):
+        for r in range(s):
+            apart = squared_distance(centres, s, centres, r, d)
+            if apart < nearest:
+                nearest = apart
+                found = s if trace(pooled, s, d) < trace(pooled, r, d) else r
+    return found
+
+
+@part
+def move_seed(state: EvidenceState, s: int, i: int, room: EvidenceScratch) -> None:
+    """Begin the neighbourhood of seed s anew, around user i."""
+    pooled, sums, slots, weights, moved = state.pooled, state.sums, state.slots, state.weights, state.moved
+    d = room.work.shape[0]
+    for j in range(state.served.size):
+        for z in range(SLOTS):
+            if slots[j, z] == s:
+                slots[j, z] = -1
+                weights[j, z] = 0.0
+    size = trace(sums, i, d)
+    for z in range(SLOTS):
+        r = slots[i, z]
+        if r >= 0:
+            add_row(pooled, r, sums, i, -weights[i, z])
+            moved[r] -= weights[i, z] * size
+        slots[i, z] = -1
+        weights[i, z] = 0.0
+    slots[i, 0] = s
+    weights[i, 0] = 1.0
+    for q in range(pooled.shape[1]):
+        pooled[s, q] = sums[i, q]
+    state.seed_of[state.seeds[s]] = -1
+    state.seeds[s] = i
+    state.seed_of[i] = s
+    renew_centre(state, s, room)
+
+
+@inlined
+def reseed(state: EvidenceState, i: int, room: EvidenceScratch) -> None:
+    """Let a seed that another stands in for start anew at a user whom no neighbourhood explains."""
+    m = state.served[i]
+    if m < RESEED_ROUNDS or m & (m - 1) != 0 or state.seed_of[i] >= 0:
+        return
+    if room.odds[room.odds.size - 1] > UNEXPLAINED:
+        s = twin(state, room.work.shape[0])
+        if s >= 0:
+            move_seed(state, s, i, room)
 
 
 @borrowing
@@ -279,6 +358,7 @@ def learn_round(state: EvidenceState, i: int, x: Floats, reward: float, room: Ev
     learn_noise(learned, whole[T], x, reward, rows)
     learn_shares(state.shares, room.odds, whole[SEEN])
     renew_centres(state, room)
+    reseed(state, i, room)
     refresh_in_turn(state)
 
 

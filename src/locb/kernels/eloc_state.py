@@ -16,7 +16,7 @@ from locb.jit import borrowing, entry, part
 
 # Places in the short arrays of a state.
 T, SEEN, UNREFRESHED, TIES = 0, 1, 2, 3
-GAMMA, BETA = 0, 1
+GAMMA, BETA, KEPT = 0, 1, 2
 EVERYONE, POPULATION, MIXTURE, NOISE, LOG_DET = 0, 1, 2, 3, 4  # the first three are what the gate weighs
 CENTRE, PRECISION, EQUATION = 0, 1, 2  # rows of ``population``
 
@@ -35,6 +35,11 @@ SHARE_FLOOR = 0.02  # of everyone's π, of the population's, and of all neighbou
 NOISE_FLOOR = 1e-6  # of σ²: rewards without noise would make it 0
 SPREAD_FLOOR = 1e-6  # of the population's variance in any direction
 CENTRE_RIDGE = 1e-3  # of the least squares for μ_0: while nobody was served they have no solution
+BETWEEN = 1.0
+# When a seed is taken elsewhere.
+UNEXPLAINED = 0.5  # a user is unexplained whose responsibility of the population is above this,
+RESEED_ROUNDS = 16  # looked at after so many rounds of the user, twice, four times as many and so on
+TWINS = 0.5  # two seeds are one too many if their centres are nearer than this share of γ
 # What is not worth the work. Two of these are no ratio of small whole numbers: contexts are often of length 1, traces
 # then count rounds, and rounding is not to decide.
 SLOTS = 8  # neighbourhoods in which a user may have a weight
@@ -68,7 +73,7 @@ class EvidenceState(NamedTuple):
     shares: Floats  # (K + 2,) π of the neighbourhoods, everyone, the population
     learned: Floats  # L of everyone, the population, the mixture; σ²; log det Σ_0
     whole: Ints  # t, users served so far, rounds in this cycle of refreshing the sums; ties
-    real: Floats  # γ, β
+    real: Floats  # γ, β; how much of what a user did is kept when it is served again, 1 for all
     generator: Words  # (1,) for random ties
 
 

@@ -17,6 +17,7 @@ from locb.kernels.eloc_state import (
     FIRST_NOISE,
     FIRST_SHARES,
     GAMMA,
+    KEPT,
     MIXTURE,
     NOISE,
     SEEN,
@@ -52,6 +53,8 @@ class ELOC(CompiledPolicy):
         The seed users themselves, instead of a number of them.
     beta : float
         Weight of the bonus for what is uncertain.
+    memory : float
+        Over so many rounds of its own what a user did fades, for tastes that change; never, if not given.
     ties : "first" or "random"
         Which of the arms within 1e-9 of the highest score to take.
     dtype : "float64" or "float32"
@@ -74,8 +77,6 @@ class ELOC(CompiledPolicy):
     _settings: ClassVar[dict[str, slice]] = {
         "whole": slice(TIES, None),
         "real": slice(None),
-        "seeds": slice(None),
-        "seed_of": slice(None),
     }
 
     def __init__(
@@ -87,6 +88,7 @@ class ELOC(CompiledPolicy):
         n_seeds: int | None = None,
         seeds: Iterable[int] | None = None,
         beta: float = 0.8,
+        memory: float | None = None,
         ties: str = "first",
         dtype: str = "float64",
         seed: int = 0,
@@ -95,6 +97,8 @@ class ELOC(CompiledPolicy):
         dtype = number_type(dtype)
         gamma = real_number("gamma", gamma, 0.0, open_ends=True)
         beta = real_number("beta", beta, 0.0)
+        if memory is not None:
+            memory = real_number("memory", memory, 1.0, open_ends=True)
         tie_rule = one_of("ties", ties, TIE_RULES)
         seed = whole_number("seed", seed, 0)
         rng = np.random.default_rng(seed)
@@ -105,11 +109,14 @@ class ELOC(CompiledPolicy):
             "gamma": gamma,
             "seeds": chosen.tolist(),
             "beta": beta,
+            "memory": memory,
             "ties": ties,
             "dtype": dtype,
             "seed": seed,
         }
-        self._state = _blank_state(self._n_users, self._dim, dtype, chosen, gamma, beta, tie_rule, new_generator(rng))
+        real = np.zeros(3)
+        real[GAMMA], real[BETA], real[KEPT] = gamma, beta, 1.0 if memory is None else 1.0 - 1.0 / memory
+        self._state = _blank_state(self._n_users, self._dim, dtype, chosen, real, tie_rule, new_generator(rng))
 
     @property
     def rounds_played(self) -> int:
@@ -195,13 +202,17 @@ class ELOC(CompiledPolicy):
         return {name: array[: self._n_users] if name in USER_ROWS else array for name, array in arrays.items()}
 
     def _index_limits(self) -> dict[str, tuple[int, int]]:
-        return {"slots": (-1, len(self._state.seeds))}
+        n_seeds = len(self._state.seeds)
+        return {"slots": (-1, n_seeds), "seed_of": (-1, n_seeds), "seeds": (0, self._n_users)}
 
     def _consistency(self, state: Any) -> dict[str, bool]:
         whole = state.whole
         return super()._consistency(state) | {
             "weights": bool(((state.weights >= 0.0) & (state.weights <= 1.0)).all())
             and not state.weights[state.slots < 0].any(),
+            "seeds": len(np.unique(state.seeds)) == len(state.seeds),
+            "seed_of": int((state.seed_of >= 0).sum()) == len(state.seeds)
+            and bool((state.seed_of[state.seeds] == np.arange(len(state.seeds))).all()),
             "shares": bool((state.shares > 0.0).all()),
             "learned": bool(state.learned[NOISE] > 0.0),
             "levels": bool((np.abs(state.levels) < 2_000).all()),  # e^±446: a width that is still a number
@@ -210,7 +221,7 @@ class ELOC(CompiledPolicy):
 
 
 def _blank_state(
-    n: int, dim: int, dtype: str, seeds: Ints, gamma: float, beta: float, tie_rule: int, generator: Words
+    n: int, dim: int, dtype: str, seeds: Ints, real: Floats, tie_rule: int, generator: Words
 ) -> EvidenceState:
     """The state before any round: every centre is at 0, every user as likely to be in one neighbourhood as another."""
     n_seeds, columns = len(seeds), dim + packed_size(dim)
@@ -218,8 +229,6 @@ def _blank_state(
     seed_of[seeds] = np.arange(n_seeds)
     population = np.zeros((3, columns))
     population[0, dim:] = packed_identity(dim) / dim
-    real = np.zeros(2)
-    real[GAMMA], real[BETA] = gamma, beta
     state = EvidenceState(
         sums=np.zeros((n, columns), dtype),
         terms=np.zeros((n, columns), dtype),
