@@ -19,12 +19,14 @@ from locb.kernels.locb_state import (
     SIGMA,
     TIES,
     UNREFRESHED,
-    LocalScratch,
+    LearnScratch,
     LocalState,
+    PullScratch,
     T,
     find_distinct,
+    learn_scratch,
+    pull_scratch,
     refresh_sums,
-    scratch_for,
 )
 
 REFRESH_ROUNDS = 16_384  # within this many rounds, or 64 a user if that is more, all sums are added up anew
@@ -65,7 +67,7 @@ def refresh_in_turn(state: LocalState) -> None:
 
 
 @inlined
-def learn_round(state: LocalState, i: int, x: Floats, reward: float, scratch: LocalScratch) -> None:
+def learn_round(state: LocalState, i: int, x: Floats, reward: float, scratch: LearnScratch) -> None:
     """One observation of user i: the estimate, the sums of the sets that hold i, then the clusters."""
     d = x.size
     step = scratch.step
@@ -76,7 +78,7 @@ def learn_round(state: LocalState, i: int, x: Floats, reward: float, scratch: Lo
     newly = state.served[i] == 1
     q = d
     for a in range(d):
-        state.drift[0] -= step[q]  # the norm of the step of A⁻¹, which is of rank one, is minus its trace
+        state.departure[state.seeds.size] -= step[q]  # of rank one, the step of A⁻¹ has minus its trace for a norm
         q += d - a
     if whole[RADIUS] == ELLIPSOID:
         state.log_det[i] += math.log(growth)
@@ -104,7 +106,7 @@ def recommend(state: LocalState, user: int, contexts: Floats) -> int:
     """The arm for one user now; −1 if a context is not usable."""
     if not usable(contexts.ravel()):
         return -1
-    scratch = scratch_for(state, contexts.shape[0], contexts.shape[1])
+    scratch = pull_scratch(state, contexts.shape[0], contexts.shape[1])
     score(state, user, contexts, scratch)
     return pick(scratch.scores, state.whole[TIES], state.generator)
 
@@ -114,26 +116,33 @@ def update(state: LocalState, user: int, x: Floats, reward: float) -> bool:
     """Learn one observation; False, and nothing learned, if the context is not usable."""
     if not usable(x):
         return False
-    learn_round(state, user, x, reward, scratch_for(state, 1, x.size))
+    learn_round(state, user, x, reward, learn_scratch(state, x.size))
     return True
 
 
 @borrowing
 def play_rounds(
-    state: LocalState, users: Ints, contexts: Floats, rewards: Floats, chosen: Ints, scratch: LocalScratch
+    state: LocalState,
+    users: Ints,
+    contexts: Floats,
+    rewards: Floats,
+    chosen: Ints,
+    pull: PullScratch,
+    lesson: LearnScratch,
 ) -> None:
     """The loop of ``play``."""
     for t in range(users.size):
-        score(state, users[t], contexts[t], scratch)
-        arm = pick(scratch.scores, state.whole[TIES], state.generator)
+        score(state, users[t], contexts[t], pull)
+        arm = pick(pull.scores, state.whole[TIES], state.generator)
         chosen[t] = arm
-        learn_round(state, users[t], contexts[t, arm], rewards[t, arm], scratch)
+        learn_round(state, users[t], contexts[t, arm], rewards[t, arm], lesson)
 
 
 @entry
 def play(state: LocalState, users: Ints, contexts: Floats, rewards: Floats, chosen: Ints) -> None:
     """Recommend and learn, round after round."""
-    play_rounds(state, users, contexts, rewards, chosen, scratch_for(state, contexts.shape[1], contexts.shape[2]))
+    pull = pull_scratch(state, contexts.shape[1], contexts.shape[2])
+    play_rounds(state, users, contexts, rewards, chosen, pull, learn_scratch(state, contexts.shape[2]))
 
 
 @entry
@@ -169,7 +178,7 @@ def join(state: LocalState, old: int, new: int, dim: int) -> None:
                 state.witness[s] = -1  # a radius may shrink when n grows, so no witness is known to hold
                 for q in range(state.sums.shape[1]):
                     state.sums[s, q] += state.estimates[i, q]
-    find_distinct(state, scratch_for(state, 1, dim).table)
+    find_distinct(state, learn_scratch(state, dim).table)
     if old < state.many[0]:
         renew_departures(state, dim)  # they are not kept below that
 
@@ -192,5 +201,5 @@ def settle(state: LocalState, dim: int) -> None:
                 state.unserved[s] += state.served[j] == 0
                 state.hashes[s] ^= words[j]
     renew_widths(state, 0, state.whole[N_USERS], dim)
-    find_distinct(state, scratch_for(state, 1, dim).table)
+    find_distinct(state, learn_scratch(state, dim).table)
     renew_departures(state, dim)

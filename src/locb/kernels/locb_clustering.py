@@ -20,7 +20,7 @@ from locb.kernels.locb_state import (
     SIGMA,
     STOP,
     TAU,
-    LocalScratch,
+    LearnScratch,
     LocalState,
     T,
     find_distinct,
@@ -161,7 +161,7 @@ def test_against_seeds(state: LocalState, i: int, d: int, ball: float, gaps: Flo
 
 
 @inlined
-def cluster(state: LocalState, i: int, d: int, scratch: LocalScratch) -> None:
+def cluster(state: LocalState, i: int, d: int, scratch: LearnScratch) -> None:
     """The clustering module after user i has learned: test i against every seed, return the sets that are done."""
     whole, real, witness = state.whole, state.real, state.witness
     newcomer = state.joined[i] > 0

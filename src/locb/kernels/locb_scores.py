@@ -8,7 +8,7 @@ from locb.arrays import Floats
 from locb.jit import borrowing, inlined
 from locb.kernels.bits import ONE, trailing_zeros
 from locb.kernels.linear import TIE, dot, expand, score_arms
-from locb.kernels.locb_state import ALPHA, BONUS, N_USERS, POOLED, LocalScratch, LocalState, T
+from locb.kernels.locb_state import ALPHA, BONUS, N_USERS, POOLED, LocalState, PullScratch, T
 
 FEW_SETS = 8  # fewer than this are scored outright
 
@@ -33,25 +33,29 @@ def renew_departures(state: LocalState, dim: int) -> None:
     n_seeds = sizes.size
     for q in range(reference.shape[1]):
         reference[0, q] = 0.0
-        for s in range(n_seeds):
-            reference[0, q] += sums[s, q] / (sizes[s] * n_seeds)
     for s in range(n_seeds):
+        share = 1.0 / (sizes[s] * n_seeds)
         for q in range(reference.shape[1]):
-            reference[1, q] = sums[s, q] / sizes[s] - reference[0, q]
+            reference[0, q] += sums[s, q] * share
+    for s in range(n_seeds):
+        share = 1.0 / sizes[s]
+        for q in range(reference.shape[1]):
+            reference[1, q] = sums[s, q] * share - reference[0, q]
         departure[s] = math.sqrt(squared_norm(reference, 1, dim, dim))
-    state.drift[0] = 0.0
+    departure[n_seeds] = 0.0
 
 
 @inlined
 def keep_departures(state: LocalState, dim: int) -> None:
     """Renew the departures before the steps since the last time add up to much."""
     whole = state.whole
-    if whole[N_USERS] >= state.many[0] and whole[T] % min(1 + (whole[N_USERS] >> 6), 1_024) == 0:
+    used = whole[BONUS] == POOLED and whole[N_USERS] >= state.many[0]
+    if used and whole[T] % min(1 + (whole[N_USERS] >> 4), 1_024) == 0:
         renew_departures(state, dim)
 
 
 @inlined
-def sets_that_hold(state: LocalState, user: int, scratch: LocalScratch) -> int:
+def sets_that_hold(state: LocalState, user: int, scratch: PullScratch) -> int:
     """Put the different sets of this user into scratch.sets; how many there are."""
     count = 0
     for w in range(state.distinct.size):
@@ -64,7 +68,7 @@ def sets_that_hold(state: LocalState, user: int, scratch: LocalScratch) -> int:
 
 
 @inlined
-def score_pooled(state: LocalState, count: int, d: int, scratch: LocalScratch) -> None:
+def score_pooled(state: LocalState, count: int, d: int, scratch: PullScratch) -> None:
     """Fill scratch.scores from the sets' sums alone, all of them."""
     sums, sizes = state.sums, state.sizes
     arms, sets, scores = scratch.arms, scratch.sets, scratch.scores
@@ -80,18 +84,18 @@ def score_pooled(state: LocalState, count: int, d: int, scratch: LocalScratch) -
 
 
 @inlined
-def cap_scores(state: LocalState, count: int, d: int, scratch: LocalScratch) -> None:
+def cap_scores(state: LocalState, count: int, d: int, scratch: PullScratch) -> None:
     """Bound the pooled score of every arm in every set from above by d products: scratch.caps, its highest in top.
 
     xᵀM x ≤ xᵀR x + ‖M − R‖ ‖x‖² bounds a set's spread by that of a common reference R, and √(v + e) ≤ √v + e / (2√v)
     takes one root an arm, not one a set and arm. Sets stand side by side, so that sums over features fill vectors.
     """
-    sums, sizes, departure, drift, alpha = state.sums, state.sizes, state.departure, state.drift[0], state.real[ALPHA]
+    sums, sizes, departure, alpha = state.sums, state.sizes, state.departure, state.real[ALPHA]
     arms, sets, caps, centres, top = scratch.arms, scratch.sets, scratch.caps, scratch.centres, scratch.top
     for c in range(count):
         s = sets[c]
         share = 1.0 / sizes[s]
-        centres[d, c] = departure[s] + drift * share
+        centres[d, c] = departure[s] + departure[sizes.size] * share
         for q in range(d):
             centres[q, c] = sums[s, q] * share
     for a in range(top.size):
@@ -109,7 +113,7 @@ def cap_scores(state: LocalState, count: int, d: int, scratch: LocalScratch) -> 
 
 
 @inlined
-def score_pooled_many(state: LocalState, count: int, d: int, scratch: LocalScratch) -> None:
+def score_pooled_many(state: LocalState, count: int, d: int, scratch: PullScratch) -> None:
     """As score_pooled, for many users, where sets are large and move slowly: most sets are ruled out by their caps."""
     sums, sizes = state.sums, state.sizes
     arms, sets, scores, caps, top = scratch.arms, scratch.sets, scratch.scores, scratch.caps, scratch.top
@@ -143,7 +147,7 @@ def score_pooled_many(state: LocalState, count: int, d: int, scratch: LocalScrat
 
 
 @inlined
-def mean_root(state: LocalState, s: int, a: int, d: int, scratch: LocalScratch) -> float:
+def mean_root(state: LocalState, s: int, a: int, d: int, scratch: PullScratch) -> float:
     """Mean over the members j of set s of √(xᵀ A_j⁻¹ x): the one step of a pull that visits members.
 
     Sets share members, so the roots of an arm are kept for the round; scratch.known tells whose are there.
@@ -166,7 +170,7 @@ def mean_root(state: LocalState, s: int, a: int, d: int, scratch: LocalScratch) 
 
 
 @inlined
-def bound_mean(state: LocalState, count: int, d: int, scratch: LocalScratch) -> None:
+def bound_mean(state: LocalState, count: int, d: int, scratch: PullScratch) -> None:
     """Bound each set's mean of roots from both sides, by its sums: uppers in scratch.bounds, the best in top and low.
 
     Members never served have the root ‖x‖, exactly. For the others, with roots r and squares r² that add up to V:
@@ -200,7 +204,7 @@ def bound_mean(state: LocalState, count: int, d: int, scratch: LocalScratch) -> 
 
 
 @inlined
-def score_mean(state: LocalState, count: int, d: int, scratch: LocalScratch) -> None:
+def score_mean(state: LocalState, count: int, d: int, scratch: PullScratch) -> None:
     """Fill scratch.scores by visiting members only where the bounds cannot tell which arm is best."""
     sums, sizes = state.sums, state.sizes
     arms, sets, scores, bounds, top, low = (
@@ -249,7 +253,7 @@ def score_mean(state: LocalState, count: int, d: int, scratch: LocalScratch) -> 
 
 
 @inlined
-def score(state: LocalState, user: int, contexts: Floats, scratch: LocalScratch) -> None:
+def score(state: LocalState, user: int, contexts: Floats, scratch: PullScratch) -> None:
     """Fill scratch.scores: exact for every arm that can be highest or tied with it, lower for the others."""
     d = contexts.shape[1]
     expand(contexts, scratch.arms)

@@ -23,7 +23,7 @@ T, N_USERS, ACTIVE, UNREFRESHED, RADIUS, STOP, BONUS, TIES = 0, 1, 2, 3, 4, 5, 6
 GAMMA, ALPHA, TAU, DELTA, SIGMA, MIN_EIGENVALUE = 0, 1, 2, 3, 4, 5
 BY_RADIUS, BY_CERTIFICATE, AS_PUBLISHED = 0, 1, 2  # stopping rules
 MEAN, POOLED = 0, 1  # bonuses
-MANY_USERS = 4_096  # from here on sets are so large, and move so little, that bounds by their departures pay
+MANY_USERS = 256  # from here on sets are so large, and move so little, that bounds by their departures pay
 
 
 class LocalState(NamedTuple):
@@ -43,8 +43,9 @@ class LocalState(NamedTuple):
     sums: Floats  # (K, d + p) of the members' estimates
     unserved: Ints  # (K,) members never served
     reference: Floats  # (2, d + p) an estimate near the means of the sets, and room for a difference from it
-    departure: Floats  # (K,) at least the norm of (the set's mean A⁻¹ − the reference's), but for what learning added:
-    drift: Floats  # (1,) norms of all steps since then; it moves the mean of a set by at most drift / size
+    # (K + 1,) at least the norm of (the set's mean A⁻¹ − the reference's), but for what learning added: the last is the
+    # norms of all steps since, and these have moved the mean of a set by at most their sum / size.
+    departure: Floats
     seed_of: Ints  # (c,) which seed the user is; −1 for none
     seed_points: Floats  # (d + 1, K) θ̂ and width of the seeds, side by side so that one test takes them all
     returned: Ints  # (K,) round in which the set was returned; 0 while active
@@ -57,8 +58,8 @@ class LocalState(NamedTuple):
     generator: Words  # (1,) for random ties
 
 
-class LocalScratch(NamedTuple):
-    """Room for one round, so that a loop over rounds allocates nothing."""
+class PullScratch(NamedTuple):
+    """Room for choosing an arm, so that a loop over rounds allocates nothing."""
 
     arms: Floats  # (k, d + p) x and x xᵀ, packed
     bounds: Floats  # (K, k) upper bounds of scores; −inf once exact
@@ -71,6 +72,11 @@ class LocalScratch(NamedTuple):
     roots: Floats  # (k, users) √(xᵀ A_j⁻¹ x) of the users j in known; only for the mean bonus
     known: Words  # (k, ⌈c/64⌉) bits
     scores: Floats  # (k,)
+
+
+class LearnScratch(NamedTuple):
+    """Room for learning from a reward."""
+
     step: Floats  # (d + p,) what the served user's estimate moved by
     room: Floats  # (d + 3, d) for eigenvalues
     table: Ints  # (a power of two ≥ 2K,) to find equal sets
@@ -78,15 +84,12 @@ class LocalScratch(NamedTuple):
 
 
 @entry
-def scratch_for(state: LocalState, n_arms: int, dim: int) -> LocalScratch:
+def pull_scratch(state: LocalState, n_arms: int, dim: int) -> PullScratch:
     """Room for rounds of ``n_arms`` arms."""
     columns = state.estimates.shape[1]
     n_seeds = state.seeds.size
     n_words = state.members.shape[1] if state.whole[BONUS] == MEAN else 0
-    slots = 2
-    while slots < 2 * n_seeds:
-        slots *= 2
-    return LocalScratch(
+    return PullScratch(
         np.empty((n_arms, columns)),
         np.empty((n_seeds, n_arms)),
         np.empty(n_seeds, np.int64),
@@ -98,7 +101,18 @@ def scratch_for(state: LocalState, n_arms: int, dim: int) -> LocalScratch:
         np.empty((n_arms, 64 * n_words)),
         np.empty((n_arms, n_words), np.uint64),
         np.empty(n_arms),
-        np.empty(columns),
+    )
+
+
+@entry
+def learn_scratch(state: LocalState, dim: int) -> LearnScratch:
+    """Room for learning."""
+    n_seeds = state.seeds.size
+    slots = 2
+    while slots < 2 * n_seeds:
+        slots *= 2
+    return LearnScratch(
+        np.empty(state.estimates.shape[1]),
         np.empty((dim + 3, dim)),
         np.empty(slots, np.int64),
         np.empty(n_seeds),

@@ -286,8 +286,7 @@ def _blank_state(
         sums=np.tile(n * estimates[0].astype(np.float64), (n_seeds, 1)),  # small, and must not drift
         unserved=np.full(n_seeds, n),
         reference=np.tile(estimates[0].astype(np.float64), (2, 1)),
-        departure=np.zeros(n_seeds),
-        drift=np.zeros(1),
+        departure=np.zeros(n_seeds + 1),
         seed_of=seed_of,
         seed_points=np.zeros((dim + 1, n_seeds)),
         returned=np.zeros(n_seeds, np.int64),
