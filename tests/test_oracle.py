@@ -134,6 +134,7 @@ def test_eloc(seed: int) -> None:
         "gamma": float(rng.uniform(0.05, 1.0)),
         "seeds": rng.permutation(n)[: int(rng.integers(1, min(n, 24) + 1))].tolist(),
         "beta": float(rng.uniform(0, 2)),
+        "memory": float(rng.uniform(5, 50)) if seed % 3 == 2 else None,
         "ties": ("first", "random")[seed // 2 % 2],
     }
 
@@ -149,6 +150,18 @@ def test_eloc(seed: int) -> None:
     policy = compare(make, oracle, rounds, join_after)
     assert policy.theta == pytest.approx(np.array([oracle.believe(i)[0] for i in range(oracle.n)]), abs=1e-8)
     assert policy.noise == pytest.approx(math.sqrt(oracle.noise), rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(2 if JIT_OFF else 6))
+def test_eloc_moves_the_seeds_that_the_oracle_moves(seed: int) -> None:
+    """The seeds are all of one cluster, so that users of the others are unexplained and seeds are twins."""
+    env = locb.Synthetic(n_users=9, n_clusters=3, raw_dim=3, n_arms=4, noise=0.05, seed=seed)
+    parameters = {"gamma": 0.4, "beta": 0.8, "memory": None, "ties": "first"}
+    parameters["seeds"] = max(env.true_clusters(), key=len)[:3].tolist()
+    oracle = naive.ELOC(9, 4, **parameters, generator=1)
+    policy = compare(lambda: locb.ELOC(n_users=9, dim=4, **parameters), oracle, env.rounds(360, seed=seed))
+    assert policy._state.seeds.tolist() == oracle.seeds
+    assert oracle.seeds != parameters["seeds"]
 
 
 def draw_locb(rng: np.random.Generator, n: int, radius: str, stop: str, bonus: str, seed: int) -> dict[str, Any]:

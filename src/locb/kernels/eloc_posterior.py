@@ -14,7 +14,6 @@ from locb.arrays import Floats, Ints
 from locb.jit import borrowing, part
 from locb.kernels.eloc_state import (
     ANSWER,
-    BETWEEN,
     CENTRE,
     EVERYONE,
     EVERYONE_WIDTH,
@@ -270,7 +269,7 @@ def mix(
         elif s == population:
             weight += gated[POPULATION]
         if weight > 0.0:
-            root = math.sqrt(weight * BETWEEN)
+            root = math.sqrt(weight)
             for a in range(d):
                 apart[a, count] = root * (means[s, a] - rows[ANSWER, a])
             count += 1

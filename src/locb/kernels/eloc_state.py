@@ -35,7 +35,6 @@ SHARE_FLOOR = 0.02  # of everyone's π, of the population's, and of all neighbou
 NOISE_FLOOR = 1e-6  # of σ²: rewards without noise would make it 0
 SPREAD_FLOOR = 1e-6  # of the population's variance in any direction
 CENTRE_RIDGE = 1e-3  # of the least squares for μ_0: while nobody was served they have no solution
-BETWEEN = 1.0
 # When a seed is taken elsewhere.
 UNEXPLAINED = 0.5  # a user is unexplained whose responsibility of the population is above this,
 RESEED_ROUNDS = 16  # looked at after so many rounds of the user, twice, four times as many and so on

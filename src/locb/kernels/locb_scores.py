@@ -33,11 +33,14 @@ def renew_departures(state: LocalState, dim: int) -> None:
     n_seeds = sizes.size
     for q in range(reference.shape[1]):
         reference[0, q] = 0.0
-        for s in range(n_seeds):
-            reference[0, q] += sums[s, q] / (sizes[s] * n_seeds)
     for s in range(n_seeds):
+        share = 1.0 / (sizes[s] * n_seeds)
         for q in range(reference.shape[1]):
-            reference[1, q] = sums[s, q] / sizes[s] - reference[0, q]
+            reference[0, q] += sums[s, q] * share
+    for s in range(n_seeds):
+        share = 1.0 / sizes[s]
+        for q in range(reference.shape[1]):
+            reference[1, q] = sums[s, q] * share - reference[0, q]
         departure[s] = math.sqrt(squared_norm(reference, 1, dim, dim))
     departure[n_seeds] = 0.0
 
@@ -46,7 +49,8 @@ def renew_departures(state: LocalState, dim: int) -> None:
 def keep_departures(state: LocalState, dim: int) -> None:
     """Renew the departures before the steps since the last time add up to much."""
     whole = state.whole
-    if whole[N_USERS] >= state.many[0] and whole[T] % min(1 + (whole[N_USERS] >> 6), 1_024) == 0:
+    used = whole[BONUS] == POOLED and whole[N_USERS] >= state.many[0]
+    if used and whole[T] % min(1 + (whole[N_USERS] >> 4), 1_024) == 0:
         renew_departures(state, dim)
 
 
