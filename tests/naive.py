@@ -400,13 +400,12 @@ class ELOC:
             self.reseed(i)
 
     def reseed(self, i):
-        """Of the two seeds whose centres are nearest, and near, let the one with less start anew at user i."""
-        pairs = [(float(np.sum((self.mu[s] - self.mu[r]) ** 2)), s, r) for s in range(self.K) for r in range(s)]
-        gap, *pair = min(pairs, default=(math.inf, 0, 0))
-        if not gap < (self.gamma / 2) ** 2:
+        """Of the seeds whose centre is near another's let the one that was served least start anew at user i."""
+        gap = np.linalg.norm(self.mu[:-1, None] - self.mu[None, :-1], axis=2) + np.diag([math.inf] * self.K)
+        twins = np.flatnonzero(gap.min(axis=1) < self.gamma / 2)
+        if twins.size == 0:
             return
-        trace = self.q.T @ np.trace(self.G, axis1=1, axis2=2)
-        s = min(pair, key=lambda c: trace[c])
+        s = min(twins, key=lambda c: self.m[self.seeds[c]])
         self.q[:, s] = 0.0
         self.q[i, : self.K] = 0.0
         self.q[i, s] = 1.0

@@ -115,25 +115,18 @@ def learn_shares(shares: Floats, odds: Floats, seen: int) -> None:
 
 
 @borrowing
-def learn_terms(
-    sums: Floats, terms: Floats, i: int, x: Floats, noise: float, population: Floats, rows: Floats, square: Floats
-) -> None:
-    """Replace what user i adds to the least squares for μ_0: Σ_0⁻¹ − Σ_0⁻¹ V Σ_0⁻¹ and Σ_0⁻¹ V b / σ².
-
-    V is the covariance under the population after this round: that before it, less what one more arm tells.
-    """
+def inside_now(rows: Floats, x: Floats, noise: float, square: Floats) -> None:
+    """The user's covariance under the population after this round, V: that before it, less what one more arm tells."""
     d = x.size
     for a in range(d):
         rows[LEFT, a] = 0.0
     q = d
-    for a in range(d):  # V x, into LEFT for now; Σ_0⁻¹ and V in full
+    for a in range(d):  # V x, with V of before
         for b in range(a, d):
             inside = rows[OWN, q]
             rows[LEFT, a] += inside * x[b]
             if b > a:
                 rows[LEFT, b] += inside * x[a]
-            square[a, b] = population[PRECISION, q]
-            square[b, a] = population[PRECISION, q]
             q += 1
     growth = noise
     for a in range(d):
@@ -144,6 +137,40 @@ def learn_terms(
         for b in range(a, d):
             square[d + a, b] = rows[OWN, q] - factor * rows[LEFT, b]
             square[d + b, a] = square[d + a, b]
+            q += 1
+
+
+@borrowing
+def inside_anew(
+    sums: Floats, i: int, noise: float, population: Floats, rows: Floats, square: Floats, work: Floats
+) -> None:
+    """The same where what the user did has faded meanwhile: from the sums."""
+    d = work.shape[0]
+    for q in range(rows.shape[1]):
+        rows[LEFT, q] = sums[i, q] / noise + population[PRECISION, q]
+    solve(rows, LEFT, rows, RIGHT, work)
+    q = d
+    for a in range(d):
+        for b in range(a, d):
+            square[d + a, b] = rows[RIGHT, q]
+            square[d + b, a] = rows[RIGHT, q]
+            q += 1
+
+
+@borrowing
+def learn_terms(
+    sums: Floats, terms: Floats, i: int, noise: float, population: Floats, rows: Floats, square: Floats
+) -> None:
+    """Replace what user i adds to the least squares for μ_0: Σ_0⁻¹ − Σ_0⁻¹ V Σ_0⁻¹ and Σ_0⁻¹ V b / σ².
+
+    V is the user's covariance under the population after this round, in the lower half of the square.
+    """
+    d = square.shape[1]
+    q = d
+    for a in range(d):
+        for b in range(a, d):
+            square[a, b] = population[PRECISION, q]
+            square[b, a] = population[PRECISION, q]
             q += 1
     size = 0.0
     q = d
@@ -288,17 +315,16 @@ def renew_centres(state: EvidenceState, room: EvidenceScratch) -> None:
 
 @inlined
 def twin(state: EvidenceState, d: int) -> int:
-    """The seed, of the two whose centres are nearest, with less in its neighbourhood; −1 if none are near."""
-    centres, pooled = state.centres, state.pooled
+    """Of the seeds whose centre is near another's, the one that was served least, the first of these; −1 for none."""
+    centres, served, seeds = state.centres, state.served, state.seeds
     limit = TWINS * state.real[GAMMA]
-    nearest = limit * limit
     found = -1
-    for s in range(state.seeds.size):
-        for r in range(s):
-            apart = squared_distance(centres, s, centres, r, d)
-            if apart < nearest:
-                nearest = apart
-                found = s if trace(pooled, s, d) < trace(pooled, r, d) else r
+    for s in range(seeds.size):
+        if found < 0 or served[seeds[s]] < served[seeds[found]]:
+            for r in range(seeds.size):
+                if r != s and squared_distance(centres, s, centres, r, d) < limit * limit:
+                    found = s
+                    break
     return found
 
 
@@ -353,7 +379,11 @@ def learn_round(state: EvidenceState, i: int, x: Floats, reward: float, room: Ev
     move_gate(learned, whole[SEEN], x, reward, room.means)
     learn_sums(state, i, x, reward, room.odds)
     if state.served[i] <= POPULATION_ROUNDS or state.served[i] % POPULATION_EVERY == 0:
-        learn_terms(state.sums, state.terms, i, x, learned[NOISE], population, rows, room.square)
+        if state.real[KEPT] < 1.0:
+            inside_anew(state.sums, i, learned[NOISE], population, rows, room.square, room.work)
+        else:
+            inside_now(rows, x, learned[NOISE], room.square)
+        learn_terms(state.sums, state.terms, i, learned[NOISE], population, rows, room.square)
         learned[LOG_DET] = learn_population(population, whole[SEEN], rows, room.work)
     learn_noise(learned, whole[T], x, reward, rows)
     learn_shares(state.shares, room.odds, whole[SEEN])
