@@ -14,6 +14,8 @@ run: .venv/run   ## compare the five policies on the paper's synthetic world: a 
 
 test: .venv/dev  ## run the tests, and the kernels once more with the compiler off, to measure coverage
 	@rm -f .coverage .coverage.*
+	@echo "Compiling the kernels (once) …"
+	@$(FRESH) $(BIN)/python tests/warm.py
 	$(FRESH) $(BIN)/python -m pytest -n 2 --cov --cov-report= -q
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 --cov --cov-append --cov-report= -q -m interpreted
 	$(BIN)/python -m coverage report --fail-under=95

@@ -7,7 +7,7 @@ import numpy as np
 
 from locb.arrays import Floats, Ints
 from locb.confidence import shrinkage
-from locb.jit import borrowing, entry, inlined
+from locb.jit import borrowing, entry, part
 from locb.kernels.club_graph import ALPHA, TIES, GraphState, T, cut, split
 from locb.kernels.linear import add_observation, expand, learn, pick, score_arms, usable
 
@@ -28,7 +28,7 @@ def scratch_for(state: GraphState, n_arms: int, dim: int) -> GraphScratch:
     return GraphScratch(np.empty((n_arms, columns)), np.empty(n_arms), np.empty(columns), np.empty((2 * dim, dim)))
 
 
-@inlined
+@part
 def score(state: GraphState, user: int, contexts: Floats, scratch: GraphScratch) -> None:
     """θ_Vᵀx + α √(xᵀ A_V⁻¹ x · log(t + 1)) of every arm, V the component of the user."""
     log_round = math.log(state.whole[T] + 2.0)  # T rounds are over, so this is round t = T + 1
@@ -37,7 +37,7 @@ def score(state: GraphState, user: int, contexts: Floats, scratch: GraphScratch)
     score_arms(scratch.arms, state.shared, row, contexts.shape[1], state.real[ALPHA], log_round, scratch.scores)
 
 
-@inlined
+@part
 def learn_round(state: GraphState, i: int, x: Floats, reward: float, scratch: GraphScratch) -> None:
     """One observation of user i: its own estimate, its component's, then the edges that must go."""
     name = state.component[i]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from locb.arrays import Floats, Ints, Places, Words
-from locb.jit import borrowing, entry, inlined
+from locb.jit import borrowing, entry, part
 from locb.kernels.bits import ONE, flip, has, trailing_zeros
 from locb.kernels.linear import solve_ridge, squared_distance
 from locb.kernels.peaks import is_worn, note_peaks
@@ -46,7 +46,7 @@ class GraphState(NamedTuple):
     words: Words  # (2, ⌈n/64⌉) for work, if complete: users whom no search has seen, users whom the second has
 
 
-@inlined
+@part
 def start_search(state: GraphState, i: int) -> None:
     """Forget all searches; begin one, the reference, at user i: the first of the queue."""
     state.room[QUEUE, 0] = i
@@ -62,7 +62,7 @@ def start_search(state: GraphState, i: int) -> None:
     flip(state.words, LEFT, i)
 
 
-@inlined
+@part
 def start_second(state: GraphState, j: int) -> None:
     """Begin a second search at user j: the last of the queue, which it fills from the end."""
     newest = state.served.size
@@ -77,7 +77,7 @@ def start_second(state: GraphState, j: int) -> None:
     flip(state.words, LEFT, j)
 
 
-@inlined
+@part
 def seen(state: GraphState, j: int) -> bool:
     """Whether a search since ``start_search`` has seen user j."""
     if state.whole[GRAPH] == SPARSE:
@@ -250,7 +250,7 @@ def cut_list(state: GraphState, i: int, d: int) -> int:
     return count
 
 
-@inlined
+@part
 def cut(state: GraphState, i: int, d: int) -> int:
     """Cut the edges of user i to those who prove different, and remember these; how many they are."""
     return cut_list(state, i, d) if state.whole[GRAPH] == SPARSE else cut_bits(state, i, d)

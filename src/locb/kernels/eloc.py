@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from locb.arrays import Floats, Ints
-from locb.jit import borrowing, entry, inlined, part
+from locb.jit import borrowing, entry, part
 from locb.kernels.eloc_posterior import believe, solve_centre, width_inside
 from locb.kernels.eloc_state import (
     ANSWER,
@@ -44,6 +44,7 @@ from locb.kernels.eloc_state import (
     EvidenceState,
     T,
     add_row,
+    held,
     refresh_in_turn,
     scratch_for,
     trace,
@@ -229,7 +230,7 @@ def learn_population(population: Floats, seen: int, rows: Floats, work: Floats) 
 
 
 @part
-def keep_weights(slots: NDArray[np.int32], weights: Floats, i: int, odds: Floats, own: int) -> None:
+def keep_weights(slots: NDArray[np.int32], weights: Floats, names: Ints, i: int, odds: Floats, own: int) -> None:
     """Keep the largest responsibilities of user i as q, 0 for all others; a seed weighs 1 in its own neighbourhood.
 
     Equal weights are kept in the order of the seeds, from a different one on for each user, so that at the start, when
@@ -259,6 +260,9 @@ def keep_weights(slots: NDArray[np.int32], weights: Floats, i: int, odds: Floats
         s += 1
         if s == n_seeds:
             s = 0
+    for z in range(SLOTS):
+        if slots[i, z] >= 0:
+            slots[i, z] = names[slots[i, z]]
 
 
 @part
@@ -267,24 +271,24 @@ def learn_sums(state: EvidenceState, i: int, x: Floats, reward: float, odds: Flo
 
     What is taken out is what was put in, to the last bit, also where rows are kept in float32.
     """
-    pooled, sums, slots, weights, moved = state.pooled, state.sums, state.slots, state.weights, state.moved
+    pooled, sums, weights, moved = state.pooled, state.sums, state.weights, state.moved
     n_seeds = state.seeds.size
     d = x.size
     size = trace(sums, i, d)
     for z in range(SLOTS):
-        s = slots[i, z]
+        s = held(state, i, z)
         if s >= 0:
             add_row(pooled, s, sums, i, -weights[i, z])
             moved[s] -= weights[i, z] * size
     add_row(pooled, n_seeds, sums, i, -1.0)
     moved[n_seeds] -= size
-    keep_weights(slots, weights, i, odds, state.seed_of[i])
+    keep_weights(state.slots, weights, state.names, i, odds, state.seed_of[i])
     for q in range(sums.shape[1]):
         sums[i, q] *= state.real[KEPT]
     add_observation(sums, i, x, reward)
     size = trace(sums, i, d)
     for z in range(SLOTS):
-        s = slots[i, z]
+        s = held(state, i, z)
         if s >= 0:
             add_row(pooled, s, sums, i, weights[i, z])
             moved[s] += weights[i, z] * size
@@ -303,7 +307,7 @@ def renew_centre(state: EvidenceState, s: int, room: EvidenceScratch) -> None:
     state.levels[s] = solve_centre(rows, noise, inside, state.centres, s, room.work)
 
 
-@inlined
+@part
 def renew_centres(state: EvidenceState, room: EvidenceScratch) -> None:
     """Solve for the centres whose sums have moved enough, and for one in turn, which σ², Σ_0 and μ_0 moved too."""
     d = room.work.shape[0]
@@ -313,7 +317,7 @@ def renew_centres(state: EvidenceState, room: EvidenceScratch) -> None:
             renew_centre(state, s, room)
 
 
-@inlined
+@part
 def twin(state: EvidenceState, d: int) -> int:
     """Of the seeds whose centre is near another's, the one that was served least, the first of these; −1 for none."""
     centres, served, seeds = state.centres, state.served, state.seeds
@@ -333,20 +337,16 @@ def move_seed(state: EvidenceState, s: int, i: int, room: EvidenceScratch) -> No
     """Begin the neighbourhood of seed s anew, around user i."""
     pooled, sums, slots, weights, moved = state.pooled, state.sums, state.slots, state.weights, state.moved
     d = room.work.shape[0]
-    for j in range(state.served.size):
-        for z in range(SLOTS):
-            if slots[j, z] == s:
-                slots[j, z] = -1
-                weights[j, z] = 0.0
+    state.names[s] += state.seeds.size
     size = trace(sums, i, d)
     for z in range(SLOTS):
-        r = slots[i, z]
+        r = held(state, i, z)
         if r >= 0:
             add_row(pooled, r, sums, i, -weights[i, z])
             moved[r] -= weights[i, z] * size
         slots[i, z] = -1
         weights[i, z] = 0.0
-    slots[i, 0] = s
+    slots[i, 0] = state.names[s]
     weights[i, 0] = 1.0
     for q in range(pooled.shape[1]):
         pooled[s, q] = sums[i, q]
@@ -356,7 +356,7 @@ def move_seed(state: EvidenceState, s: int, i: int, room: EvidenceScratch) -> No
     renew_centre(state, s, room)
 
 
-@inlined
+@part
 def reseed(state: EvidenceState, i: int, room: EvidenceScratch) -> None:
     """Let a seed that another stands in for start anew at a user whom no neighbourhood explains."""
     m = state.served[i]

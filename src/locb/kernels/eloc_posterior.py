@@ -33,6 +33,7 @@ from locb.kernels.eloc_state import (
     WIDTH_STEP,
     EvidenceScratch,
     EvidenceState,
+    held,
     trace,
 )
 from locb.kernels.linear import decompose, dot, inverse_trace, solve, substitute
@@ -146,7 +147,7 @@ def leave_out(state: EvidenceState, i: int, count: int, room: EvidenceScratch) -
         best = max(best, evidence[s])
     size = trace(sums, i, d)
     for z in range(SLOTS + 1):
-        s = n_seeds if z == SLOTS else state.slots[i, z]
+        s = n_seeds if z == SLOTS else held(state, i, z)
         share = 1.0 if z == SLOTS else state.weights[i, z]
         if s < 0 or evidence[s] < best - RULED_OUT or share * size <= OWN_SHARE * trace(pooled, s, d):
             continue

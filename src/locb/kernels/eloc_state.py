@@ -59,11 +59,12 @@ class EvidenceState(NamedTuple):
 
     sums: Floats  # (c, d + p) b = Σ r x and G = Σ x xᵀ of each user
     terms: Floats  # (c, d + p) what each user adds to the least squares for μ_0: a right side and a matrix
-    slots: NDArray[np.int32]  # (c, SLOTS) neighbourhoods in which the user has a weight; −1 for none
+    slots: NDArray[np.int32]  # (c, SLOTS) names of neighbourhoods in which the user has a weight; −1 for none
     weights: Floats  # (c, SLOTS) q
     served: Ints  # (c,) m
     seed_of: Ints  # (c,) which seed the user is; −1 for none
     seeds: Ints  # (K,)
+    names: Ints  # (K,) of their neighbourhoods, s at first; K more each time that seed s moves, which voids old weights
     pooled: Floats  # (K + 1, d + p) c = Σ q b and A = Σ q G of each neighbourhood; the last is everyone's
     centres: Floats  # (K + 1, d + p) μ and μ μᵀ, its off-diagonal terms doubled
     moved: Floats  # (K + 1,) how much tr A has moved since the centre was last solved for
@@ -145,6 +146,16 @@ def add_row(rows: Floats, i: int, others: Floats, j: int, factor: float) -> None
         rows[i, q] += factor * others[j, q]
 
 
+@part
+def held(state: EvidenceState, i: int, z: int) -> int:
+    """The neighbourhood of slot z of user i; −1 for none, or one whose seed has moved since."""
+    name = state.slots[i, z]
+    if name < 0:
+        return -1
+    s = name % state.seeds.size
+    return s if state.names[s] == name else -1
+
+
 @borrowing
 def refresh_sums(state: EvidenceState, row: int) -> None:
     """Add the sums of a neighbourhood up anew, or everyone's, or (the row after that) the terms of μ_0."""
@@ -162,7 +173,7 @@ def refresh_sums(state: EvidenceState, row: int) -> None:
             add_row(state.pooled, row, state.sums, i, 1.0)
             continue
         for z in range(SLOTS):
-            if state.slots[i, z] == row:
+            if held(state, i, z) == row:
                 add_row(state.pooled, row, state.sums, i, state.weights[i, z])
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from locb.arrays import Floats, Ints
 from locb.confidence import ELLIPSOID, THEORY, width
-from locb.jit import borrowing, entry, inlined
+from locb.jit import borrowing, entry, part
 from locb.kernels.bits import ONE, flip, trailing_zeros
 from locb.kernels.linear import largest_eigenvalue, learn, pick, usable
 from locb.kernels.locb_clustering import cluster
@@ -32,7 +32,7 @@ from locb.kernels.locb_state import (
 REFRESH_ROUNDS = 16_384  # within this many rounds, or 64 a user if that is more, all sums are added up anew
 
 
-@inlined
+@part
 def user_width(state: LocalState, i: int, d: int, room: Floats) -> float:
     """The width of user i's radius, from what is known of i now."""
     whole = state.whole
@@ -51,7 +51,7 @@ def user_width(state: LocalState, i: int, d: int, room: Floats) -> float:
     )
 
 
-@inlined
+@part
 def refresh_in_turn(state: LocalState) -> None:
     """Now and then add the sums of one set up anew: in ``cycle`` rounds all sets have their turn, evenly spaced."""
     whole = state.whole
@@ -66,7 +66,7 @@ def refresh_in_turn(state: LocalState) -> None:
         whole[UNREFRESHED] = 0
 
 
-@inlined
+@part
 def learn_round(state: LocalState, i: int, x: Floats, reward: float, scratch: LearnScratch) -> None:
     """One observation of user i: the estimate, the sums of the sets that hold i, then the clusters."""
     d = x.size

@@ -6,7 +6,7 @@ import numpy as np
 
 from locb.arrays import Floats, Ints
 from locb.confidence import scale
-from locb.jit import borrowing, inlined
+from locb.jit import borrowing, part
 from locb.kernels.bits import ONE, has, trailing_zeros
 from locb.kernels.linear import squared_distance
 from locb.kernels.locb_state import (
@@ -28,14 +28,14 @@ from locb.kernels.locb_state import (
 )
 
 
-@inlined
+@part
 def apart(estimates: Floats, widths: Floats, i: int, j: int, d: int, ball: float) -> bool:
     """Whether the estimates of i and j are farther apart than their radii allow."""
     reach: float = ball * (widths[i] + widths[j])
     return squared_distance(estimates, i, estimates, j, d) > reach * reach
 
 
-@inlined
+@part
 def is_open(served: Ints, widths: Floats, j: int, ball: float, limit: float) -> bool:
     """Whether user j alone keeps its sets from being returned under the radius rule."""
     closed: bool = served[j] > 0 and ball * widths[j] < limit
@@ -61,7 +61,7 @@ def has_open_member(state: LocalState, s: int, ball: float, limit: float) -> boo
     return False
 
 
-@inlined
+@part
 def reach_from(state: LocalState, s: int, j: int, d: int, ball: float) -> float:
     """How far θ_j may be from the seed's estimate, ‖θ̂_j − θ̂_s‖ + B(j, t); +inf before j is served."""
     if state.served[j] == 0:
@@ -134,7 +134,7 @@ def takes_in(state: LocalState, s: int, i: int, d: int, ball: float, limit: floa
     return True
 
 
-@inlined
+@part
 def test_against_seeds(state: LocalState, i: int, d: int, ball: float, gaps: Floats) -> bool:
     """Move user i out of the active sets whose seed it is apart from and into the others; whether any changed."""
     points, estimates = state.seed_points, state.estimates
@@ -160,7 +160,7 @@ def test_against_seeds(state: LocalState, i: int, d: int, ball: float, gaps: Flo
     return changed
 
 
-@inlined
+@part
 def cluster(state: LocalState, i: int, d: int, scratch: LearnScratch) -> None:
     """The clustering module after user i has learned: test i against every seed, return the sets that are done."""
     whole, real, witness = state.whole, state.real, state.witness

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from locb.arrays import Floats
-from locb.jit import borrowing, inlined
+from locb.jit import borrowing, part
 from locb.kernels.bits import ONE, trailing_zeros
 from locb.kernels.linear import TIE, dot, expand, score_arms
 from locb.kernels.locb_state import ALPHA, BONUS, N_USERS, POOLED, LocalState, PullScratch, T
@@ -13,7 +13,7 @@ from locb.kernels.locb_state import ALPHA, BONUS, N_USERS, POOLED, LocalState, P
 FEW_SETS = 8  # fewer than this are scored outright
 
 
-@inlined
+@part
 def squared_norm(packed: Floats, row: int, start: int, dim: int) -> float:
     """Squared Frobenius norm of the packed matrix that begins at column ``start`` of a row."""
     total = 0.0
@@ -45,7 +45,7 @@ def renew_departures(state: LocalState, dim: int) -> None:
     departure[n_seeds] = 0.0
 
 
-@inlined
+@part
 def keep_departures(state: LocalState, dim: int) -> None:
     """Renew the departures before the steps since the last time add up to much."""
     whole = state.whole
@@ -54,7 +54,7 @@ def keep_departures(state: LocalState, dim: int) -> None:
         renew_departures(state, dim)
 
 
-@inlined
+@part
 def sets_that_hold(state: LocalState, user: int, scratch: PullScratch) -> int:
     """Put the different sets of this user into scratch.sets; how many there are."""
     count = 0
@@ -67,7 +67,7 @@ def sets_that_hold(state: LocalState, user: int, scratch: PullScratch) -> int:
     return count
 
 
-@inlined
+@part
 def score_pooled(state: LocalState, count: int, d: int, scratch: PullScratch) -> None:
     """Fill scratch.scores from the sets' sums alone, all of them."""
     sums, sizes = state.sums, state.sizes
@@ -83,7 +83,7 @@ def score_pooled(state: LocalState, count: int, d: int, scratch: PullScratch) ->
             scores[a] = max(scores[a], value)
 
 
-@inlined
+@part
 def cap_scores(state: LocalState, count: int, d: int, scratch: PullScratch) -> None:
     """Bound the pooled score of every arm in every set from above by d products: scratch.caps, its highest in top.
 
@@ -112,7 +112,7 @@ def cap_scores(state: LocalState, count: int, d: int, scratch: PullScratch) -> N
             top[a] = max(top[a], caps[a, c])
 
 
-@inlined
+@part
 def score_pooled_many(state: LocalState, count: int, d: int, scratch: PullScratch) -> None:
     """As score_pooled, for many users, where sets are large and move slowly: most sets are ruled out by their caps."""
     sums, sizes = state.sums, state.sizes
@@ -146,7 +146,7 @@ def score_pooled_many(state: LocalState, count: int, d: int, scratch: PullScratc
         top[arm] = -np.inf
 
 
-@inlined
+@part
 def mean_root(state: LocalState, s: int, a: int, d: int, scratch: PullScratch) -> float:
     """Mean over the members j of set s of √(xᵀ A_j⁻¹ x): the one step of a pull that visits members.
 
@@ -169,7 +169,7 @@ def mean_root(state: LocalState, s: int, a: int, d: int, scratch: PullScratch) -
     return mean
 
 
-@inlined
+@part
 def bound_mean(state: LocalState, count: int, d: int, scratch: PullScratch) -> None:
     """Bound each set's mean of roots from both sides, by its sums: uppers in scratch.bounds, the best in top and low.
 
@@ -203,7 +203,7 @@ def bound_mean(state: LocalState, count: int, d: int, scratch: PullScratch) -> N
             low[a] = max(low[a], mean + alpha * share * (known + least))
 
 
-@inlined
+@part
 def score_mean(state: LocalState, count: int, d: int, scratch: PullScratch) -> None:
     """Fill scratch.scores by visiting members only where the bounds cannot tell which arm is best."""
     sums, sizes = state.sums, state.sizes
@@ -252,7 +252,7 @@ def score_mean(state: LocalState, count: int, d: int, scratch: PullScratch) -> N
             top[arm] = max(top[arm], bounds[c, arm])
 
 
-@inlined
+@part
 def score(state: LocalState, user: int, contexts: Floats, scratch: PullScratch) -> None:
     """Fill scratch.scores: exact for every arm that can be highest or tied with it, lower for the others."""
     d = contexts.shape[1]

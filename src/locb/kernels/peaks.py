@@ -1,14 +1,14 @@
 """When sums that parts were subtracted from must be added up anew, so that rounding stays small beside what is left."""
 
 from locb.arrays import Floats
-from locb.jit import borrowing, inlined
+from locb.jit import borrowing, part
 
 USERS, TRACE, VECTOR = 0, 1, 2  # columns of peaks (groups, 3): the most there was since the sums were last added up
 FEW = 32  # the sums of so few users are always added up anew
 HARMLESS, HARMLESS_HALF = 1e6, 64.0  # for float64 and float32: the rounding of this is some 1e-10, or some 1e-5
 
 
-@inlined
+@part
 def trace_of(sums: Floats, row: int, d: int) -> float:
     """Trace of the packed matrix in a row (b, G)."""
     total = 0.0
@@ -19,7 +19,7 @@ def trace_of(sums: Floats, row: int, d: int) -> float:
     return total
 
 
-@inlined
+@part
 def length_of(sums: Floats, row: int, d: int) -> float:
     """Σ|b| of a row (b, G)."""
     total = 0.0

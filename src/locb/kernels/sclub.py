@@ -4,7 +4,7 @@ import numpy as np
 
 from locb.arrays import Floats, Ints
 from locb.confidence import shrinkage
-from locb.jit import borrowing, entry, inlined
+from locb.jit import borrowing, entry, part
 from locb.kernels.linear import add_observation, expand, learn, pick, score_arms, squared_distance, usable
 from locb.kernels.sclub_sets import (
     ALPHA,
@@ -37,7 +37,7 @@ def scratch_for(state: SetState, n_arms: int, dim: int) -> SetScratch:
     )
 
 
-@inlined
+@part
 def score(state: SetState, user: int, contexts: Floats, scratch: SetScratch) -> None:
     """θ̂ᵀx + α √(xᵀ (I + S)⁻¹ x) of every arm, from the cluster of the user."""
     row = state.slot[user]
@@ -45,7 +45,7 @@ def score(state: SetState, user: int, contexts: Floats, scratch: SetScratch) -> 
     score_arms(scratch.arms, state.shared, row, contexts.shape[1], state.real[ALPHA], 1.0, scratch.scores)
 
 
-@inlined
+@part
 def learn_round(state: SetState, i: int, x: Floats, reward: float, scratch: SetScratch) -> None:
     """One observation of user i: its own estimate, its cluster's, then the split and the merges."""
     d = x.size

@@ -6,7 +6,7 @@ import numpy as np
 
 from locb.arrays import Floats, Ints, Places, Words
 from locb.confidence import shrinkage
-from locb.jit import borrowing, entry, inlined
+from locb.jit import borrowing, entry, part
 from locb.kernels.bits import flip, trailing_zeros
 from locb.kernels.linear import solve_ridge, squared_distance
 from locb.kernels.peaks import is_worn, note_peaks
@@ -67,7 +67,7 @@ class SetScratch(NamedTuple):
     near: Floats  # (64,) float32
 
 
-@inlined
+@part
 def has_moved(state: SetState, c: int) -> None:
     """Have the cluster in slot c looked at."""
     if state.moved[c] == 0:
@@ -105,7 +105,7 @@ def find_span(state: SetState, c: int) -> None:
     state.span[c, LEAST], state.span[c, MOST] = low, high
 
 
-@inlined
+@part
 def spans_unlike(state: SetState, i: int, t: int, limit: float) -> bool:
     """Whether the span of i's cluster reaches beyond the limit from i."""
     c, share = state.slot[i], state.served[i] / t
@@ -113,7 +113,7 @@ def spans_unlike(state: SetState, i: int, t: int, limit: float) -> bool:
     return bool(abs(share - below) > limit or abs(share - above) > limit)
 
 
-@inlined
+@part
 def is_served_unlike(state: SetState, i: int) -> bool:
     """Whether some user of i's cluster is served much more or much less often than i."""
     t = state.whole[T]
@@ -333,7 +333,7 @@ def find_partners(state: SetState, begin: int, count: int, near: Floats, d: int)
         state.lists[PARTNER, place] = partner
 
 
-@inlined
+@part
 def merge(state: SetState, room: Floats, near: Floats) -> None:
     """Look at the pairs of clusters in the order of their slots and merge those that are alike.
 

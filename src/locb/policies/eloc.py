@@ -203,13 +203,15 @@ class ELOC(CompiledPolicy):
 
     def _index_limits(self) -> dict[str, tuple[int, int]]:
         n_seeds = len(self._state.seeds)
-        return {"slots": (-1, n_seeds), "seed_of": (-1, n_seeds), "seeds": (0, self._n_users)}
+        return {"slots": (-1, 2**31), "names": (0, 2**31), "seed_of": (-1, n_seeds), "seeds": (0, self._n_users)}
 
     def _consistency(self, state: Any) -> dict[str, bool]:
         whole = state.whole
         return super()._consistency(state) | {
             "weights": bool(((state.weights >= 0.0) & (state.weights <= 1.0)).all())
             and not state.weights[state.slots < 0].any(),
+            "slots": bool((state.slots <= state.names[state.slots % len(state.seeds)]).all()),
+            "names": bool((state.names % len(state.seeds) == np.arange(len(state.seeds))).all()),
             "seeds": len(np.unique(state.seeds)) == len(state.seeds),
             "seed_of": int((state.seed_of >= 0).sum()) == len(state.seeds)
             and bool((state.seed_of[state.seeds] == np.arange(len(state.seeds))).all()),
@@ -237,6 +239,7 @@ def _blank_state(
         served=np.zeros(n, np.int64),
         seed_of=seed_of,
         seeds=seeds,
+        names=np.arange(n_seeds),
         pooled=np.zeros((n_seeds + 1, columns)),
         centres=np.zeros((n_seeds + 1, columns)),
         moved=np.zeros(n_seeds + 1),

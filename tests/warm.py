@@ -1,0 +1,43 @@
+"""Compile every policy's kernels before the tests start, a policy in one process: or each test process compiles all."""
+
+import sys
+import tempfile
+import warnings
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import conftest  # noqa: F401 - says where compiled kernels are kept
+
+SLOWEST_FIRST = ("eloc", "locb", "sclub", "club", "linucb-ind")
+
+
+def compile_policy(name: str) -> None:
+    """Use everything of a policy that has a kernel, once a number type."""
+    import locb
+
+    env = locb.Synthetic(n_users=8, n_clusters=2, raw_dim=2, n_arms=3)
+    rounds = env.rounds(20)
+    for dtype in ("float64", "float32"):
+        policy: Any = locb.make_policy(name, n_users=8, dim=env.dim, dtype=dtype)
+        policy.play(rounds)
+        policy.update(0, rounds.contexts[0, policy.recommend(0, rounds.contexts[0])], 1.0)
+        policy.add_users(1)
+        policy.clusters()
+        policy.similar_users(0)
+        with tempfile.TemporaryDirectory() as folder:
+            policy.save(Path(folder) / "policy")
+            locb.load(Path(folder) / "policy")
+
+
+def main() -> None:
+    """All policies, two at a time."""
+    warnings.simplefilter("error")
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        for _ in pool.map(compile_policy, SLOWEST_FIRST):
+            pass
+
+
+if __name__ == "__main__":
+    sys.exit(main())
