@@ -210,8 +210,8 @@ class ELOC(CompiledPolicy):
         return super()._consistency(state) | {
             "weights": bool(((state.weights >= 0.0) & (state.weights <= 1.0)).all())
             and not state.weights[state.slots < 0].any(),
-            "slots": bool((state.slots <= state.names[state.slots % len(state.seeds)]).all()),
             "names": bool((state.names % len(state.seeds) == np.arange(len(state.seeds))).all()),
+            "slots": bool((state.slots <= state.names[state.slots % len(state.seeds)]).all()),
             "seeds": len(np.unique(state.seeds)) == len(state.seeds),
             "seed_of": int((state.seed_of >= 0).sum()) == len(state.seeds)
             and bool((state.seed_of[state.seeds] == np.arange(len(state.seeds))).all()),
