@@ -38,8 +38,9 @@ bench: .venv/bench ## timings, as ratios taken in one run
 	@$(FRESH) $(BIN)/python benchmarks/scaling.py --busy --into docs
 	@$(FRESH) $(BIN)/python benchmarks/data.py --scale 0.05
 
-verify: .venv/run ## the paper's theorems at their own constants, some twenty minutes: runs/verify
+verify: .venv/dev ## the paper's theorems at their own constants, some twenty minutes: runs/verify; all policies against the oracle, at length
 	@$(FRESH) $(BIN)/locb verify --output runs/verify
+	@ORACLE_SETTINGS=96 $(FRESH) $(BIN)/python -m pytest -n 2 -q tests/test_oracle.py
 
 results: .venv/data ## docs/results.md anew, from everything; with MOVIELENS=path also on MovieLens
 	@$(FRESH) $(BIN)/locb reproduce all --repeats 20 $(if $(MOVIELENS),--movielens $(MOVIELENS)) --output runs/results

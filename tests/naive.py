@@ -246,15 +246,16 @@ class LOCB:
     def update(self, i, x, r):
         self.users.learn(i, x, r)
         self.t += 1
-        m = self.users.m
+        m = self.users.m.tolist()
         B = [self.B(j) for j in range(self.n)]
+        far = np.linalg.norm(self.users.theta - self.users.theta[i], axis=1).tolist()
         for s in self.seeds:
             N = self.N[s]
             if self.returned[s] is not None:
                 if i not in N and self.joined[i] >= self.returned[s] and self.takes_in(s, i, B):
                     N.add(i)
                 continue
-            if i != s and self.distance(i, s) > B[i] + B[s]:
+            if i != s and far[s] > B[i] + B[s]:
                 N.discard(i)
             else:
                 N.add(i)

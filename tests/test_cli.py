@@ -150,6 +150,7 @@ def test_compare_runs_on_data(name: str, tmp_path: Path) -> None:
         make = {"movielens": files.movielens_csv, "yelp": files.yelp, "yahoo": files.yahoo}[name]
         path = make(tmp_path / "data")
     size = ["--users", "6", "--arms", "3", "--rounds", "300", "--repeats", "2", "--jobs", "1"]
+    size += ["--policies", "locb,linucb-ind"]
     done = run("compare", "--data", name, "--path", str(path), *size, *more, "--output", "out", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "has the lowest regret" in done.stdout

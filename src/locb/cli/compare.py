@@ -208,7 +208,7 @@ def compare(
         )
     with new_folder(output or Path("runs") / time.strftime("compare-%Y%m%d-%H%M%S")) as folder:
         compiling = threading.Timer(
-            1.5, console.print, ["Compiling the kernels: once on this machine, about half a minute …"]
+            1.5, console.print, ["Compiling the kernels: once on this machine, about a minute …"]
         )
         compiling.start()
         planned.prepare()
