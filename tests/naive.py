@@ -321,7 +321,7 @@ class ELOC:
         self.noise, self.mu0, self.Sigma0 = 0.25, np.zeros(d), np.eye(d) / d
         self.pi = np.array([0.6 / self.K] * self.K + [0.1, 0.3])
         self.L = np.array([-8.0, 0.0, -2.0])  # everyone, population, mixture
-        self.t = 0
+        self.t, self.remembered = 0, (None, None)
         self.mu, self.v = self.solve_centres()
         self.trace_then = np.zeros(self.K + 1)
 
@@ -359,6 +359,12 @@ class ELOC:
         return evidence, means, V
 
     def believe(self, i):
+        # Asked twice a round, before the choice and before learning: remembered until something is learned.
+        if self.remembered[0] != (i, self.t):
+            self.remembered = (i, self.t), self.work_out(i)
+        return self.remembered[1]
+
+    def work_out(self, i):
         evidence, means, inside = self.components(i)
         odds = self.pi * np.exp(evidence - evidence.max())
         odds[odds < 1e-3 * odds.max()] = 0.0

@@ -11,6 +11,7 @@ from typing import Any
 import conftest  # noqa: F401 - says where compiled kernels are kept
 
 SLOWEST_FIRST = ("eloc", "locb", "sclub", "club", "linucb-ind")
+PLAYED_ONLY = ("sclub", "club")  # in float32, which changes nothing but the type of their rows
 
 
 def compile_policy(name: str) -> None:
@@ -22,6 +23,8 @@ def compile_policy(name: str) -> None:
     for dtype in ("float64", "float32"):
         policy: Any = locb.make_policy(name, n_users=8, dim=env.dim, dtype=dtype)
         policy.play(rounds)
+        if dtype == "float32" and name in PLAYED_ONLY:
+            return
         policy.update(0, rounds.contexts[0, policy.recommend(0, rounds.contexts[0])], 1.0)
         policy.add_users(1)
         policy.clusters()

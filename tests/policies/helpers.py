@@ -20,8 +20,6 @@ KINDS: dict[str, dict[str, Any]] = {
     "locb-random-ties": {"n_seeds": 5, "ties": "random"},
     "eloc": {"n_seeds": 5, "gamma": 1.0},
     "linucb-ind-float32": {"dtype": "float32"},
-    "club-float32": {"alpha2": 0.6, "dtype": "float32"},
-    "sclub-float32": {"alpha_theta": 0.7, "dtype": "float32"},
     "locb-float32": {"n_seeds": 5, "gamma": 1.0, "dtype": "float32"},
     "eloc-float32": {"n_seeds": 5, "gamma": 1.0, "dtype": "float32"},
 }
