@@ -145,6 +145,14 @@ def test_groups_and_similar_users() -> None:
     assert policy.rounds_played == 3000
 
 
+def test_a_memory_that_fades_gives_no_certificate() -> None:
+    policy = locb.ELOC(n_users=4, dim=2, memory=50.0)
+    with pytest.raises(ValueError, match="stand still, not for memory=50.0"):
+        policy.certificate([0, 1])
+    with pytest.raises(ValueError, match="memory must be strictly between 1 and"):
+        locb.ELOC(n_users=4, dim=2, memory=0.5)
+
+
 def test_certificates_rest_on_each_users_own_rounds() -> None:
     own, eloc = make("linucb-ind", 0), make("eloc", 0)
     rng = np.random.default_rng(3)

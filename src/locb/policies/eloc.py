@@ -171,6 +171,14 @@ class ELOC(CompiledPolicy):
         nearest = np.argsort(distance, kind="stable")[:limit]
         return [SimilarUser(int(others[j]), float(distance[j]), float(radii[j])) for j in nearest]
 
+    def certificate(self, cluster: Any, *, sigma: float = 0.5, delta: float = 0.1) -> float:
+        """How far apart two users of this group can be, at most; refused with ``memory``, since tastes then move."""
+        if self._parameters["memory"] is not None:
+            raise ValueError(
+                f"a certificate is for tastes that stand still, not for memory={self._parameters['memory']}"
+            )
+        return super().certificate(cluster, sigma=sigma, delta=delta)
+
     def add_users(self, count: int) -> None:
         """Let ``count`` more users in: about each the policy believes what it believes of anybody."""
         count = whole_number("count", count, 0)
