@@ -85,6 +85,14 @@ def compare(make: Any, oracle: Any, rounds: locb.Rounds, join_after: int | None 
     return played
 
 
+def send_late_users(rng: np.random.Generator, n: int, rounds: locb.Rounds) -> int:
+    """Let three users come later and be served like the others; the batch after which they join."""
+    late = rng.random(len(rounds)) < 0.2
+    late[: 2 * BATCH] = False
+    rounds.users[late] = n + rng.integers(3, size=int(late.sum()))
+    return BATCH
+
+
 @pytest.mark.parametrize("seed", OF_OPTION)
 @pytest.mark.parametrize("shared", [False, True])
 def test_linucb(seed: int, shared: bool) -> None:
@@ -143,12 +151,7 @@ def test_eloc(seed: int) -> None:
         return locb.ELOC(n_users=n, dim=d, seed=seed, **parameters)
 
     oracle = naive.ELOC(n, d, **parameters, generator=int(make()._state.generator[0]))
-    join_after = BATCH if seed % 4 == 1 else None
-    if join_after is not None:
-        late = rng.random(len(rounds)) < 0.2
-        late[: 2 * BATCH] = False
-        rounds.users[late] = n + rng.integers(3, size=int(late.sum()))
-    policy = compare(make, oracle, rounds, join_after)
+    policy = compare(make, oracle, rounds, send_late_users(rng, n, rounds) if seed % 4 == 1 else None)
     assert policy.theta == pytest.approx(np.array([oracle.believe(i)[0] for i in range(oracle.n)]), abs=1e-8)
     assert policy.noise == pytest.approx(math.sqrt(oracle.noise), rel=1e-9)
 
@@ -199,13 +202,7 @@ def test_locb(radius: str, stop: str, seed: int) -> None:
         return policy
 
     oracle = naive.LOCB(n, d, **parameters, generator=int(make()._state.generator[0]))
-    # In some worlds three users come later and are served like the others.
-    join_after = BATCH if seed % 4 == 1 else None
-    if join_after is not None:
-        late = rng.random(len(rounds)) < 0.2
-        late[: 2 * BATCH] = False
-        rounds.users[late] = n + rng.integers(3, size=int(late.sum()))
-    policy = compare(make, oracle, rounds, join_after)
+    policy = compare(make, oracle, rounds, send_late_users(rng, n, rounds) if seed % 4 == 1 else None)
     for cluster in policy.clusters()[:3]:
         assert policy.certificate(cluster) == pytest.approx(oracle.certificate(cluster.members.tolist()), rel=1e-9)
     assert policy.radii == pytest.approx([oracle.B(i) for i in range(oracle.n)], rel=1e-9)

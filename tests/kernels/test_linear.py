@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from locb.kernels import linear
+from locb.kernels import linear, solving
 from through import called
 
 pytestmark = pytest.mark.interpreted
@@ -37,7 +37,7 @@ def test_learning_round_by_round_equals_solving_at_once(seed: int, d: int, m: in
     assert row[0] == pytest.approx(exact, abs=1e-10)
     assert growth == pytest.approx(np.linalg.det(A), rel=1e-9)
     solved = np.empty((1, columns))
-    called(linear.solve_ridge)(sums, 0, solved, 0, np.empty((2 * d, d)))
+    called(solving.solve_ridge)(sums, 0, solved, 0, np.empty((2 * d, d)))
     assert solved[0] == pytest.approx(exact, abs=1e-10)
 
 
@@ -47,7 +47,7 @@ def test_largest_eigenvalue(seed: int, d: int, m: int) -> None:
     xs, _ = history(seed, d, m)
     inverse = np.linalg.inv(np.eye(d) + xs.T @ xs)
     row = np.concatenate([np.zeros(d), pack(inverse)])[None, :].copy()
-    found = called(linear.largest_eigenvalue)(row, 0, np.empty((d + 3, d)))
+    found = called(solving.largest_eigenvalue)(row, 0, np.empty((d + 3, d)))
     assert found == pytest.approx(np.linalg.eigvalsh(inverse)[-1], rel=1e-12)
 
 
@@ -57,7 +57,7 @@ def test_largest_eigenvalue_beside_tiny_numbers(tiny: float) -> None:
     inverse = np.linalg.inv(np.eye(3) + np.outer(x, x))
     inverse[0, 1] = inverse[1, 0] = -tiny
     row = np.concatenate([np.zeros(3), pack(inverse)])[None, :].copy()
-    assert called(linear.largest_eigenvalue)(row, 0, np.empty((6, 3))) == pytest.approx(1.0)
+    assert called(solving.largest_eigenvalue)(row, 0, np.empty((6, 3))) == pytest.approx(1.0)
 
 
 def test_expanded_arms_give_mean_and_spread() -> None:
@@ -107,9 +107,9 @@ def test_solve(d: int) -> None:
         matrix, vector = root @ root.T, rng.standard_normal(d)
         rows = np.concatenate([vector, matrix[np.triu_indices(d)]])[None, :].copy()
         answers, room = np.empty_like(rows), np.empty((d, 2 * d + 1))
-        log_det = called(linear.solve)(rows, 0, answers, 0, room)
+        log_det = called(solving.solve)(rows, 0, answers, 0, room)
         inverse = np.linalg.inv(matrix)
         assert log_det == pytest.approx(np.linalg.slogdet(matrix)[1], rel=1e-9, abs=1e-9)
         assert answers[0, :d] == pytest.approx(inverse @ vector, rel=1e-6, abs=1e-9 * np.abs(inverse).max())
         assert linear.unpack(answers[0, d:], d) == pytest.approx(inverse, rel=1e-6, abs=1e-9 * np.abs(inverse).max())
-        assert called(linear.inverse_trace)(room) == pytest.approx(np.trace(inverse), rel=1e-6)
+        assert called(solving.inverse_trace)(room) == pytest.approx(np.trace(inverse), rel=1e-6)

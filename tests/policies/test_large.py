@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import locb
-from locb.kernels import club_graph, sclub_sets
+from locb.kernels import club_components, sclub_sets
 from locb.kernels.bits import pack_indices, unpack
 from locb.policies.club import _drawn, _lists
 
@@ -95,7 +95,7 @@ def test_pieces_of_any_size(graph: str, seed: int) -> None:
         policy._state.neighbours[:] = pack_indices(both[:, 0], both[:, 1], n, n)
     else:
         policy._state = policy._state._replace(**_lists(edges, n))
-    club_graph.rebuild(policy._state, DIM)
+    club_components.rebuild(policy._state, DIM)
     assert len(policy.clusters()) == 1
     counts = []
     for block in range(8):

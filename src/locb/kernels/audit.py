@@ -7,7 +7,8 @@ import numpy as np
 from locb.arrays import Floats, Ints
 from locb.confidence import CLUSTERING, ELLIPSOID, REGRET, THEORY, scale, width
 from locb.jit import entry
-from locb.kernels.linear import largest_eigenvalue, learn
+from locb.kernels.linear import learn
+from locb.kernels.solving import largest_eigenvalue
 
 
 @entry

@@ -8,7 +8,8 @@ import numpy as np
 from locb.arrays import Floats, Ints
 from locb.confidence import shrinkage
 from locb.jit import borrowing, entry, part
-from locb.kernels.club_graph import ALPHA, TIES, GraphState, T, cut, split
+from locb.kernels.club_components import split
+from locb.kernels.club_graph import ALPHA, TIES, GraphState, T, cut
 from locb.kernels.linear import add_observation, expand, learn, pick, score_arms, usable
 
 

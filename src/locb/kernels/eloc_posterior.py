@@ -34,9 +34,9 @@ from locb.kernels.eloc_state import (
     EvidenceScratch,
     EvidenceState,
     held,
-    trace,
 )
-from locb.kernels.linear import decompose, dot, inverse_trace, solve, substitute
+from locb.kernels.linear import dot, packed_trace
+from locb.kernels.solving import decompose, inverse_trace, solve, substitute
 
 
 @borrowing
@@ -145,11 +145,11 @@ def leave_out(state: EvidenceState, i: int, count: int, room: EvidenceScratch) -
     best = -np.inf
     for s in range(n_seeds + 2):
         best = max(best, evidence[s])
-    size = trace(sums, i, d)
+    size = packed_trace(sums, i, d)
     for z in range(SLOTS + 1):
         s = n_seeds if z == SLOTS else held(state, i, z)
         share = 1.0 if z == SLOTS else state.weights[i, z]
-        if s < 0 or evidence[s] < best - RULED_OUT or share * size <= OWN_SHARE * trace(pooled, s, d):
+        if s < 0 or evidence[s] < best - RULED_OUT or share * size <= OWN_SHARE * packed_trace(pooled, s, d):
             continue
         for q in range(rows.shape[1]):
             rows[LEFT, q] = pooled[s, q] - share * sums[i, q] + noise * state.population[PRECISION, q]

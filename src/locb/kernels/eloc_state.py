@@ -129,17 +129,6 @@ def scratch_for(state: EvidenceState, n_arms: int, dim: int) -> EvidenceScratch:
 
 
 @part
-def trace(rows: Floats, i: int, d: int) -> float:
-    """Trace of the packed matrix in row i."""
-    total = 0.0
-    q = d
-    for a in range(d):
-        total += rows[i, q]
-        q += d - a
-    return total
-
-
-@part
 def add_row(rows: Floats, i: int, others: Floats, j: int, factor: float) -> None:
     """Add a multiple of one row to another."""
     for q in range(rows.shape[1]):

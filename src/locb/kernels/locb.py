@@ -8,7 +8,7 @@ from locb.arrays import Floats, Ints
 from locb.confidence import ELLIPSOID, THEORY, width
 from locb.jit import borrowing, entry, part
 from locb.kernels.bits import ONE, flip, trailing_zeros
-from locb.kernels.linear import largest_eigenvalue, learn, pick, usable
+from locb.kernels.linear import learn, pick, usable
 from locb.kernels.locb_clustering import cluster
 from locb.kernels.locb_scores import keep_departures, renew_departures, score
 from locb.kernels.locb_state import (
@@ -28,6 +28,7 @@ from locb.kernels.locb_state import (
     pull_scratch,
     refresh_sums,
 )
+from locb.kernels.solving import largest_eigenvalue
 
 REFRESH_ROUNDS = 16_384  # within this many rounds, or 64 a user if that is more, all sums are added up anew
 

@@ -2,21 +2,11 @@
 
 from locb.arrays import Floats
 from locb.jit import borrowing, part
+from locb.kernels.linear import packed_trace
 
 USERS, TRACE, VECTOR = 0, 1, 2  # columns of peaks (groups, 3): the most there was since the sums were last added up
 FEW = 32  # the sums of so few users are always added up anew
 HARMLESS, HARMLESS_HALF = 1e6, 64.0  # for float64 and float32: the rounding of this is some 1e-10, or some 1e-5
-
-
-@part
-def trace_of(sums: Floats, row: int, d: int) -> float:
-    """Trace of the packed matrix in a row (b, G)."""
-    total = 0.0
-    q = d
-    for a in range(d):
-        total += sums[row, q]
-        q += d - a
-    return total
 
 
 @part
@@ -32,7 +22,7 @@ def length_of(sums: Floats, row: int, d: int) -> float:
 def note_peaks(peaks: Floats, sums: Floats, row: int, users: int, d: int) -> None:
     """Remember how large a group and its sums are now, if they are larger than before. Call it before subtracting."""
     peaks[row, USERS] = max(peaks[row, USERS], users)
-    peaks[row, TRACE] = max(peaks[row, TRACE], trace_of(sums, row, d))
+    peaks[row, TRACE] = max(peaks[row, TRACE], packed_trace(sums, row, d))
     peaks[row, VECTOR] = max(peaks[row, VECTOR], length_of(sums, row, d))
 
 
@@ -45,6 +35,6 @@ def is_worn(peaks: Floats, sums: Floats, own: Floats, row: int, users: int, d: i
     """
     floor = HARMLESS_HALF if own.itemsize == 4 else HARMLESS  # what is subtracted was kept in the users' number type
     few = users <= max(FEW, 0.5 * peaks[row, USERS])
-    light = trace_of(sums, row, d) < 0.5 * peaks[row, TRACE] and peaks[row, TRACE] > floor
+    light = packed_trace(sums, row, d) < 0.5 * peaks[row, TRACE] and peaks[row, TRACE] > floor
     short = length_of(sums, row, d) < 0.0625 * peaks[row, VECTOR] and peaks[row, VECTOR] > floor
     return bool(few or light or short)

@@ -6,6 +6,7 @@ from locb.arrays import Floats, Ints
 from locb.confidence import shrinkage
 from locb.jit import borrowing, entry, part
 from locb.kernels.linear import add_observation, expand, learn, pick, score_arms, squared_distance, usable
+from locb.kernels.sclub_merging import merge
 from locb.kernels.sclub_sets import (
     ALPHA,
     ALPHA_THETA,
@@ -19,7 +20,6 @@ from locb.kernels.sclub_sets import (
     begin_phase,
     has_moved,
     is_served_unlike,
-    merge,
     split_off,
 )
 

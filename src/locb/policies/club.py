@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from locb.arrays import Ints, Places, Words
 from locb.clusters import Cluster, groups_by_name
 from locb.kernels import club as kernel
-from locb.kernels import club_graph
+from locb.kernels import club_components, club_graph
 from locb.kernels.bits import ONE, pack, unpack, words_for
 from locb.policies.base import CompiledPolicy, new_generator
 from locb.policies.checks import TIE_RULES, number_type, one_of, real_number, whole_number
@@ -104,7 +104,7 @@ class CLUB(CompiledPolicy):
             generator=new_generator(np.random.default_rng(seed)),
             **_room(n),
         )
-        club_graph.rebuild(self._state, self._dim)
+        club_components.rebuild(self._state, self._dim)
 
     def clusters(self) -> list[Cluster]:
         """The connected components, in the order of their first members."""
@@ -146,7 +146,7 @@ class CLUB(CompiledPolicy):
             whole=state.whole.copy(),
             **_room(n),
         )
-        club_graph.rebuild(grown, self._dim)
+        club_components.rebuild(grown, self._dim)
         self._state = grown
         self._n_users = self._parameters["n_users"] = n
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from locb.arrays import Ints
 from locb.clusters import Cluster, groups_by_name
 from locb.kernels import sclub as kernel
-from locb.kernels import sclub_sets
+from locb.kernels import sclub_merging, sclub_sets
 from locb.kernels.bits import pack, words_for
 from locb.policies.base import CompiledPolicy, new_generator
 from locb.policies.checks import TIE_RULES, number_type, one_of, real_number, whole_number
@@ -206,5 +206,5 @@ def _with_room(state: sclub_sets.SetState) -> sclub_sets.SetState:
     lists[sclub_sets.QUEUE, : len(waiting)] = waiting
     points = np.full((words_for(n), dim + 1, sclub_sets.BLOCK), sclub_sets.AWAY, "float32")
     full = state._replace(lists=lists, points=points, free=pack(state.sizes[np.newaxis] == 0))
-    sclub_sets.place_points(full)
+    sclub_merging.place_points(full)
     return full
