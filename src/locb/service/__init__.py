@@ -1,0 +1,1 @@
+"""Recommend and reward over HTTP, durably: one process, one policy, one log."""
