@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from locb.clusters import Cluster, ClusterScore, SimilarUser, match_clusters
 from locb.environments import Environment, Interactions, Synthetic
+from locb.hashing import features
 from locb.policies import CLUB, ELOC, LOCB, POLICIES, SCLUB, LinUCB, Policy, load, make_policy
 from locb.rounds import Rounds
 
@@ -34,6 +35,7 @@ __all__ = [
     "Synthetic",
     "compare",
     "datasets",
+    "features",
     "load",
     "make_policy",
     "match_clusters",
