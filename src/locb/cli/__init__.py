@@ -12,6 +12,7 @@ from locb.cli.common import console, leave
 from locb.cli.compare import compare
 from locb.cli.data import data
 from locb.cli.reproduce import reproduce
+from locb.cli.serve import serve
 from locb.cli.verify import verify
 
 app = typer.Typer(
@@ -24,6 +25,7 @@ app = typer.Typer(
 app.command()(compare)
 app.command()(data)
 app.command()(reproduce)
+app.command()(serve)
 app.command()(verify)
 
 # What the library calls by another name than the option that sets it.

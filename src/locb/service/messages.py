@@ -11,11 +11,11 @@ Id = Annotated[str, Meta(min_length=1, max_length=256)]
 Features = list[float] | dict[str, float | str | bool]
 
 
-class Message(Struct, forbid_unknown_fields=True, frozen=True):
+class Message(Struct, forbid_unknown_fields=True):
     """A request: a field that is not known is an error, since it is most likely a slip of the pen."""
 
 
-class Answer(Struct, frozen=True):
+class Answer(Struct):
     """What the service says."""
 
 
@@ -45,12 +45,12 @@ class RecommendRequest(Message):
 
 
 class RankedArm(Answer):
-    """An arm and its score = estimate + bonus."""
+    """An arm and its score = estimate + bonus; null from a policy that does not tell."""
 
     arm: str
-    score: float
-    estimate: float
-    bonus: float
+    score: float | None
+    estimate: float | None
+    bonus: float | None
 
 
 class Group(Answer):
@@ -74,12 +74,13 @@ class Lender(Answer):
 
 
 class Explanation(Answer):
-    """Why this arm: the contributions add up to its estimate, and estimate + bonus is its score."""
+    """Why this arm: contributions and constant add up to its estimate, and estimate + bonus is its score."""
 
     contributions: Annotated[
         dict[str, float],
-        Meta(description="By the name of a feature, or by its place if features are numbers; `constant` is the rest."),
+        Meta(description="By the name of a feature, or by its place if features are numbers."),
     ]
+    constant: Annotated[float, Meta(description="What the constant adds that comes with features of names.")]
     bonus: float
     lenders: list[Lender]
 
@@ -204,7 +205,7 @@ class GroupMembers(Answer):
     ]
     certificate_exact: Annotated[
         bool,
-        Meta(description="Over all pairs; false if by way of the middle of a large set: not as tight, still true."),
+        Meta(description="Over all pairs; else by way of the middle of a large set: not as tight, still true."),
     ]
 
 
