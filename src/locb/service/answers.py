@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
+from locb.clusters import Membership
 from locb.hashing import parts
 from locb.policies import Explanation as Told
-from locb.policies import Membership
 from locb.service.directory import Directory
 from locb.service.messages import Decision, Explanation, Group, Lender, RankedArm
 from locb.service.questions import Question
@@ -71,6 +71,6 @@ def _explanation(question: Question, told: Told, directory: Directory) -> Explan
     lenders = [
         Lender(lender.kind, None if lender.seed is None else directory.name(lender.seed), lender.weight, lender.users,
                lender.observations)
-        for lender in told.lenders
+        for lender in told.lenders or ()
     ]  # fmt: skip
     return Explanation(contributions, constant, float(told.bonus[told.arm]), lenders)

@@ -35,9 +35,12 @@ class RecommendRequest(Message):
     user: Id
     arms: Annotated[list[Arm], Meta(min_length=1, max_length=1000)]
     exclude: Annotated[list[Id], Meta(description="Ids of arms not to recommend this time.")] = []
-    count: Annotated[
-        int | None, Meta(ge=1, description="How many arms the ranking tells, the best first; all of them if not given.")
-    ] = None
+    count: (
+        Annotated[
+            int, Meta(ge=1, description="How many arms the ranking tells, the best first; all of them if not given.")
+        ]
+        | None
+    ) = None
     decision_id: Annotated[
         Id | None,
         Meta(description="A name for this decision. The same request under the same name gets the same answer."),
@@ -59,14 +62,14 @@ class Group(Answer):
     seed: Annotated[
         str | None, Meta(description="The user around whom the set grew; null while nobody has come for its place.")
     ]
-    size: int
+    size: Annotated[int | None, Meta(description="Users in it; null from a policy that does not count them.")]
     returned: Annotated[bool, Meta(description="Whether the set is complete; false while it still changes.")]
 
 
 class Lender(Answer):
     """Where the estimate of the recommended arm comes from."""
 
-    kind: Annotated[str, Meta(description="set, own, everyone or population.")]
+    kind: Annotated[str, Meta(description="own, set, component, neighbourhood, everyone or population.")]
     seed: str | None
     weight: float
     users: int | None
