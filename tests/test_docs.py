@@ -57,7 +57,13 @@ def test_every_public_name_has_an_example_or_a_mention() -> None:
 
 @pytest.mark.parametrize(
     ("command", "page"),
-    [("compare", "experiments.md"), ("data", "data.md"), ("reproduce", "experiments.md"), ("verify", "experiments.md")],
+    [
+        ("compare", "experiments.md"),
+        ("data", "data.md"),
+        ("load", "load.md"),
+        ("reproduce", "experiments.md"),
+        ("verify", "experiments.md"),
+    ],
 )
 def test_every_option_is_documented(command: str, page: str) -> None:
     environment = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}

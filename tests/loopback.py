@@ -1,0 +1,100 @@
+"""A small HTTP server on loopback that does as it is told, also what a good one would not."""
+
+import asyncio
+import inspect
+import json
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+
+class Asked(NamedTuple):
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+# What to say: status, headers, body; raw bytes, after which it hangs up; None: it hangs up at once.
+Said = tuple[int, dict[str, str], Any] | bytes | None
+Handler = Callable[[Asked], Said | Awaitable[Said]]
+
+
+@dataclass
+class Loopback:
+    """Requests that came, and where to send them."""
+
+    handler: Handler
+    asked: list[Asked] = field(default_factory=list)
+    port: int = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while line := (await reader.readline()).decode():
+                headers = {}
+                while (header := (await reader.readline()).decode().strip()) != "":
+                    name, _, value = header.partition(":")
+                    headers[name.lower()] = value.strip()
+                body = await reader.readexactly(int(headers.get("content-length", 0)))
+                method, path, _ = line.split()
+                request = Asked(method, path, headers, body)
+                self.asked.append(request)
+                said = self.handler(request)
+                if inspect.isawaitable(said):
+                    said = await said
+                if said is None:
+                    break
+                if isinstance(said, bytes):
+                    writer.write(said)
+                    await writer.drain()
+                    break
+                status, more, told = said
+                content = told if isinstance(told, bytes) else json.dumps(told).encode()
+                lines = [f"HTTP/1.1 {status} Said", f"Content-Length: {len(content)}"]
+                lines += [f"{name}: {value}" for name, value in more.items()]
+                writer.write("\r\n".join([*lines, "", ""]).encode() + content)
+                await writer.drain()
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass
+        finally:
+            writer.close()
+
+
+@contextmanager
+def loopback(handler: Handler, port: int = 0) -> Iterator[Loopback]:
+    """Serve in a thread of its own."""
+    server = Loopback(handler)
+    started, stopping = threading.Event(), asyncio.Event()
+    loop = asyncio.new_event_loop()
+
+    async def main() -> None:
+        listening = await asyncio.start_server(server.serve, "127.0.0.1", port)
+        server.port = listening.sockets[0].getsockname()[1]
+        started.set()
+        await stopping.wait()
+        listening.close()
+        others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        await asyncio.sleep(0.01)
+
+    thread = threading.Thread(target=lambda: loop.run_until_complete(main()))
+    thread.start()
+    assert started.wait(10)
+    try:
+        yield server
+    finally:
+        loop.call_soon_threadsafe(stopping.set)
+        thread.join(10)
+        loop.close()
