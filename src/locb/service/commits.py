@@ -178,7 +178,11 @@ class Committer:
         if batch.records:
             self._unsure = batch
             try:
-                await self.write(self.log.commit, batch.records)
+                if self.log.stages_at_once:
+                    self.log.stage(batch.records)
+                    await self.write(self.log.finish)
+                else:
+                    await self.write(self.log.commit, batch.records)
             except NameTakenError:
                 self._unsure = None  # the log said no, and nothing of it is there
                 raise

@@ -62,6 +62,7 @@ def serve(options: Options, host: str, port: int, tokens: Tokens, stop_seconds: 
         access_log=False,
         log_config=None,
         server_header=False,
+        proxy_headers=False,
         date_header=True,
         timeout_keep_alive=75,
         timeout_graceful_shutdown=stop_seconds,

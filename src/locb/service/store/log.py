@@ -14,6 +14,7 @@ from sqlalchemy import (
     URL,
     Connection,
     Engine,
+    RootTransaction,
     create_engine,
     delete,
     event,
@@ -105,8 +106,12 @@ class Log:
         self._url = database_url(folder, url)
         self._folder_claim = claim_folder(folder)
         self._sqlite = self._url.get_backend_name() == "sqlite"
+        # A file is written to at once, and a thread that hands every row over to another would wait longer for its turn
+        # than that takes; only to bring it to disk is slow. A server takes its time for all.
+        self.stages_at_once = self._sqlite
         self._engine = _engine(self._url)
         self._writer: Connection | None = None
+        self._staged: RootTransaction | None = None
         compiled = {
             table: insert(table).compile(dialect=self._engine.dialect) for table in tables.metadata.sorted_tables
         }
@@ -142,15 +147,26 @@ class Log:
         StoreError
             If the store cannot take them now. Whether it did can be told by ``last_seq`` once it answers again.
         """
-        try:
-            with self._writing() as connection:
-                self._write_rows(connection, tables.users.name, records.users)
-                self._write_rows(connection, tables.decisions.name, records.decisions)
-                self._write_rows(connection, tables.lessons.name, records.lessons)
-                if records.activations:
-                    connection.exec_driver_sql(self._activate, records.activations)
-        except _TakenError as error:
-            raise NameTakenError(str(error)) from None
+        self.stage(records)
+        self.finish()
+
+    def stage(self, records: Records) -> None:
+        """Write these, but not yet to disk: ``finish`` must follow."""
+        with self._guarded():
+            connection = self._claimed()
+            self._staged = connection.begin()
+            self._write_rows(connection, tables.users.name, records.users)
+            self._write_rows(connection, tables.decisions.name, records.decisions)
+            self._write_rows(connection, tables.lessons.name, records.lessons)
+            if records.activations:
+                connection.exec_driver_sql(self._activate, records.activations)
+
+    def finish(self) -> None:
+        """Bring what was staged to disk."""
+        with self._guarded():
+            staged, self._staged = self._staged, None
+            if staged is not None:
+                staged.commit()
 
     def write_settings(self, values: dict[str, Any]) -> None:
         """Keep these settings; others stay as they are."""
@@ -291,33 +307,44 @@ class Log:
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
-        """The writer's connection in a transaction; opened anew if it was lost, and claimed again."""
+        """The writer's connection in a transaction."""
+        with self._guarded():
+            connection = self._claimed()
+            with connection.begin():
+                yield connection
+
+    def _claimed(self) -> Connection:
+        """The writer's connection; opened anew if it was lost, and claimed again."""
+        if self._writer is None:
+            self._writer = self._engine.connect()
+            claim_database(self._writer)
+        return self._writer
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        """Nothing half-written stays behind a failure, which is told in our own terms."""
         try:
-            if self._writer is None:
-                self._writer = self._engine.connect()
-                claim_database(self._writer)
-            with self._writer.begin():
-                yield self._writer
+            yield
         except IntegrityError as error:
-            raise _TakenError(reason(error)) from error
-        except (SQLAlchemyError, AlreadyOpenError) as error:
+            staged, self._staged = self._staged, None
+            if staged is not None:
+                staged.rollback()
+            raise NameTakenError(reason(error)) from error
+        except AlreadyOpenError:
             self._drop_writer()
-            if isinstance(error, AlreadyOpenError):
-                raise
+            raise
+        except SQLAlchemyError as error:
+            self._drop_writer()
             raise StoreError(reason(error)) from error
 
     def _drop_writer(self) -> None:
-        writer, self._writer = self._writer, None
+        writer, self._writer, self._staged = self._writer, None, None
         if writer is not None:
             try:
                 writer.invalidate()
                 writer.close()
             except SQLAlchemyError as error:
                 _log.debug("a lost connection did not close: %s", error)
-
-
-class _TakenError(Exception):
-    """A name that must be unique is there already."""
 
 
 def database_url(folder: Path, url: str | None) -> URL:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import ipaddress
+from functools import lru_cache
 from pathlib import Path
 
 SCOPES = ("decide", "read", "delete")
@@ -64,6 +65,7 @@ def read_tokens(path: Path) -> Tokens:
     return Tokens(found)
 
 
+@lru_cache(maxsize=256)
 def is_loopback(host: str) -> bool:
     """Whether only this machine reaches that address."""
     if host.lower() == "localhost":
