@@ -36,6 +36,14 @@ class Cluster:
         return bool(np.any(self.members == user))
 
 
+class Membership(NamedTuple):
+    """A group that holds a user, without its members: seed and round as in ``Cluster``; None for a size not kept."""
+
+    seed: int | None
+    size: int | None
+    returned_at: int | None = None
+
+
 class ClusterScore(NamedTuple):
     """Averages over the true clusters, each against the found set that fits it best."""
 
