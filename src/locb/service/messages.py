@@ -167,8 +167,8 @@ class User(Answer):
     """What is known of a user."""
 
     user: str
-    served: Annotated[int, Meta(description="Rewards learned.")]
-    theta: list[float]
+    served: Annotated[int | None, Meta(description="Rewards learned; null from a policy that does not tell.")]
+    theta: list[float] | None
     radius: float | None
     clusters: list[Group]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from locb.policies import POLICIES
+from locb.policies import POLICIES, Policy
 from locb.service.replay import Model
 from locb.service.store.log import Log
 
@@ -73,7 +73,7 @@ def new_model(policy: str, dim: int, parameters: dict[str, Any]) -> Model:
         built = model.build()
     except TypeError as error:
         raise ValueError(f"--policy {policy}: {error}") from None
-    if not hasattr(built, "add_users"):
+    if type(built).add_users is Policy.add_users:
         raise ValueError(f"--policy {policy} must have a method add_users: users come one by one")
     return model
 

@@ -93,9 +93,9 @@ async def user(desk: Desk, user: str) -> User:
     estimate = service.policy.estimate(place)
     return User(
         user,
-        estimate.served,
-        estimate.theta.tolist(),
-        estimate.radius,
+        None if estimate is None else estimate.served,
+        None if estimate is None else estimate.theta.tolist(),
+        None if estimate is None else estimate.radius,
         groups(service.policy.memberships(place), service.engine.directory),
     )
 
