@@ -206,10 +206,11 @@ class SCLUB(Policy):
 
 class LOCB(Policy):
     def __init__(
-        self, n, d, gamma, seeds, alpha, tau, delta, sigma, radius, min_eigenvalue, stop, bonus, ties, generator
-    ):
+        self, n, d, gamma, seeds, alpha, tau, delta, sigma, radius, min_eigenvalue, stop, bonus, ties, generator,
+        late_seeds=0,
+    ):  # fmt: skip
         self.users = Users(n, d)
-        self.n, self.d, self.seeds = n, d, list(seeds)
+        self.n, self.d, self.seeds, self.late_seeds = n, d, list(seeds), late_seeds
         self.gamma, self.alpha, self.tau, self.delta, self.sigma = gamma, alpha, tau, delta, sigma
         self.radius, self.min_eigenvalue, self.stop, self.bonus = radius, min_eigenvalue, stop, bonus
         self.ties, self.generator = ties, [generator]
@@ -300,6 +301,10 @@ class LOCB(Policy):
             self.joined.append(self.t)
         self.users.grow(count)
         self.n += count
+        for s in range(self.n - count, self.n)[: self.late_seeds]:
+            self.late_seeds -= 1
+            self.seeds.append(s)
+            self.N[s], self.returned[s] = set(range(self.n)), None
 
     def groups(self):
         return {(s, frozenset(self.N[s]), self.returned[s]) for s in self.seeds}

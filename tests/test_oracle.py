@@ -191,6 +191,7 @@ def draw_locb(rng: np.random.Generator, n: int, radius: str, stop: str, bonus: s
         "stop": stop,
         "bonus": bonus,
         "ties": ("first", "random")[seed // 2 % 2],
+        "late_seeds": seed % 3,
     }
 
 
