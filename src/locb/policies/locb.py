@@ -29,6 +29,7 @@ from locb.kernels.locb_state import (
 )
 from locb.policies.checks import TIE_RULES, number_type, one_of, real_number, whole_number
 from locb.policies.compiled import CompiledPolicy, new_generator
+from locb.policies.corrections import move_estimate
 from locb.policies.explanations import Explanation, Lender
 from locb.policies.locb_state import USER_ROWS, blank_state, more_room, more_seeds
 from locb.policies.seeds import choose_seeds
@@ -229,6 +230,16 @@ class LOCB(CompiledPolicy):
             self._parameters["seeds"] = self._state.seeds.tolist()
             self._parameters["late_seeds"] -= become
             self._settle()
+
+    def _move_sums(self, user: int, change: Floats) -> None:
+        state, d = self._state, self._dim
+        step = move_estimate(state.estimates, user, change)
+        state.sums[unpack(state.sets_of[user, None], len(state.seeds))[0], :d] += step
+        seed = int(state.seed_of[user])
+        state.witness[(state.witness == user).any(axis=1)] = -1  # what was proven by its distance may hold no more
+        if seed >= 0:
+            state.seed_points[:d, seed] = state.estimates[user, :d]
+            state.witness[seed] = -1
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         arrays = super()._arrays()
