@@ -67,18 +67,27 @@ class Users:
             setattr(self, name, np.concatenate([getattr(self, name), getattr(fresh, name)]))
 
 
-def ucb(theta, inverse, X, alpha):
-    return [float(theta @ x + alpha * math.sqrt(max(x @ inverse @ x, 0.0))) for x in X]
+def ucb(theta, inverse, X, alpha, factor=1.0):
+    """What each arm is expected to earn, and the bonus: two arrays (k,)."""
+    return X @ theta, np.array([alpha * math.sqrt(max(x @ inverse @ x, 0.0) * factor) for x in X])
 
 
-class LinUCB:
+class Policy:
+    """Picks from what ``worth`` says about the arms: estimate and bonus."""
+
+    def recommend(self, i, X):
+        estimate, bonus = self.worth(i, X)
+        return pick((estimate + bonus).tolist(), self.ties, self.generator)
+
+
+class LinUCB(Policy):
     def __init__(self, n, d, alpha, shared, ties, generator):
         self.own = Users(1 if shared else n, d)
         self.alpha, self.shared, self.ties, self.generator = alpha, shared, ties, [generator]
 
-    def recommend(self, i, X):
+    def worth(self, i, X):
         row = 0 if self.shared else i
-        return pick(ucb(self.own.theta[row], self.own.inverse[row], X, self.alpha), self.ties, self.generator)
+        return ucb(self.own.theta[row], self.own.inverse[row], X, self.alpha)
 
     def update(self, i, x, r):
         self.own.learn(0 if self.shared else i, x, r)
@@ -87,7 +96,7 @@ class LinUCB:
         return set()
 
 
-class CLUB:
+class CLUB(Policy):
     def __init__(self, n, d, alpha, alpha2, edges, ties, generator):
         self.users = Users(n, d)
         self.edges = {frozenset(edge) for edge in edges}
@@ -104,13 +113,12 @@ class CLUB:
                     waiting.append(v)
         return frozenset(reached)
 
-    def recommend(self, i, X):
+    def worth(self, i, X):
         V, d = sorted(self.component(i)), X.shape[1]
         inverse = np.linalg.inv(np.eye(d) + sum(self.users.A[j] - np.eye(d) for j in V))
         theta = inverse @ sum(self.users.b[j] for j in V)
         t = self.t + 1
-        scores = [float(theta @ x + self.alpha * math.sqrt(x @ inverse @ x * math.log(t + 1))) for x in X]
-        return pick(scores, self.ties, self.generator)
+        return ucb(theta, inverse, X, self.alpha, math.log(t + 1))
 
     def update(self, i, x, r):
         self.t += 1
@@ -124,7 +132,7 @@ class CLUB:
         return {self.component(i) for i in range(self.n)}
 
 
-class SCLUB:
+class SCLUB(Policy):
     """Clusters are dictionaries in a list of slots (None: free); their sums are added up from their users' own."""
 
     def __init__(self, n, d, alpha, alpha_theta, alpha_p, ties, generator):
@@ -146,9 +154,9 @@ class SCLUB:
     def slot_of(self, i):
         return next(s for s, cluster in enumerate(self.slots) if cluster and i in cluster["users"])
 
-    def recommend(self, i, X):
+    def worth(self, i, X):
         theta, inverse = self.estimate(self.slots[self.slot_of(i)])
-        return pick(ucb(theta, inverse, X, self.alpha), self.ties, self.generator)
+        return ucb(theta, inverse, X, self.alpha)
 
     def update(self, i, x, r):
         if self.t == self.phase_end:
@@ -196,7 +204,7 @@ class SCLUB:
         return {frozenset(cluster["users"]) for cluster in self.slots if cluster}
 
 
-class LOCB:
+class LOCB(Policy):
     def __init__(
         self, n, d, gamma, seeds, alpha, tau, delta, sigma, radius, min_eigenvalue, stop, bonus, ties, generator
     ):
@@ -226,13 +234,13 @@ class LOCB:
     def distance(self, i, j):
         return float(np.linalg.norm(self.users.theta[i] - self.users.theta[j]))
 
-    def recommend(self, i, X):
+    def worth(self, i, X):
         u = self.users
         C = [s for s in self.seeds if i in self.N[s]]
         if not C:
-            return pick(ucb(u.theta[i], u.inverse[i], X, self.alpha), self.ties, self.generator)
+            return ucb(u.theta[i], u.inverse[i], X, self.alpha)
         spread = np.einsum("ka,nab,kb->nk", X, u.inverse, X)  # (n, k)
-        scores = np.full(len(X), -np.inf)
+        estimates, bonuses = [], []  # a set: (k,)
         for s in C:
             members = sorted(self.N[s])
             mean = (u.theta[members] @ X.T).mean(axis=0)
@@ -240,8 +248,11 @@ class LOCB:
                 bonus = np.sqrt(spread[members]).mean(axis=0)
             else:
                 bonus = np.sqrt(spread[members].mean(axis=0))
-            scores = np.maximum(scores, mean + self.alpha * bonus)
-        return pick(scores.tolist(), self.ties, self.generator)
+            estimates.append(mean)
+            bonuses.append(self.alpha * bonus)
+        best = np.argmax(np.add(estimates, bonuses), axis=0)  # of each arm, the set that scores it highest
+        arms = range(len(X))
+        return np.array(estimates)[best, arms], np.array(bonuses)[best, arms]
 
     def update(self, i, x, r):
         self.users.learn(i, x, r)
@@ -303,7 +314,7 @@ class LOCB:
         return max((self.distance(i, j) + B[i] + B[j] for i, j in pairs), default=0.0)
 
 
-class ELOC:
+class ELOC(Policy):
     """Every density with inverses and determinants; all sums over users anew in every round.
 
     Components 0 … K − 1 are the seeds' neighbourhoods, K is everyone, K + 1 the population.
@@ -377,9 +388,9 @@ class ELOC:
         V = np.einsum("s,sab->ab", weight, inside) + (weight * (means - theta).T) @ (means - theta)
         return theta, V, odds, means, inside
 
-    def recommend(self, i, X):
+    def worth(self, i, X):
         theta, V, *_ = self.believe(i)
-        return pick(ucb(theta, V, X, self.beta * math.sqrt(20 / (20 + self.m[i]))), self.ties, self.generator)
+        return ucb(theta, V, X, self.beta * math.sqrt(20 / (20 + self.m[i])))
 
     def update(self, i, x, r):
         theta, V, odds, means, inside = self.believe(i)

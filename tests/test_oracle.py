@@ -1,4 +1,4 @@
-"""Every policy chooses the oracle's arm in every round and holds the oracle's groups."""
+"""Every policy chooses the oracle's arm in every round, for the oracle's reasons, and holds the oracle's groups."""
 
 import math
 import os
@@ -18,6 +18,7 @@ pytestmark = [pytest.mark.interpreted] if JIT_OFF else [pytest.mark.interpreted,
 SETTINGS = range(8) if JIT_OFF else range(int(os.environ.get("ORACLE_SETTINGS", "24")))
 OF_OPTION = range((len(SETTINGS) + 1) // 2) if not JIT_OFF else SETTINGS
 ROUNDS = 240 if JIT_OFF else 900
+EXPLAINED = 5  # one round in so many is explained
 BATCH = 30 if JIT_OFF else 90  # groups are compared after every so many rounds
 
 RADII = ("regret", "clustering", "theory", "ellipsoid")
@@ -71,8 +72,15 @@ def compare(make: Any, oracle: Any, rounds: locb.Rounds, join_after: int | None 
         batch = part(rounds, start, start + BATCH)
         expected = []
         for t, user in enumerate(batch.users.tolist()):
+            if t % EXPLAINED == 0:
+                estimate, bonus = oracle.worth(user, batch.contexts[t])
+                explained = stepped.explain(user, batch.contexts[t])
+                assert explained.estimate + explained.bonus == pytest.approx(estimate + bonus, abs=1e-8)
+                offered = explained.arm
+            else:
+                offered = stepped.recommend(user, batch.contexts[t])
             arm = oracle.recommend(user, batch.contexts[t])
-            assert stepped.recommend(user, batch.contexts[t]) == arm, f"round {start + t}"
+            assert offered == arm, f"round {start + t}"
             oracle.update(user, batch.contexts[t, arm], batch.rewards[t, arm])
             stepped.update(user, batch.contexts[t, arm], batch.rewards[t, arm])
             expected.append(arm)

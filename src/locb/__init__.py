@@ -3,10 +3,23 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from locb.clusters import Cluster, ClusterScore, SimilarUser, match_clusters
+from locb.clusters import Cluster, ClusterScore, Membership, SimilarUser, match_clusters
 from locb.environments import Environment, Interactions, Synthetic
 from locb.hashing import features
-from locb.policies import CLUB, ELOC, LOCB, POLICIES, SCLUB, LinUCB, Policy, load, make_policy
+from locb.policies import (
+    CLUB,
+    ELOC,
+    LOCB,
+    POLICIES,
+    SCLUB,
+    Checkpoint,
+    Explanation,
+    Lender,
+    LinUCB,
+    Policy,
+    load,
+    make_policy,
+)
 from locb.rounds import Rounds
 
 if TYPE_CHECKING:
@@ -22,12 +35,16 @@ __all__ = [
     "LOCB",
     "POLICIES",
     "SCLUB",
+    "Checkpoint",
     "Cluster",
     "ClusterScore",
     "Comparison",
     "Environment",
+    "Explanation",
     "Interactions",
+    "Lender",
     "LinUCB",
+    "Membership",
     "Policy",
     "Rounds",
     "Run",

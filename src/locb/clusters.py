@@ -36,6 +36,14 @@ class Cluster:
         return bool(np.any(self.members == user))
 
 
+class Membership(NamedTuple):
+    """A group that holds a user, without its members: seed and round as in ``Cluster``; None for a size not kept."""
+
+    seed: int | None
+    size: int | None
+    returned_at: int | None = None
+
+
 class ClusterScore(NamedTuple):
     """Averages over the true clusters, each against the found set that fits it best."""
 
@@ -107,6 +115,14 @@ def widest_pair(theta: Floats, radius: Floats) -> float:
         gaps = np.linalg.norm(theta[i + 1 :] - theta[i], axis=1) + radius[i + 1 :] + radius[i]
         largest = max(largest, float(gaps.max()))
     return largest
+
+
+def widest_across(theta: Floats, radius: Floats) -> float:
+    """At least ``widest_pair``, by way of the middle: the sum of the two largest ‖θ̂_i − middle‖ + B_i, in O(n)."""
+    if len(theta) < 2:
+        return 0.0
+    reach = np.linalg.norm(theta - theta.mean(axis=0), axis=1) + radius
+    return float(np.partition(reach, -2)[-2:].sum())
 
 
 def largest_close_set(theta: Floats, gamma: float) -> Ints:

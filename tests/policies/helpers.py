@@ -29,9 +29,9 @@ def world(rounds: int = 300, seed: int = 1) -> locb.Rounds:
     return locb.Synthetic(n_users=N, n_clusters=2, raw_dim=DIM - 1, n_arms=ARMS, seed=5).rounds(rounds, seed=seed)
 
 
-def make(kind: str, rounds: int = 300) -> Any:
+def make(kind: str, rounds: int = 300, **more: Any) -> Any:
     name = kind.removesuffix("-float32") if kind.startswith("linucb") else kind.split("-")[0]
-    policy = locb.make_policy(name, n_users=N, dim=DIM, seed=3, **KINDS[kind])
+    policy = locb.make_policy(name, n_users=N, dim=DIM, seed=3, **KINDS[kind] | more)
     if rounds:
         policy.play(world(rounds))
     return policy

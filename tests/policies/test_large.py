@@ -160,7 +160,7 @@ def test_sets_of_twenty_thousand_users() -> None:
 
 
 def check_sets(policy: Any) -> None:
-    state, n = policy._state, policy.n_users
+    state = policy._state
     assert gap_to_exact(policy, state.slot) < 1e-8
     for cluster in policy.clusters():
         c, members = state.slot[cluster.members[0]], cluster.members
@@ -170,7 +170,7 @@ def check_sets(policy: Any) -> None:
         assert state.span[c, 0] <= state.served[members].min()
         assert state.span[c, 1] >= state.served[members].max()
     assert sclub_sets.is_circular(state)
-    assert np.array_equal(unpack(state.free, n)[0], state.sizes == 0)
+    assert np.array_equal(unpack(state.free, len(state.sizes))[0], state.sizes == 0)
     # Of two checked sets that were looked at, none are alike.
     c = np.flatnonzero((state.sizes > 0) & (state.unchecked == 0) & (state.moved == 0))
     theta, mean = state.shared[c, : policy.dim], state.shared_served[c] / state.sizes[c]

@@ -13,6 +13,7 @@ from locb.cli.compare import compare
 from locb.cli.data import data
 from locb.cli.load import load
 from locb.cli.reproduce import reproduce
+from locb.cli.serve import serve
 from locb.cli.verify import verify
 
 app = typer.Typer(
@@ -26,6 +27,7 @@ app.command()(compare)
 app.command()(data)
 app.command()(load)
 app.command()(reproduce)
+app.command()(serve)
 app.command()(verify)
 
 # What the library calls by another name than the option that sets it.

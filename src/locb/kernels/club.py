@@ -48,6 +48,7 @@ def learn_round(state: GraphState, i: int, x: Floats, reward: float, scratch: Gr
     add_observation(state.shared_sums, name, x, reward)
     state.whole[T] += 1
     state.served[i] += 1
+    state.observed[name] += 1
     state.width[i] = shrinkage(state.served[i])
     n_cut = cut(state, i, x.size)
     if n_cut > 0:

@@ -47,9 +47,11 @@ def rebuild(state: GraphState, dim: int) -> None:
     state.whole[NAMES] = count
     total[:count] = 0.0
     state.sizes[:] = 0
+    state.observed[:] = 0
     state.peaks[:] = 0.0
     for u in range(component.size):
         state.sizes[component[u]] += 1
+        state.observed[component[u]] += state.served[u]
         for q in range(total.shape[1]):
             total[component[u], q] += state.sums[u, q]
     for name in range(count):
@@ -76,8 +78,12 @@ def part_with(state: GraphState, old: int, first: int, count: int, room: Floats)
     note_peaks(state.peaks, total, old, state.sizes[old], d)
     state.sizes[name] = count
     state.sizes[old] -= count
+    state.observed[name] = 0
     for place in range(first, first + count):
-        state.component[state.room[QUEUE, place]] = name
+        u = state.room[QUEUE, place]
+        state.component[u] = name
+        state.observed[name] += state.served[u]
+    state.observed[old] -= state.observed[name]
     add_up(state, name, first, count, d)
     for q in range(total.shape[1]):
         total[old, q] -= total[name, q]

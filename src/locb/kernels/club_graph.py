@@ -36,6 +36,7 @@ class GraphState(NamedTuple):
     shared: Floats  # (n, d + p) θ̂ and A⁻¹ of the component, in the row of its name
     shared_sums: Floats  # (n, d + p) its b and A − I
     sizes: Ints  # (n,) its users
+    observed: Ints  # (n,) rounds in which they were served, all together; not saved
     peaks: Floats  # (n, 3) the most users, trace of A − I and Σ|b| it had since it was last added up
     whole: Ints  # t, names in use, ties, graph
     real: Floats  # α, α₂

@@ -9,7 +9,7 @@ from locb.arrays import Floats, Ints
 from locb.jit import borrowing, entry, part
 from locb.kernels.eloc_neighbourhoods import learn_sums, renew_centres, reseed
 from locb.kernels.eloc_population import inside_anew, inside_now, learn_population, learn_terms
-from locb.kernels.eloc_posterior import believe
+from locb.kernels.eloc_posterior import believe, weight_of
 from locb.kernels.eloc_state import (
     ANSWER,
     BETA,
@@ -167,27 +167,26 @@ def renew(state: EvidenceState, dim: int) -> None:
 
 
 @entry
-def beliefs(state: EvidenceState, users: Ints, dim: int) -> Floats:
-    """Rows (θ̄, V̄) of these users: (u, d + p)."""
-    room = scratch_for(state, 1, dim)
-    rows = np.empty((users.size, state.sums.shape[1]))
-    for u in range(users.size):
-        believe(state, users[u], room)
-        rows[u] = room.rows[ANSWER]
-    return rows
+def beliefs(
+    state: EvidenceState, users: Ints, dim: int, rows: Floats, weights: Floats, inside: NDArray[np.bool_]
+) -> None:
+    """What is believed of these users, into those of the last three that have any rows, one a user.
 
-
-@entry
-def groups(state: EvidenceState, n_users: int, dim: int) -> NDArray[np.bool_]:
-    """Whom each neighbourhood, and everyone's component, explains nearly as well as the best: (K + 1, n)."""
+    (θ̄, V̄); the weights of the neighbourhoods, everyone and the population in it, (K + 2); and which of these but the
+    population explain the user nearly as well as the best, (K + 1).
+    """
     room = scratch_for(state, 1, dim)
     n_seeds = state.seeds.size
-    inside = np.empty((n_seeds + 1, n_users), np.bool_)
-    for i in range(n_users):
-        believe(state, i, room)
-        best = room.evidence.max()
-        for s in range(n_seeds + 1):
-            inside[s, i] = room.evidence[s] >= best - SAME_GROUP
-        if state.seed_of[i] >= 0:
-            inside[state.seed_of[i], i] = True
-    return inside
+    for u in range(users.size):
+        believe(state, users[u], room)
+        if rows.shape[0] > 0:
+            rows[u] = room.rows[ANSWER]
+        if weights.shape[0] > 0:
+            for s in range(n_seeds + 2):
+                weights[u, s] = weight_of(s, room.odds, room.gated)
+        if inside.shape[0] > 0:
+            best = room.evidence.max()
+            for s in range(n_seeds + 1):
+                inside[u, s] = room.evidence[s] >= best - SAME_GROUP
+            if state.seed_of[users[u]] >= 0:
+                inside[u, state.seed_of[users[u]]] = True

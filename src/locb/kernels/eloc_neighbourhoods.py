@@ -14,10 +14,12 @@ from locb.kernels.eloc_state import (
     NOISE,
     PRECISION,
     RESEED_ROUNDS,
+    ROUNDS,
     SAME_WEIGHT,
     SLOTS,
     TWINS,
     UNEXPLAINED,
+    USERS,
     EvidenceScratch,
     EvidenceState,
     T,
@@ -64,8 +66,8 @@ def keep_weights(slots: NDArray[np.int32], weights: Floats, names: Ints, i: int,
 
 
 @part
-def lend(state: EvidenceState, i: int, sign: float, d: int) -> None:
-    """Put what user i did into the sums of its neighbourhoods, by its weights, or take it out."""
+def lend(state: EvidenceState, i: int, sign: int, rounds: int, d: int) -> None:
+    """Put what user i did in so many rounds into the sums of its neighbourhoods, by its weights, or take it out."""
     size = packed_trace(state.sums, i, d)
     for z in range(SLOTS):
         s = held(state, i, z)
@@ -73,6 +75,8 @@ def lend(state: EvidenceState, i: int, sign: float, d: int) -> None:
             share = sign * state.weights[i, z]
             add_row(state.pooled, s, state.sums, i, share)
             state.moved[s] += share * size
+            state.lent[s, USERS] += sign
+            state.lent[s, ROUNDS] += sign * rounds
 
 
 @part
@@ -83,14 +87,14 @@ def learn_sums(state: EvidenceState, i: int, x: Floats, reward: float, odds: Flo
     """
     sums, everyone = state.sums, state.seeds.size
     d = x.size
-    lend(state, i, -1.0, d)
+    lend(state, i, -1, state.served[i] - 1, d)  # this round is counted already
     add_row(state.pooled, everyone, sums, i, -1.0)
     state.moved[everyone] -= packed_trace(sums, i, d)
     keep_weights(state.slots, state.weights, state.names, i, odds, state.seed_of[i])
     for q in range(sums.shape[1]):
         sums[i, q] *= state.real[KEPT]
     add_observation(sums, i, x, reward)
-    lend(state, i, 1.0, d)
+    lend(state, i, 1, state.served[i], d)
     add_row(state.pooled, everyone, sums, i, 1.0)
     state.moved[everyone] += packed_trace(sums, i, d)
 
@@ -134,13 +138,14 @@ def twin(state: EvidenceState, d: int) -> int:
 @part
 def move_seed(state: EvidenceState, s: int, i: int, room: EvidenceScratch) -> None:
     """Begin the neighbourhood of seed s anew, around user i."""
-    lend(state, i, -1.0, room.work.shape[0])
+    lend(state, i, -1, state.served[i], room.work.shape[0])
     state.names[s] += state.seeds.size
     for z in range(SLOTS):
         state.slots[i, z] = -1
         state.weights[i, z] = 0.0
     state.slots[i, 0] = state.names[s]
     state.weights[i, 0] = 1.0
+    state.lent[s, USERS], state.lent[s, ROUNDS] = 1, state.served[i]
     for q in range(state.pooled.shape[1]):
         state.pooled[s, q] = state.sums[i, q]
     state.seed_of[state.seeds[s]] = -1

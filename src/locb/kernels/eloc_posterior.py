@@ -228,6 +228,17 @@ def component_mean(
         means[s, a] = posteriors[f, a] + total / v
 
 
+@part
+def weight_of(s: int, odds: Floats, gated: Floats) -> float:
+    """What component s weighs in the gated mixture."""
+    weight: float = gated[MIXTURE] * odds[s]
+    if s == odds.size - 2:
+        weight += gated[EVERYONE]
+    elif s == odds.size - 1:
+        weight += gated[POPULATION]
+    return weight
+
+
 @borrowing
 def mix(
     centres: Floats,
@@ -264,11 +275,7 @@ def mix(
         rows[ANSWER, q] = 0.0
     count = 0  # the components that weigh anything, side by side: the root of the weight times how far each is apart
     for s in range(odds.size):
-        weight = gated[MIXTURE] * odds[s]
-        if s == everyone:
-            weight += gated[EVERYONE]
-        elif s == population:
-            weight += gated[POPULATION]
+        weight = weight_of(s, odds, gated)
         if weight > 0.0:
             root = math.sqrt(weight)
             for a in range(d):

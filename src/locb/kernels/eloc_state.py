@@ -18,6 +18,7 @@ from locb.jit import borrowing, entry, part
 T, SEEN, UNREFRESHED, TIES = 0, 1, 2, 3
 GAMMA, BETA, KEPT = 0, 1, 2
 EVERYONE, POPULATION, MIXTURE, NOISE, LOG_DET = 0, 1, 2, 3, 4  # the first three are what the gate weighs
+USERS, ROUNDS = 0, 1  # columns of ``lent``
 CENTRE, PRECISION, EQUATION = 0, 1, 2  # rows of ``population``
 
 # What is believed before anything was seen; all of it presumes rewards of about the size of 1.
@@ -75,6 +76,10 @@ class EvidenceState(NamedTuple):
     whole: Ints  # t, users served so far, rounds in this cycle of refreshing the sums; ties
     real: Floats  # γ, β; how much of what a user did is kept when it is served again, 1 for all
     generator: Words  # (1,) for random ties
+    lent: (
+        Ints  # (K, 2) not saved: users who have a weight in each neighbourhood, and in how many rounds they were served
+    )
+    n_users: Ints  # (1,) not saved: n
 
 
 class EvidenceScratch(NamedTuple):
@@ -152,12 +157,12 @@ def refresh_sums(state: EvidenceState, row: int) -> None:
     if row > n_seeds:
         for q in range(state.population.shape[1]):
             state.population[EQUATION, q] = 0.0
-        for i in range(state.served.size):
+        for i in range(state.n_users[0]):
             add_row(state.population, EQUATION, state.terms, i, 1.0)
         return
     for q in range(state.pooled.shape[1]):
         state.pooled[row, q] = 0.0
-    for i in range(state.served.size):
+    for i in range(state.n_users[0]):
         if row == n_seeds:
             add_row(state.pooled, row, state.sums, i, 1.0)
             continue
@@ -171,7 +176,7 @@ def refresh_in_turn(state: EvidenceState) -> None:
     """Now and then add one row of sums up anew: in ``cycle`` rounds all have their turn, evenly spaced."""
     whole = state.whole
     n_rows = state.seeds.size + 2
-    cycle = max(REFRESH_ROUNDS, 64 * state.served.size)
+    cycle = max(REFRESH_ROUNDS, 64 * state.n_users[0])
     before = whole[UNREFRESHED] * n_rows // cycle
     whole[UNREFRESHED] += 1
     if whole[UNREFRESHED] * n_rows // cycle > before:

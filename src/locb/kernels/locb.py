@@ -96,6 +96,7 @@ def learn_round(state: LocalState, i: int, x: Floats, reward: float, scratch: Le
             for q in range(step.size):
                 sums[s, q] += step[q]
             state.unserved[s] -= newly
+            state.observed[s] += 1
             word &= word - ONE
     cluster(state, i, d, scratch)
     refresh_in_turn(state)
@@ -190,6 +191,7 @@ def settle(state: LocalState, dim: int) -> None:
     sets_of, members, words = state.sets_of, state.members, state.words
     state.sizes[:] = 0
     state.unserved[:] = 0
+    state.observed[:] = 0
     state.hashes[:] = np.uint64(0)
     for w in range(members.shape[1]):  # 64 users at a time, so that their rows stay at hand
         for s in range(members.shape[0]):
@@ -200,6 +202,7 @@ def settle(state: LocalState, dim: int) -> None:
                 flip(sets_of, j, s)
                 state.sizes[s] += 1
                 state.unserved[s] += state.served[j] == 0
+                state.observed[s] += state.served[j]
                 state.hashes[s] ^= words[j]
     renew_widths(state, 0, state.whole[N_USERS], dim)
     find_distinct(state, learn_scratch(state, dim).table)

@@ -42,6 +42,7 @@ class LocalState(NamedTuple):
     hashes: Words  # (K,) XOR of the members' words
     sums: Floats  # (K, d + p) of the members' estimates
     unserved: Ints  # (K,) members never served
+    observed: Ints  # (K,) rounds in which members were served, all together
     reference: Floats  # (2, d + p) an estimate near the means of the sets, and room for a difference from it
     # (K + 1,) at least the norm of (the set's mean A⁻¹ − the reference's), but for what learning added: the last is the
     # norms of all steps since, and these have moved the mean of a set by at most their sum / size.
@@ -126,6 +127,7 @@ def toggle(state: LocalState, s: int, i: int) -> None:
     flip(state.members, s, i)
     flip(state.sets_of, i, s)
     state.sizes[s] += np.int64(sign)
+    state.observed[s] += np.int64(sign) * state.served[i]
     if state.served[i] == 0:
         state.unserved[s] += np.int64(sign)
     # The mean moves by (A_i⁻¹ − mean) / size, and no A⁻¹ is above I, but for rounding.

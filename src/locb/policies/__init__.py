@@ -4,14 +4,32 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from locb.policies.base import CompiledPolicy, Policy, load
+from locb.policies.base import Policy
+from locb.policies.checkpoints import Checkpoint
 from locb.policies.club import CLUB
+from locb.policies.compiled import CompiledPolicy, load
 from locb.policies.eloc import ELOC
+from locb.policies.explanations import Estimate, Explanation, Lender
 from locb.policies.linucb import LinUCB
 from locb.policies.locb import LOCB
 from locb.policies.sclub import SCLUB
 
-__all__ = ["CLUB", "ELOC", "LOCB", "POLICIES", "SCLUB", "CompiledPolicy", "LinUCB", "Policy", "load", "make_policy"]
+__all__ = [
+    "CLUB",
+    "ELOC",
+    "LOCB",
+    "POLICIES",
+    "SCLUB",
+    "Checkpoint",
+    "CompiledPolicy",
+    "Estimate",
+    "Explanation",
+    "Lender",
+    "LinUCB",
+    "Policy",
+    "load",
+    "make_policy",
+]
 
 # What a name stands for; add to it to give a policy of one's own a name.
 POLICIES: dict[str, Callable[..., Policy]] = {

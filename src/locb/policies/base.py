@@ -1,22 +1,20 @@
-"""What every policy is: the base class, and what the compiled policies share."""
+"""What every policy is: the base class."""
 
 from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from locb.arrays import Floats, Ints
-from locb.clusters import Cluster, SimilarUser, members_of, widest_pair
-from locb.confidence import ELLIPSOID, shrinkage, width
-from locb.kernels.linear import packed_size, unpack
-from locb.policies import storage
-from locb.policies.checks import LARGEST_REWARDS, real_number, whole_number
-from locb.policies.rows import rows_to_be_replaced
-from locb.rounds import Rounds, checked_array
+from locb.arrays import Ints
+from locb.clusters import Cluster, Membership, SimilarUser
+from locb.policies.checkpoints import Checkpoint
+from locb.policies.checks import whole_number
+from locb.policies.explanations import Estimate, Explanation
+from locb.rounds import Rounds
 
 
 class Policy(ABC):
@@ -65,6 +63,15 @@ class Policy(ABC):
             chosen[t] = arm
         return chosen
 
+    def explain(self, user: int, contexts: Any) -> Explanation:
+        """What ``recommend`` gives, in its place, with what speaks for it; None for what this policy does not tell."""
+        arm = self.recommend(user, contexts)
+        return Explanation(whole_number("the arm from recommend", arm, 0, len(contexts) - 1))
+
+    def correct(self, user: int, context: Any, learned: float, reward: float) -> None:  # noqa: ARG002 - told by others
+        """Make good that ``context``, learned with the reward ``learned``, turns out to have earned ``reward``."""
+        raise TypeError(f"{type(self).__name__} does not say how a reward is corrected: give it a correct method")
+
     def prepare(self) -> None:  # noqa: B027 - most policies have nothing to do here
         """Do what would make the first round slower than the others, such as compiling."""
 
@@ -81,9 +88,36 @@ class Policy(ABC):
         user = self.check_user(user)
         return [cluster for cluster in self.clusters() if user in cluster]
 
+    def memberships(self, user: int) -> list[Membership]:
+        """The groups that hold this user, as ``clusters_of`` has them, without their members."""
+        return [Membership(cluster.seed, len(cluster), cluster.returned_at) for cluster in self.clusters_of(user)]
+
+    def estimate(self, user: int) -> Estimate | None:
+        """What is known of this user; None from a policy that does not tell."""
+        self.check_user(user)
+        return None
+
+    def similar_users(self, user: int, limit: int = 10) -> list[SimilarUser]:
+        """Users who share a group with this one, nearest first; none from a policy that does not tell."""
+        self.check_user(user)
+        whole_number("limit", limit, 0)
+        return []
+
+    def certifier(self, cluster: Any) -> Callable[[bool], float]:
+        """What works out the certificate of a group; a policy without one raises TypeError."""
+        raise TypeError(f"{type(self).__name__} gives no certificate of {cluster}")
+
+    def add_users(self, count: int) -> None:
+        """Let ``count`` more users in."""
+        raise TypeError(f"{type(self).__name__} takes no {count} users more: give it an add_users method")
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the policy to a file that ``locb.load`` reads."""
         raise TypeError(f"{type(self).__name__} does not say how it is saved to {path}: give it a save method")
+
+    def checkpoint(self) -> Checkpoint:
+        """A copy of what ``save`` would write now, to be written later, by another thread if need be."""
+        raise TypeError(f"{type(self).__name__} does not say how it is saved: give it a checkpoint method")
 
     def check_user(self, user: Any) -> int:
         """``user`` as a number below ``n_users``, or a ValueError."""
@@ -98,213 +132,3 @@ class Policy(ABC):
         for t in (int(rounds.users.argmin()), int(rounds.users.argmax())) if len(rounds) else ():
             if not 0 <= rounds.users[t] < self._n_users:
                 raise ValueError(f"users must be from 0 to {self._n_users - 1}, but users[{t}] is {rounds.users[t]}")
-
-
-class CompiledPolicy(Policy):
-    """A policy whose rounds run in a compiled kernel on a state of plain arrays.
-
-    A subclass names its kernel module (with ``recommend``, ``update`` and ``play`` on a state), builds its state in
-    ``__init__`` and remembers in ``_parameters`` what it was built with. The state has rows (θ̂, A⁻¹) in ``estimates``
-    and the counts m in ``served``.
-    """
-
-    _kernel: ClassVar[Any]
-    _state: Any
-    _parameters: dict[str, Any]
-    _kinds: ClassVar[dict[str, type[CompiledPolicy]]] = {}
-    # The array of the state that has d + p numbers a user.
-    _rows: ClassVar[str] = "estimates"
-    # Where the state holds parameters: a file cannot change these behind the back of the constructor's checks.
-    _settings: ClassVar[dict[str, slice]] = {}
-
-    def __init_subclass__(cls, **arguments: Any) -> None:
-        super().__init_subclass__(**arguments)
-        CompiledPolicy._kinds[cls.__name__] = cls
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self._parameters.items())})"
-
-    def recommend(self, user: int, contexts: Any) -> int:
-        """The arm to show this user: a row of ``contexts`` (k, d). Changes nothing that was learned."""
-        if type(user) is not int or not 0 <= user < self._n_users:
-            user = self.check_user(user)
-        if not _is_plain(contexts, 2) or contexts.shape[1] != self._dim or len(contexts) == 0:
-            contexts = checked_array("contexts", contexts, (None, self._dim))
-            if len(contexts) == 0:
-                raise ValueError("contexts must hold at least one arm")
-        arm: int = self._kernel.recommend(self._state, user, contexts)
-        if arm < 0:
-            checked_array("contexts", contexts, (None, self._dim))
-            raise ArithmeticError(f"the scores of user {user} are not numbers")
-        return arm
-
-    def update(self, user: int, context: Any, reward: float) -> None:
-        """Learn what showing ``context`` (d,) to this user earned."""
-        if type(user) is not int or not 0 <= user < self._n_users:
-            user = self.check_user(user)
-        if not _is_plain(context, 1) or len(context) != self._dim:
-            context = checked_array("context", context, (self._dim,))
-        largest = LARGEST_REWARDS[self._parameters["dtype"]]
-        if type(reward) is not float or not -largest <= reward <= largest:
-            reward = real_number("reward", reward, -largest, largest)
-        if not self._kernel.update(self._state, user, context, reward):
-            checked_array("context", context, (self._dim,))
-
-    def play(self, rounds: Rounds) -> Ints:
-        """Recommend and update, round by round, in one compiled loop; the arms chosen: (T,)."""
-        self.check_rounds(rounds)
-        if self._parameters["dtype"] == "float32" and len(rounds):
-            checked_array("rewards", rounds.rewards, (None, None), LARGEST_REWARDS["float32"])
-        chosen = np.empty(len(rounds), dtype=np.int64)
-        self._kernel.play(self._state, rounds.users, rounds.contexts, rounds.rewards, chosen)
-        return chosen
-
-    def prepare(self) -> None:
-        """Compile, or load what was compiled before: a play of no rounds."""
-        self.play(Rounds(np.empty(0, np.int64), np.empty((0, 1, self._dim)), np.empty((0, 1))))
-
-    @property
-    def theta(self) -> Floats:
-        """The users' estimates: (n, d). Read-only."""
-        return _read_only(self._state.estimates[: self._n_users, : self._dim])
-
-    @property
-    def served(self) -> Ints:
-        """How many rounds each user was served: (n,). Read-only."""
-        return _read_only(self._state.served[: self._n_users])
-
-    @property
-    def radii(self) -> Floats:
-        """The radius of each user's estimate that this policy goes by: (n,)."""
-        return np.array([shrinkage(m) for m in self.served.tolist()])
-
-    def similar_users(self, user: int, limit: int = 10) -> list[SimilarUser]:
-        """Users who share a group with this one, nearest estimate first; none where a policy has no groups."""
-        user = self.check_user(user)
-        limit = whole_number("limit", limit, 0)
-        together = np.zeros(self._n_users, bool)
-        for cluster in self.clusters_of(user):
-            together[cluster.members] = True
-        together[user] = False
-        others = np.flatnonzero(together)
-        theta, radii = self.theta, self.radii
-        distance = np.linalg.norm(theta[others] - theta[user], axis=1)
-        nearest = np.argsort(distance, kind="stable")[:limit]
-        return [SimilarUser(int(others[j]), float(distance[j]), float(radii[others[j]])) for j in nearest]
-
-    def certificate(self, cluster: Any, *, sigma: float = 0.5, delta: float = 0.1) -> float:
-        """How far apart two users of this group can be, at most; with probability 1 − delta for all groups at once.
-
-        It rests on the ``ellipsoid`` radius, which needs ‖θ‖ ≤ 1 and noise no wider than ``sigma`` (½ for rewards in
-        [0, 1]), and on nothing about how the group was found. A group of one gives 0.
-        """
-        sigma = real_number("sigma", sigma, 0.0)
-        delta = real_number("delta", delta, 0.0, 1.0, open_ends=True)
-        members = members_of(cluster)
-        if members.size == 0:
-            raise ValueError("cluster must hold at least one user")
-        if not 0 <= members[0] <= members[-1] < self._n_users:
-            raise ValueError(f"cluster must hold users from 0 to {self._n_users - 1}, not {members[[0, -1]].tolist()}")
-        estimates = self._own_estimates(members)
-        estimates = estimates.astype(np.float64)
-        spectrum = np.linalg.eigvalsh(unpack(estimates[:, self._dim :], self._dim))  # of A⁻¹, ascending
-        log_det = -np.log(spectrum).sum(axis=1)
-        radii = np.array(
-            [
-                width(ELLIPSOID, 0, self._n_users, self._dim, sigma, delta, 0.0, float(entropy), float(top))
-                for entropy, top in zip(log_det, spectrum[:, -1], strict=True)
-            ]
-        )
-        return widest_pair(estimates[:, : self._dim], radii)
-
-    def _own_estimates(self, users: Ints) -> Floats:
-        """Rows (θ̂, A⁻¹) that rest on each user's own rounds alone."""
-        rows: Floats = self._state.estimates[users]
-        return rows
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the policy to a file; ``locb.load`` gives back one that goes on exactly as this one would."""
-        header = {"policy": type(self).__name__, "parameters": self._parameters}
-        storage.write(path, header, self._arrays())
-
-    def _arrays(self) -> dict[str, NDArray[Any]]:
-        """The state by name, in the shapes that a new policy of the same parameters has."""
-        arrays: dict[str, NDArray[Any]] = self._state._asdict()
-        return arrays
-
-    def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Take over a saved state, or raise a ValueError."""
-        blank = self._state._asdict()
-        if arrays.keys() != blank.keys():
-            raise ValueError(f"its arrays are {sorted(arrays)}, not {sorted(blank)}")
-        for name, array in arrays.items():
-            if array.shape != blank[name].shape or array.dtype != blank[name].dtype:
-                want = f"{blank[name].dtype} of shape {blank[name].shape}"
-                raise ValueError(f"{name} is {array.dtype} of shape {array.shape}, not {want}")
-        for name, (low, high) in self._index_limits().items():
-            values = arrays[name]
-            if values.size and not low <= values.min() <= values.max() < high:
-                raise ValueError(f"{name} holds {values.min()} … {values.max()}, outside {low} … {high - 1}")
-        for name, part in self._settings.items():
-            arrays[name][part] = blank[name][part]
-        state = type(self._state)(**{name: np.ascontiguousarray(array) for name, array in arrays.items()})
-        for name, fine in self._consistency(state).items():
-            if not fine:
-                raise ValueError(f"{name} contradicts the rest of the file")
-        self._state = state
-
-    def _index_limits(self) -> dict[str, tuple[int, int]]:
-        """Arrays of indices in the state and the range each must stay in, so that no file can point outside."""
-        return {}
-
-    def _consistency(self, state: Any) -> dict[str, bool]:
-        """Arrays of a state that was read, and whether each fits the others."""
-        floats = [array for array in state if array.dtype.kind == "f" and array is not state.real]
-        return {
-            "served": bool((state.served >= 0).all()) and int(state.served.sum()) == int(state.whole[0]),
-            "estimates": all(bool(np.isfinite(array).all()) for array in floats),
-            "generator": bool(state.generator[0] != 0),
-        }
-
-
-def _is_plain(array: Any, ndim: int) -> bool:
-    """Whether the kernels take this array as it is."""
-    return type(array) is np.ndarray and array.dtype == np.float64 and array.ndim == ndim and array.flags.carray
-
-
-def _read_only(view: NDArray[Any]) -> NDArray[Any]:
-    view = view.view()
-    view.flags.writeable = False
-    return view
-
-
-def new_generator(rng: np.random.Generator) -> NDArray[np.uint64]:
-    """The state of a kernel's own generator: one odd word, never zero."""
-    return rng.integers(0, 2**64, size=1, dtype=np.uint64) | np.uint64(1)
-
-
-def load(path: str | os.PathLike[str]) -> CompiledPolicy:
-    """Read a policy that was saved.
-
-    Raises
-    ------
-    ValueError
-        If the file is damaged, is something else, or comes from a newer version.
-    """
-    header, arrays = storage.read(path)
-    kind = CompiledPolicy._kinds.get(str(header.get("policy")))
-    if kind is None:
-        known = ", ".join(sorted(CompiledPolicy._kinds))
-        raise ValueError(f"{path} holds a policy of kind {header.get('policy')!r}; known are {known}")
-    try:
-        parameters = header["parameters"]
-        n_users, dim = len(arrays["served"]), parameters["dim"]
-        # Before anything of the size that the header claims is made, the arrays must bear it out.
-        if parameters["n_users"] != n_users or arrays[kind._rows].shape[1] != dim + packed_size(dim):
-            raise ValueError(f"its header claims {parameters['n_users']} users and {dim} features, its arrays differ")
-        with rows_to_be_replaced():
-            policy = kind(**parameters)
-        policy._restore(arrays)
-    except (KeyError, TypeError, ValueError, IndexError, ArithmeticError, MemoryError) as error:
-        raise ValueError(f"{path} is damaged: {error}") from error
-    return policy

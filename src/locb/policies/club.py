@@ -9,19 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from locb.arrays import Ints, Places, Words
-from locb.clusters import Cluster, groups_by_name
+from locb.clusters import Cluster, Membership, groups_by_name
 from locb.kernels import club as kernel
 from locb.kernels import club_components, club_graph
 from locb.kernels.bits import ONE, pack, unpack, words_for
-from locb.policies.base import CompiledPolicy, new_generator
 from locb.policies.checks import TIE_RULES, number_type, one_of, real_number, whole_number
-from locb.policies.rows import blank_estimates
+from locb.policies.compiled import CompiledPolicy, new_generator
+from locb.policies.explanations import Lender, Loan
+from locb.policies.rows import blank_estimates, only_first
 
 GRAPHS = {"complete": club_graph.COMPLETE, "erdos-renyi": club_graph.SPARSE}
 MOST_BITS = 2**35  # of a complete graph: 4 GiB
 MOST_EDGES = 2**30  # of a random one: 8 GiB
-# What a file does not hold: room for work, and the lists of neighbours, which are made from the edges.
-NOT_SAVED = ("room", "marks", "words", "start", "degree", "lists")
+# What a file does not hold: room for work, counts, and the lists of neighbours, which are made from the edges.
+NOT_SAVED = ("room", "marks", "words", "start", "degree", "lists", "observed")
 
 
 class CLUB(CompiledPolicy):
@@ -53,6 +54,7 @@ class CLUB(CompiledPolicy):
     """
 
     _kernel: ClassVar[Any] = kernel
+    _not_saved: ClassVar[tuple[str, ...]] = NOT_SAVED
     _settings: ClassVar[dict[str, slice]] = {"whole": slice(club_graph.TIES, None), "real": slice(None)}
 
     def __init__(
@@ -98,6 +100,7 @@ class CLUB(CompiledPolicy):
             shared=np.zeros_like(estimates),
             shared_sums=np.zeros(estimates.shape),
             sizes=np.zeros(n, np.int64),
+            observed=np.zeros(n, np.int64),
             peaks=np.zeros((n, 3)),
             whole=np.array([0, 0, tie_rule, graph_kind]),
             real=np.array([alpha, alpha2]),
@@ -110,6 +113,10 @@ class CLUB(CompiledPolicy):
         """The connected components, in the order of their first members."""
         groups = groups_by_name(self._state.component)
         return [Cluster(None, members) for members in sorted(groups, key=lambda members: int(members[0]))]
+
+    def memberships(self, user: int) -> list[Membership]:
+        """The component of this user, without its members."""
+        return [Membership(None, int(self._state.sizes[self._state.component[self.check_user(user)]]))]
 
     def group_sizes(self) -> Ints:
         """How many users each component holds, in the order of ``clusters``."""
@@ -142,6 +149,7 @@ class CLUB(CompiledPolicy):
             shared=np.zeros((n, blank.shape[1]), blank.dtype),
             shared_sums=np.zeros((n, blank.shape[1])),
             sizes=np.zeros(n, np.int64),
+            observed=np.zeros(n, np.int64),
             peaks=np.zeros((n, 3)),
             whole=state.whole.copy(),
             **_room(n),
@@ -150,6 +158,13 @@ class CLUB(CompiledPolicy):
         self._state = grown
         self._n_users = self._parameters["n_users"] = n
 
+    def _lent(self, user: int) -> Loan:
+        state = self._state
+        name = int(state.component[user])
+        lender = Lender("component", None, 1.0, int(state.sizes[name]), int(state.observed[name]))
+        log_round = math.log(state.whole[club_graph.T] + 2.0)  # as the kernel has it
+        return Loan(state.shared, name, self._parameters["alpha"], log_round, (lender,))
+
     def _edges(self) -> Places:
         """The edges of a random graph that were not cut, by the higher user, then by the lower: (edges, 2)."""
         edges = np.empty((int(self._state.degree.sum()) // 2, 2), np.int32)
@@ -157,13 +172,14 @@ class CLUB(CompiledPolicy):
         return edges
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        arrays = {name: array for name, array in super()._arrays().items() if name not in NOT_SAVED}
-        return {**arrays, "edges": self._edges()}
+        arrays = super()._arrays()
+        names = int(self._state.whole[club_graph.NAMES])  # rows beyond are of no component
+        kept = {name: only_first(arrays[name], names) for name in ("shared", "shared_sums")}
+        return {**arrays, **kept, "edges": self._edges()}
 
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
-        own = self._arrays()
-        if arrays.keys() != own.keys():
-            raise ValueError(f"its arrays are {sorted(arrays)}, not {sorted(own)}")
+        if "edges" not in arrays:
+            raise ValueError(f"its arrays are {sorted(arrays)}, without edges")
         edges = arrays["edges"]
         sparse = self._parameters["graph"] == "erdos-renyi"
         if edges.dtype != np.int32 or edges.ndim != 2 or edges.shape[1] != 2 or (len(edges) and not sparse):
@@ -174,8 +190,11 @@ class CLUB(CompiledPolicy):
         if (np.diff(high * self._n_users + low) <= 0).any():
             raise ValueError("edges is not in order, or holds an edge twice")
         self._state = self._state._replace(**_lists(edges, self._n_users if sparse else 0))
-        others = {name: getattr(self._state, name) for name in NOT_SAVED}
-        super()._restore({**{name: array for name, array in arrays.items() if name != "edges"}, **others})
+        super()._restore({name: array for name, array in arrays.items() if name != "edges"})
+
+    def _settle(self) -> None:
+        self._state.observed[:] = 0
+        np.add.at(self._state.observed, self._state.component, self._state.served)
 
     def _index_limits(self) -> dict[str, tuple[int, int]]:
         return {"component": (0, self._n_users)}

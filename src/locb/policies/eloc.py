@@ -2,37 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Callable, Iterable
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from locb.arrays import Floats, Ints, Words
-from locb.clusters import Cluster, SimilarUser
+from locb.arrays import Floats, Ints
+from locb.clusters import Cluster, Membership, SimilarUser
 from locb.kernels import eloc as kernel
 from locb.kernels.eloc_state import (
     BETA,
-    FIRST_GATE,
-    FIRST_NOISE,
-    FIRST_SHARES,
+    BONUS_ROUNDS,
     GAMMA,
     KEPT,
     MIXTURE,
     NOISE,
     SEEN,
-    SLOTS,
     TIES,
     UNREFRESHED,
-    EvidenceState,
     T,
 )
-from locb.kernels.linear import packed_identity, packed_size, unpack
-from locb.policies.base import CompiledPolicy, new_generator
+from locb.kernels.linear import packed_identity, unpack
 from locb.policies.checks import TIE_RULES, number_type, one_of, real_number, whole_number
+from locb.policies.compiled import CompiledPolicy, new_generator
+from locb.policies.eloc_state import USER_ROWS, blank_state, more_room
+from locb.policies.explanations import Estimate, Lender, Loan
 from locb.policies.seeds import choose_seeds
 
-USER_ROWS = ("sums", "terms", "slots", "weights", "served", "seed_of")  # one row a user
+NO_NUMBERS, NO_GROUPS = np.empty((0, 0)), np.empty((0, 0), bool)  # for what is not asked of the kernel
+LEAST_WEIGHT = 1e-9  # a lender of less is not told of
 
 
 class ELOC(CompiledPolicy):
@@ -74,6 +75,8 @@ class ELOC(CompiledPolicy):
 
     _kernel: ClassVar[Any] = kernel
     _rows: ClassVar[str] = "sums"
+    _user_rows: ClassVar[tuple[str, ...]] = USER_ROWS
+    _not_saved: ClassVar[tuple[str, ...]] = ("lent", "n_users")
     _settings: ClassVar[dict[str, slice]] = {
         "whole": slice(TIES, None),
         "real": slice(None),
@@ -116,7 +119,7 @@ class ELOC(CompiledPolicy):
         }
         real = np.zeros(3)
         real[GAMMA], real[BETA], real[KEPT] = gamma, beta, 1.0 if memory is None else 1.0 - 1.0 / memory
-        self._state = _blank_state(self._n_users, self._dim, dtype, chosen, real, tie_rule, new_generator(rng))
+        self._state = blank_state(self._n_users, self._dim, dtype, chosen, real, tie_rule, new_generator(rng))
 
     @property
     def rounds_played(self) -> int:
@@ -141,10 +144,9 @@ class ELOC(CompiledPolicy):
         """The mean of what is believed about each user, which serves the user: (n, d). Worked out when asked."""
         return np.ascontiguousarray(self._beliefs(np.arange(self._n_users))[:, : self._dim])
 
-    @property
-    def radii(self) -> Floats:
-        """How far from ``theta`` each user is expected to be, the root of the mean square: (n,)."""
-        return self._spread(self._beliefs(np.arange(self._n_users)))
+    def _radii_of(self, users: Ints) -> Floats:
+        """How far from ``theta`` these users are expected to be, the root of the mean square."""
+        return self._spread(self._beliefs(users))
 
     def clusters(self) -> list[Cluster]:
         """One group a seed, in the order of the seeds; then those who are like everyone, with None for a seed.
@@ -152,16 +154,25 @@ class ELOC(CompiledPolicy):
         A group holds the users whom its neighbourhood explains at worst 20 times less well than the best explanation,
         so groups overlap, and a user of whom little is known is in many. The last group is left out if it is empty.
         """
-        inside = kernel.groups(self._state, self._n_users, self._dim)
+        inside = self._inside(np.arange(self._n_users))
         members = [np.flatnonzero(row) for row in inside]
         found = [Cluster(int(seed), users) for seed, users in zip(self._state.seeds, members[:-1], strict=True)]
         return [*found, Cluster(None, members[-1])] if members[-1].size else found
+
+    def memberships(self, user: int) -> list[Membership]:
+        """The groups of ``clusters`` that hold this user, without their sizes, which would take a look at all users."""
+        inside = self._inside(np.array([self.check_user(user)]))[:, 0]
+        return [
+            Membership(seed, None)
+            for seed, held in zip([*self._state.seeds.tolist(), None], inside, strict=True)
+            if held
+        ]
 
     def similar_users(self, user: int, limit: int = 10) -> list[SimilarUser]:
         """Users who share a seed's group with this one, or all who are like everyone, nearest belief first."""
         user = self.check_user(user)
         limit = whole_number("limit", limit, 0)
-        inside = kernel.groups(self._state, self._n_users, self._dim)
+        inside = self._inside(np.arange(self._n_users))
         together: NDArray[np.bool_] = np.any(inside[inside[:, user]], axis=0)
         together[user] = False
         others = np.flatnonzero(together)
@@ -171,25 +182,56 @@ class ELOC(CompiledPolicy):
         nearest = np.argsort(distance, kind="stable")[:limit]
         return [SimilarUser(int(others[j]), float(distance[j]), float(radii[j])) for j in nearest]
 
-    def certificate(self, cluster: Any, *, sigma: float = 0.5, delta: float = 0.1) -> float:
-        """How far apart two users of this group can be, at most; refused with ``memory``, since tastes then move."""
+    def certifier(
+        self, cluster: Any, *, sigma: float | None = None, delta: float | None = None
+    ) -> Callable[[bool], float]:
+        """What gives the certificate of a group; refused with ``memory``, since tastes then move."""
         if self._parameters["memory"] is not None:
             raise ValueError(
                 f"a certificate is for tastes that stand still, not for memory={self._parameters['memory']}"
             )
-        return super().certificate(cluster, sigma=sigma, delta=delta)
+        return super().certifier(cluster, sigma=sigma, delta=delta)
+
+    def estimate(self, user: int) -> Estimate:
+        """What is believed of this user: the mean, how far off it is expected to be, and the user's own rounds."""
+        user = self.check_user(user)
+        row = self._beliefs(np.array([user]))
+        return Estimate(row[0, : self._dim], float(self._spread(row)[0]), int(self.served[user]))
 
     def add_users(self, count: int) -> None:
         """Let ``count`` more users in: about each the policy believes what it believes of anybody."""
         count = whole_number("count", count, 0)
         new = self._n_users + count
         if new > len(self._state.served):
-            self._state = _with_room(self._state, max(new, 2 * len(self._state.served)))
+            self._state = more_room(self._state, max(new, 2 * len(self._state.served)))
+        self._state.n_users[0] = new
         self._n_users = self._parameters["n_users"] = new
 
     def _beliefs(self, users: Ints) -> Floats:
         """Rows (θ̄, V̄): (u, d + p)."""
-        return kernel.beliefs(self._state, users, self._dim)
+        rows = np.empty((len(users), self._state.sums.shape[1]))
+        kernel.beliefs(self._state, users, self._dim, rows, NO_NUMBERS, NO_GROUPS)
+        return rows
+
+    def _inside(self, users: Ints) -> NDArray[np.bool_]:
+        """Which neighbourhoods, and at last everyone, explain these users nearly as well as the best: (K + 1, u)."""
+        inside = np.empty((len(users), len(self._state.seeds) + 1), bool)
+        kernel.beliefs(self._state, users, self._dim, NO_NUMBERS, NO_NUMBERS, inside)
+        return inside.T
+
+    def _lent(self, user: int) -> Loan:
+        state, n_seeds = self._state, len(self._state.seeds)
+        row, weights = np.empty((1, state.sums.shape[1])), np.empty((1, n_seeds + 2))
+        kernel.beliefs(state, np.array([user]), self._dim, row, weights, NO_GROUPS)
+        fading = math.sqrt(BONUS_ROUNDS / (BONUS_ROUNDS + int(state.served[user])))
+        *near, everyone, population = weights[0].tolist()
+        lent = zip(state.seeds.tolist(), near, *state.lent.T.tolist(), strict=True)
+        lenders = [Lender("neighbourhood", s, q, users, m) for s, q, users, m in lent if q >= LEAST_WEIGHT]
+        for kind, q in (("everyone", everyone), ("population", population)):
+            if q >= LEAST_WEIGHT:
+                lenders.append(Lender(kind, None, q, self._n_users, int(state.whole[T])))
+        lenders.sort(key=attrgetter("weight"), reverse=True)
+        return Loan(row, 0, self._parameters["beta"] * fading, 1.0, tuple(lenders))
 
     def _spread(self, rows: Floats) -> Floats:
         """The root of the trace of each V̄."""
@@ -204,10 +246,13 @@ class ELOC(CompiledPolicy):
         rows, columns = np.triu_indices(d)
         return np.concatenate([theta, inverse[:, rows, columns]], axis=1)
 
-    def _arrays(self) -> dict[str, NDArray[Any]]:
-        """The state without the room for users to come."""
-        arrays = super()._arrays()
-        return {name: array[: self._n_users] if name in USER_ROWS else array for name, array in arrays.items()}
+    def _settle(self) -> None:
+        self._state.n_users[0] = self._n_users
+        slots, lent = self._state.slots, self._state.lent
+        held = (slots >= 0) & (self._state.names[slots % len(lent)] == slots)
+        users, _ = np.nonzero(held)
+        lent[:] = 0
+        np.add.at(lent, slots[held] % len(lent), np.stack([np.ones_like(users), self._state.served[users]], axis=1))
 
     def _index_limits(self) -> dict[str, tuple[int, int]]:
         n_seeds = len(self._state.seeds)
@@ -228,47 +273,3 @@ class ELOC(CompiledPolicy):
             "levels": bool((np.abs(state.levels) < 2_000).all()),  # e^±446: a width that is still a number
             "whole": bool(0 <= whole[UNREFRESHED] <= whole[T]) and int((state.served > 0).sum()) == int(whole[SEEN]),
         }
-
-
-def _blank_state(
-    n: int, dim: int, dtype: str, seeds: Ints, real: Floats, tie_rule: int, generator: Words
-) -> EvidenceState:
-    """The state before any round: every centre is at 0, every user as likely to be in one neighbourhood as another."""
-    n_seeds, columns = len(seeds), dim + packed_size(dim)
-    seed_of = np.full(n, -1)
-    seed_of[seeds] = np.arange(n_seeds)
-    population = np.zeros((3, columns))
-    population[0, dim:] = packed_identity(dim) / dim
-    state = EvidenceState(
-        sums=np.zeros((n, columns), dtype),
-        terms=np.zeros((n, columns), dtype),
-        slots=np.full((n, SLOTS), -1, np.int32),
-        weights=np.zeros((n, SLOTS), dtype),
-        served=np.zeros(n, np.int64),
-        seed_of=seed_of,
-        seeds=seeds,
-        names=np.arange(n_seeds),
-        pooled=np.zeros((n_seeds + 1, columns)),
-        centres=np.zeros((n_seeds + 1, columns)),
-        moved=np.zeros(n_seeds + 1),
-        levels=np.zeros(n_seeds + 1, np.int64),
-        population=population,
-        shares=np.concatenate([np.full(n_seeds, (1.0 - sum(FIRST_SHARES)) / n_seeds), FIRST_SHARES]),
-        learned=np.array([*FIRST_GATE, FIRST_NOISE, 0.0]),
-        whole=np.array([0, 0, 0, tie_rule]),
-        real=real,
-        generator=generator,
-    )
-    kernel.renew(state, dim)
-    return state
-
-
-def _with_room(state: EvidenceState, rows: int) -> EvidenceState:
-    """The same state with rows for more users, blank until they come."""
-    more = rows - len(state.served)
-    grown: dict[str, NDArray[Any]] = {}
-    for name in USER_ROWS:
-        array = getattr(state, name)
-        blank = -1 if name in ("slots", "seed_of") else 0
-        grown[name] = np.concatenate([array, np.full((more, *array.shape[1:]), blank, array.dtype)])
-    return state._replace(**grown)

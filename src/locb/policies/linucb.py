@@ -8,9 +8,10 @@ import numpy as np
 
 from locb.arrays import Floats, Ints
 from locb.kernels import linucb as kernel
-from locb.policies.base import CompiledPolicy, new_generator
 from locb.policies.checks import TIE_RULES, number_type, one_of, real_number, whole_number
-from locb.policies.rows import blank_estimates
+from locb.policies.compiled import CompiledPolicy, new_generator
+from locb.policies.explanations import Lender, Loan
+from locb.policies.rows import blank_estimates, with_room
 
 
 class LinUCB(CompiledPolicy):
@@ -40,6 +41,7 @@ class LinUCB(CompiledPolicy):
     """
 
     _kernel: ClassVar[Any] = kernel
+    _user_rows: ClassVar[tuple[str, ...]] = ("estimates", "served")
     _settings: ClassVar[dict[str, slice]] = {"whole": slice(kernel.TIES, None), "real": slice(None)}
 
     def __init__(
@@ -85,15 +87,21 @@ class LinUCB(CompiledPolicy):
 
     def add_users(self, count: int) -> None:
         """Let ``count`` more users in."""
-        count = whole_number("count", count, 0)
+        new = self._n_users + whole_number("count", count, 0)
         state = self._state
-        estimates = state.estimates
-        if not self._shared:
-            estimates = np.concatenate([estimates, blank_estimates(count, self._dim, self._parameters["dtype"])])
-        served = np.concatenate([state.served, np.zeros(count, np.int64)])
-        self._state = state._replace(estimates=estimates, served=served)
-        self._n_users += count
-        self._parameters["n_users"] = self._n_users
+        if new > len(state.served):
+            names = ("served",) if self._shared else self._user_rows
+            blanks = {"estimates": blank_estimates(1, self._dim)}
+            self._state = state._replace(**with_room(state, names, max(new, 2 * len(state.served)), blanks))
+        self._n_users = self._parameters["n_users"] = new
+
+    def _lent(self, user: int) -> Loan:
+        state = self._state
+        if self._shared:
+            row, lender = 0, Lender("everyone", None, 1.0, self._n_users, int(state.whole[kernel.T]))
+        else:
+            row, lender = user, Lender("own", None, 1.0, 1, int(state.served[user]))
+        return Loan(state.estimates, row, self._parameters["alpha"], 1.0, (lender,))
 
     def _own_estimates(self, users: Ints) -> Floats:
         if self._shared:

@@ -8,17 +8,17 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from locb.arrays import Floats, Ints, Words
-from locb.clusters import Cluster
+from locb.arrays import Floats, Ints
+from locb.clusters import Cluster, Membership
 from locb.confidence import ELLIPSOID, RADII, THEORY, scale
 from locb.kernels import locb as kernel
+from locb.kernels import locb_explanation
 from locb.kernels.bits import pack, unpack, words_for
 from locb.kernels.locb_state import (
     ACTIVE,
     AS_PUBLISHED,
     BY_CERTIFICATE,
     BY_RADIUS,
-    MANY_USERS,
     MEAN,
     N_USERS,
     POOLED,
@@ -27,15 +27,15 @@ from locb.kernels.locb_state import (
     LocalState,
     T,
 )
-from locb.policies.base import CompiledPolicy, new_generator
 from locb.policies.checks import TIE_RULES, number_type, one_of, real_number, whole_number
-from locb.policies.rows import blank_estimates
+from locb.policies.compiled import CompiledPolicy, new_generator
+from locb.policies.explanations import Explanation, Lender
+from locb.policies.locb_state import USER_ROWS, blank_state, more_room
 from locb.policies.seeds import choose_seeds
 
 STOPS = {"radius": BY_RADIUS, "certificate": BY_CERTIFICATE, "published": AS_PUBLISHED}
 BONUSES = {"mean": MEAN, "pooled": POOLED}
-SAVED_WHOLE = ("sums", "returned", "whole", "real", "generator")
-USER_ROWS = ("estimates", "log_det", "width", "served", "joined", "words", "sets_of", "seed_of")  # one row a user
+SAVED = ("estimates", "log_det", "served", "joined", "members", "sums", "returned", "whole", "real", "generator")
 
 
 class LOCB(CompiledPolicy):
@@ -84,6 +84,8 @@ class LOCB(CompiledPolicy):
     """
 
     _kernel: ClassVar[Any] = kernel
+    _user_rows: ClassVar[tuple[str, ...]] = USER_ROWS
+    _not_saved: ClassVar[tuple[str, ...]] = tuple(name for name in LocalState._fields if name not in SAVED)
     _settings: ClassVar[dict[str, slice]] = {"whole": slice(RADIUS, None), "real": slice(None)}
 
     def __init__(
@@ -146,7 +148,7 @@ class LOCB(CompiledPolicy):
             "seed": seed,
         }
         real = np.array([gamma, alpha, tau, delta, sigma, min_eigenvalue or 0.0])
-        self._state = _blank_state(self._n_users, self._dim, dtype, chosen, real, modes, new_generator(rng))
+        self._state = blank_state(self._n_users, self._dim, dtype, chosen, real, modes, new_generator(rng))
 
     @property
     def rounds_played(self) -> int:
@@ -158,13 +160,12 @@ class LOCB(CompiledPolicy):
         """Whether all sets are returned: clustering has ended."""
         return bool(self._state.whole[ACTIVE] == 0)
 
-    @property
-    def radii(self) -> Floats:
-        """B(i, t) of every user: (n,)."""
+    def _radii_of(self, users: Ints) -> Floats:
+        """B(i, t) of these users."""
         whole = self._state.whole
         delta, sigma = self._parameters["delta"], self._parameters["sigma"]
         ball = scale(whole[RADIUS], whole[T], self._n_users, self._dim, sigma, delta)
-        widths: Floats = ball * self._state.width[: self._n_users]
+        widths: Floats = ball * self._state.width[users]
         return widths
 
     def clusters(self) -> list[Cluster]:
@@ -176,16 +177,34 @@ class LOCB(CompiledPolicy):
             for s, seed in enumerate(state.seeds)
         ]
 
+    def memberships(self, user: int) -> list[Membership]:
+        """The sets that hold this user, in the order of the seeds, without their members."""
+        user, state = self.check_user(user), self._state
+        sets = np.flatnonzero(unpack(state.sets_of[user, None], len(state.seeds))[0])
+        kept = (array[sets].tolist() for array in (state.seeds, state.sizes, state.returned))
+        return [Membership(seed, size, returned or None) for seed, size, returned in zip(*kept, strict=True)]
+
+    def explain(self, user: int, contexts: Any) -> Explanation:
+        """What ``recommend`` gives, in its place, with what each arm is worth and whose rewards say so.
+
+        Estimate and bonus of an arm are those of the set that gives it the highest score, of all that hold the user.
+        Where sets have the same members, the first seed stands for them. With ``bonus="mean"`` all members are visited.
+        """
+        user, contexts = self._check_choice(user, contexts)
+        state = self._state
+        estimate, bonus, theta = np.empty(len(contexts)), np.empty(len(contexts)), np.empty(self._dim)
+        arm, s = locb_explanation.explain(state, user, contexts, estimate, bonus, theta)
+        self._check_arm(arm, user, contexts)
+        if s < 0:
+            lender = Lender("own", None, 1.0, 1, int(state.served[user]))
+        else:
+            lender = Lender("set", int(state.seeds[s]), 1.0, int(state.sizes[s]), int(state.observed[s]))
+        return Explanation(arm, estimate, bonus, theta, (lender,))
+
     def group_sizes(self) -> Ints:
         """How many users each set holds, in the order of the seeds."""
         sizes: Ints = self._state.sizes.copy()
         return sizes
-
-    def certificate(self, cluster: Any, *, sigma: float | None = None, delta: float | None = None) -> float:
-        """How far apart two users of this group can be, at most; with the policy's own sigma and delta by default."""
-        sigma = self._parameters["sigma"] if sigma is None else sigma
-        delta = self._parameters["delta"] if delta is None else delta
-        return super().certificate(cluster, sigma=sigma, delta=delta)
 
     def add_users(self, count: int) -> None:
         """Let ``count`` more users in: into every active set, and into returned ones when they prove alike."""
@@ -193,23 +212,16 @@ class LOCB(CompiledPolicy):
         old, new = self._n_users, self._n_users + count
         if count == 0:
             return
-        state = self._state
-        if new > len(state.served):
-            self._state = state = _with_room(state, max(new, 2 * len(state.served)))
-        kernel.join(state, old, new, self._dim)
+        if new > len(self._state.served):
+            self._state = more_room(self._state, max(new, 2 * len(self._state.served)))
+        kernel.join(self._state, old, new, self._dim)
         self._n_users = self._parameters["n_users"] = new
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        """What cannot be worked out from the rest, without the room for users to come."""
         arrays = super()._arrays()
-        users, members = slice(self._n_users), (slice(None), slice(words_for(self._n_users)))
-        kept = {name: arrays[name][users] for name in ("estimates", "log_det", "served", "joined")}
-        return kept | {"members": arrays["members"][members]} | {name: arrays[name] for name in SAVED_WHOLE}
+        return {name: arrays[name] for name in SAVED} | {"members": arrays["members"][:, : words_for(self._n_users)]}
 
-    def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
-        if arrays.keys() != self._arrays().keys():
-            raise ValueError(f"its arrays are {sorted(arrays)}, not {sorted(self._arrays())}")
-        super()._restore(self._state._asdict() | arrays)
+    def _settle(self) -> None:
         state = self._state
         active = state.returned == 0
         state.sets_of[:] = 0
@@ -230,70 +242,3 @@ class LOCB(CompiledPolicy):
             "joined": bool(((state.joined >= 0) & (state.joined <= played)).all()),
             "whole": bool(0 <= state.whole[UNREFRESHED] <= played),
         }
-
-
-def _random_words(count: int) -> Words:
-    """One well-mixed word a user, always the same: the finaliser of SplitMix64 over 1, 2, …"""
-    word = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return word ^ (word >> np.uint64(31))
-
-
-def _blank_state(
-    n: int, dim: int, dtype: str, seeds: Ints, real: Floats, modes: list[int], generator: Words
-) -> LocalState:
-    """The state before any round: everybody is in every set."""
-    n_seeds = len(seeds)
-    everyone = pack(np.ones((1, n), bool))
-    every_seed = pack(np.ones((1, n_seeds), bool))
-    estimates = blank_estimates(n, dim, dtype)
-    words = _random_words(n)
-    seed_of = np.full(n, -1)
-    seed_of[seeds] = np.arange(n_seeds)
-    state = LocalState(
-        estimates=estimates,
-        log_det=np.zeros(n),
-        width=np.zeros(n),
-        served=np.zeros(n, np.int64),
-        joined=np.zeros(n, np.int64),
-        words=words,
-        sets_of=np.tile(every_seed, (n, 1)),
-        seeds=seeds,
-        members=np.tile(everyone, (n_seeds, 1)),
-        sizes=np.full(n_seeds, n),
-        hashes=np.full(n_seeds, np.bitwise_xor.reduce(words)),
-        sums=np.tile(n * estimates[0].astype(np.float64), (n_seeds, 1)),  # small, and must not drift
-        unserved=np.full(n_seeds, n),
-        reference=np.tile(estimates[0].astype(np.float64), (2, 1)),
-        departure=np.zeros(n_seeds + 1),
-        seed_of=seed_of,
-        seed_points=np.zeros((dim + 1, n_seeds)),
-        returned=np.zeros(n_seeds, np.int64),
-        active=every_seed[0].copy(),
-        witness=np.full((n_seeds, 2), -1),
-        distinct=np.zeros(words_for(n_seeds), np.uint64),
-        many=np.array([MANY_USERS]),
-        whole=np.array([0, n, n_seeds, 0, *modes]),
-        real=real,
-        generator=generator,
-    )
-    state.distinct[0] = 1
-    kernel.renew_widths(state, 0, n, dim)
-    return state
-
-
-def _with_room(state: LocalState, rows: int) -> LocalState:
-    """The same state with rows for more users, blank until they come."""
-    old = len(state.served)
-    dim = state.seed_points.shape[0] - 1
-    more = rows - old
-    grown = {name: getattr(state, name) for name in USER_ROWS}
-    blank: dict[str, NDArray[Any]] = {name: np.zeros((more, *a.shape[1:]), a.dtype) for name, a in grown.items()}
-    blank["estimates"] = blank_estimates(more, dim, str(state.estimates.dtype))
-    blank["words"] = _random_words(rows)[old:]
-    blank["seed_of"] = np.full(more, -1)
-    members = np.zeros((len(state.seeds), words_for(rows)), np.uint64)
-    members[:, : state.members.shape[1]] = state.members
-    rooms = {name: np.concatenate([grown[name], blank[name]]) for name in USER_ROWS}
-    return state._replace(members=members, **rooms)

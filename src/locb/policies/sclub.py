@@ -8,15 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from locb.arrays import Ints
-from locb.clusters import Cluster, groups_by_name
+from locb.clusters import Cluster, Membership, groups_by_name
 from locb.kernels import sclub as kernel
 from locb.kernels import sclub_merging, sclub_sets
-from locb.kernels.bits import pack, words_for
-from locb.policies.base import CompiledPolicy, new_generator
+from locb.kernels.bits import ONE, pack, unpack, words_for
 from locb.policies.checks import TIE_RULES, number_type, one_of, real_number, whole_number
-from locb.policies.rows import blank_estimates
+from locb.policies.compiled import CompiledPolicy, new_generator
+from locb.policies.explanations import Lender, Loan
+from locb.policies.rows import blank_estimates, only_first, with_room
 
 NOT_SAVED = ("lists", "points", "free")  # room for work, and what follows from the rest
+USER_ROWS = tuple(n for n in sclub_sets.SetState._fields if n not in (*NOT_SAVED, "whole", "real", "generator"))
 
 
 class SCLUB(CompiledPolicy):
@@ -47,6 +49,8 @@ class SCLUB(CompiledPolicy):
     """
 
     _kernel: ClassVar[Any] = kernel
+    _not_saved: ClassVar[tuple[str, ...]] = NOT_SAVED
+    _user_rows: ClassVar[tuple[str, ...]] = USER_ROWS
     _settings: ClassVar[dict[str, slice]] = {"whole": slice(sclub_sets.TIES, None), "real": slice(sclub_sets.WAKE)}
 
     def __init__(
@@ -110,11 +114,15 @@ class SCLUB(CompiledPolicy):
             points=np.zeros((0, 0, 64), "float32"),
             free=np.zeros((1, 0), np.uint64),
         )
-        self._state = _with_room(state)
+        self._state = _settled(state)
 
     def clusters(self) -> list[Cluster]:
         """The sets as they are now."""
-        return [Cluster(None, members) for members in groups_by_name(self._state.slot)]
+        return [Cluster(None, members) for members in groups_by_name(self._state.slot[: self._n_users])]
+
+    def memberships(self, user: int) -> list[Membership]:
+        """The set of this user, without its members."""
+        return [Membership(None, int(self._state.sizes[self._state.slot[self.check_user(user)]]))]
 
     def group_sizes(self) -> Ints:
         """How many users each set holds, in the order of ``clusters``."""
@@ -124,54 +132,42 @@ class SCLUB(CompiledPolicy):
     def add_users(self, count: int) -> None:
         """Let ``count`` more users in, each in a set of its own that may merge once it has been served."""
         count = whole_number("count", count, 0)
-        state, old = self._state, self._n_users
-        blank = blank_estimates(count, self._dim, self._parameters["dtype"])
-        none = np.zeros(count, np.int64)
-        free = np.flatnonzero(np.concatenate([state.sizes, none]) == 0)[:count]  # the lowest free slots
-        new = np.arange(old, old + count)
-        state = state._replace(
-            estimates=np.concatenate([state.estimates, blank]),
-            sums=np.concatenate([state.sums, np.zeros_like(blank)]),
-            served=np.concatenate([state.served, none]),
-            checked=np.concatenate([state.checked, none]),
-            slot=np.concatenate([state.slot, free]),
-            ring=np.concatenate([state.ring, np.stack([new, new, none], axis=1).astype(np.int32)]),
-            shared=np.concatenate([state.shared, blank]),
-            shared_sums=np.concatenate([state.shared_sums, np.zeros(blank.shape)]),
-            shared_served=np.concatenate([state.shared_served, none]),
-            sizes=np.concatenate([state.sizes, none]),
-            unchecked=np.concatenate([state.unchecked, none]),
-            moved=np.concatenate([state.moved, none]),
-            span=np.concatenate([state.span, np.zeros((count, 2), np.int64)]),
-            peaks=np.concatenate([state.peaks, np.zeros((count, 3))]),
-            wake=np.concatenate([state.wake, np.full(count, sclub_sets.NEVER)]),
-            phase_theta=np.concatenate([state.phase_theta, np.zeros((count, self._dim))]),
-            phase_served=np.concatenate([state.phase_served, none]),
-            whole=state.whole.copy(),
-        )
-        state.ring[free, sclub_sets.FIRST] = new
-        state.shared[free] = blank
-        state.shared_sums[free] = 0.0
-        state.shared_served[free] = 0
-        state.sizes[free] = 1
-        state.unchecked[free] = 1
-        state.span[free] = 0
-        state.peaks[free] = 0.0
-        state.wake[free] = sclub_sets.NEVER
-        state.phase_theta[free] = 0.0
-        state.phase_served[free] = 0
-        state.whole[sclub_sets.SLOTS] = np.flatnonzero(state.sizes)[-1] + 1
-        self._state = _with_room(state)
-        self._n_users = self._parameters["n_users"] = old + count
+        old, new = self._n_users, self._n_users + count
+        if new > len(self._state.served):
+            blank = blank_estimates(1, self._dim)
+            blanks = {"estimates": blank, "shared": blank, "wake": sclub_sets.NEVER}
+            rows = max(new, 2 * len(self._state.served))
+            self._state = _settled(self._state._replace(**with_room(self._state, self._user_rows, rows, blanks)))
+        state, users = self._state, np.arange(old, new)
+        words = np.flatnonzero(state.free[0])[:count]  # enough of them: each has a free slot
+        places = np.argwhere(unpack(state.free[0, words, None], 64))[:count]
+        slots = 64 * words[places[:, 0]] + places[:, 1]  # the lowest free ones
+        np.bitwise_xor.at(state.free[0], slots >> 6, ONE << (slots & 63).astype(np.uint64))
+        state.slot[users] = slots
+        state.ring[users, :2] = users[:, None]
+        state.ring[slots, sclub_sets.FIRST] = users
+        state.shared[slots] = state.estimates[users]
+        for name in ("shared_sums", "shared_served", "span", "peaks", "phase_theta", "phase_served"):
+            getattr(state, name)[slots] = 0
+        state.sizes[slots] = 1
+        state.unchecked[slots] = 1
+        state.wake[slots] = sclub_sets.NEVER
+        state.whole[sclub_sets.SLOTS] = max(state.whole[sclub_sets.SLOTS], slots.max(initial=-1) + 1)
+        self._n_users = self._parameters["n_users"] = new
+
+    def _lent(self, user: int) -> Loan:
+        state = self._state
+        slot = int(state.slot[user])
+        lender = Lender("set", None, 1.0, int(state.sizes[slot]), int(state.shared_served[slot]))
+        return Loan(state.shared, slot, self._parameters["alpha"], 1.0, (lender,))
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        return {name: array for name, array in super()._arrays().items() if name not in NOT_SAVED}
+        arrays = super()._arrays()
+        slots = int(self._state.whole[sclub_sets.SLOTS])  # those beyond are free
+        return arrays | {name: only_first(arrays[name], slots) for name in ("shared", "shared_sums")}
 
-    def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
-        if any(name in arrays for name in NOT_SAVED):
-            raise ValueError(f"its arrays are {sorted(arrays)}, not {sorted(self._arrays())}")
-        super()._restore({**arrays, **{name: getattr(self._state, name) for name in NOT_SAVED}})
-        self._state = _with_room(self._state)
+    def _settle(self) -> None:
+        self._state = _settled(self._state)
 
     def _index_limits(self) -> dict[str, tuple[int, int]]:
         return {
@@ -198,7 +194,7 @@ class SCLUB(CompiledPolicy):
         }
 
 
-def _with_room(state: sclub_sets.SetState) -> sclub_sets.SetState:
+def _settled(state: sclub_sets.SetState) -> sclub_sets.SetState:
     """The same state with what is not saved made from the rest."""
     n, dim = state.phase_theta.shape
     lists = np.zeros((3, n), np.int64)

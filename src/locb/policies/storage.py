@@ -34,9 +34,10 @@ def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mappi
     try:
         with temporary.open("xb") as raw:
             with zipfile.ZipFile(raw, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
-                archive.writestr(HEADER, json.dumps(full_header, indent=1))
+                # An entry made by hand has no date: the same policy gives the same bytes.
+                archive.writestr(zipfile.ZipInfo(HEADER), json.dumps(full_header, indent=1))
                 for name, array in arrays.items():
-                    with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                    with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as entry:
                         np.lib.format.write_array(entry, np.ascontiguousarray(array), allow_pickle=False)
             raw.flush()
             os.fsync(raw.fileno())

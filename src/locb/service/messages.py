@@ -11,11 +11,11 @@ Id = Annotated[str, Meta(min_length=1, max_length=256)]
 Features = list[float] | dict[str, float | str | bool]
 
 
-class Message(Struct, forbid_unknown_fields=True, frozen=True):
+class Message(Struct, forbid_unknown_fields=True):
     """A request: a field that is not known is an error, since it is most likely a slip of the pen."""
 
 
-class Answer(Struct, frozen=True):
+class Answer(Struct):
     """What the service says."""
 
 
@@ -35,9 +35,12 @@ class RecommendRequest(Message):
     user: Id
     arms: Annotated[list[Arm], Meta(min_length=1, max_length=1000)]
     exclude: Annotated[list[Id], Meta(description="Ids of arms not to recommend this time.")] = []
-    count: Annotated[
-        int | None, Meta(ge=1, description="How many arms the ranking tells, the best first; all of them if not given.")
-    ] = None
+    count: (
+        Annotated[
+            int, Meta(ge=1, description="How many arms the ranking tells, the best first; all of them if not given.")
+        ]
+        | None
+    ) = None
     decision_id: Annotated[
         Id | None,
         Meta(description="A name for this decision. The same request under the same name gets the same answer."),
@@ -45,12 +48,12 @@ class RecommendRequest(Message):
 
 
 class RankedArm(Answer):
-    """An arm and its score = estimate + bonus."""
+    """An arm and its score = estimate + bonus; null from a policy that does not tell."""
 
     arm: str
-    score: float
-    estimate: float
-    bonus: float
+    score: float | None
+    estimate: float | None
+    bonus: float | None
 
 
 class Group(Answer):
@@ -59,14 +62,14 @@ class Group(Answer):
     seed: Annotated[
         str | None, Meta(description="The user around whom the set grew; null while nobody has come for its place.")
     ]
-    size: int
+    size: Annotated[int | None, Meta(description="Users in it; null from a policy that does not count them.")]
     returned: Annotated[bool, Meta(description="Whether the set is complete; false while it still changes.")]
 
 
 class Lender(Answer):
     """Where the estimate of the recommended arm comes from."""
 
-    kind: Annotated[str, Meta(description="set, own, everyone or population.")]
+    kind: Annotated[str, Meta(description="own, set, component, neighbourhood, everyone or population.")]
     seed: str | None
     weight: float
     users: int | None
@@ -74,12 +77,13 @@ class Lender(Answer):
 
 
 class Explanation(Answer):
-    """Why this arm: the contributions add up to its estimate, and estimate + bonus is its score."""
+    """Why this arm: contributions and constant add up to its estimate, and estimate + bonus is its score."""
 
     contributions: Annotated[
         dict[str, float],
-        Meta(description="By the name of a feature, or by its place if features are numbers; `constant` is the rest."),
+        Meta(description="By the name of a feature, or by its place if features are numbers."),
     ]
+    constant: Annotated[float, Meta(description="What the constant adds that comes with features of names.")]
     bonus: float
     lenders: list[Lender]
 
@@ -163,8 +167,8 @@ class User(Answer):
     """What is known of a user."""
 
     user: str
-    served: Annotated[int, Meta(description="Rewards learned.")]
-    theta: list[float]
+    served: Annotated[int | None, Meta(description="Rewards learned; null from a policy that does not tell.")]
+    theta: list[float] | None
     radius: float | None
     clusters: list[Group]
 
@@ -204,7 +208,7 @@ class GroupMembers(Answer):
     ]
     certificate_exact: Annotated[
         bool,
-        Meta(description="Over all pairs; false if by way of the middle of a large set: not as tight, still true."),
+        Meta(description="Over all pairs; else by way of the middle of a large set: not as tight, still true."),
     ]
 
 

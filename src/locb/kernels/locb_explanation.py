@@ -1,0 +1,68 @@
+"""What each arm is worth under LOCB: of all sets that hold the user, the one that scores the arm highest."""
+
+import math
+
+import numpy as np
+
+from locb.arrays import Floats, Ints
+from locb.jit import entry, part
+from locb.kernels.explaining import explain_arms
+from locb.kernels.linear import TIE, dot, expand, pick, usable
+from locb.kernels.locb_scores import bound_mean, mean_root, sets_that_hold
+from locb.kernels.locb_state import ALPHA, BONUS, POOLED, TIES, LocalState, PullScratch, pull_scratch
+
+
+@part
+def explain_sets(
+    state: LocalState, count: int, d: int, scratch: PullScratch, estimate: Floats, bonus: Floats, lenders: Ints
+) -> None:
+    """Mean and bonus of every arm in the set that scores it highest, the first of these, and which set that is."""
+    arms, known, scores = scratch.arms, scratch.known, scratch.scores
+    pooled = state.whole[BONUS] == POOLED
+    if not pooled:
+        bound_mean(state, count, d, scratch)
+    for a in range(scores.size):
+        scores[a] = -np.inf
+        for w in range(known.shape[1]):
+            known[a, w] = np.uint64(0)
+    for c in range(count):
+        s = scratch.sets[c]
+        share = 1.0 / state.sizes[s]
+        for a in range(scores.size):
+            mean = dot(arms, a, state.sums, s, 0, d) * share
+            if not pooled and scratch.bounds[c, a] < scores[a] - TIE:
+                continue  # its members need no visit; the margin covers the rounding of the bound
+            if pooled:
+                spread = dot(arms, a, state.sums, s, d, arms.shape[1]) * share
+                reach = state.real[ALPHA] * math.sqrt(max(spread, 0.0))
+            else:
+                reach = state.real[ALPHA] * mean_root(state, s, a, d, scratch)
+            if mean + reach > scores[a]:
+                scores[a] = mean + reach
+                estimate[a], bonus[a], lenders[a] = mean, reach, s
+
+
+@entry
+def explain(
+    state: LocalState, user: int, contexts: Floats, estimate: Floats, bonus: Floats, theta: Floats
+) -> tuple[int, int]:
+    """The arm for one user now, −1 if a context is not usable, and the set that lends its estimate, −1 if none does.
+
+    What each arm is worth, (k,), and the lent estimate go into the last three.
+    """
+    if not usable(contexts.ravel()):
+        return -1, -1
+    n_arms, d = contexts.shape
+    scratch = pull_scratch(state, n_arms, d)
+    lenders = np.full(n_arms, -1)
+    expand(contexts, scratch.arms)
+    count = sets_that_hold(state, user, scratch)
+    if count > 0:
+        explain_sets(state, count, d, scratch, estimate, bonus, lenders)
+    else:
+        explain_arms(scratch.arms, state.estimates, user, d, state.real[ALPHA], 1.0, estimate, bonus)
+    arm = pick(estimate + bonus, state.whole[TIES], state.generator)
+    s = lenders[arm]
+    for q in range(d):
+        theta[q] = state.estimates[user, q] if s < 0 else state.sums[s, q] / state.sizes[s]
+    return arm, s

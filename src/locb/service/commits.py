@@ -1,0 +1,218 @@
+"""Group commit: requests that wait together are brought to disk together, then learned, then answered."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from locb.service.engine import Asked, Batch, Engine, Task
+from locb.service.messages import Rewarded
+from locb.service.problems import ProblemError
+from locb.service.store.locks import AlreadyOpenError
+from locb.service.store.log import Log, NameTakenError, StoreError
+
+LARGEST_BATCH = 256  # requests: what is prepared in about 10 ms
+DEFAULTS_EVERY = 0.25  # seconds between looks for rewards that did not come
+Outcome = Asked | Rewarded | ProblemError | None
+_log = logging.getLogger("locb.service")
+
+
+class Committer:
+    """Takes requests in, one batch at a time.
+
+    Parameters
+    ----------
+    engine : Engine
+        What decides and learns.
+    log : Log
+        Where it is written first.
+    after : callable
+        Called after each batch that was learned.
+    most_waiting : int
+        Requests that may wait; more are turned away.
+    """
+
+    def __init__(self, engine: Engine, log: Log, *, after: Callable[[], None], most_waiting: int = 20_000) -> None:
+        self.engine = engine
+        self.log = log
+        self.turn = asyncio.Lock()  # held while a batch is under way: whoever holds it sees the policy stand still
+        self.failure: str | None = None  # why the last commit failed
+        self.broken: asyncio.Future[str] | None = None  # done if the log went on without us
+        self._after = after
+        self._most_waiting = most_waiting
+        self._queue: deque[tuple[Task, asyncio.Future[Outcome]]] = deque()
+        self._wake = asyncio.Event()
+        self._writer = ThreadPoolExecutor(1, "locb-writer")
+        self._unsure: Batch | None = None  # sent, and not known to be on disk
+        self._worker: asyncio.Task[None] | None = None
+        self._stopping = False
+        self._next_defaults = 0.0
+
+    @property
+    def waiting(self) -> int:
+        """Requests that wait."""
+        return len(self._queue)
+
+    def start(self) -> None:
+        """Begin to take batches."""
+        self.broken = asyncio.get_running_loop().create_future()
+        self._worker = asyncio.create_task(self._work())
+
+    async def stop(self) -> None:
+        """Finish what waits, then end."""
+        self._stopping = True
+        self._wake.set()
+        if self._worker is not None:
+            await self._worker
+        self._writer.shutdown()
+
+    def submit(self, task: Task) -> asyncio.Future[Outcome]:
+        """Queue a request; its outcome comes when it is on disk.
+
+        Raises
+        ------
+        ProblemError
+            503, if too many wait, or the service is stopping.
+        """
+        if self._stopping:
+            raise ProblemError(503, "stopping", "the service is stopping", retry_after=5)
+        if len(self._queue) >= self._most_waiting:
+            raise ProblemError(503, "too-many-requests", f"{len(self._queue)} requests wait already", retry_after=1)
+        future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        self._queue.append((task, future))
+        self._wake.set()
+        return future
+
+    async def write(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        """Have the writer's thread do this."""
+        return await asyncio.get_running_loop().run_in_executor(self._writer, work, *arguments)
+
+    async def erase(self, user: str) -> int:
+        """Erase a user from the log, at once; the caller holds the turn. How many decisions were erased.
+
+        Raises
+        ------
+        ProblemError
+            404 for a user who is not known; 503 if the store cannot be written.
+        """
+        try:
+            await self._make_sure()
+            place = self.engine.directory.place(user)
+            if place is None:
+                raise ProblemError(404, "unknown-user", f"there is no user {user!r}")
+            batch = self._unsure = self.engine.prepare_forgetting(user)
+            erased = await self.write(self.log.erase, place, {"anew": None, "seq": batch.last})
+            self._unsure = None
+            self.engine.apply(batch)
+        except (StoreError, AlreadyOpenError) as error:
+            raise self._explain(error) from error
+        return int(erased)
+
+    async def _work(self) -> None:
+        while True:
+            if not self._queue:
+                if self._stopping:
+                    return
+                await self._rest()
+            async with self.turn:
+                await self._serve()
+                if time.time() >= self._next_defaults:
+                    await self._serve_defaults()
+
+    async def _rest(self) -> None:
+        """Sleep until there is something to do."""
+        self._wake.clear()
+        try:
+            seconds = DEFAULTS_EVERY if self.engine.default_reward is not None else None
+            await asyncio.wait_for(self._wake.wait(), seconds)
+        except TimeoutError:
+            pass
+
+    async def _serve(self) -> None:
+        queue = self._queue
+        taken = [queue.popleft() for _ in range(min(len(queue), LARGEST_BATCH))]
+        # Nobody waits for a cancelled request any more, and nothing of it was done yet.
+        taken = [(task, future) for task, future in taken if not future.done()]
+        if not taken:
+            return
+        try:
+            outcomes = await self._settle([task for task, _ in taken])
+        except Exception as error:
+            problem = self._explain(error)
+            outcomes = [problem] * len(taken)
+        for (_, future), outcome in zip(taken, outcomes, strict=True):
+            if not future.done():
+                future.set_result(outcome)
+
+    async def _settle(self, tasks: Sequence[Task]) -> Sequence[Outcome]:
+        await self._make_sure()
+        engine = self.engine
+        wanted = engine.unknown(tasks)
+        found = await self.write(self.log.find, [name.encode() for name in wanted]) if wanted else []
+        batch = engine.prepare(tasks, found)
+        try:
+            await self._commit(batch)
+        except NameTakenError:
+            found += await self.write(self.log.find, [name.encode() for name in engine.named(tasks)])
+            batch = engine.prepare(tasks, found)
+            await self._commit(batch)
+        return batch.outcomes
+
+    async def _serve_defaults(self) -> None:
+        self._next_defaults = time.time() + DEFAULTS_EVERY
+        try:
+            await self._make_sure()
+            batch = self.engine.prepare_defaults(time.time(), LARGEST_BATCH)
+            if batch.records:
+                await self._commit(batch)
+                self._next_defaults = 0.0  # there may be more
+        except Exception as error:
+            self._explain(error)
+
+    async def _commit(self, batch: Batch) -> None:
+        if batch.records:
+            self._unsure = batch
+            try:
+                if self.log.stages_at_once:
+                    self.log.stage(batch.records)
+                    await self.write(self.log.finish)
+                else:
+                    await self.write(self.log.commit, batch.records)
+            except NameTakenError:
+                self._unsure = None  # the log said no, and nothing of it is there
+                raise
+            self._unsure = None
+            self.engine.apply(batch)
+        if self.failure is not None:
+            _log.info("the store can be written again")
+        self.failure = None
+        self._after()
+
+    async def _make_sure(self) -> None:
+        """After a failure, learn from the log itself whether the last batch is in it."""
+        if self._unsure is None:
+            return
+        seq = await self.write(self.log.last_seq)
+        batch, self._unsure = self._unsure, None
+        if seq == batch.last and seq > self.engine.seq:
+            self.engine.apply(batch)
+        elif seq != self.engine.seq:
+            told = f"the log ends at {seq}, where this service knows of {self.engine.seq}: another one wrote to it"
+            if self.broken is not None and not self.broken.done():
+                self.broken.set_result(told)
+            self._unsure = batch
+            raise StoreError(told)
+
+    def _explain(self, error: Exception) -> ProblemError:
+        if isinstance(error, StoreError | AlreadyOpenError):
+            if self.failure is None:
+                _log.error("the store cannot be written: %s", error)
+            self.failure = str(error)
+            return ProblemError(503, "unavailable", f"the store cannot be written now: {error}", retry_after=2)
+        _log.exception("a batch failed", exc_info=error)
+        return ProblemError(500, "internal", "the request could not be handled; the service's log tells more")

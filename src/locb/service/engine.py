@@ -1,0 +1,343 @@
+"""One policy, its users and its decisions: what is asked becomes records, and what is on disk becomes learned.
+
+A batch of requests is prepared (which changes nothing that was learned), committed by the caller, then applied. In a
+batch all decisions stand before all lessons, so that each decision rests on exactly the lessons before it in the log.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from locb.arrays import Floats
+from locb.policies import Policy
+from locb.service.answers import encode_decision
+from locb.service.directory import Directory
+from locb.service.messages import Rewarded
+from locb.service.problems import ProblemError
+from locb.service.questions import Question
+from locb.service.store.log import DecisionRow, FoundDecision, LessonRow, Records
+from locb.service.store.tables import CORRECTION, DEFAULT, REWARD
+
+_log = logging.getLogger("locb.service")
+REMEMBERED = 100_000  # decisions kept at hand; older ones are found in the log
+
+
+@dataclass(slots=True)
+class Ask:
+    """A request for a decision."""
+
+    question: Question
+    now: float
+    deferred: bool = False  # no reward is waited for until the decision is activated
+
+
+@dataclass(slots=True)
+class Pay:
+    """A reward for a decision."""
+
+    name: str
+    reward: float
+    now: float
+
+
+@dataclass(slots=True)
+class Activate:
+    """From now on a reward is waited for."""
+
+    name: str
+    now: float
+
+
+Task = Ask | Pay | Activate
+
+
+@dataclass(slots=True)
+class Remembered:
+    """A decision at hand: what a reward needs to know."""
+
+    seq: int
+    place: int
+    context: bytes
+    active_at: float | None
+    kind: int | None = None  # of the last lesson
+    reward: float | None = None
+
+
+class Asked(NamedTuple):
+    """A decision that was answered, now or before."""
+
+    name: str
+    answer: bytes
+
+
+@dataclass(slots=True)
+class Batch:
+    """Prepared requests: what to commit, and what to tell each if that succeeds."""
+
+    records: Records = field(default_factory=Records)
+    outcomes: list[Asked | Rewarded | ProblemError | None] = field(default_factory=list)
+    made: dict[str, Remembered] = field(default_factory=dict)
+    answers: dict[str, tuple[bytes, bytes]] = field(default_factory=dict)  # request and answer
+    taught: dict[str, tuple[Remembered, LessonRow]] = field(default_factory=dict)
+    activated: dict[str, tuple[Remembered, float]] = field(default_factory=dict)
+    forgotten: str | None = None  # a user whose name and events are erased
+    last: int = 0  # place in the log of its last event
+
+
+class Engine:
+    """Prepares and applies batches. Not for several threads at once.
+
+    Parameters
+    ----------
+    policy : Policy
+        With as many users as the directory has places.
+    directory : Directory
+        Who is where.
+    seq : int
+        The place in the log of the last event that the policy knows.
+    default_reward : float
+        What is learned when no reward came in time; nothing if None.
+    reward_wait : float
+        Seconds to wait for a reward before the default is learned.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        directory: Directory,
+        seq: int,
+        *,
+        default_reward: float | None = None,
+        reward_wait: float = 600.0,
+        remembered: int = REMEMBERED,
+    ) -> None:
+        self.policy = policy
+        self.directory = directory
+        self.seq = seq
+        self.default_reward = default_reward
+        self.reward_wait = reward_wait
+        self._room = remembered
+        self._at_hand: dict[str, Remembered] = {}
+        # Users whom the policy knows and the log does not yet: kept when a commit fails, and logged by the next.
+        self._arrived: list[tuple[int, bytes | None]] = []
+        self.vacated: list[int] = []  # places of users who are erased, in a policy that still rests on them
+        self._awaited: dict[str, Remembered] = {}  # decisions without a lesson, the oldest first
+
+    # What must be looked up before a batch can be prepared
+
+    def unknown(self, tasks: Iterable[Task]) -> list[str]:
+        """Names of decisions that these requests are about and that are to be found in the log first."""
+        wanted = []
+        for task in tasks:
+            if isinstance(task, Ask):
+                name = task.question.request.decision_id
+                if name is not None and name in self._at_hand:  # asked again: its answer is in the log
+                    wanted.append(name)
+            elif task.name not in self._at_hand:
+                wanted.append(task.name)
+        return wanted
+
+    def named(self, tasks: Iterable[Task]) -> list[str]:
+        """Names that these requests give to decisions."""
+        names = (task.question.request.decision_id for task in tasks if isinstance(task, Ask))
+        return [name for name in names if name is not None]
+
+    # Preparing: decisions are made, nothing is learned
+
+    def prepare(self, tasks: Sequence[Task], found: Iterable[FoundDecision] = ()) -> Batch:
+        """Records and outcomes of these requests, if they are committed next."""
+        batch = Batch(last=self.seq)
+        for place, user in self._arrived:
+            self._log_arrival(batch, place, user)
+        known = {row.decision.id.decode(): row for row in found}
+        outcomes: dict[int, Asked | Rewarded | ProblemError | None] = {}
+        for t, task in enumerate(tasks):
+            if isinstance(task, Ask):
+                outcomes[t] = self._ask(task, known, batch)
+        for t, task in enumerate(tasks):
+            if isinstance(task, Pay):
+                outcomes[t] = self._pay(task, known, batch)
+            elif isinstance(task, Activate):
+                outcomes[t] = self._activate(task, known, batch)
+        batch.outcomes = [outcomes[t] for t in range(len(tasks))]
+        return batch
+
+    def prepare_defaults(self, now: float, limit: int) -> Batch:
+        """Lessons of default rewards that are due."""
+        batch = Batch(last=self.seq)
+        if self.default_reward is None:
+            return batch
+        for name, decision in self._awaited.items():
+            if len(batch.taught) == limit:
+                break
+            if decision.active_at is not None and decision.active_at + self.reward_wait > now:
+                break
+            if decision.active_at is not None and decision.kind is None:
+                self._teach(batch, name, decision, DEFAULT, 0.0, self.default_reward, now)
+        return batch
+
+    def _ask(self, task: Ask, known: dict[str, FoundDecision], batch: Batch) -> Asked | ProblemError:
+        question = task.question
+        name = question.request.decision_id
+        if name is None:
+            name = secrets.token_hex(16)
+        else:
+            before = batch.answers.get(name)
+            if before is None and name in known:
+                before = known[name].decision.request, known[name].decision.answer
+            if before is not None:
+                if before[0] == question.packed:
+                    return Asked(name, before[1])
+                return ProblemError(409, "conflict", f"decision {name!r} was asked for before, in other words")
+        place = self.directory.place(question.request.user)
+        if place is None:
+            place = self._welcome(question.request.user, batch)
+        try:
+            told = self.policy.explain(place, question.contexts)
+        except Exception as error:  # a policy of somebody's own may raise anything
+            _log.exception("the policy gave no answer")
+            return ProblemError(500, "internal", f"the policy gave no answer: {type(error).__name__}")
+        answer = encode_decision(name, question, told, self.policy.memberships(place), self.directory)
+        context = question.contexts[told.arm].tobytes()
+        batch.last += 1
+        active_at = None if task.deferred else task.now
+        batch.records.decisions.append(
+            DecisionRow(
+                batch.last, name.encode(), place, task.now, active_at, told.arm, context, question.packed, answer
+            )
+        )
+        batch.made[name] = Remembered(batch.last, place, context, active_at)
+        batch.answers[name] = question.packed, answer
+        return Asked(name, answer)
+
+    def _welcome(self, user: str, batch: Batch) -> int:
+        place = self.directory.welcome(user)
+        if place >= self.policy.n_users:
+            self.policy.add_users(1)
+        self._arrived.append((place, user.encode()))
+        self._log_arrival(batch, place, user.encode())
+        return place
+
+    def _log_arrival(self, batch: Batch, place: int, user: bytes | None) -> None:
+        batch.last += 1
+        batch.records.users.append((place, batch.last, user))
+
+    def _find(self, name: str, known: dict[str, FoundDecision], batch: Batch) -> Remembered | None:
+        decision = batch.made.get(name) or self._at_hand.get(name)
+        if decision is None and name in known:
+            row, kind, reward = known[name]
+            decision = Remembered(row.seq, row.place, row.context, row.active_at, kind, reward)
+            self._remember(name, decision)
+        return decision
+
+    def _pay(self, task: Pay, known: dict[str, FoundDecision], batch: Batch) -> Rewarded | ProblemError:
+        decision = self._find(task.name, known, batch)
+        if decision is None:
+            return ProblemError(404, "unknown-decision", f"there is no decision {task.name!r}")
+        kind, reward = decision.kind, decision.reward
+        if task.name in batch.taught:
+            lesson = batch.taught[task.name][1]
+            kind, reward = lesson.kind, lesson.reward
+        if kind in (REWARD, CORRECTION):
+            if reward == task.reward:
+                return Rewarded(task.name, task.reward, kind == CORRECTION)
+            return ProblemError(409, "conflict", f"decision {task.name!r} was rewarded with {reward:g} before")
+        if kind == DEFAULT:
+            assert reward is not None  # noqa: S101 - a lesson has one
+            self._teach(batch, task.name, decision, CORRECTION, reward, task.reward, task.now)
+            return Rewarded(task.name, task.reward, True)
+        self._teach(batch, task.name, decision, REWARD, 0.0, task.reward, task.now)
+        return Rewarded(task.name, task.reward)
+
+    def _teach(
+        self, batch: Batch, name: str, decision: Remembered, kind: int, learned: float, reward: float, now: float
+    ) -> None:
+        batch.last += 1
+        lesson = LessonRow(batch.last, decision.seq, decision.place, kind, learned, reward, now, decision.context)
+        batch.records.lessons.append(lesson)
+        batch.taught[name] = decision, lesson
+
+    def _activate(self, task: Activate, known: dict[str, FoundDecision], batch: Batch) -> ProblemError | None:
+        decision = self._find(task.name, known, batch)
+        if decision is None:
+            return ProblemError(404, "unknown-decision", f"there is no decision {task.name!r}")
+        if decision.active_at is None and task.name not in batch.activated:
+            batch.records.activations.append((task.now, decision.seq))
+            batch.activated[task.name] = decision, task.now
+        return None
+
+    # Applying: it is on disk
+
+    def apply(self, batch: Batch) -> None:
+        """Learn what was committed."""
+        for name, decision in batch.made.items():
+            self._remember(name, decision)
+        for name, (decision, lesson) in batch.taught.items():
+            learn(self.policy, lesson.place, lesson.kind, lesson.learned, lesson.reward, np.frombuffer(lesson.context))
+            decision.kind, decision.reward = lesson.kind, lesson.reward
+            self._awaited.pop(name, None)
+        for name, (decision, when) in batch.activated.items():
+            decision.active_at = when
+            self._await(name, decision)
+        del self._arrived[: len(batch.records.users)]
+        if batch.forgotten is not None:
+            self._forget(batch.forgotten)
+        self.seq = batch.last
+
+    def _remember(self, name: str, decision: Remembered) -> None:
+        self._at_hand[name] = decision
+        if decision.active_at is not None and decision.kind is None:
+            self._await(name, decision)
+        while len(self._at_hand) > self._room:
+            self._at_hand.pop(next(iter(self._at_hand)))
+
+    def _await(self, name: str, decision: Remembered) -> None:
+        if self.default_reward is not None:
+            self._awaited.setdefault(name, decision)
+
+    @property
+    def waiting_rewards(self) -> int:
+        """Decisions at hand from which nothing was learned yet."""
+        return sum(decision.kind is None for decision in self._at_hand.values())
+
+    def await_all(self, decisions: Iterable[tuple[str, Remembered]]) -> None:
+        """Wait for the rewards of these, found in the log."""
+        for name, decision in decisions:
+            self._await(name, decision)
+
+    def prepare_forgetting(self, user: str) -> Batch:
+        """The batch in which a user is erased."""
+        return Batch(forgotten=user, last=self.seq + 1)
+
+    def _forget(self, user: str) -> None:
+        """Let a user's name and decisions go; what was learned from them goes when the policy is made anew."""
+        place = self.directory.leave(user)
+        self.vacated.append(place)
+        self._arrived = [(there, None if there == place else name) for there, name in self._arrived]
+        for kept in (self._at_hand, self._awaited):
+            for name in [name for name, decision in kept.items() if decision.place == place]:
+                del kept[name]
+
+    def renew(self, policy: Policy, vacated: Sequence[int], seq: int) -> None:
+        """Go on with a policy that never knew the users of these places."""
+        self.policy, self.seq = policy, seq
+        for place in vacated:
+            self.vacated.remove(place)
+            self.directory.set_free(place)
+
+
+def learn(policy: Policy, place: int, kind: int, learned: float, reward: float, context: Floats) -> None:
+    """One lesson of the log. It is there already, so that a policy which cannot take it goes on without it."""
+    try:
+        if kind == CORRECTION:
+            policy.correct(place, context, learned, reward)
+        else:
+            policy.update(place, context, reward)
+    except Exception:
+        _log.exception("the policy could not learn a reward of %g", reward)

@@ -1,0 +1,88 @@
+"""A request for a recommendation, read: arms as vectors, or a problem that names the culprit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from locb.arrays import Floats
+from locb.hashing import row
+from locb.service.messages import Features, RecommendRequest
+from locb.service.problems import invalid
+
+LARGEST_FEATURE = 1e6  # what the policies take
+_pack = msgspec.msgpack.Encoder().encode
+_unpack = msgspec.msgpack.Decoder(RecommendRequest).decode
+
+
+@dataclass(slots=True)
+class Question:
+    """What is asked of the policy: which of these arms for this user?"""
+
+    request: RecommendRequest
+    packed: bytes  # the request, as the log keeps it
+    contexts: Floats  # (k, d) of the arms that may be recommended
+    eligible: list[int]  # which of the request's arms these are
+
+
+def read_question(request: RecommendRequest, dim: int) -> Question:
+    """Turn the arms of a request into contexts.
+
+    Raises
+    ------
+    ProblemError
+        422, if two arms have one id, if none is left, or if features do not fit.
+    """
+    check_id(request.user, "user")
+    if request.decision_id is not None:
+        check_id(request.decision_id, "decision_id")
+    arms = request.arms
+    if len({arm.id for arm in arms}) < len(arms):
+        seen: set[str] = set()
+        for a, arm in enumerate(arms):
+            if arm.id in seen:
+                raise invalid(f"two arms have the id {arm.id!r}", f"arms[{a}].id")
+            seen.add(arm.id)
+    eligible = list(range(len(arms)))
+    if request.exclude:
+        out = set(request.exclude)
+        unknown = out.difference(arm.id for arm in arms)
+        if unknown:
+            raise invalid(f"exclude names {min(unknown)!r}, which is not among the arms", "exclude")
+        eligible = [a for a in eligible if arms[a].id not in out]
+        if not eligible:
+            raise invalid("all arms are excluded", "exclude")
+    contexts: Floats = np.array([_vector(arms[a].features, dim, a) for a in eligible])
+    for a, arm in enumerate(arms):
+        check_id(arm.id, f"arms[{a}].id")
+    if not np.abs(contexts).max() <= LARGEST_FEATURE:
+        first = int(np.flatnonzero(~(np.abs(contexts) <= LARGEST_FEATURE).all(axis=1))[0])
+        told = f"features must be numbers of at most {LARGEST_FEATURE:g} in size"
+        raise invalid(told, f"arms[{eligible[first]}].features")
+    return Question(request, _pack(request), contexts, eligible)
+
+
+def _vector(features: Features, dim: int, a: int) -> list[float]:
+    if isinstance(features, dict):
+        try:
+            return row(features, dim)
+        except ValueError as error:
+            raise invalid(str(error), f"arms[{a}].features") from None
+    if len(features) != dim:
+        raise invalid(f"features must be {dim} numbers, not {len(features)}", f"arms[{a}].features")
+    return features
+
+
+def reread_question(packed: bytes, dim: int) -> Question:
+    """A question from the log; what was once read is read the same."""
+    return read_question(_unpack(packed), dim)
+
+
+def check_id(value: str, field: str) -> None:
+    """A problem if this cannot be written as UTF-8: half of a surrogate pair cannot."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise invalid("an id must be text that can be written as UTF-8", field) from None

@@ -1,0 +1,105 @@
+"""From the log to a policy: the same lessons in the same order give the same policy, to the last bit."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from locb.arrays import Floats
+from locb.policies import Policy, make_policy
+from locb.rounds import Rounds
+from locb.service.engine import learn
+from locb.service.questions import reread_question
+from locb.service.store.log import Log
+from locb.service.store.tables import CORRECTION
+
+AT_ONCE = 2_000  # lessons learned in one step: a few milliseconds, in which no request is served
+FEW = 8  # so few lessons are learned one by one
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """Which policy a service serves from: with these, a log and nothing else, it can be made anew."""
+
+    policy: str
+    dim: int
+    places: int  # users at the start: the seeds' places, which the first to come take
+    parameters: dict[str, Any]
+
+    def build(self) -> Policy:
+        """The policy before anything was learned."""
+        return make_policy(self.policy, n_users=self.places, dim=self.dim, **self.parameters)
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """A decision that a replay makes otherwise than it was made."""
+
+    seq: int
+    chosen: int
+    again: int
+
+
+def replay(log: Log, policy: Policy, after: int, until: int | None = None) -> Iterator[int]:
+    """Teach the policy what stands in the log after a place, and yield the place reached, often."""
+    growth = [seq for place, seq, _ in log.users() if place >= policy.n_users and (until is None or seq <= until)]
+    for chunk in log.lessons(after, until):
+        yield from _learn_chunk(policy, chunk, growth)
+    if growth:
+        policy.add_users(len(growth))
+        yield growth[-1]
+
+
+def _learn_chunk(policy: Policy, chunk: list[Any], growth: list[int]) -> Iterator[int]:
+    """Learn runs of lessons between users who come and corrections; ``growth`` loses the users who came."""
+    seqs, places, kinds, learned, rewards, contexts = zip(*chunk, strict=True)
+    order, users, gains = np.array(seqs), np.array(places), np.array(rewards)
+    vectors: Floats = np.frombuffer(b"".join(contexts)).reshape(len(chunk), policy.dim)
+    corrections = np.flatnonzero(np.array(kinds) == CORRECTION)
+    come = np.array([seq for seq in growth if seq < seqs[-1]], dtype=np.int64)
+    every = np.arange(0, len(chunk) + 1, AT_ONCE)
+    edges = np.unique(
+        np.concatenate([np.searchsorted(order, come), corrections, corrections + 1, every, [len(chunk)]])
+    ).tolist()
+    for start, stop in pairwise(edges):
+        arrived = bisect_left(growth, seqs[start])
+        if arrived:
+            policy.add_users(arrived)
+            del growth[:arrived]
+        if stop - start <= FEW:
+            for t in range(start, stop):
+                learn(policy, places[t], kinds[t], learned[t], rewards[t], vectors[t])
+        else:
+            run = slice(start, stop)
+            policy.play(Rounds(users[run], vectors[run, np.newaxis], gains[run, np.newaxis]))
+        yield seqs[stop - 1]
+
+
+def recheck(log: Log, model: Model, since: int) -> tuple[Policy, list[Mismatch]]:
+    """Replay the whole log on a new policy, and make every decision after ``since`` again.
+
+    Returns
+    -------
+    The policy at the end of the log, and the decisions that came out otherwise.
+    """
+    policy = model.build()
+    wrong: list[Mismatch] = []
+    growth = [(seq, place) for place, seq, _ in log.users() if place >= policy.n_users]
+    events: list[tuple[int, str, Any]] = [(seq, "user", place) for seq, place in growth]
+    events += [(row.seq, "decision", row) for chunk in log.decisions() for row in chunk if row.seq > since]
+    events += [(row.seq, "lesson", row) for chunk in log.lessons(0) for row in chunk]
+    for seq, kind, row in sorted(events, key=lambda event: event[0]):
+        if kind == "user":
+            policy.add_users(1)
+        elif kind == "decision":
+            again = policy.recommend(row.place, reread_question(row.request, model.dim).contexts)
+            if again != row.chosen:
+                wrong.append(Mismatch(seq, row.chosen, again))
+        else:
+            learn(policy, row.place, row.kind, row.learned, row.reward, np.frombuffer(row.context))
+    return policy, wrong

@@ -1,0 +1,71 @@
+"""The process: logs, a socket, signals."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+from typing import Any
+
+import uvicorn
+
+from locb.service.options import Options
+from locb.service.service import Service
+from locb.service.web.app import make_app
+from locb.service.web.tokens import Tokens, is_loopback
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Time, level, message and, of a fault, where it was."""
+        told: dict[str, Any] = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z",
+            "level": record.levelname.lower(),
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            told["fault"] = self.formatException(record.exc_info)
+        return json.dumps(told, ensure_ascii=False)
+
+
+def log_lines(level: str) -> None:
+    """Send what the service has to say to standard error, as JSON."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    for name in ("locb.service", "uvicorn.error"):
+        logger = logging.getLogger(name)
+        logger.handlers = [handler]
+        logger.propagate = False
+        logger.setLevel(level.upper() if name == "locb.service" else "WARNING")
+
+
+def serve(options: Options, host: str, port: int, tokens: Tokens, stop_seconds: int) -> None:
+    """Serve until told to stop.
+
+    Raises
+    ------
+    ValueError
+        If the address can be reached from elsewhere and there are no tokens.
+    AlreadyOpenError
+        If another process serves from the same folder or database.
+    """
+    if not tokens and not is_loopback(host):
+        raise ValueError(f"--host {host} can be reached from other machines: give a --token-file, or use 127.0.0.1")
+    service = Service(options)
+    config = uvicorn.Config(
+        make_app(service, tokens),
+        host=host,
+        port=port,
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        proxy_headers=False,
+        date_header=True,
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=stop_seconds,
+        backlog=2048,
+    )
+    uvicorn.Server(config).run()

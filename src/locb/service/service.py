@@ -1,0 +1,235 @@
+"""The service without HTTP: start from the log, take requests in, keep snapshots, forget users, stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+
+from locb.clusters import Cluster
+from locb.policies import Policy
+from locb.service.commits import Committer, Outcome
+from locb.service.directory import Directory
+from locb.service.engine import Engine, Remembered, Task
+from locb.service.options import SEEDED, Options, agree
+from locb.service.problems import ProblemError
+from locb.service.replay import replay
+from locb.service.snapshots import Snapshots
+from locb.service.store.locks import AlreadyOpenError
+from locb.service.store.log import Log, StoreError
+
+TIDY_EVERY = 5.0  # seconds between tidying SQLite's log file
+MOST_PAIRED = 2_000  # members of a set of which all pairs are looked at
+NEAR = 2_000  # events: a policy made anew that is no farther behind catches up while requests wait
+_log = logging.getLogger("locb.service")
+
+
+class Service:
+    """One policy, served from a log.
+
+    Parameters
+    ----------
+    options : Options
+        How it is set up.
+
+    Raises
+    ------
+    AlreadyOpenError
+        If another process serves from the same folder or database.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.log = Log(options.data_dir, options.store)
+        try:
+            self.model, store = agree(options, self.log)
+            self.snapshots = Snapshots(options.data_dir / "snapshots", store)
+            self.engine = self._recover()
+        except BaseException:
+            self.log.close()
+            raise
+        self.committer: Committer
+        self._renewing: asyncio.Task[None] | None = None
+        self._tidying: asyncio.Task[None] | None = None
+        self._can_save = True
+        self._snapshot_at = self.engine.seq
+
+    @property
+    def policy(self) -> Policy:
+        """As it is now."""
+        return self.engine.policy
+
+    def _recover(self) -> Engine:
+        """The newest good snapshot, and what the log has after it."""
+        start = time.perf_counter()
+        last = self.log.last_seq()
+        anew = self.log.settings()["anew"]
+        found = self.snapshots.newest_good(last + 1 if anew is None else anew, last)
+        policy, seq = found or (self.model.build(), 0)
+        policy.prepare()
+        for _ in replay(self.log, policy, seq):
+            pass
+        took = time.perf_counter() - start
+        _log.info("ready at %d after a snapshot at %d, in %.2f s", last, seq, took)
+        if anew is None:
+            self.log.write_settings({"anew": last})
+        people = [(place, name.decode()) for place, _, name in self.log.users() if name is not None]
+        engine = Engine(
+            policy,
+            Directory(policy.n_users, people),
+            last,
+            default_reward=self.options.default_reward,
+            reward_wait=self.options.reward_wait,
+        )
+        if self.options.default_reward is not None:
+            waiting = [row for chunk in self.log.unrewarded() for row in chunk]
+            engine.await_all(
+                (name.decode(), Remembered(seq, place, context, active_at))
+                for seq, name, place, active_at, context in sorted(waiting, key=lambda row: row.active_at)
+            )
+        return engine
+
+    # Running
+
+    async def start(self) -> None:
+        """Begin to take requests."""
+        self.committer = Committer(self.engine, self.log, after=self._after_batch)
+        self.committer.start()
+        self._tidying = asyncio.create_task(self._tidy())
+
+    async def stop(self) -> None:
+        """Finish what waits, write a snapshot, and let the store go."""
+        if self._tidying is not None:
+            self._tidying.cancel()
+        if self._renewing is not None:
+            self._renewing.cancel()  # the next start makes the policy anew
+        await self.committer.stop()
+        if self._can_save and self.engine.seq > (self.snapshots.newest or 0) and not self.engine.vacated:
+            self._snapshot()
+        await asyncio.to_thread(self.snapshots.wait)
+        self.log.close()
+
+    async def submit(self, task: Task) -> Outcome:
+        """The outcome of a request, once it is on disk; a problem is raised."""
+        outcome = await self.committer.submit(task)
+        if isinstance(outcome, ProblemError):
+            raise outcome
+        return outcome
+
+    def _after_batch(self) -> None:
+        engine = self.engine
+        if engine.vacated and (self._renewing is None or self._renewing.done()):
+            self._renewing = asyncio.create_task(self._renew())
+        due = engine.seq - self._snapshot_at >= self.options.snapshot_every
+        if due and self._can_save and not engine.vacated and not self.snapshots.busy:
+            self._snapshot()
+
+    def _snapshot(self) -> None:
+        self._snapshot_at = self.engine.seq
+        try:
+            self.snapshots.write(self.policy, self.engine.seq)
+        except TypeError as error:
+            self._can_save = False
+            _log.warning("no snapshots, so that every start replays the whole log: %s", error)
+
+    async def _tidy(self) -> None:
+        while True:
+            await asyncio.sleep(TIDY_EVERY)
+            try:
+                await asyncio.to_thread(self.log.tidy)
+                if self.log.untidy:
+                    async with self.committer.turn:
+                        await self.committer.write(self.log.tidy, True)
+            except StoreError as error:
+                _log.warning("the log could not be tidied: %s", error)
+
+    # Forgetting
+
+    async def forget(self, user: str) -> int:
+        """Erase a user, and make the policy anew as though they had never been; how many decisions were erased.
+
+        Raises
+        ------
+        ProblemError
+            404 for a user who is not known; 503 if the store cannot be written.
+        """
+        async with self.committer.turn:
+            erased = await self.committer.erase(user)
+            self.snapshots.remove_all()
+            self._after_batch()
+        if self._renewing is not None:
+            await asyncio.shield(self._renewing)
+        return erased
+
+    async def _renew(self) -> None:
+        """Replay the log without the users who were erased, beside the requests, and go on with what comes out."""
+        while self.engine.vacated:
+            try:
+                await self._renew_once()
+            except (StoreError, AlreadyOpenError) as error:
+                _log.warning("the policy is not yet made anew: %s", error)
+                await asyncio.sleep(1.0)
+
+    async def _renew_once(self) -> None:
+        engine = self.engine
+        vacated = list(engine.vacated)
+        policy = self.model.build()
+        at = 0
+        while engine.seq - at > NEAR and engine.vacated == vacated:
+            until = engine.seq
+            await asyncio.to_thread(self._catch_up, policy, at, until)
+            at = until
+        async with self.committer.turn:
+            if engine.vacated != vacated:
+                return  # one more was erased, of whom this policy may know
+            await asyncio.to_thread(self._catch_up, policy, at, engine.seq)
+            if policy.n_users < engine.directory.places:
+                policy.add_users(engine.directory.places - policy.n_users)  # who came, and is not in the log yet
+            seq = engine.seq + 1
+            await self.committer.write(self.log.write_settings, {"anew": seq, "seq": seq})
+            engine.renew(policy, vacated, seq)
+            if self._can_save:
+                self._snapshot()
+        _log.info("made anew at %d without %d users", seq, len(vacated))
+
+    def _catch_up(self, policy: Policy, after: int, until: int) -> None:
+        for _ in replay(self.log, policy, after, until):
+            time.sleep(0)  # lets requests be served between steps
+
+    # Reading
+
+    def place_of(self, user: str) -> int:
+        """The place of a known user, or a problem."""
+        place = self.engine.directory.place(user)
+        if place is None:
+            raise ProblemError(404, "unknown-user", f"there is no user {user!r}")
+        return place
+
+    def size(self, cluster: Cluster) -> int:
+        """How many users a set holds; places that nobody has do not count."""
+        name = self.engine.directory.name
+        return sum(name(place) is not None for place in cluster.members.tolist())
+
+    def seed_name(self, cluster: Cluster) -> str | None:
+        """Who a set is named after: its seed, or its first member where sets have no seeds."""
+        place = cluster.seed
+        if place is None and len(cluster) and self.model.policy not in SEEDED:
+            place = int(cluster.members[0])
+        return None if place is None else self.engine.directory.name(place)
+
+    def cluster_of_seed(self, seed: str) -> Cluster:
+        """The set that is named after this user, or a problem."""
+        self.place_of(seed)
+        for cluster in self.policy.clusters():
+            if self.seed_name(cluster) == seed:
+                return cluster
+        raise ProblemError(404, "unknown-cluster", f"no set is named after user {seed!r}")
+
+    async def certificate(self, cluster: Cluster) -> tuple[float | None, bool]:
+        """How far apart two members can be, and whether that was looked at for all pairs; None if it is not known."""
+        try:
+            certify = self.policy.certifier(cluster)
+        except (TypeError, ValueError):
+            return None, False
+        exact = len(cluster) <= MOST_PAIRED
+        return await asyncio.to_thread(certify, exact), exact

@@ -1,0 +1,140 @@
+"""The routes as an ASGI application."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import unquote
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route as StarletteRoute
+from starlette.routing import Router
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from locb.service.problems import ProblemError
+from locb.service.questions import check_id
+from locb.service.service import Service
+from locb.service.web.desk import Desk
+from locb.service.web.gate import SAFE_HEADERS, Gate, decode, told
+from locb.service.web.openapi import description
+from locb.service.web.routes import ROUTES, Route
+from locb.service.web.tokens import Tokens
+
+_log = logging.getLogger("locb.service")
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+def make_app(service: Service, tokens: Tokens) -> ASGIApp:
+    """The application; it starts and stops the service with itself."""
+    options = service.options
+    desk = Desk(service, Gate(tokens, options.most_in_flight, options.most_body))
+
+    @asynccontextmanager
+    async def lifespan(_: Any) -> AsyncIterator[None]:
+        await service.start()
+        try:
+            yield
+        finally:
+            await service.stop()
+
+    by_path: dict[str, dict[str, Endpoint]] = {}
+    for route in ROUTES:
+        by_path.setdefault(route.path, {})[route.method] = _endpoint(desk, route)
+    by_path["/openapi.json"] = {"GET": _fixed(msgspec.json.encode(description(ROUTES)))}
+    routes = [StarletteRoute(path, _by_method(methods), methods=None) for path, methods in by_path.items()]
+    return _Encoded(Router(routes, default=_not_found, lifespan=lifespan, redirect_slashes=False))
+
+
+class _Encoded:
+    """Routes by the path as it was sent, so that a name in it may hold a slash, written as %2F."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close"})
+            return
+        if scope["type"] == "http":
+            scope["path"] = scope.get("raw_path", scope["path"].encode()).decode("latin-1")
+        await self._app(scope, receive, send)
+
+
+def _by_method(methods: dict[str, Endpoint]) -> ASGIApp:
+    """An endpoint that says which methods a path has."""
+
+    class Endpoints:
+        async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+            endpoint = methods.get(scope["method"])
+            if endpoint is None:
+                response = told(ProblemError(405, "method-not-allowed", f"only {' and '.join(methods)} here"))
+                response.headers["allow"] = ", ".join(methods)
+            else:
+                response = await endpoint(Request(scope, receive))
+            await response(scope, receive, send)
+
+    return Endpoints()
+
+
+def _endpoint(desk: Desk, route: Route) -> Endpoint:
+    gate, metrics = desk.gate, desk.metrics
+    decoder: msgspec.json.Decoder[Any] | None = None if route.takes is None else msgspec.json.Decoder(route.takes)
+    handler, scope, path = route.handler, route.scope, route.path
+
+    async def answer(request: Request) -> Response:
+        start = time.perf_counter()
+        try:
+            gate.enter()
+        except ProblemError as error:
+            metrics.problem(error.status)
+            return told(error)
+        try:
+            gate.authorize(request, scope)
+            if decoder is not None:
+                result = await handler(desk, decode(decoder, await gate.body(request)))
+            else:
+                result = await handler(desk, **_parameters(request, route))
+            return result if isinstance(result, Response) else desk.json(result)
+        except ProblemError as error:
+            metrics.problem(error.status)
+            return told(error)
+        except Exception:
+            _log.exception("%s %s failed", request.method, path)
+            metrics.problem(HTTPStatus.INTERNAL_SERVER_ERROR)
+            return told(ProblemError(500, "internal", "the service's log tells more"))
+        finally:
+            gate.leave()
+            metrics.took(path, time.perf_counter() - start)
+
+    return answer
+
+
+def _parameters(request: Request, route: Route) -> dict[str, str]:
+    """The names in the path and in the query."""
+    found: dict[str, str] = {}
+    for name, value in request.path_params.items():
+        try:
+            found[name] = unquote(value, errors="strict")
+        except UnicodeDecodeError:
+            raise ProblemError(400, "bad-request", f"{name} is not UTF-8", fields=[name]) from None
+        check_id(found[name], name)
+    found |= {name: value for name, value in request.query_params.items() if name in route.parameters}
+    return found
+
+
+def _fixed(body: bytes) -> Endpoint:
+    async def answer(_: Request) -> Response:
+        return Response(body, 200, SAFE_HEADERS, "application/json")
+
+    return answer
+
+
+async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
+    response = told(ProblemError(404, "not-found", "there is nothing at this address; see /openapi.json"))
+    await response(scope, receive, send)

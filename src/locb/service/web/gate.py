@@ -1,0 +1,147 @@
+"""What every request passes: how many at once, who is asking, how large, and how problems are told."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from locb.service.problems import ProblemError
+from locb.service.web.tokens import Tokens, is_loopback
+
+READ_SECONDS = 30.0  # for a body to arrive
+_log = logging.getLogger("locb.service")
+_encode = msgspec.json.Encoder().encode
+
+SAFE_HEADERS = {
+    "cache-control": "no-store",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+}
+
+
+class Gate:
+    """Lets requests in.
+
+    Parameters
+    ----------
+    tokens : Tokens
+        None in it: whoever reaches the service may do all, and it must be asked for by a name of this machine, so that
+        no page in a browser can ask in another's name.
+    most_in_flight : int
+        Requests at once.
+    most_body : int
+        Bytes of a body.
+    """
+
+    def __init__(self, tokens: Tokens, most_in_flight: int, most_body: int) -> None:
+        self._tokens = tokens
+        self._most_in_flight = most_in_flight
+        self._most_body = most_body
+        self.in_flight = 0
+
+    def enter(self) -> None:
+        """Count a request in, or turn it away."""
+        if self.in_flight >= self._most_in_flight:
+            raise ProblemError(429, "too-many-requests", f"{self.in_flight} requests are under way", retry_after=1)
+        self.in_flight += 1
+
+    def leave(self) -> None:
+        """Count a request out."""
+        self.in_flight -= 1
+
+    def authorize(self, request: Request, scope: str | None) -> None:
+        """A problem unless the request may do what the scope is for."""
+        headers = request.headers
+        if not self._tokens:
+            host = headers.get("host", "localhost").rsplit("]", 1)[-1].split(":")[0] or "::1"
+            if not is_loopback(host):
+                raise ProblemError(403, "forbidden", f"without tokens only this machine may ask, not {host!r}")
+            return
+        if scope is None:
+            return
+        given = headers.get("authorization", "")
+        kind, _, token = given.partition(" ")
+        if kind.lower() != "bearer":
+            token = headers.get("ocp-apim-subscription-key", "")
+        granted = self._tokens.granted(token.strip().encode("latin-1", "replace"))
+        if granted is None:
+            raise ProblemError(401, "unauthorized", "send a token that the service knows: Authorization: Bearer …")
+        if scope not in granted:
+            raise ProblemError(403, "forbidden", f"this token is not for {scope!r}")
+
+    async def body(self, request: Request) -> bytes:
+        """The body of a request that says it is JSON."""
+        headers = request.headers
+        kind = headers.get("content-type", "application/json").partition(";")[0].strip().lower()
+        if kind != "application/json" and not kind.endswith("+json"):
+            raise ProblemError(415, "unsupported-media-type", f"the body must be application/json, not {kind!r}")
+        length = headers.get("content-length", "")
+        if length.isdigit() and int(length) > self._most_body:
+            raise self._too_large()
+        async with patience(READ_SECONDS):
+            message = await request.receive()
+            body: bytes = message.get("body", b"")
+            while message.get("more_body") and len(body) <= self._most_body:
+                message = await request.receive()
+                body += message.get("body", b"")
+        if len(body) > self._most_body:
+            raise self._too_large()
+        if message["type"] != "http.request":
+            raise ProblemError(400, "bad-request", "the body did not arrive")
+        return body
+
+    def _too_large(self) -> ProblemError:
+        return ProblemError(413, "too-large", f"the body may have at most {self._most_body} bytes")
+
+
+class patience:  # noqa: N801 - reads as a verb where it is used
+    """Waits no longer than this. As ``asyncio.timeout``, at a third of its cost: every request passes here."""
+
+    __slots__ = ("_handle", "_late", "_seconds", "_task")
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._late = False
+
+    async def __aenter__(self) -> None:
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - it is awaited
+        self._task = task
+        self._handle = asyncio.get_running_loop().call_later(self._seconds, self._give_up)
+
+    def _give_up(self) -> None:
+        self._late = True
+        self._task.cancel()
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._handle.cancel()
+        if self._late and kind is asyncio.CancelledError and self._task.uncancel() == 0:
+            raise ProblemError(408, "timeout", f"the body did not arrive within {self._seconds:g} seconds")
+
+
+def decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
+    """The message in a body, or a problem that says where it is wrong."""
+    try:
+        return decoder.decode(body)
+    except msgspec.ValidationError as error:
+        detail, _, where = str(error).partition(" - at `")
+        fields = [where.rstrip("`").removeprefix("$").removeprefix(".")] if where else None
+        raise ProblemError(422, "invalid", detail, fields=fields) from None
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise ProblemError(400, "bad-request", f"the body is not JSON: {error}") from None
+
+
+def told(error: ProblemError) -> Response:
+    """A problem as a response."""
+    headers = dict(SAFE_HEADERS)
+    if error.retry_after is not None:
+        headers["retry-after"] = str(error.retry_after)
+    if error.status == 401:
+        headers["www-authenticate"] = "Bearer"
+    return Response(_encode(error.problem), int(error.status), headers, "application/problem+json")

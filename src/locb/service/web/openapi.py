@@ -1,0 +1,85 @@
+"""The API described for machines, from the table of routes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+
+import locb
+from locb.service.messages import Id, Problem
+from locb.service.web.routes import Route
+
+REF = "#/components/schemas/{name}"
+# What any request may be answered with, and those that have a body.
+ALWAYS, WITH_TOKEN, WITH_BODY, WITH_NAME = (400, 429), (401, 403), (408, 413, 415, 422), (422,)
+
+
+def description(routes: Iterable[Route]) -> dict[str, Any]:
+    """OpenAPI 3.1."""
+    routes = list(routes)
+    used = [kind for route in routes for kind in (route.takes, route.gives) if isinstance(kind, type)]
+    _, schemas = msgspec.json.schema_components([*used, Problem], ref_template=REF)
+    paths: dict[str, dict[str, Any]] = {}
+    for route in routes:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "locb",
+            "version": locb.__version__,
+            "description": "Ask which item to show a user, send the reward later.",
+            "license": {"name": "MIT", "identifier": "MIT"},
+        },
+        "servers": [{"url": "/"}],
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {
+                "bearer": {"type": "http", "scheme": "bearer"},
+                "key": {"type": "apiKey", "in": "header", "name": "Ocp-Apim-Subscription-Key"},
+            },
+        },
+    }
+
+
+def _operation(route: Route) -> dict[str, Any]:
+    names = re.findall(r"{(\w+)}", route.path)
+    _, (name_schema,), _ = None, msgspec.json.schema_components([Id])[0], None
+    parameters = [{"name": name, "in": "path", "required": True, "schema": name_schema} for name in names]
+    parameters += [
+        {"name": name, "in": "query", "required": False, "schema": schema} for name, schema in route.parameters.items()
+    ]
+    statuses = {*ALWAYS, *route.problems}
+    statuses |= {*WITH_TOKEN} if route.scope else {403}
+    statuses |= {*WITH_BODY} if route.takes else set()
+    statuses |= {*WITH_NAME} if names else set()
+    responses: dict[str, Any] = {str(route.status): _response(route)}
+    for status in sorted(statuses):
+        responses[str(status)] = {
+            "description": HTTPStatus(status).phrase,
+            "content": {"application/problem+json": {"schema": {"$ref": REF.format(name="Problem")}}},
+        }
+    operation: dict[str, Any] = {
+        "operationId": route.handler.__name__,
+        "summary": route.summary,
+        "parameters": parameters,
+        "responses": responses,
+        "security": [{"bearer": []}, {"key": []}] if route.scope else [],
+    }
+    if route.takes is not None:
+        schema = {"$ref": REF.format(name=route.takes.__name__)}
+        operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+    return operation
+
+
+def _response(route: Route) -> dict[str, Any]:
+    told: dict[str, Any] = {"description": HTTPStatus(route.status).phrase}
+    if isinstance(route.gives, type):
+        told["content"] = {"application/json": {"schema": {"$ref": REF.format(name=route.gives.__name__)}}}
+    elif route.gives is not None:
+        told["content"] = {route.gives.partition(";")[0]: {"schema": {"type": "string"}}}
+    return told

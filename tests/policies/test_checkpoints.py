@@ -1,0 +1,45 @@
+"""A checkpoint is the file that would have been saved, whatever the policy does meanwhile."""
+
+from pathlib import Path
+from threading import Thread
+
+import numpy as np
+import pytest
+
+import locb
+from policies.helpers import DIM, KINDS, N, make, world
+from policies.test_base import Popular
+
+pytestmark = pytest.mark.interpreted
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_is_written_as_it_was(kind: str, tmp_path: Path) -> None:
+    policy = make(kind)
+    policy.add_users(3)
+    policy.update(N + 2, np.full(DIM, 0.3), 1.0)
+    policy.save(tmp_path / "then")
+    checkpoint = policy.checkpoint()
+    policy.play(world(200, seed=2))
+    policy.add_users(40)
+    policy.update(N + 40, np.full(DIM, 0.3), 1.0)
+    policy.save(tmp_path / "later")
+    writer = Thread(target=checkpoint.save, args=(tmp_path / "checkpoint",))
+    writer.start()
+    policy.play(world(200, seed=3))
+    writer.join()
+    assert (tmp_path / "checkpoint").read_bytes() == (tmp_path / "then").read_bytes()
+    assert (tmp_path / "later").read_bytes() != (tmp_path / "then").read_bytes()
+    assert locb.load(tmp_path / "checkpoint").n_users == N + 3
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_shares_no_memory_with_the_policy(kind: str) -> None:
+    policy = make(kind)
+    for name, array in policy.checkpoint()._arrays.items():
+        assert not any(np.shares_memory(array, own) for own in policy._state), name
+
+
+def test_a_policy_of_ones_own_says_how_first() -> None:
+    with pytest.raises(TypeError, match="Popular does not say how it is saved: give it a checkpoint method"):
+        Popular(n_users=2, dim=2).checkpoint()

@@ -1,0 +1,145 @@
+"""An explanation is the recommendation, with the scores of all arms and the users whose rewards they rest on."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import locb
+from policies.helpers import ARMS, KINDS, N, contexts, make, state_of, world
+from policies.test_base import Popular
+
+pytestmark = pytest.mark.interpreted
+RANDOM_TIES = [kind for kind in KINDS if not kind.endswith("float32")]
+
+
+def scores(explanation: locb.Explanation) -> Any:
+    assert explanation.estimate is not None
+    assert explanation.bonus is not None
+    return explanation.estimate + explanation.bonus
+
+
+def best_set(policy: Any, user: int, x: Any) -> tuple[float, float, locb.Cluster | None]:
+    """Estimate and bonus of one arm under LOCB, and the set they are from: by the formula, over all sets."""
+    d, alpha = policy.dim, policy._parameters["alpha"]
+    rows, columns = np.triu_indices(d)
+
+    def inverse(j: int) -> Any:
+        full = np.zeros((d, d))
+        full[rows, columns] = full[columns, rows] = policy._state.estimates[j, d:]
+        return full
+
+    def value(members: Any) -> tuple[float, float]:
+        spreads = np.array([x @ inverse(j) @ x for j in members])
+        bonus = np.sqrt(spreads.mean()) if policy._parameters["bonus"] == "pooled" else np.sqrt(spreads).mean()
+        return float((policy.theta[members] @ x).mean()), float(alpha * bonus)
+
+    found = [(*value(cluster.members), cluster) for cluster in policy.clusters_of(user)]
+    return max(found, key=lambda entry: entry[0] + entry[1]) if found else (*value([user]), None)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_is_what_recommend_gives_and_changes_nothing(kind: str) -> None:
+    policy = make(kind)
+    policy.add_users(2)
+    before = state_of(policy)
+    for user in range(N + 2):
+        for seed in range(5):
+            arms = contexts(seed)
+            explanation = policy.explain(user, arms.tolist())
+            assert explanation.arm == policy.recommend(user, arms)
+            assert type(explanation.arm) is int
+            assert explanation.arm == scores(explanation).argmax()
+            assert explanation.theta @ arms[explanation.arm] == pytest.approx(
+                explanation.estimate[explanation.arm], abs=1e-12
+            )
+            assert explanation.theta.dtype == np.float64
+            assert (explanation.bonus >= 0).all()
+            assert sum(lender.weight for lender in explanation.lenders) == pytest.approx(1.0, abs=1e-7)
+    assert "ties" in KINDS[kind] or state_of(policy) == before
+
+
+@pytest.mark.parametrize("kind", RANDOM_TIES)
+def test_ties_are_drawn_as_recommend_draws_them(kind: str) -> None:
+    asked, explained = make(kind, 0, ties="random"), make(kind, 0, ties="random")
+    same = np.tile(contexts()[:1], (ARMS, 1))
+    drawn = [asked.recommend(user % N, same) for user in range(60)]
+    assert [explained.explain(user % N, same).arm for user in range(60)] == drawn
+    assert len(set(drawn)) == ARMS
+    assert state_of(asked) == state_of(explained)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.startswith("locb") and "float32" not in kind])
+def test_every_arm_has_its_best_set(kind: str) -> None:
+    check_best_sets(make(kind))
+
+
+def test_a_user_in_no_set_has_its_own_estimate() -> None:
+    policy = locb.LOCB(n_users=N, dim=3, seeds=[0])
+    policy.play(world(2_000))
+    assert 0 < check_best_sets(policy) < N
+
+
+def check_best_sets(policy: Any) -> int:
+    """How many users are in no set."""
+    own = 0
+    for user in range(N):
+        arms = contexts(user)
+        explanation = policy.explain(user, arms)
+        worth = [best_set(policy, user, x) for x in arms]
+        assert explanation.estimate == pytest.approx([estimate for estimate, _, _ in worth], abs=1e-9)
+        assert explanation.bonus == pytest.approx([bonus for _, bonus, _ in worth], abs=1e-9)
+        (lender,), cluster = explanation.lenders, worth[explanation.arm][2]
+        if cluster is None:
+            own += 1
+            assert lender == ("own", None, 1.0, 1, policy.served[user])
+        else:
+            assert lender == ("set", cluster.seed, 1.0, len(cluster), policy.served[cluster.members].sum())
+    return own
+
+
+@pytest.mark.parametrize("kind", ["linucb-one", "linucb-ind", "club", "club-random", "sclub"])
+def test_groups_lend_with_exact_counts(kind: str) -> None:
+    policy = make(kind, 0)
+    kinds = {"linucb-one": "everyone", "linucb-ind": "own", "sclub": "set"}
+    for block in range(6):
+        if block == 3:
+            policy.add_users(4)
+        policy.play(world(80, seed=block))
+        for user in range(policy.n_users):
+            groups = policy.clusters_of(user)
+            members = groups[0].members if groups else [user] if kind == "linucb-ind" else np.arange(policy.n_users)
+            expected = (kinds.get(kind, "component"), None, 1.0, len(members), policy.served[members].sum())
+            assert policy.explain(user, contexts()).lenders == (expected,)
+    assert kind.startswith("linucb") or len(policy.clusters()) > 1
+
+
+def test_neighbourhoods_lend_with_exact_counts() -> None:
+    """Users who have a weight in a neighbourhood are counted as weights and seeds move."""
+    env = locb.Synthetic(n_users=30, n_clusters=4, raw_dim=3, n_arms=4, noise=0.05, seed=2)
+    policy = locb.ELOC(n_users=30, dim=4, seeds=max(env.true_clusters(), key=len)[:3].tolist(), gamma=0.4)
+    first = policy._state.seeds.tolist()
+    for block in range(8):
+        policy.play(env.rounds(150, seed=block))
+        state = policy._state
+        lenders = policy.explain(block, np.eye(4)).lenders
+        assert lenders is not None
+        assert [lender.weight for lender in lenders] == sorted((lender.weight for lender in lenders), reverse=True)
+        assert {lender.kind for lender in lenders} <= {"neighbourhood", "everyone", "population"}
+        for s, seed in enumerate(state.seeds.tolist()):
+            inside = np.flatnonzero(((state.slots == state.names[s]) & (state.weights > 0)).any(axis=1))
+            expected = len(inside), policy.served[inside].sum()
+            assert tuple(state.lent[s]) == expected
+            assert all(lender[3:] == expected for lender in lenders if lender.seed == seed)
+        everybody = [lender[3:] for lender in lenders if lender.seed is None]
+        assert everybody == [(30, policy.rounds_played)] * len(everybody)
+    assert policy._state.seeds.tolist() != first
+
+
+def test_a_policy_of_ones_own_gives_its_arm_and_no_more() -> None:
+    policy = Popular(n_users=12, dim=3)
+    arms = contexts()
+    assert policy.explain(3, arms) == (policy.recommend(3, arms), None, None, None, None)
+    policy.recommend = lambda user, contexts: 9  # type: ignore[method-assign]  # a bad policy on purpose
+    with pytest.raises(ValueError, match="the arm from recommend must be from 0 to 3, not 9"):
+        policy.explain(3, arms)
