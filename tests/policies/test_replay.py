@@ -26,7 +26,6 @@ def check(stepped: Any, replayed: Any, log: locb.Rounds, folder: Path) -> None:
     assert (folder / "stepped").read_bytes() == (folder / "replayed").read_bytes()
 
 
-@pytest.mark.interpreted
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("ties", ["first", "random"])
 def test_play_of_one_arm_is_update(kind: str, ties: str, tmp_path: Path) -> None:

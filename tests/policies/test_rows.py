@@ -92,6 +92,7 @@ def test_sets_are_what_their_users_make_them(at_once: int) -> None:
         assert policy.group_sizes().sum() == policy.n_users
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("kind", KINDS)
 def test_room_leaves_no_trace(kind: str, tmp_path: Path) -> None:
     """A loaded policy has none, and yet goes on to the same file."""
