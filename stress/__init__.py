@@ -1,0 +1,1 @@
+"""Faults and load that the service must survive: real processes, real disks, real databases, all on loopback."""

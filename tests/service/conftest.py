@@ -1,0 +1,59 @@
+"""Stores for tests: SQLite in a folder, PostgreSQL in a cluster of the test run's own."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from locb.service.store.log import Log
+from stress.postgres import Cluster
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Cluster]:
+    """One a test process, started when the first test asks for it."""
+    try:
+        cluster = Cluster()
+    except FileNotFoundError as error:
+        pytest.skip(str(error))
+    with cluster:
+        yield cluster
+
+
+@dataclass(frozen=True)
+class Store:
+    """Where a service keeps its log."""
+
+    folder: Path
+    url: str | None
+    cluster: Cluster | None
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    """An empty store, of either kind."""
+    if request.param == "sqlite":
+        return Store(tmp_path / "state", None, None)
+    cluster = request.getfixturevalue("postgres")
+    return Store(tmp_path / "state", cluster.create(), cluster)
+
+
+@pytest.fixture
+def open_log() -> Iterator[Callable[[Store], Log]]:
+    """Opens logs, which are closed in the end."""
+    with ExitStack() as opened:
+
+        def open_one(store: Store) -> Log:
+            log = Log(store.folder, store.url)
+            opened.callback(log.close)
+            return log
+
+        yield open_one
+
+
+@pytest.fixture
+def log(store: Store, open_log: Callable[[Store], Log]) -> Log:
+    """An empty log."""
+    return open_log(store)

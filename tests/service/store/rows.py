@@ -1,0 +1,31 @@
+"""Events to write into a log."""
+
+import struct
+
+from locb.service.store.log import DecisionRow, LessonRow, Records
+from locb.service.store.tables import REWARD
+
+CONTEXT = struct.pack("<2d", 0.6, 0.8)
+
+
+def decision(seq: int, name: str, place: int = 0, **others: object) -> DecisionRow:
+    row = DecisionRow(seq, name.encode(), place, 100.0 + seq, 100.0 + seq, 1, CONTEXT, b"asked", b"answered")
+    return row._replace(**others)  # type: ignore[arg-type]
+
+
+def lesson(seq: int, of: int, kind: int = REWARD, reward: float = 1.0, **others: object) -> LessonRow:
+    row = LessonRow(seq, of, 0, kind, 0.0, reward, 200.0 + seq, CONTEXT)
+    return row._replace(**others)  # type: ignore[arg-type]
+
+
+def arrival(place: int, seq: int, name: str | None) -> tuple[int, int, bytes | None]:
+    return place, seq, None if name is None else name.encode()
+
+
+def small() -> Records:
+    """Two users, three decisions, a reward for the first."""
+    return Records(
+        users=[arrival(0, 1, "ann"), arrival(1, 3, "bob")],
+        decisions=[decision(2, "a"), decision(4, "b", 1), decision(5, "c", 1)],
+        lessons=[lesson(6, 2)],
+    )

@@ -1,0 +1,80 @@
+"""One writer: a second one is refused, and a dead one is in nobody's way."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from locb.service.store.locks import AlreadyOpenError
+from locb.service.store.log import Log, StoreError
+
+HOLD = """
+import sys
+from pathlib import Path
+from locb.service.store.log import Log
+log = Log(Path(sys.argv[1]), sys.argv[2] or None)
+print("open", flush=True)
+sys.stdin.read()
+log.close()
+"""
+
+
+@contextmanager
+def held(folder: Path, url: str | None) -> Iterator[subprocess.Popen[str]]:
+    """Another process that has the log open."""
+    command = [sys.executable, "-c", HOLD, str(folder), url or ""]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "open\n"
+        yield process
+    finally:
+        process.communicate()
+
+
+def test_a_folder_has_one_writer(store: Any) -> None:
+    with held(store.folder, store.url) as holder:
+        for _ in range(2):
+            with pytest.raises(AlreadyOpenError) as caught:
+                Log(store.folder, store.url)
+            assert f"another service (process {holder.pid}) works in {store.folder}" in str(caught.value)
+            assert "stop it, or give this one a folder of its own" in str(caught.value)
+    Log(store.folder, store.url).close()
+
+
+def test_a_database_has_one_writer(postgres: Any, tmp_path: Path) -> None:
+    url = postgres.create()
+    with held(tmp_path / "one", url):
+        with pytest.raises(AlreadyOpenError, match="another service works on this database: stop it"):
+            Log(tmp_path / "two", url)
+        other = Log(tmp_path / "two", postgres.create())  # a refusal lets go of the folder
+        other.close()
+    Log(tmp_path / "two", url).close()
+
+
+def test_a_killed_writer_holds_nothing(store: Any) -> None:
+    with held(store.folder, store.url) as holder:
+        os.kill(holder.pid, signal.SIGKILL)
+        holder.wait()
+        Log(store.folder, store.url).close()
+
+
+def test_a_writer_who_lost_the_database_does_not_take_it_from_another(postgres: Any, tmp_path: Path) -> None:
+    url = postgres.create()
+    first = Log(tmp_path / "one", url)
+    try:
+        postgres.restart()
+        with held(tmp_path / "two", url):
+            with pytest.raises(StoreError):
+                first.last_seq()
+            with pytest.raises(AlreadyOpenError):
+                first.last_seq()
+        assert first.last_seq() == 0
+    finally:
+        first.close()

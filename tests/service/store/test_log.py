@@ -1,0 +1,291 @@
+"""The log keeps what it was given, on SQLite and PostgreSQL alike."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from locb.service.store import log as log_module
+from locb.service.store.log import Log, NameTakenError, Records, StoreError, database_url
+from locb.service.store.tables import CORRECTION, DEFAULT, REWARD
+from service.store.rows import CONTEXT, arrival, decision, lesson, small
+
+ODD_NAMES = ["\0", "a\0b", "🦆", "é" * 256, "🦆" * 256, "'; DROP TABLE locb_users; --", "%s %(x)s ?", " ", "\ufffe"]
+Opener = Callable[[Any], Log]
+
+
+def flat(chunks: Any) -> list[Any]:
+    return [tuple(row) for chunk in chunks for row in chunk]
+
+
+def test_an_empty_log(log: Log) -> None:
+    assert log.last_seq() == 0
+    assert log.settings() == {}
+    assert log.users() == []
+    assert log.find([b"a"]) == []
+    assert log.find([]) == []
+    assert log.decisions_of(0, 10) == []
+    assert flat(log.lessons(0)) == flat(log.decisions()) == flat(log.unrewarded()) == flat(log.records()) == []
+
+
+def test_what_was_committed_is_found_by_another_opener(store: Any, open_log: Opener) -> None:
+    first = open_log(store)
+    first.commit(small())
+    first.write_settings({"format": 1, "model": {"dim": 2}})
+    first.close()
+    log = open_log(store)
+    assert log.last_seq() == 6
+    assert log.users() == [(0, 1, b"ann"), (1, 3, b"bob")]
+    assert flat(log.decisions()) == [decision(2, "a"), decision(4, "b", 1), decision(5, "c", 1)]
+    assert flat(log.lessons(0)) == [(6, 0, REWARD, 0.0, 1.0, CONTEXT)]
+    assert log.settings() == {"format": 1, "model": {"dim": 2}}
+
+
+def test_parts_of_the_log(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_module, "CHUNK", 2)
+    log.commit(Records(decisions=[decision(seq, f"d{seq}") for seq in range(1, 8)]))
+    log.commit(Records(lessons=[lesson(10 + seq, seq) for seq in range(1, 8)]))
+    assert [len(chunk) for chunk in log.decisions()] == [2, 2, 2, 1]
+    assert [row[0] for row in flat(log.decisions(2, 5))] == [3, 4, 5]
+    assert [row[0] for row in flat(log.lessons(12))] == [13, 14, 15, 16, 17]
+    assert [row[0] for row in flat(log.lessons(12, 14))] == [13, 14]
+
+
+def test_find_tells_the_last_lesson(log: Log) -> None:
+    log.commit(small())
+    log.commit(Records(lessons=[lesson(7, 4, DEFAULT, 0.25)]))
+    found = {one.decision.id: (one.kind, one.reward) for one in log.find([b"a", b"b", b"c", b"nobody"])}
+    assert found == {b"a": (REWARD, 1.0), b"b": (DEFAULT, 0.25), b"c": (None, None)}
+    log.commit(Records(lessons=[lesson(8, 4, CORRECTION, 0.75, learned=0.25)]))
+    ((row, kind, reward),) = log.find([b"b"])
+    assert (row, kind, reward) == (decision(4, "b", 1), CORRECTION, 0.75)
+
+
+def test_many_names_at_once(log: Log) -> None:
+    log.commit(Records(decisions=[decision(seq, f"d{seq}") for seq in range(1, 1801)]))
+    names = [f"d{seq}".encode() for seq in range(1, 1801)]
+    assert sorted(one.decision.id for one in log.find(names)) == sorted(names)
+
+
+def test_the_decisions_of_a_user(log: Log) -> None:
+    log.commit(small())
+    assert [one.decision.id for one in log.decisions_of(1, 10)] == [b"c", b"b"]
+    assert [one.decision.id for one in log.decisions_of(1, 1)] == [b"c"]
+    assert [(one.decision.id, one.reward) for one in log.decisions_of(0, 10)] == [(b"a", 1.0)]
+
+
+def test_ids_are_any_text(log: Log) -> None:
+    log.commit(
+        Records(
+            users=[arrival(place, place + 1, name) for place, name in enumerate(ODD_NAMES)],
+            decisions=[decision(100 + place, name, place) for place, name in enumerate(ODD_NAMES)],
+        )
+    )
+    assert [name for _, _, name in log.users()] == [name.encode() for name in ODD_NAMES]
+    for place, name in enumerate(ODD_NAMES):
+        (found,) = log.find([name.encode()])
+        assert found.decision.place == place
+
+
+def test_numbers_come_back_to_the_last_bit(log: Log) -> None:
+    for seq, reward in enumerate((0.1, 5e-324, -1e6, 1 / 3, 2**53 - 1.0), 1):
+        log.commit(Records(lessons=[lesson(seq, seq, reward=reward, learned=reward)]))
+        ((_, _, _, learned, back, _),) = flat(log.lessons(seq - 1))
+        assert (learned.hex(), back.hex()) == (reward.hex(), reward.hex())
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        Records(
+            users=[arrival(2, 7, "eve")], decisions=[decision(8, "new"), decision(9, "a")], lessons=[lesson(10, 8)]
+        ),
+        Records(users=[arrival(2, 7, "eve")], decisions=[decision(8, "new")], lessons=[lesson(9, 2)]),
+        Records(decisions=[decision(8, "new")], lessons=[lesson(9, 8), lesson(10, 8)]),
+        Records(users=[arrival(2, 7, "ann")], decisions=[decision(8, "new")]),
+    ],
+    ids=["a name twice", "a lesson twice", "a lesson twice at once", "a user twice"],
+)
+def test_a_refused_commit_leaves_nothing_behind(log: Log, refused: Records) -> None:
+    log.commit(small())
+    with pytest.raises(NameTakenError):
+        log.commit(refused)
+    assert log.last_seq() == 6
+    assert len(log.users()) == 2
+    assert log.find([b"new"]) == []
+    assert len(flat(log.lessons(0))) == 1
+    log.commit(Records(decisions=[decision(7, "new")]))
+    assert log.last_seq() == 7
+
+
+def test_a_default_and_its_correction_are_each_learned_once(log: Log) -> None:
+    log.commit(small())
+    log.commit(Records(lessons=[lesson(7, 4, DEFAULT, 0.0)]))
+    log.commit(Records(lessons=[lesson(8, 4, CORRECTION, 1.0)]))
+    for kind in (DEFAULT, CORRECTION):
+        with pytest.raises(NameTakenError):
+            log.commit(Records(lessons=[lesson(9, 4, kind, 0.5)]))
+
+
+def test_active_decisions_without_a_lesson_wait(log: Log) -> None:
+    log.commit(small())
+    log.commit(Records(decisions=[decision(7, "later", active_at=None)]))
+    assert [row[0] for row in flat(log.unrewarded())] == [4, 5]
+    log.commit(Records(activations=[(321.0, 7)]))
+    assert flat(log.unrewarded())[-1] == (7, b"later", 0, 321.0, CONTEXT)
+    log.commit(Records(lessons=[lesson(8, 7)]))
+    assert [row[0] for row in flat(log.unrewarded())] == [4, 5]
+
+
+def test_records_tell_each_decision_once(log: Log) -> None:
+    log.commit(small())
+    log.commit(Records(lessons=[lesson(7, 4, DEFAULT, 0.0), lesson(8, 5, DEFAULT, 0.0)]))
+    log.commit(Records(lessons=[lesson(9, 4, CORRECTION, 0.5)]))
+    told = {row.id: row for chunk in log.records() for row in chunk}
+    assert [row[1] for row in flat(log.records())] == [b"a", b"b", b"c"]
+    assert {name: (row.user, row.default, row.reward) for name, row in told.items()} == {
+        b"a": (b"ann", None, 1.0),
+        b"b": (b"bob", 0.0, 0.5),
+        b"c": (b"bob", 0.0, None),
+    }
+    assert (told[b"b"].default_time, told[b"b"].reward_time) == (207.0, 209.0)
+    assert (told[b"a"].time, told[b"a"].context, told[b"a"].request, told[b"a"].answer) == (
+        102.0, CONTEXT, b"asked", b"answered",
+    )  # fmt: skip
+
+
+def test_settings_are_replaced_one_by_one(log: Log) -> None:
+    log.write_settings({"a": 1, "b": None})
+    log.write_settings({"b": [1.5, "zwei"]})
+    assert log.settings() == {"a": 1, "b": [1.5, "zwei"]}
+
+
+def test_erasing_a_user(log: Log) -> None:
+    log.commit(small())
+    assert log.erase(1, {"anew": None, "seq": 7}) == 2
+    assert log.users() == [(0, 1, b"ann"), (1, 3, None)]
+    assert [row[1] for row in flat(log.decisions())] == [b"a"]
+    assert log.last_seq() == 7
+    assert log.settings() == {"anew": None, "seq": 7}
+    assert log.erase(0, {}) == 1
+    assert flat(log.lessons(0)) == []
+
+
+def test_a_freed_place_gets_a_new_name_and_keeps_its_time(log: Log) -> None:
+    log.commit(small())
+    log.erase(1, {"seq": 7})
+    log.commit(Records(users=[arrival(1, 8, "eve")]))
+    assert log.users() == [(0, 1, b"ann"), (1, 3, b"eve")]
+
+
+def test_what_was_erased_is_in_no_file(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    secret, kept = b"SECRET-OF-EVE", b"KEPT-OF-ANN"
+    try:
+        log.commit(Records(users=[(0, 1, kept), (1, 2, secret)]))
+        seq = 3
+        for _ in range(20):
+            decisions = [
+                decision(seq + i, f"{(secret if i % 2 else kept).decode()}-{seq + i}", i % 2,
+                         context=(secret if i % 2 else kept) * 2, request=(secret if i % 2 else kept) * 500,
+                         answer=(secret if i % 2 else kept) * 900)
+                for i in range(20)
+            ]  # fmt: skip
+            log.commit(Records(decisions=decisions))
+            log.commit(
+                Records(
+                    lessons=[lesson(row.seq + 20, row.seq, place=row.place, context=row.context) for row in decisions]
+                )
+            )
+            seq += 40
+            log.tidy()
+        assert any(secret in path.read_bytes() for path in tmp_path.iterdir())
+        assert log.erase(1, {"seq": seq}) == 200
+        files = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+        assert kept in files["log.db"]
+        assert [name for name, content in files.items() if secret in content] == []
+    finally:
+        log.close()
+
+
+def test_the_log_file_is_tidied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = Log(tmp_path)
+    try:
+        log.commit(small())
+        wal = tmp_path / "log.db-wal"
+        assert wal.stat().st_size > 0
+        assert not log.untidy
+        monkeypatch.setattr(log_module, "LARGEST_WAL", 10)
+        assert log.untidy
+        log.tidy(True)
+        assert wal.stat().st_size == 0
+        assert not log.untidy
+    finally:
+        log.close()
+
+
+def test_postgres_has_nothing_to_tidy(postgres: Any, tmp_path: Path) -> None:
+    log = Log(tmp_path, postgres.create())
+    log.tidy(True)
+    assert not log.untidy
+    log.close()
+
+
+def test_a_lost_database_is_found_again(postgres: Any, tmp_path: Path) -> None:
+    log = Log(tmp_path, postgres.create())
+    try:
+        log.commit(small())
+        assert len(log.users()) == 2
+        postgres.restart()
+        with pytest.raises(StoreError, match="connection|terminat|crash"):
+            log.commit(Records(decisions=[decision(7, "lost")]))
+        assert log.last_seq() == 6
+        log.commit(Records(decisions=[decision(7, "found")]))
+        assert log.last_seq() == 7
+        assert [one.decision.seq for one in log.find([b"lost", b"found"])] == [7]
+        postgres.stop()
+        for ask in (log.last_seq, log.users, lambda: log.find([b"a"]), lambda: flat(log.lessons(0))):
+            with pytest.raises(StoreError):
+                ask()
+        with pytest.raises(StoreError, match="refused"):
+            log.write_settings({"a": 1})
+    finally:
+        postgres.stop()
+        postgres.start()
+    assert log.last_seq() == 7
+    assert len(log.users()) == 2
+    log.close()
+
+
+def test_a_store_error_never_tells_the_password(postgres: Any, tmp_path: Path) -> None:
+    address = postgres.create().replace("locb:", "locb:SECRET")
+    with pytest.raises(StoreError, match="password authentication failed") as caught:
+        Log(tmp_path, address)
+    assert "SECRET" not in str(caught.value)
+
+
+def test_a_folder_that_cannot_be_a_database(tmp_path: Path) -> None:
+    (tmp_path / "log.db").write_bytes(b"this is no database, and long enough to be read as one" * 100)
+    with pytest.raises(StoreError, match="not a database"):
+        Log(tmp_path)
+    (tmp_path / "log.db").unlink()
+    Log(tmp_path).close()
+
+
+@pytest.mark.parametrize(
+    "url", ["mysql://host/name", "sqlite://", "sqlite+aiosqlite:///x.db", "nonsense://x", "hello", ""]
+)
+def test_an_address_that_is_none(url: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="--store must be"):
+        Log(tmp_path, url)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_addresses(tmp_path: Path) -> None:
+    assert database_url(tmp_path, None).database == str(tmp_path / "log.db")
+    assert database_url(tmp_path, "sqlite:////elsewhere/log.db").database == "/elsewhere/log.db"
+    for scheme in ("postgresql", "postgresql+psycopg", "postgresql+psycopg2"):
+        url = database_url(tmp_path, f"{scheme}://me:secret@host/name")
+        assert url.drivername == "postgresql+psycopg"
+        assert "secret" not in repr(url)
