@@ -32,6 +32,8 @@ from locb.service.store.locks import AlreadyOpenError, claim_database, claim_fol
 
 CHUNK = 20_000  # rows read at a time
 LARGEST_WAL = 1 << 26  # bytes
+BUSY_SECONDS = 5  # that a connection to SQLite waits for another
+TIDY_MILLISECONDS = 100  # that writers wait, at most, for readers who keep SQLite's log file from being emptied
 _log = logging.getLogger("locb.service")
 
 
@@ -112,6 +114,7 @@ class Log:
         self._engine = _engine(self._url)
         self._writer: Connection | None = None
         self._staged: RootTransaction | None = None
+        self._owed = False  # SQLite's log file may still hold what was erased
         compiled = {
             table: insert(table).compile(dialect=self._engine.dialect) for table in tables.metadata.sorted_tables
         }
@@ -125,6 +128,7 @@ class Log:
         try:
             with self._writing() as connection:
                 tables.metadata.create_all(connection)
+            self.tidy(True)  # a process that was killed may have left there what was erased
         except BaseException:
             self.close()
             raise
@@ -186,15 +190,23 @@ class Log:
 
     def tidy(self, truncate: bool = False) -> None:
         """Move what is in SQLite's log file into its database; without ``truncate`` no writer waits for it."""
-        if self._sqlite:
-            with self._reading() as connection:
-                connection.exec_driver_sql(f"PRAGMA wal_checkpoint({'TRUNCATE' if truncate else 'PASSIVE'})")
+        if not self._sqlite:
+            return
+        with self._reading() as connection:
+            if truncate:  # who reads now may go on reading: then it is done later
+                connection.exec_driver_sql(f"PRAGMA busy_timeout={TIDY_MILLISECONDS}")
+                try:
+                    self._owed = bool(connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").scalar())
+                finally:
+                    connection.exec_driver_sql(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000}")
+            else:
+                connection.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)")
 
     @property
     def untidy(self) -> bool:
-        """Whether SQLite's log file has grown so much that writers should wait for it to be tidied."""
+        """Whether SQLite's log file holds what was erased, or has grown so much that writers should wait for it."""
         file = Path(f"{self._url.database}-wal")
-        return self._sqlite and file.exists() and file.stat().st_size > LARGEST_WAL
+        return self._sqlite and (self._owed or (file.exists() and file.stat().st_size > LARGEST_WAL))
 
     # Reading
 
@@ -364,7 +376,7 @@ def database_url(folder: Path, url: str | None) -> URL:
 
 def _engine(url: URL) -> Engine:
     if url.get_backend_name() == "sqlite":
-        engine = create_engine(url, connect_args={"check_same_thread": False, "timeout": 5.0})
+        engine = create_engine(url, connect_args={"check_same_thread": False, "timeout": float(BUSY_SECONDS)})
         event.listen(engine, "connect", _prepare_sqlite)
         return engine
     # Positional parameters, so that rows go to the driver as they are.

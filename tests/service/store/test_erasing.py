@@ -1,0 +1,115 @@
+"""What is erased is gone: from the tables, and from the files."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from locb.service.store import log as log_module
+from locb.service.store.log import Log, Records
+from service.store.rows import arrival, decision, lesson, small
+
+
+def test_erasing_a_user(log: Log) -> None:
+    log.commit(small())
+    assert log.erase(1, {"anew": None, "seq": 7}) == 2
+    assert log.users() == [(0, 1, b"ann"), (1, 3, None)]
+    assert [row[1] for chunk in log.decisions() for row in chunk] == [b"a"]
+    assert log.last_seq() == 7
+    assert log.settings() == {"anew": None, "seq": 7}
+    assert log.erase(0, {}) == 1
+    assert list(log.lessons(0)) == []
+
+
+def test_a_freed_place_gets_a_new_name_and_keeps_its_time(log: Log) -> None:
+    log.commit(small())
+    log.erase(1, {"seq": 7})
+    log.commit(Records(users=[arrival(1, 8, "eve")]))
+    assert log.users() == [(0, 1, b"ann"), (1, 3, b"eve")]
+
+
+def test_what_was_erased_is_in_no_file(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    secret, kept = b"SECRET-OF-EVE", b"KEPT-OF-ANN"
+    try:
+        log.commit(Records(users=[(0, 1, kept), (1, 2, secret)]))
+        seq = 3
+        for _ in range(20):
+            decisions = [
+                decision(seq + i, f"{(secret if i % 2 else kept).decode()}-{seq + i}", i % 2,
+                         context=(secret if i % 2 else kept) * 2, request=(secret if i % 2 else kept) * 500,
+                         answer=(secret if i % 2 else kept) * 900)
+                for i in range(20)
+            ]  # fmt: skip
+            log.commit(Records(decisions=decisions))
+            log.commit(
+                Records(
+                    lessons=[lesson(row.seq + 20, row.seq, place=row.place, context=row.context) for row in decisions]
+                )
+            )
+            seq += 40
+            log.tidy()
+        assert any(secret in path.read_bytes() for path in tmp_path.iterdir())
+        assert log.erase(1, {"seq": seq}) == 200
+        files = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+        assert kept in files["log.db"]
+        assert [name for name, content in files.items() if secret in content] == []
+    finally:
+        log.close()
+
+
+def test_what_was_erased_while_somebody_reads_goes_when_they_are_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_module, "CHUNK", 1)
+    log = Log(tmp_path)
+    wal = tmp_path / "log.db-wal"
+    try:
+        log.commit(small())
+        reading = log.decisions()
+        assert next(reading)[0].id == b"a"
+        log.erase(1, {"seq": 7})
+        assert b"bob" in wal.read_bytes()
+        assert log.untidy
+        assert [row.id for chunk in reading for row in chunk] == [b"b", b"c"]
+        log.tidy(True)
+        assert not log.untidy
+        assert wal.read_bytes() == b""
+    finally:
+        log.close()
+
+
+def test_a_start_removes_what_a_killed_process_left(tmp_path: Path) -> None:
+    log = Log(tmp_path / "one")
+    log.commit(small())
+    shutil.copytree(tmp_path / "one", tmp_path / "two")  # as a power cut would leave it
+    log.close()
+    assert b"bob" in (tmp_path / "two" / "log.db-wal").read_bytes()
+    log = Log(tmp_path / "two")
+    assert (tmp_path / "two" / "log.db-wal").read_bytes() == b""
+    assert log.last_seq() == 6
+    log.close()
+
+
+def test_the_log_file_is_tidied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = Log(tmp_path)
+    try:
+        log.commit(small())
+        wal = tmp_path / "log.db-wal"
+        assert wal.stat().st_size > 0
+        assert not log.untidy
+        monkeypatch.setattr(log_module, "LARGEST_WAL", 10)
+        assert log.untidy
+        log.tidy(True)
+        assert wal.stat().st_size == 0
+        assert not log.untidy
+    finally:
+        log.close()
+
+
+def test_postgres_has_nothing_to_tidy(postgres: Any, tmp_path: Path) -> None:
+    log = Log(tmp_path, postgres.create())
+    log.tidy(True)
+    assert not log.untidy
+    log.close()
