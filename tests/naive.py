@@ -61,6 +61,10 @@ class Users:
         self.inverse[i] = np.linalg.inv(self.A[i])
         self.theta[i] = self.inverse[i] @ self.b[i]
 
+    def correct(self, i, x, learned, r):
+        self.b[i] += (r - learned) * x
+        self.theta[i] = self.inverse[i] @ self.b[i]
+
     def grow(self, count):
         fresh = Users(count, self.b.shape[1])
         for name in ("A", "inverse", "b", "theta", "m"):
@@ -75,9 +79,15 @@ def ucb(theta, inverse, X, alpha, factor=1.0):
 class Policy:
     """Picks from what ``worth`` says about the arms: estimate and bonus."""
 
+    def choose(self, scores):
+        return pick(scores.tolist(), self.ties, self.generator)
+
     def recommend(self, i, X):
-        estimate, bonus = self.worth(i, X)
-        return pick((estimate + bonus).tolist(), self.ties, self.generator)
+        return self.choose(sum(self.worth(i, X)))
+
+    def correct(self, i, x, learned, r):
+        """Groups are looked at in the rounds that follow, as ever."""
+        self.users.correct(i, x, learned, r)
 
 
 class LinUCB(Policy):
@@ -91,6 +101,9 @@ class LinUCB(Policy):
 
     def update(self, i, x, r):
         self.own.learn(0 if self.shared else i, x, r)
+
+    def correct(self, i, x, learned, r):
+        self.own.correct(0 if self.shared else i, x, learned, r)
 
     def groups(self):
         return set()
@@ -206,10 +219,11 @@ class SCLUB(Policy):
 
 class LOCB(Policy):
     def __init__(
-        self, n, d, gamma, seeds, alpha, tau, delta, sigma, radius, min_eigenvalue, stop, bonus, ties, generator
-    ):
+        self, n, d, gamma, seeds, alpha, tau, delta, sigma, radius, min_eigenvalue, stop, bonus, ties, generator,
+        late_seeds=0,
+    ):  # fmt: skip
         self.users = Users(n, d)
-        self.n, self.d, self.seeds = n, d, list(seeds)
+        self.n, self.d, self.seeds, self.late_seeds = n, d, list(seeds), late_seeds
         self.gamma, self.alpha, self.tau, self.delta, self.sigma = gamma, alpha, tau, delta, sigma
         self.radius, self.min_eigenvalue, self.stop, self.bonus = radius, min_eigenvalue, stop, bonus
         self.ties, self.generator = ties, [generator]
@@ -300,6 +314,10 @@ class LOCB(Policy):
             self.joined.append(self.t)
         self.users.grow(count)
         self.n += count
+        for s in range(self.n - count, self.n)[: self.late_seeds]:
+            self.late_seeds -= 1
+            self.seeds.append(s)
+            self.N[s], self.returned[s] = set(range(self.n)), None
 
     def groups(self):
         return {(s, frozenset(self.N[s]), self.returned[s]) for s in self.seeds}
@@ -416,6 +434,10 @@ class ELOC(Policy):
         self.mu[due], self.v[due], self.trace_then[due] = mu[due], v[due], trace[due]
         if self.m[i] in (16, 32, 64, 128, 256, 512, 1024) and i not in self.seeds and odds[-1] > 0.5:
             self.reseed(i)
+
+    def correct(self, i, x, learned, r):
+        self.b[i] += (r - learned) * x
+        self.remembered = (None, None)
 
     def reseed(self, i):
         """Of the seeds whose centre is near another's let the one that was served least start anew at user i."""

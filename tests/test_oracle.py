@@ -19,6 +19,7 @@ SETTINGS = range(8) if JIT_OFF else range(int(os.environ.get("ORACLE_SETTINGS", 
 OF_OPTION = range((len(SETTINGS) + 1) // 2) if not JIT_OFF else SETTINGS
 ROUNDS = 240 if JIT_OFF else 900
 EXPLAINED = 5  # one round in so many is explained
+STRIDE = 10  # after so many rounds a reward is corrected, in the worlds where some are
 BATCH = 30 if JIT_OFF else 90  # groups are compared after every so many rounds
 
 RADII = ("regret", "clustering", "theory", "ellipsoid")
@@ -53,6 +54,11 @@ def draw_world(seed: int) -> tuple[np.random.Generator, int, int, locb.Rounds]:
     return rng, n, d, locb.Rounds(users, contexts, rewards, means)
 
 
+def corrector(seed: int) -> np.random.Generator | None:
+    """What draws the rewards to be corrected; None in two worlds of three."""
+    return np.random.default_rng([7, seed]) if seed % 3 == 1 else None
+
+
 def part(rounds: locb.Rounds, start: int, stop: int) -> locb.Rounds:
     return locb.Rounds(rounds.users[start:stop], rounds.contexts[start:stop], rounds.rewards[start:stop])
 
@@ -65,29 +71,46 @@ def groups_of(policy: Any) -> set[Any]:
     return {frozenset(c.members.tolist()) for c in policy.clusters()}
 
 
-def compare(make: Any, oracle: Any, rounds: locb.Rounds, join_after: int | None = None) -> Any:
+def compare(
+    make: Any,
+    oracle: Any,
+    rounds: locb.Rounds,
+    join_after: int | None = None,
+    corrections: np.random.Generator | None = None,
+) -> Any:
     """Play the rounds with the oracle, with ``play`` and with ``recommend`` + ``update``; all must agree."""
     played, stepped = make(), make()
-    for start in range(0, len(rounds), BATCH):
-        batch = part(rounds, start, start + BATCH)
+    learned: list[Any] = []  # user, context and reward of every round
+    stride = BATCH if corrections is None else STRIDE
+    for start in range(0, len(rounds), stride):
+        batch = part(rounds, start, start + stride)
         expected = []
         for t, user in enumerate(batch.users.tolist()):
-            if t % EXPLAINED == 0:
-                estimate, bonus = oracle.worth(user, batch.contexts[t])
+            estimate, bonus = oracle.worth(user, batch.contexts[t])
+            arm = oracle.choose(estimate + bonus)
+            if (start + t) % EXPLAINED == 0:
                 explained = stepped.explain(user, batch.contexts[t])
                 assert explained.estimate + explained.bonus == pytest.approx(estimate + bonus, abs=1e-8)
                 offered = explained.arm
             else:
                 offered = stepped.recommend(user, batch.contexts[t])
-            arm = oracle.recommend(user, batch.contexts[t])
             assert offered == arm, f"round {start + t}"
-            oracle.update(user, batch.contexts[t, arm], batch.rewards[t, arm])
-            stepped.update(user, batch.contexts[t, arm], batch.rewards[t, arm])
+            x, reward = batch.contexts[t, arm], float(batch.rewards[t, arm])
+            for policy in (oracle, stepped):
+                policy.update(user, x, reward)
+            learned.append((user, x, reward))
             expected.append(arm)
         assert played.play(batch).tolist() == expected
-        assert groups_of(played) == oracle.groups()
-        assert groups_of(stepped) == oracle.groups()
-        if join_after is not None and start == join_after:
+        if (start + stride) % BATCH == 0:
+            assert groups_of(played) == oracle.groups()
+            assert groups_of(stepped) == oracle.groups()
+        if corrections is not None:
+            place = int(corrections.integers(len(learned)))
+            user, x, before = learned[place]
+            learned[place] = user, x, 1.0 - before
+            for policy in (played, stepped, oracle):
+                policy.correct(user, x, before, 1.0 - before)
+        if join_after is not None and start + stride == join_after + BATCH:
             for policy in (played, stepped, oracle):
                 policy.add_users(3)
     return played
@@ -111,7 +134,7 @@ def test_linucb(seed: int, shared: bool) -> None:
         return locb.LinUCB(n_users=n, dim=d, alpha=alpha, shared=shared, ties=ties, seed=seed)
 
     generator = int(make()._state.generator[0])
-    policy = compare(make, naive.LinUCB(n, d, alpha, shared, ties, generator), rounds)
+    policy = compare(make, naive.LinUCB(n, d, alpha, shared, ties, generator), rounds, None, corrector(seed))
     assert policy.served.tolist() == np.bincount(rounds.users, minlength=n).tolist()
 
 
@@ -127,7 +150,7 @@ def test_club(seed: int) -> None:
     start = make()
     edges = [(i, j) for j in range(n) for i in range(j)] if graph == "complete" else start._edges().tolist()
     oracle = naive.CLUB(n, d, alpha, alpha2, edges, ties, int(start._state.generator[0]))
-    compare(make, oracle, rounds)
+    compare(make, oracle, rounds, None, corrector(seed))
 
 
 @pytest.mark.parametrize("seed", SETTINGS)
@@ -140,7 +163,8 @@ def test_sclub(seed: int) -> None:
         return locb.SCLUB(n_users=n, dim=d, alpha=alpha, alpha_theta=alpha_theta, alpha_p=alpha_p, ties=ties, seed=seed)
 
     generator = int(make()._state.generator[0])
-    compare(make, naive.SCLUB(n, d, alpha, alpha_theta, alpha_p, ties, generator), rounds)
+    oracle = naive.SCLUB(n, d, alpha, alpha_theta, alpha_p, ties, generator)
+    compare(make, oracle, rounds, None, corrector(seed))
 
 
 @pytest.mark.parametrize("seed", range(4) if JIT_OFF else SETTINGS)
@@ -159,7 +183,8 @@ def test_eloc(seed: int) -> None:
         return locb.ELOC(n_users=n, dim=d, seed=seed, **parameters)
 
     oracle = naive.ELOC(n, d, **parameters, generator=int(make()._state.generator[0]))
-    policy = compare(make, oracle, rounds, send_late_users(rng, n, rounds) if seed % 4 == 1 else None)
+    join_after = send_late_users(rng, n, rounds) if seed % 4 == 1 else None
+    policy = compare(make, oracle, rounds, join_after, corrector(seed))
     assert policy.theta == pytest.approx(np.array([oracle.believe(i)[0] for i in range(oracle.n)]), abs=1e-8)
     assert policy.noise == pytest.approx(math.sqrt(oracle.noise), rel=1e-9)
 
@@ -191,6 +216,7 @@ def draw_locb(rng: np.random.Generator, n: int, radius: str, stop: str, bonus: s
         "stop": stop,
         "bonus": bonus,
         "ties": ("first", "random")[seed // 2 % 2],
+        "late_seeds": seed % 3,
     }
 
 
@@ -210,7 +236,8 @@ def test_locb(radius: str, stop: str, seed: int) -> None:
         return policy
 
     oracle = naive.LOCB(n, d, **parameters, generator=int(make()._state.generator[0]))
-    policy = compare(make, oracle, rounds, send_late_users(rng, n, rounds) if seed % 4 == 1 else None)
+    join_after = send_late_users(rng, n, rounds) if seed % 4 == 1 else None
+    policy = compare(make, oracle, rounds, join_after, corrector(seed))
     for cluster in policy.clusters()[:3]:
         assert policy.certificate(cluster) == pytest.approx(oracle.certificate(cluster.members.tolist()), rel=1e-9)
     assert policy.radii == pytest.approx([oracle.B(i) for i in range(oracle.n)], rel=1e-9)

@@ -8,13 +8,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from locb.arrays import Ints, Places, Words
+from locb.arrays import Floats, Ints, Places, Words
 from locb.clusters import Cluster, Membership, groups_by_name
 from locb.kernels import club as kernel
 from locb.kernels import club_components, club_graph
 from locb.kernels.bits import ONE, pack, unpack, words_for
 from locb.policies.checks import TIE_RULES, number_type, one_of, real_number, whole_number
 from locb.policies.compiled import CompiledPolicy, new_generator
+from locb.policies.corrections import move_estimate
 from locb.policies.explanations import Lender, Loan
 from locb.policies.rows import blank_estimates, only_first
 
@@ -170,6 +171,13 @@ class CLUB(CompiledPolicy):
         edges = np.empty((int(self._state.degree.sum()) // 2, 2), np.int32)
         club_graph.list_edges(self._state, edges)
         return edges
+
+    def _move_sums(self, user: int, change: Floats) -> None:
+        state = self._state
+        group = int(state.component[user])
+        for estimates, sums, row in ((state.estimates, state.sums, user), (state.shared, state.shared_sums, group)):
+            move_estimate(estimates, row, change)
+            sums[row, : self._dim] += change
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         arrays = super()._arrays()

@@ -101,6 +101,25 @@ class CompiledPolicy(Policy):
         if not self._kernel.update(self._state, user, context, reward):
             checked_array("context", context, (self._dim,))
 
+    def correct(self, user: int, context: Any, learned: float, reward: float) -> None:
+        """Make good that ``context``, learned with the reward ``learned``, turns out to have earned ``reward``.
+
+        Estimates become what they would be with the right reward: b moves by (reward − learned) x, and all that rests
+        on it follows. No round is counted, and groups stay as they are until the tests of the next rounds.
+        """
+        user = self.check_user(user)
+        context = checked_array("context", context, (self._dim,))
+        largest = LARGEST_REWARDS[self._parameters["dtype"]]
+        learned = real_number("learned", learned, -largest, largest)
+        reward = real_number("reward", reward, -largest, largest)
+        if self._state.served[user] == 0:
+            raise ValueError(f"user {user} was never served: there is no reward to correct")
+        self._move_sums(user, (reward - learned) * context)
+
+    def _move_sums(self, user: int, change: Floats) -> None:  # noqa: ARG002 - told by subclasses
+        """Add ``change`` (d,) to b of this user, and to all that rests on it."""
+        raise TypeError(f"{type(self).__name__} does not say how a reward is corrected: give it a correct method")
+
     def play(self, rounds: Rounds) -> Ints:
         """Recommend and update, round by round, in one compiled loop; the arms chosen: (T,)."""
         self.check_rounds(rounds)

@@ -246,6 +246,30 @@ class ELOC(CompiledPolicy):
         rows, columns = np.triu_indices(d)
         return np.concatenate([theta, inverse[:, rows, columns]], axis=1)
 
+    def correct(self, user: int, context: Any, learned: float, reward: float) -> None:
+        """Make good that ``context``, learned with the reward ``learned``, turns out to have earned ``reward``.
+
+        The user's sums, and those of its neighbourhoods and of everyone, become what they would be with the right
+        reward; centres follow as they are solved for in turn. Gate, noise, shares and population stay as they were, and
+        move on with later rounds. Refused with ``memory``, since nobody knows how far the observation has faded.
+        """
+        if self._parameters["memory"] is not None:
+            raise ValueError(
+                f"with memory={self._parameters['memory']} what was learned has faded since: not corrected"
+            )
+        super().correct(user, context, learned, reward)
+
+    def _move_sums(self, user: int, change: Floats) -> None:
+        state, d = self._state, self._dim
+        before = state.sums[user, :d].astype(np.float64)
+        state.sums[user, :d] += change
+        step = state.sums[user, :d] - before
+        state.pooled[-1, :d] += step
+        for name, weight in zip(state.slots[user].tolist(), state.weights[user].tolist(), strict=True):
+            s = name % len(state.seeds)
+            if name >= 0 and state.names[s] == name:
+                state.pooled[s, :d] += weight * step
+
     def _settle(self) -> None:
         self._state.n_users[0] = self._n_users
         slots, lent = self._state.slots, self._state.lent

@@ -10,6 +10,7 @@ from locb.arrays import Floats, Ints
 from locb.kernels import linucb as kernel
 from locb.policies.checks import TIE_RULES, number_type, one_of, real_number, whole_number
 from locb.policies.compiled import CompiledPolicy, new_generator
+from locb.policies.corrections import move_estimate
 from locb.policies.explanations import Lender, Loan
 from locb.policies.rows import blank_estimates, with_room
 
@@ -102,6 +103,9 @@ class LinUCB(CompiledPolicy):
         else:
             row, lender = user, Lender("own", None, 1.0, 1, int(state.served[user]))
         return Loan(state.estimates, row, self._parameters["alpha"], 1.0, (lender,))
+
+    def _move_sums(self, user: int, change: Floats) -> None:
+        move_estimate(self._state.estimates, 0 if self._shared else user, change)
 
     def _own_estimates(self, users: Ints) -> Floats:
         if self._shared:

@@ -29,8 +29,9 @@ from locb.kernels.locb_state import (
 )
 from locb.policies.checks import TIE_RULES, number_type, one_of, real_number, whole_number
 from locb.policies.compiled import CompiledPolicy, new_generator
+from locb.policies.corrections import move_estimate
 from locb.policies.explanations import Explanation, Lender
-from locb.policies.locb_state import USER_ROWS, blank_state, more_room
+from locb.policies.locb_state import USER_ROWS, blank_state, more_room, more_seeds
 from locb.policies.seeds import choose_seeds
 
 STOPS = {"radius": BY_RADIUS, "certificate": BY_CERTIFICATE, "published": AS_PUBLISHED}
@@ -51,6 +52,8 @@ class LOCB(CompiledPolicy):
         How many sets to grow, around users drawn by ``seed``. 30, or every user if there are fewer, if not given.
     seeds : list of int
         The seed users themselves, instead of a number of them.
+    late_seeds : int
+        So many of the users who come later (``add_users``) become seeds too, each with a set that everybody is in.
     alpha : float
         Weight of the bonus for what is uncertain.
     tau : float
@@ -96,6 +99,7 @@ class LOCB(CompiledPolicy):
         gamma: float = 0.2,
         n_seeds: int | None = None,
         seeds: Iterable[int] | None = None,
+        late_seeds: int = 0,
         alpha: float = 1.0,
         tau: float = 8.0,
         delta: float = 0.1,
@@ -135,6 +139,7 @@ class LOCB(CompiledPolicy):
             "dim": self._dim,
             "gamma": gamma,
             "seeds": chosen.tolist(),
+            "late_seeds": whole_number("late_seeds", late_seeds, 0),
             "alpha": alpha,
             "tau": tau,
             "delta": delta,
@@ -207,7 +212,10 @@ class LOCB(CompiledPolicy):
         return sizes
 
     def add_users(self, count: int) -> None:
-        """Let ``count`` more users in: into every active set, and into returned ones when they prove alike."""
+        """Let ``count`` more users in: into every active set, and into returned ones when they prove alike.
+
+        The first of them become seeds, if ``late_seeds`` are still to come.
+        """
         count = whole_number("count", count, 0)
         old, new = self._n_users, self._n_users + count
         if count == 0:
@@ -216,6 +224,22 @@ class LOCB(CompiledPolicy):
             self._state = more_room(self._state, max(new, 2 * len(self._state.served)))
         kernel.join(self._state, old, new, self._dim)
         self._n_users = self._parameters["n_users"] = new
+        become = min(count, self._parameters["late_seeds"])
+        if become:
+            self._state = more_seeds(self._state, np.arange(old, old + become), new)
+            self._parameters["seeds"] = self._state.seeds.tolist()
+            self._parameters["late_seeds"] -= become
+            self._settle()
+
+    def _move_sums(self, user: int, change: Floats) -> None:
+        state, d = self._state, self._dim
+        step = move_estimate(state.estimates, user, change)
+        state.sums[unpack(state.sets_of[user, None], len(state.seeds))[0], :d] += step
+        seed = int(state.seed_of[user])
+        state.witness[(state.witness == user).any(axis=1)] = -1  # what was proven by its distance may hold no more
+        if seed >= 0:
+            state.seed_points[:d, seed] = state.estimates[user, :d]
+            state.witness[seed] = -1
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         arrays = super()._arrays()

@@ -65,6 +65,34 @@ def blank_state(
     return state
 
 
+def more_seeds(state: LocalState, users: Ints, n: int) -> LocalState:
+    """The same state with these users as seeds too; all that rests on the sets is to be worked out anew.
+
+    All n users are in the new sets. A user can be made a seed only in the round in which they come.
+    """
+    old, more = len(state.seeds), len(users)
+    dim = state.seed_points.shape[0] - 1
+    everyone = np.zeros((1, 64 * state.members.shape[1]), bool)
+    everyone[:, :n] = True
+    state.seed_of[users] = np.arange(old, old + more)
+    per_seed = {
+        "seeds": users,
+        "members": np.tile(pack(everyone), (more, 1)),
+        "sums": np.tile(state.estimates[:n].sum(axis=0, dtype=np.float64), (more, 1)),
+    }
+    rows = ("sizes", "hashes", "unserved", "observed", "departure", "returned", "witness")
+    per_seed |= {name: np.zeros((more, *getattr(state, name).shape[1:]), getattr(state, name).dtype) for name in rows}
+    grown = {name: np.concatenate([getattr(state, name), row]) for name, row in per_seed.items()}
+    words = words_for(old + more)
+    return state._replace(
+        **grown,
+        sets_of=np.zeros((len(state.served), words), np.uint64),
+        seed_points=np.zeros((dim + 1, old + more)),
+        active=np.zeros(words, np.uint64),
+        distinct=np.zeros(words, np.uint64),
+    )
+
+
 def more_room(state: LocalState, rows: int) -> LocalState:
     """The same state with rows for more users, blank until they come."""
     dim = state.seed_points.shape[0] - 1

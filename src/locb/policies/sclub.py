@@ -7,13 +7,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from locb.arrays import Ints
+from locb.arrays import Floats, Ints
 from locb.clusters import Cluster, Membership, groups_by_name
 from locb.kernels import sclub as kernel
 from locb.kernels import sclub_merging, sclub_sets
 from locb.kernels.bits import ONE, pack, unpack, words_for
 from locb.policies.checks import TIE_RULES, number_type, one_of, real_number, whole_number
 from locb.policies.compiled import CompiledPolicy, new_generator
+from locb.policies.corrections import move_estimate
 from locb.policies.explanations import Lender, Loan
 from locb.policies.rows import blank_estimates, only_first, with_room
 
@@ -160,6 +161,17 @@ class SCLUB(CompiledPolicy):
         slot = int(state.slot[user])
         lender = Lender("set", None, 1.0, int(state.sizes[slot]), int(state.shared_served[slot]))
         return Loan(state.shared, slot, self._parameters["alpha"], 1.0, (lender,))
+
+    def _move_sums(self, user: int, change: Floats) -> None:
+        state = self._state
+        group = int(state.slot[user])
+        for estimates, sums, row in ((state.estimates, state.sums, user), (state.shared, state.shared_sums, group)):
+            move_estimate(estimates, row, change)
+            sums[row, : self._dim] += change
+        if state.moved[group] == 0:  # have it looked at: it may have come near to another
+            state.moved[group] = 1
+            state.lists[sclub_sets.QUEUE, state.whole[sclub_sets.WAITING]] = group
+            state.whole[sclub_sets.WAITING] += 1
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         arrays = super()._arrays()

@@ -33,12 +33,13 @@ def encode_decision(
 
 
 def groups(memberships: Sequence[Membership], directory: Directory) -> list[Group]:
-    """Sets by the names of their seeds."""
-    name = directory.name
-    return [
-        Group(None if seed is None else name(seed), size, returned_at is not None)
-        for seed, size, returned_at in memberships
-    ]
+    """Sets by the names of their seeds; those of seeds who have not come yet are left out."""
+    told = []
+    for seed, size, returned_at in memberships:
+        name = None if seed is None else directory.name(seed)
+        if seed is None or name is not None:
+            told.append(Group(name, size, returned_at is not None))
+    return told
 
 
 def _ranking(question: Question, told: Told) -> list[RankedArm]:

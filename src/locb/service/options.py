@@ -64,10 +64,10 @@ def new_model(policy: str, dim: int, parameters: dict[str, Any]) -> Model:
     if policy not in POLICIES:
         raise ValueError(f"--policy must be one of {', '.join(POLICIES)}, not {policy!r}")
     parameters = DEFAULTS.get(policy, {}) | parameters
-    places = 1
     if policy in SEEDED:
-        places = int(parameters.get("n_seeds", SEEDS))
-        parameters = parameters | {"n_seeds": places}
+        parameters = {"n_seeds": SEEDS} | parameters
+    # ELOC's seeds must be there from the start; one that nobody has come for yet weighs nothing.
+    places = int(parameters["n_seeds"]) if policy == "eloc" else 1
     model = Model(policy, dim, places, parameters)
     try:
         built = model.build()

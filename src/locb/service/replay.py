@@ -28,12 +28,16 @@ class Model:
 
     policy: str
     dim: int
-    places: int  # users at the start: the seeds' places, which the first to come take
+    places: int  # users at the start, before anybody came for them
     parameters: dict[str, Any]
 
     def build(self) -> Policy:
-        """The policy before anything was learned."""
-        return make_policy(self.policy, n_users=self.places, dim=self.dim, **self.parameters)
+        """The policy before anything was learned. The first users to come are the seeds."""
+        parameters = dict(self.parameters)
+        if self.policy == "locb":
+            parameters["late_seeds"] = parameters["n_seeds"] - self.places
+            parameters["n_seeds"] = self.places
+        return make_policy(self.policy, n_users=self.places, dim=self.dim, **parameters)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
+
+import numpy as np
 
 from locb.clusters import Cluster
 from locb.policies import Policy
@@ -13,7 +16,7 @@ from locb.service.directory import Directory
 from locb.service.engine import Engine, Remembered, Task
 from locb.service.options import SEEDED, Options, agree
 from locb.service.problems import ProblemError
-from locb.service.replay import replay
+from locb.service.replay import Model, replay
 from locb.service.snapshots import Snapshots
 from locb.service.store.locks import AlreadyOpenError
 from locb.service.store.log import Log, StoreError
@@ -61,12 +64,12 @@ class Service:
 
     def _recover(self) -> Engine:
         """The newest good snapshot, and what the log has after it."""
-        start = time.perf_counter()
         last = self.log.last_seq()
         anew = self.log.settings()["anew"]
         found = self.snapshots.newest_good(last + 1 if anew is None else anew, last)
         policy, seq = found or (self.model.build(), 0)
-        policy.prepare()
+        _warm_up(self.model)
+        start = time.perf_counter()
         for _ in replay(self.log, policy, seq):
             pass
         took = time.perf_counter() - start
@@ -233,3 +236,16 @@ class Service:
             return None, False
         exact = len(cluster) <= MOST_PAIRED
         return await asyncio.to_thread(certify, exact), exact
+
+
+def _warm_up(model: Model) -> None:
+    """Compile all that requests need, on a policy of its own, so that the first ones do not wait for it."""
+    policy = model.build()
+    policy.prepare()
+    context = np.zeros(model.dim)
+    context[0] = 1.0
+    policy.explain(0, np.array([context, context]))
+    policy.update(0, context, 1.0)
+    policy.add_users(1)
+    with contextlib.suppress(TypeError, ValueError):  # of a policy that corrects nothing
+        policy.correct(0, context, 1.0, 0.0)

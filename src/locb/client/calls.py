@@ -1,0 +1,117 @@
+"""What can be asked of a service, a function each, whoever does the waiting."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+from urllib.parse import quote
+
+from locb.client.exchange import Answer, Service, ServiceError, Steps, error_of
+
+Arms: TypeAlias = Mapping[str, Any] | Iterable[Mapping[str, Any]]
+
+
+def _path(*parts: str) -> str:
+    """Ids may be any string, also ``a/b`` and ``..``, which HTTP clients would otherwise take for a way up."""
+    return "/v1/" + "/".join(quote(part, safe="").replace(".", "%2E") for part in parts)
+
+
+def _question(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """A request for a decision, with an id, so that sending it again cannot make another."""
+    unknown = sorted(set(asked) - {"user", "arms", "exclude", "count", "decision_id"})
+    missing = [name for name in ("user", "arms") if name not in asked]
+    if unknown or missing:
+        raise ValueError(
+            f"a question has user, arms, exclude, count and decision_id: {(unknown or missing)[0]!r} is "
+            f"{'not one of them' if unknown else 'missing'}"
+        )
+    arms: Arms = asked["arms"]
+    listed = [{"id": arm, "features": x} for arm, x in arms.items()] if isinstance(arms, Mapping) else list(arms)
+    given = {name: value for name, value in asked.items() if value is not None}
+    if "exclude" in given:
+        given["exclude"] = list(given["exclude"])  # a set will do
+    return {"decision_id": uuid.uuid4().hex, **given, "arms": listed}
+
+
+def recommend(
+    service: Service,
+    user: str,
+    arms: Arms,
+    exclude: Sequence[str] | None = None,
+    count: int | None = None,
+    decision_id: str | None = None,
+) -> Steps[Answer]:
+    """Which of these arms for this user? ``arms``: features by id, or dictionaries with ``id`` and ``features``."""
+    asked = {"user": user, "arms": arms, "exclude": exclude, "count": count, "decision_id": decision_id}
+    answer: Answer = yield from service.ask("POST", "/v1/recommend", _question(asked))
+    return answer
+
+
+def reward(service: Service, decision_id: str, reward: float) -> Steps[Answer]:
+    """What the recommended arm earned. The same again changes nothing; another value is an error with status 409."""
+    answer: Answer = yield from service.ask("POST", "/v1/reward", {"decision_id": decision_id, "reward": reward})
+    return answer
+
+
+def recommend_batch(service: Service, requests: Iterable[Mapping[str, Any]]) -> Steps[list[Answer | ServiceError]]:
+    """Several questions, each with the arguments of ``recommend``; a question that fails has an error in its place."""
+    asked = {"requests": [_question(request) for request in requests]}
+    told = yield from service.ask("POST", "/v1/recommend:batch", asked)
+    return [each["decision"] if "decision" in each else error_of(each["problem"]) for each in told["answers"]]
+
+
+def reward_batch(
+    service: Service, rewards: Mapping[str, float] | Iterable[tuple[str, float]]
+) -> Steps[list[Answer | ServiceError]]:
+    """Several rewards by decision_id; one that fails has an error in its place."""
+    pairs = rewards.items() if isinstance(rewards, Mapping) else rewards
+    asked = {"rewards": [{"decision_id": decision_id, "reward": reward} for decision_id, reward in pairs]}
+    told = yield from service.ask("POST", "/v1/reward:batch", asked)
+    return [each["rewarded"] if "rewarded" in each else error_of(each["problem"]) for each in told["answers"]]
+
+
+def user(service: Service, id: str) -> Steps[Answer]:  # noqa: A002 - as the API calls it
+    """What is known of a user."""
+    answer: Answer = yield from service.ask("GET", _path("users", id))
+    return answer
+
+
+def similar(service: Service, id: str, limit: int = 10) -> Steps[list[Answer]]:  # noqa: A002
+    """Users who share a set with this one, the nearest first."""
+    told = yield from service.ask("GET", f"{_path('users', id)}/similar?limit={int(limit)}")
+    return list(told["similar"])
+
+
+def clusters(service: Service) -> Steps[list[Answer]]:
+    """All sets of users who may be alike."""
+    return list((yield from service.ask("GET", "/v1/clusters"))["clusters"])
+
+
+def cluster(service: Service, seed: str) -> Steps[Answer]:
+    """A set, its members, and how far apart two of them can be."""
+    answer: Answer = yield from service.ask("GET", _path("clusters", seed))
+    return answer
+
+
+def forget(service: Service, id: str) -> Steps[Answer]:  # noqa: A002
+    """Erase a user, and everything that was learned from them."""
+    answer: Answer = yield from service.ask("DELETE", _path("users", id))
+    return answer
+
+
+def health(service: Service) -> Steps[Answer]:
+    """How the service is, now: this is not tried again."""
+    answer: Answer = yield from service.ask("GET", "/v1/health", retries=0)
+    return answer
+
+
+def export(service: Service, path: str | Path) -> Steps[Path]:
+    """Write all decisions and rewards to a Parquet file; it appears when it is complete."""
+    part = Path(path).with_name(Path(path).name + ".part")
+    try:
+        yield from service.exchange("GET", "/v1/export", into=part)
+        return part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)

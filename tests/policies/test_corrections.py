@@ -1,0 +1,93 @@
+"""A corrected reward leaves what the right one would have left; the oracle's test has what groups do about it."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import locb
+from locb.kernels.bits import unpack
+from locb.kernels.linear import unpack as matrices
+from policies.helpers import DIM, KINDS, N, contexts, make, state_of, world
+from policies.test_base import Popular
+
+pytestmark = pytest.mark.interpreted
+
+
+def statistics(policy: Any) -> tuple[Any, Any]:
+    """A (n, d, d) and b (n, d) of every user, or the one of all."""
+    state, d = policy._state, policy.dim
+    if isinstance(policy, locb.ELOC):
+        return np.eye(d) + matrices(state.sums[:, d:], d), state.sums[:, :d]
+    gram = np.linalg.inv(matrices(state.estimates[:, d:].astype(np.float64), d))
+    return gram, np.einsum("uab,ub->ua", gram, state.estimates[:, :d])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_sums_are_those_of_the_right_rewards(kind: str) -> None:
+    corrected, right = make(kind, 0), make(kind, 0)
+    rounds, rng = world(120), np.random.default_rng(1)
+    for t, user in enumerate(rounds.users.tolist()):
+        x, reward = rounds.contexts[t, 0], float(rounds.rewards[t, 0])
+        right.update(user, x, reward)
+        corrected.update(user, x, reward + 1.0 if t % 3 == 0 else reward)
+    played, served = int(corrected._state.whole[0]), corrected.served.copy()
+    late = np.arange(0, 120, 3)
+    rng.shuffle(late)
+    for t in late.tolist():
+        reward = float(rounds.rewards[t, 0])
+        corrected.correct(int(rounds.users[t]), rounds.contexts[t, 0].tolist(), reward + 1.0, reward)
+    assert int(corrected._state.whole[0]) == played
+    assert np.array_equal(corrected.served, served)
+    near = 1e-4 if kind.endswith("float32") else 1e-9
+    for mine, other in zip(statistics(corrected), statistics(right), strict=True):
+        assert np.abs(mine - other).max() < near
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_rests_on_a_user_follows(kind: str) -> None:
+    policy = make(kind)
+    d, near = policy.dim, 1e-4 if kind.endswith("float32") else 1e-9
+    groups = [cluster.members.tolist() for cluster in policy.clusters()]
+    for user in range(N):
+        policy.correct(user, contexts()[0], 0.0, 0.7)
+    state = policy._state
+    if isinstance(policy, locb.LOCB):
+        assert np.abs(state.sums - unpack(state.members, N) @ state.estimates).max() < near
+        assert np.array_equal(state.seed_points[:d], state.estimates[state.seeds, :d].T)
+    if isinstance(policy, locb.CLUB | locb.SCLUB):
+        names = state.component if isinstance(policy, locb.CLUB) else state.slot
+        for cluster in policy.clusters():
+            row, total = names[cluster.members[0]], state.sums[cluster.members].sum(axis=0)
+            theta = np.linalg.solve(np.eye(d) + matrices(total[d:], d), total[:d])
+            assert np.abs(state.shared_sums[row] - total).max() < near
+            assert np.abs(state.shared[row, :d] - theta).max() < near
+    if isinstance(policy, locb.ELOC):
+        assert np.abs(state.pooled[-1] - state.sums.sum(axis=0)).max() < 10 * near
+        for s, name in enumerate(state.names):
+            weights = np.where(state.slots == name, state.weights, 0.0).sum(axis=1)
+            assert np.abs(state.pooled[s] - weights @ state.sums).max() < 10 * near
+    else:
+        assert [cluster.members.tolist() for cluster in policy.clusters()] == groups
+
+
+def test_a_user_who_was_never_served_has_nothing_to_correct() -> None:
+    for kind in KINDS:
+        policy = make(kind, 0)
+        before = state_of(policy)
+        with pytest.raises(ValueError, match="user 3 was never served: there is no reward to correct"):
+            policy.correct(3, np.ones(DIM), 1.0, 0.0)
+        assert state_of(policy) == before
+
+
+def test_what_has_faded_is_not_corrected() -> None:
+    policy = make("eloc", memory=20.0)
+    before = state_of(policy)
+    with pytest.raises(ValueError, match=r"with memory=20\.0 what was learned has faded since"):
+        policy.correct(0, np.ones(DIM), 1.0, 0.0)
+    assert state_of(policy) == before
+
+
+def test_a_policy_of_ones_own_says_how_first() -> None:
+    with pytest.raises(TypeError, match="Popular does not say how a reward is corrected: give it a correct method"):
+        Popular(n_users=2, dim=2).correct(0, np.ones(2), 1.0, 0.0)
