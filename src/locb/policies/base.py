@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -88,7 +88,7 @@ class Policy(ABC):
         user = self.check_user(user)
         return [cluster for cluster in self.clusters() if user in cluster]
 
-    def memberships(self, user: int) -> list[Membership]:
+    def memberships(self, user: int) -> Sequence[Membership]:
         """The groups that hold this user, as ``clusters_of`` has them, without their members."""
         return [Membership(cluster.seed, len(cluster), cluster.returned_at) for cluster in self.clusters_of(user)]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -115,7 +116,7 @@ class CLUB(CompiledPolicy):
         groups = groups_by_name(self._state.component)
         return [Cluster(None, members) for members in sorted(groups, key=lambda members: int(members[0]))]
 
-    def memberships(self, user: int) -> list[Membership]:
+    def memberships(self, user: int) -> Sequence[Membership]:
         """The component of this user, without its members."""
         return [Membership(None, int(self._state.sizes[self._state.component[self.check_user(user)]]))]
 

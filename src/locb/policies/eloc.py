@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from typing import Any, ClassVar
 
@@ -159,7 +159,7 @@ class ELOC(CompiledPolicy):
         found = [Cluster(int(seed), users) for seed, users in zip(self._state.seeds, members[:-1], strict=True)]
         return [*found, Cluster(None, members[-1])] if members[-1].size else found
 
-    def memberships(self, user: int) -> list[Membership]:
+    def memberships(self, user: int) -> Sequence[Membership]:
         """The groups of ``clusters`` that hold this user, without their sizes, which would take a look at all users."""
         inside = self._inside(np.array([self.check_user(user)]))[:, 0]
         return [

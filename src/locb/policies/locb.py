@@ -154,6 +154,7 @@ class LOCB(CompiledPolicy):
         }
         real = np.array([gamma, alpha, tau, delta, sigma, min_eigenvalue or 0.0])
         self._state = blank_state(self._n_users, self._dim, dtype, chosen, real, modes, new_generator(rng))
+        self._memberships_of, self._memberships = b"", dict[bytes, tuple[Membership, ...]]()
 
     @property
     def rounds_played(self) -> int:
@@ -182,12 +183,23 @@ class LOCB(CompiledPolicy):
             for s, seed in enumerate(state.seeds)
         ]
 
-    def memberships(self, user: int) -> list[Membership]:
-        """The sets that hold this user, in the order of the seeds, without their members."""
+    def memberships(self, user: int) -> tuple[Membership, ...]:
+        """The sets that hold this user, in the order of the seeds, without their members.
+
+        Users who are in the same sets are given the same tuple, until a set changes.
+        """
         user, state = self.check_user(user), self._state
-        sets = np.flatnonzero(unpack(state.sets_of[user, None], len(state.seeds))[0])
-        kept = (array[sets].tolist() for array in (state.seeds, state.sizes, state.returned))
-        return [Membership(seed, size, returned or None) for seed, size, returned in zip(*kept, strict=True)]
+        version = state.seeds.tobytes() + state.sizes.tobytes() + state.returned.tobytes()
+        if version != self._memberships_of:
+            self._memberships_of, self._memberships = version, {}
+        inside = state.sets_of[user].tobytes()
+        known = self._memberships.get(inside)
+        if known is None:
+            sets = np.flatnonzero(unpack(state.sets_of[user, None], len(state.seeds))[0])
+            kept = (array[sets].tolist() for array in (state.seeds, state.sizes, state.returned))
+            known = tuple(Membership(seed, size, returned or None) for seed, size, returned in zip(*kept, strict=True))
+            self._memberships[inside] = known
+        return known
 
     def explain(self, user: int, contexts: Any) -> Explanation:
         """What ``recommend`` gives, in its place, with what each arm is worth and whose rewards say so.

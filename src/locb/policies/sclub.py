@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -121,7 +122,7 @@ class SCLUB(CompiledPolicy):
         """The sets as they are now."""
         return [Cluster(None, members) for members in groups_by_name(self._state.slot[: self._n_users])]
 
-    def memberships(self, user: int) -> list[Membership]:
+    def memberships(self, user: int) -> Sequence[Membership]:
         """The set of this user, without its members."""
         return [Membership(None, int(self._state.sizes[self._state.slot[self.check_user(user)]]))]
 

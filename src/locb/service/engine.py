@@ -12,12 +12,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import numpy as np
-
-from locb.arrays import Floats
 from locb.policies import Policy
-from locb.service.answers import encode_decision
+from locb.service.answers import Answers
 from locb.service.directory import Directory
+from locb.service.lessons import learn
 from locb.service.messages import Rewarded
 from locb.service.problems import ProblemError
 from locb.service.questions import Question
@@ -123,6 +121,7 @@ class Engine:
         self.default_reward = default_reward
         self.reward_wait = reward_wait
         self._room = remembered
+        self._answers = Answers(directory, policy.dim)
         self._at_hand: dict[str, Remembered] = {}
         # Users whom the policy knows and the log does not yet: kept when a commit fails, and logged by the next.
         self._arrived: list[tuple[int, bytes | None, bool]] = []  # place, name, whether the policy grew for them
@@ -208,7 +207,7 @@ class Engine:
         except Exception as error:  # a policy of somebody's own may raise anything
             _log.exception("the policy gave no answer")
             return ProblemError(500, "internal", f"the policy gave no answer: {type(error).__name__}")
-        answer = encode_decision(name, question, told, self.policy.memberships(place), self.directory)
+        answer = self._answers.encode(name, question, told, self.policy.memberships(place))
         context = question.contexts[told.arm].tobytes()
         batch.last += 1
         active_at = None if task.deferred else task.now
@@ -223,6 +222,7 @@ class Engine:
 
     def _welcome(self, user: str, batch: Batch) -> int:
         place = self.directory.welcome(user)
+        self._answers.forget()
         grows = place >= self.policy.n_users
         if grows:
             self.policy.add_users(1)
@@ -286,8 +286,8 @@ class Engine:
         """Learn what was committed."""
         for name, decision in batch.made.items():
             self._remember(name, decision)
+        learn(self.policy, batch.records.lessons)
         for name, (decision, lesson) in batch.taught.items():
-            learn(self.policy, lesson.place, lesson.kind, lesson.learned, lesson.reward, np.frombuffer(lesson.context))
             decision.kind, decision.reward = lesson.kind, lesson.reward
             self._awaited.pop(name, None)
         for name, (decision, when) in batch.activated.items():
@@ -327,6 +327,7 @@ class Engine:
         """Let a user's name and decisions go; what was learned from them goes when the policy is made anew."""
         place = self.directory.leave(user)
         self.vacated.append(place)
+        self._answers.forget()
         self._arrived = [(there, None if there == place else name, grew) for there, name, grew in self._arrived]
         for kept in (self._at_hand, self._awaited):
             for name in [name for name, decision in kept.items() if decision.place == place]:
@@ -338,14 +339,3 @@ class Engine:
         for place in vacated:
             self.vacated.remove(place)
             self.directory.set_free(place)
-
-
-def learn(policy: Policy, place: int, kind: int, learned: float, reward: float, context: Floats) -> None:
-    """One lesson of the log. It is there already, so that a policy which cannot take it goes on without it."""
-    try:
-        if kind == CORRECTION:
-            policy.correct(place, context, learned, reward)
-        else:
-            policy.update(place, context, reward)
-    except Exception:
-        _log.exception("the policy could not learn a reward of %g", reward)

@@ -35,33 +35,36 @@ def read_question(request: RecommendRequest, dim: int) -> Question:
     ProblemError
         422, if two arms have one id, if none is left, or if features do not fit.
     """
-    check_id(request.user, "user")
-    if request.decision_id is not None:
-        check_id(request.decision_id, "decision_id")
     arms = request.arms
-    if len({arm.id for arm in arms}) < len(arms):
-        seen: set[str] = set()
-        for a, arm in enumerate(arms):
-            if arm.id in seen:
-                raise invalid(f"two arms have the id {arm.id!r}", f"arms[{a}].id")
-            seen.add(arm.id)
+    ids = [arm.id for arm in arms]
+    if len(set(ids)) < len(ids):
+        twice = next(a for a, name in enumerate(ids) if name in ids[:a])
+        raise invalid(f"two arms have the id {ids[twice]!r}", f"arms[{twice}].id")
     eligible = list(range(len(arms)))
     if request.exclude:
         out = set(request.exclude)
-        unknown = out.difference(arm.id for arm in arms)
+        unknown = out.difference(ids)
         if unknown:
             raise invalid(f"exclude names {min(unknown)!r}, which is not among the arms", "exclude")
-        eligible = [a for a in eligible if arms[a].id not in out]
+        eligible = [a for a in eligible if ids[a] not in out]
         if not eligible:
             raise invalid("all arms are excluded", "exclude")
     contexts: Floats = np.array([_vector(arms[a].features, dim, a) for a in eligible])
-    for a, arm in enumerate(arms):
-        check_id(arm.id, f"arms[{a}].id")
-    if not np.abs(contexts).max() <= LARGEST_FEATURE:
-        first = int(np.flatnonzero(~(np.abs(contexts) <= LARGEST_FEATURE).all(axis=1))[0])
-        told = f"features must be numbers of at most {LARGEST_FEATURE:g} in size"
-        raise invalid(told, f"arms[{eligible[first]}].features")
-    return Question(request, _pack(request), contexts, eligible)
+    flat = contexts.ravel()
+    if not flat @ flat <= LARGEST_FEATURE:  # most often so, and then none is too large
+        for row, a in enumerate(eligible):
+            if not np.abs(contexts[row]).max() <= LARGEST_FEATURE:
+                told = f"features must be numbers of at most {LARGEST_FEATURE:g} in size"
+                raise invalid(told, f"arms[{a}].features")
+    try:
+        packed = _pack(request)
+    except UnicodeEncodeError:
+        check_id(request.user, "user")
+        check_id(request.decision_id or "", "decision_id")
+        for a, name in enumerate(ids):
+            check_id(name, f"arms[{a}].id")
+        raise invalid("names and values of features must be text that can be written as UTF-8", "arms") from None
+    return Question(request, packed, contexts, eligible)
 
 
 def _vector(features: Features, dim: int, a: int) -> list[float]:

@@ -12,16 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from locb.arrays import Floats
 from locb.policies import Policy, make_policy
-from locb.rounds import Rounds
-from locb.service.engine import learn
+from locb.service.lessons import learn
 from locb.service.questions import reread_question
 from locb.service.store.log import Log
-from locb.service.store.tables import CORRECTION
 
 AT_ONCE = 2_000  # lessons learned in one step: a few milliseconds, in which no request is served
-FEW = 8  # so few lessons are learned one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,28 +58,18 @@ def replay(log: Log, policy: Policy, after: int, until: int | None = None) -> It
 
 
 def _learn_chunk(policy: Policy, chunk: list[Any], growth: list[int]) -> Iterator[int]:
-    """Learn runs of lessons between users who come and corrections; ``growth`` loses the users who came."""
-    seqs, places, kinds, learned, rewards, contexts = zip(*chunk, strict=True)
-    order, users, gains = np.array(seqs), np.array(places), np.array(rewards)
-    vectors: Floats = np.frombuffer(b"".join(contexts)).reshape(len(chunk), policy.dim)
-    corrections = np.flatnonzero(np.array(kinds) == CORRECTION)
-    come = np.array([seq for seq in growth if seq < seqs[-1]], dtype=np.int64)
+    """Learn runs of lessons between users who come; ``growth`` loses the users who came."""
+    order = np.array([lesson.seq for lesson in chunk])
+    come = np.array([seq for seq in growth if seq < order[-1]], dtype=np.int64)
     every = np.arange(0, len(chunk) + 1, AT_ONCE)
-    edges = np.unique(
-        np.concatenate([np.searchsorted(order, come), corrections, corrections + 1, every, [len(chunk)]])
-    ).tolist()
+    edges = np.unique(np.concatenate([np.searchsorted(order, come), every, [len(chunk)]])).tolist()
     for start, stop in pairwise(edges):
-        arrived = bisect_left(growth, seqs[start])
+        arrived = bisect_left(growth, chunk[start].seq)
         if arrived:
             policy.add_users(arrived)
             del growth[:arrived]
-        if stop - start <= FEW:
-            for t in range(start, stop):
-                learn(policy, places[t], kinds[t], learned[t], rewards[t], vectors[t])
-        else:
-            run = slice(start, stop)
-            policy.play(Rounds(users[run], vectors[run, np.newaxis], gains[run, np.newaxis]))
-        yield seqs[stop - 1]
+        learn(policy, chunk[start:stop])
+        yield chunk[stop - 1].seq
 
 
 def recheck(log: Log, model: Model, since: int) -> tuple[Policy, list[Mismatch]]:
@@ -110,5 +96,5 @@ def recheck(log: Log, model: Model, since: int) -> tuple[Policy, list[Mismatch]]
             if again != row.chosen:
                 wrong.append(Mismatch(seq, row.chosen, again))
         else:
-            learn(policy, row.place, row.kind, row.learned, row.reward, np.frombuffer(row.context))
+            learn(policy, [row])
     return policy, wrong

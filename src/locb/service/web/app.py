@@ -86,6 +86,7 @@ def _endpoint(desk: Desk, route: Route) -> Endpoint:
     gate, metrics = desk.gate, desk.metrics
     decoder: msgspec.json.Decoder[Any] | None = None if route.takes is None else msgspec.json.Decoder(route.takes)
     handler, scope, path = route.handler, route.scope, route.path
+    took = metrics.clock(path)
 
     async def answer(request: Request) -> Response:
         start = time.perf_counter()
@@ -95,9 +96,10 @@ def _endpoint(desk: Desk, route: Route) -> Endpoint:
             metrics.problem(error.status)
             return told(error)
         try:
-            gate.authorize(request, scope)
+            headers = dict(request.scope["headers"])
+            gate.authorize(headers, scope)
             if decoder is not None:
-                result = await handler(desk, decode(decoder, await gate.body(request)))
+                result = await handler(desk, decode(decoder, await gate.body(request, headers)))
             else:
                 result = await handler(desk, **_parameters(request, route))
             return result if isinstance(result, Response) else desk.json(result)
@@ -110,7 +112,7 @@ def _endpoint(desk: Desk, route: Route) -> Endpoint:
             return told(ProblemError(500, "internal", "the service's log tells more"))
         finally:
             gate.leave()
-            metrics.took(path, time.perf_counter() - start)
+            took(time.perf_counter() - start)
 
     return answer
 

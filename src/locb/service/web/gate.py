@@ -55,34 +55,34 @@ class Gate:
         """Count a request out."""
         self.in_flight -= 1
 
-    def authorize(self, request: Request, scope: str | None) -> None:
-        """A problem unless the request may do what the scope is for."""
-        headers = request.headers
+    def authorize(self, headers: dict[bytes, bytes], scope: str | None) -> None:
+        """A problem unless a request with these headers may do what the scope is for."""
         if not self._tokens:
-            host = headers.get("host", "localhost").rsplit("]", 1)[-1].split(":")[0] or "::1"
-            if not is_loopback(host):
+            host = headers.get(b"host", b"localhost").decode("latin-1")
+            if not is_loopback(_without_port(host)):
                 raise ProblemError(403, "forbidden", f"without tokens only this machine may ask, not {host!r}")
             return
         if scope is None:
             return
-        given = headers.get("authorization", "")
-        kind, _, token = given.partition(" ")
-        if kind.lower() != "bearer":
-            token = headers.get("ocp-apim-subscription-key", "")
-        granted = self._tokens.granted(token.strip().encode("latin-1", "replace"))
+        kind, _, token = headers.get(b"authorization", b"").partition(b" ")
+        if kind.lower() != b"bearer":
+            token = headers.get(b"ocp-apim-subscription-key", b"")
+        granted = self._tokens.granted(token.strip())
         if granted is None:
             raise ProblemError(401, "unauthorized", "send a token that the service knows: Authorization: Bearer …")
         if scope not in granted:
             raise ProblemError(403, "forbidden", f"this token is not for {scope!r}")
 
-    async def body(self, request: Request) -> bytes:
+    async def body(self, request: Request, headers: dict[bytes, bytes]) -> bytes:
         """The body of a request that says it is JSON."""
-        headers = request.headers
-        kind = headers.get("content-type", "application/json").partition(";")[0].strip().lower()
-        if kind != "application/json" and not kind.endswith("+json"):
-            raise ProblemError(415, "unsupported-media-type", f"the body must be application/json, not {kind!r}")
-        length = headers.get("content-length", "")
-        if length.isdigit() and int(length) > self._most_body:
+        kind = headers.get(b"content-type", b"application/json")
+        if kind != b"application/json":
+            bare = kind.partition(b";")[0].strip().lower()
+            if bare != b"application/json" and not bare.endswith(b"+json"):
+                told = f"the body must be application/json, not {bare.decode('latin-1')!r}"
+                raise ProblemError(415, "unsupported-media-type", told)
+        length = headers.get(b"content-length", b"")
+        if length.isdigit() and int(length[:20]) > self._most_body:
             raise self._too_large()
         async with patience(READ_SECONDS):
             message = await request.receive()
@@ -98,6 +98,13 @@ class Gate:
 
     def _too_large(self) -> ProblemError:
         return ProblemError(413, "too-large", f"the body may have at most {self._most_body} bytes")
+
+
+def _without_port(host: str) -> str:
+    """The name or address in a Host header."""
+    if host.startswith("["):
+        return host.partition("]")[0].strip("[]")
+    return host.partition(":")[0]
 
 
 class patience:  # noqa: N801 - reads as a verb where it is used

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from http import HTTPStatus
+from importlib.metadata import version
 from typing import Any
 
 import msgspec
 
-import locb
 from locb.service.messages import Id, Problem
 from locb.service.web.routes import Route
 
@@ -30,7 +30,7 @@ def description(routes: Iterable[Route]) -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {
             "title": "locb",
-            "version": locb.__version__,
+            "version": version("locb"),
             "description": "Ask which item to show a user, send the reward later.",
             "license": {"name": "MIT", "identifier": "MIT"},
         },
