@@ -1,13 +1,17 @@
-"""A service in this process, asked as clients ask it."""
+"""A service in a thread of this process, asked over loopback as clients ask it."""
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from starlette.testclient import TestClient
+import httpx
+import numpy as np
+import uvicorn
 
 from locb.service.options import Options
 from locb.service.service import Service
@@ -16,14 +20,39 @@ from locb.service.web.tokens import Tokens
 
 
 @contextmanager
-def serving(folder: Path, tokens: Tokens | None = None, **options: Any) -> Iterator[tuple[TestClient, Service]]:
+def serving(folder: Path, tokens: Tokens | None = None, **options: Any) -> Iterator[tuple[httpx.Client, Service]]:
     """A client and the service that it asks, until the block ends; then the service stops as on SIGTERM."""
     service = Service(Options(folder, **({"dim": 3, "policy": "linucb-ind"} | options)))
     app = make_app(service, Tokens() if tokens is None else tokens)
-    with TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=False) as client:
-        yield client, service
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, lifespan="on", proxy_headers=False))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        while not server.started:
+            assert thread.is_alive(), "the service did not start"
+            time.sleep(0.005)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30.0) as client:
+            yield client, service
+    finally:
+        server.should_exit = True
+        thread.join()
 
 
 def arms(*vectors: Any) -> list[dict[str, Any]]:
     """Arms a, b, c … with these features."""
     return [{"id": chr(ord("a") + place), "features": vector} for place, vector in enumerate(vectors)]
+
+
+def wait_for(condition: Any, seconds: float = 10.0) -> None:
+    """Until it holds; an error if it never does."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.02)
+
+
+def same_state(first: Any, second: Any) -> bool:
+    """Whether two policies are equal to the last bit."""
+    one, other = first._arrays(), second._arrays()
+    return one.keys() == other.keys() and all(np.array_equal(one[name], other[name]) for name in one)

@@ -139,7 +139,7 @@ def test_ping_is_a_get() -> None:
 
 def chunked(body: bytes, status: bytes = b"503 Busy") -> bytes:
     middle = b"%x\r\n%b\r\n%x;more=1\r\n%b\r\n0\r\n\r\n" % (1, body[:1], len(body) - 1, body[1:])
-    return b"HTTP/1.1 " + status + b"\r\nTransfer-Encoding: chunked\r\n\r\n" + middle
+    return b"HTTP/1.1 " + status + b"\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n" + middle
 
 
 @pytest.mark.parametrize(
@@ -296,8 +296,9 @@ def test_answers_in_pieces() -> None:
             assert not told
 
 
-def command(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
+def command(*arguments: str, cwd: Path, first: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    found = os.pathsep.join([*first, *sys.path])
+    environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "PYTHONPATH": found}
     called = [sys.executable, "-c", "from locb.cli import main; main()", "load", *arguments]
     return subprocess.run(called, cwd=cwd, env=environment, capture_output=True, text=True, timeout=120)
 
@@ -335,3 +336,10 @@ def test_the_command_says_what_is_wrong_in_one_line(tmp_path: Path) -> None:
         assert done.returncode == 2
         assert told in done.stderr
         assert len(done.stderr.splitlines()) == 1
+
+
+def test_without_msgspec_it_says_what_to_install(tmp_path: Path) -> None:
+    (tmp_path / "msgspec.py").write_text("raise ImportError('no msgspec')")
+    done = command("http://127.0.0.1:1", cwd=tmp_path, first=(str(tmp_path),))
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == ["locb: locb.traffic needs msgspec: pip install 'locb[service]'"]

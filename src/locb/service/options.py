@@ -15,7 +15,7 @@ FORMAT = 1  # of the tables; a service refuses a store of a later one
 SEEDED = ("locb", "eloc")  # policies that grow groups around seeds
 SEEDS = 30
 # What a service does otherwise than the policies' own defaults: a cost that is free of the number of users.
-DEFAULTS: dict[str, dict[str, Any]] = {"locb": {"bonus": "pooled"}, "club": {"graph": "random"}}
+DEFAULTS: dict[str, dict[str, Any]] = {"locb": {"bonus": "pooled"}, "club": {"graph": "erdos-renyi"}}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,112 @@
+"""Users, sets, and users who leave."""
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+
+from locb.service.replay import recheck
+from serving import arms, same_state, serving
+
+ODD = ["a/b", "%2F", "ä ö", "similar", "..", "x" * 256, "\N{PILE OF POO}", "nul\0byte"]
+
+
+def play(client: Any, rng: np.random.Generator, users: list[str], rounds: int) -> None:
+    for _ in range(rounds):
+        user = users[rng.integers(len(users))]
+        told = client.post("/v1/recommend", json={"user": user, "arms": arms(*rng.normal(size=(3, 3)).tolist())}).json()
+        client.post("/v1/reward", json={"decision_id": told["decision_id"], "reward": float(rng.random())})
+
+
+def test_ids_are_any_string(tmp_path: Path) -> None:
+    with serving(tmp_path) as (client, _):
+        for user in ODD:
+            client.post("/v1/recommend", json={"user": user, "arms": arms([1, 0, 0])})
+            told = client.get(f"/v1/users/{quote(user, safe='')}")
+            assert told.status_code == 200, user
+            assert told.json()["user"] == user
+            assert client.get(f"/v1/users/{quote(user, safe='')}/similar").json()["user"] == user
+    with serving(tmp_path) as (client, _):
+        for user in ODD:
+            assert client.get(f"/v1/users/{quote(user, safe='')}").json()["user"] == user
+            assert client.delete(f"/v1/users/{quote(user, safe='')}").json()["decisions"] == 1
+
+
+def test_what_is_known_of_users_and_sets(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    users = [f"u{i}" for i in range(8)]
+    with serving(tmp_path, policy="locb", parameters={"n_seeds": 3, "gamma": 0.5}) as (client, service):
+        play(client, rng, users, 120)
+        told = client.get("/v1/users/u3").json()
+        place = service.place_of("u3")
+        assert told["theta"] == service.policy.theta[place].tolist()
+        assert told["served"] == service.policy.served[place]
+        assert told["radius"] == service.policy.radii[place]
+        similar = client.get("/v1/users/u3/similar?limit=3").json()["similar"]
+        expected = service.policy.similar_users(place, 3)
+        assert [service.place_of(one["user"]) for one in similar] == [one.user for one in expected]
+        sets = client.get("/v1/clusters").json()["clusters"]
+        assert len(sets) == 3
+        for one, cluster in zip(sets, service.policy.clusters(), strict=True):
+            assert one["size"] == len(cluster)
+            whole = client.get(f"/v1/clusters/{one['seed']}").json()
+            assert {service.place_of(user) for user in whole["members"]} == set(cluster.members.tolist())
+            assert whole["certificate"] == service.policy.certificate(cluster)
+            assert whole["certificate_exact"]
+        assert client.get("/v1/clusters/nobody").json()["type"] == "urn:locb:problem:unknown-user"
+        apart = next(user for user in users if user not in {one["seed"] for one in sets})
+        assert client.get(f"/v1/clusters/{apart}").json()["type"] == "urn:locb:problem:unknown-cluster"
+        assert client.get("/v1/users/u3/similar?limit=-1").status_code == 422
+
+
+@pytest.mark.parametrize("name", ["locb", "eloc", "club", "sclub", "linucb-one", "linucb-ind"])
+def test_a_user_who_leaves_has_never_been(tmp_path: Path, name: str) -> None:
+    rng = np.random.default_rng(2)
+    users = [f"u{i}" for i in range(6)]
+    with serving(tmp_path, policy=name, parameters={"n_seeds": 3} if name in ("locb", "eloc") else {}) as (
+        client,
+        service,
+    ):
+        play(client, rng, users, 90)
+        waiting = client.post("/v1/recommend", json={"user": "u2", "arms": arms([1, 0, 0])}).json()["decision_id"]
+        place = service.place_of("u2")
+        kept = [row for chunk in service.log.lessons(0) for row in chunk if row.place != place]
+        without = service.model.build()
+        without.add_users(service.policy.n_users - without.n_users)
+        gone = client.delete("/v1/users/u2")
+        assert gone.status_code == 200
+        assert gone.json()["decisions"] > 5
+        assert client.get("/v1/users/u2").status_code == 404
+        assert client.delete("/v1/users/u2").status_code == 404
+        assert client.post("/v1/reward", json={"decision_id": waiting, "reward": 1}).status_code == 404
+        assert service.policy.served[place] == 0
+        assert service.policy.served.sum() == len(kept)
+        again, wrong = recheck(service.log, service.model, service.log.settings()["anew"])
+        assert same_state(again, service.policy)
+        play(client, rng, [*users, "new"], 60)
+        again, wrong = recheck(service.log, service.model, service.log.settings()["anew"])
+        assert wrong == []
+        assert same_state(again, service.policy)
+    with serving(tmp_path, policy=name) as (client, later):
+        assert same_state(later.policy, service.policy)
+        assert client.get("/v1/users/new").status_code == 200
+
+
+def test_sums_no_longer_hold_who_left(tmp_path: Path) -> None:
+    """Where nobody else came or went, the policy is that of the others alone."""
+    rng = np.random.default_rng(3)
+    told = []
+    with serving(tmp_path / "with") as (client, service):
+        client.post("/v1/recommend", json={"user": "first", "arms": arms([1, 0, 0])})
+        play(client, rng, ["left", "first", "left"], 50)
+        client.delete("/v1/users/left")
+        told = [(row.place, row.context, row.reward) for chunk in service.log.lessons(0) for row in chunk]
+        alone = service.model.build()
+        alone.add_users(1)
+        for place, context, reward in told:
+            alone.update(place, np.frombuffer(context), reward)
+        assert same_state(alone, service.policy)
+    for file in (tmp_path / "with").rglob("*"):
+        assert not file.is_file() or b"left" not in file.read_bytes(), file
