@@ -124,6 +124,7 @@ class Cluster:
         guard = ["setpriv", "--pdeathsig", "QUIT"] if shutil.which("setpriv") else []
         settings = {
             "listen_addresses": "127.0.0.1", "port": self.port, "unix_socket_directories": "", "fsync": "on",
+            "recovery_init_sync_method": "syncfs",
             "max_connections": 50, "shared_buffers": "64MB", "max_wal_size": "1GB",
         }  # fmt: skip
         command: list[str | Path] = [*guard, self._bin / "postgres", "-D", self.folder / "data"]

@@ -18,6 +18,7 @@ from locb.service.store.log import Log, NameTakenError, StoreError
 
 LARGEST_BATCH = 256  # requests: what is prepared in about 10 ms
 DEFAULTS_EVERY = 0.25  # seconds between looks for rewards that did not come
+TRY_EVERY = 1.0  # seconds between looks whether a store that failed can be written again, while nobody asks
 Outcome = Asked | Rewarded | ProblemError | None
 _log = logging.getLogger("locb.service")
 
@@ -120,6 +121,8 @@ class Committer:
                     return
                 await self._rest()
             async with self.turn:
+                if self.failure is not None and not self._queue:
+                    await self._try_again()
                 await self._serve()
                 if time.time() >= self._next_defaults:
                     await self._serve_defaults()
@@ -129,9 +132,26 @@ class Committer:
         self._wake.clear()
         try:
             seconds = DEFAULTS_EVERY if self.engine.default_reward is not None else None
+            if self.failure is not None:
+                seconds = TRY_EVERY
             await asyncio.wait_for(self._wake.wait(), seconds)
         except TimeoutError:
             pass
+
+    async def _try_again(self) -> None:
+        """Write something: whoever sends requests only to services that are well would never send one again."""
+        try:
+            await self._make_sure()
+            await self.write(self.log.write_settings, {"seq": self.engine.seq})
+        except Exception as error:
+            self._explain(error)
+        else:
+            self._is_well()
+
+    def _is_well(self) -> None:
+        if self.failure is not None:
+            _log.info("the store can be written again")
+        self.failure = None
 
     async def _serve(self) -> None:
         queue = self._queue
@@ -188,9 +208,7 @@ class Committer:
                 raise
             self._unsure = None
             self.engine.apply(batch)
-        if self.failure is not None:
-            _log.info("the store can be written again")
-        self.failure = None
+            self._is_well()
         self._after()
 
     async def _make_sure(self) -> None:

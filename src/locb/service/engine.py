@@ -124,7 +124,7 @@ class Engine:
         self._answers = Answers(directory, policy.dim)
         self._at_hand: dict[str, Remembered] = {}
         # Users whom the policy knows and the log does not yet: kept when a commit fails, and logged by the next.
-        self._arrived: list[tuple[int, bytes | None]] = []
+        self._arrived: list[tuple[int, bytes | None, bool]] = []  # place, name, whether the policy grew for them
         self.vacated: list[int] = []  # places of users who are erased, in a policy that still rests on them
         self._awaited: dict[str, Remembered] = {}  # decisions without a lesson, the oldest first
 
@@ -151,9 +151,7 @@ class Engine:
 
     def prepare(self, tasks: Sequence[Task], found: Iterable[FoundDecision] = ()) -> Batch:
         """Records and outcomes of these requests, if they are committed next."""
-        batch = Batch(last=self.seq)
-        for place, user in self._arrived:
-            self._log_arrival(batch, place, user)
+        batch = self._new_batch()
         known = {row.decision.id.decode(): row for row in found}
         outcomes: dict[int, Asked | Rewarded | ProblemError | None] = {}
         for t, task in enumerate(tasks):
@@ -169,9 +167,9 @@ class Engine:
 
     def prepare_defaults(self, now: float, limit: int) -> Batch:
         """Lessons of default rewards that are due."""
-        batch = Batch(last=self.seq)
         if self.default_reward is None:
-            return batch
+            return Batch(last=self.seq)
+        batch = self._new_batch()
         for name, decision in self._awaited.items():
             if len(batch.taught) == limit:
                 break
@@ -179,6 +177,13 @@ class Engine:
                 break
             if decision.active_at is not None and decision.kind is None:
                 self._teach(batch, name, decision, DEFAULT, 0.0, self.default_reward, now)
+        return batch
+
+    def _new_batch(self) -> Batch:
+        """Begins with who came and is not in the log yet: the policy has them, and all it learns next rests on that."""
+        batch = Batch(last=self.seq)
+        for arrived in self._arrived:
+            self._log_arrival(batch, *arrived)
         return batch
 
     def _ask(self, task: Ask, known: dict[str, FoundDecision], batch: Batch) -> Asked | ProblemError:
@@ -218,14 +223,16 @@ class Engine:
     def _welcome(self, user: str, batch: Batch) -> int:
         place = self.directory.welcome(user)
         self._answers.forget()
-        if place >= self.policy.n_users:
+        grows = place >= self.policy.n_users
+        if grows:
             self.policy.add_users(1)
-        self._arrived.append((place, user.encode()))
-        self._log_arrival(batch, place, user.encode())
+        self._arrived.append((place, user.encode(), grows))
+        self._log_arrival(batch, *self._arrived[-1])
         return place
 
-    def _log_arrival(self, batch: Batch, place: int, user: bytes | None) -> None:
-        batch.last += 1
+    def _log_arrival(self, batch: Batch, place: int, user: bytes | None, grows: bool) -> None:
+        # Who takes a place that the policy has already changes nothing in it, and is no event of the log's order.
+        batch.last += grows
         batch.records.users.append((place, batch.last, user))
 
     def _find(self, name: str, known: dict[str, FoundDecision], batch: Batch) -> Remembered | None:
@@ -259,6 +266,7 @@ class Engine:
         self, batch: Batch, name: str, decision: Remembered, kind: int, learned: float, reward: float, now: float
     ) -> None:
         batch.last += 1
+        reward += 0.0  # no −0: SQLite does not keep its sign
         lesson = LessonRow(batch.last, decision.seq, decision.place, kind, learned, reward, now, decision.context)
         batch.records.lessons.append(lesson)
         batch.taught[name] = decision, lesson
@@ -320,7 +328,7 @@ class Engine:
         place = self.directory.leave(user)
         self.vacated.append(place)
         self._answers.forget()
-        self._arrived = [(there, None if there == place else name) for there, name in self._arrived]
+        self._arrived = [(there, None if there == place else name, grew) for there, name, grew in self._arrived]
         for kept in (self._at_hand, self._awaited):
             for name in [name for name, decision in kept.items() if decision.place == place]:
                 del kept[name]

@@ -5,7 +5,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
+from heapq import merge
 from itertools import pairwise
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -79,11 +81,14 @@ def recheck(log: Log, model: Model, since: int) -> tuple[Policy, list[Mismatch]]
     """
     policy = model.build()
     wrong: list[Mismatch] = []
-    growth = [(seq, place) for place, seq, _ in log.users() if place >= policy.n_users]
-    events: list[tuple[int, str, Any]] = [(seq, "user", place) for seq, place in growth]
-    events += [(row.seq, "decision", row) for chunk in log.decisions() for row in chunk if row.seq > since]
-    events += [(row.seq, "lesson", row) for chunk in log.lessons(0) for row in chunk]
-    for seq, kind, row in sorted(events, key=lambda event: event[0]):
+    growth = sorted(seq for place, seq, _ in log.users() if place >= policy.n_users)
+    events = merge(  # read as they are needed: requests and answers are large
+        ((seq, "user", None) for seq in growth),
+        ((row.seq, "decision", row) for chunk in log.decisions(since) for row in chunk),
+        ((row.seq, "lesson", row) for chunk in log.lessons(0) for row in chunk),
+        key=itemgetter(0),
+    )
+    for seq, kind, row in events:
         if kind == "user":
             policy.add_users(1)
         elif kind == "decision":

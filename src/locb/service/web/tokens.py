@@ -50,7 +50,11 @@ def read_tokens(path: Path) -> Tokens:
         If a line cannot be understood; it is told by its number, never by its words.
     """
     found: dict[str, frozenset[str]] = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError:  # it holds what it could not decode
+        raise ValueError(f"--token-file: {path} is not text in UTF-8") from None
+    for number, line in enumerate(lines, 1):
         words = line.split("#", 1)[0].replace(",", " ").split()
         if not words:
             continue

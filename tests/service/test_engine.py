@@ -1,0 +1,98 @@
+"""What is asked becomes records, and the log alone gives the same policy, also where a commit failed in between."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from locb.service.directory import Directory
+from locb.service.engine import Ask, Asked, Batch, Engine, Pay
+from locb.service.messages import Arm, RecommendRequest
+from locb.service.options import new_model
+from locb.service.questions import read_question
+from locb.service.replay import recheck
+from locb.service.store.log import Log
+
+MODEL = new_model("locb", 2, {"n_seeds": 2, "gamma": 0.5})
+
+
+def ask(user: str, name: str, now: float = 0.0) -> Ask:
+    arms = [Arm("x", [1.0, 0.0]), Arm("y", [0.6, 0.8])]
+    return Ask(read_question(RecommendRequest(user, arms, decision_id=name), 2), now)
+
+
+class Served:
+    """An engine and its log, with commits that fail when told to."""
+
+    def __init__(self, folder: Path, **options: Any) -> None:
+        self.log = Log(folder)
+        self.engine = Engine(MODEL.build(), Directory(MODEL.places), 0, **options)
+
+    def commit(self, batch: Batch) -> Batch:
+        self.log.commit(batch.records)
+        self.engine.apply(batch)
+        assert self.log.last_seq() == self.engine.seq
+        return batch
+
+    def serve(self, *tasks: Ask | Pay) -> list[Any]:
+        return self.commit(self.engine.prepare(tasks)).outcomes
+
+    def fail(self, *tasks: Ask | Pay) -> None:
+        self.engine.prepare(tasks)
+
+    def check(self, folder: Path) -> None:
+        """The log alone gives the same policy and the same choices."""
+        policy, wrong = recheck(self.log, MODEL, 0)
+        assert wrong == []
+        if policy.n_users < self.engine.policy.n_users:  # who came, and is not in the log yet
+            policy.add_users(self.engine.policy.n_users - policy.n_users)
+        policy.save(folder / "again")
+        self.engine.policy.save(folder / "served")
+        assert (folder / "again").read_bytes() == (folder / "served").read_bytes()
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Any:
+    served = Served(tmp_path / "state", default_reward=0.0, reward_wait=10.0)
+    yield served
+    served.check(tmp_path)
+    served.log.close()
+
+
+def test_decisions_and_rewards(served: Served) -> None:
+    for number in range(40):
+        (asked,) = served.serve(ask(f"user {number % 7}", f"d{number}"))
+        assert isinstance(asked, Asked)
+        served.serve(Pay(f"d{number}", number % 3 / 2, 1.0))
+
+
+def test_who_came_in_a_commit_that_failed_is_in_the_log_before_anything_is_learned(served: Served) -> None:
+    served.serve(ask("ann", "a"), ask("bob", "b"), ask("eve", "c"))
+    served.fail(ask("joe", "d"), ask("sue", "e"))
+    served.commit(served.engine.prepare_defaults(100.0, 10))
+    assert [name for _, _, name in served.log.users()] == [b"ann", b"bob", b"eve", b"joe", b"sue"]
+    served.serve(ask("joe", "d"), Pay("d", 1.0, 1.0))
+
+
+def test_somebody_in_a_place_of_before_is_no_event(served: Served) -> None:
+    """A place keeps the time at which the policy got it: a log that ends with somebody there has not grown."""
+    served.serve(ask("ann", "a"), ask("bob", "b"), ask("eve", "c"))
+    engine = served.engine
+    batch = engine.prepare_forgetting("bob")
+    served.log.erase(1, {"seq": batch.last})
+    engine.apply(batch)
+    policy, _ = recheck(served.log, MODEL, 0)
+    served.log.write_settings({"seq": engine.seq + 1})
+    engine.renew(policy, [1], engine.seq + 1)
+    served.fail(ask("joe", "d"))
+    (outcome,) = served.serve(Pay("nobody's", 1.0, 1.0))
+    assert outcome.status == 404
+    assert {place: name for place, _, name in served.log.users()}[1] == b"joe"
+
+
+def test_zero_has_no_sign(served: Served) -> None:
+    """SQLite does not keep it."""
+    served.serve(ask("ann", "a"))
+    batch = served.engine.prepare([Pay("a", -0.0, 1.0)])
+    assert str(batch.records.lessons[0].reward) == "0.0"
+    served.commit(batch)

@@ -1,0 +1,136 @@
+"""Requests become vectors, and every problem names its field."""
+
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+import locb
+from locb.service.messages import RecommendRequest
+from locb.service.problems import ProblemError
+from locb.service.questions import read_question, reread_question
+from locb.service.web.gate import decode
+
+DIM = 3
+ARMS: list[dict[str, Any]] = [{"id": "a", "features": [1, 0, 0]}, {"id": "b", "features": [0, 0.5, -2]}]
+decoder = msgspec.json.Decoder(RecommendRequest)
+
+
+def asked(**fields: Any) -> bytes:
+    return msgspec.json.encode({"user": "ann", "arms": ARMS} | fields)
+
+
+def read(**fields: Any) -> Any:
+    return read_question(decode(decoder, asked(**fields)), DIM)
+
+
+def test_numbers_are_taken_as_they_are() -> None:
+    question = read()
+    assert question.contexts.tolist() == [[1, 0, 0], [0, 0.5, -2]]
+    assert question.contexts.dtype == np.float64
+    assert question.eligible == [0, 1]
+
+
+def test_names_and_values_are_hashed_as_in_python() -> None:
+    values = {"genre": "drama", "new": True, "length": 0.5}
+    question = read(arms=[{"id": "a", "features": values}, {"id": "b", "features": {}}])
+    assert question.contexts[0].tolist() == locb.features(values, DIM).tolist()
+    assert question.contexts[1].tolist() == [1, 0, 0]
+
+
+def test_excluded_arms_are_left_out() -> None:
+    question = read(exclude=["a", "a"])
+    assert question.eligible == [1]
+    assert question.contexts.tolist() == [[0, 0.5, -2]]
+    # What does not fit is a problem also in an arm that is excluded; it is not asked for its features.
+    assert read(exclude=["a"], arms=[{"id": "a", "features": []}, ARMS[1]]).eligible == [1]
+
+
+def test_a_question_from_the_log_is_read_the_same() -> None:
+    for fields in (
+        {},
+        {"exclude": ["b"], "count": 1, "decision_id": "x"},
+        {"arms": [{"id": "🦆", "features": {"a": 1e300}}]},
+    ):
+        question = read(**fields)
+        again = reread_question(question.packed, DIM)
+        assert again.packed == question.packed
+        assert again.contexts.tobytes() == question.contexts.tobytes()
+        assert again.eligible == question.eligible
+
+
+def arm(**fields: Any) -> list[dict[str, Any]]:
+    return [ARMS[0], ARMS[1] | fields]
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "told"),
+    [
+        ({"user": ""}, "user", "length >= 1"),
+        ({"user": "x" * 257}, "user", "length <= 256"),
+        ({"user": 3}, "user", "Expected `str`"),
+        ({"user": None}, "user", "Expected `str`"),
+        ({"arms": []}, "arms", "length >= 1"),
+        ({"arms": ARMS * 501}, "arms", "length <= 1000"),
+        ({"arms": arm(id="a")}, "arms[1].id", "two arms have the id 'a'"),
+        ({"arms": arm(id="")}, "arms[1].id", "length >= 1"),
+        ({"arms": arm(features=[1, 2])}, "arms[1].features", "must be 3 numbers, not 2"),
+        ({"arms": arm(features=[])}, "arms[1].features", "must be 3 numbers, not 0"),
+        ({"arms": arm(features=[1, 2, "x"])}, "arms[1].features[2]", "Expected `float`"),
+        ({"arms": arm(features=[1, 2, 1e7])}, "arms[1].features", "at most 1e+06"),
+        ({"arms": arm(features="x")}, "arms[1].features", "Expected"),
+        ({"arms": arm(features={"": 1})}, "arms[1].features", "names that are not empty"),
+        ({"arms": arm(features={"a": None})}, "arms[1].features[...]", "Expected"),
+        ({"arms": arm(features={"a": [1]})}, "arms[1].features[...]", "Expected"),
+        ({"exclude": ["c"]}, "exclude", "'c', which is not among the arms"),
+        ({"exclude": ["a", "b"]}, "exclude", "all arms are excluded"),
+        ({"exclude": "a"}, "exclude", "Expected `array`"),
+        ({"count": 0}, "count", ">= 1"),
+        ({"decision_id": ""}, "decision_id", "length >= 1"),
+    ],
+)
+def test_every_problem_names_its_field(fields: dict[str, Any], field: str, told: str) -> None:
+    with pytest.raises(ProblemError) as caught:
+        read(**fields)
+    problem = caught.value.problem
+    assert (problem.status, problem.type, problem.fields) == (422, "urn:locb:problem:invalid", [field])
+    assert told in problem.detail
+
+
+@pytest.mark.parametrize("where", ["user", "decision_id", "arms[0].id", "arms[0].features"])
+def test_half_a_surrogate_pair_is_no_text(where: str) -> None:
+    half = '"\\ud83e"'
+    body = {
+        "user": f'{{"user": {half}, "arms": [{{"id": "a", "features": [1, 0, 0]}}]}}',
+        "decision_id": f'{{"user": "u", "decision_id": {half}, "arms": [{{"id": "a", "features": [1, 0, 0]}}]}}',
+        "arms[0].id": f'{{"user": "u", "arms": [{{"id": {half}, "features": [1, 0, 0]}}]}}',
+        "arms[0].features": f'{{"user": "u", "arms": [{{"id": "a", "features": {{{half}: 1}}}}]}}',
+    }[where]
+    with pytest.raises(ProblemError) as caught:
+        read_question(decode(decoder, body.encode()), DIM)
+    assert caught.value.status in (400, 422)
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999", "nan"])
+def test_what_is_no_number_never_gets_through(number: str) -> None:
+    for features in (f"[1, 0, {number}]", f'{{"a": {number}}}'):
+        body = f'{{"user": "u", "arms": [{{"id": "a", "features": {features}}}]}}'
+        with pytest.raises(ProblemError) as caught:
+            read_question(decode(decoder, body.encode()), DIM)
+        assert caught.value.status in (400, 422)
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[]", b"null", b"\xff", b'{"user": "\xff"}', b"[" * 100_000, b'{"user": "u"}']
+)
+def test_bodies_that_are_none(body: bytes) -> None:
+    with pytest.raises(ProblemError) as caught:
+        decode(decoder, body)
+    assert caught.value.status in (400, 422)
+
+
+def test_a_field_that_is_not_known_is_a_slip_of_the_pen() -> None:
+    with pytest.raises(ProblemError) as caught:
+        read(users="ann")
+    assert "users" in caught.value.problem.detail

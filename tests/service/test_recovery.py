@@ -1,0 +1,66 @@
+"""A store that fails and comes back: the service says so, and goes on by itself."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from serving import arms, serving
+
+ASKED = {"user": "ann", "arms": arms([1, 0, 0], [0, 1, 0])}
+
+
+def eventually(condition: Callable[[], bool], seconds: float = 30.0) -> bool:
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def test_a_lost_database(postgres: Any, tmp_path: Path) -> None:
+    with serving(tmp_path, store=postgres.create()) as (client, service):
+        assert client.post("/v1/recommend", json=ASKED | {"decision_id": "a"}).status_code == 200
+        try:
+            postgres.stop()
+            for _ in range(2):
+                refused = client.post("/v1/recommend", json=ASKED | {"user": "bob", "decision_id": "b"})
+                assert refused.status_code == 503
+                assert int(refused.headers["retry-after"]) > 0
+                assert refused.json()["type"] == "urn:locb:problem:unavailable"
+                assert "the store cannot be written now" in refused.json()["detail"]
+            told = client.get("/v1/health")
+            assert (told.status_code, told.json()["status"]) == (503, "unavailable")
+            assert client.get("/v1/users/ann").status_code == 200
+        finally:
+            postgres.start()
+        # Nobody asks for anything, as where a load balancer sends requests only to services that are well.
+        assert eventually(lambda: client.get("/v1/health").status_code == 200)
+        answered = client.post("/v1/recommend", json=ASKED | {"user": "bob", "decision_id": "b"})
+        assert answered.status_code == 200
+        assert client.post("/v1/reward", json={"decision_id": "b", "reward": 1}).status_code == 200
+        assert service.log.last_seq() == service.engine.seq
+        assert client.get("/v1/users/bob").json()["served"] == 1
+
+
+def test_what_needs_no_writing_says_nothing_of_the_store(tmp_path: Path, monkeypatch: Any) -> None:
+    from locb.service.store.log import StoreError
+
+    def fails(*_: Any) -> None:
+        raise StoreError("database or disk is full")
+
+    with serving(tmp_path) as (client, service):
+        client.post("/v1/recommend", json=ASKED | {"decision_id": "a"})
+        for name in ("stage", "commit", "write_settings"):
+            monkeypatch.setattr(service.log, name, fails)
+        assert client.post("/v1/reward", json={"decision_id": "a", "reward": 1}).status_code == 503
+        assert client.post("/v1/reward", json={"decision_id": "unknown", "reward": 1}).status_code == 404
+        again = client.post("/v1/recommend", json=ASKED | {"decision_id": "a"})
+        assert again.status_code == 200
+        assert client.get("/v1/health").json()["detail"] == "database or disk is full"
+        time.sleep(1.2)
+        assert client.get("/v1/health").status_code == 503
+        monkeypatch.undo()
+        assert eventually(lambda: client.get("/v1/health").status_code == 200)
+        assert client.post("/v1/reward", json={"decision_id": "a", "reward": 1}).status_code == 200

@@ -1,0 +1,173 @@
+"""Snapshots: written beside the requests, skipped when damaged, removed when they are of no use."""
+
+import logging
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import locb
+from locb.service.snapshots import KEPT, Snapshots
+
+STORE = "0123abcd"
+
+
+def taught(rewards: int = 3) -> locb.LinUCB:
+    policy = locb.LinUCB(n_users=2, dim=2)
+    for _ in range(rewards):
+        policy.update(0, np.array([0.6, 0.8]), 1.0)
+    return policy
+
+
+def write(snapshots: Snapshots, *seqs: int) -> None:
+    for seq in seqs:
+        snapshots.write(taught(seq), seq)
+        snapshots.wait()
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def named(*seqs: int, store: str = STORE) -> list[str]:
+    return [f"{store}-{seq:016d}.locb" for seq in seqs]
+
+
+def test_the_newest_is_read(tmp_path: Path) -> None:
+    snapshots = Snapshots(tmp_path / "snapshots", STORE)
+    assert snapshots.newest is None
+    assert snapshots.newest_good(0, 100) is None
+    write(snapshots, 3, 7)
+    assert snapshots.newest == 7
+    assert snapshots.seconds >= snapshots.blocked > 0.0
+    again = Snapshots(tmp_path / "snapshots", STORE)
+    assert again.newest == 7
+    policy, seq = again.newest_good(0, 100) or pytest.fail("none")
+    assert (seq, policy.served.tolist()) == (7, [7, 0])  # type: ignore[attr-defined]
+
+
+def test_only_the_newest_are_kept(tmp_path: Path) -> None:
+    snapshots = Snapshots(tmp_path, STORE)
+    write(snapshots, 1, 2, 3, 4)
+    assert KEPT == 2
+    assert names(tmp_path) == named(3, 4)
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "bit", "other"])
+def test_a_damaged_one_is_skipped(damage: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    snapshots = Snapshots(tmp_path, STORE)
+    write(snapshots, 3, 7)
+    path = tmp_path / named(7)[0]
+    content = bytearray(path.read_bytes())
+    if damage == "bit":
+        content[len(content) // 2] ^= 4
+    path.write_bytes({"cut": content[:-100], "empty": b"", "bit": content, "other": b"something else"}[damage])
+    with caplog.at_level(logging.WARNING):
+        policy, seq = Snapshots(tmp_path, STORE).newest_good(0, 100) or pytest.fail("none")
+    assert (seq, policy.served.tolist()) == (3, [3, 0])  # type: ignore[attr-defined]
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert f"snapshot {path.name} is skipped" in caplog.text
+
+
+def test_all_damaged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    snapshots = Snapshots(tmp_path, STORE)
+    write(snapshots, 3, 7)
+    for path in tmp_path.iterdir():
+        path.write_bytes(b"")
+    assert snapshots.newest_good(0, 100) is None
+    assert snapshots.newest is None
+    assert len(caplog.records) == 2
+
+
+def test_those_that_do_not_belong_to_the_log_are_removed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    snapshots = Snapshots(tmp_path, STORE)
+    write(snapshots, 3, 7)
+    _, seq = snapshots.newest_good(0, 6) or pytest.fail("none")  # the log ends before 7: it was put back
+    assert seq == 3
+    assert names(tmp_path) == named(3)
+    assert "does not belong to the log" in caplog.text
+    assert snapshots.newest_good(4, 6) is None  # made anew at 4: somebody was erased
+    assert names(tmp_path) == []
+
+
+def test_those_of_another_store_are_left_alone(tmp_path: Path) -> None:
+    write(Snapshots(tmp_path, "ffffffff"), 5)
+    (tmp_path / "notes.txt").write_text("mine")
+    snapshots = Snapshots(tmp_path, STORE)
+    assert snapshots.newest_good(0, 100) is None
+    write(snapshots, 1, 2, 3)
+    snapshots.remove_all()
+    assert snapshots.newest is None
+    assert names(tmp_path) == [*named(5, store="ffffffff"), "notes.txt"]
+
+
+def test_what_was_not_finished_is_removed(tmp_path: Path) -> None:
+    (tmp_path / f".{named(9)[0]}.0123.part").write_bytes(b"half of it")
+    Snapshots(tmp_path, STORE)
+    assert names(tmp_path) == []
+
+
+class Slow:
+    """Can be saved only once it is told to."""
+
+    def __init__(self, policy: locb.LinUCB) -> None:
+        self.may, self.policy = threading.Event(), policy
+
+    def checkpoint(self) -> Any:
+        return self
+
+    def save(self, path: Path) -> None:
+        assert self.may.wait(10)
+        self.policy.save(path)
+
+
+def test_it_is_written_in_the_background(tmp_path: Path) -> None:
+    snapshots = Snapshots(tmp_path, STORE)
+    slow, done = Slow(taught()), threading.Event()
+    snapshots.write(slow, 5, done.set)  # type: ignore[arg-type]
+    assert snapshots.busy
+    assert snapshots.newest is None
+    slow.may.set()
+    snapshots.wait()
+    assert done.is_set()
+    assert not snapshots.busy
+    assert names(tmp_path) == named(5)
+
+
+def test_what_is_learned_meanwhile_is_not_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    may = threading.Event()
+    write_file = locb.policies.storage.write
+
+    def later(*arguments: Any) -> None:
+        assert may.wait(10)
+        write_file(*arguments)
+
+    policy = taught(3)
+    policy.save(tmp_path / "before")
+    monkeypatch.setattr(locb.policies.storage, "write", later)
+    snapshots = Snapshots(tmp_path / "snapshots", STORE)
+    snapshots.write(policy, 3)
+    policy.update(1, np.array([0.6, 0.8]), 1.0)
+    policy.add_users(5)
+    may.set()
+    snapshots.wait()
+    assert (tmp_path / "snapshots" / named(3)[0]).read_bytes() == (tmp_path / "before").read_bytes()
+
+
+def test_a_disk_that_is_full_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    snapshots = Snapshots(tmp_path, STORE)
+    write(snapshots, 3)
+    with monkeypatch.context() as patched:
+        patched.setattr(locb.policies.storage.os, "fsync", full)
+        write(snapshots, 7)
+    assert "no snapshot at 7: [Errno 28] No space left on device" in caplog.text
+    assert (snapshots.newest, names(tmp_path)) == (3, named(3))
+    write(snapshots, 8)
+    assert (snapshots.newest, names(tmp_path)) == (8, named(3, 8))
