@@ -292,7 +292,8 @@ class Engine:
             self._awaited.pop(name, None)
         for name, (decision, when) in batch.activated.items():
             decision.active_at = when
-            self._await(name, decision)
+            if decision.kind is None:
+                self._await(name, decision)
         del self._arrived[: len(batch.records.users)]
         if batch.forgotten is not None:
             self._forget(batch.forgotten)

@@ -11,6 +11,7 @@ from typing import Any
 import uvicorn
 
 from locb.service.options import Options
+from locb.service.protocol import OnePieceProtocol
 from locb.service.service import Service
 from locb.service.web.app import make_app
 from locb.service.web.tokens import Tokens, is_loopback
@@ -59,6 +60,7 @@ def serve(options: Options, host: str, port: int, tokens: Tokens, stop_seconds: 
         make_app(service, tokens),
         host=host,
         port=port,
+        http=OnePieceProtocol,
         access_log=False,
         log_config=None,
         server_header=False,

@@ -158,7 +158,7 @@ class Service:
         """
         async with self.committer.turn:
             erased = await self.committer.erase(user)
-            self.snapshots.remove_all()
+            await asyncio.to_thread(self.snapshots.remove_all)
             self._after_batch()
         if self._renewing is not None:
             await asyncio.shield(self._renewing)
