@@ -34,17 +34,27 @@ class Committer:
         Where it is written first.
     after : callable
         Called after each batch that was learned.
+    give_up : callable
+        Called with the reason if the log went on without us: what is in memory is no longer what it says.
     most_waiting : int
         Requests that may wait; more are turned away.
     """
 
-    def __init__(self, engine: Engine, log: Log, *, after: Callable[[], None], most_waiting: int = 20_000) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        log: Log,
+        *,
+        after: Callable[[], None],
+        give_up: Callable[[str], None],
+        most_waiting: int = 20_000,
+    ) -> None:
         self.engine = engine
         self.log = log
         self.turn = asyncio.Lock()  # held while a batch is under way: whoever holds it sees the policy stand still
         self.failure: str | None = None  # why the last commit failed
-        self.broken: asyncio.Future[str] | None = None  # done if the log went on without us
         self._after = after
+        self._give_up = give_up
         self._most_waiting = most_waiting
         self._queue: deque[tuple[Task, asyncio.Future[Outcome]]] = deque()
         self._wake = asyncio.Event()
@@ -61,7 +71,6 @@ class Committer:
 
     def start(self) -> None:
         """Begin to take batches."""
-        self.broken = asyncio.get_running_loop().create_future()
         self._worker = asyncio.create_task(self._work())
 
     async def stop(self) -> None:
@@ -221,9 +230,8 @@ class Committer:
             self.engine.apply(batch)
         elif seq != self.engine.seq:
             told = f"the log ends at {seq}, where this service knows of {self.engine.seq}: another one wrote to it"
-            if self.broken is not None and not self.broken.done():
-                self.broken.set_result(told)
             self._unsure = batch
+            self._give_up(told)
             raise StoreError(told)
 
     def _explain(self, error: Exception) -> ProblemError:

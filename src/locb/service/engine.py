@@ -122,6 +122,8 @@ class Engine:
         self.reward_wait = reward_wait
         self._room = remembered
         self._answers = Answers(directory, policy.dim)
+        # Names of decisions that were given none: unlike those of any other start, and in order, which indexes like.
+        self._prefix, self._named = secrets.token_hex(10), 0
         self._at_hand: dict[str, Remembered] = {}
         # Users whom the policy knows and the log does not yet: kept when a commit fails, and logged by the next.
         self._arrived: list[tuple[int, bytes | None, bool]] = []  # place, name, whether the policy grew for them
@@ -190,7 +192,8 @@ class Engine:
         question = task.question
         name = question.request.decision_id
         if name is None:
-            name = secrets.token_hex(16)
+            self._named += 1
+            name = f"{self._prefix}{self._named:012x}"
         else:
             before = batch.answers.get(name)
             if before is None and name in known:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import signal
 import time
 
 import numpy as np
@@ -96,7 +97,7 @@ class Service:
 
     async def start(self) -> None:
         """Begin to take requests."""
-        self.committer = Committer(self.engine, self.log, after=self._after_batch)
+        self.committer = Committer(self.engine, self.log, after=self._after_batch, give_up=_stop)
         self.committer.start()
         self._tidying = asyncio.create_task(self._tidy())
 
@@ -236,6 +237,12 @@ class Service:
             return None, False
         exact = len(cluster) <= MOST_PAIRED
         return await asyncio.to_thread(certify, exact), exact
+
+
+def _stop(reason: str) -> None:
+    """End this process, in good order: what it knows is not what the log says."""
+    _log.critical("stopping: %s", reason)
+    signal.raise_signal(signal.SIGTERM)
 
 
 def _warm_up(model: Model) -> None:

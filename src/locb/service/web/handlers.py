@@ -29,7 +29,7 @@ from locb.service.messages import (
 )
 from locb.service.problems import ProblemError, invalid
 from locb.service.questions import read_question
-from locb.service.web.desk import Desk
+from locb.service.web.desk import Desk, Json
 from locb.service.web.gate import SAFE_HEADERS
 
 MOST_SIMILAR = 1000
@@ -42,11 +42,11 @@ class Answers(Struct):
     answers: list[dict[str, Any]]
 
 
-async def recommend(desk: Desk, message: RecommendRequest) -> Raw:
+async def recommend(desk: Desk, message: RecommendRequest) -> Response:
     """One decision."""
     outcome = await desk.service.submit(_ask(desk, message))
     assert isinstance(outcome, Asked)  # noqa: S101 - a problem is raised
-    return Raw(outcome.answer)
+    return Json(outcome.answer)
 
 
 async def recommend_batch(desk: Desk, message: RecommendBatch) -> Answers:
