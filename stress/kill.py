@@ -30,8 +30,8 @@ def kill(
         server.start()
         for number in range(kills):
             plan = traffic.Plan(
-                url=server.url, connections=clients, users=500 + 20 * number, seconds=before + after, retry=True, record=True,
-                timeout=60.0, seed=number,
+                url=server.url, connections=clients, users=500 + 20 * number, seconds=before + after, retry=True,
+                record=True, timeout=60.0, seed=number,
             )  # fmt: skip
             load = Load(plan)
             load.wait_started()
