@@ -10,8 +10,6 @@ import locb
 from policies.helpers import DIM, KINDS, N, make, world
 from policies.test_base import Popular
 
-pytestmark = pytest.mark.interpreted
-
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_is_written_as_it_was(kind: str, tmp_path: Path) -> None:

@@ -11,8 +11,6 @@ from locb.kernels.linear import unpack as matrices
 from policies.helpers import DIM, KINDS, N, contexts, make, state_of, world
 from policies.test_base import Popular
 
-pytestmark = pytest.mark.interpreted
-
 
 def statistics(policy: Any) -> tuple[Any, Any]:
     """A (n, d, d) and b (n, d) of every user, or the one of all."""

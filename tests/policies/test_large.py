@@ -9,7 +9,7 @@ import pytest
 import locb
 from locb.kernels import club_components, sclub_sets
 from locb.kernels.bits import pack_indices, unpack
-from locb.policies.club import _drawn, _lists
+from locb.policies.edges import drawn, lists_of
 
 DIM, ARMS = 3, 4
 
@@ -94,7 +94,7 @@ def test_pieces_of_any_size(graph: str, seed: int) -> None:
         both = np.concatenate([edges, edges[:, ::-1]])
         policy._state.neighbours[:] = pack_indices(both[:, 0], both[:, 1], n, n)
     else:
-        policy._state = policy._state._replace(**_lists(edges, n))
+        policy._state = policy._state._replace(**lists_of(edges, n))
     club_components.rebuild(policy._state, DIM)
     assert len(policy.clusters()) == 1
     counts = []
@@ -113,18 +113,18 @@ def test_pieces_of_any_size(graph: str, seed: int) -> None:
 
 def test_pairs_are_drawn_as_often_as_they_should_be() -> None:
     n = 60
-    chance, drawn = 3 * np.log(n) / n, np.zeros((n, n))
+    chance, counts = 3 * np.log(n) / n, np.zeros((n, n))
     for seed in range(2_000):
-        edges = _drawn(0, n, seed)
-        drawn[edges[:, 0], edges[:, 1]] += 1
+        edges = drawn(0, n, seed)
+        counts[edges[:, 0], edges[:, 1]] += 1
     above = np.triu_indices(n, 1)
-    off = (drawn[above] - 2_000 * chance) / np.sqrt(2_000 * chance * (1 - chance))
-    assert drawn[np.tril_indices(n)].sum() == 0
+    off = (counts[above] - 2_000 * chance) / np.sqrt(2_000 * chance * (1 - chance))
+    assert counts[np.tril_indices(n)].sum() == 0
     assert np.abs(off).max() < 5
     assert abs(off.mean()) < 0.1
     assert abs(off.std() - 1) < 0.1
-    assert len(_drawn(0, 3, 1)) == 3  # the chance is above one
-    assert len(_drawn(0, 1, 1)) == 0
+    assert len(drawn(0, 3, 1)) == 3  # the chance is above one
+    assert len(drawn(0, 1, 1)) == 0
 
 
 def test_a_complete_graph_that_is_too_large_is_refused() -> None:

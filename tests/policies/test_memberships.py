@@ -7,8 +7,6 @@ import locb
 from policies.helpers import KINDS, N, make, world
 from policies.test_base import Popular
 
-pytestmark = pytest.mark.interpreted
-
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_they_are_those_of_clusters_of(kind: str) -> None:

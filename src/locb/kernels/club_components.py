@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from locb.arrays import Floats
-from locb.jit import borrowing, entry
+from locb.arrays import Floats, Ints, Places
+from locb.jit import borrowing, entry, part
 from locb.kernels.club_graph import (
     COMPLETE,
     CUTS,
@@ -40,7 +40,7 @@ def add_up(state: GraphState, name: int, first: int, count: int, d: int) -> None
 
 @entry
 def rebuild(state: GraphState, dim: int) -> None:
-    """Find all components anew, and their estimates from the users' sums."""
+    """Find all components, and their estimates from the users' sums, in a state without room for users to come."""
     room = np.empty((2 * dim, dim))
     total, component = state.shared_sums, state.component
     count = label(state, component)
@@ -57,6 +57,89 @@ def rebuild(state: GraphState, dim: int) -> None:
     for name in range(count):
         note_peaks(state.peaks, total, name, state.sizes[name], dim)
         solve_ridge(total, name, state.shared, name, room)
+
+
+@part
+def root_of(parent: Ints, v: int) -> int:
+    """The lowest node that v is known to be connected with."""
+    while parent[v] != v:
+        parent[v] = parent[parent[v]]
+        v = parent[v]
+    return v
+
+
+@borrowing
+def connect(state: GraphState, edges: Places, old: int, parent: Ints) -> None:
+    """Which components, and which users from ``old`` on (nodes after the components), the new edges connect."""
+    names = state.whole[NAMES]
+    for v in range(parent.size):
+        parent[v] = 0 if state.whole[GRAPH] == COMPLETE else v  # a new user of a complete graph knows everybody
+    for k in range(edges.shape[0]):
+        low, high = edges[k, 0], edges[k, 1]
+        a = root_of(parent, state.component[low] if low < old else names + low - old)
+        b = root_of(parent, names + high - old)
+        parent[max(a, b)] = min(a, b)
+
+
+@borrowing
+def take_row(state: GraphState, name: int, other: int, sign: int) -> None:
+    """Put the sums of one component into the row of another: in place of what is there, or (sign 1) added to it."""
+    for q in range(state.shared_sums.shape[1]):
+        state.shared_sums[name, q] = sign * state.shared_sums[name, q] + state.shared_sums[other, q]
+        state.shared[name, q] = state.shared[other, q]
+    for q in range(3):
+        state.peaks[name, q] = sign * state.peaks[name, q] + state.peaks[other, q]
+    state.sizes[name] = sign * state.sizes[name] + state.sizes[other]
+    state.observed[name] = sign * state.observed[name] + state.observed[other]
+
+
+@entry
+def join(state: GraphState, edges: Places, old: int, new: int, dim: int) -> None:
+    """Let the users from old to new − 1 in, whose rows are blank: their new edges may make one component of many.
+
+    Names stay in order: each component has the place of the lowest name among those that it is made of. Where nothing
+    becomes one, nobody but the new users is looked at.
+    """
+    names, component = state.whole[NAMES], state.component
+    room = np.empty((2 * dim, dim))
+    parent = np.empty(names + new - old, np.int64)
+    labels = np.empty(parent.size, np.int64)
+    mixed = np.zeros(parent.size, np.bool_)
+    connect(state, edges, old, parent)
+    count = 0
+    for v in range(parent.size):
+        root = root_of(parent, v)
+        fresh = root == v
+        labels[v] = count if fresh else labels[root]
+        count += fresh
+        if v < names:
+            if not fresh:
+                take_row(state, labels[v], v, 1)
+                mixed[labels[v]] = True
+            elif labels[v] != v:
+                take_row(state, labels[v], v, 0)
+    for name in range(min(count, names), names):
+        state.sizes[name], state.observed[name] = 0, 0
+        for q in range(3):
+            state.peaks[name, q] = 0.0
+    if mixed.any():
+        for u in range(old):
+            component[u] = labels[component[u]]
+    for u in range(old, new):
+        name = labels[names + u - old]
+        component[u] = name
+        if root_of(parent, names + u - old) == names + u - old:
+            for q in range(state.shared.shape[1]):
+                state.shared[name, q] = state.estimates[u, q]
+                state.shared_sums[name, q] = 0.0
+            for q in range(3):
+                state.peaks[name, q] = 0.0
+            state.sizes[name], state.observed[name] = 0, 0
+        state.sizes[name] += 1
+    state.whole[NAMES] = count
+    for name in range(count):
+        if mixed[name]:
+            solve_ridge(state.shared_sums, name, state.shared, name, room)
 
 
 @borrowing

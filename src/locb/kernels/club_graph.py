@@ -22,28 +22,29 @@ EVERYTHING = ~NOTHING
 
 
 class GraphState(NamedTuple):
-    """What CLUB knows. Components are named 0, 1, … in the order in which they came about."""
+    """What CLUB knows. c: rows kept for users (c ≥ n, so that users can join). Components are named 0, 1, …"""
 
-    estimates: Floats  # (n, d + p) each user's own θ̂ and A⁻¹
-    sums: Floats  # (n, d + p) each user's own b and A − I
-    served: Ints  # (n,) m
-    width: Floats  # (n,) F(m)
-    neighbours: Words  # (n, ⌈n/64⌉) bits: the edges; (0, 0) if the graph is sparse
-    start: Ints  # (n,) where each user's list begins; (0,) if the graph is complete
-    degree: Places  # (n,) its length
-    lists: Places  # (2 edges at the start,) each user's neighbours, ascending
-    component: Ints  # (n,)
-    shared: Floats  # (n, d + p) θ̂ and A⁻¹ of the component, in the row of its name
-    shared_sums: Floats  # (n, d + p) its b and A − I
-    sizes: Ints  # (n,) its users
-    observed: Ints  # (n,) rounds in which they were served, all together; not saved
-    peaks: Floats  # (n, 3) the most users, trace of A − I and Σ|b| it had since it was last added up
+    estimates: Floats  # (c, d + p) each user's own θ̂ and A⁻¹
+    sums: Floats  # (c, d + p) each user's own b and A − I
+    served: Ints  # (c,) m
+    width: Floats  # (c,) F(m)
+    neighbours: Words  # (c, ⌈c/64⌉) bits: the edges; (0, 0) if the graph is sparse
+    start: Ints  # (c,) where each user's list begins; (0,) if the graph is complete
+    degree: Places  # (c,) its length
+    space: Ints  # (c + 1,) places that the list may take; the last is how many of all are taken
+    lists: Places  # (places,) each user's neighbours, ascending
+    component: Ints  # (c,)
+    shared: Floats  # (c, d + p) θ̂ and A⁻¹ of the component, in the row of its name
+    shared_sums: Floats  # (c, d + p) its b and A − I
+    sizes: Ints  # (c,) its users
+    observed: Ints  # (c,) rounds in which they were served, all together; not saved
+    peaks: Floats  # (c, 3) the most users, trace of A − I and Σ|b| it had since it was last added up
     whole: Ints  # t, names in use, ties, graph
     real: Floats  # α, α₂
     generator: Words  # (1,) for random ties
-    room: Ints  # (2, n) for work within one round: a queue, and the users whose edges were cut
-    marks: Ints  # (n + 2,) for work, if sparse: who saw a user last; the newest mark, the reference's first mark
-    words: Words  # (2, ⌈n/64⌉) for work, if complete: users whom no search has seen, users whom the second has
+    room: Ints  # (2, c) for work within one round: a queue, and the users whose edges were cut
+    marks: Ints  # (c + 2,) for work, if sparse: who saw a user last; the newest mark, the reference's first mark
+    words: Words  # (2, ⌈c/64⌉) for work, if complete: users whom no search has seen, users whom the second has
 
 
 @part
@@ -239,6 +240,29 @@ def fill_lists(edges: Places, start: Ints, degree: Places, lists: Places) -> Non
             u = edges[k, side]
             lists[start[u] + degree[u]] = edges[k, 1 - side]
             degree[u] += 1
+
+
+@part
+def append(start: Ints, degree: Places, space: Ints, lists: Places, u: int, v: int) -> None:
+    """Put v at the end of the list of u, which moves to where there is room, for twice as many, if it has none."""
+    last = space.size - 1
+    if degree[u] == space[u]:
+        first = space[last]
+        for e in range(degree[u]):
+            lists[first + e] = lists[start[u] + e]
+        start[u] = first
+        space[u] = 2 * degree[u] + 4
+        space[last] += space[u]
+    lists[start[u] + degree[u]] = v
+    degree[u] += 1
+
+
+@entry
+def add_edges(edges: Places, start: Ints, degree: Places, space: Ints, lists: Places) -> None:
+    """Add the edges of users who join to the lists, which have room for them; in the order of ``fill_lists``."""
+    for k in range(edges.shape[0]):
+        append(start, degree, space, lists, edges[k, 0], edges[k, 1])
+        append(start, degree, space, lists, edges[k, 1], edges[k, 0])
 
 
 @entry

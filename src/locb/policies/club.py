@@ -9,22 +9,32 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from locb.arrays import Floats, Ints, Places, Words
+from locb.arrays import Floats, Ints, Places
 from locb.clusters import Cluster, Membership, groups_by_name
 from locb.kernels import club as kernel
 from locb.kernels import club_components, club_graph
-from locb.kernels.bits import ONE, pack, unpack, words_for
+from locb.kernels.bits import words_for
 from locb.policies.checks import TIE_RULES, number_type, one_of, real_number, whole_number
 from locb.policies.compiled import CompiledPolicy, new_generator
 from locb.policies.corrections import move_estimate
+from locb.policies.edges import (
+    NO_EDGES,
+    check_size,
+    connect_all,
+    drawn,
+    first_graph,
+    is_symmetric,
+    lists_of,
+    most_users,
+    with_edges,
+)
 from locb.policies.explanations import Lender, Loan
-from locb.policies.rows import blank_estimates, only_first
+from locb.policies.rows import blank_estimates, only_first, with_room
 
 GRAPHS = {"complete": club_graph.COMPLETE, "erdos-renyi": club_graph.SPARSE}
-MOST_BITS = 2**35  # of a complete graph: 4 GiB
-MOST_EDGES = 2**30  # of a random one: 8 GiB
 # What a file does not hold: room for work, counts, and the lists of neighbours, which are made from the edges.
-NOT_SAVED = ("room", "marks", "words", "start", "degree", "lists", "observed")
+NOT_SAVED = ("room", "marks", "words", "start", "degree", "space", "lists", "observed")
+USER_ROWS = ("estimates", "sums", "served", "width", "component", "shared", "shared_sums", "sizes", "observed", "peaks")
 
 
 class CLUB(CompiledPolicy):
@@ -57,6 +67,7 @@ class CLUB(CompiledPolicy):
 
     _kernel: ClassVar[Any] = kernel
     _not_saved: ClassVar[tuple[str, ...]] = NOT_SAVED
+    _user_rows: ClassVar[tuple[str, ...]] = USER_ROWS
     _settings: ClassVar[dict[str, slice]] = {"whole": slice(club_graph.TIES, None), "real": slice(None)}
 
     def __init__(
@@ -89,15 +100,13 @@ class CLUB(CompiledPolicy):
             "seed": seed,
         }
         n = self._n_users
-        neighbours, edges = _first_graph(n, graph, seed)
         estimates = blank_estimates(n, self._dim, dtype)
         self._state = club_graph.GraphState(
             estimates=estimates,
             sums=np.zeros_like(estimates),
             served=np.zeros(n, np.int64),
             width=np.ones(n),
-            neighbours=neighbours,
-            **_lists(edges, n if graph_kind == club_graph.SPARSE else 0),
+            **first_graph(n, graph, seed),
             component=np.zeros(n, np.int64),
             shared=np.zeros_like(estimates),
             shared_sums=np.zeros(estimates.shape),
@@ -113,7 +122,7 @@ class CLUB(CompiledPolicy):
 
     def clusters(self) -> list[Cluster]:
         """The connected components, in the order of their first members."""
-        groups = groups_by_name(self._state.component)
+        groups = groups_by_name(self._state.component[: self._n_users])
         return [Cluster(None, members) for members in sorted(groups, key=lambda members: int(members[0]))]
 
     def memberships(self, user: int) -> Sequence[Membership]:
@@ -122,7 +131,7 @@ class CLUB(CompiledPolicy):
 
     def group_sizes(self) -> Ints:
         """How many users each component holds, in the order of ``clusters``."""
-        _, first, counts = np.unique(self._state.component, return_index=True, return_counts=True)
+        _, first, counts = np.unique(self._state.component[: self._n_users], return_index=True, return_counts=True)
         sizes: Ints = counts[np.argsort(first)]
         return sizes
 
@@ -131,34 +140,20 @@ class CLUB(CompiledPolicy):
         count = whole_number("count", count, 0)
         if count == 0:
             return
-        state, old = self._state, self._n_users
-        n = old + count
-        _check_size(n, self._parameters["graph"])
-        blank = blank_estimates(count, self._dim, self._parameters["dtype"])
-        neighbours, lists = state.neighbours, {}
+        state, old, new = self._state, self._n_users, self._n_users + count
+        check_size(new, self._parameters["graph"])
+        if new > len(state.served):
+            most = most_users(self._parameters["graph"])
+            state = _with_room(state, max(new, min(2 * len(state.served), most)), self._dim)
+        edges = NO_EDGES
         if self._parameters["graph"] == "complete":
-            neighbours = _complete(neighbours, n)
+            connect_all(state.neighbours, old, new)
         else:
-            lists = _lists(np.concatenate([self._edges(), _drawn(old, n, self._parameters["seed"])]), n)
-        grown = state._replace(
-            estimates=np.concatenate([state.estimates, blank]),
-            sums=np.concatenate([state.sums, np.zeros_like(blank)]),
-            served=np.concatenate([state.served, np.zeros(count, np.int64)]),
-            width=np.concatenate([state.width, np.ones(count)]),
-            neighbours=neighbours,
-            **lists,
-            component=np.zeros(n, np.int64),
-            shared=np.zeros((n, blank.shape[1]), blank.dtype),
-            shared_sums=np.zeros((n, blank.shape[1])),
-            sizes=np.zeros(n, np.int64),
-            observed=np.zeros(n, np.int64),
-            peaks=np.zeros((n, 3)),
-            whole=state.whole.copy(),
-            **_room(n),
-        )
-        club_components.rebuild(grown, self._dim)
-        self._state = grown
-        self._n_users = self._parameters["n_users"] = n
+            edges = drawn(old, new, self._parameters["seed"])
+            state = with_edges(state, edges)
+        club_components.join(state, edges, old, new, self._dim)
+        self._state = state
+        self._n_users = self._parameters["n_users"] = new
 
     def _lent(self, user: int) -> Loan:
         state = self._state
@@ -184,7 +179,8 @@ class CLUB(CompiledPolicy):
         arrays = super()._arrays()
         names = int(self._state.whole[club_graph.NAMES])  # rows beyond are of no component
         kept = {name: only_first(arrays[name], names) for name in ("shared", "shared_sums")}
-        return {**arrays, **kept, "edges": self._edges()}
+        bits = arrays["neighbours"][: self._n_users, : words_for(self._n_users)]
+        return {**arrays, **kept, "neighbours": bits, "edges": self._edges()}
 
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         if "edges" not in arrays:
@@ -198,7 +194,7 @@ class CLUB(CompiledPolicy):
             raise ValueError(f"edges joins users outside 0 … {self._n_users - 1}, or not the lower one to the higher")
         if (np.diff(high * self._n_users + low) <= 0).any():
             raise ValueError("edges is not in order, or holds an edge twice")
-        self._state = self._state._replace(**_lists(edges, self._n_users if sparse else 0))
+        self._state = self._state._replace(**lists_of(edges, self._n_users if sparse else 0))
         super()._restore({name: array for name, array in arrays.items() if name != "edges"})
 
     def _settle(self) -> None:
@@ -210,7 +206,7 @@ class CLUB(CompiledPolicy):
 
     def _consistency(self, state: Any) -> dict[str, bool]:
         fine = super()._consistency(state) | {
-            "neighbours": self._parameters["graph"] == "erdos-renyi" or _is_symmetric(state.neighbours)
+            "neighbours": self._parameters["graph"] == "erdos-renyi" or is_symmetric(state.neighbours)
         }
         if not fine["neighbours"]:
             return fine  # no walk before the bits are known to lead nowhere else
@@ -234,79 +230,17 @@ def _room(n: int) -> dict[str, Any]:
     }
 
 
-def _check_size(n: int, graph: str) -> None:
-    """A ValueError if the graph of so many users is too large to keep."""
-    if graph == "complete" and n * 64 * words_for(n) > MOST_BITS:
-        size = f"{n * words_for(n) / 2**27:,.1f} GiB"
-        raise ValueError(f'graph="complete" of {n} users takes {size} of bits, more than 4: use graph="erdos-renyi"')
-    if graph == "erdos-renyi" and 1.5 * n * math.log(n) > MOST_EDGES:
-        raise ValueError(f"n_users is {n}: a random graph of so many users has more than {MOST_EDGES} edges")
-
-
-def _first_graph(n: int, graph: str, seed: int) -> tuple[Words, Places]:
-    """Bits of a complete graph and no edges, or no bits and the edges of a random graph."""
-    _check_size(n, graph)
-    nothing = np.zeros((0, 0), np.uint64)
-    if graph == "complete":
-        return _complete(nothing, n), np.zeros((0, 2), np.int32)
-    return nothing, _drawn(0, n, seed)
-
-
-def _complete(bits: Words, n: int) -> Words:
-    """The bits of the old users' edges, and of edges between everybody and the new users: (n, ⌈n/64⌉)."""
-    old = len(bits)
-    is_new = np.ones((1, n), bool)
-    words = np.tile(pack(is_new), (n, 1))
-    is_new[0, :old] = False
-    words[:old] = pack(is_new)
-    words[:old, : bits.shape[1]] |= bits
-    new = np.arange(old, n)
-    words[new, new >> 6] ^= ONE << (new & 63).astype(np.uint64)
-    return words
-
-
-def _is_symmetric(bits: Words) -> bool:
-    """Whether each edge has both its directions, inside the users, and nobody one to itself; 512 users at a time."""
-    n, width = bits.shape
-    for first in range(0, width, 8):
-        rows = unpack(bits[64 * first : 64 * first + 512], 64 * width)
-        columns = unpack(bits[:, first : first + 8], 512 if first + 8 <= width else 64 * (width - first))
-        if rows[:, n:].any() or not np.array_equal(rows[:, :n], columns[:, : len(rows)].T):
-            return False
-        if rows[:, 64 * first :].diagonal().any():
-            return False
-    return True
-
-
-def _drawn(old: int, n: int, seed: int) -> Places:
-    """Edges of a random graph on n users, of those that join a user beyond the first ``old``: (edges, 2), low and high.
-
-    The pairs are numbered with the higher user first, and the gaps between those that are drawn are geometric, so that
-    nothing as large as all pairs is made. A generator of its own for each growth: a loaded policy draws what the saved
-    one would have drawn.
-    """
-    begin, end = old * (old - 1) // 2, n * (n - 1) // 2
-    chance = 3.0 * math.log(n) / n
-    if chance >= 1.0:
-        pairs = np.arange(begin, end)
-    elif chance == 0.0:
-        pairs = np.arange(0)
+def _with_room(state: club_graph.GraphState, rows: int, dim: int) -> club_graph.GraphState:
+    """The same state with rows for more users, blank until they come."""
+    blank = {"estimates": blank_estimates(1, dim), "width": 1.0}
+    names: tuple[str, ...] = USER_ROWS
+    more: dict[str, Any] = {}
+    if len(state.neighbours):
+        more["neighbours"] = np.zeros((rows, words_for(rows)), np.uint64)
+        more["neighbours"][: len(state.neighbours), : state.neighbours.shape[1]] = state.neighbours
     else:
-        rng = np.random.default_rng([seed, old])
-        parts = [np.array([begin - 1])]
-        while parts[-1][-1] < end:
-            gaps = rng.geometric(chance, size=int(1.05 * chance * (end - parts[-1][-1])) + 100)
-            parts.append(parts[-1][-1] + np.cumsum(gaps))
-        pairs = np.concatenate(parts[1:]) if len(parts) > 1 else np.arange(0)
-        pairs = pairs[pairs < end]
-    high = ((1.0 + np.sqrt(1.0 + 8.0 * pairs)) / 2.0).astype(np.int64)
-    high -= high * (high - 1) // 2 > pairs  # the root may be off by its rounding
-    high += high * (high + 1) // 2 <= pairs
-    return np.stack([pairs - high * (high - 1) // 2, high], axis=1).astype(np.int32)
-
-
-def _lists(edges: Places, n: int) -> dict[str, Any]:
-    """Lists of neighbours from edges in the order of ``_edges``."""
-    start, degree, lists = np.zeros(n, np.int64), np.zeros(n, np.int32), np.zeros(2 * len(edges), np.int32)
-    club_graph.fill_lists(np.ascontiguousarray(edges), start, degree, lists)
-    return {"start": start, "degree": degree, "lists": lists}
+        names = (*USER_ROWS, "start", "degree")
+        more["space"] = np.zeros(rows + 1, np.int64)
+        more["space"][: len(state.start)] = state.space[:-1]
+        more["space"][-1] = state.space[-1]
+    return state._replace(**with_room(state, names, rows, blank), **more, **_room(rows))

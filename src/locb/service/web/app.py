@@ -87,6 +87,7 @@ def _endpoint(desk: Desk, route: Route) -> Endpoint:
     decoder: msgspec.json.Decoder[Any] | None = None if route.takes is None else msgspec.json.Decoder(route.takes)
     handler, scope, path = route.handler, route.scope, route.path
     took = metrics.clock(path)
+    named = "{" in path or bool(route.parameters)
 
     async def answer(request: Request) -> Response:
         start = time.perf_counter()
@@ -94,22 +95,23 @@ def _endpoint(desk: Desk, route: Route) -> Endpoint:
             gate.enter()
         except ProblemError as error:
             metrics.problem(error.status)
-            return told(error)
+            return route.tell(error)
         try:
             headers = dict(request.scope["headers"])
             gate.authorize(headers, scope)
             if decoder is not None:
-                result = await handler(desk, decode(decoder, await gate.body(request, headers)))
+                body = await gate.body(request, headers)
+                result = await handler(desk, decode(decoder, body), **(_parameters(request, route) if named else {}))
             else:
-                result = await handler(desk, **_parameters(request, route))
+                result = await handler(desk, **(_parameters(request, route) if named else {}))
             return result if isinstance(result, Response) else desk.json(result)
         except ProblemError as error:
             metrics.problem(error.status)
-            return told(error)
+            return route.tell(error)
         except Exception:
             _log.exception("%s %s failed", request.method, path)
             metrics.problem(HTTPStatus.INTERNAL_SERVER_ERROR)
-            return told(ProblemError(500, "internal", "the service's log tells more"))
+            return route.tell(ProblemError(500, "internal", "the service's log tells more"))
         finally:
             gate.leave()
             took(time.perf_counter() - start)

@@ -11,9 +11,10 @@ from typing import Any
 import msgspec
 
 from locb.service.messages import Id, Problem
+from locb.service.personalizer import ErrorResponse
+from locb.service.web.gate import told
 from locb.service.web.routes import Route
 
-REF = "#/components/schemas/{name}"
 # What any request may be answered with, and those that have a body.
 ALWAYS, WITH_TOKEN, WITH_BODY, WITH_NAME = (400, 429), (401, 403), (408, 413, 415, 422), (422,)
 
@@ -21,11 +22,13 @@ ALWAYS, WITH_TOKEN, WITH_BODY, WITH_NAME = (400, 429), (401, 403), (408, 413, 41
 def description(routes: Iterable[Route]) -> dict[str, Any]:
     """OpenAPI 3.1."""
     routes = list(routes)
-    used = [kind for route in routes for kind in (route.takes, route.gives) if isinstance(kind, type)]
-    _, schemas = msgspec.json.schema_components([*used, Problem], ref_template=REF)
+    used = {kind for route in routes for kind in (route.takes, route.gives) if isinstance(kind, type)}
+    kinds = [*sorted(used, key=lambda kind: (kind.__module__, kind.__name__)), Problem, ErrorResponse]
+    schemas_of, schemas = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
+    told_as = dict(zip(kinds, schemas_of, strict=True))
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, told_as)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -46,9 +49,9 @@ def description(routes: Iterable[Route]) -> dict[str, Any]:
     }
 
 
-def _operation(route: Route) -> dict[str, Any]:
+def _operation(route: Route, told_as: dict[type, dict[str, Any]]) -> dict[str, Any]:
     names = re.findall(r"{(\w+)}", route.path)
-    _, (name_schema,), _ = None, msgspec.json.schema_components([Id])[0], None
+    name_schema = msgspec.json.schema(Id)
     parameters = [{"name": name, "in": "path", "required": True, "schema": name_schema} for name in names]
     parameters += [
         {"name": name, "in": "query", "required": False, "schema": schema} for name, schema in route.parameters.items()
@@ -57,12 +60,14 @@ def _operation(route: Route) -> dict[str, Any]:
     statuses |= {*WITH_TOKEN} if route.scope else {403}
     statuses |= {*WITH_BODY} if route.takes else set()
     statuses |= {*WITH_NAME} if names else set()
-    responses: dict[str, Any] = {str(route.status): _response(route)}
+    responses: dict[str, Any] = {str(route.status): _response(route, told_as)}
+    if route.tell is told:
+        problem = {"application/problem+json": {"schema": told_as[Problem]}}
+    else:
+        problem = {"application/json": {"schema": told_as[ErrorResponse]}}
+        statuses.discard(422)
     for status in sorted(statuses):
-        responses[str(status)] = {
-            "description": HTTPStatus(status).phrase,
-            "content": {"application/problem+json": {"schema": {"$ref": REF.format(name="Problem")}}},
-        }
+        responses[str(status)] = {"description": HTTPStatus(status).phrase, "content": problem}
     operation: dict[str, Any] = {
         "operationId": route.handler.__name__,
         "summary": route.summary,
@@ -71,15 +76,15 @@ def _operation(route: Route) -> dict[str, Any]:
         "security": [{"bearer": []}, {"key": []}] if route.scope else [],
     }
     if route.takes is not None:
-        schema = {"$ref": REF.format(name=route.takes.__name__)}
-        operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+        content = {"application/json": {"schema": told_as[route.takes]}}
+        operation["requestBody"] = {"required": True, "content": content}
     return operation
 
 
-def _response(route: Route) -> dict[str, Any]:
+def _response(route: Route, told_as: dict[type, dict[str, Any]]) -> dict[str, Any]:
     told: dict[str, Any] = {"description": HTTPStatus(route.status).phrase}
     if isinstance(route.gives, type):
-        told["content"] = {"application/json": {"schema": {"$ref": REF.format(name=route.gives.__name__)}}}
+        told["content"] = {"application/json": {"schema": told_as[route.gives]}}
     elif route.gives is not None:
         told["content"] = {route.gives.partition(";")[0]: {"schema": {"type": "string"}}}
     return told

@@ -6,6 +6,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from starlette.responses import Response
+
+from locb.service import personalizer
 from locb.service.messages import (
     Decision,
     Decisions,
@@ -22,7 +25,9 @@ from locb.service.messages import (
     SimilarUsers,
     User,
 )
-from locb.service.web import handlers
+from locb.service.problems import ProblemError
+from locb.service.web import azure, handlers
+from locb.service.web.gate import told
 
 Scope = Literal["decide", "read", "delete"] | None
 
@@ -44,6 +49,7 @@ class Route:
     problems: tuple[int, ...] = ()
     parameters: dict[str, dict[str, Any]] = field(default_factory=dict)  # in the query, by JSON schema
     status: int = 200
+    tell: Callable[[ProblemError], Response] = told  # a problem
 
 
 LIMIT = {"type": "integer", "minimum": 0, "maximum": 1000, "default": 10}
@@ -71,4 +77,10 @@ ROUTES = (
     Route("GET", "/v1/ping", handlers.ping, "Nothing: to measure what the server itself can do", None, status=204),
     Route("GET", "/metrics", handlers.metrics, "Counts and times for Prometheus", "read", None,
           "text/plain; version=0.0.4; charset=utf-8"),
+    Route("POST", f"{personalizer.PATH}/rank", azure.rank, "Azure Personalizer: which action?", "decide",
+          personalizer.RankRequest, personalizer.RankResponse, (409, 503), status=201, tell=azure.told_as_azure),
+    Route("POST", f"{personalizer.PATH}/events/{{event}}/reward", azure.reward_event, "Azure Personalizer: a reward",
+          "decide", personalizer.RewardRequest, None, (404, 409, 503), status=204, tell=azure.told_as_azure),
+    Route("POST", f"{personalizer.PATH}/events/{{event}}/activate", azure.activate, "Azure Personalizer: it is shown",
+          "decide", None, None, (404, 503), status=204, tell=azure.told_as_azure),
 )  # fmt: skip

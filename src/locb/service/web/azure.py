@@ -1,0 +1,68 @@
+"""The routes of Azure Personalizer: its requests, answered in its shapes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from starlette.responses import Response
+
+from locb.hashing import row
+from locb.service.engine import Activate, Ask, Asked, Pay
+from locb.service.messages import Arm, RecommendRequest
+from locb.service.personalizer import DONE, RANKED, RankRequest, RewardRequest, answer, question, refusal
+from locb.service.problems import ProblemError, invalid
+from locb.service.questions import read_question
+from locb.service.web.desk import Desk, Json
+
+_encode = msgspec.json.Encoder().encode
+
+
+class _Ranking(msgspec.Struct):
+    ranking: list[_Ranked]
+
+
+class _Ranked(msgspec.Struct):
+    arm: str
+
+
+_decode = msgspec.json.Decoder(_Ranking).decode
+
+
+async def rank(desk: Desk, message: RankRequest) -> Response:
+    """Which action?"""
+    service = desk.service
+    dim = service.model.dim
+    try:
+        asked = question(message, dim, service.options.personalizer_user)
+        # As numbers: with all its crosses an action has many more names than the vector has places.
+        arms = [Arm(name, row(features, dim)) for name, features in asked.arms]
+    except ValueError as error:
+        raise invalid(str(error)) from None
+    request = RecommendRequest(asked.user, arms, asked.excluded, None, asked.event_id)
+    outcome = await service.submit(Ask(read_question(request, dim), desk.now(), asked.deferred))
+    assert isinstance(outcome, Asked)  # noqa: S101 - a problem is raised
+    ranked = [one.arm for one in _decode(outcome.answer).ranking]
+    return desk.json(answer(message, outcome.name, ranked), RANKED)
+
+
+async def reward_event(desk: Desk, message: RewardRequest, event: str) -> Response:
+    """What the action earned."""
+    await desk.service.submit(Pay(event, message.value, desk.now()))
+    return Response(status_code=DONE)
+
+
+async def activate(desk: Desk, event: str) -> Response:
+    """The action is shown: a reward is waited for from now on."""
+    await desk.service.submit(Activate(event, desk.now()))
+    return Response(status_code=DONE)
+
+
+def told_as_azure(error: ProblemError) -> Response:
+    """A problem in the shape that its client understands."""
+    fields: Any = error.problem.fields
+    status, body = refusal(int(error.status), error.problem.detail, fields[0] if fields else None)
+    response = Json(_encode(body), status)
+    if error.retry_after is not None:
+        response.headers["retry-after"] = str(error.retry_after)
+    return response
