@@ -5,7 +5,7 @@ BIN := .venv/bin
 FRESH := NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache/$(shell cat src/locb/*.py src/locb/*/*.py | cksum | cut -d' ' -f1)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help run test lint bench verify results clean
+.PHONY: help run test lint bench stress verify results clean
 help:            ## what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
@@ -37,6 +37,9 @@ bench: .venv/bench ## timings, as ratios taken in one run
 	@$(FRESH) $(BIN)/python benchmarks/scaling.py --into docs
 	@$(FRESH) $(BIN)/python benchmarks/scaling.py --busy --into docs
 	@$(FRESH) $(BIN)/python benchmarks/data.py --scale 0.05
+
+stress: .venv/dev ## faults and load that the service must survive, some forty minutes: tables, and figures in runs/stress
+	@$(FRESH) $(BIN)/python -m stress
 
 verify: .venv/dev ## the paper's theorems at their own constants, some twenty minutes: runs/verify; all policies against the oracle, at length
 	@$(FRESH) $(BIN)/locb verify --output runs/verify

@@ -14,7 +14,9 @@ from stress.server import Server
 from stress.stores import Place
 
 
-def outage(place: Place, times: int, clients: int, *, down: float = 1.0, seed: int = 0) -> dict[str, Any]:
+def outage(
+    place: Place, times: int, clients: int, *, down: float = 1.0, up: float = 2.0, seed: int = 0
+) -> dict[str, Any]:
     """Take the database away from a service, again and again, and look at what is left."""
     if place.cluster is None:
         raise ValueError("only a database of its own can be taken away")
@@ -25,12 +27,12 @@ def outage(place: Place, times: int, clients: int, *, down: float = 1.0, seed: i
         server.start()
         for number in range(times):
             plan = traffic.Plan(
-                url=server.url, connections=clients, users=500, seconds=2.0 + down, retry=True, record=True,
+                url=server.url, connections=clients, users=500, seconds=up + down, retry=True, record=True,
                 timeout=60.0, seed=number,
             )  # fmt: skip
             load = Load(plan)
             load.wait_started()
-            time.sleep(rng.uniform(0.0, 1.0))
+            time.sleep(rng.uniform(0.0, up / 2))
             place.cluster.stop()
             end = time.monotonic() + down
             while time.monotonic() < end:

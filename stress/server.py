@@ -57,6 +57,13 @@ class Server:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.kill()
 
+    @property
+    def pid(self) -> int:
+        """Of the process that runs now."""
+        if self._process is None:
+            raise ProcessLookupError("the service does not run")
+        return self._process.pid
+
     def start(self) -> float:
         """Start it and wait until it answers; how many seconds that took."""
         began = time.perf_counter()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -128,7 +128,9 @@ class Log:
         try:
             with self._writing() as connection:
                 tables.metadata.create_all(connection)
-            self.tidy(True)  # a process that was killed may have left there what was erased
+            self._owed = self._sqlite  # a process that was killed may have left there what was erased
+            with suppress(StoreError):  # a disk that is full
+                self.tidy(True)
         except BaseException:
             self.close()
             raise

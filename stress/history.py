@@ -1,0 +1,56 @@
+"""A long past in a short time: decisions and rewards through the engine itself, in large batches, without HTTP."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+
+from locb.environments import Synthetic
+from locb.service.directory import Directory
+from locb.service.engine import Ask, Asked, Engine, Pay
+from locb.service.messages import Arm, RecommendRequest
+from locb.service.options import Options, agree
+from locb.service.questions import read_question
+from locb.service.store.log import Log
+
+AT_ONCE = 500  # about as many as wait for a busy service, so that users come in between as they would
+DIM = 10
+ARMS = 5
+
+
+def live(folder: Path, store: str | None, events: int, users: int, seed: int = 0) -> int:
+    """Fill an empty store with so many events, half of them decisions and half rewards; how many there are."""
+    log = Log(folder, store)
+    try:
+        model, _ = agree(Options(folder, dim=DIM), log)
+        engine = Engine(model.build(), Directory(model.places), log.last_seq())
+        world = Synthetic(n_users=users, n_clusters=10, raw_dim=DIM - 1, n_arms=ARMS, seed=seed)
+        rng = np.random.default_rng(seed)
+        names = [f"arm-{arm}" for arm in range(ARMS)]
+        number = 0
+        while engine.seq < events:
+            rounds = world.draw(rng, min(AT_ONCE, (events - engine.seq + 1) // 2))
+            now = time.time()
+            asks = []
+            for user, contexts in zip(rounds.users.tolist(), rounds.contexts.tolist(), strict=True):
+                arms = [Arm(name, features) for name, features in zip(names, contexts, strict=True)]
+                request = RecommendRequest(f"user-{user}", arms, count=1, decision_id=f"past-{number:08x}")
+                asks.append(Ask(read_question(request, DIM), now))
+                number += 1
+            batch = engine.prepare(asks)
+            log.commit(batch.records)
+            engine.apply(batch)
+            chosen = [row.chosen for row in batch.records.decisions]
+            pays = [
+                Pay(asked.name, float(rewards[arm]), now)
+                for asked, rewards, arm in zip(batch.outcomes, rounds.rewards, chosen, strict=True)
+                if isinstance(asked, Asked)
+            ]
+            batch = engine.prepare(pays)
+            log.commit(batch.records)
+            engine.apply(batch)
+        return engine.seq
+    finally:
+        log.close()

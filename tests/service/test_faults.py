@@ -1,0 +1,61 @@
+"""Faults under load, in short; `make stress` does the same at length."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stress.checks import wrong
+from stress.disks import KINDS, new_disk
+from stress.full import full
+from stress.kill import kill
+from stress.outage import outage
+from stress.stores import Place
+
+CLIENTS = 20
+
+
+def survived(found: dict[str, Any]) -> None:
+    assert wrong(found) == []
+    assert found["given up"] == 0
+    assert found["acknowledged decisions"] > 0
+    assert found["acknowledged rewards"] > 0
+
+
+def test_killed_again_and_again(store: Any) -> None:
+    found = kill(Place(store.folder, store.url, store.cluster), 3, CLIENTS, before=0.4, after=0.1)
+    survived(found)
+    assert found["attempts without an answer"] > 0
+
+
+def test_a_database_that_is_taken_away(postgres: Any, tmp_path: Path) -> None:
+    found = outage(Place(tmp_path / "state", postgres.create(), postgres), 1, CLIENTS, down=0.5, up=0.5)
+    survived(found)
+    assert found["health told 503"] > 0
+    assert found["requests told 503"] > 0
+    assert found["other answers"] == 0
+    assert found["starts of the service"] == 1
+
+
+def test_a_full_disk() -> None:
+    found = on_a_full_disk()
+    survived(found)
+    assert found["requests told 503"] > 0
+    assert found["other answers"] == 0
+    assert found["starts of the service"] == 1
+    # A limit on the size of files is told as a fault of the disk.
+    assert {reason.removeprefix("the store cannot be written now: ") for reason in found["reasons"]} <= {
+        "database or disk is full",
+        "disk I/O error",
+    }
+
+
+def on_a_full_disk() -> dict[str, Any]:
+    """What was found on a disk of memory, or under a limit where none can be mounted."""
+    for kind in KINDS:
+        try:
+            with new_disk(kind) as disk:
+                return full(disk, 1, CLIENTS, seconds=0.5)
+        except PermissionError as error:
+            reason = str(error)
+    pytest.skip(reason)
