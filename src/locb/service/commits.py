@@ -10,11 +10,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from locb.service.engine import Asked, Batch, Engine, Task
+from locb.service.batches import Asked, Batch, Task
+from locb.service.engine import Engine
 from locb.service.messages import Rewarded
 from locb.service.problems import ProblemError
+from locb.service.store.database import NameTakenError, StoreError
 from locb.service.store.locks import AlreadyOpenError
-from locb.service.store.log import Log, NameTakenError, StoreError
+from locb.service.store.log import Log
 
 LARGEST_BATCH = 256  # requests: what is prepared in about 10 ms
 DEFAULTS_EVERY = 0.25  # seconds between looks for rewards that did not come

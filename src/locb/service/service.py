@@ -12,15 +12,17 @@ import numpy as np
 
 from locb.clusters import Cluster
 from locb.policies import Policy
+from locb.service.batches import Remembered, Task
 from locb.service.commits import Committer, Outcome
 from locb.service.directory import Directory
-from locb.service.engine import Engine, Remembered, Task
+from locb.service.engine import Engine
 from locb.service.options import SEEDED, Options, agree
 from locb.service.problems import ProblemError
 from locb.service.replay import Model, replay
 from locb.service.snapshots import Snapshots
+from locb.service.store.database import StoreError
 from locb.service.store.locks import AlreadyOpenError
-from locb.service.store.log import Log, StoreError
+from locb.service.store.log import Log
 
 TIDY_EVERY = 5.0  # seconds between tidying SQLite's log file
 MOST_PAIRED = 2_000  # members of a set of which all pairs are looked at

@@ -10,8 +10,8 @@ from msgspec import Raw, Struct
 from starlette.responses import FileResponse, Response
 
 from locb.service.answers import group
+from locb.service.batches import Ask, Asked, Pay
 from locb.service.commits import Outcome
-from locb.service.engine import Ask, Asked, Pay
 from locb.service.export import export_parquet
 from locb.service.messages import (
     Forgotten,
