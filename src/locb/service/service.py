@@ -75,6 +75,8 @@ class Service:
         start = time.perf_counter()
         for _ in replay(self.log, policy, seq):
             pass
+        with contextlib.suppress(TypeError):  # of a policy that cannot be saved
+            policy.checkpoint()  # memory that is touched for the first time is slow, and no request waits for it now
         took = time.perf_counter() - start
         _log.info("ready at %d after a snapshot at %d, in %.2f s", last, seq, took)
         if anew is None:
