@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import sys
@@ -70,4 +71,8 @@ def serve(options: Options, host: str, port: int, tokens: Tokens, stop_seconds: 
         timeout_graceful_shutdown=stop_seconds,
         backlog=2048,
     )
+    # What is there now stays, and requests leave no cycles behind: looking for them took an eighth of the time.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 100)
     uvicorn.Server(config).run()
