@@ -24,7 +24,7 @@ from locb.service.store.database import StoreError
 from locb.service.store.locks import AlreadyOpenError
 from locb.service.store.log import Log
 
-TIDY_EVERY = 5.0  # seconds between tidying SQLite's log file
+TIDY_EVERY = 0.5  # seconds between tidying SQLite's log file: often, so that it is little and the disk soon free again
 MOST_PAIRED = 2_000  # members of a set of which all pairs are looked at
 NEAR = 2_000  # events: a policy made anew that is no farther behind catches up while requests wait
 _log = logging.getLogger("locb.service")
