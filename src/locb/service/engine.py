@@ -85,6 +85,7 @@ class Batch:
     taught: dict[str, tuple[Remembered, LessonRow]] = field(default_factory=dict)
     activated: dict[str, tuple[Remembered, float]] = field(default_factory=dict)
     forgotten: str | None = None  # a user whose name and events are erased
+    renewal: tuple[Policy, list[int]] | None = None  # a policy that never knew the users of these places
     last: int = 0  # place in the log of its last event
 
 
@@ -296,6 +297,8 @@ class Engine:
         del self._arrived[: len(batch.records.users)]
         if batch.forgotten is not None:
             self._forget(batch.forgotten)
+        if batch.renewal is not None:
+            self._renew(*batch.renewal)
         self.seq = batch.last
 
     def _remember(self, name: str, decision: Remembered) -> None:
@@ -333,9 +336,12 @@ class Engine:
             for name in [name for name, decision in kept.items() if decision.place == place]:
                 del kept[name]
 
-    def renew(self, policy: Policy, vacated: Sequence[int], seq: int) -> None:
-        """Go on with a policy that never knew the users of these places."""
-        self.policy, self.seq = policy, seq
+    def prepare_renewal(self, policy: Policy, vacated: list[int]) -> Batch:
+        """The batch from which on a policy serves that never knew the users of these places."""
+        return Batch(renewal=(policy, vacated), last=self.seq + 1)
+
+    def _renew(self, policy: Policy, vacated: Sequence[int]) -> None:
+        self.policy = policy
         for place in vacated:
             self.vacated.remove(place)
             self.directory.set_free(place)
