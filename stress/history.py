@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from locb.environments import Synthetic
+from locb.service.batches import Ask, Asked, Pay
 from locb.service.directory import Directory
-from locb.service.engine import Ask, Asked, Engine, Pay
+from locb.service.engine import Engine
 from locb.service.messages import Arm, RecommendRequest
 from locb.service.options import Options, agree
 from locb.service.questions import read_question

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from locb.service.batches import Ask, Asked, Batch, Pay
 from locb.service.directory import Directory
-from locb.service.engine import Ask, Asked, Batch, Engine, Pay
+from locb.service.engine import Engine
 from locb.service.messages import Arm, RecommendRequest
 from locb.service.options import new_model
 from locb.service.questions import read_question

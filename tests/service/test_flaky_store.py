@@ -12,13 +12,14 @@ import pytest
 
 from locb.service import commits
 from locb.service import service as service_module
-from locb.service.engine import Activate, Ask, Asked, Pay
+from locb.service.batches import Activate, Ask, Asked, Pay
 from locb.service.messages import Arm, RecommendRequest
 from locb.service.options import Options
 from locb.service.problems import ProblemError
 from locb.service.questions import read_question
 from locb.service.service import Service
-from locb.service.store.log import Log, StoreError
+from locb.service.store.database import StoreError
+from locb.service.store.log import Log
 from stress.checks import Acknowledged, check, wrong
 
 OPTIONS: dict[str, Any] = {

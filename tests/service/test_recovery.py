@@ -45,7 +45,7 @@ def test_a_lost_database(postgres: Any, tmp_path: Path) -> None:
 
 
 def test_what_needs_no_writing_says_nothing_of_the_store(tmp_path: Path, monkeypatch: Any) -> None:
-    from locb.service.store.log import StoreError
+    from locb.service.store.database import StoreError
 
     def fails(*_: Any) -> None:
         raise StoreError("database or disk is full")

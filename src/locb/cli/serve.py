@@ -86,8 +86,8 @@ def serve(
         from locb.service.options import Options
         from locb.service.server import log_lines
         from locb.service.server import serve as run
+        from locb.service.store.database import StoreError
         from locb.service.store.locks import AlreadyOpenError
-        from locb.service.store.log import StoreError
         from locb.service.web.tokens import Tokens, is_loopback, read_tokens
     except ImportError as error:
         leave(f"the service needs {error.name}: pip install 'locb[service]'", 2)

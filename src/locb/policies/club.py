@@ -136,7 +136,11 @@ class CLUB(CompiledPolicy):
         return sizes
 
     def add_users(self, count: int) -> None:
-        """Let ``count`` more users in, with edges to the others as if they had been there, unserved, from the start."""
+        """Let ``count`` more users in, with edges to the others as if they had been there, unserved, from the start.
+
+        Components that these edges connect become one. In a complete graph that is all of them, and each new user takes
+        time in proportion to the users there are.
+        """
         count = whole_number("count", count, 0)
         if count == 0:
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -154,7 +155,7 @@ class LOCB(CompiledPolicy):
         }
         real = np.array([gamma, alpha, tau, delta, sigma, min_eigenvalue or 0.0])
         self._state = blank_state(self._n_users, self._dim, dtype, chosen, real, modes, new_generator(rng))
-        self._memberships_of, self._memberships = b"", dict[bytes, tuple[Membership, ...]]()
+        self._told: list[Membership | None] = []
 
     @property
     def rounds_played(self) -> int:
@@ -183,23 +184,23 @@ class LOCB(CompiledPolicy):
             for s, seed in enumerate(state.seeds)
         ]
 
-    def memberships(self, user: int) -> tuple[Membership, ...]:
+    def memberships(self, user: int) -> list[Membership]:
         """The sets that hold this user, in the order of the seeds, without their members.
 
-        Users who are in the same sets are given the same tuple, until a set changes.
+        As long as a set does not change, it is told by the same object.
         """
         user, state = self.check_user(user), self._state
-        version = state.seeds.tobytes() + state.sizes.tobytes() + state.returned.tobytes()
-        if version != self._memberships_of:
-            self._memberships_of, self._memberships = version, {}
-        inside = state.sets_of[user].tobytes()
-        known = self._memberships.get(inside)
-        if known is None:
-            sets = np.flatnonzero(unpack(state.sets_of[user, None], len(state.seeds))[0])
-            kept = (array[sets].tolist() for array in (state.seeds, state.sizes, state.returned))
-            known = tuple(Membership(seed, size, returned or None) for seed, size, returned in zip(*kept, strict=True))
-            self._memberships[inside] = known
-        return known
+        sizes, returned = state.sizes.tolist(), state.returned.tolist()
+        kept = self._told
+        if len(kept) != len(sizes):
+            kept[:] = [None] * len(sizes)
+        found = []
+        for s in _places(state.sets_of[user].tobytes()):
+            one = kept[s]
+            if one is None or one.size != sizes[s] or (one.returned_at or 0) != returned[s]:
+                one = kept[s] = Membership(int(state.seeds[s]), sizes[s], returned[s] or None)
+            found.append(one)
+        return found
 
     def explain(self, user: int, contexts: Any) -> Explanation:
         """What ``recommend`` gives, in its place, with what each arm is worth and whose rewards say so.
@@ -278,3 +279,10 @@ class LOCB(CompiledPolicy):
             "joined": bool(((state.joined >= 0) & (state.joined <= played)).all()),
             "whole": bool(0 <= state.whole[UNREFRESHED] <= played),
         }
+
+
+@lru_cache(maxsize=4096)
+def _places(words: bytes) -> list[int]:
+    """Where the bits of these words are set."""
+    inside: list[int] = np.flatnonzero(np.unpackbits(np.frombuffer(words, np.uint8), bitorder="little")).tolist()
+    return inside

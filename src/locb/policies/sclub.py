@@ -136,8 +136,7 @@ class SCLUB(CompiledPolicy):
         count = whole_number("count", count, 0)
         old, new = self._n_users, self._n_users + count
         if new > len(self._state.served):
-            blank = blank_estimates(1, self._dim)
-            blanks = {"estimates": blank, "shared": blank, "wake": sclub_sets.NEVER}
+            blanks = {"estimates": blank_estimates(1, self._dim), "wake": sclub_sets.NEVER}
             rows = max(new, 2 * len(self._state.served))
             self._state = _settled(self._state._replace(**with_room(self._state, self._user_rows, rows, blanks)))
         state, users = self._state, np.arange(old, new)

@@ -14,16 +14,16 @@ from locb.service.messages import Explanation, Group, Lender, RankedArm
 from locb.service.questions import Question
 
 _encode = msgspec.json.Encoder().encode
-MOST_REMEMBERED = 1000
+MOST_REMEMBERED = 10_000
 
 
 class Answers:
-    """Tells decisions, and remembers how sets were told: most users are in the same ones."""
+    """Tells decisions, and remembers how sets were told."""
 
     def __init__(self, directory: Directory, dim: int) -> None:
         self._directory = directory
         self._places = [str(place) for place in range(dim)]
-        self._told: dict[int, tuple[Sequence[Membership], msgspec.Raw]] = {}
+        self._told: dict[int, tuple[Membership, bytes]] = {}
 
     def forget(self) -> None:
         """Names have changed."""
@@ -36,15 +36,21 @@ class Answers:
         return _encode(_Decision(name, arm, ranking, self._groups(memberships), self._explanation(question, told)))
 
     def _groups(self, memberships: Sequence[Membership]) -> msgspec.Raw:
-        if not isinstance(memberships, tuple):  # made for this user alone
-            return msgspec.Raw(_encode(groups(memberships, self._directory)))
-        known = self._told.get(id(memberships))
-        if known is None:
-            if len(self._told) >= MOST_REMEMBERED:
-                self._told.clear()
-            raw = msgspec.Raw(_encode(groups(memberships, self._directory)))
-            known = self._told[id(memberships)] = memberships, raw  # kept, so that its id is not given to another
-        return known[1]
+        told = self._told
+        found = []
+        for one in memberships:
+            known = told.get(id(one))
+            if known is None:
+                if len(told) >= MOST_REMEMBERED:
+                    told.clear()
+                known = told[id(one)] = one, self._group(one)  # kept, so that its id is not given to another
+            if known[1]:
+                found.append(known[1])
+        return msgspec.Raw(b"[" + b",".join(found) + b"]")
+
+    def _group(self, one: Membership) -> bytes:
+        told = group(one, self._directory)
+        return b"" if told is None else _encode(told)
 
     def _explanation(self, question: Question, told: Told) -> Explanation | None:
         if told.theta is None or told.bonus is None:
@@ -78,14 +84,10 @@ class _Decision(msgspec.Struct):
     explanation: Explanation | None
 
 
-def groups(memberships: Sequence[Membership], directory: Directory) -> list[Group]:
-    """Sets by the names of their seeds; those of seeds who have not come yet are left out."""
-    told = []
-    for seed, size, returned_at in memberships:
-        name = None if seed is None else directory.name(seed)
-        if seed is None or name is not None:
-            told.append(Group(name, size, returned_at is not None))
-    return told
+def group(one: Membership, directory: Directory) -> Group | None:
+    """A set by the name of its seed; None while nobody has come for the seed's place."""
+    name = None if one.seed is None else directory.name(one.seed)
+    return Group(name, one.size, one.returned_at is not None) if one.seed is None or name is not None else None
 
 
 def _ranking(question: Question, told: Told) -> list[RankedArm]:

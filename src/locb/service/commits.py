@@ -11,11 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from locb.policies import Policy
-from locb.service.engine import Asked, Batch, Engine, Task
+from locb.service.batches import Asked, Batch, Task
+from locb.service.engine import Engine
 from locb.service.messages import Rewarded
 from locb.service.problems import ProblemError
+from locb.service.store.database import NameTakenError, StoreError
 from locb.service.store.locks import AlreadyOpenError
-from locb.service.store.log import Log, NameTakenError, StoreError
+from locb.service.store.log import Log
 
 LARGEST_BATCH = 256  # requests: what is prepared in about 10 ms
 DEFAULTS_EVERY = 0.25  # seconds between looks for rewards that did not come
@@ -35,17 +37,27 @@ class Committer:
         Where it is written first.
     after : callable
         Called after each batch that was learned.
+    give_up : callable
+        Called with the reason if the log went on without us: what is in memory is no longer what it says.
     most_waiting : int
         Requests that may wait; more are turned away.
     """
 
-    def __init__(self, engine: Engine, log: Log, *, after: Callable[[], None], most_waiting: int = 20_000) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        log: Log,
+        *,
+        after: Callable[[], None],
+        give_up: Callable[[str], None],
+        most_waiting: int = 20_000,
+    ) -> None:
         self.engine = engine
         self.log = log
         self.turn = asyncio.Lock()  # held while a batch is under way: whoever holds it sees the policy stand still
         self.failure: str | None = None  # why the last commit failed
-        self.broken: asyncio.Future[str] | None = None  # done if the log went on without us
         self._after = after
+        self._give_up = give_up
         self._most_waiting = most_waiting
         self._queue: deque[tuple[Task, asyncio.Future[Outcome]]] = deque()
         self._wake = asyncio.Event()
@@ -62,7 +74,6 @@ class Committer:
 
     def start(self) -> None:
         """Begin to take batches."""
-        self.broken = asyncio.get_running_loop().create_future()
         self._worker = asyncio.create_task(self._work())
 
     async def stop(self) -> None:
@@ -233,9 +244,8 @@ class Committer:
             self._after()
         elif seq != self.engine.seq:
             told = f"the log ends at {seq}, where this service knows of {self.engine.seq}: another one wrote to it"
-            if self.broken is not None and not self.broken.done():
-                self.broken.set_result(told)
             self._unsure = batch
+            self._give_up(told)
             raise StoreError(told)
 
     def _explain(self, error: Exception) -> ProblemError:

@@ -9,84 +9,19 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from locb.policies import Policy
 from locb.service.answers import Answers
+from locb.service.batches import Activate, Ask, Asked, Batch, Pay, Remembered, Task
 from locb.service.directory import Directory
 from locb.service.lessons import learn
 from locb.service.messages import Rewarded
 from locb.service.problems import ProblemError
-from locb.service.questions import Question
-from locb.service.store.log import DecisionRow, FoundDecision, LessonRow, Records
+from locb.service.store.rows import DecisionRow, FoundDecision, LessonRow
 from locb.service.store.tables import CORRECTION, DEFAULT, REWARD
 
 _log = logging.getLogger("locb.service")
 REMEMBERED = 100_000  # decisions kept at hand; older ones are found in the log
-
-
-@dataclass(slots=True)
-class Ask:
-    """A request for a decision."""
-
-    question: Question
-    now: float
-    deferred: bool = False  # no reward is waited for until the decision is activated
-
-
-@dataclass(slots=True)
-class Pay:
-    """A reward for a decision."""
-
-    name: str
-    reward: float
-    now: float
-
-
-@dataclass(slots=True)
-class Activate:
-    """From now on a reward is waited for."""
-
-    name: str
-    now: float
-
-
-Task = Ask | Pay | Activate
-
-
-@dataclass(slots=True)
-class Remembered:
-    """A decision at hand: what a reward needs to know."""
-
-    seq: int
-    place: int
-    context: bytes
-    active_at: float | None
-    kind: int | None = None  # of the last lesson
-    reward: float | None = None
-
-
-class Asked(NamedTuple):
-    """A decision that was answered, now or before."""
-
-    name: str
-    answer: bytes
-
-
-@dataclass(slots=True)
-class Batch:
-    """Prepared requests: what to commit, and what to tell each if that succeeds."""
-
-    records: Records = field(default_factory=Records)
-    outcomes: list[Asked | Rewarded | ProblemError | None] = field(default_factory=list)
-    made: dict[str, Remembered] = field(default_factory=dict)
-    answers: dict[str, tuple[bytes, bytes]] = field(default_factory=dict)  # request and answer
-    taught: dict[str, tuple[Remembered, LessonRow]] = field(default_factory=dict)
-    activated: dict[str, tuple[Remembered, float]] = field(default_factory=dict)
-    forgotten: str | None = None  # a user whose name and events are erased
-    renewal: tuple[Policy, list[int]] | None = None  # a policy that never knew the users of these places
-    last: int = 0  # place in the log of its last event
 
 
 class Engine:
@@ -123,6 +58,8 @@ class Engine:
         self.reward_wait = reward_wait
         self._room = remembered
         self._answers = Answers(directory, policy.dim)
+        # Names of decisions that were given none: unlike those of any other start, and in order, which indexes like.
+        self._prefix, self._named = secrets.token_hex(10), 0
         self._at_hand: dict[str, Remembered] = {}
         # Users whom the policy knows and the log does not yet: kept when a commit fails, and logged by the next.
         self._arrived: list[tuple[int, bytes | None, bool]] = []  # place, name, whether the policy grew for them
@@ -191,7 +128,8 @@ class Engine:
         question = task.question
         name = question.request.decision_id
         if name is None:
-            name = secrets.token_hex(16)
+            self._named += 1
+            name = f"{self._prefix}{self._named:012x}"
         else:
             before = batch.answers.get(name)
             if before is None and name in known:
@@ -293,7 +231,8 @@ class Engine:
             self._awaited.pop(name, None)
         for name, (decision, when) in batch.activated.items():
             decision.active_at = when
-            self._await(name, decision)
+            if decision.kind is None:
+                self._await(name, decision)
         del self._arrived[: len(batch.records.users)]
         if batch.forgotten is not None:
             self._forget(batch.forgotten)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import sys
@@ -11,6 +12,7 @@ from typing import Any
 import uvicorn
 
 from locb.service.options import Options
+from locb.service.protocol import OnePieceProtocol
 from locb.service.service import Service
 from locb.service.web.app import make_app
 from locb.service.web.tokens import Tokens, is_loopback
@@ -59,6 +61,7 @@ def serve(options: Options, host: str, port: int, tokens: Tokens, stop_seconds: 
         make_app(service, tokens),
         host=host,
         port=port,
+        http=OnePieceProtocol,
         access_log=False,
         log_config=None,
         server_header=False,
@@ -68,4 +71,8 @@ def serve(options: Options, host: str, port: int, tokens: Tokens, stop_seconds: 
         timeout_graceful_shutdown=stop_seconds,
         backlog=2048,
     )
+    # What is there now stays, and requests leave no cycles behind: looking for them took an eighth of the time.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 100)
     uvicorn.Server(config).run()

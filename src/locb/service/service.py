@@ -5,21 +5,24 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import signal
 import time
 
 import numpy as np
 
 from locb.clusters import Cluster
 from locb.policies import Policy
+from locb.service.batches import Remembered, Task
 from locb.service.commits import TRY_EVERY, Committer, Outcome
 from locb.service.directory import Directory
-from locb.service.engine import Engine, Remembered, Task
+from locb.service.engine import Engine
 from locb.service.options import SEEDED, Options, agree
 from locb.service.problems import ProblemError
 from locb.service.replay import Model, replay
 from locb.service.snapshots import Snapshots
+from locb.service.store.database import StoreError
 from locb.service.store.locks import AlreadyOpenError
-from locb.service.store.log import Log, StoreError
+from locb.service.store.log import Log
 
 TIDY_EVERY = 5.0  # seconds between tidying SQLite's log file
 MOST_PAIRED = 2_000  # members of a set of which all pairs are looked at
@@ -72,6 +75,8 @@ class Service:
         start = time.perf_counter()
         for _ in replay(self.log, policy, seq):
             pass
+        with contextlib.suppress(TypeError):  # of a policy that cannot be saved
+            policy.checkpoint()  # memory that is touched for the first time is slow, and no request waits for it now
         took = time.perf_counter() - start
         _log.info("ready at %d after a snapshot at %d, in %.2f s", last, seq, took)
         if anew is None:
@@ -96,7 +101,7 @@ class Service:
 
     async def start(self) -> None:
         """Begin to take requests."""
-        self.committer = Committer(self.engine, self.log, after=self._after_batch)
+        self.committer = Committer(self.engine, self.log, after=self._after_batch, give_up=_stop)
         self.committer.start()
         self._tidying = asyncio.create_task(self._tidy())
 
@@ -236,6 +241,12 @@ class Service:
             return None, False
         exact = len(cluster) <= MOST_PAIRED
         return await asyncio.to_thread(certify, exact), exact
+
+
+def _stop(reason: str) -> None:
+    """End this process, in good order: what it knows is not what the log says."""
+    _log.critical("stopping: %s", reason)
+    signal.raise_signal(signal.SIGTERM)
 
 
 def _warm_up(model: Model) -> None:

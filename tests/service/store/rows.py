@@ -2,7 +2,7 @@
 
 import struct
 
-from locb.service.store.log import DecisionRow, LessonRow, Records
+from locb.service.store.rows import DecisionRow, LessonRow, Records
 from locb.service.store.tables import REWARD
 
 CONTEXT = struct.pack("<2d", 0.6, 0.8)

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from locb.service.store import log as log_module
-from locb.service.store.log import Log, Records
+from locb.service.store import reading as reading_module
+from locb.service.store.log import Log
+from locb.service.store.rows import Records
 from service.store.rows import arrival, decision, lesson, small
 
 
@@ -62,7 +64,7 @@ def test_what_was_erased_is_in_no_file(tmp_path: Path) -> None:
 def test_what_was_erased_while_somebody_reads_goes_when_they_are_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_module, "CHUNK", 1)
+    monkeypatch.setattr(reading_module, "CHUNK", 1)
     log = Log(tmp_path)
     wal = tmp_path / "log.db-wal"
     try:

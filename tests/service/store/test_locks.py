@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from locb.service.store.database import StoreError
 from locb.service.store.locks import AlreadyOpenError
-from locb.service.store.log import Log, StoreError
+from locb.service.store.log import Log
 
 HOLD = """
 import sys

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from locb.service.store import log as log_module
-from locb.service.store.log import Log, NameTakenError, Records, StoreError, database_url
+from locb.service.store import reading
+from locb.service.store.database import NameTakenError, StoreError, database_url
+from locb.service.store.log import Log
+from locb.service.store.rows import Records
 from locb.service.store.tables import CORRECTION, DEFAULT, REWARD
 from service.store.rows import CONTEXT, arrival, decision, lesson, small
 
@@ -43,7 +45,7 @@ def test_what_was_committed_is_found_by_another_opener(store: Any, open_log: Ope
 
 
 def test_parts_of_the_log(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_module, "CHUNK", 2)
+    monkeypatch.setattr(reading, "CHUNK", 2)
     log.commit(Records(decisions=[decision(seq, f"d{seq}") for seq in range(1, 8)]))
     log.commit(Records(lessons=[lesson(10 + seq, seq) for seq in range(1, 8)]))
     assert [len(chunk) for chunk in log.decisions()] == [2, 2, 2, 1]

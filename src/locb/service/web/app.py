@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -38,9 +39,11 @@ def make_app(service: Service, tokens: Tokens) -> ASGIApp:
     @asynccontextmanager
     async def lifespan(_: Any) -> AsyncIterator[None]:
         await service.start()
+        watching = asyncio.create_task(desk.gate.watch())
         try:
             yield
         finally:
+            watching.cancel()
             await service.stop()
 
     by_path: dict[str, dict[str, Endpoint]] = {}

@@ -8,7 +8,7 @@ import msgspec
 from starlette.responses import Response
 
 from locb.hashing import row
-from locb.service.engine import Activate, Ask, Asked, Pay
+from locb.service.batches import Activate, Ask, Asked, Pay
 from locb.service.messages import Arm, RecommendRequest
 from locb.service.personalizer import DONE, RANKED, RankRequest, RewardRequest, answer, question, refusal
 from locb.service.problems import ProblemError, invalid

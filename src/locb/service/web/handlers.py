@@ -9,9 +9,9 @@ from typing import Any
 from msgspec import Raw, Struct
 from starlette.responses import FileResponse, Response
 
-from locb.service.answers import groups
+from locb.service.answers import group
+from locb.service.batches import Ask, Asked, Pay
 from locb.service.commits import Outcome
-from locb.service.engine import Ask, Asked, Pay
 from locb.service.export import export_parquet
 from locb.service.messages import (
     Forgotten,
@@ -29,9 +29,11 @@ from locb.service.messages import (
 )
 from locb.service.problems import ProblemError, invalid
 from locb.service.questions import read_question
-from locb.service.web.desk import Desk
+from locb.service.web.desk import Desk, Json
+from locb.service.web.gate import SAFE_HEADERS
 
 MOST_SIMILAR = 1000
+METRICS = "text/plain; version=0.0.4; charset=utf-8"  # as Prometheus asks for it
 
 
 class Answers(Struct):
@@ -40,11 +42,11 @@ class Answers(Struct):
     answers: list[dict[str, Any]]
 
 
-async def recommend(desk: Desk, message: RecommendRequest) -> Raw:
+async def recommend(desk: Desk, message: RecommendRequest) -> Response:
     """One decision."""
     outcome = await desk.service.submit(_ask(desk, message))
     assert isinstance(outcome, Asked)  # noqa: S101 - a problem is raised
-    return Raw(outcome.answer)
+    return Json(outcome.answer)
 
 
 async def recommend_batch(desk: Desk, message: RecommendBatch) -> Answers:
@@ -96,7 +98,7 @@ async def user(desk: Desk, user: str) -> User:
         None if estimate is None else estimate.served,
         None if estimate is None else estimate.theta.tolist(),
         None if estimate is None else estimate.radius,
-        groups(service.policy.memberships(place), service.engine.directory),
+        [told for told in (group(one, service.engine.directory) for one in service.policy.memberships(place)) if told],
     )
 
 
@@ -142,7 +144,7 @@ async def cluster(desk: Desk, seed: str) -> GroupMembers:
 async def export(desk: Desk) -> Response:
     """All decisions and rewards."""
     path = await asyncio.to_thread(export_parquet, desk.service.log, desk.service.options.data_dir)
-    return FileResponse(path, background=desk.removing(path), filename="locb.parquet")
+    return FileResponse(path, background=desk.removing(path), filename="locb.parquet", headers=SAFE_HEADERS)
 
 
 async def health(desk: Desk) -> Any:
@@ -163,9 +165,9 @@ async def health(desk: Desk) -> Any:
 
 async def ping(desk: Desk) -> Response:  # noqa: ARG001 - all handlers are called alike
     """Nothing."""
-    return Response(status_code=204)
+    return Response(status_code=204, headers=SAFE_HEADERS)
 
 
 async def metrics(desk: Desk) -> Response:
     """Counts and times."""
-    return Response(desk.metrics.told(), media_type="text/plain; version=0.0.4; charset=utf-8")
+    return Response(desk.metrics.told(), headers=SAFE_HEADERS | {"content-type": METRICS})

@@ -1,0 +1,114 @@
+"""Reading the log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import Connection, Engine, select
+from sqlalchemy.exc import SQLAlchemyError
+
+from locb.service.store import tables
+from locb.service.store.database import StoreError, reason
+from locb.service.store.rows import DecisionRow, FoundDecision
+
+CHUNK = 20_000  # rows read at a time
+
+
+class Reader:
+    """What a log can be asked. Each question has a connection of its own, so that any thread may ask."""
+
+    _engine: Engine
+
+    def settings(self) -> dict[str, Any]:
+        """All settings by name."""
+        with self._reading() as connection:
+            return {name: json.loads(value) for name, value in connection.execute(select(tables.settings))}
+
+    def find(self, names: Sequence[bytes]) -> list[FoundDecision]:
+        """The decisions of these names that are in the log."""
+        found: list[FoundDecision] = []
+        with self._reading() as connection:
+            for start in range(0, len(names), 500):  # SQLite bounds how many values a statement takes
+                wanted = tables.decisions.c.id.in_(names[start : start + 500])
+                rows = [DecisionRow(*row) for row in connection.execute(select(tables.decisions).where(wanted))]
+                last = tables.lessons
+                chosen = select(last.c.decision, last.c.kind, last.c.reward).order_by(last.c.seq)
+                lessons = {
+                    decision: (kind, reward)
+                    for decision, kind, reward in connection.execute(
+                        chosen.where(last.c.decision.in_([row.seq for row in rows]))
+                    )
+                }
+                found += [FoundDecision(row, *lessons.get(row.seq, (None, None))) for row in rows]
+        return found
+
+    def users(self) -> list[tuple[int, int, bytes | None]]:
+        """Place, seq and name of every place."""
+        with self._reading() as connection:
+            chosen = select(tables.users.c.place, tables.users.c.seq, tables.users.c.id).order_by(tables.users.c.place)
+            return [(place, seq, name) for place, seq, name in connection.execute(chosen)]
+
+    def lessons(self, after: int, until: int | None = None) -> Iterator[list[Any]]:
+        """Chunks of (seq, place, kind, learned, reward, context) in the order of the log."""
+        table = tables.lessons
+        chosen = select(table.c.seq, table.c.place, table.c.kind, table.c.learned, table.c.reward, table.c.context)
+        return self._chunks(chosen, table.c.seq, after, until)
+
+    def decisions(self, after: int = 0, until: int | None = None) -> Iterator[list[Any]]:
+        """Chunks of decisions in the order of the log, each as a ``DecisionRow``."""
+        return self._chunks(select(tables.decisions), tables.decisions.c.seq, after, until)
+
+    def decisions_of(self, place: int, limit: int) -> list[FoundDecision]:
+        """The last decisions for one user, the newest first."""
+        table = tables.decisions
+        with self._reading() as connection:
+            newest = select(table.c.id).where(table.c.place == place).order_by(table.c.seq.desc()).limit(limit)
+            names = [name for (name,) in connection.execute(newest)]
+        return sorted(self.find(names), key=lambda found: -found.decision.seq)
+
+    def unrewarded(self) -> Iterator[list[Any]]:
+        """Chunks of (seq, id, place, active_at, context) of active decisions from which nothing was learned yet."""
+        table, lessons = tables.decisions, tables.lessons
+        chosen = (
+            select(table.c.seq, table.c.id, table.c.place, table.c.active_at, table.c.context)
+            .outerjoin(lessons, lessons.c.decision == table.c.seq)
+            .where(lessons.c.seq.is_(None), table.c.active_at.is_not(None))
+        )
+        return self._chunks(chosen, table.c.seq, 0, None)
+
+    def records(self) -> Iterator[list[Any]]:
+        """Chunks of decisions, each once, with user, request, answer, the default and the reward learned from them."""
+        table, people = tables.decisions, tables.users
+        default, real = tables.lessons.alias(), tables.lessons.alias()
+        chosen = (
+            select(
+                table.c.seq, table.c.id, people.c.id.label("user"), table.c.time, table.c.context, table.c.request,
+                table.c.answer, default.c.reward.label("default"), default.c.time.label("default_time"),
+                real.c.reward.label("reward"), real.c.time.label("reward_time"),
+            )
+            .join(people, people.c.place == table.c.place)
+            .outerjoin(default, (default.c.decision == table.c.seq) & (default.c.kind == tables.DEFAULT))
+            .outerjoin(real, (real.c.decision == table.c.seq) & (real.c.kind != tables.DEFAULT))
+        )  # fmt: skip
+        return self._chunks(chosen, table.c.seq, 0, None)
+
+    def _chunks(self, chosen: Any, seq: Any, after: int, until: int | None) -> Iterator[list[Any]]:
+        chosen = chosen.where(seq > after).order_by(seq)
+        if until is not None:
+            chosen = chosen.where(seq <= until)
+        with self._reading() as connection:
+            result = connection.execution_options(yield_per=CHUNK).execute(chosen)
+            for rows in result.partitions():
+                yield list(rows)
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        """A connection of one's own."""
+        try:
+            with self._engine.connect() as connection:
+                yield connection
+        except SQLAlchemyError as error:
+            raise StoreError(reason(error)) from error
