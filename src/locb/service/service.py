@@ -75,8 +75,7 @@ class Service:
         start = time.perf_counter()
         for _ in replay(self.log, policy, seq):
             pass
-        with contextlib.suppress(TypeError):  # of a policy that cannot be saved
-            policy.checkpoint()  # memory that is touched for the first time is slow, and no request waits for it now
+        self.snapshots.make_room(policy)
         took = time.perf_counter() - start
         _log.info("ready at %d after a snapshot at %d, in %.2f s", last, seq, took)
         if anew is None:
@@ -143,6 +142,7 @@ class Service:
     async def _tidy(self) -> None:
         while True:
             await asyncio.sleep(TIDY_EVERY)
+            await asyncio.to_thread(self.snapshots.make_room, self.policy)
             try:
                 await asyncio.to_thread(self.log.tidy)
                 if self.log.untidy:
