@@ -30,11 +30,13 @@ RATIO = 0.45
 P99 = 30.0  # milliseconds
 BLOCKED = 50.0  # milliseconds
 
+ALSO_WRONG = ("given up", "other answers", "not erased")
+
 Found = Iterator[tuple[str, dict[str, Any], list[str]]]  # title, figures, what was missed
 
 
 def _faults(figures: dict[str, Any]) -> list[str]:
-    missed = wrong(figures) + [f"{figures[name]} {name}" for name in ("given up", "other answers") if figures.get(name)]
+    missed = wrong(figures) + [f"{figures[name]} {name}" for name in ALSO_WRONG if figures.get(name)]
     if figures.get("starts of the service", 1) != 1:
         missed.append("the service ended")
     return missed

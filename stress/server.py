@@ -118,6 +118,10 @@ class Server:
         """Status and body of an answer."""
         return self._request("GET", path, None)
 
+    def delete(self, path: str) -> tuple[int, bytes]:
+        """Status and body of an answer."""
+        return self._request("DELETE", path, None)
+
     def post(self, path: str, body: Any) -> tuple[int, Any]:
         """Status and answer of a request in JSON."""
         status, answer = self._request("POST", path, json.dumps(body).encode())

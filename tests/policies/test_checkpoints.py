@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import locb
+from locb.policies import checkpoints
 from policies.helpers import DIM, KINDS, N, make, world
 from policies.test_base import Popular
 
@@ -36,6 +37,25 @@ def test_it_shares_no_memory_with_the_policy(kind: str) -> None:
     policy = make(kind)
     for name, array in policy.checkpoint()._arrays.items():
         assert not any(np.shares_memory(array, own) for own in policy._state), name
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_after_another_in_the_same_memory(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoints, "LARGE", 1)
+    policy, room = make(kind), checkpoints.Room()
+    for step in range(3):
+        policy.make_room(room)
+        kept = dict(room._kept)
+        policy.add_users(40 * step)  # in the room that it has, then in more
+        policy.play(world(100, seed=step))
+        policy.save(tmp_path / "then")
+        checkpoint = policy.checkpoint(room)
+        policy.play(world(100, seed=9))
+        checkpoint.save(tmp_path / "checkpoint")
+        assert (tmp_path / "checkpoint").read_bytes() == (tmp_path / "then").read_bytes()
+        used = [np.shares_memory(array, memory) for array in checkpoint._arrays.values() for memory in kept.values()]
+        assert any(used)
+        assert not any(np.shares_memory(array, own) for array in checkpoint._arrays.values() for own in policy._state)
 
 
 def test_a_policy_of_ones_own_says_how_first() -> None:

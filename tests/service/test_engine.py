@@ -83,8 +83,9 @@ def test_somebody_in_a_place_of_before_is_no_event(served: Served) -> None:
     served.log.erase(1, {"seq": batch.last})
     engine.apply(batch)
     policy, _ = recheck(served.log, MODEL, 0)
-    served.log.write_settings({"seq": engine.seq + 1})
-    engine.renew(policy, [1], engine.seq + 1)
+    batch = engine.prepare_renewal(policy, [1])
+    served.log.write_settings({"seq": batch.last})
+    engine.apply(batch)
     served.fail(ask("joe", "d"))
     (outcome,) = served.serve(Pay("nobody's", 1.0, 1.0))
     assert outcome.status == 404

@@ -26,6 +26,7 @@ def test_killed_again_and_again(store: Any) -> None:
     found = kill(Place(store.folder, store.url, store.cluster), 3, CLIENTS, before=0.4, after=0.1)
     survived(found)
     assert found["attempts without an answer"] > 0
+    assert found["not erased"] == 0
 
 
 def test_a_database_that_is_taken_away(postgres: Any, tmp_path: Path) -> None:

@@ -6,9 +6,39 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from locb.policies import storage
+
+LARGE = 1 << 20  # bytes from which on memory is kept
+
+
+class Room:
+    """Memory that is kept for one checkpoint after another.
+
+    To touch memory for the first time takes ten times as long as to copy into it, or more.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[str, NDArray[np.uint8]] = {}
+
+    def make(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Have memory ready for arrays of these names that are no larger."""
+        for name, array in arrays.items():
+            if array.nbytes >= LARGE and (name not in self._kept or self._kept[name].size < array.nbytes):
+                fresh = np.empty(array.nbytes, np.uint8)
+                fresh.fill(0)
+                self._kept[name] = fresh
+
+    def copy(self, name: str, array: NDArray[Any]) -> NDArray[Any]:
+        """A copy, in what is kept if there is enough."""
+        kept = self._kept.get(name)
+        if kept is None or kept.size < array.nbytes:
+            return np.array(array)
+        copy: NDArray[Any] = kept[: array.nbytes].view(array.dtype).reshape(array.shape)
+        np.copyto(copy, array)
+        return copy
 
 
 class Checkpoint:

@@ -16,7 +16,7 @@ from locb.kernels import explaining
 from locb.kernels.linear import packed_size, unpack
 from locb.policies import storage
 from locb.policies.base import Policy
-from locb.policies.checkpoints import Checkpoint
+from locb.policies.checkpoints import Checkpoint, Room
 from locb.policies.checks import LARGEST_REWARDS, TIE_RULES, real_number, whole_number
 from locb.policies.explanations import Estimate, Explanation, Loan
 from locb.policies.rows import rows_to_be_replaced
@@ -224,11 +224,19 @@ class CompiledPolicy(Policy):
         """Write the policy to a file; ``locb.load`` gives back one that goes on exactly as this one would."""
         storage.write(path, self._header(), self._arrays())
 
-    def checkpoint(self) -> Checkpoint:
-        """A copy of what ``save`` would write now, to be written later, by another thread if need be."""
+    def checkpoint(self, room: Room | None = None) -> Checkpoint:
+        """A copy of what ``save`` would write now, to be written later, by another thread if need be.
+
+        With a ``room`` the copy is made there, and no longer holds when the next one is made in it.
+        """
         arrays, state = self._arrays(), self._state._asdict()
         shared = [name for name, array in arrays.items() if name in state and np.may_share_memory(array, state[name])]
-        return Checkpoint(self._header(), arrays | {name: np.array(arrays[name]) for name in shared})
+        copy = (room or Room()).copy
+        return Checkpoint(self._header(), arrays | {name: copy(name, arrays[name]) for name in shared})
+
+    def make_room(self, room: Room) -> None:
+        """Have memory ready in it for a checkpoint, also of the users for whom there is room already."""
+        room.make(self._state._asdict())
 
     def _header(self) -> dict[str, Any]:
         return {"policy": type(self).__name__, "parameters": dict(self._parameters)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from locb.policies import Policy
 from locb.service.messages import Rewarded
 from locb.service.problems import ProblemError
 from locb.service.questions import Question
@@ -70,4 +71,5 @@ class Batch:
     taught: dict[str, tuple[Remembered, LessonRow]] = field(default_factory=dict)
     activated: dict[str, tuple[Remembered, float]] = field(default_factory=dict)
     forgotten: str | None = None  # a user whose name and events are erased
+    renewal: tuple[Policy, list[int]] | None = None  # a policy that never knew the users of these places
     last: int = 0  # place in the log of its last event

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from locb.policies import Policy
 from locb.service.batches import Asked, Batch, Task
 from locb.service.engine import Engine
 from locb.service.messages import Rewarded
@@ -113,7 +114,7 @@ class Committer:
             404 for a user who is not known; 503 if the store cannot be written.
         """
         try:
-            await self._make_sure()
+            await self.make_sure()
             place = self.engine.directory.place(user)
             if place is None:
                 raise ProblemError(404, "unknown-user", f"there is no user {user!r}")
@@ -124,6 +125,16 @@ class Committer:
         except (StoreError, AlreadyOpenError) as error:
             raise self._explain(error) from error
         return int(erased)
+
+    async def renew(self, policy: Policy, vacated: list[int]) -> None:
+        """Go on with a policy that knows the log to its end, and never knew the users of these places.
+
+        The caller holds the turn, and has made sure what the end is.
+        """
+        batch = self._unsure = self.engine.prepare_renewal(policy, vacated)
+        await self.write(self.log.write_settings, {"anew": batch.last, "seq": batch.last})
+        self._unsure = None
+        self.engine.apply(batch)
 
     async def _work(self) -> None:
         while True:
@@ -152,7 +163,7 @@ class Committer:
     async def _try_again(self) -> None:
         """Write something: whoever sends requests only to services that are well would never send one again."""
         try:
-            await self._make_sure()
+            await self.make_sure()
             await self.write(self.log.write_settings, {"seq": self.engine.seq})
         except Exception as error:
             self._explain(error)
@@ -181,7 +192,7 @@ class Committer:
                 future.set_result(outcome)
 
     async def _settle(self, tasks: Sequence[Task]) -> Sequence[Outcome]:
-        await self._make_sure()
+        await self.make_sure()
         engine = self.engine
         wanted = engine.unknown(tasks)
         found = await self.write(self.log.find, [name.encode() for name in wanted]) if wanted else []
@@ -197,7 +208,7 @@ class Committer:
     async def _serve_defaults(self) -> None:
         self._next_defaults = time.time() + DEFAULTS_EVERY
         try:
-            await self._make_sure()
+            await self.make_sure()
             batch = self.engine.prepare_defaults(time.time(), LARGEST_BATCH)
             if batch.records:
                 await self._commit(batch)
@@ -222,14 +233,15 @@ class Committer:
             self._is_well()
         self._after()
 
-    async def _make_sure(self) -> None:
-        """After a failure, learn from the log itself whether the last batch is in it."""
+    async def make_sure(self) -> None:
+        """After a failure, learn from the log itself whether the last batch is in it; the caller holds the turn."""
         if self._unsure is None:
             return
         seq = await self.write(self.log.last_seq)
         batch, self._unsure = self._unsure, None
         if seq == batch.last and seq > self.engine.seq:
             self.engine.apply(batch)
+            self._after()
         elif seq != self.engine.seq:
             told = f"the log ends at {seq}, where this service knows of {self.engine.seq}: another one wrote to it"
             self._unsure = batch

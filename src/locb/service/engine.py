@@ -236,6 +236,8 @@ class Engine:
         del self._arrived[: len(batch.records.users)]
         if batch.forgotten is not None:
             self._forget(batch.forgotten)
+        if batch.renewal is not None:
+            self._renew(*batch.renewal)
         self.seq = batch.last
 
     def _remember(self, name: str, decision: Remembered) -> None:
@@ -273,9 +275,12 @@ class Engine:
             for name in [name for name, decision in kept.items() if decision.place == place]:
                 del kept[name]
 
-    def renew(self, policy: Policy, vacated: Sequence[int], seq: int) -> None:
-        """Go on with a policy that never knew the users of these places."""
-        self.policy, self.seq = policy, seq
+    def prepare_renewal(self, policy: Policy, vacated: list[int]) -> Batch:
+        """The batch from which on a policy serves that never knew the users of these places."""
+        return Batch(renewal=(policy, vacated), last=self.seq + 1)
+
+    def _renew(self, policy: Policy, vacated: Sequence[int]) -> None:
+        self.policy = policy
         for place in vacated:
             self.vacated.remove(place)
             self.directory.set_free(place)

@@ -13,7 +13,7 @@ import numpy as np
 from locb.clusters import Cluster
 from locb.policies import Policy
 from locb.service.batches import Remembered, Task
-from locb.service.commits import Committer, Outcome
+from locb.service.commits import TRY_EVERY, Committer, Outcome
 from locb.service.directory import Directory
 from locb.service.engine import Engine
 from locb.service.options import SEEDED, Options, agree
@@ -75,8 +75,7 @@ class Service:
         start = time.perf_counter()
         for _ in replay(self.log, policy, seq):
             pass
-        with contextlib.suppress(TypeError):  # of a policy that cannot be saved
-            policy.checkpoint()  # memory that is touched for the first time is slow, and no request waits for it now
+        self.snapshots.make_room(policy)
         took = time.perf_counter() - start
         _log.info("ready at %d after a snapshot at %d, in %.2f s", last, seq, took)
         if anew is None:
@@ -143,6 +142,7 @@ class Service:
     async def _tidy(self) -> None:
         while True:
             await asyncio.sleep(TIDY_EVERY)
+            await asyncio.to_thread(self.snapshots.make_room, self.policy)
             try:
                 await asyncio.to_thread(self.log.tidy)
                 if self.log.untidy:
@@ -176,7 +176,7 @@ class Service:
                 await self._renew_once()
             except (StoreError, AlreadyOpenError) as error:
                 _log.warning("the policy is not yet made anew: %s", error)
-                await asyncio.sleep(1.0)
+                await asyncio.sleep(TRY_EVERY)
 
     async def _renew_once(self) -> None:
         engine = self.engine
@@ -188,17 +188,17 @@ class Service:
             await asyncio.to_thread(self._catch_up, policy, at, until)
             at = until
         async with self.committer.turn:
+            await self.committer.make_sure()
             if engine.vacated != vacated:
                 return  # one more was erased, of whom this policy may know
             await asyncio.to_thread(self._catch_up, policy, at, engine.seq)
             if policy.n_users < engine.directory.places:
                 policy.add_users(engine.directory.places - policy.n_users)  # who came, and is not in the log yet
-            seq = engine.seq + 1
-            await self.committer.write(self.log.write_settings, {"anew": seq, "seq": seq})
-            engine.renew(policy, vacated, seq)
+            await self.committer.renew(policy, vacated)
+            await asyncio.to_thread(self.snapshots.remove_all)  # those before know who was erased
             if self._can_save:
                 self._snapshot()
-        _log.info("made anew at %d without %d users", seq, len(vacated))
+        _log.info("made anew at %d without %d users", engine.seq, len(vacated))
 
     def _catch_up(self, policy: Policy, after: int, until: int) -> None:
         for _ in replay(self.log, policy, after, until):

@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from locb.policies import Policy, load
+from locb.policies import CompiledPolicy, Policy, load
+from locb.policies.checkpoints import Room
 
 KEPT = 2
 _NAME = re.compile(r"([0-9a-f]{8})-(\d{16})\.locb")
@@ -34,6 +35,7 @@ class Snapshots:
         for unfinished in folder.glob(".*.part"):
             unfinished.unlink(missing_ok=True)
         self._writing: threading.Thread | None = None
+        self._room = Room()
         self.newest: int | None = max(self._places(), default=None)
         self.seconds = 0.0  # that the last one took
         self.blocked = 0.0  # seconds of it in which nothing else was done
@@ -70,7 +72,7 @@ class Snapshots:
         """Copy the policy now, and write the copy from a thread of its own."""
         self.wait()
         start = time.perf_counter()
-        checkpoint = policy.checkpoint()
+        checkpoint = policy.checkpoint(self._room) if isinstance(policy, CompiledPolicy) else policy.checkpoint()
         self.blocked = time.perf_counter() - start
 
         def save() -> None:
@@ -88,6 +90,11 @@ class Snapshots:
 
         self._writing = threading.Thread(target=save, name="locb-snapshot")
         self._writing.start()
+
+    def make_room(self, policy: Policy) -> None:
+        """Have memory ready for the next one, so that no request waits for that."""
+        if isinstance(policy, CompiledPolicy):
+            policy.make_room(self._room)
 
     def wait(self) -> None:
         """Wait for the one that is being written."""

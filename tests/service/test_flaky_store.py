@@ -1,0 +1,134 @@
+"""A store that fails at random, before or after it wrote, while users come, are rewarded, late or not, and erased."""
+
+import asyncio
+import os
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from locb.service import commits
+from locb.service import service as service_module
+from locb.service.batches import Activate, Ask, Asked, Pay
+from locb.service.messages import Arm, RecommendRequest
+from locb.service.options import Options
+from locb.service.problems import ProblemError
+from locb.service.questions import read_question
+from locb.service.service import Service
+from locb.service.store.database import StoreError
+from locb.service.store.log import Log
+from stress.checks import Acknowledged, check, wrong
+
+OPTIONS: dict[str, Any] = {
+    "dim": 2,
+    "parameters": {"n_seeds": 3, "gamma": 0.6},
+    "reward_wait": 0.02,
+    "snapshot_every": 40,
+}
+CLIENTS, STEPS, SESSIONS = 8, 12, 3
+SEEDS = int(os.environ.get("FLAKY_SEEDS", "2"))
+FAILING = 0.15
+
+
+@contextmanager
+def flaky_writes(log: Log, rng: random.Random) -> Iterator[None]:
+    """Have writes fail: as though nothing had come through, or as though the answer had got lost."""
+
+    def flaky(work: Any) -> Any:
+        def tried(*arguments: Any) -> Any:
+            chance = rng.random()
+            if chance < FAILING / 2:
+                log._drop_writer()
+                raise StoreError("lost before")
+            done = work(*arguments)
+            if chance < FAILING:
+                raise StoreError("lost after")
+            return done
+
+        return tried
+
+    with pytest.MonkeyPatch.context() as patched:
+        for name in (*(("stage", "finish") if log.stages_at_once else ("commit",)), "write_settings", "erase"):
+            patched.setattr(log, name, flaky(getattr(log, name)))
+        yield
+
+
+class Client:
+    """Asks, rewards, activates and forgets until it is acknowledged."""
+
+    def __init__(self, service: Service, name: str, rng: random.Random) -> None:
+        self.service, self.name, self.rng = service, name, rng
+
+    async def until_done(self, task: Any) -> Any:
+        while True:
+            try:
+                return await self.service.submit(task)
+            except ProblemError as error:
+                if error.status != 503:
+                    return error
+                await asyncio.sleep(0.001)
+
+    async def run(self) -> None:
+        for step in range(STEPS):
+            user = f"user-{self.rng.randrange(12)}"
+            name, deferred = f"{self.name}-{step}", self.rng.random() < 0.3
+            angle = self.rng.random()
+            arms = [Arm("x", [1.0, 0.0]), Arm("y", [angle, 1 - angle]), Arm("z", [0.6, 0.8])]
+            question = read_question(RecommendRequest(user, arms, decision_id=name), 2)
+            asked = await self.until_done(Ask(question, asyncio.get_running_loop().time(), deferred))
+            assert isinstance(asked, Asked)
+            if deferred and self.rng.random() < 0.7:
+                await self.until_done(Activate(name, 0.0))
+            if self.rng.random() < 0.3:
+                await asyncio.sleep(0.03)  # so that the default is learned first
+            if self.rng.random() < 0.7:
+                reward = float(self.rng.randrange(3)) / 2
+                rewarded = await self.until_done(Pay(name, reward, 1.0))
+                assert not isinstance(rewarded, ProblemError) or rewarded.status == 404  # erased meanwhile
+            if self.rng.random() < 0.04:
+                await self.forget(user)
+
+    async def forget(self, user: str) -> None:
+        for _ in range(50):
+            try:
+                await self.service.forget(user)
+            except ProblemError as error:
+                if error.status == 404:
+                    return
+                await asyncio.sleep(0.001)
+            else:
+                return
+
+
+async def session(folder: Path, url: str | None, number: int, rng: random.Random, killed: bool) -> None:
+    service = Service(Options(folder, url, default_reward=0.25, **OPTIONS))
+    await service.start()
+    with flaky_writes(service.log, rng):
+        clients = [Client(service, f"{number}-{c}", rng) for c in range(CLIENTS)]
+        await asyncio.wait_for(asyncio.gather(*(client.run() for client in clients)), 60)
+    if killed:  # all that a killed process leaves behind is on disk
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        service.snapshots.wait()
+        service.log.close()
+        return
+    while service.committer.failure is not None or service.engine.vacated:
+        await asyncio.sleep(0.01)
+    await service.stop()
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_the_log_is_the_policy_whatever_fails(seed: int, store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commits, "TRY_EVERY", 0.01)
+    monkeypatch.setattr(service_module, "TRY_EVERY", 0.01)
+    rng = random.Random(seed)
+    for number in range(SESSIONS):
+        asyncio.run(session(store.folder, store.url, number, rng, killed=number < SESSIONS - 1))
+    found = check(store.folder, store.url, Acknowledged())
+    assert wrong(found) == []
+    assert found["lessons"] > 0
