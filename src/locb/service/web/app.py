@@ -49,7 +49,8 @@ def make_app(service: Service, tokens: Tokens) -> ASGIApp:
     by_path: dict[str, dict[str, Endpoint]] = {}
     for route in ROUTES:
         by_path.setdefault(route.path, {})[route.method] = _endpoint(desk, route)
-    by_path["/openapi.json"] = {"GET": _fixed(msgspec.json.encode(description(ROUTES)))}
+    described = msgspec.json.encode(description(ROUTES, service.model.dim, bool(tokens)))
+    by_path["/openapi.json"] = {"GET": _fixed(described)}
     routes = [StarletteRoute(path, _by_method(methods), methods=None) for path, methods in by_path.items()]
     return _Encoded(Router(routes, default=_not_found, lifespan=lifespan, redirect_slashes=False))
 
