@@ -14,6 +14,7 @@ import numpy as np
 import uvicorn
 
 from locb.service.options import Options
+from locb.service.server import settings
 from locb.service.service import Service
 from locb.service.web.app import make_app
 from locb.service.web.tokens import Tokens
@@ -24,7 +25,7 @@ def serving(folder: Path, tokens: Tokens | None = None, **options: Any) -> Itera
     """A client and the service that it asks, until the block ends; then the service stops as on SIGTERM."""
     service = Service(Options(folder, **({"dim": 3, "policy": "linucb-ind"} | options)))
     app = make_app(service, Tokens() if tokens is None else tokens)
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, lifespan="on", proxy_headers=False))
+    server = uvicorn.Server(settings(app, "127.0.0.1", 0, 20))
     thread = threading.Thread(target=server.run)
     thread.start()
     try:

@@ -58,6 +58,7 @@ class Service:
         self._renewing: asyncio.Task[None] | None = None
         self._tidying: asyncio.Task[None] | None = None
         self._can_save = True
+        self.given_up: str | None = None  # why this process ends itself
         self._snapshot_at = self.engine.seq
 
     @property
@@ -101,7 +102,7 @@ class Service:
 
     async def start(self) -> None:
         """Begin to take requests."""
-        self.committer = Committer(self.engine, self.log, after=self._after_batch, give_up=_stop)
+        self.committer = Committer(self.engine, self.log, after=self._after_batch, give_up=self._give_up)
         self.committer.start()
         self._tidying = asyncio.create_task(self._tidy())
 
@@ -150,6 +151,13 @@ class Service:
                         await self.committer.write(self.log.tidy, True)
             except StoreError as error:
                 _log.warning("the log could not be tidied: %s", error)
+
+    def _give_up(self, reason: str) -> None:
+        """End this process, in good order: what it knows is not what the log says."""
+        if self.given_up is None:
+            self.given_up = reason
+            _log.critical("stopping: %s", reason)
+            signal.raise_signal(signal.SIGTERM)
 
     # Forgetting
 
@@ -241,12 +249,6 @@ class Service:
             return None, False
         exact = len(cluster) <= MOST_PAIRED
         return await asyncio.to_thread(certify, exact), exact
-
-
-def _stop(reason: str) -> None:
-    """End this process, in good order: what it knows is not what the log says."""
-    _log.critical("stopping: %s", reason)
-    signal.raise_signal(signal.SIGTERM)
 
 
 def _warm_up(model: Model) -> None:
