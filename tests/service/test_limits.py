@@ -1,37 +1,19 @@
 """What does not fit is told, as RFC 9457 says, and changes nothing."""
 
 import json
-import socket
-import threading
-import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
 from locb.service.service import Service
-from locb.service.web.gate import SAFE_HEADERS
-from serving import arms, serving, wait_for
+from serving import arms, is_safe, serving, state
 
 BODY = 60_000  # bytes, at most
 BRACKETS = 100_000
 ASK, PAY, RANK = "/v1/recommend", "/v1/reward", "/personalizer/v1.0/rank"
 ARM = {"id": "a", "features": [1.0, 0.0, 0.0]}
-
-
-def state(service: Service) -> Any:
-    """All that a request could have changed."""
-    rows = sum(len(chunk) for chunk in service.log.decisions()) + sum(len(chunk) for chunk in service.log.lessons(0))
-    arrays = {name: array.tobytes() for name, array in service.policy._arrays().items()}
-    return service.engine.seq, rows, service.log.users(), service.log.settings(), arrays
-
-
-def is_safe(response: httpx.Response) -> None:
-    for name, value in SAFE_HEADERS.items():
-        assert response.headers.get(name) == value, f"{response.request.method} {response.url}: {name}"
-    assert "server" not in response.headers
 
 
 @pytest.fixture(scope="module")
@@ -215,85 +197,3 @@ def test_a_body_whose_length_is_not_told(running: tuple[httpx.Client, Service]) 
     assert client.get("/v1/ping").status_code == 204
     small = (bytes([byte]) for byte in question(decision_id="in pieces"))
     assert client.post(ASK, content=small, headers={"Content-Type": "application/json"}).status_code == 200
-
-
-def test_a_websocket_is_not_spoken(running: tuple[httpx.Client, Service]) -> None:
-    upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Key": "x" * 24}
-    refused(running[0].get(ASK, headers=upgrade | {"Sec-WebSocket-Version": "13"}), 405, "method-not-allowed")
-
-
-def raw(client: httpx.Client, sent: bytes) -> bytes:
-    """All that is answered to these bytes."""
-    with socket.create_connection(("127.0.0.1", client.base_url.port), timeout=20) as connection:
-        connection.sendall(sent)
-        answer = b""
-        while some := connection.recv(65536):
-            answer += some
-        return answer
-
-
-@pytest.mark.parametrize(
-    "sent",
-    [
-        b"GET /v1/users/\xff HTTP/1.1\r\nHost: localhost\r\n\r\n",
-        b"not HTTP at all\r\n\r\n",
-        b"POST /v1/reward HTTP/1.1\r\nHost: localhost\r\nContent-Length: -7\r\n\r\n",
-        b"POST /v1/reward HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
-    ],
-)
-def test_what_is_not_http(running: tuple[httpx.Client, Service], sent: bytes) -> None:
-    client, service = running
-    before = state(service)
-    head, _, body = raw(client, sent).partition(b"\r\n\r\n")
-    assert head.startswith(b"HTTP/1.1 400 ")
-    assert json.loads(body)["type"] == "urn:locb:problem:bad-request"
-    for name, value in SAFE_HEADERS.items():
-        assert f"{name}: {value}".encode() in head
-    assert state(service) == before
-    wait_for(lambda: "locb_requests_in_flight 1.0" in client.get("/metrics").text)
-
-
-def test_a_client_that_leaves_in_the_middle(running: tuple[httpx.Client, Service]) -> None:
-    client, service = running
-    before = state(service)
-    for body in (b"", question()[:20]):
-        with socket.create_connection(("127.0.0.1", client.base_url.port)) as connection:
-            connection.sendall(b"POST /v1/recommend HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50\r\n\r\n" + body)
-            wait_for(lambda: "locb_requests_in_flight 2.0" in client.get("/metrics").text)
-    wait_for(lambda: "locb_requests_in_flight 1.0" in client.get("/metrics").text)
-    assert state(service) == before
-
-
-def test_bodies_that_come_slowly_and_requests_that_are_too_many(tmp_path: Path) -> None:
-    with serving(tmp_path, most_in_flight=1, read_seconds=0.4) as (client, service):
-        client.event_hooks["response"] = [is_safe]
-        before = state(service)
-        told: list[bytes] = []
-        slow = b"POST /v1/recommend HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50\r\n\r\n{"
-        waiting = threading.Thread(target=lambda: told.append(raw(client, slow)))
-        began = time.monotonic()
-        waiting.start()
-        answers = []
-        while waiting.is_alive() and time.monotonic() < began + 10:
-            answers.append(client.get("/v1/ping"))
-            time.sleep(0.01)
-        busy = [answer for answer in answers if answer.status_code != 204]
-        assert busy
-        for answer in busy:
-            refused(answer, 429, "too-many-requests")
-            assert answer.headers["retry-after"] == "1"
-        head, _, body = told[0].partition(b"\r\n\r\n")
-        assert head.startswith(b"HTTP/1.1 408 ")
-        assert json.loads(body)["type"] == "urn:locb:problem:timeout"
-        assert state(service) == before
-        assert client.get("/v1/ping").status_code == 204
-
-
-def test_an_export_is_sent_whole_and_leaves_nothing_behind(running: tuple[httpx.Client, Service]) -> None:
-    client, service = running
-    for asked in ("bytes=0-3", "bytes=9-1", "nonsense"):
-        answer = client.get("/v1/export", headers={"Range": asked})
-        assert answer.status_code == 200
-        assert answer.headers["content-type"] == "application/vnd.apache.parquet"
-        assert answer.content[:4] == answer.content[-4:] == b"PAR1"
-    wait_for(lambda: not list(service.options.data_dir.glob("export-*")))
