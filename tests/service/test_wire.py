@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from locb.service.service import Service
-from locb.service.store.log import StoreError
+from locb.service.store.database import StoreError
 from locb.service.web.gate import SAFE_HEADERS
 from serving import arms, is_safe, serving, state, wait_for
 

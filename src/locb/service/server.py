@@ -16,7 +16,7 @@ from starlette.types import ASGIApp
 from locb.service.options import Options
 from locb.service.protocol import OnePieceProtocol
 from locb.service.service import Service
-from locb.service.store.log import StoreError
+from locb.service.store.database import StoreError
 from locb.service.web.app import make_app
 from locb.service.web.tokens import Tokens, is_loopback
 

@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from locb.service.messages import LONGEST_ID
 from locb.service.problems import ProblemError, invalid
 from locb.service.service import Service
-from locb.service.store.log import StoreError
+from locb.service.store.database import StoreError
 from locb.service.web.desk import Desk
 from locb.service.web.gate import SAFE_HEADERS, Gate, decode, told
 from locb.service.web.openapi import description
