@@ -13,6 +13,7 @@ from locb.service.store.log import Log
 
 FORMAT = 1  # of the tables; a service refuses a store of a later one
 SEEDED = ("locb", "eloc")  # policies that grow groups around seeds
+UNSEEDED = ("club", "sclub", "linucb-ind", "linucb-one")  # in whose answers nobody is named but who asked
 SEEDS = 30
 OPTIONS = ("policy", "dim", "gamma", "seeds", "alpha")  # all else is a --parameter
 # What a service does otherwise than the policies' own defaults: a cost that is free of the number of users.

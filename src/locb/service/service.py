@@ -12,11 +12,12 @@ import numpy as np
 
 from locb.clusters import Cluster
 from locb.policies import Policy
+from locb.service.answers import told_seed
 from locb.service.batches import Remembered, Task
 from locb.service.commits import Committer, Outcome
 from locb.service.directory import Directory
 from locb.service.engine import Engine
-from locb.service.options import SEEDED, Options, agree
+from locb.service.options import SEEDED, UNSEEDED, Options, agree
 from locb.service.problems import ProblemError
 from locb.service.replay import Model, replay
 from locb.service.snapshots import Snapshots
@@ -170,12 +171,21 @@ class Service:
             404 for a user who is not known; 503 if the store cannot be written.
         """
         async with self.committer.turn:
-            erased = await self.committer.erase(user)
+            words = (told_seed(user), told_seed(None)) if self._may_be_told(user) else None
+            erased = await self.committer.erase(user, words)
             await asyncio.to_thread(self.snapshots.remove_all)
             self._after_batch()
         if self._renewing is not None:
             await asyncio.shield(self._renewing)
         return erased
+
+    def _may_be_told(self, user: str) -> bool:
+        """Whether answers to others can name this user, as the seed of a set."""
+        if self.model.policy in UNSEEDED:
+            return False
+        # Seeds of LOCB stay; elsewhere a user may have been one before.
+        place = self.engine.directory.place(user)
+        return self.model.policy != "locb" or any(one.seed == place for one in self.policy.clusters())
 
     async def _renew(self) -> None:
         """Replay the log without the users who were erased, beside the requests, and go on with what comes out."""
