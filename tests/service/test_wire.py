@@ -99,6 +99,13 @@ def test_bodies_that_come_slowly_and_requests_that_are_too_many(tmp_path: Path) 
         assert client.get("/v1/ping").status_code == 204
 
 
+def test_what_a_killed_process_did_not_send_is_removed(tmp_path: Path) -> None:
+    (tmp_path / "export-x").mkdir()
+    (tmp_path / "export-x" / "00000001.part").write_text("half")
+    with serving(tmp_path):
+        assert not list(tmp_path.glob("export-*"))
+
+
 def test_an_export_is_sent_whole_and_leaves_nothing_behind(running: tuple[httpx.Client, Service]) -> None:
     client, service = running
     for asked in ("bytes=0-3", "bytes=9-1", "nonsense"):

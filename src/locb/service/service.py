@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import shutil
 import signal
 import time
 
@@ -49,6 +50,8 @@ class Service:
         self.options = options
         self.log = Log(options.data_dir, options.store)
         try:
+            for unsent in options.data_dir.glob("export-*"):  # of a process that was killed
+                shutil.rmtree(unsent, ignore_errors=True)
             self.model, store = agree(options, self.log)
             self.snapshots = Snapshots(options.data_dir / "snapshots", store)
             self.engine = self._recover()
