@@ -275,3 +275,9 @@ def _warm_up(model: Model) -> None:
     policy.add_users(1)
     with contextlib.suppress(TypeError, ValueError):  # of a policy that corrects nothing
         policy.correct(0, context, 1.0, 0.0)
+    with contextlib.suppress(TypeError, ValueError):  # of a policy that tells nothing of users
+        policy.estimate(1)
+        policy.similar_users(1, limit=1)
+        for cluster in policy.clusters()[:1]:
+            for exact in (True, False):
+                policy.certifier(cluster)(exact)
