@@ -39,6 +39,7 @@ bench: .venv/bench ## timings, as ratios taken in one run
 	@$(FRESH) $(BIN)/python benchmarks/data.py --scale 0.05
 
 stress: .venv/dev ## faults and load that the service must survive, some forty minutes: tables, and figures in runs/stress
+	@SCHEMA_EXAMPLES=200 $(FRESH) $(BIN)/python -m pytest -q tests/service/test_schema.py
 	@$(FRESH) $(BIN)/python -m stress
 
 verify: .venv/dev ## the paper's theorems at their own constants, some twenty minutes: runs/verify; all policies against the oracle, at length

@@ -14,8 +14,10 @@ import numpy as np
 import uvicorn
 
 from locb.service.options import Options
+from locb.service.server import settings
 from locb.service.service import Service
 from locb.service.web.app import make_app
+from locb.service.web.gate import SAFE_HEADERS
 from locb.service.web.tokens import Tokens
 
 
@@ -24,7 +26,7 @@ def serving(folder: Path, tokens: Tokens | None = None, **options: Any) -> Itera
     """A client and the service that it asks, until the block ends; then the service stops as on SIGTERM."""
     service = Service(Options(folder, **({"dim": 3, "policy": "linucb-ind"} | options)))
     app = make_app(service, Tokens() if tokens is None else tokens)
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, lifespan="on", proxy_headers=False))
+    server = uvicorn.Server(settings(app, "127.0.0.1", 0, 20))
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
@@ -56,3 +58,17 @@ def same_state(first: Any, second: Any) -> bool:
     """Whether two policies are equal to the last bit."""
     one, other = first._arrays(), second._arrays()
     return one.keys() == other.keys() and all(np.array_equal(one[name], other[name]) for name in one)
+
+
+def state(service: Service) -> Any:
+    """All that a request could have changed."""
+    rows = sum(len(chunk) for chunk in service.log.decisions()) + sum(len(chunk) for chunk in service.log.lessons(0))
+    arrays = {name: array.tobytes() for name, array in service.policy._arrays().items()}
+    return service.engine.seq, rows, service.log.users(), service.log.settings(), arrays
+
+
+def is_safe(response: httpx.Response) -> None:
+    """It has the headers that every answer has."""
+    for name, value in SAFE_HEADERS.items():
+        assert response.headers.get(name) == value, f"{response.request.method} {response.url}: {name}"
+    assert "server" not in response.headers

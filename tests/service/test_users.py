@@ -1,5 +1,6 @@
 """Users, sets, and users who leave."""
 
+import json
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -114,3 +115,30 @@ def test_sums_no_longer_hold_who_left(tmp_path: Path) -> None:
         assert same_state(alone, service.policy)
     for file in (tmp_path / "with").rglob("*"):
         assert not file.is_file() or b"left" not in file.read_bytes(), file
+
+
+@pytest.mark.parametrize("policy", ["locb", "eloc"])
+def test_answers_to_others_no_longer_name_who_left(store: Any, policy: str) -> None:
+    rng = np.random.default_rng(4)
+    left = 'who "left" ä\N{PILE OF POO}\0'
+    options = {"policy": policy, "parameters": {"n_seeds": 2}, "store": store.url}
+    with serving(store.folder, **options) as (client, service):
+        play(client, rng, [left], 3)
+        play(client, rng, [left, "bob", "left", "ann"], 40)
+        asked = {"user": "bob", "arms": arms([1, 0, 0], [0, 1, 0]), "decision_id": "kept"}
+        before = client.post("/v1/recommend", json=asked).json()
+        assert left in {one["seed"] for one in before["clusters"]}
+        client.delete(f"/v1/users/{in_path(left)}")
+        told = [json.loads(row.answer) for chunk in service.log.decisions() for row in chunk]
+        seeds = {one["seed"] for each in told for one in each["clusters"] + each["explanation"]["lenders"]}
+        assert left not in seeds
+        assert None in seeds
+        after = client.post("/v1/recommend", json=asked).json()
+        for one in before["clusters"] + before["explanation"]["lenders"]:
+            one["seed"] = None if one["seed"] == left else one["seed"]
+        assert after == before
+        _, wrong = recheck(service.log, service.model, service.log.settings()["anew"])
+        assert wrong == []
+    escaped = json.dumps(left, ensure_ascii=False).encode()[1:-1]
+    for file in store.folder.rglob("*"):
+        assert not file.is_file() or (left.encode() not in file.read_bytes() and escaped not in file.read_bytes()), file

@@ -84,6 +84,11 @@ class _Decision(msgspec.Struct):
     explanation: Explanation | None
 
 
+def told_seed(name: str | None) -> str:
+    """How a seed stands in an answer; in no other place can these words stand, since quotes in a text are escaped."""
+    return f'"seed":{_encode(name).decode()}'
+
+
 def group(one: Membership, directory: Directory) -> Group | None:
     """A set by the name of its seed; None while nobody has come for the seed's place."""
     name = None if one.seed is None else directory.name(one.seed)

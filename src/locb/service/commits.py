@@ -105,8 +105,10 @@ class Committer:
         """Have the writer's thread do this."""
         return await asyncio.get_running_loop().run_in_executor(self._writer, work, *arguments)
 
-    async def erase(self, user: str) -> int:
+    async def erase(self, user: str, words: tuple[str, str] | None) -> int:
         """Erase a user from the log, at once; the caller holds the turn. How many decisions were erased.
+
+        ``words``, if given, are what answers to others say of the user, and what they are to say instead.
 
         Raises
         ------
@@ -119,7 +121,7 @@ class Committer:
             if place is None:
                 raise ProblemError(404, "unknown-user", f"there is no user {user!r}")
             batch = self._unsure = self.engine.prepare_forgetting(user)
-            erased = await self.write(self.log.erase, place, {"anew": None, "seq": batch.last})
+            erased = await self.write(self.log.erase, place, {"anew": None, "seq": batch.last}, words)
             self._unsure = None
             self.engine.apply(batch)
         except (StoreError, AlreadyOpenError) as error:

@@ -6,8 +6,9 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-# Ids are any string; in bytes of UTF-8 they may be as long as the service's limits say.
-Id = Annotated[str, Meta(min_length=1, max_length=256)]
+MOST_ARMS = 1000
+LONGEST_ID = 256  # characters of any kind
+Id = Annotated[str, Meta(min_length=1, max_length=LONGEST_ID)]
 Features = list[float] | dict[str, float | str | bool]
 
 
@@ -33,11 +34,16 @@ class RecommendRequest(Message):
     """Which of these arms for this user?"""
 
     user: Id
-    arms: Annotated[list[Arm], Meta(min_length=1, max_length=1000)]
+    arms: Annotated[list[Arm], Meta(min_length=1, max_length=MOST_ARMS)]
     exclude: Annotated[list[Id], Meta(description="Ids of arms not to recommend this time.")] = []
     count: (
         Annotated[
-            int, Meta(ge=1, description="How many arms the ranking tells, the best first; all of them if not given.")
+            int,
+            Meta(
+                ge=1,
+                le=MOST_ARMS,
+                description="How many arms the ranking tells, the best first; all of them if not given.",
+            ),
         ]
         | None
     ) = None

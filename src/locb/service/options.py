@@ -13,7 +13,9 @@ from locb.service.store.log import Log
 
 FORMAT = 1  # of the tables; a service refuses a store of a later one
 SEEDED = ("locb", "eloc")  # policies that grow groups around seeds
+UNSEEDED = ("club", "sclub", "linucb-ind", "linucb-one")  # in whose answers nobody is named but who asked
 SEEDS = 30
+OPTIONS = ("policy", "dim", "gamma", "seeds", "alpha")  # all else is a --parameter
 # What a service does otherwise than the policies' own defaults: a cost that is free of the number of users.
 DEFAULTS: dict[str, dict[str, Any]] = {"locb": {"bonus": "pooled"}, "club": {"graph": "erdos-renyi"}}
 
@@ -33,6 +35,7 @@ class Options:
     personalizer_user: str = "user.id"
     most_body: int = 1 << 20
     most_in_flight: int = 1000
+    read_seconds: float = 30.0  # for a body to arrive
 
 
 def agree(options: Options, log: Log) -> tuple[Model, str]:
@@ -63,6 +66,8 @@ def new_model(policy: str, dim: int, parameters: dict[str, Any]) -> Model:
     """A policy with room for its seeds, and tried: a parameter that does not fit is told now."""
     if policy not in POLICIES:
         raise ValueError(f"--policy must be one of {', '.join(POLICIES)}, not {policy!r}")
+    if parameters.get("ties", "first") != "first":
+        raise ValueError("--parameter ties must be first: a choice drawn by lot cannot be made again from the log")
     parameters = DEFAULTS.get(policy, {}) | parameters
     if policy in SEEDED:
         parameters = {"n_seeds": SEEDS} | parameters
@@ -82,10 +87,15 @@ def _compare(options: Options, model: Model) -> None:
     asked: dict[str, Any] = {"policy": options.policy, "dim": options.dim, **options.parameters}
     made = {"policy": model.policy, "dim": model.dim, **model.parameters}
     for name, value in asked.items():
-        if value is not None and name not in made:
-            raise ValueError(f"the store was made without --{name.replace('_', '-')}: it cannot be set now")
-        if value is not None and value != made[name]:
-            option = name.replace("_", "-")
-            raise ValueError(
-                f"the store was made with --{option} {made[name]}, not {value}: give it a folder of its own"
-            )
+        if value is None or (name in made and value == made[name]):
+            continue
+        if name not in made:
+            raise ValueError(f"the store was made without {_option(name, value)}: it cannot be set now")
+        told = f"the store was made with {_option(name, made[name])}, not {value}: give this one a folder of its own"
+        raise ValueError(told)
+
+
+def _option(name: str, value: Any) -> str:
+    """How it is said on the command line."""
+    named = {"n_seeds": "seeds"}.get(name, name)
+    return f"--{named} {value}" if named in OPTIONS else f"--parameter {name}={value}"

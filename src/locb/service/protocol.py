@@ -1,4 +1,4 @@
-"""Answers in one piece: head and body of a response go out in one system call instead of two."""
+"""HTTP as uvicorn speaks it, but for this: an answer goes out in one piece, and what is not HTTP is a problem too."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from locb.service.problems import ProblemError
+from locb.service.web.gate import told
+
 
 class OnePieceProtocol(HttpToolsProtocol):
     """uvicorn's protocol, with a transport that waits for the body before it sends the head."""
@@ -14,6 +17,17 @@ class OnePieceProtocol(HttpToolsProtocol):
     def connection_made(self, transport: Any) -> None:
         """Begin a connection."""
         super().connection_made(_Joined(transport))  # type: ignore[arg-type]  # it has all that is used of one
+
+    def send_400_response(self, msg: str) -> None:
+        """What is not HTTP is a problem as others are."""
+        problem = told(ProblemError(400, "bad-request", msg))
+        headers = [*self.server_state.default_headers, *problem.raw_headers, (b"connection", b"close")]
+        lines = [b"HTTP/1.1 400 Bad Request", *(name + b": " + value for name, value in headers), b""]
+        self.transport.write(b"\r\n".join([*lines, bytes(problem.body)]))
+        self.transport.close()
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Whoever asks for a websocket is answered as though they had not, and no line of the log is spent on it."""
 
 
 class _Joined:

@@ -50,8 +50,7 @@ def read_question(request: RecommendRequest, dim: int) -> Question:
         if not eligible:
             raise invalid("all arms are excluded", "exclude")
     contexts: Floats = np.array([_vector(arms[a].features, dim, a) for a in eligible])
-    flat = contexts.ravel()
-    if not flat @ flat <= LARGEST_FEATURE:  # most often so, and then none is too large
+    if not np.abs(contexts).max() <= LARGEST_FEATURE:
         for row, a in enumerate(eligible):
             if not np.abs(contexts[row]).max() <= LARGEST_FEATURE:
                 told = f"features must be numbers of at most {LARGEST_FEATURE:g} in size"

@@ -5,15 +5,18 @@ from __future__ import annotations
 import gc
 import json
 import logging
+import signal
 import sys
 import time
 from typing import Any
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from locb.service.options import Options
 from locb.service.protocol import OnePieceProtocol
 from locb.service.service import Service
+from locb.service.store.database import StoreError
 from locb.service.web.app import make_app
 from locb.service.web.tokens import Tokens, is_loopback
 
@@ -53,15 +56,36 @@ def serve(options: Options, host: str, port: int, tokens: Tokens, stop_seconds: 
         If the address can be reached from elsewhere and there are no tokens.
     AlreadyOpenError
         If another process serves from the same folder or database.
+    StoreError
+        If the log went on without us.
     """
     if not tokens and not is_loopback(host):
         raise ValueError(f"--host {host} can be reached from other machines: give a --token-file, or use 127.0.0.1")
     service = Service(options)
-    config = uvicorn.Config(
-        make_app(service, tokens),
+    server = uvicorn.Server(settings(make_app(service, tokens), host, port, stop_seconds))
+    # uvicorn raises the signal that stopped it once more when all is done: for whoever started us that is no failure.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: setattr(server, "should_exit", True))
+    # What is there now stays, and requests leave no cycles behind: looking for them took an eighth of the time.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 100)
+    # The writer's thread, back from the disk, must not wait for its turn as long as the disk took: 5 ms is the default.
+    sys.setswitchinterval(0.0002)
+    server.run()
+    if service.given_up is not None:
+        raise StoreError(service.given_up)
+
+
+def settings(app: ASGIApp, host: str, port: int, stop_seconds: int) -> uvicorn.Config:
+    """How uvicorn is to serve it."""
+    return uvicorn.Config(
+        app,
         host=host,
         port=port,
         http=OnePieceProtocol,
+        ws="none",
+        lifespan="on",
         access_log=False,
         log_config=None,
         server_header=False,
@@ -71,10 +95,3 @@ def serve(options: Options, host: str, port: int, tokens: Tokens, stop_seconds: 
         timeout_graceful_shutdown=stop_seconds,
         backlog=2048,
     )
-    # What is there now stays, and requests leave no cycles behind: looking for them took an eighth of the time.
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(100_000, 50, 100)
-    # The writer's thread, back from the disk, must not wait for its turn as long as the disk took: 5 ms is the default.
-    sys.setswitchinterval(0.0002)
-    uvicorn.Server(config).run()

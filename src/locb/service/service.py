@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import shutil
 import signal
 import time
 
@@ -12,11 +13,12 @@ import numpy as np
 
 from locb.clusters import Cluster
 from locb.policies import Policy
+from locb.service.answers import told_seed
 from locb.service.batches import Remembered, Task
 from locb.service.commits import TRY_EVERY, Committer, Outcome
 from locb.service.directory import Directory
 from locb.service.engine import Engine
-from locb.service.options import SEEDED, Options, agree
+from locb.service.options import SEEDED, UNSEEDED, Options, agree
 from locb.service.problems import ProblemError
 from locb.service.replay import Model, replay
 from locb.service.snapshots import Snapshots
@@ -48,6 +50,8 @@ class Service:
         self.options = options
         self.log = Log(options.data_dir, options.store)
         try:
+            for unsent in options.data_dir.glob("export-*"):  # of a process that was killed
+                shutil.rmtree(unsent, ignore_errors=True)
             self.model, store = agree(options, self.log)
             self.snapshots = Snapshots(options.data_dir / "snapshots", store)
             self.engine = self._recover()
@@ -58,6 +62,7 @@ class Service:
         self._renewing: asyncio.Task[None] | None = None
         self._tidying: asyncio.Task[None] | None = None
         self._can_save = True
+        self.given_up: str | None = None  # why this process ends itself
         self._snapshot_at = self.engine.seq
 
     @property
@@ -100,7 +105,7 @@ class Service:
 
     async def start(self) -> None:
         """Begin to take requests."""
-        self.committer = Committer(self.engine, self.log, after=self._after_batch, give_up=_stop)
+        self.committer = Committer(self.engine, self.log, after=self._after_batch, give_up=self._give_up)
         self.committer.start()
         self._tidying = asyncio.create_task(self._tidy())
 
@@ -151,6 +156,13 @@ class Service:
             except StoreError as error:
                 _log.warning("the log could not be tidied: %s", error)
 
+    def _give_up(self, reason: str) -> None:
+        """End this process, in good order: what it knows is not what the log says."""
+        if self.given_up is None:
+            self.given_up = reason
+            _log.critical("stopping: %s", reason)
+            signal.raise_signal(signal.SIGTERM)
+
     # Forgetting
 
     async def forget(self, user: str) -> int:
@@ -162,12 +174,21 @@ class Service:
             404 for a user who is not known; 503 if the store cannot be written.
         """
         async with self.committer.turn:
-            erased = await self.committer.erase(user)
+            words = (told_seed(user), told_seed(None)) if self._may_be_told(user) else None
+            erased = await self.committer.erase(user, words)
             await asyncio.to_thread(self.snapshots.remove_all)
             self._after_batch()
         if self._renewing is not None:
             await asyncio.shield(self._renewing)
         return erased
+
+    def _may_be_told(self, user: str) -> bool:
+        """Whether answers to others can name this user, as the seed of a set."""
+        if self.model.policy in UNSEEDED:
+            return False
+        # Seeds of LOCB stay; elsewhere a user may have been one before.
+        place = self.engine.directory.place(user)
+        return self.model.policy != "locb" or any(one.seed == place for one in self.policy.clusters())
 
     async def _renew(self) -> None:
         """Replay the log without the users who were erased, beside the requests, and go on with what comes out."""
@@ -243,12 +264,6 @@ class Service:
         return await asyncio.to_thread(certify, exact), exact
 
 
-def _stop(reason: str) -> None:
-    """End this process, in good order: what it knows is not what the log says."""
-    _log.critical("stopping: %s", reason)
-    signal.raise_signal(signal.SIGTERM)
-
-
 def _warm_up(model: Model) -> None:
     """Compile all that requests need, on a policy of its own, so that the first ones do not wait for it."""
     policy = model.build()
@@ -260,3 +275,9 @@ def _warm_up(model: Model) -> None:
     policy.add_users(1)
     with contextlib.suppress(TypeError, ValueError):  # of a policy that corrects nothing
         policy.correct(0, context, 1.0, 0.0)
+    with contextlib.suppress(TypeError, ValueError):  # of a policy that tells nothing of users
+        policy.estimate(1)
+        policy.similar_users(1, limit=1)
+        for cluster in policy.clusters()[:1]:
+            for exact in (True, False):
+                policy.certifier(cluster)(exact)

@@ -21,6 +21,13 @@ from locb.service.store.rows import Records
 LARGEST_WAL = 1 << 26  # bytes
 TIDY_MILLISECONDS = 100  # that writers wait, at most, for readers who keep SQLite's log file from being emptied
 _log = logging.getLogger("locb.service")
+_REWORD = {
+    "sqlite": "UPDATE locb_decisions SET answer = CAST(replace(CAST(answer AS TEXT), :old, :new) AS BLOB)"
+    " WHERE instr(answer, :sought) > 0",
+    "postgresql": "UPDATE locb_decisions SET answer ="
+    " convert_to(replace(convert_from(answer, 'UTF8'), CAST(:old AS TEXT), CAST(:new AS TEXT)), 'UTF8')"
+    " WHERE position(CAST(:sought AS BYTEA) IN answer) > 0",
+}
 
 
 class Log(Reader):
@@ -107,9 +114,15 @@ class Log(Reader):
         with self._writing() as connection:
             _set(connection, values)
 
-    def erase(self, place: int, values: dict[str, Any]) -> int:
-        """Erase a user's name, decisions and lessons for good, and keep these settings; the number of decisions."""
+    def erase(self, place: int, values: dict[str, Any], words: tuple[str, str] | None = None) -> int:
+        """Erase a user's name, decisions and lessons for good, and keep these settings; the number of decisions.
+
+        ``words``, if given, are what answers to others say of the user, and what they are to say instead.
+        """
         with self._writing() as connection:
+            if words is not None:
+                change = {"old": words[0], "new": words[1], "sought": words[0].encode()}
+                connection.execute(text(_REWORD[connection.dialect.name]), change)
             connection.execute(delete(tables.lessons).where(tables.lessons.c.place == place))
             count = connection.execute(delete(tables.decisions).where(tables.decisions.c.place == place)).rowcount
             connection.execute(update(tables.users).where(tables.users.c.place == place).values(id=None))

@@ -18,9 +18,10 @@ from starlette.routing import Route as StarletteRoute
 from starlette.routing import Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from locb.service.problems import ProblemError
-from locb.service.questions import check_id
+from locb.service.messages import LONGEST_ID
+from locb.service.problems import ProblemError, invalid
 from locb.service.service import Service
+from locb.service.store.database import StoreError
 from locb.service.web.desk import Desk
 from locb.service.web.gate import SAFE_HEADERS, Gate, decode, told
 from locb.service.web.openapi import description
@@ -34,7 +35,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 def make_app(service: Service, tokens: Tokens) -> ASGIApp:
     """The application; it starts and stops the service with itself."""
     options = service.options
-    desk = Desk(service, Gate(tokens, options.most_in_flight, options.most_body))
+    desk = Desk(service, Gate(tokens, options.most_in_flight, options.most_body, options.read_seconds))
 
     @asynccontextmanager
     async def lifespan(_: Any) -> AsyncIterator[None]:
@@ -49,7 +50,8 @@ def make_app(service: Service, tokens: Tokens) -> ASGIApp:
     by_path: dict[str, dict[str, Endpoint]] = {}
     for route in ROUTES:
         by_path.setdefault(route.path, {})[route.method] = _endpoint(desk, route)
-    by_path["/openapi.json"] = {"GET": _fixed(msgspec.json.encode(description(ROUTES)))}
+    described = msgspec.json.encode(description(ROUTES, service.model.dim, bool(tokens)))
+    by_path["/openapi.json"] = {"GET": _fixed(described)}
     routes = [StarletteRoute(path, _by_method(methods), methods=None) for path, methods in by_path.items()]
     return _Encoded(Router(routes, default=_not_found, lifespan=lifespan, redirect_slashes=False))
 
@@ -111,6 +113,12 @@ def _endpoint(desk: Desk, route: Route) -> Endpoint:
         except ProblemError as error:
             metrics.problem(error.status)
             return route.tell(error)
+        except (StoreError, OSError) as error:
+            metrics.problem(HTTPStatus.SERVICE_UNAVAILABLE)
+            reason = error.strerror if isinstance(error, OSError) else error
+            return route.tell(
+                ProblemError(503, "unavailable", f"the store cannot be read now: {reason}", retry_after=2)
+            )
         except Exception:
             _log.exception("%s %s failed", request.method, path)
             metrics.problem(HTTPStatus.INTERNAL_SERVER_ERROR)
@@ -130,7 +138,8 @@ def _parameters(request: Request, route: Route) -> dict[str, str]:
             found[name] = unquote(value, errors="strict")
         except UnicodeDecodeError:
             raise ProblemError(400, "bad-request", f"{name} is not UTF-8", fields=[name]) from None
-        check_id(found[name], name)
+        if len(found[name]) > LONGEST_ID:
+            raise invalid(f"an id has at most {LONGEST_ID} characters", name)
     found |= {name: value for name, value in request.query_params.items() if name in route.parameters}
     return found
 

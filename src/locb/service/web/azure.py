@@ -14,6 +14,7 @@ from locb.service.personalizer import DONE, RANKED, RankRequest, RewardRequest, 
 from locb.service.problems import ProblemError, invalid
 from locb.service.questions import read_question
 from locb.service.web.desk import Desk, Json
+from locb.service.web.gate import SAFE_HEADERS, more_headers
 
 _encode = msgspec.json.Encoder().encode
 
@@ -49,13 +50,13 @@ async def rank(desk: Desk, message: RankRequest) -> Response:
 async def reward_event(desk: Desk, message: RewardRequest, event: str) -> Response:
     """What the action earned."""
     await desk.service.submit(Pay(event, message.value, desk.now()))
-    return Response(status_code=DONE)
+    return Response(status_code=DONE, headers=SAFE_HEADERS)
 
 
 async def activate(desk: Desk, event: str) -> Response:
     """The action is shown: a reward is waited for from now on."""
     await desk.service.submit(Activate(event, desk.now()))
-    return Response(status_code=DONE)
+    return Response(status_code=DONE, headers=SAFE_HEADERS)
 
 
 def told_as_azure(error: ProblemError) -> Response:
@@ -63,6 +64,5 @@ def told_as_azure(error: ProblemError) -> Response:
     fields: Any = error.problem.fields
     status, body = refusal(int(error.status), error.problem.detail, fields[0] if fields else None)
     response = Json(_encode(body), status)
-    if error.retry_after is not None:
-        response.headers["retry-after"] = str(error.retry_after)
+    response.headers.update(more_headers(error))
     return response

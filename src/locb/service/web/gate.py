@@ -14,7 +14,6 @@ from starlette.responses import Response
 from locb.service.problems import ProblemError
 from locb.service.web.tokens import Tokens, is_loopback
 
-READ_SECONDS = 30.0
 LATE = -1.0  # instead of a time: it was given up
 _log = logging.getLogger("locb.service")
 _encode = msgspec.json.Encoder().encode
@@ -33,8 +32,8 @@ class Gate:
     Parameters
     ----------
     tokens : Tokens
-        None in it: whoever reaches the service may do all, and it must be asked for by a name of this machine, so that
-        no page in a browser can ask in another's name.
+        None in it: whoever reaches the service may do all. It must then be asked for by a name of this machine, and not
+        by a page from elsewhere, so that no page in a browser can ask in another's name.
     most_in_flight : int
         Requests at once.
     most_body : int
@@ -43,7 +42,7 @@ class Gate:
         For a body to arrive.
     """
 
-    def __init__(self, tokens: Tokens, most_in_flight: int, most_body: int, read_seconds: float = READ_SECONDS) -> None:
+    def __init__(self, tokens: Tokens, most_in_flight: int, most_body: int, read_seconds: float) -> None:
         self._tokens = tokens
         self._most_in_flight = most_in_flight
         self._most_body = most_body
@@ -67,6 +66,9 @@ class Gate:
             host = headers.get(b"host", b"localhost").decode("latin-1")
             if not is_loopback(_without_port(host)):
                 raise ProblemError(403, "forbidden", f"without tokens only this machine may ask, not {host!r}")
+            origin = headers.get(b"origin")
+            if origin is not None and not _is_own(origin.decode("latin-1")):
+                raise ProblemError(403, "forbidden", "without tokens no page of another machine may ask")
             return
         if scope is None:
             return
@@ -125,6 +127,11 @@ class Gate:
         return ProblemError(413, "too-large", f"the body may have at most {self._most_body} bytes")
 
 
+def _is_own(origin: str) -> bool:
+    """Whether the page in a browser that asks was itself served by this machine."""
+    return is_loopback(_without_port(origin.partition("://")[2]))
+
+
 def _without_port(host: str) -> str:
     """The name or address in a Host header."""
     if host.startswith("["):
@@ -146,9 +153,17 @@ def decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
 
 def told(error: ProblemError) -> Response:
     """A problem as a response."""
-    headers = dict(SAFE_HEADERS)
+    headers = SAFE_HEADERS | more_headers(error)
+    return Response(_encode(error.problem), int(error.status), headers, "application/problem+json")
+
+
+def more_headers(error: ProblemError) -> dict[str, str]:
+    """What the status of a problem calls for."""
+    headers = {}
     if error.retry_after is not None:
         headers["retry-after"] = str(error.retry_after)
     if error.status == 401:
         headers["www-authenticate"] = "Bearer"
-    return Response(_encode(error.problem), int(error.status), headers, "application/problem+json")
+    if error.status == 408:  # the rest of the body may still come: it is not the next request
+        headers["connection"] = "close"
+    return headers

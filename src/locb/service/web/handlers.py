@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import Raw, Struct
 from starlette.responses import FileResponse, Response
+from starlette.types import Receive, Scope, Send
 
 from locb.service.answers import group
 from locb.service.batches import Ask, Asked, Pay
@@ -34,6 +35,7 @@ from locb.service.web.gate import SAFE_HEADERS
 
 MOST_SIMILAR = 1000
 METRICS = "text/plain; version=0.0.4; charset=utf-8"  # as Prometheus asks for it
+PARQUET = "application/vnd.apache.parquet"
 
 
 class Answers(Struct):
@@ -105,7 +107,7 @@ async def user(desk: Desk, user: str) -> User:
 async def similar(desk: Desk, user: str, limit: str = "10") -> SimilarUsers:
     """Users like this one."""
     service = desk.service
-    if not limit.isascii() or not limit.isdigit() or int(limit) > MOST_SIMILAR:
+    if not (limit.isascii() and limit.isdigit() and len(limit) < 20 and int(limit) <= MOST_SIMILAR):
         raise invalid(f"limit must be a whole number from 0 to {MOST_SIMILAR}, not {limit[:20]!r}", "limit")
     place = service.place_of(user)
     name = service.engine.directory.name
@@ -144,7 +146,15 @@ async def cluster(desk: Desk, seed: str) -> GroupMembers:
 async def export(desk: Desk) -> Response:
     """All decisions and rewards."""
     path = await asyncio.to_thread(export_parquet, desk.service.log, desk.service.options.data_dir)
-    return FileResponse(path, background=desk.removing(path), filename="locb.parquet", headers=SAFE_HEADERS)
+    headers = SAFE_HEADERS | {"accept-ranges": "none"}
+    return _Whole(path, 200, headers, PARQUET, desk.removing(path), "locb.parquet")
+
+
+class _Whole(FileResponse):
+    """A file as a whole, whatever range is asked for: it was made for this answer, and the next is another."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await super().__call__({**scope, "headers": []}, receive, send)
 
 
 async def health(desk: Desk) -> Any:

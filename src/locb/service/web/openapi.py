@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 
 from locb.service.messages import Id, Problem
-from locb.service.personalizer import ErrorResponse
+from locb.service.personalizer import KEY_HEADER, ErrorResponse
+from locb.service.questions import LARGEST_FEATURE
 from locb.service.web.gate import told
 from locb.service.web.routes import Route
 
@@ -19,16 +20,23 @@ from locb.service.web.routes import Route
 ALWAYS, WITH_TOKEN, WITH_BODY, WITH_NAME = (400, 429), (401, 403), (408, 413, 415, 422), (422,)
 
 
-def description(routes: Iterable[Route]) -> dict[str, Any]:
-    """OpenAPI 3.1."""
+def description(routes: Iterable[Route], dim: int, tokens: bool) -> dict[str, Any]:
+    """OpenAPI 3.1 of a service whose arms have ``dim`` features, with or without tokens."""
     routes = list(routes)
     used = {kind for route in routes for kind in (route.takes, route.gives) if isinstance(kind, type)}
     kinds = [*sorted(used, key=lambda kind: (kind.__module__, kind.__name__)), Problem, ErrorResponse]
     schemas_of, schemas = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
     told_as = dict(zip(kinds, schemas_of, strict=True))
+    numbers = schemas["Arm"]["properties"]["features"]["anyOf"][0]
+    size = {"minimum": -LARGEST_FEATURE, "maximum": LARGEST_FEATURE}
+    numbers |= {"items": {"type": "number", **size}, "minItems": dim, "maxItems": dim}
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, told_as)
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, told_as, tokens)
+    schemes = {
+        "bearer": {"type": "http", "scheme": "bearer"},
+        "key": {"type": "apiKey", "in": "header", "name": KEY_HEADER},
+    }
     return {
         "openapi": "3.1.0",
         "info": {
@@ -41,15 +49,12 @@ def description(routes: Iterable[Route]) -> dict[str, Any]:
         "paths": paths,
         "components": {
             "schemas": schemas,
-            "securitySchemes": {
-                "bearer": {"type": "http", "scheme": "bearer"},
-                "key": {"type": "apiKey", "in": "header", "name": "Ocp-Apim-Subscription-Key"},
-            },
+            "securitySchemes": schemes if tokens else {},
         },
     }
 
 
-def _operation(route: Route, told_as: dict[type, dict[str, Any]]) -> dict[str, Any]:
+def _operation(route: Route, told_as: dict[type, dict[str, Any]], tokens: bool) -> dict[str, Any]:
     names = re.findall(r"{(\w+)}", route.path)
     name_schema = msgspec.json.schema(Id)
     parameters = [{"name": name, "in": "path", "required": True, "schema": name_schema} for name in names]
@@ -57,10 +62,15 @@ def _operation(route: Route, told_as: dict[type, dict[str, Any]]) -> dict[str, A
         {"name": name, "in": "query", "required": False, "schema": schema} for name, schema in route.parameters.items()
     ]
     statuses = {*ALWAYS, *route.problems}
-    statuses |= {*WITH_TOKEN} if route.scope else {403}
+    if not tokens:
+        statuses.add(403)
+    elif route.scope:
+        statuses |= {*WITH_TOKEN}
     statuses |= {*WITH_BODY} if route.takes else set()
     statuses |= {*WITH_NAME} if names else set()
-    responses: dict[str, Any] = {str(route.status): _response(route, told_as)}
+    responses: dict[str, Any] = {
+        str(status): _response(route, status, told_as) for status in (route.status, *route.also)
+    }
     if route.tell is told:
         problem = {"application/problem+json": {"schema": told_as[Problem]}}
     else:
@@ -73,7 +83,7 @@ def _operation(route: Route, told_as: dict[type, dict[str, Any]]) -> dict[str, A
         "summary": route.summary,
         "parameters": parameters,
         "responses": responses,
-        "security": [{"bearer": []}, {"key": []}] if route.scope else [],
+        "security": [{"bearer": []}, {"key": []}] if tokens and route.scope else [],
     }
     if route.takes is not None:
         content = {"application/json": {"schema": told_as[route.takes]}}
@@ -81,8 +91,8 @@ def _operation(route: Route, told_as: dict[type, dict[str, Any]]) -> dict[str, A
     return operation
 
 
-def _response(route: Route, told_as: dict[type, dict[str, Any]]) -> dict[str, Any]:
-    told: dict[str, Any] = {"description": HTTPStatus(route.status).phrase}
+def _response(route: Route, status: int, told_as: dict[type, dict[str, Any]]) -> dict[str, Any]:
+    told: dict[str, Any] = {"description": HTTPStatus(status).phrase}
     if isinstance(route.gives, type):
         told["content"] = {"application/json": {"schema": told_as[route.gives]}}
     elif route.gives is not None:

@@ -50,6 +50,7 @@ class Route:
     parameters: dict[str, dict[str, Any]] = field(default_factory=dict)  # in the query, by JSON schema
     status: int = 200
     tell: Callable[[ProblemError], Response] = told  # a problem
+    also: tuple[int, ...] = ()  # statuses that come with the same message as success
 
 
 LIMIT = {"type": "integer", "minimum": 0, "maximum": 1000, "default": 10}
@@ -72,11 +73,12 @@ ROUTES = (
     Route("GET", "/v1/clusters/{seed}", handlers.cluster, "The members of a set, and its certificate", "read",
           None, GroupMembers, (404,)),
     Route("GET", "/v1/export", handlers.export, "All decisions and rewards, as Parquet", "read",
-          None, "application/vnd.apache.parquet", (503,)),
-    Route("GET", "/v1/health", handlers.health, "Whether the service can decide and learn", None, None, Health, (503,)),
+          None, handlers.PARQUET, (503,)),
+    Route("GET", "/v1/health", handlers.health, "Whether the service can decide and learn", None, None, Health,
+          also=(503,)),
     Route("GET", "/v1/ping", handlers.ping, "Nothing: to measure what the server itself can do", None, status=204),
     Route("GET", "/metrics", handlers.metrics, "Counts and times for Prometheus", "read", None,
-          "text/plain; version=0.0.4; charset=utf-8"),
+          handlers.METRICS),
     Route("POST", f"{personalizer.PATH}/rank", azure.rank, "Azure Personalizer: which action?", "decide",
           personalizer.RankRequest, personalizer.RankResponse, (409, 503), status=201, tell=azure.told_as_azure),
     Route("POST", f"{personalizer.PATH}/events/{{event}}/reward", azure.reward_event, "Azure Personalizer: a reward",

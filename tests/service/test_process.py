@@ -1,0 +1,157 @@
+"""``locb serve`` as a process: starts that are refused, a stop that loses nothing, what it says."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from locb.cli import main
+from stress.server import COMMAND, Server
+
+ARMS = [{"id": "a", "features": [1, 0, 0]}, {"id": "b", "features": [0, 1, 0]}]
+NEW = ["--dim", "3", "--policy", "linucb-ind"]
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=120)
+
+
+def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """What the command line says when it does not start; in this process, since that is told before anything starts."""
+    monkeypatch.setattr(sys, "argv", ["locb", "serve", "--port", "0", *arguments])
+    monkeypatch.setattr("locb.service.server.log_lines", lambda _: None)
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == 2
+    return capsys.readouterr().err
+
+
+def lines(server: Server) -> list[dict[str, str]]:
+    """The lines that it logged; what it says to a person at its start comes before them."""
+    return [json.loads(line) for line in server.said().splitlines() if line.startswith("{")]
+
+
+def test_requests_under_way_finish_when_it_is_told_to_stop(tmp_path: Path) -> None:
+    with Server(tmp_path / "state", NEW) as server:
+        server.start()
+        assert server.post("/v1/recommend", {"user": "ann", "arms": ARMS})[0] == 200
+        body = json.dumps({"user": "bob", "arms": ARMS, "decision_id": "late"}).encode()
+        head = b"POST /v1/recommend HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body)
+        with socket.create_connection(("127.0.0.1", server.port), timeout=20) as under_way:
+            under_way.sendall(head + body[:20])
+            time.sleep(0.3)
+            process = server._process
+            assert process is not None
+            process.send_signal(signal.SIGTERM)
+            time.sleep(0.5)
+            assert process.poll() is None
+            with pytest.raises(OSError, match="refused"):
+                socket.create_connection(("127.0.0.1", server.port), timeout=2)
+            under_way.sendall(body[20:])
+            answer = b""
+            while some := under_way.recv(65536):
+                answer += some
+        assert answer.startswith(b"HTTP/1.1 200 ")
+        assert process.wait(20) == 0
+        logged = lines(server)
+        assert {"time", "level", "message"} == set(logged[0])
+        assert any(line["message"].startswith("snapshot at") for line in logged)
+        assert not any(line["level"] in ("warning", "error") for line in logged)
+        assert len(list((tmp_path / "state" / "snapshots").iterdir())) == 1
+        server.start()
+        status, told = server.post("/v1/recommend", {"user": "bob", "arms": ARMS, "decision_id": "late"})
+        assert (status, told) == (200, json.loads(answer.partition(b"\r\n\r\n")[2]))
+
+
+def test_a_second_process_is_refused(tmp_path: Path) -> None:
+    with Server(tmp_path / "state", NEW) as server:
+        server.start()
+        second = run("--data-dir", str(server.folder), "--port", "0", *NEW)
+        assert second.returncode == 1
+        assert second.stderr.startswith(f"locb: another service (process {server.pid}) works in ")
+        assert "Traceback" not in second.stderr
+        same_port = run("--data-dir", str(tmp_path / "other"), "--port", str(server.port), *NEW)
+        assert same_port.returncode != 0
+        assert "address already in use" in json.loads(same_port.stderr.splitlines()[-1])["message"]
+        assert server.get("/v1/health")[0] == 200
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which a service was."""
+    folder = tmp_path_factory.mktemp("made") / "state"
+    with Server(folder, ["--dim", "3", "--policy", "locb", "--seeds", "5", "--parameter", "sigma=0.3"]) as server:
+        server.start()
+        assert server.stop() == 0
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--dim", "4"], "the store was made with --dim 3, not 4"),
+        (["--policy", "eloc"], "the store was made with --policy locb, not eloc"),
+        (["--seeds", "6"], "the store was made with --seeds 5, not 6"),
+        (["--gamma", "0.3"], "the store was made without --gamma 0.3"),
+        (["--parameter", "sigma=0.4"], "the store was made with --parameter sigma=0.3, not 0.4"),
+        (["--parameter", "tau=1"], "the store was made without --parameter tau=1"),
+        (["--host", "0.0.0.0"], "--host 0.0.0.0 can be reached from other machines: give a --token-file"),
+        (["--host", "example.com"], "--host example.com can be reached from other machines"),
+        (["--reward-wait", "soon"], "--reward-wait must be a time such as 30s"),
+        (["--log-level", "loud"], "--log-level must be debug, info, warning or error, not 'loud'"),
+        (["--parameter", "sigma"], "--parameter must be name=value, not 'sigma'"),
+    ],
+)
+def test_options_that_do_not_fit_are_one_clear_line(
+    made: Path, options: list[str], told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = refused(monkeypatch, capsys, "--data-dir", str(made), *options)
+    assert said.startswith(f"locb: {told}")
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ([], "--dim must say how many features an arm has, since the store is new"),
+        (["--dim", "0"], "dim must be "),
+        (["--dim", "3", "--policy", "best"], "--policy must be one of "),
+        (["--dim", "3", "--gamma", "-1"], "gamma must be "),
+        (["--dim", "3", "--parameter", "colour=red"], "--policy locb: "),
+        (["--dim", "3", "--parameter", "ties=random"], "--parameter ties must be first"),
+        (["--dim", "3", "--store", "mysql://x/y"], "--store must be "),
+        (["--dim", "3", "--token-file", "nowhere"], "[Errno 2] No such file or directory"),
+    ],
+)
+def test_a_new_store_that_cannot_be_made(
+    tmp_path: Path, options: list[str], told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = refused(monkeypatch, capsys, "--data-dir", str(tmp_path / "state"), *options)
+    assert said.startswith(f"locb: {told}")
+    assert said.count("\n") == 1
+
+
+def test_a_token_is_nowhere_in_what_it_says(tmp_path: Path) -> None:
+    secret = "a-secret-that-nobody-is-to-read"
+    (tmp_path / "tokens").write_text(f"{secret} decide read\n")
+    with Server(tmp_path / "state", [*NEW, "--token-file", str(tmp_path / "tokens"), "--log-level", "debug"]) as server:
+        server.start()
+        assert server.get("/metrics")[0] == 401
+        assert server.stop() == 0
+        assert server.said()
+        assert secret not in server.said()
+        for file in (tmp_path / "state").rglob("*"):
+            assert not file.is_file() or secret.encode() not in file.read_bytes()
+
+
+def test_the_service_says_what_it_needs(tmp_path: Path) -> None:
+    code = "import sys; sys.modules['uvicorn'] = None; from locb.cli import main; main()"
+    command = [sys.executable, "-c", code, "serve", "--data-dir", str(tmp_path / "state"), "--dim", "3"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert done.stderr == "locb: the service needs uvicorn: pip install 'locb[service]'\n"
