@@ -5,16 +5,23 @@ BIN := .venv/bin
 FRESH := NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache/$(shell cat src/locb/*.py src/locb/*/*.py | cksum | cut -d' ' -f1)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help run test lint bench stress verify results clean
+.PHONY: help run test interpreted coverage lint bench stress verify results clean
 help:            ## what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 run: .venv/run   ## compare the five policies on the paper's synthetic world: a table and pictures in runs/compare
 	@$(BIN)/locb compare --output runs/compare
 
-test: .venv/dev  ## run the tests, and the kernels once more with the compiler off, to measure coverage
-	@rm -f .coverage .coverage.*
+test: .venv/dev  ## run the tests
 	@echo "Compiling the kernels (once) …"
+	@$(FRESH) $(BIN)/python tests/warm.py
+	$(FRESH) $(BIN)/python -m pytest -n 2 -q
+
+interpreted: .venv/dev ## the kernels once more with the compiler off: a step outside an array is an error there
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 -q -m interpreted
+
+coverage: .venv/dev ## both, and which lines no test reaches
+	@rm -f .coverage .coverage.*
 	@$(FRESH) $(BIN)/python tests/warm.py
 	$(FRESH) $(BIN)/python -m pytest -n 2 --cov --cov-report= -q
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 --cov --cov-append --cov-report= -q -m interpreted

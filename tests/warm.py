@@ -27,6 +27,7 @@ def compile_policy(name: str) -> None:
             return
         policy.update(0, rounds.contexts[0, policy.recommend(0, rounds.contexts[0])], 1.0)
         policy.explain(0, rounds.contexts[0])
+        policy.correct(0, rounds.contexts[0, 0], 1.0, 0.0)
         policy.add_users(1)
         policy.clusters()
         policy.similar_users(0)

@@ -71,7 +71,7 @@ def serve(options: Options, host: str, port: int, tokens: Tokens, stop_seconds: 
     gc.freeze()
     gc.set_threshold(100_000, 50, 100)
     # The writer's thread, back from the disk, must not wait for its turn as long as the disk took: 5 ms is the default.
-    sys.setswitchinterval(0.0002)
+    sys.setswitchinterval(0.0005)
     server.run()
     if service.given_up is not None:
         raise StoreError(service.given_up)
