@@ -30,7 +30,7 @@ def kill(
     rng = random.Random(seed)
     acknowledged, errors, restarts = Acknowledged(), Counter[str](), []
     # Snapshots come often, so that kills fall into them as well, and starts begin from them.
-    options = ["--dim", "10", "--snapshot-every", "2000"]
+    options = ["--dim", "10", "--snapshot-every", "500"]
     with Server(place.folder, options, place.url) as server:
         server.start()
         for number in range(kills):
