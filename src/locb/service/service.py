@@ -76,7 +76,7 @@ class Service:
         anew = self.log.settings()["anew"]
         found = self.snapshots.newest_good(last + 1 if anew is None else anew, last)
         policy, seq = found or (self.model.build(), 0)
-        _warm_up(self.model)
+        warm_up(self.model)
         start = time.perf_counter()
         for _ in replay(self.log, policy, seq):
             pass
@@ -264,7 +264,7 @@ class Service:
         return await asyncio.to_thread(certify, exact), exact
 
 
-def _warm_up(model: Model) -> None:
+def warm_up(model: Model) -> None:
     """Compile all that requests need, on a policy of its own, so that the first ones do not wait for it."""
     policy = model.build()
     policy.prepare()
