@@ -19,6 +19,7 @@ from stress.server import Server
 
 ROOT = Path(__file__).parent.parent.parent
 TEXT = (ROOT / "docs" / "service.md").read_text(encoding="utf-8")
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 PORT = "8080"
 
 
@@ -82,6 +83,10 @@ def test_all_of_it_runs(tmp_path: Path) -> None:
             assert int(code) == status if status else int(code) < 300, f"{words}: {done.stdout}{done.stderr}"
             if shown is not None:
                 assert json.loads(answer) == shown, answer
+        for line in README.splitlines():
+            if line.startswith("    curl "):
+                told = line.replace(PORT, str(server.port)) + " --fail"
+                subprocess.run(shlex.split(told), check=True, capture_output=True)
         for example in examples:
             if "audit" not in example:
                 python(example, server.port, tmp_path)
