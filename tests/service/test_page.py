@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -70,6 +71,7 @@ def python(code: str, port: int, folder: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
 def test_all_of_it_runs(tmp_path: Path) -> None:
     started = re.search(r"locb serve --data-dir (\w+) (.*)", TEXT)
     assert started is not None
