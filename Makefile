@@ -79,6 +79,11 @@ clean:           ## remove the environment and everything that was made
 	@$(PIP) -e '.[data]'
 	@touch $@
 
+.venv/service: .venv/run
+	@echo "Installing what the service needs (once) …"
+	@$(PIP) -e '.[client,service]'
+	@touch $@
+
 .venv/dev: .venv/run
 	@echo "Installing the tools for tests (once) …"
 	@$(PIP) -e '.[dev]'

@@ -14,6 +14,22 @@ from locb.cli import main
 from stress.server import COMMAND, Server
 
 ARMS = [{"id": "a", "features": [1, 0, 0]}, {"id": "b", "features": [0, 1, 0]}]
+MINE = """
+import locb
+
+
+class Mine(locb.Policy):
+    def recommend(self, user, contexts):
+        if len(contexts) < 2:
+            raise RuntimeError("two are needed")
+        return 1
+
+    def update(self, user, context, reward):
+        pass
+
+    def add_users(self, count):
+        self._n_users += count
+"""
 NEW = ["--dim", "3", "--policy", "linucb-ind"]
 
 
@@ -134,6 +150,25 @@ def test_a_new_store_that_cannot_be_made(
     said = refused(monkeypatch, capsys, "--data-dir", str(tmp_path / "state"), *options)
     assert said.startswith(f"locb: {told}")
     assert said.count("\n") == 1
+
+
+def test_a_policy_of_one_s_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine.py").write_text(MINE)
+    with Server(tmp_path / "state", ["--dim", "3", "--policy", f"{tmp_path / 'mine.py'}:Mine"]) as server:
+        server.start()
+        for name in ("first", "second"):
+            status, told = server.post("/v1/recommend", {"user": "ann", "arms": ARMS, "decision_id": name})
+            assert (status, told["arm"], told["explanation"]) == (200, "b", None)
+            assert server.post("/v1/reward", {"decision_id": name, "reward": 1})[0] == 200
+        assert server.post("/v1/recommend", {"user": "ann", "arms": ARMS[:1]})[0] == 500
+        assert server.stop() == 0
+        assert "every start replays the whole log" in server.said()
+        server.start()
+        assert json.loads(server.get("/v1/health")[1])["users"] == 1
+    said = refused(monkeypatch, capsys, "--data-dir", str(tmp_path / "state"))
+    assert said == "locb: the store was made with a policy of your own: say again where it is, --policy …:Mine\n"
 
 
 def test_a_token_is_nowhere_in_what_it_says(tmp_path: Path) -> None:

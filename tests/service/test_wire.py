@@ -31,6 +31,17 @@ def test_a_websocket_is_not_spoken(running: tuple[httpx.Client, Service]) -> Non
     assert answer.json()["type"] == "urn:locb:problem:method-not-allowed"
 
 
+@pytest.mark.parametrize("path", ["/v1/recommend", "/v1/reward:batch", "/personalizer/v1.0/rank"])
+@pytest.mark.parametrize("start", [b"", b'{"user": "ann", "arms": ', b'{"actions": [{"id": "a", "features": '])
+def test_a_hundred_thousand_brackets(running: tuple[httpx.Client, Service], path: str, start: bytes) -> None:
+    client, service = running
+    before = state(service)
+    for bracket in (b"[", b'{"a":'):
+        body = start + bracket * 100_000
+        assert client.post(path, content=body, headers={"Content-Type": "application/json"}).status_code in (400, 422)
+    assert state(service) == before
+
+
 def raw(client: httpx.Client, sent: bytes) -> bytes:
     """All that is answered to these bytes."""
     with socket.create_connection(("127.0.0.1", client.base_url.port), timeout=20) as connection:

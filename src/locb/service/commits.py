@@ -17,7 +17,7 @@ from locb.service.messages import Rewarded
 from locb.service.problems import ProblemError
 from locb.service.store.database import NameTakenError, StoreError
 from locb.service.store.locks import AlreadyOpenError
-from locb.service.store.log import Log
+from locb.service.store.log import Log, Words
 
 LARGEST_BATCH = 256  # requests: what is prepared in about 10 ms
 DEFAULTS_EVERY = 0.25  # seconds between looks for rewards that did not come
@@ -105,10 +105,23 @@ class Committer:
         """Have the writer's thread do this."""
         return await asyncio.get_running_loop().run_in_executor(self._writer, work, *arguments)
 
-    async def erase(self, user: str, words: tuple[str, str] | None) -> int:
+    async def reword(self, words: Words) -> None:
+        """Have stored answers say something else; the caller holds the turn.
+
+        Raises
+        ------
+        ProblemError
+            503 if the store cannot be written.
+        """
+        try:
+            await self.write(self.log.reword, words)
+        except (StoreError, AlreadyOpenError) as error:
+            raise self._explain(error) from error
+
+    async def erase(self, user: str, words: Words | None) -> int:
         """Erase a user from the log, at once; the caller holds the turn. How many decisions were erased.
 
-        ``words``, if given, are what answers to others say of the user, and what they are to say instead.
+        ``words``, if given, are those in which answers to others tell of the user.
 
         Raises
         ------

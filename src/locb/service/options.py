@@ -51,6 +51,9 @@ def agree(options: Options, log: Log) -> tuple[Model, str]:
         if kept["format"] > FORMAT:
             raise ValueError(f"the store has format {kept['format']}, of a newer locb; this one knows {FORMAT}")
         model = Model(**kept["model"])
+        if model.policy not in POLICIES:
+            name = model.policy
+            raise ValueError(f"the store was made with a policy of your own: say again where it is, --policy …:{name}")
         _compare(options, model)
         return model, kept["store"]
     if options.dim is None:

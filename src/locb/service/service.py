@@ -24,11 +24,12 @@ from locb.service.replay import Model, replay
 from locb.service.snapshots import Snapshots
 from locb.service.store.database import StoreError
 from locb.service.store.locks import AlreadyOpenError
-from locb.service.store.log import Log
+from locb.service.store.log import Log, Words
 
 TIDY_EVERY = 0.5  # seconds between tidying SQLite's log file: often, so that it is little and the disk soon free again
 MOST_PAIRED = 2_000  # members of a set of which all pairs are looked at
 NEAR = 2_000  # events: a policy made anew that is no farther behind catches up while requests wait
+REWORDED = 1_000  # events whose answers are reworded at once, some 20 ms, in which requests wait
 _log = logging.getLogger("locb.service")
 
 
@@ -76,7 +77,7 @@ class Service:
         anew = self.log.settings()["anew"]
         found = self.snapshots.newest_good(last + 1 if anew is None else anew, last)
         policy, seq = found or (self.model.build(), 0)
-        _warm_up(self.model)
+        warm_up(self.model)
         start = time.perf_counter()
         for _ in replay(self.log, policy, seq):
             pass
@@ -173,8 +174,8 @@ class Service:
         ProblemError
             404 for a user who is not known; 503 if the store cannot be written.
         """
+        words = await self._reword(user) if self._may_be_told(user) else None
         async with self.committer.turn:
-            words = (told_seed(user), told_seed(None)) if self._may_be_told(user) else None
             erased = await self.committer.erase(user, words)
             await asyncio.to_thread(self.snapshots.remove_all)
             self._after_batch()
@@ -182,12 +183,21 @@ class Service:
             await asyncio.shield(self._renewing)
         return erased
 
+    async def _reword(self, user: str) -> Words:
+        """Have answers to others no longer name a user, between requests; what is then left to do with the erasing."""
+        words = Words(told_seed(user), told_seed(None), 0, 0)
+        while self.engine.seq - words.until > REWORDED:
+            words = words._replace(after=words.until, until=words.until + REWORDED)
+            async with self.committer.turn:
+                await self.committer.reword(words)
+        return words._replace(after=words.until, until=1 << 62)
+
     def _may_be_told(self, user: str) -> bool:
         """Whether answers to others can name this user, as the seed of a set."""
-        if self.model.policy in UNSEEDED:
+        place = self.engine.directory.place(user)
+        if place is None or self.model.policy in UNSEEDED:
             return False
         # Seeds of LOCB stay; elsewhere a user may have been one before.
-        place = self.engine.directory.place(user)
         return self.model.policy != "locb" or any(one.seed == place for one in self.policy.clusters())
 
     async def _renew(self) -> None:
@@ -264,7 +274,7 @@ class Service:
         return await asyncio.to_thread(certify, exact), exact
 
 
-def _warm_up(model: Model) -> None:
+def warm_up(model: Model) -> None:
     """Compile all that requests need, on a policy of its own, so that the first ones do not wait for it."""
     policy = model.build()
     policy.prepare()

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, RootTransaction, delete, func, insert, select, text, update
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
@@ -23,11 +23,20 @@ TIDY_MILLISECONDS = 100  # that writers wait, at most, for readers who keep SQLi
 _log = logging.getLogger("locb.service")
 _REWORD = {
     "sqlite": "UPDATE locb_decisions SET answer = CAST(replace(CAST(answer AS TEXT), :old, :new) AS BLOB)"
-    " WHERE instr(answer, :sought) > 0",
+    " WHERE seq > :after AND seq <= :until AND instr(answer, :sought) > 0",
     "postgresql": "UPDATE locb_decisions SET answer ="
     " convert_to(replace(convert_from(answer, 'UTF8'), CAST(:old AS TEXT), CAST(:new AS TEXT)), 'UTF8')"
-    " WHERE position(CAST(:sought AS BYTEA) IN answer) > 0",
+    " WHERE seq > :after AND seq <= :until AND position(CAST(:sought AS BYTEA) IN answer) > 0",
 }
+
+
+class Words(NamedTuple):
+    """What answers say, what they are to say instead, and where: after a place in the log up to another."""
+
+    old: str
+    new: str
+    after: int
+    until: int
 
 
 class Log(Reader):
@@ -114,15 +123,19 @@ class Log(Reader):
         with self._writing() as connection:
             _set(connection, values)
 
-    def erase(self, place: int, values: dict[str, Any], words: tuple[str, str] | None = None) -> int:
+    def reword(self, words: Words) -> None:
+        """Have stored answers say something else."""
+        with self._writing() as connection:
+            _reword(connection, words)
+
+    def erase(self, place: int, values: dict[str, Any], words: Words | None = None) -> int:
         """Erase a user's name, decisions and lessons for good, and keep these settings; the number of decisions.
 
-        ``words``, if given, are what answers to others say of the user, and what they are to say instead.
+        ``words``, if given, are those in which answers to others tell of the user.
         """
         with self._writing() as connection:
             if words is not None:
-                change = {"old": words[0], "new": words[1], "sought": words[0].encode()}
-                connection.execute(text(_REWORD[connection.dialect.name]), change)
+                _reword(connection, words)
             connection.execute(delete(tables.lessons).where(tables.lessons.c.place == place))
             count = connection.execute(delete(tables.decisions).where(tables.decisions.c.place == place)).rowcount
             connection.execute(update(tables.users).where(tables.users.c.place == place).values(id=None))
@@ -207,6 +220,11 @@ class Log(Reader):
                 writer.close()
             except SQLAlchemyError as error:
                 _log.debug("a lost connection did not close: %s", error)
+
+
+def _reword(connection: Connection, words: Words) -> None:
+    change = words._asdict() | {"sought": words.old.encode()}
+    connection.execute(text(_REWORD[connection.dialect.name]), change)
 
 
 def _set(connection: Connection, values: dict[str, Any]) -> None:

@@ -1,0 +1,136 @@
+"""docs/service.md: what it says is run, and what there is stands in it."""
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from locb.service.options import new_model
+from locb.service.problems import TITLES
+from locb.service.web.routes import ROUTES
+from serving import serving
+from stress.server import Server
+
+ROOT = Path(__file__).parent.parent.parent
+TEXT = (ROOT / "docs" / "service.md").read_text(encoding="utf-8")
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PORT = "8080"
+
+
+class Command(NamedTuple):
+    """A curl line, the status that its remark tells (else success), and the answer that the page shows."""
+
+    words: list[str]
+    status: int | None
+    shown: Any
+
+
+def blocks() -> Iterator[tuple[str, str]]:
+    """Language and text of what is fenced."""
+    yield from re.findall(r"^```(\w+)\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
+
+
+def commands() -> list[Command]:
+    """Of all blocks for a shell, those that begin with curl; a quotation may go over several lines."""
+    found: list[Command] = []
+    for language, text in blocks():
+        if language == "json":
+            found[-1] = found[-1]._replace(shown=json.loads(text))
+        pending = ""
+        for line in text.splitlines() if language == "sh" else ():
+            pending += line + "\n"
+            try:
+                words = shlex.split(pending, comments=True)
+            except ValueError:
+                continue
+            remark = re.search(r"  # (\d{3})\b", pending)
+            if words[0] == "curl":
+                found.append(Command(words, int(remark[1]) if remark else None, None))
+            pending = ""
+    return found
+
+
+def table(heading: str) -> list[list[str]]:
+    """The rows of the table whose first row begins with this."""
+    rows = re.search(rf"^\| {re.escape(heading)}.*?\n\|[- |]*\n(.*?)\n\n", TEXT, re.DOTALL | re.MULTILINE)
+    assert rows is not None, heading
+    return [[cell.strip() for cell in row.strip("| ").split("|")] for row in rows[1].splitlines()]
+
+
+def python(code: str, port: int, folder: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", code.replace(PORT, str(port))], cwd=folder, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
+def test_all_of_it_runs(tmp_path: Path) -> None:
+    started = re.search(r"locb serve --data-dir (\w+) (.*)", TEXT)
+    assert started is not None
+    examples = [text for language, text in blocks() if language == "python"]
+    with Server(tmp_path / started[1], started[2].split()) as server:
+        server.start()
+        for words, status, shown in commands():
+            told = [word.replace(PORT, str(server.port)) for word in words]
+            done = subprocess.run([*told, "-w", "\n%{http_code}"], cwd=tmp_path, capture_output=True, text=True)
+            answer, _, code = done.stdout.rpartition("\n")
+            assert int(code) == status if status else int(code) < 300, f"{words}: {done.stdout}{done.stderr}"
+            if shown is not None:
+                assert json.loads(answer) == shown, answer
+        for line in README.splitlines():
+            if line.startswith("    curl "):
+                told = line.replace(PORT, str(server.port)) + " --fail"
+                subprocess.run(shlex.split(told), check=True, capture_output=True)
+        for example in examples:
+            if "audit" not in example:
+                python(example, server.port, tmp_path)
+        counts = server.get("/metrics")[1].decode()
+        for route in ROUTES:
+            count = re.search(rf'^locb_request_seconds_count{{route="{re.escape(route.path)}"}} (\S+)$', counts, re.M)
+            assert count is not None
+            assert float(count[1]) > 0, f"no line asks for {route.path}"
+        assert server.stop() == 0
+        for example in examples:
+            if "audit" in example:
+                python(example, server.port, tmp_path)
+
+
+def test_every_route_is_there_with_its_scope() -> None:
+    scopes = {row[0].strip("`"): row[1] for row in table("scope")}
+    for route in ROUTES:
+        assert f"{route.method} {route.path}" in TEXT
+        if route.scope is not None and not route.path.startswith("/personalizer"):
+            assert re.sub(r"/?{.*", "", route.path) in scopes[route.scope]
+
+
+def test_every_kind_of_problem_is_there() -> None:
+    assert {row[0].strip("`") for row in table("`type`, after `urn:locb:problem:`")} == set(TITLES)
+
+
+def test_every_metric_is_there(tmp_path: Path) -> None:
+    with serving(tmp_path) as (client, _):
+        told = set(re.findall(r"^# TYPE (\w+)", client.get("/metrics").text, re.MULTILINE))
+    told = {name for name in told if not name.endswith("_created")}
+    assert {row[0].strip("`") for row in table("metric")} == told
+
+
+@pytest.mark.parametrize("policy", ["locb", "eloc"])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_memory_of_a_user(policy: str, dtype: str) -> None:
+    name = policy.upper() + ("" if dtype == "float64" else ", float32")
+    (row,) = [row for row in table("bytes a user") if row[0] == name]
+    for dim, said in zip((5, 10, 20, 50, 100), row[1:], strict=True):
+        sizes = []
+        for users in (512, 1024):
+            built = new_model(policy, dim, {"dtype": dtype}).build()
+            built.add_users(users - built.n_users)
+            sizes.append(sum(array.nbytes for array in built._state if hasattr(array, "nbytes")))  # type: ignore[attr-defined]
+        assert float(said.replace(",", "")) == pytest.approx((sizes[1] - sizes[0]) / 512, abs=0.5)

@@ -1,0 +1,91 @@
+"""deploy/: read, since it cannot be installed or built here, for slips of the pen."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from locb.service.web.routes import ROUTES
+
+ROOT = Path(__file__).parent.parent
+UNIT = (ROOT / "deploy" / "locb.service").read_text(encoding="utf-8")
+CONTAINER = (ROOT / "deploy" / "Containerfile").read_text(encoding="utf-8").replace("\\\n", " ")
+PROMETHEUS = (ROOT / "deploy" / "prometheus.yml").read_text(encoding="utf-8")
+
+
+def instruction(name: str) -> list[str]:
+    """Words of an instruction in its exec form."""
+    (said,) = re.findall(rf"^{name} (\[.*\])$", CONTAINER, re.MULTILINE)
+    words: list[str] = json.loads(said)
+    return words
+
+
+def serving() -> dict[str, list[str]]:
+    (unit,) = re.findall(r"^ExecStart=\S+/locb (serve .*)$", UNIT, re.MULTILINE)
+    (more,) = re.findall(r'^Environment=LOCB_OPTIONS="(.*)"$', UNIT, re.MULTILINE)
+    entry = instruction("ENTRYPOINT")
+    assert entry[0] == "locb"
+    return {"unit": [*unit.split(), *more.split()], "container": [*entry[1:], *instruction("CMD")]}
+
+
+@pytest.mark.parametrize("where", ["unit", "container"])
+def test_every_option_exists(where: str) -> None:
+    environment = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}
+    called = [sys.executable, "-c", "from locb.cli import main; main()", "serve", "--help"]
+    shown = subprocess.run(called, env=environment, capture_output=True, text=True, check=True).stdout
+    known = set(re.findall(r"--[a-z][a-z-]+", shown))
+    words = serving()[where]
+    assert words[0] == "serve"
+    assert {word for word in words if word.startswith("--")} <= known
+    assert {"--data-dir", "--dim", "--token-file"} <= set(words)
+
+
+def test_there_is_time_to_stop() -> None:
+    (waits,) = re.findall(r"^TimeoutStopSec=(\d+)$", UNIT, re.MULTILINE)
+    stop = {where: int(words[words.index("--stop-seconds") + 1]) for where, words in serving().items()}
+    assert stop["unit"] < int(waits)
+    assert stop["container"] < 10
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd-analyze")
+def test_the_unit_is_one_and_shut_off(tmp_path: Path) -> None:
+    unit = tmp_path / "locb.service"
+    unit.write_text(re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", UNIT, flags=re.MULTILINE))
+    done = subprocess.run(["systemd-analyze", "verify", str(unit)], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    judged = subprocess.run(
+        ["systemd-analyze", "security", "--offline=true", "--no-pager", str(unit)], capture_output=True, text=True
+    )
+    exposure = re.search(r"exposure level for locb.service: ([\d.]+)", judged.stdout)
+    if exposure is not None:  # of versions that can judge a file
+        assert float(exposure[1]) < 2.0
+
+
+def test_the_container_is_made_of_what_is_there() -> None:
+    for sources in re.findall(r"^COPY (.*) \S+$", CONTAINER, re.MULTILINE):
+        for source in sources.split():
+            assert (ROOT / source).exists(), source
+    assert re.findall(r"^USER (.*)$", CONTAINER, re.MULTILINE)[-1] not in ("root", "0")
+    words = serving()["container"]
+    assert f"VOLUME {words[words.index('--data-dir') + 1]}\n" in CONTAINER
+    assert f"EXPOSE {words[words.index('--port') + 1]}\n" in CONTAINER
+    asked = instruction("HEALTHCHECK .* CMD")[2]
+    compile(asked, "HEALTHCHECK", "exec")
+    (path,) = re.findall(r"http://127.0.0.1:8080(/[\w/]+)", asked)
+    assert any(route.path == path and route.scope is None for route in ROUTES)
+
+
+def test_what_the_container_compiles_can_be_run() -> None:
+    (code,) = re.findall(r'^RUN python -c "(.*)"$', CONTAINER, re.MULTILINE)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
+
+
+def test_prometheus_asks_for_what_is_there() -> None:
+    (path,) = re.findall(r"metrics_path: (\S+)", PROMETHEUS)
+    (route,) = [route for route in ROUTES if route.path == path]
+    assert f'scope "{route.scope}"' in PROMETHEUS
