@@ -146,14 +146,19 @@ class Service:
             _log.warning("no snapshots, so that every start replays the whole log: %s", error)
 
     async def _tidy(self) -> None:
+        tidied = 0
         while True:
             await asyncio.sleep(TIDY_EVERY)
             await asyncio.to_thread(self.snapshots.make_room, self.policy)
+            if self.engine.seq == tidied and not self.log.untidy:
+                continue
             try:
                 await asyncio.to_thread(self.log.tidy)
-                if self.log.untidy:
-                    async with self.committer.turn:
-                        await self.committer.write(self.log.tidy, True)
+                async with self.committer.turn:
+                    # What came meanwhile, so that all is moved and the file is written from its start again: room that
+                    # it has already is much quicker to bring to disk than new room.
+                    await self.committer.write(self.log.tidy, self.log.untidy)
+                    tidied = self.engine.seq
             except StoreError as error:
                 _log.warning("the log could not be tidied: %s", error)
 
