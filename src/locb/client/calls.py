@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import uuid
+import secrets
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -32,7 +33,8 @@ def _question(asked: Mapping[str, Any]) -> dict[str, Any]:
     given = {name: value for name, value in asked.items() if value is not None}
     if "exclude" in given:
         given["exclude"] = list(given["exclude"])  # a set will do
-    return {"decision_id": uuid.uuid4().hex, **given, "arms": listed}
+    # Ids that begin with the time stand in order in the service's index, and half as much is written to its disk.
+    return {"decision_id": f"{time.time_ns():016x}{secrets.token_hex(8)}", **given, "arms": listed}
 
 
 def recommend(
