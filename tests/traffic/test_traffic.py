@@ -128,6 +128,17 @@ def test_rewards_can_be_late() -> None:
     assert report.reward.max < 400.0
 
 
+def test_posts_are_the_bodies_of_decisions_and_rewards() -> None:
+    with loopback(Bandit()) as server:
+        report = run(Plan(url=server.url, rate=None, seconds=0.3, route="post", **SMALL))
+    assert report.ping.count > 50
+    assert {(asked.method, asked.path) for asked in server.asked} == {("POST", "/v1/ping")}
+    assert {tuple(sorted(json.loads(asked.body))) for asked in server.asked} == {
+        ("arms", "decision_id", "user"),
+        ("decision_id", "reward"),
+    }
+
+
 def test_ping_is_a_get() -> None:
     with loopback(Bandit()) as server:
         report = run(Plan(url=server.url, rate=None, seconds=0.3, route="ping", **SMALL))
@@ -254,7 +265,7 @@ def test_nobody_there_is_told() -> None:
         ({"dim": 1}, "dim must be a whole number of at least 2"),
         ({"users": 0}, "users must be"),
         ({"count": 0}, "count must be"),
-        ({"route": "other"}, "route must be one of 'recommend', 'ping', not 'other'"),
+        ({"route": "other"}, "route must be one of 'recommend', 'ping', 'post', not 'other'"),
         ({"token": "a\nb"}, "token must be printable ASCII"),
     ],
 )

@@ -37,7 +37,7 @@ def load(
         str,
         typer.Option(
             help="**recommend** (decisions and rewards), or **ping**: a route that does nothing, to see what the "
-            "server itself can do.",
+            "server itself can do, or **post**: that route with the bodies of decisions and rewards.",
             rich_help_panel="Load",
         ),
     ] = "recommend",
@@ -134,7 +134,7 @@ def _latencies(report: Report) -> Table:
     for heading in ("request", "answered", "p50", "p90", "p99", "max"):
         table.add_column(heading, justify="left" if heading == "request" else "right", no_wrap=True)
     for name, seen in (("recommend", report.recommend), ("reward", report.reward), ("ping", report.ping)):
-        if seen.count or name.startswith(report.plan.route):
+        if seen.count or name == ("ping" if report.plan.route == "post" else report.plan.route):
             table.add_row(
                 name, f"{seen.count:,}", *(f"{mark:.2f}" for mark in (seen.p50, seen.p90, seen.p99, seen.max))
             )

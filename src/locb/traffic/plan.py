@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-ROUTES = ("recommend", "ping")
+ROUTES = ("recommend", "ping", "post")
 
 
 class Address(NamedTuple):
@@ -47,8 +47,9 @@ class Plan:
         429, 502, 503 or 504.
     timeout : float
         Seconds to wait for an answer, and at the end for all of them.
-    route : "recommend" or "ping"
-        What to send: decisions and rewards, or ``GET /v1/ping``, which does nothing.
+    route : "recommend", "ping" or "post"
+        What to send: decisions and rewards; or ``GET /v1/ping``, which does nothing; or the bodies of decisions and
+        rewards, in turn, to ``POST /v1/ping``, which reads them and does nothing.
     record : bool
         Whether the report lists every acknowledged decision and reward.
     token : str, optional

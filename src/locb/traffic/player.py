@@ -86,6 +86,7 @@ class _Player:
         self._opening: set[asyncio.Task[None]] = set()
         self._places = 0
         self._dues = 0  # decisions that fell due, at an even rate
+        self._posted = 0
         self.times = {kind: array("d") for kind in ("recommend", "reward", "ping")}
         self.means = array("d")  # earned, chance and best of each decision
         self.errors: Counter[str] = Counter()
@@ -217,6 +218,9 @@ class _Player:
     def _asking(self, due: float) -> _Job:
         if self.plan.route == "ping":
             return _Job(due, self.questions.ping)
+        if self.plan.route == "post":
+            self._posted += 1
+            return _Job(due, self.questions.posts[self._posted % 2])
         question = self._next()
         return _Job(due, question.request, question)
 

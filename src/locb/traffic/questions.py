@@ -49,6 +49,7 @@ class Questions:
         id_length = len(self._decision_id(0))
         self._reward_form = self._head("POST", "/v1/reward", len(b'{"decision_id":"","reward":0}') + id_length)
         self.ping = self._head("GET", "/v1/ping", None)
+        self.posts = [self._posted(next(iter(self)).request), self._posted(self.reward(self._decision_id(0), 1))]
 
     def _decision_id(self, place: int) -> str:
         return f"{self._run}-{place:08x}"
@@ -69,6 +70,11 @@ class Questions:
         body = msgspec.json.encode(asked)[:-1] + b',"user":"'
         rest = len(f'user-{0:0{self._digits}}","decision_id":"{self._decision_id(0)}"}}')
         return self._head("POST", "/v1/recommend", len(body) + rest) + body
+
+    def _posted(self, request: bytes) -> bytes:
+        """The same body, to where nothing is done with it."""
+        body = request.partition(b"\r\n\r\n")[2]
+        return self._head("POST", "/v1/ping", len(body)) + body
 
     def reward(self, decision_id: str, reward: int) -> bytes:
         """The request that tells a reward, 0 or 1."""

@@ -178,6 +178,11 @@ async def ping(desk: Desk) -> Response:  # noqa: ARG001 - all handlers are calle
     return Response(status_code=204, headers=SAFE_HEADERS)
 
 
+async def ping_with_body(desk: Desk, message: Raw) -> Response:  # noqa: ARG001 - all handlers are called alike
+    """Nothing, with a body."""
+    return Response(status_code=204, headers=SAFE_HEADERS)
+
+
 async def metrics(desk: Desk) -> Response:
     """Counts and times."""
     return Response(desk.metrics.told(), headers=SAFE_HEADERS | {"content-type": METRICS})

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from msgspec import Raw
 from starlette.responses import Response
 
 from locb.service import personalizer
@@ -77,6 +78,8 @@ ROUTES = (
     Route("GET", "/v1/health", handlers.health, "Whether the service can decide and learn", None, None, Health,
           also=(503,)),
     Route("GET", "/v1/ping", handlers.ping, "Nothing: to measure what the server itself can do", None, status=204),
+    Route("POST", "/v1/ping", handlers.ping_with_body, "Nothing, with what was sent: to measure the server with the "
+          "bodies of real requests", None, Raw, status=204),
     Route("GET", "/metrics", handlers.metrics, "Counts and times for Prometheus", "read", None,
           handlers.METRICS),
     Route("POST", f"{personalizer.PATH}/rank", azure.rank, "Azure Personalizer: which action?", "decide",
