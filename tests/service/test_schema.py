@@ -15,7 +15,7 @@ from locb.service.web.tokens import SCOPES, Tokens
 from serving import same_state, serving
 
 TOKEN = "a token for all the scopes"
-EXAMPLES = int(os.environ.get("SCHEMA_EXAMPLES", "8"))  # a route and phase; `make stress` asks for more
+EXAMPLES = int(os.environ.get("SCHEMA_EXAMPLES", "4"))  # a route and phase; `make stress` asks for more
 # Schemas cannot say that ids differ from each other, or that what is excluded is among the arms. In a batch each
 # question stands for itself: one that does not fit is a problem among answers.
 SETTINGS = """
