@@ -45,7 +45,7 @@ def restart(place: Place, events: int, users: int) -> dict[str, Any]:
 
 
 def _replay_seconds(server: Server) -> float:
-    lines = [line for line in server.said().splitlines() if '"ready at ' in line]
+    lines = [line for line in server.said().splitlines() if '"ready: ' in line]
     found = re.search(r"in ([\d.]+) s$", json.loads(lines[-1])["message"])
     if found is None:
         raise ValueError(f"no time in {lines[-1]}")

@@ -92,8 +92,9 @@ def test_a_second_process_is_refused(tmp_path: Path) -> None:
         assert second.stderr.startswith(f"locb: another service (process {server.pid}) works in ")
         assert "Traceback" not in second.stderr
         same_port = run("--data-dir", str(tmp_path / "other"), "--port", str(server.port), *NEW)
-        assert same_port.returncode != 0
-        assert "address already in use" in json.loads(same_port.stderr.splitlines()[-1])["message"]
+        assert same_port.returncode == 2
+        assert same_port.stderr == f"locb: --host 127.0.0.1 --port {server.port}: Address already in use\n"
+        assert not (tmp_path / "other").exists()
         assert server.get("/v1/health")[0] == 200
 
 

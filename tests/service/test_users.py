@@ -143,3 +143,23 @@ def test_answers_to_others_no_longer_name_who_left(store: Any, policy: str, monk
     escaped = json.dumps(left, ensure_ascii=False).encode()[1:-1]
     for file in store.folder.rglob("*"):
         assert not file.is_file() or (left.encode() not in file.read_bytes() and escaped not in file.read_bytes()), file
+
+
+def test_all_routes_agree_on_who_is_left(tmp_path: Path) -> None:
+    """A place that nobody has is not a user, whoever is asked."""
+    with serving(tmp_path, policy="locb") as (client, _):
+        for user in ("ann", "cat", "dog"):
+            told = client.post("/v1/recommend", json={"user": user, "arms": arms([1, 0, 0])}).json()
+            client.post("/v1/reward", json={"decision_id": told["decision_id"], "reward": 1.0})
+        for user in ("cat", "dog"):
+            assert client.delete(f"/v1/users/{user}").status_code == 200
+        for left in (["ann"], ["ann", "eve"]):
+            told = client.post("/v1/recommend", json={"user": left[-1], "arms": arms([1, 0, 0])}).json()
+            assert client.get("/v1/health").json()["users"] == len(left)
+            expected = [{"seed": user, "size": len(left), "returned": False} for user in left]
+            assert told["clusters"] == expected
+            assert client.get("/v1/clusters").json()["clusters"] == expected
+            assert client.get("/v1/users/ann").json()["clusters"] == expected
+            assert told["explanation"]["lenders"][0]["users"] == len(left)
+            assert client.get("/v1/clusters/ann").json()["members"] == left
+            assert client.get("/v1/clusters/ann").json()["size"] == len(left)

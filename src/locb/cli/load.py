@@ -145,6 +145,7 @@ def _facts(report: Report) -> list[str]:
     """In words: errors, rewards, the generator's own cost."""
     errors = ", ".join(f"{why}: {count:,}" for why, count in report.errors.items())
     told = [f"Errors: {errors}; {report.retried:,} of them sent again." if errors else "No errors."]
+    told += [f"The first was {report.problem}"] if report.problem else []
     if report.recommend.count:
         told.append(
             f"Mean reward {report.earned:.3f} (of the last quarter {report.late:.3f}); chance earns "

@@ -48,7 +48,10 @@ def serve(
         typer.Option(help="Any other parameter of the policy, as name=value; may be repeated.", rich_help_panel=POLICY),
     ] = None,
     reward_wait: Annotated[
-        str, typer.Option(help="How long to wait for a reward: 30s, 10m, 2h, 1d.", rich_help_panel=REWARDS)
+        str,
+        typer.Option(
+            help="How long to wait for a reward: 30s, 10m, 2h, 1d; a bare number is seconds.", rich_help_panel=REWARDS
+        ),
     ] = "10m",
     default_reward: Annotated[
         float | None,

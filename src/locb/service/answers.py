@@ -9,6 +9,7 @@ import msgspec
 from locb.clusters import Membership
 from locb.hashing import parts
 from locb.policies import Explanation as Told
+from locb.policies import Lender as Lent
 from locb.service.directory import Directory
 from locb.service.messages import Explanation, Group, Lender, RankedArm
 from locb.service.questions import Question
@@ -33,7 +34,18 @@ class Answers:
         """The answer to a question, as JSON."""
         arm = question.request.arms[question.eligible[told.arm]].id
         ranking = _ranking(question, told)
+        if self._directory.empty and told.lenders:
+            told = told._replace(lenders=self._counted(told.lenders, memberships))
         return _encode(_Decision(name, arm, ranking, self._groups(memberships), self._explanation(question, told)))
+
+    def _counted(self, lenders: Sequence[Lent], memberships: Sequence[Membership]) -> tuple[Lent, ...]:
+        """Without the places that nobody has among the users of sets that still change."""
+        changing = {one.seed for one in memberships if one.seed is not None and one.returned_at is None}
+        empty = self._directory.empty
+        return tuple(
+            one._replace(users=one.users - empty) if one.kind == "set" and one.seed in changing else one
+            for one in lenders
+        )
 
     def _groups(self, memberships: Sequence[Membership]) -> msgspec.Raw:
         told = self._told
@@ -91,8 +103,13 @@ def told_seed(name: str | None) -> str:
 
 def group(one: Membership, directory: Directory) -> Group | None:
     """A set by the name of its seed; None while nobody has come for the seed's place."""
-    name = None if one.seed is None else directory.name(one.seed)
-    return Group(name, one.size, one.returned_at is not None) if one.seed is None or name is not None else None
+    if one.seed is None:
+        return Group(None, one.size, one.returned_at is not None)
+    name = directory.name(one.seed)
+    # A place that nobody has is in every set that still changes, and in no other; it is nobody.
+    empty = directory.empty if one.returned_at is None else 0
+    size = None if one.size is None else one.size - empty
+    return None if name is None else Group(name, size, one.returned_at is not None)
 
 
 def _ranking(question: Question, told: Told) -> list[RankedArm]:

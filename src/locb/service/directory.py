@@ -32,6 +32,11 @@ class Directory:
         return name in self._places
 
     @property
+    def empty(self) -> int:
+        """How many places nobody has."""
+        return len(self._names) - len(self._places)
+
+    @property
     def places(self) -> int:
         """How many places there are, free ones too."""
         return len(self._names)

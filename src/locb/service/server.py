@@ -6,6 +6,7 @@ import gc
 import json
 import logging
 import signal
+import socket
 import sys
 import time
 from typing import Any
@@ -19,6 +20,8 @@ from locb.service.service import Service
 from locb.service.store.database import StoreError
 from locb.service.web.app import make_app
 from locb.service.web.tokens import Tokens, is_loopback
+
+_log = logging.getLogger("locb.service")
 
 
 class JsonLines(logging.Formatter):
@@ -61,20 +64,34 @@ def serve(options: Options, host: str, port: int, tokens: Tokens, stop_seconds: 
     """
     if not tokens and not is_loopback(host):
         raise ValueError(f"--host {host} can be reached from other machines: give a --token-file, or use 127.0.0.1")
-    service = Service(options)
-    server = uvicorn.Server(settings(make_app(service, tokens), host, port, stop_seconds))
-    # uvicorn raises the signal that stopped it once more when all is done: for whoever started us that is no failure.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: setattr(server, "should_exit", True))
-    # What is there now stays, and requests leave no cycles behind: looking for them took an eighth of the time.
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(100_000, 50, 100)
-    # The writer's thread, back from the disk, must not wait for its turn as long as the disk took: 5 ms is the default.
-    sys.setswitchinterval(0.0005)
-    server.run()
+    with listen(host, port) as listener:
+        service = Service(options)
+        server = uvicorn.Server(settings(make_app(service, tokens), host, port, stop_seconds))
+        # uvicorn raises the signal that stopped it once more when all is done: to who started us that is no failure.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: setattr(server, "should_exit", True))
+        # What is there now stays, and requests leave no cycles behind: looking for them took an eighth of the time.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(100_000, 50, 100)
+        # The writer's thread, back from the disk, must not wait for its turn as long as the disk took: 5 ms is usual.
+        sys.setswitchinterval(0.0005)
+        server.run(sockets=[listener])
+    _log.info("stopped")
     if service.given_up is not None:
         raise StoreError(service.given_up)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket at this address, before anything else is done: an address that is taken is told at once."""
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host.strip("[]"), port))
+    except OSError as error:
+        listener.close()
+        raise ValueError(f"--host {host} --port {port}: {error.strerror or error}") from None
+    return listener
 
 
 def settings(app: ASGIApp, host: str, port: int, stop_seconds: int) -> uvicorn.Config:

@@ -77,13 +77,14 @@ class Service:
         anew = self.log.settings()["anew"]
         found = self.snapshots.newest_good(last + 1 if anew is None else anew, last)
         policy, seq = found or (self.model.build(), 0)
+        _log.info("getting ready: compiling, the first time on this machine for up to a minute, and reading the log")
         warm_up(self.model)
         start = time.perf_counter()
         for _ in replay(self.log, policy, seq):
             pass
         self.snapshots.make_room(policy)
         took = time.perf_counter() - start
-        _log.info("ready at %d after a snapshot at %d, in %.2f s", last, seq, took)
+        _log.info("ready: %d events in the log, those after %d replayed in %.2f s", last, seq, took)
         if anew is None:
             self.log.write_settings({"anew": last})
         people = [(place, name.decode()) for place, _, name in self.log.users() if name is not None]
@@ -112,6 +113,7 @@ class Service:
 
     async def stop(self) -> None:
         """Finish what waits, write a snapshot, and let the store go."""
+        _log.info("stopping")
         if self._tidying is not None:
             self._tidying.cancel()
         if self._renewing is not None:
@@ -234,7 +236,7 @@ class Service:
             await asyncio.to_thread(self.snapshots.remove_all)  # those before know who was erased
             if self._can_save:
                 self._snapshot()
-        _log.info("made anew at %d without %d users", engine.seq, len(vacated))
+        _log.info("the policy was made anew from the log, without users who were erased: %d", len(vacated))
 
     def _catch_up(self, policy: Policy, after: int, until: int) -> None:
         for _ in replay(self.log, policy, after, until):
@@ -271,8 +273,9 @@ class Service:
 
     async def certificate(self, cluster: Cluster) -> tuple[float | None, bool]:
         """How far apart two members can be, and whether that was looked at for all pairs; None if it is not known."""
+        name = self.engine.directory.name
         try:
-            certify = self.policy.certifier(cluster)
+            certify = self.policy.certifier([place for place in cluster.members.tolist() if name(place) is not None])
         except (TypeError, ValueError):
             return None, False
         exact = len(cluster) <= MOST_PAIRED

@@ -90,6 +90,7 @@ class _Player:
         self.times = {kind: array("d") for kind in ("recommend", "reward", "ping")}
         self.means = array("d")  # earned, chance and best of each decision
         self.errors: Counter[str] = Counter()
+        self.problem = ""
         self.retried = self.answered_in_time = self.answered_ever = 0
         self.decisions: list[tuple[str, str, str]] = []
         self.rewards: list[tuple[str, float]] = []
@@ -252,6 +253,8 @@ class _Player:
             except (msgspec.MsgspecError, KeyError):
                 self.errors["wrong answer"] += 1
         else:
+            if not self.problem:
+                self.problem = f"{status}: {body[:300].decode(errors='replace')}"
             self._failed(job, str(status), status in AGAIN)
         self._send()
 
@@ -313,6 +316,7 @@ class _Player:
             per_second=self.answered_in_time / seconds if seconds > 0.0 else 0.0,
             **{kind: latency(times) for kind, times in self.times.items()},
             errors={why: count for why, count in sorted(self.errors.items()) if count},
+            problem=self.problem,
             retried=self.retried,
             earned=earned,
             late=float(means[-((len(means) + 3) // 4) :, 0].mean()) if len(means) else math.nan,

@@ -45,6 +45,8 @@ class Report:
     errors : dict
         Attempts without success, by status or by what went wrong: ``lost`` (connection), ``timeout``, ``wrong answer``
         (not JSON, or not about what was asked), ``unanswered`` (never sent, or given up at the end).
+    problem : str
+        What the service said of the first request that it turned away.
     retried : int
         Attempts that were made again later, of all those.
     earned, late, chance, best : float
@@ -65,6 +67,7 @@ class Report:
     reward: Latency
     ping: Latency
     errors: dict[str, int]
+    problem: str
     retried: int
     earned: float
     late: float

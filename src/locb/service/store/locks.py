@@ -19,7 +19,7 @@ class AlreadyOpenError(Exception):
 
 def claim_folder(folder: Path) -> IO[str]:
     """Hold the folder until the file given back is closed, or the process ends."""
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # it will hold what people did
     path = folder / "lock"
     handle = path.open("a+", encoding="utf-8")
     try:

@@ -129,6 +129,7 @@ async def clusters(desk: Desk) -> Groups:
         [
             Group(service.seed_name(cluster), service.size(cluster), cluster.returned_at is not None)
             for cluster in service.policy.clusters()
+            if cluster.seed is None or service.seed_name(cluster) is not None
         ]
     )
 
