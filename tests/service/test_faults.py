@@ -23,7 +23,7 @@ def survived(found: dict[str, Any]) -> None:
 
 
 def test_killed_again_and_again(store: Any) -> None:
-    found = kill(Place(store.folder, store.url, store.cluster), 3, CLIENTS, before=0.4, after=0.1)
+    found = kill(Place(store.folder, store.url, store.cluster), 2, CLIENTS, before=0.4, after=0.1)
     survived(found)
     assert found["attempts without an answer"] > 0
     assert found["not erased"] == 0

@@ -100,13 +100,14 @@ class CLUB(CompiledPolicy):
             "seed": seed,
         }
         n = self._n_users
+        edges = first_graph(n, graph, seed)  # first, since it refuses what is too large
         estimates = blank_estimates(n, self._dim, dtype)
         self._state = club_graph.GraphState(
             estimates=estimates,
             sums=np.zeros_like(estimates),
             served=np.zeros(n, np.int64),
             width=np.ones(n),
-            **first_graph(n, graph, seed),
+            **edges,
             component=np.zeros(n, np.int64),
             shared=np.zeros_like(estimates),
             shared_sums=np.zeros(estimates.shape),
