@@ -150,7 +150,7 @@ def main() -> None:
     cost = {}
     for title, (make, count) in jobs.items():
         rounds = env.rounds(count, seed=1)
-        cost[title] = best_of(lambda make=make, rounds=rounds: make(rounds), goes=3) / count  # type: ignore[misc]
+        cost[title] = best_of(lambda make=make, rounds=rounds: make(rounds), goes=3) / count  # type: ignore[misc]  # of defaults in a lambda mypy knows no type
     ours = cost["locb: LOCB, 30 seeds"]
     fastest = min((title for title in cost if not title.startswith("locb")), key=lambda title: cost[title])
     learns = {"locb": "a user", "Vowpal": "a user, hashed", "coba": "none", "contextualbandits": "none"}

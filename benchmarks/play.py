@@ -31,7 +31,7 @@ def main() -> None:
         policy = locb.make_policy(name, n_users=env.n_users, dim=env.dim, **parameters)
         return lambda: policy.play(rounds)
 
-    cost = {title: best_of(lambda n=name, p=p: job(n, p)) for title, name, p in CASES}  # type: ignore[misc]
+    cost = {title: best_of(lambda n=name, p=p: job(n, p)) for title, name, p in CASES}  # type: ignore[misc]  # of defaults in a lambda mypy knows no type
     own = cost["LinUCB-IND"]
     rows = [(title, f"{1e6 * s / ROUNDS:.2f}", f"{s / own:.2f}") for title, s in cost.items()]
     show(f"play, {ROUNDS:,} rounds, n = 100, d = 6, k = 10", ("policy", "µs a round", "× LinUCB-IND"), rows)

@@ -79,7 +79,7 @@ class _Small:
                 except OSError:
                     continue
 
-    def free(self, server: Server) -> None:  # noqa: ARG002
+    def free(self, server: Server) -> None:  # noqa: ARG002 - all disks are called alike
         (self.folder / "ballast").unlink()
 
 

@@ -96,9 +96,9 @@ def _read(values: Values, dim: int) -> tuple[list[str], list[int], list[float]]:
         if kind is str:
             keys.append(f"{name}={value}")
             numbers.append(1.0)
-        elif kind is float and value - value == 0.0:  # type: ignore[operator]
+        elif kind is float and value - value == 0.0:  # type: ignore[operator]  # a comparison of types is not followed
             keys.append(name)
-            numbers.append(value)  # type: ignore[arg-type]
+            numbers.append(value)  # type: ignore[arg-type]  # as above
         else:
             key, number = _rarer(name, value)
             keys.append(key)

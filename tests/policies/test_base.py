@@ -44,7 +44,7 @@ def test_it_cannot_be_saved_before_it_says_how(tmp_path: Path) -> None:
 )
 def test_an_arm_that_is_not_there_is_refused(arm: object, message: str) -> None:
     policy = Popular(n_users=12, dim=3)
-    policy.recommend = lambda user, contexts: arm  # type: ignore[method-assign]  # a bad policy on purpose
+    policy.recommend = lambda user, contexts: arm  # a bad policy on purpose
     with pytest.raises(ValueError, match=f"the arm from recommend must be .*{message}"):
         policy.play(world(5))
 

@@ -140,6 +140,6 @@ def test_a_policy_of_ones_own_gives_its_arm_and_no_more() -> None:
     policy = Popular(n_users=12, dim=3)
     arms = contexts()
     assert policy.explain(3, arms) == (policy.recommend(3, arms), None, None, None, None)
-    policy.recommend = lambda user, contexts: 9  # type: ignore[method-assign]  # a bad policy on purpose
+    policy.recommend = lambda user, contexts: 9  # a bad policy on purpose
     with pytest.raises(ValueError, match="the arm from recommend must be from 0 to 3, not 9"):
         policy.explain(3, arms)

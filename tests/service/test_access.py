@@ -82,12 +82,12 @@ def test_tokens_are_not_told(guarded: tuple[httpx.Client, Service], caplog: pyte
             for route in ROUTES:
                 answer = ask(client, route, {"Authorization": f"Bearer {token}"})
                 assert token not in answer.text
-        service.engine.policy.explain, kept = None, service.engine.policy.explain  # type: ignore[method-assign]
+        service.engine.policy.explain, kept = None, service.engine.policy.explain
         try:
             body = {"user": "ann", "arms": [{"id": "a", "features": [1, 0, 0]}]}
             failed = client.post("/v1/recommend", json=body, headers={"Authorization": f"Bearer {ALL}"})
         finally:
-            service.engine.policy.explain = kept  # type: ignore[method-assign]
+            service.engine.policy.explain = kept
     assert failed.status_code == 500
     assert "Traceback" not in failed.text
     assert "gave no answer" in caplog.text

@@ -132,5 +132,5 @@ def test_memory_of_a_user(policy: str, dtype: str) -> None:
         for users in (512, 1024):
             built = new_model(policy, dim, {"dtype": dtype}).build()
             built.add_users(users - built.n_users)
-            sizes.append(sum(array.nbytes for array in built._state if hasattr(array, "nbytes")))  # type: ignore[attr-defined]
+            sizes.append(sum(array.nbytes for array in built._state if hasattr(array, "nbytes")))
         assert float(said.replace(",", "")) == pytest.approx((sizes[1] - sizes[0]) / 512, abs=0.5)

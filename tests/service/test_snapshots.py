@@ -45,7 +45,7 @@ def test_the_newest_is_read(tmp_path: Path) -> None:
     again = Snapshots(tmp_path / "snapshots", STORE)
     assert again.newest == 7
     policy, seq = again.newest_good(0, 100) or pytest.fail("none")
-    assert (seq, policy.served.tolist()) == (7, [7, 0])  # type: ignore[attr-defined]
+    assert (seq, policy.served.tolist()) == (7, [7, 0])
 
 
 def test_only_the_newest_are_kept(tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_a_damaged_one_is_skipped(damage: str, tmp_path: Path, caplog: pytest.Lo
     path.write_bytes({"cut": content[:-100], "empty": b"", "bit": content, "other": b"something else"}[damage])
     with caplog.at_level(logging.WARNING):
         policy, seq = Snapshots(tmp_path, STORE).newest_good(0, 100) or pytest.fail("none")
-    assert (seq, policy.served.tolist()) == (3, [3, 0])  # type: ignore[attr-defined]
+    assert (seq, policy.served.tolist()) == (3, [3, 0])
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert f"snapshot {path.name} is skipped" in caplog.text
 
@@ -126,7 +126,7 @@ class Slow:
 def test_it_is_written_in_the_background(tmp_path: Path) -> None:
     snapshots = Snapshots(tmp_path, STORE)
     slow, done = Slow(taught()), threading.Event()
-    snapshots.write(slow, 5, done.set)  # type: ignore[arg-type]
+    snapshots.write(slow, 5, done.set)
     assert snapshots.busy
     assert snapshots.newest is None
     slow.may.set()

@@ -299,7 +299,7 @@ def test_answers_in_pieces() -> None:
     for answer, body in ((whole, b"hello"), (chunked(b"hello there", b"200 OK"), b"hello there")):
         for size in (1, 7, 40, 1000):
             connection = Connection(Keeps())
-            connection.connection_made(Out())  # type: ignore[arg-type]
+            connection.connection_made(Out())
             connection.ask(b"", "job", 0.0)
             for start in range(0, len(answer), size):
                 connection.data_received(answer[start : start + size])

@@ -36,8 +36,8 @@ def load(
     route: Annotated[
         str,
         typer.Option(
-            help="**recommend** (decisions and rewards), or **ping**: a route that does nothing, to see what the "
-            "server itself can do, or **post**: that route with the bodies of decisions and rewards.",
+            help="What to send. **recommend**: decisions and their rewards. To see what the server itself can do: "
+            "**ping**, a route that does nothing, and **post**, the same with the bodies of decisions and rewards.",
             rich_help_panel="Load",
         ),
     ] = "recommend",

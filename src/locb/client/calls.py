@@ -80,7 +80,7 @@ def user(service: Service, id: str) -> Steps[Answer]:  # noqa: A002 - as the API
     return answer
 
 
-def similar(service: Service, id: str, limit: int = 10) -> Steps[list[Answer]]:  # noqa: A002
+def similar(service: Service, id: str, limit: int = 10) -> Steps[list[Answer]]:  # noqa: A002 - as the API calls it
     """Users who share a set with this one, the nearest first."""
     told = yield from service.ask("GET", f"{_path('users', id)}/similar?limit={int(limit)}")
     return list(told["similar"])
@@ -97,7 +97,7 @@ def cluster(service: Service, seed: str) -> Steps[Answer]:
     return answer
 
 
-def forget(service: Service, id: str) -> Steps[Answer]:  # noqa: A002
+def forget(service: Service, id: str) -> Steps[Answer]:  # noqa: A002 - as the API calls it
     """Erase a user, and everything that was learned from them."""
     answer: Answer = yield from service.ask("DELETE", _path("users", id))
     return answer

@@ -56,7 +56,7 @@ def download(
 def _open(address: str, headers: dict[str, str]) -> Any:
     try:
         request = urllib.request.Request(address, headers=headers)  # noqa: S310 - the address is ours or the caller's
-        return urllib.request.urlopen(request, timeout=60)  # noqa: S310
+        return urllib.request.urlopen(request, timeout=60)  # noqa: S310 - as above
     except urllib.error.HTTPError:
         raise
     except (urllib.error.URLError, OSError) as error:

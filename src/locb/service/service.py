@@ -63,6 +63,7 @@ class Service:
         self._renewing: asyncio.Task[None] | None = None
         self._tidying: asyncio.Task[None] | None = None
         self._can_save = True
+        self._stopping = False
         self.given_up: str | None = None  # why this process ends itself
         self._snapshot_at = self.engine.seq
 
@@ -114,6 +115,7 @@ class Service:
     async def stop(self) -> None:
         """Finish what waits, write a snapshot, and let the store go."""
         _log.info("stopping")
+        self._stopping = True
         if self._tidying is not None:
             self._tidying.cancel()
         if self._renewing is not None:
@@ -240,6 +242,8 @@ class Service:
 
     def _catch_up(self, policy: Policy, after: int, until: int) -> None:
         for _ in replay(self.log, policy, after, until):
+            if self._stopping:
+                return  # a long log must not keep the process from ending
             time.sleep(0)  # lets requests be served between steps
 
     # Reading

@@ -1,7 +1,7 @@
 """A synthetic world that plays against a service: load, latencies, and what was acknowledged."""
 
 try:
-    import msgspec  # noqa: F401
+    import msgspec  # noqa: F401 - asked for here, so that its absence is told in a sentence
 except ImportError as error:
     raise ImportError("locb.traffic needs msgspec: pip install 'locb[service]'") from error
 

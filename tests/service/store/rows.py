@@ -10,12 +10,12 @@ CONTEXT = struct.pack("<2d", 0.6, 0.8)
 
 def decision(seq: int, name: str, place: int = 0, **others: object) -> DecisionRow:
     row = DecisionRow(seq, name.encode(), place, 100.0 + seq, 100.0 + seq, 1, CONTEXT, b"asked", b"answered")
-    return row._replace(**others)  # type: ignore[arg-type]
+    return row._replace(**others)
 
 
 def lesson(seq: int, of: int, kind: int = REWARD, reward: float = 1.0, **others: object) -> LessonRow:
     row = LessonRow(seq, of, 0, kind, 0.0, reward, 200.0 + seq, CONTEXT)
-    return row._replace(**others)  # type: ignore[arg-type]
+    return row._replace(**others)
 
 
 def arrival(place: int, seq: int, name: str | None) -> tuple[int, int, bytes | None]:
