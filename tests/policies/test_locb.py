@@ -190,3 +190,17 @@ def test_what_a_policy_shows_cannot_be_written_to() -> None:
         with pytest.raises(ValueError, match="read-only"):
             view[0] = 1
     assert make("linucb-one").theta.shape == (12, 3)
+
+
+def test_the_set_of_a_late_seed_rests_on_everybody_from_the_first_round_on() -> None:
+    env = locb.Synthetic(n_users=5, n_clusters=2, raw_dim=2, n_arms=3, seed=1)
+    policy = locb.LOCB(n_users=5, dim=env.dim, seeds=[0], late_seeds=2)
+    policy.play(env.rounds(200, seed=1))
+    policy.add_users(1)
+    policy.add_users(3)
+    assert policy._state.seeds.tolist() == [0, 5, 6]
+    everyone = policy._state.estimates[:9].sum(axis=0)
+    for s in (1, 2):
+        assert policy.clusters()[s].members.tolist() == list(range(9))
+        assert policy._state.sums[s] == pytest.approx(everyone, abs=1e-12)
+        assert policy._state.observed[s] == 200
