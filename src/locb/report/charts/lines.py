@@ -1,4 +1,4 @@
-"""Charts, each made once: as a picture in a file, in a self-contained page, or as JSON for one that is served."""
+"""Lines over rounds, or over whatever was varied, with bands."""
 
 from __future__ import annotations
 
@@ -7,25 +7,9 @@ from typing import Any
 import altair as alt
 import numpy as np
 
-from locb.arrays import Floats
-from locb.clusters import match_clusters
 from locb.findings import Series
-from locb.results import Comparison, Entry, UserMap, half_width
-
-# Distinguishable without colour vision trouble (Okabe and Ito), the strongest first.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
-SHAPES = ("circle", "square", "triangle-up", "cross", "diamond", "triangle-down", "stroke")  # one fewer: pairs differ
-NOBODY = "#BBBBBB"  # users in no group
-
-
-def style(chart: Any) -> Any:
-    """The look that all charts share."""
-    return (
-        chart.configure_view(stroke=None)
-        .configure_axis(labelFontSize=12, titleFontSize=13, gridColor="#eeeeee", titleFontWeight="normal")
-        .configure_legend(labelFontSize=12, titleFontSize=13)
-        .configure_title(fontSize=15, anchor="start", subtitleFontSize=12, subtitleColor="#555555")
-    )
+from locb.report.charts.look import COLOURS
+from locb.results import Comparison, Entry, half_width
 
 
 def label(entry: Entry, sweep: bool) -> str:
@@ -97,90 +81,6 @@ def regret_chart(comparison: Comparison, width: int = 420, height: int = 340) ->
         others = [row for row in rows if row["policy"] != names[0]]
         chart = chart | panel(others, f"The same without {names[0]}", "so that the others can be told apart")
     return chart
-
-
-def plane(theta: Floats) -> Floats:
-    """Users in two dimensions, along the directions in which they differ most: (n, 2)."""
-    centred = theta - theta.mean(axis=0)
-    _, _, directions = np.linalg.svd(centred, full_matrices=False)
-    flat: Floats = centred @ directions[:2].T
-    if flat.shape[1] < 2:
-        flat = np.column_stack([flat, np.zeros(len(flat))])
-    return flat
-
-
-def colour_groups(user_map: UserMap) -> tuple[list[int], list[int], list[int]]:
-    """For every user its true cluster, the cluster it was found in, and how many of the found sets hold it.
-
-    A found set counts as the true cluster that it fits best, so that colours agree from panel to panel. A user counts
-    for the best-fitting set that holds it; −1 if none does.
-    """
-    count = len(user_map.theta)
-    true_of, found_of, held = [-1] * count, [-1] * count, [0] * count
-    for number, members in enumerate(user_map.truth):
-        for user in members:
-            true_of[user] = number
-    quality = [-1.0] * count
-    for group in user_map.found:
-        fits = [match_clusters([group], [members]).f1 for members in user_map.truth]
-        number = int(np.argmax(fits))
-        for user in group:
-            held[user] += 1
-            if fits[number] > quality[user]:
-                quality[user], found_of[user] = fits[number], number
-    return true_of, found_of, held
-
-
-def _user_points(rows: list[dict[str, Any]], n_groups: int) -> Any:
-    """Users as points, one look a group."""
-    names = [f"{number + 1}" for number in range(n_groups)] + ["none"]
-    colours = [COLOURS[i % len(COLOURS)] for i in range(n_groups)] + [NOBODY]
-    shapes = [SHAPES[i % len(SHAPES)] for i in range(n_groups)] + ["triangle-right"]
-    points = alt.Chart(alt.InlineData(values=rows)).mark_point(filled=True, size=70)
-    return points.encode(
-        x=alt.X("x:Q", title=None, axis=alt.Axis(labels=False, ticks=False)),
-        y=alt.Y("y:Q", title=None, axis=alt.Axis(labels=False, ticks=False)),
-        color=alt.Color("group:N", title="cluster", sort=names, scale=alt.Scale(domain=names, range=colours)),
-        shape=alt.Shape("group:N", title="cluster", sort=names, scale=alt.Scale(domain=names, range=shapes)),
-        tooltip=["user:Q", alt.Tooltip("group:N", title="cluster"), alt.Tooltip("sets:Q", title="in so many sets")],
-    )
-
-
-def _user_rows(flat: Floats, groups: list[int], held: list[int], panel: str) -> list[dict[str, Any]]:
-    return [
-        {"panel": panel, "user": user, "x": x, "y": y, "group": f"{group + 1}" if group >= 0 else "none", "sets": sets}
-        for user, ((x, y), group, sets) in enumerate(zip(flat.tolist(), groups, held, strict=True))
-    ]
-
-
-def users_chart(user_map: UserMap, size: int = 330) -> Any:
-    """Users in two dimensions, coloured by true cluster on the left and by found cluster on the right."""
-    true_of, found_of, held = colour_groups(user_map)
-    flat = plane(user_map.theta)
-    once = [int(group >= 0) for group in true_of]
-    rows = _user_rows(flat, true_of, once, "true") + _user_rows(flat, found_of, held, "found")
-    picked = alt.selection_point(name="group_picked", fields=["group"], bind="legend")
-    base = _user_points(rows, len(user_map.truth)).encode(
-        opacity=alt.condition(picked, alt.value(0.8), alt.value(0.08))
-    )
-    left = base.add_params(picked).transform_filter("datum.panel == 'true'")
-    right = base.transform_filter("datum.panel == 'found'")
-    note = f"each user in the best-fitting of its sets; {found_of.count(-1)} of {len(found_of)} users in none"
-    heading = alt.Title("True clusters", subtitle="users' θ in two dimensions")
-    found = alt.Title(f"Found by {user_map.policy}", subtitle=note)
-    return left.properties(width=size, height=size, title=heading) | right.properties(
-        width=size, height=size, title=found
-    )
-
-
-def groups_chart(theta: Floats, groups: list[list[int]], title: str, subtitle: str, size: int = 420) -> Any:
-    """Users in two dimensions, coloured by group."""
-    group_of, held = [-1] * len(theta), [0] * len(theta)
-    for number, members in enumerate(groups):
-        for user in members:
-            group_of[user], held[user] = number, held[user] + 1
-    points = _user_points(_user_rows(plane(theta), group_of, held, "users"), len(groups))
-    return points.properties(width=size, height=size, title=alt.Title(title, subtitle=subtitle))
 
 
 def series_chart(series: Series, width: int = 620, height: int = 340) -> Any:
