@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-import vl_convert
+from locb.report.vega import vega_script
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; color: #222;
@@ -54,10 +54,9 @@ def document(title: str, body: str, charts: Mapping[str, Any]) -> str:
     calls = [
         f'vegaEmbed("#{name}", {_inside_script(spec)}, {{actions: {{export: true}}}});' for name, spec in charts.items()
     ]
-    scripts = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")  # with Vega and Vega-Lite in it
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}</style></head><body>'
         f"<h1>{escape(title)}</h1>{body}"
-        f"<script>{scripts}</script><script>{''.join(calls)}</script></body></html>"
+        f"<script>{vega_script()}</script><script>{''.join(calls)}</script></body></html>"
     )
