@@ -1,4 +1,4 @@
-"""Compiled kernels are kept in a folder named after their sources: an edit to any of them is never missed."""
+"""Compiled kernels are kept in a folder named after all that they may import: an edit to any of it is never missed."""
 
 import os
 import zlib
@@ -7,6 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 
 if "NUMBA_CACHE_DIR" not in os.environ:
-    sources = sorted((ROOT / "src" / "locb").rglob("*.py"))
+    package = ROOT / "src" / "locb"
+    sources = sorted([*package.glob("*.py"), *package.glob("kernels/*.py")])
     fingerprint = zlib.crc32(b"".join(source.read_bytes() for source in sources))
     os.environ["NUMBA_CACHE_DIR"] = str(ROOT / ".numba_cache" / f"{fingerprint:08x}")

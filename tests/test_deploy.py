@@ -1,7 +1,6 @@
 """deploy/: read, since it cannot be installed or built here, for slips of the pen."""
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from commandline import call
 from locb.service.web.routes import ROUTES
 
 ROOT = Path(__file__).parent.parent
@@ -34,11 +34,8 @@ def serving() -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("where", ["unit", "container"])
-def test_every_option_exists(where: str) -> None:
-    environment = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}
-    called = [sys.executable, "-c", "from locb.cli import main; main()", "serve", "--help"]
-    shown = subprocess.run(called, env=environment, capture_output=True, text=True, check=True).stdout
-    known = set(re.findall(r"--[a-z][a-z-]+", shown))
+def test_every_option_exists(where: str, tmp_path: Path) -> None:
+    known = set(re.findall(r"--[a-z][a-z-]+", call("serve", "--help", cwd=tmp_path).stdout))
     words = serving()[where]
     assert words[0] == "serve"
     assert {word for word in words if word.startswith("--")} <= known

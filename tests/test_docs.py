@@ -2,7 +2,6 @@
 
 import doctest
 import importlib
-import os
 import pkgutil
 import re
 import subprocess
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import locb
+from commandline import call
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -68,10 +68,8 @@ def test_every_public_name_has_an_example_or_a_mention() -> None:
         ("verify", "experiments.md"),
     ],
 )
-def test_every_option_is_documented(command: str, page: str) -> None:
-    environment = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}
-    called = [sys.executable, "-c", "from locb.cli import main; main()", command, "--help"]
-    shown = subprocess.run(called, env=environment, capture_output=True, text=True, check=True).stdout
+def test_every_option_is_documented(command: str, page: str, tmp_path: Path) -> None:
+    shown = call(command, "--help", cwd=tmp_path).stdout
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     options = set(re.findall(r"--[a-z][a-z-]+", shown)) - {"--help"}
     assert len(options) > 5
