@@ -68,6 +68,10 @@ class Policy(ABC):
         arm = self.recommend(user, contexts)
         return Explanation(whole_number("the arm from recommend", arm, 0, len(contexts) - 1))
 
+    def explain_all(self, users: Sequence[int], contexts: Sequence[Any]) -> list[Explanation]:
+        """``explain`` for several users, each with contexts of its own."""
+        return [self.explain(user, own) for user, own in zip(users, contexts, strict=True)]
+
     def correct(self, user: int, context: Any, learned: float, reward: float) -> None:  # noqa: ARG002 - told by others
         """Make good that ``context``, learned with the reward ``learned``, turns out to have earned ``reward``."""
         raise TypeError(f"{type(self).__name__} does not say how a reward is corrected: give it a correct method")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -155,7 +156,8 @@ class LOCB(CompiledPolicy):
         }
         real = np.array([gamma, alpha, tau, delta, sigma, min_eigenvalue or 0.0])
         self._state = blank_state(self._n_users, self._dim, dtype, chosen, real, modes, new_generator(rng))
-        self._told: list[Membership | None] = []
+        self._told: list[Membership] = []  # all sets, in words
+        self._told_at = b""  # how they were then
 
     @property
     def rounds_played(self) -> int:
@@ -190,17 +192,20 @@ class LOCB(CompiledPolicy):
         As long as a set does not change, it is told by the same object.
         """
         user, state = self.check_user(user), self._state
-        sizes, returned = state.sizes.tolist(), state.returned.tolist()
-        kept = self._told
-        if len(kept) != len(sizes):
-            kept[:] = [None] * len(sizes)
-        found = []
-        for s in _places(state.sets_of[user].tobytes()):
-            one = kept[s]
-            if one is None or one.size != sizes[s] or (one.returned_at or 0) != returned[s]:
-                one = kept[s] = Membership(int(state.seeds[s]), sizes[s], returned[s] or None)
-            found.append(one)
-        return found
+        now = state.sizes.tobytes() + state.returned.tobytes()
+        if now != self._told_at:
+            self._tell_sets()
+            self._told_at = now
+        return list(_picker(state.sets_of[user].tobytes())(self._told))
+
+    def _tell_sets(self) -> None:
+        """Put into words, anew, the sets that have changed."""
+        state, before = self._state, self._told
+        told = zip(state.seeds.tolist(), state.sizes.tolist(), state.returned.tolist(), strict=True)
+        self._told = [Membership(seed, size, returned or None) for seed, size, returned in told]
+        for s, (old, new) in enumerate(zip(before, self._told, strict=False)):
+            if old == new:
+                self._told[s] = old
 
     def explain(self, user: int, contexts: Any) -> Explanation:
         """What ``recommend`` gives, in its place, with what each arm is worth and whose rewards say so.
@@ -208,16 +213,31 @@ class LOCB(CompiledPolicy):
         Estimate and bonus of an arm are those of the set that gives it the highest score, of all that hold the user.
         Where sets have the same members, the first seed stands for them. With ``bonus="mean"`` all members are visited.
         """
-        user, contexts = self._check_choice(user, contexts)
+        return self.explain_all([user], [contexts])[0]
+
+    def explain_all(self, users: Sequence[int], contexts: Sequence[Any]) -> list[Explanation]:
+        """``explain`` for several users, each with contexts of its own, in one call of the kernel."""
+        asked = [self._check_choice(user, own) for user, own in zip(users, contexts, strict=True)]
+        if not asked:
+            return []
         state = self._state
-        estimate, bonus, theta = np.empty(len(contexts)), np.empty(len(contexts)), np.empty(self._dim)
-        arm, s = locb_explanation.explain(state, user, contexts, estimate, bonus, theta)
-        self._check_arm(arm, user, contexts)
-        if s < 0:
-            lender = Lender("own", None, 1.0, 1, int(state.served[user]))
-        else:
-            lender = Lender("set", int(state.seeds[s]), 1.0, int(state.sizes[s]), int(state.observed[s]))
-        return Explanation(arm, estimate, bonus, theta, (lender,))
+        ends = np.cumsum([len(own) for _, own in asked])
+        rows = asked[0][1] if len(asked) == 1 else np.concatenate([own for _, own in asked])
+        estimate, bonus, theta = np.empty(len(rows)), np.empty(len(rows)), np.empty((len(asked), self._dim))
+        chosen = np.empty((len(asked), 2), dtype=np.int64)
+        everyone = np.array([user for user, _ in asked])
+        locb_explanation.explain(state, everyone, ends, rows, estimate, bonus, theta, chosen)
+        told, start = [], 0
+        for i, ((arm, s), stop) in enumerate(zip(chosen.tolist(), ends.tolist(), strict=True)):
+            user, own = asked[i]
+            self._check_arm(arm, user, own)
+            if s < 0:
+                lender = Lender("own", None, 1.0, 1, int(state.served[user]))
+            else:
+                lender = Lender("set", int(state.seeds[s]), 1.0, int(state.sizes[s]), int(state.observed[s]))
+            told.append(Explanation(arm, estimate[start:stop], bonus[start:stop], theta[i], (lender,)))
+            start = stop
+        return told
 
     def group_sizes(self) -> Ints:
         """How many users each set holds, in the order of the seeds."""
@@ -282,7 +302,9 @@ class LOCB(CompiledPolicy):
 
 
 @lru_cache(maxsize=4096)
-def _places(words: bytes) -> list[int]:
-    """Where the bits of these words are set."""
-    inside: list[int] = np.flatnonzero(np.unpackbits(np.frombuffer(words, np.uint8), bitorder="little")).tolist()
-    return inside
+def _picker(words: bytes) -> Callable[[list[Membership]], Iterable[Membership]]:
+    """What picks those whose bits are set in these words."""
+    inside = np.flatnonzero(np.unpackbits(np.frombuffer(words, np.uint8), bitorder="little")).tolist()
+    if len(inside) > 1:
+        return itemgetter(*inside)
+    return lambda told: [told[s] for s in inside]
