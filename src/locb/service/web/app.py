@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -35,16 +34,14 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 def make_app(service: Service, tokens: Tokens) -> ASGIApp:
     """The application; it starts and stops the service with itself."""
     options = service.options
-    desk = Desk(service, Gate(tokens, options.most_in_flight, options.most_body, options.read_seconds))
+    desk = Desk(service, Gate(tokens, options.most_in_flight, options.most_body))
 
     @asynccontextmanager
     async def lifespan(_: Any) -> AsyncIterator[None]:
         await service.start()
-        watching = asyncio.create_task(desk.gate.watch())
         try:
             yield
         finally:
-            watching.cancel()
             await service.stop()
 
     by_path: dict[str, dict[str, Endpoint]] = {}
