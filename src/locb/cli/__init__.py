@@ -11,6 +11,7 @@ import locb
 from locb.cli.common import console, leave
 from locb.cli.compare import compare
 from locb.cli.data import data
+from locb.cli.demo import demo
 from locb.cli.load import load
 from locb.cli.reproduce import reproduce
 from locb.cli.serve import serve
@@ -26,6 +27,7 @@ app = typer.Typer(
 )
 app.command()(compare)
 app.command()(data)
+app.command()(demo)
 app.command()(load)
 app.command()(reproduce)
 app.command()(serve)

@@ -62,7 +62,7 @@ def service_view(seen: Seen, width: int, height: int | None = None, *, plain: bo
         most = min(room, len(seen.groups["groups"]))
         while most > 0 and 1 + lines_of(told(seen.groups, most), width) > room:
             most -= 1
-        parts += ["", told(seen.groups, most)] if most else []
+        parts += ["", told(seen.groups, most)] if most > 0 else []
     return Group(*parts)
 
 
