@@ -179,11 +179,15 @@
       [name, name === "values" || name === "datasets" ? one : recoloured(one, colours)]));
   }
 
-  async function embed(box, spec) {
+  async function embed(box, spec, { rows, values }) {
     const { config = {}, colours = {} } = look.themes?.[theme()] ?? {};
     const { config: own, ...bare } = recoloured(spec, colours); // its own look is that of charts in files
-    const { view } = await window.vegaEmbed(box, look.themes ? bare : { ...bare, config: own }, {
+    const sets = Object.fromEntries(Object.entries(rows).map(([set, some]) => [set, copied(some)]));
+    const params = bare.params?.map((one) => (one.name in values ? { ...one, value: values[one.name] } : one));
+    const whole = { ...bare, params, datasets: { ...bare.datasets, ...sets }, ...(look.themes ? {} : { config: own }) };
+    const { view } = await window.vegaEmbed(box, whole, {
       config, ast: true, actions: false, defaultStyle: false, tooltip: showTip, renderer: "canvas", mode: "vega-lite",
+      logLevel: 1, // faults; empty data sets are none
     });
     return view;
   }
@@ -218,15 +222,13 @@
 
     async function draw() {
       const inner = make("div");
-      const view = await embed(put(box, inner).firstChild, spec);
+      const view = await embed(put(box, inner).firstChild, spec, holder);
       if (holder.gone) return view.finalize();
       holder.view?.finalize();
       holder.view = view;
       if (options.click) {
         view.addEventListener("click", (_, item) => item?.datum && options.click(item.datum));
       }
-      for (const [parameter, value] of Object.entries(holder.values)) view.signal(parameter, value);
-      for (const [set, rows] of Object.entries(holder.rows)) view.data(set, copied(rows));
       return view.runAsync();
     }
 
