@@ -24,12 +24,13 @@ def parts_chart() -> Any:
     colours = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", NOBODY, "#56B4E9", "#0072B2", "#E69F00"]
     rows = alt.param(name="rows", value=[])
     names = alt.param(name="names", value=[])
+    columns = alt.param(name="columns", value=5)  # of the legend: a page sets it by the width of the box
     shown = alt.param(name="shown", value=["bonus"])  # never empty: a legend of nothing has no size
     legend = alt.Legend(
         title=None,
         orient="top",
         direction="horizontal",
-        columns=alt.ExprRef("width < 320 ? 2 : width < 560 ? 3 : 5"),
+        columns=columns,
         labelLimit=130,
         symbolType="square",
         values=shown,
@@ -66,7 +67,9 @@ def parts_chart() -> Any:
     ]
     zero = alt.Chart(alt.InlineData(values=[{"zero": 0}])).mark_rule(strokeWidth=1).encode(x="zero:Q")
     return (
-        alt.layer(bars, zero, *ends).add_params(rows, names, shown).properties(width="container", height=alt.Step(ROW))
+        alt.layer(bars, zero, *ends)
+        .add_params(rows, names, columns, shown)
+        .properties(width="container", height=alt.Step(ROW))
     )
 
 

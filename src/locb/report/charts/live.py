@@ -82,6 +82,7 @@ def live_map_chart(height: int = 480) -> Any:
     colours = [*COLOURS[:GROUPS], NOBODY, NOBODY]
     shapes = [*SHAPES[:6], "triangle-right", "circle", "triangle-left"]
     names = alt.param(name="names", value=[])
+    columns = alt.param(name="columns", value=5)  # of the legend: a page sets it by the width of the box
     shown = alt.param(name="shown", value=["none"])  # never empty: a legend of nothing has no size
     picked = alt.param(name="picked", value="")
     chosen = alt.selection_point(name="group_picked", fields=["group"], bind="legend")
@@ -89,7 +90,7 @@ def live_map_chart(height: int = 480) -> Any:
         title=None,
         orient="bottom",
         direction="horizontal",
-        columns=alt.ExprRef("width < 420 ? 2 : width < 640 ? 3 : 5"),
+        columns=columns,
         symbolSize=90,
         symbolStrokeWidth=0,
         labelLimit=120,
@@ -122,6 +123,6 @@ def live_map_chart(height: int = 480) -> Any:
     label = one.mark_text(dy=-22, fontWeight="bold", fontSize=13).encode(text="user:N")
     return (
         alt.layer(points.add_params(chosen), ring, label)
-        .add_params(names, shown, picked)
+        .add_params(names, columns, shown, picked)
         .properties(width="container", height=height)
     )
