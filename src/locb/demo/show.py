@@ -14,7 +14,7 @@ from locb.service.server import serve
 from locb.service.web.tokens import Tokens
 
 HOST = "127.0.0.1"
-SETTINGS = {"gamma": 0.42, "alpha": 0.3}  # people of one kind here are about that near to each other
+SETTINGS = {"gamma": 0.5, "alpha": 0.3}  # people of one kind here are about that near to each other
 
 
 def show(folder: Path, port: int, rate: float, started: Callable[[], None], seed: int = 0) -> None:
