@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import re
 import shutil
 import signal
 import socket
@@ -25,6 +26,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from playwright.sync_api import Browser, Page, sync_playwright
+from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 
 from locb.client import Client, ServiceError
@@ -37,7 +39,7 @@ OF_A_RUN = ("regret", "users", "report")
 OF_A_SERVICE = ("page", "page-dark", "page-map", "page-groups", "page-user", "page-phone", "watch")
 OF_DATA = ("users-movielens",)
 DECISIONS, RATE = 6_800, 50  # then some groups are complete and others still form
-DESK, PHONE = {"width": 1200, "height": 860}, {"width": 390, "height": 844}
+DESK, TALL, PHONE = ({"width": width, "height": height} for width, height in ((1200, 860), (1200, 1700), (390, 844)))
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync")
 
 
@@ -92,7 +94,7 @@ def of_a_service(names: list[str], into: Path) -> None:
             "page-dark": ("#groups", "dark", DESK),
             "page-map": ("#map", "light", DESK),
             "page-groups": ("#groups", "light", DESK),
-            "page-user": (f"#user/{quote(someone, safe='')}", "light", DESK),
+            "page-user": (f"#user/{quote(someone, safe='')}", "light", TALL),
             "page-phone": ("#now", "light", PHONE),
         }
         if any(name in pages for name in names):
@@ -104,15 +106,18 @@ def of_a_service(names: list[str], into: Path) -> None:
 
 def watched(client: Client, path: Path) -> None:
     """``locb watch`` as a picture."""
-    console = Console(record=True, width=100, height=42, file=io.StringIO(), force_terminal=True, highlight=False)
+    console = Console(record=True, width=120, height=42, file=io.StringIO(), force_terminal=True, highlight=False)
     console.print(service_view(Watch(client).look(), console.width, console.height))
-    console.save_svg(str(path), title=f"locb watch {client.url}")
+    without_fonts = re.sub(
+        r"@font-face {{.*?}}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL
+    )  # they are fetched from elsewhere
+    console.save_svg(str(path), title=f"locb watch {client.url}", code_format=without_fonts)
 
 
 @contextmanager
 def demo() -> Iterator[Client]:
     """A client of a service that visitors come to."""
-    port = free_port()
+    port = free_port(8080)
     command = [*LOCB, "demo", "--port", str(port), "--rate", str(RATE)]
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT)
@@ -132,12 +137,17 @@ def demo() -> Iterator[Client]:
             process.wait(30)
 
 
-def free_port() -> int:
-    """A port that nobody listens at."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port
+def free_port(wanted: int) -> int:
+    """The wanted port, or another if somebody listens there."""
+    for port in (wanted, 0):
+        with socket.socket() as one:
+            try:
+                one.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            free: int = one.getsockname()[1]
+            return free
+    sys.exit("no port is free")
 
 
 def seen(client: Client, condition: Callable[[], bool], seconds: float) -> None:

@@ -17,6 +17,7 @@ from locb.report.terminal.words import DASH, interval, lasting, many, moment, nu
 
 SPANS = {"hour": "the last hour", "day": "the last day", "month": "the last month", "all": "all time"}
 PLENTY = 10_000  # lines: room for everything
+WIDE = 120  # columns from which there is room for bars
 LEAST_CHART = 6  # lines, with its margin and heading
 
 
@@ -60,9 +61,9 @@ def service_view(seen: Seen, width: int, height: int | None = None, *, plain: bo
     if seen.groups is not None:
         told = groups_told if plain or width < NARROW else groups_table
         most = min(room, len(seen.groups["groups"]))
-        while most > 0 and 1 + lines_of(told(seen.groups, most), width) > room:
+        while most > 0 and 1 + lines_of(told(seen.groups, most, width), width) > room:
             most -= 1
-        parts += ["", told(seen.groups, most)] if most > 0 else []
+        parts += ["", told(seen.groups, most, width)] if most > 0 else []
     return Group(*parts)
 
 
@@ -128,7 +129,7 @@ def _facts(now: Mapping[str, Any], seen: Seen) -> list[tuple[str, str | Text]]:
         ("In all", f"{decided}; {waiting}"),
         *_rewards(seen),
         ("Users", f"{many(now['users'], 'user', 'users')}, {now['learned_users']:,} of them with a reward learned"),
-        ("Groups", f"{groups['returned']:,} complete, {groups['forming']:,} forming{rests}"),
+        ("Groups", f"{groups['returned']:,} returned, {groups['forming']:,} forming{rests}"),
         ("Store", f"{store['kind']}, {many(store['events'], 'event', 'events')}{kept}; {behind}"),
         ("Snapshot", copied),
     ]
@@ -179,13 +180,13 @@ def reward_chart(history: Mapping[str, Any] | None, width: int, height: int) -> 
     return Text("").append_text(told).append_text(chart)
 
 
-def groups_table(groups: Mapping[str, Any], most: int) -> Table:
+def groups_table(groups: Mapping[str, Any], most: int, width: int) -> Table:
     """The largest sets, a line each; for terminals that are wide."""
     headings = ("around", "users", "state", "apart at most", "reward", "likes")
     made = table(_title(groups, most), headings, ("around", "state", "likes"))
     for group in groups["groups"][:most]:
         progress = group["progress"]
-        bars = "" if group["returned"] or progress is None else f" {bar(progress)}"
+        bars = "" if width < WIDE or group["returned"] or progress is None else f" {bar(progress)}"
         made.add_row(
             Text(str(group["seed"] or DASH)),
             f"{group['size']:,}",
@@ -197,7 +198,7 @@ def groups_table(groups: Mapping[str, Any], most: int) -> Table:
     return made
 
 
-def groups_told(groups: Mapping[str, Any], most: int) -> RenderableType:
+def groups_told(groups: Mapping[str, Any], most: int, width: int) -> RenderableType:  # noqa: ARG001 - as the table
     """The largest sets in words."""
     told: list[RenderableType] = [Text(_title(groups, most), style="bold")]
     for group in groups["groups"][:most]:
@@ -218,7 +219,7 @@ def _title(groups: Mapping[str, Any], most: int) -> str:
 
 def _state(group: Mapping[str, Any]) -> str:
     if group["returned"]:
-        return "complete"
+        return "returned"
     return "forming" if group["progress"] is None else f"forming {percent(group['progress'])}"
 
 

@@ -62,7 +62,7 @@ def _groups(groups: Sequence[Mapping[str, Any]]) -> Text:
     for group in groups:
         size = "" if group["size"] is None else f"{many(group['size'], 'user', 'users')}, "
         around = "one" if group["seed"] is None else f"that of {group['seed']}"
-        told.append(f"{around} ({size}{'complete' if group['returned'] else 'forming'})")
+        told.append(f"{around} ({size}{'returned' if group['returned'] else 'forming'})")
     return Text("; ".join(told) or "none")
 
 
