@@ -9,11 +9,10 @@ import numpy as np
 
 from locb.arrays import Floats
 from locb.clusters import match_clusters
-from locb.report.charts.look import COLOURS
+from locb.report.charts.look import COLOURS, NOBODY
 from locb.results import UserMap
 
 SHAPES = ("circle", "square", "triangle-up", "cross", "diamond", "triangle-down", "stroke")  # one fewer: pairs differ
-NOBODY = "#BBBBBB"  # users in no group
 
 
 def plane(theta: Floats) -> Floats:
