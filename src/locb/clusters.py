@@ -80,6 +80,21 @@ def groups_by_name(names: Ints) -> list[Ints]:
     return np.split(order, np.flatnonzero(np.diff(names[order])) + 1)
 
 
+def users_in_common(some: Sequence[Ints], others: Sequence[Ints]) -> Ints:
+    """How many users each of some groups shares with each of others: (some, others). No group may be empty.
+
+    Examples
+    --------
+    >>> users_in_common([np.array([0, 1, 2])], [np.array([1, 2, 7]), np.array([7])]).tolist()
+    [[2, 0]]
+    """
+    sizes = np.array([len(group) for group in others])
+    # All users of all others in one array, so that a group is counted in every one of them by one pass.
+    names, users = np.unique(np.concatenate(others), return_inverse=True)
+    begins = np.cumsum(sizes) - sizes
+    return np.array([np.add.reduceat(np.isin(names, group)[users].astype(np.int64), begins) for group in some])
+
+
 def match_clusters(found: Iterable[Any], truth: Sequence[Any]) -> ClusterScore:
     """Score found sets against true clusters: for each true one the found set of the highest F1 counts.
 
@@ -96,15 +111,12 @@ def match_clusters(found: Iterable[Any], truth: Sequence[Any]) -> ClusterScore:
     candidates = [cluster for cluster in (members_of(c) for c in found) if cluster.size]
     best = np.zeros((len(wanted), 3))
     if candidates:
-        sizes = np.array([candidate.size for candidate in candidates])
-        begins = np.cumsum(sizes) - sizes
-        # All users of all sets in one array, so that a true cluster is counted in every set by one pass.
-        names, users = np.unique(np.concatenate(candidates), return_inverse=True)
-        for row, true in enumerate(wanted):
-            common = np.add.reduceat(np.isin(names, true, assume_unique=True)[users].astype(np.int64), begins)
-            f1s = 2.0 * common / (true.size + sizes)
-            fit = int(f1s.argmax())
-            best[row] = f1s[fit], common[fit] / sizes[fit], common[fit] / true.size
+        common = users_in_common(wanted, candidates)
+        true_sizes, sizes = (np.array([len(cluster) for cluster in kind]) for kind in (wanted, candidates))
+        f1s = 2.0 * common / (true_sizes[:, None] + sizes)
+        fit = f1s.argmax(axis=1)
+        row = np.arange(len(wanted))
+        best = np.column_stack([f1s[row, fit], common[row, fit] / sizes[fit], common[row, fit] / true_sizes])
     f1, precision, recall = best.mean(axis=0)
     return ClusterScore(float(f1), float(precision), float(recall))
 

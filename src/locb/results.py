@@ -16,7 +16,7 @@ _STUDENT = (
     2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 )  # fmt: skip
 
-DRAWN = 1_000  # users on a map to explore, at most
+DRAWN = 500  # users on a map to explore, at most
 
 
 def half_width(values: Any, axis: int = 0) -> Any:

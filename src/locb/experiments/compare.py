@@ -8,6 +8,7 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -98,15 +99,21 @@ def run_task(task: Task) -> Outcome:
     """Play one task from scratch."""
     env = quiet_world(task.world, task.seed)
     policy = task.make(n_users=env.n_users, dim=env.dim)
-    true = truth(env, task.gamma)
     counts: list[int] = []
     f1s: list[float] = []
     sets: list[list[Ints]] = []
 
+    @cache  # real data take long to say, and some policies are never asked
+    def true() -> list[Ints]:
+        return truth(env, task.gamma)
+
+    def f1(found: list[Ints]) -> float:
+        return match_clusters(found, true()).f1 if found else float("nan")
+
     def look() -> None:
         found = different(policy)
         counts.append(len(found))
-        f1s.append(match_clusters(found, true).f1 if found else float("nan"))
+        f1s.append(f1(found))
         if task.draws:
             drawn = drawn_users(env.n_users)
             sets.append([members[np.isin(members, drawn, assume_unique=True)] for members in found])
@@ -124,7 +131,7 @@ def run_task(task: Task) -> Outcome:
         earned=np.cumsum(run.rewards)[at],
         reward=float(run.rewards.mean()),
         found=[members.tolist() for members in distinct],
-        f1=match_clusters(distinct, true).f1 if distinct else float("nan"),
+        f1=f1(distinct),
         microseconds=1e6 * run.seconds / task.rounds,
         counts=counts,
         f1s=f1s,
