@@ -7,17 +7,19 @@
      themeSwitch(button)         makes a button change it; the choice is kept for this browser
      make(tag, attributes, ...children)   an element; children are elements or text, never HTML
      put(element, ...children)   instead of what is in it
-     chart(element, spec, {rows, label, summary, name, actions, click})
+     chart(element, spec, {rows, values, label, summary, name, actions, click})
                                  draws a Vega-Lite specification; a promise of a handle:
                                    .update(set, rows)  other rows of a named data set (all of them)
+                                   .set(parameter, value)  of the specification's params
+                                   .fill(set, rows), .put(parameter, value), .run()  the same, several in one drawing
                                    .describe(label, summary)  the text alternative
                                    .remove()
-                                 rows: {set: rows}; label and summary: what the chart is, and what it shows, in words;
+                                 rows: {set: rows}; values: {parameter: value}; label and summary: what the chart is, and what it shows, in words;
                                  name: of files; actions: false leaves the buttons out; click(datum) for marks
      table(element, columns, rows, {caption, sort, onSort, key, empty, tall})
                                  a table whose headings sort; a handle: .update(rows), .sorted(name, direction)
-                                 columns: [{name, title, number, value(row), show(row), sort: false}]; show gives text or an
-                                 element. onSort(name, direction): rows come sorted from elsewhere
+                                 columns: [{name, title, number, value(row), show(row), sort: false, way}]; show gives text
+                                 or an element; way: the only direction there is. onSort(name, direction): rows come sorted from elsewhere
      tabs(nav, show)             links to #name (or #name/rest) of a nav show the sections panel-name;
                                  show(name, rest) after each change
      download(file, content)     text, or rows as CSV; a Blob or a data URL too
@@ -179,7 +181,8 @@
 
   async function embed(box, spec) {
     const { config = {}, colours = {} } = look.themes?.[theme()] ?? {};
-    const { view } = await window.vegaEmbed(box, recoloured(spec, colours), {
+    const { config: own, ...bare } = recoloured(spec, colours); // its own look is that of charts in files
+    const { view } = await window.vegaEmbed(box, look.themes ? bare : { ...bare, config: own }, {
       config, ast: true, actions: false, defaultStyle: false, tooltip: showTip, renderer: "canvas", mode: "vega-lite",
     });
     return view;
@@ -198,7 +201,8 @@
 
   async function chart(element, spec, options = {}) {
     const holder = {
-      rows: { ...options.rows }, label: options.label ?? "Chart", name: options.name ?? "chart", view: null, gone: false,
+      rows: { ...options.rows }, label: options.label ?? "Chart", name: options.name ?? "chart",
+      values: { ...options.values }, view: null, gone: false,
     };
     const box = make("div", { className: "chart", role: "img" });
     const told = make("p");
@@ -221,9 +225,20 @@
       if (options.click) {
         view.addEventListener("click", (_, item) => item?.datum && options.click(item.datum));
       }
+      for (const [parameter, value] of Object.entries(holder.values)) view.signal(parameter, value);
       for (const [set, rows] of Object.entries(holder.rows)) view.data(set, copied(rows));
       return view.runAsync();
     }
+
+    const fill = (name, rows) => {
+      holder.rows[name] = rows;
+      holder.view.data(name, copied(rows));
+    };
+    const set = (parameter, value) => {
+      holder.values[parameter] = value;
+      holder.view.signal(parameter, value);
+    };
+    const run = () => holder.view.runAsync();
 
     describe(holder.label, options.summary);
     await draw();
@@ -241,9 +256,16 @@
         return holder.view;
       },
       describe,
-      update(set, rows) {
-        holder.rows[set] = rows;
-        return holder.view.data(set, copied(rows)).runAsync();
+      fill,
+      put: set,
+      run,
+      set(parameter, value) {
+        set(parameter, value);
+        return run();
+      },
+      update(name, rows) {
+        fill(name, rows);
+        return run();
       },
       remove() {
         holder.gone = true;
@@ -290,8 +312,8 @@
     put(element, scroll, empty);
 
     function chosen(column) {
-      const first = column.number ? "descending" : "ascending";
-      const other = direction === "ascending" ? "descending" : "ascending";
+      const first = column.way ?? (column.number ? "descending" : "ascending");
+      const other = column.way ?? (direction === "ascending" ? "descending" : "ascending");
       sorted(column.name, by === column.name ? other : first);
       if (options.onSort) options.onSort(by, direction);
       else fill();
