@@ -23,7 +23,7 @@ _EXPLORE = """
 <section id="map" aria-labelledby="map-heading" hidden>
 <div class="head"><h2 id="map-heading">Users and their groups</h2><p class="quiet" id="map-how"></p></div>
 <div class="card"><div class="controls" id="map-choices"></div><p id="map-told" aria-live="polite"></p>
-<div class="columns"><div><h3>True clusters</h3><div id="map-true"></div></div>
+<div class="columns map"><div><h3>True clusters</h3><div id="map-true"></div></div>
 <div><h3 id="map-found-heading"></h3><div id="map-found"></div></div></div>
 <details><summary>The same as a table</summary><div id="map-table"></div></details></div>
 </section>

@@ -10,8 +10,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-import vl_convert
-
+from locb.report.bundle import vega
 from locb.report.charts import THEMES
 
 _NUMBER = re.compile(r"[-−+]?[\d,.]+(e[-+]?\d+)?( ± [\d,.]+(e[-+]?\d+)?)?|–|")
@@ -74,7 +73,4 @@ def _asset(name: str) -> str:
     return (files("locb.report") / "assets" / name).read_text(encoding="utf-8")
 
 
-@cache
-def _vega() -> str:
-    """Vega, Vega-Lite and Vega-Embed."""
-    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
+_vega = cache(vega)  # a second or two

@@ -218,7 +218,9 @@
 
     async function draw() {
       const inner = make("div");
-      const view = await embed(put(box, inner).firstChild, spec);
+      const sets = Object.entries(holder.rows).map(([set, rows]) => [set, copied(rows)]);
+      const view = await embed(put(box, inner).firstChild,
+        { ...spec, datasets: { ...spec.datasets, ...Object.fromEntries(sets) } });
       if (holder.gone) return view.finalize();
       holder.view?.finalize();
       holder.view = view;
@@ -226,7 +228,6 @@
         view.addEventListener("click", (_, item) => item?.datum && options.click(item.datum));
       }
       for (const [parameter, value] of Object.entries(holder.values)) view.signal(parameter, value);
-      for (const [set, rows] of Object.entries(holder.rows)) view.data(set, copied(rows));
       return view.runAsync();
     }
 

@@ -63,6 +63,12 @@
     });
   }
 
+  function foundWords() {
+    const right = clusterRows().reduce((sum, row) => sum + row.right, 0);
+    return [`Users as ${labelOf(policy)} groups them`,
+      `${look.count(right)} of ${look.count(map.users.length)} users are in a set that fits their true cluster.`];
+  }
+
   // Changes
 
   const slider = make("input", { type: "range", min: 0, max: last, step: 1, value: moment, name: "round" });
@@ -93,7 +99,7 @@
   function refresh() {
     tell();
     found?.update("users", foundRows());
-    found?.describe(`Users as ${labelOf(policy)} groups them`, told());
+    found?.describe(...foundWords());
   }
 
   function go(next) {
@@ -146,8 +152,7 @@
     const sizes = clusterRows().map(({ users }) => users);
     await look.chart(at("map-true"), data.map_spec, options(trueRows(), "Users in their true clusters",
       `${map.n_groups} true clusters of ${report.inWords(sizes.map(String))} users.`, "true-clusters"));
-    found = await look.chart(at("map-found"), data.map_spec,
-      options(foundRows(), `Users as ${labelOf(policy)} groups them`, told(), "found-sets"));
+    found = await look.chart(at("map-found"), data.map_spec, options(foundRows(), ...foundWords(), "found-sets"));
   }
 
   onAlpha(refresh);

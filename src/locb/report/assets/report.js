@@ -57,6 +57,8 @@
     });
     const rows = [...old.tBodies[0].rows].map((line) => [...line.cells].map((cell) => cell.textContent));
     look.table(holder, columns, rows, { caption: old.caption.textContent, className: old.className });
+    const table = holder.querySelector("table");
+    table.tHead.addEventListener("click", () => table.classList.remove("first")); // it was the best, not any first
     if (!(name in data.tables)) return;
     const save = () => look.download(`${name}.csv`, data.tables[name]);
     holder.append(make("div", { className: "under" },

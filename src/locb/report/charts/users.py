@@ -9,7 +9,7 @@ import numpy as np
 
 from locb.arrays import Floats
 from locb.clusters import users_in_common
-from locb.report.charts.look import COLOURS, NOBODY
+from locb.report.charts.look import COLOURS, INK, NOBODY
 from locb.results import UserMap
 
 SHAPES = ("circle", "square", "triangle-up", "cross", "diamond", "triangle-down", "stroke")  # one fewer: pairs differ
@@ -94,10 +94,16 @@ def users_chart(user_map: UserMap, size: int = 330) -> Any:
 def map_chart(n_groups: int, height: int = 340) -> Any:
     """Users in two dimensions, to be filled with the rows "users"; the more sets hold one, the thicker its ring."""
     few = n_groups < 12  # more do not fit below a map
-    legend = alt.Legend(orient="bottom", columns=6, symbolSize=70) if few else None
-    ring = alt.StrokeWidth("sets:Q", scale=alt.Scale(domain=[1, 6], range=[0, 3], clamp=True), legend=None)
-    points = _user_points(alt.NamedData(name="users"), n_groups, legend)
-    return points.encode(stroke=alt.value("#000000"), strokeWidth=ring).properties(width="container", height=height)
+    legend = alt.Legend(orient="bottom", columns=6, symbolSize=70, symbolStrokeWidth=0) if few else None
+    ring = alt.StrokeWidth("sets:Q", scale=alt.Scale(domain=[1, 6], range=[0, 1.8], clamp=True), legend=None)
+    bare: dict[str, Any] = {
+        "axis": alt.Axis(labels=False, ticks=False, domain=False, title=None, tickCount=5),
+        "scale": alt.Scale(zero=False, padding=16),
+    }
+    points = _user_points(alt.NamedData(name="users"), n_groups, legend).encode(
+        x=alt.X("x:Q", **bare), y=alt.Y("y:Q", **bare), stroke=alt.value(INK), strokeWidth=ring
+    )
+    return points.properties(width="container", height=height)
 
 
 def groups_chart(theta: Floats, groups: list[list[int]], title: str, subtitle: str, size: int = 420) -> Any:
