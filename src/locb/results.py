@@ -88,7 +88,7 @@ class UserMap:
 
 
 def drawn_users(count: int) -> Ints:
-    """The users whom maps to explore show, ascending: all of them, or ``DRAWN`` drawn by chance, always the same ones."""
+    """The users on a map to explore, ascending: all of them, or ``DRAWN`` drawn by chance, always the same ones."""
     if count <= DRAWN:
         return np.arange(count)
     return np.sort(np.random.default_rng(count).choice(count, DRAWN, replace=False))

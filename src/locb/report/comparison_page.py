@@ -21,10 +21,11 @@ _EXPLORE = """
 <div class="columns" id="curves"></div>
 </section>
 <section id="map" aria-labelledby="map-heading" hidden>
-<div class="head"><h2 id="map-heading">Users and their groups</h2><p class="quiet" id="map-how"></p></div>
+<div class="head"><h2 id="map-heading">Users and their groups</h2></div>
 <div class="card"><div class="controls" id="map-choices"></div><p id="map-told" aria-live="polite"></p>
 <div class="columns map"><div><h3>True clusters</h3><div id="map-true"></div></div>
 <div><h3 id="map-found-heading"></h3><div id="map-found"></div></div></div>
+<p class="quiet small" id="map-how"></p>
 <details><summary>The same as a table</summary><div id="map-table"></div></details></div>
 </section>
 """

@@ -23,16 +23,18 @@ def findings_page(
     ``lead`` counts the verdicts, ``rule`` says how they come about.
     """
     told = f"<p><strong>{escape(lead)}</strong> {escape(rule)}</p>" if findings.claims else ""
-    notes = "".join(f'<p class="note warn">{escape(note)}</p>' for note in findings.notes)
+    notes = "".join(f'<p class="note">{escape(note)}</p>' for note in findings.notes)
     entries = "".join(_section_link(findings, name, heading) for name, heading in findings.sections.items())
-    body = [
-        f'<section class="card">{told}{notes}<nav aria-label="Sections"><ul class="plain">{entries}</ul></nav></section>',
-        '<section class="card" id="filters" aria-label="Which claims to show" hidden></section>' if findings.claims else "",
-    ]
+    nav = f'<nav aria-label="Sections"><ul class="plain">{entries}</ul></nav>'
+    body = [f'<section class="card">{told}{notes}{nav}</section>']
+    if findings.claims:
+        body.append('<section class="card" id="filters" aria-label="Which claims to show" hidden></section>')
     figures = {figure.name for figure in findings.figures}
     for name, heading in findings.sections.items():
         claims = [claim for claim in findings.claims if claim.section == name]
-        body.append(f'<section data-section="{len(claims)}"><div class="head"><h2 id="{name}">{escape(heading)}</h2></div>')
+        body.append(
+            f'<section data-section="{len(claims)}"><div class="head"><h2 id="{name}">{escape(heading)}</h2></div>'
+        )
         body += [_claim_html(claim, figures, part_told) for claim in claims]
         body += [_figure_html(figure) for figure in findings.figures if figure.section == name]
         body += [_table_html(table) for table in findings.tables if table.section == name]
@@ -81,7 +83,7 @@ def _figure_html(figure: Figure) -> str:
     """A place for a chart; what it is called stands above it as text, which is read out and wraps."""
     return (
         f'<section class="card"><h3>{escape(figure.title)}</h3><p class="quiet small">{escape(figure.subtitle)}</p>'
-        f'<div id="chart-{_word(figure.name)}" tabindex="-1"></div></section>'
+        f'<div id="chart-{_word(figure.name)}" class="figure-box" tabindex="-1"></div></section>'
     )
 
 

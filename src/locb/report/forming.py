@@ -33,7 +33,7 @@ def forming_shown(comparison: Comparison) -> dict[str, Any] | None:
             continue
         kept: dict[str, Any] = {"group": [], "sets": []}
         for found in entry.forming.sets:
-            _, found_of, held = colour_groups(replace(seen, found=[members for members in found if len(members)]))
+            _, found_of, held = colour_groups(replace(seen, found=[members.tolist() for members in found]))
             kept["group"].append(np.array(found_of)[drawn].tolist())
             kept["sets"].append(np.array(held)[drawn].tolist())
         entries.append(kept)

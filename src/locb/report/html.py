@@ -16,9 +16,7 @@ from locb.report.charts import THEMES
 _NUMBER = re.compile(r"[-−+]?[\d,.]+(e[-+]?\d+)?( ± [\d,.]+(e[-+]?\d+)?)?|–|")
 
 
-def table_html(
-    name: str, headings: Sequence[str], rows: Sequence[Sequence[str]], caption: str, kind: str = ""
-) -> str:
+def table_html(name: str, headings: Sequence[str], rows: Sequence[Sequence[str]], caption: str, kind: str = "") -> str:
     """A table; every cell is text. The page's script lets it be sorted, and saved if the page has its data."""
     numbers = [
         any(row[place] not in ("", "–") for row in rows) and all(_NUMBER.fullmatch(row[place]) for row in rows)
@@ -43,8 +41,8 @@ def table_html(
 
 def settings_html(settings: Mapping[str, Any]) -> str:
     """What was asked for, folded up."""
-    told = escape(json.dumps(settings, indent=2))
-    return f'<section class="card"><details><summary>Settings, seeds and versions</summary><pre>{told}</pre></details></section>'
+    told = f"<pre>{escape(json.dumps(settings, indent=2))}</pre>"
+    return f'<section class="card"><details><summary>Settings and versions</summary>{told}</details></section>'
 
 
 def document(title: str, about: str, body: str, data: Mapping[str, Any], scripts: Sequence[str]) -> str:

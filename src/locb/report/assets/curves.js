@@ -58,10 +58,12 @@
 
   // In words
 
+  const isSingle = () => shown.repeat !== MEAN && shown.repeat !== EACH;
+
   function lastOf(curve, policy) {
     const line = curve.lines[entryOf(policy)];
     if (!line) return null;
-    return (/^\d+$/.test(shown.repeat) ? line.repeats[Number(shown.repeat) - 1] : line.mean).at(-1);
+    return (isSingle() ? line.repeats[Number(shown.repeat) - 1] : line.mean).at(-1);
   }
 
   function summary(curve) {
@@ -70,9 +72,10 @@
     const ends = policies.map((name) => [name, lastOf(curve, name)]).filter(([, value]) => value !== null);
     const without = policies.filter((name) => !curve.lines[entryOf(name)]);
     const ranked = ends.sort(([, a], [, b]) => (curve.name === "regret" ? a - b : b - a));
-    const digits = curve.name === "clusters" && shown.repeat !== MEAN ? 0 : curve.digits;
+    const digits = curve.name === "clusters" && isSingle() ? 0 : curve.digits;
     const told = ranked.map(([name, value]) => `${labelOf(name)} ${look.number(value, digits)}`);
-    const after = `After ${look.count(data.rounds)} rounds: ${told.join(", ")}.`;
+    const whose = isSingle() || data.repeats === 1 ? "After" : "On average after";
+    const after = `${whose} ${look.count(data.rounds)} rounds: ${told.join(", ")}.`;
     const none = without.length ? `${inWords(without)} ${without.length > 1 ? "look" : "looks"} for no sets.` : "";
     return [told.length ? after : "", none].filter(Boolean).join(" ");
   }

@@ -184,6 +184,7 @@
     const { config: own, ...bare } = recoloured(spec, colours); // its own look is that of charts in files
     const { view } = await window.vegaEmbed(box, look.themes ? bare : { ...bare, config: own }, {
       config, ast: true, actions: false, defaultStyle: false, tooltip: showTip, renderer: "canvas", mode: "vega-lite",
+      logLevel: 1, // of errors: a chart without data is none
     });
     return view;
   }

@@ -12,10 +12,14 @@
   const at = (id) => document.getElementById(id);
   const calm = window.matchMedia("(prefers-reduced-motion: reduce)");
   let policy = finders.includes(choice("map")) ? choice("map") : finders[0];
-  let moment = map.rounds.indexOf(Number(choice("round", map.rounds[last])));
-  if (moment < 0) moment = last;
+  let moment = nearest(Number(choice("round", map.rounds[last])));
   let timer = null;
   let found = null;
+
+  function nearest(round) {
+    const away = map.rounds.map((one) => Math.abs(one - round));
+    return Math.max(0, away.indexOf(Math.min(...away)));
+  }
 
   function entry() {
     return map.entries[entryOf(policy)];
@@ -46,12 +50,12 @@
 
   function told() {
     const sets = entry().sets[moment];
-    const [none, many] = [sets.filter((held) => held === 0).length, sets.filter((held) => held > 1).length];
+    const [none, one] = [0, 1].map((held) => look.count(sets.filter((many) => many === held).length));
     const [count, f1] = [curveOf("clusters"), curveOf("f1")];
-    const of = `of ${look.count(sets.length)} users`;
+    const several = look.count(sets.filter((held) => held > 1).length);
     return `After ${look.count(map.rounds[moment])} of ${look.count(data.rounds)} rounds: ` +
       `${look.count(count)} different ${count === 1 ? "set" : "sets"}, F1 ${look.number(f1)}. ` +
-      `${look.count(many)} ${of} are in several sets, ${look.count(none)} in none.`;
+      `Of ${look.count(sets.length)} users ${several} are in several sets, ${one} in one, ${none} in none.`;
   }
 
   function clusterRows() {
@@ -143,8 +147,9 @@
 
   async function start() {
     at("map").hidden = false;
-    at("map-how").textContent = `${map.how}, by their true θ, in the first repeat. ` +
-      "Colour and shape: the true cluster that the best-fitting set of a user fits. The thicker a ring, the more sets hold a user.";
+    at("map-how").textContent = `${map.how}, where their true θ are in two dimensions, in the first repeat. ` +
+      "Colour and shape on the right: the true cluster that the best-fitting of a user's sets fits. " +
+      "The thicker a ring, the more sets hold a user.";
     put(at("map-choices"), policyField(),
       make("label", { className: "field grow" }, "Round", slider), play);
     tell();

@@ -69,7 +69,7 @@ def _banded_lines(data: Any, y: str, title: str, form: str, colour: Any, picked:
 
 
 def curve_chart(curve: Curve, policies: list[str], height: int = 280) -> Any:
-    """One curve over rounds, to be filled with the rows "curves": a line a policy and repeat, each policy one colour."""
+    """One curve over rounds, to be filled with the rows "curves": a line a policy and repeat, a colour a policy."""
     colours = [COLOURS[i % len(COLOURS)] for i in range(len(policies))]
     colour = _policy_colour(policies, colours, orient="top", columns=3, columnPadding=18)
     picked = _picked()
@@ -77,8 +77,9 @@ def curve_chart(curve: Curve, policies: list[str], height: int = 280) -> Any:
     band, line = _banded_lines(data, curve.name, curve.axis, curve.form, colour, picked)
     scale = alt.Scale(zero=curve.least == 0.0)
     band = band.transform_filter("isValid(datum.low)").encode(y=alt.Y("low:Q", title=curve.axis, scale=scale))
-    # Repeats one by one are lines of the same colour, and thin where there are several.
-    line = line.encode(detail="repeat:N", strokeWidth=alt.condition("datum.thin", alt.value(1.0), alt.value(2.0)))
+    # Repeats one by one are lines of the same colour, and thinner than a mean.
+    thin = alt.condition("datum.repeat === 'mean'", alt.value(2.0), alt.value(1.4))
+    line = line.encode(detail="repeat:N", strokeWidth=thin)
     return (band + line.add_params(picked)).properties(width="container", height=height)
 
 
@@ -148,7 +149,7 @@ def series_chart(series: Series, width: int = 620, height: int = 340) -> Any:
     line = base.mark_line(strokeWidth=2, point=few).encode(
         y=alt.Y(f"{series.y}:Q", title=series.y, **vertical),
         color=colour,
-        strokeDash=alt.StrokeDash("line:N", sort=names, scale=alt.Scale(domain=names, range=dashes), legend=None),
+        strokeDash=alt.StrokeDash("line:N", sort=names, scale=alt.Scale(domain=names, range=dashes), legend=legend),
         opacity=alt.condition(picked, alt.value(1.0), alt.value(0.1)),
         tooltip=[alt.Tooltip("line:N"), alt.Tooltip(f"{series.x}:Q"), alt.Tooltip(f"{series.y}:Q", format=",.3~f")],
     )
