@@ -65,7 +65,9 @@ def members_of(cluster: Any) -> Ints:
     values = np.asarray(cluster.members if isinstance(cluster, Cluster) else cluster)
     if values.ndim != 1 or (values.size and values.dtype.kind not in "iu"):
         raise ValueError(f"cluster must be a Cluster or a list of users, not {values.dtype} of shape {values.shape}")
-    return np.unique(values.astype(np.int64))
+    users = values.astype(np.int64)
+    # Those of a policy are in order already, and looking takes a fraction of the time of sorting.
+    return users if bool((users[1:] > users[:-1]).all()) else np.unique(users)
 
 
 def groups_by_name(names: Ints) -> list[Ints]:
@@ -92,7 +94,9 @@ def users_in_common(some: Sequence[Ints], others: Sequence[Ints]) -> Ints:
     # All users of all others in one array, so that a group is counted in every one of them by one pass.
     names, users = np.unique(np.concatenate(others), return_inverse=True)
     begins = np.cumsum(sizes) - sizes
-    return np.array([np.add.reduceat(np.isin(names, group)[users].astype(np.int64), begins) for group in some])
+    inside = np.array([np.isin(names, group) for group in some])[:, users]
+    counts: Ints = np.add.reduceat(inside, begins, axis=1, dtype=np.int64)
+    return counts
 
 
 def match_clusters(found: Iterable[Any], truth: Sequence[Any]) -> ClusterScore:

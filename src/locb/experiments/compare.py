@@ -99,6 +99,7 @@ def run_task(task: Task) -> Outcome:
     """Play one task from scratch."""
     env = quiet_world(task.world, task.seed)
     policy = task.make(n_users=env.n_users, dim=env.dim)
+    drawn = drawn_users(env.n_users)
     counts: list[int] = []
     f1s: list[float] = []
     sets: list[list[Ints]] = []
@@ -115,8 +116,8 @@ def run_task(task: Task) -> Outcome:
         counts.append(len(found))
         f1s.append(f1(found))
         if task.draws:
-            drawn = drawn_users(env.n_users)
-            sets.append([members[np.isin(members, drawn, assume_unique=True)] for members in found])
+            few = len(drawn) == env.n_users
+            sets.append(found if few else [members[np.isin(members, drawn)] for members in found])
 
     try:
         run = simulate(policy, env, rounds=task.rounds, seed=task.seed, stops=task.moments, at_stop=look)
