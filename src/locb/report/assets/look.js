@@ -15,6 +15,7 @@
                                    .describe(label, summary)  the text alternative
                                    .remove()
                                  rows: {set: rows}; values: {parameter: value}; label and summary: what the chart is, and what it shows, in words;
+                                 a parameter "columns" is that of a legend, by the width of the box;
                                  name: of files; actions: false leaves the buttons out; click(datum) for marks
      table(element, columns, rows, {caption, sort, onSort, key, empty, tall})
                                  a table whose headings sort; a handle: .update(rows), .sorted(name, direction)
@@ -179,12 +180,18 @@
       [name, name === "values" || name === "datasets" ? one : recoloured(one, colours)]));
   }
 
-  async function embed(box, spec) {
+  const columns = (box) => Math.max(1, Math.floor(box.clientWidth / 160));
+
+  async function embed(box, spec, { rows, values }) {
     const { config = {}, colours = {} } = look.themes?.[theme()] ?? {};
     const { config: own, ...bare } = recoloured(spec, colours); // its own look is that of charts in files
-    const { view } = await window.vegaEmbed(box, look.themes ? bare : { ...bare, config: own }, {
+    const sets = Object.fromEntries(Object.entries(rows).map(([set, some]) => [set, copied(some)]));
+    const given = { ...values, columns: columns(box) };
+    const params = bare.params?.map((one) => (one.name in given ? { ...one, value: given[one.name] } : one));
+    const whole = { ...bare, params, datasets: { ...bare.datasets, ...sets }, ...(look.themes ? {} : { config: own }) };
+    const { view } = await window.vegaEmbed(box, whole, {
       config, ast: true, actions: false, defaultStyle: false, tooltip: showTip, renderer: "canvas", mode: "vega-lite",
-      logLevel: 1, // of errors: a chart without data is none
+      logLevel: 1, // faults; empty data sets are none
     });
     return view;
   }
@@ -219,17 +226,14 @@
 
     async function draw() {
       const inner = make("div");
-      const sets = Object.entries(holder.rows).map(([set, rows]) => [set, copied(rows)]);
-      const view = await embed(put(box, inner).firstChild,
-        { ...spec, datasets: { ...spec.datasets, ...Object.fromEntries(sets) } });
+      const view = await embed(put(box, inner).firstChild, spec, holder);
       if (holder.gone) return view.finalize();
       holder.view?.finalize();
       holder.view = view;
       if (options.click) {
         view.addEventListener("click", (_, item) => item?.datum && options.click(item.datum));
       }
-      for (const [parameter, value] of Object.entries(holder.values)) view.signal(parameter, value);
-      return view.runAsync();
+      return view.resize().runAsync();
     }
 
     const fill = (name, rows) => {
@@ -240,7 +244,8 @@
       holder.values[parameter] = value;
       holder.view.signal(parameter, value);
     };
-    const run = () => holder.view.runAsync();
+    // Measured anew: a legend may have more lines than before.
+    const run = () => holder.view.resize().runAsync();
 
     describe(holder.label, options.summary);
     await draw();
@@ -251,6 +256,8 @@
       if (box.clientWidth === width || !box.clientWidth) return;
       width = box.clientWidth;
       window.dispatchEvent(new Event("resize"));
+      if (spec.params?.some((one) => one.name === "columns")) holder.view.signal("columns", columns(box));
+      run();
     });
     sizes.observe(box);
     return {

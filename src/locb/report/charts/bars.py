@@ -6,9 +6,9 @@ from typing import Any
 
 import altair as alt
 
-from locb.report.charts.look import COLOURS, INK, NOBODY
+from locb.report.charts.look import COLOURS, INK, NOBODY, PAPER
 
-FEATURES = 6  # of which a bar tells each by a colour of its own
+FEATURES = 5  # of which a bar tells each by a colour of its own
 ROW = 24  # pixels
 CELL = 30
 
@@ -16,20 +16,21 @@ CELL = 30
 def parts_chart() -> Any:
     """Scores as stacked bars of their parts: what features add, the constant, the bonus; a line where they end.
 
-    ``parts``: row (0, 1, … from the top), part ("0" … "5", "rest", "constant", "estimate" or "bonus"), place (in the
+    ``parts``: row (0, 1, … from the top), part ("0" … "4", "rest", "constant", "estimate" or "bonus"), place (in the
     stack), value, told, arm. ``scores``: row, score. Arrays: ``rows`` and ``names`` are the names of rows and of the
     parts with a number, ``shown`` the parts that the legend tells.
     """
     domain = [*(str(place) for place in range(FEATURES)), "rest", "constant", "estimate", "bonus"]
-    colours = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#000000", NOBODY, NOBODY, "#0072B2", "#E69F00"]
+    colours = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", NOBODY, "#56B4E9", "#0072B2", "#E69F00"]
     rows = alt.param(name="rows", value=[])
     names = alt.param(name="names", value=[])
-    shown = alt.param(name="shown", value=[])
+    columns = alt.param(name="columns", value=5)  # of the legend: a page sets it by the width of the box
+    shown = alt.param(name="shown", value=["bonus"])  # never empty: a legend of nothing has no size
     legend = alt.Legend(
         title=None,
         orient="top",
         direction="horizontal",
-        columns=alt.ExprRef("width < 320 ? 2 : width < 560 ? 3 : 5"),
+        columns=columns,
         labelLimit=130,
         symbolType="square",
         values=shown,
@@ -56,11 +57,19 @@ def parts_chart() -> Any:
             ],
         )
     )
-    ends = alt.Chart(alt.NamedData(name="scores")).mark_tick(color=INK, thickness=2, height=ROW - 4)
-    ends = ends.encode(y=y, x="score:Q", tooltip=[alt.Tooltip("score:Q", format=".4f")])
+    scores = alt.Chart(alt.NamedData(name="scores")).encode(
+        y=y, x="score:Q", tooltip=[alt.Tooltip("score:Q", format=".4f")]
+    )
+    # A line with an edge, which is seen on any of the colours.
+    ends = [
+        scores.mark_tick(color=colour, thickness=wide, height=ROW - 3, opacity=1)
+        for colour, wide in ((PAPER, 5), (INK, 2))
+    ]
     zero = alt.Chart(alt.InlineData(values=[{"zero": 0}])).mark_rule(strokeWidth=1).encode(x="zero:Q")
     return (
-        alt.layer(bars, zero, ends).add_params(rows, names, shown).properties(width="container", height=alt.Step(ROW))
+        alt.layer(bars, zero, *ends)
+        .add_params(rows, names, columns, shown)
+        .properties(width="container", height=alt.Step(ROW))
     )
 
 
@@ -71,7 +80,7 @@ def estimate_chart() -> Any:
     """
     features = alt.Chart(alt.NamedData(name="features"))
     axis = alt.Axis(title=None, ticks=False, domain=False, labelLimit=150, labelPadding=8)
-    y = alt.Y("feature:N", sort=alt.SortField("place"), axis=axis)
+    y = alt.Y("feature:N", sort=alt.EncodingSortField("place", op="min"), axis=axis)
     told = [
         alt.Tooltip("feature:N"),
         alt.Tooltip("value:Q", title="estimate", format="+.4f"),
@@ -98,13 +107,13 @@ def overlap_chart() -> Any:
     cells = alt.Chart(alt.NamedData(name="overlap")).encode(
         x=alt.X(
             "column:N",
-            sort=alt.SortField("place_column"),
+            sort=alt.EncodingSortField("place_column", op="min"),
             title=None,
             axis=alt.Axis(orient="top", ticks=False, domain=False, labelAngle=-60, labelLimit=90),
         ),
         y=alt.Y(
             "row:N",
-            sort=alt.SortField("place_row"),
+            sort=alt.EncodingSortField("place_row", op="min"),
             title=None,
             axis=alt.Axis(ticks=False, domain=False, labelLimit=110, labelPadding=6),
         ),

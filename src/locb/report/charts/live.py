@@ -10,13 +10,16 @@ from locb.report.charts.look import COLOURS, INK, NOBODY
 from locb.report.charts.users import SHAPES
 
 GROUPS = 7  # of which a map tells each by a look of its own
-_TIME = alt.Axis(title=None, grid=False, tickCount=6, labelOverlap="greedy", labelFlush=True)
+_DATE, _CLOCK = "%-d %b", "%H:%M"
+_FORMS = {"hours": _CLOCK, "minutes": _CLOCK, "seconds": "%H:%M:%S", "date": _DATE, "week": _DATE, "day": _DATE}
+_TIME = alt.Axis(title=None, grid=False, tickCount=6, labelOverlap="greedy", labelFlush=True, format=_FORMS)
 
 
 def reward_chart(height: int = 220) -> Any:
     """The mean reward over time with its 95% interval, and the baseline that it is compared with.
 
-    ``points``: time and until (milliseconds since 1970), mean, low, high, rewards; null where there was none.
+    ``points``: time (milliseconds since 1970), mean, low, high (null where there was none), rewards, and dot: whether
+    the point is drawn by itself, since no line leads to it.
     ``baseline``: at most one row of from, to, mean, low, high and the ``until`` of the last point.
     """
     start = alt.X("time:T", axis=_TIME)
@@ -32,8 +35,9 @@ def reward_chart(height: int = 220) -> Any:
     ]
     band = points.mark_area(color=COLOURS[0], opacity=0.2, line=False).encode(y=alt.Y("low:Q"), y2="high:Q")
     line = points.mark_line(color=COLOURS[0], strokeWidth=2).encode(y=level)
-    dots = points.transform_filter("isValid(datum.mean)").mark_point(filled=True, size=26, color=COLOURS[0], opacity=1)
-    dots = dots.encode(y=level, tooltip=told)
+    dots = points.transform_filter("isValid(datum.mean)").mark_point(filled=True, size=26, color=COLOURS[0])
+    # Those that are not drawn still tell what they are.
+    dots = dots.encode(y=level, tooltip=told, opacity=alt.condition("datum.dot", alt.value(1), alt.value(0)))
     base = alt.Chart(alt.NamedData(name="baseline"))
     period = base.mark_rect(color=COLOURS[1], opacity=0.1).encode(x="from:T", x2="to:T")
     mean = base.mark_rule(color=COLOURS[1], strokeWidth=1.5, strokeDash=[5, 4]).encode(
@@ -45,7 +49,8 @@ def reward_chart(height: int = 220) -> Any:
 def traffic_chart(height: int = 120) -> Any:
     """Decisions in each step of time: those that rested on a group, and those that did not.
 
-    ``steps``: time and until (milliseconds since 1970), kind ("with a group" or "alone"), decisions.
+    ``steps``: time and until (milliseconds since 1970), kind ("with a group" or "alone"), decisions, and from where to
+    where they reach: low, high.
     """
     names = ["with a group", "alone"]
     scale = alt.Scale(domain=names, range=[COLOURS[2], NOBODY])
@@ -54,9 +59,9 @@ def traffic_chart(height: int = 120) -> Any:
     return bars.encode(
         x=alt.X("time:T", axis=_TIME),
         x2="until:T",
-        y=alt.Y("decisions:Q", title="decisions", axis=alt.Axis(tickCount=3, format="~s"), stack="zero"),
+        y=alt.Y("low:Q", title="decisions", axis=alt.Axis(tickCount=3, format="~s")),
+        y2="high:Q",
         color=alt.Color("kind:N", sort=names, scale=scale, legend=legend),
-        order=alt.Order("kind:N", sort="descending"),
         tooltip=[
             alt.Tooltip("time:T", title="from", format="%-d %b %H:%M:%S"),
             alt.Tooltip("decisions:Q", format=","),
@@ -75,17 +80,19 @@ def live_map_chart(height: int = 480) -> Any:
     places = [str(place) for place in range(GROUPS)]
     domain = [*places, "others", "none"]
     colours = [*COLOURS[:GROUPS], NOBODY, NOBODY]
-    shapes = [*SHAPES[:6], "triangle-right", "circle", "stroke"]
+    shapes = [*SHAPES[:6], "triangle-right", "circle", "triangle-left"]
     names = alt.param(name="names", value=[])
-    shown = alt.param(name="shown", value=[])
+    columns = alt.param(name="columns", value=5)  # of the legend: a page sets it by the width of the box
+    shown = alt.param(name="shown", value=["none"])  # never empty: a legend of nothing has no size
     picked = alt.param(name="picked", value="")
     chosen = alt.selection_point(name="group_picked", fields=["group"], bind="legend")
     legend = alt.Legend(
         title=None,
         orient="bottom",
         direction="horizontal",
-        columns=alt.ExprRef("width < 420 ? 2 : width < 640 ? 3 : 5"),
+        columns=columns,
         symbolSize=90,
+        symbolStrokeWidth=0,
         labelLimit=120,
         values=shown,
         labelExpr="datum.value === 'none' ? 'in no set' : datum.value === 'others' ? 'in other sets' : "
@@ -116,6 +123,6 @@ def live_map_chart(height: int = 480) -> Any:
     label = one.mark_text(dy=-22, fontWeight="bold", fontSize=13).encode(text="user:N")
     return (
         alt.layer(points.add_params(chosen), ring, label)
-        .add_params(names, shown, picked)
+        .add_params(names, columns, shown, picked)
         .properties(width="container", height=height)
     )

@@ -7,7 +7,7 @@ from typing import Any
 # Distinguishable without colour vision trouble (Okabe and Ito), the strongest first.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
 NOBODY = "#BBBBBB"  # users in no group
-INK = "#1A1F26"  # what must be seen on top of any colour
+INK, PAPER = "#1A1F26", "#FFFFFF"  # what must be seen on top of any colour, and the ground
 FONT = 'system-ui, -apple-system, "Segoe UI", sans-serif'
 
 # What stands in the place of some colours on a page, so that every mark has a contrast of 3 or more on its ground.
@@ -28,6 +28,7 @@ _ON_DARK = {
     "#000000": "#F2F4F7",
     NOBODY: "#76818D",
     INK: "#E8ECF1",
+    PAPER: "#181D25",
 }
 
 

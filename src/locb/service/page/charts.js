@@ -17,15 +17,17 @@ function script(source) {
 async function load(waiting) {
   for (;;) {
     try {
-      const { themes, charts } = await ask("/page/charts.json");
-      await script("/page/vega.js");
-      window.look.themes = themes;
-      return charts;
+      const described = await ask("/page/charts.json"); // null until it is made
+      if (described) {
+        await script("/page/vega.js");
+        window.look.themes = described.themes;
+        return described.charts;
+      }
     } catch (problem) {
       if (problem.status === 500) throw problem;
-      waiting(PREPARING);
-      await new Promise((done) => setTimeout(done, 1000));
     }
+    waiting(PREPARING);
+    await new Promise((done) => setTimeout(done, 1000));
   }
 }
 
@@ -35,6 +37,8 @@ function drawing() {
   loading ??= load((told) => places.forEach((place) => place.tell(told)));
   return loading;
 }
+
+drawing().catch(() => {}); // at once; each place tells what came of it
 
 /* A place for a chart: show() as often as there is something new. */
 export class Place {

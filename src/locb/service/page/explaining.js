@@ -1,6 +1,6 @@
 /* Decisions as bars: what each feature of the recommended arm adds to its score, and the bonus. */
 
-const FEATURES = 6; // with a colour of their own; the chart knows as many
+const FEATURES = 5; // with a colour of their own; the chart knows as many
 
 /* decisions: [{arm, name, explanation}], from the top. Rows and values for the chart "parts". */
 export function parts(decisions) {
@@ -22,7 +22,7 @@ export function parts(decisions) {
     values: {
       rows: told.map(({ name }) => name),
       names,
-      shown: [...names.keys()].map(String).concat(["rest", "constant", "bonus"].filter((part) => used.has(part))),
+      shown: [...names.keys()].map(String).concat(["rest", "constant"].filter((part) => used.has(part)), "bonus"),
     },
   };
 }

@@ -6,7 +6,7 @@ import { userLink } from "./map.js";
 
 const { count, make, number, put, share, table } = window.look;
 const at = (id) => document.getElementById(id);
-const LIMIT = 50;
+const LIMIT = 25;
 const COLUMNS = [
   { name: "seed", title: "Seed", way: "ascending",
     show: (row) => make("a", { href: userLink(row.seed), className: "name" }, row.seed) },

@@ -148,20 +148,24 @@ function bytes(size) {
   return `${number(size / 1000 ** place, place && size / 1000 ** place < 100 ? 1 : 0)} ${units[place]}`;
 }
 
+const FEW = 60; // points that are all drawn
+
 /* In milliseconds, with an empty row where steps are missing, so that no line bridges them. */
 function broken(points, step) {
+  const apart = (one, next) => !one || !next || next.time - one.time > 1.5 * step;
   return points.flatMap((point, place) => {
-    const row = { ...point, time: 1000 * point.time, until: 1000 * (point.time + step) };
-    const next = points[place + 1];
-    const gap = next && next.time - point.time > 1.5 * step;
-    return gap ? [row, { time: 1000 * (point.time + step), mean: null, low: null, high: null }] : [row];
+    const [before, after] = [points[place - 1], points[place + 1]];
+    const dot = points.length <= FEW || (apart(before, point) && apart(point, after));
+    const row = { ...point, time: 1000 * point.time, dot };
+    return after && apart(point, after) ? [row, { time: row.time + 1000 * step, mean: null, low: null, high: null }] : [row];
   });
 }
 
 function stacked(point, step) {
   const times = { time: 1000 * point.time, until: 1000 * (point.time + step) };
+  const { grouped, decisions } = point;
   return [
-    { ...times, kind: "with a group", decisions: point.grouped },
-    { ...times, kind: "alone", decisions: point.decisions - point.grouped },
-  ];
+    { ...times, kind: "with a group", decisions: grouped, low: 0, high: grouped },
+    { ...times, kind: "alone", decisions: decisions - grouped, low: grouped, high: decisions },
+  ].filter((row) => row.decisions);
 }

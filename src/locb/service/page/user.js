@@ -35,7 +35,7 @@ const DECISIONS = [
   { name: "reward", title: "Reward", number: true, show: (row) => (row.reward === null ? "–" : number(row.reward, 2)) },
   { name: "score", title: "Score", number: true, value: (row) => row.answer.ranking[0]?.score,
     show: (row) => number(row.answer.ranking[0]?.score) },
-  { name: "whose", title: "Rests on the rewards of", sort: false, show: (row) => make("span", { className: "name small" },
+  { name: "whose", title: "Rests on the rewards of", sort: false, show: (row) => make("span", { className: "whose small" },
     row.answer.explanation?.lenders.length ? ofLenders(row.answer.explanation.lenders) : "–") },
 ];
 
@@ -105,7 +105,7 @@ export class UserPanel {
       ["Rewards learned", count(served), `${count(rewards)} came`],
       ["Mean reward", number(mean), "of what they were shown"],
       ["Sets", count(clusters.length), `${count(returned)} returned`],
-      ["Certainty", radius === null ? "–" : `± ${number(radius)}`, "how far off the estimate may be"],
+      ["Off by at most", number(radius), "how far the estimate may be from the truth"],
     ];
     put(at("user-cards"), cards.map(([title, figure, more]) =>
       make("div", {}, make("dt", {}, title), make("dd", {}, figure), make("dd", {}, more))));

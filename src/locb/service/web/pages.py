@@ -65,8 +65,9 @@ class Pages:
             file = self._files.get(name) or self._drawn(name)
         except ProblemError as error:
             return told(error)
-        if headers.get(b"if-none-match") == file.headers["etag"].encode():
-            return Response(status_code=304, headers=HEADERS | {"etag": file.headers["etag"]})
+        tag = file.headers.get("etag", "")
+        if tag and headers.get(b"if-none-match") == tag.encode():
+            return Response(status_code=304, headers=HEADERS | {"etag": tag})
         return file
 
     def _drawn(self, name: str) -> Response:
@@ -77,8 +78,8 @@ class Pages:
         if self._drawing.failure is not None:
             raise ProblemError(500, "internal", f"what draws charts could not be made: {self._drawing.failure}")
         content = self._drawing.read(kept)
-        if content is None:
-            raise ProblemError(503, "unavailable", "what draws charts is still being made", retry_after=1)
+        if content is None:  # not a problem: a browser would tell it as one
+            return Response(b"null", 202, HEADERS | {"content-type": KINDS[".json"], "retry-after": "1"})
         return self._files.setdefault(name, _file(name, content, zipped=kept.endswith(".gz")))
 
 
