@@ -14,11 +14,12 @@ from rich.console import Console
 
 import locb
 from locb.findings import Claim, Findings, Measured, Part
-from locb.report.folder import write_comparison
-from locb.report.run_record import read_comparison
-from locb.report.terminal.run import read_progress, run_view
+from locb.report.curves import CURVES
+from locb.report.folder import comparison_json
+from locb.report.run_record import Lines, read_run
+from locb.report.terminal.run import curve_chart, read_progress, run_view
 from locb.report.verdicts import write_findings
-from locb.results import Comparison, Entry
+from locb.results import Comparison
 from locb.run_files import PLAN_FILE, RunPlan
 
 NOW = 10_000.0
@@ -120,43 +121,60 @@ def test_a_plan_that_cannot_be_read_is_none(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def result() -> Comparison:
     policies = ["linucb-one", "linucb-ind", "locb"]
-    return locb.compare(policies, rounds=300, repeats=2, world={"n_users": 8, "n_clusters": 2, "n_arms": 4}, jobs=1)
+    world = {"n_users": 8, "n_clusters": 2, "n_arms": 4}
+    return locb.compare(policies, alphas=[0.3, 1.0], rounds=300, repeats=2, world=world, jobs=1)
 
 
-def test_a_comparison_is_read_back(result: Comparison, tmp_path: Path) -> None:
-    write_comparison(result, tmp_path)
-    again = read_comparison(tmp_path)
+@pytest.fixture
+def folder(result: Comparison, tmp_path: Path) -> Path:
+    (tmp_path / "run.json").write_text(json.dumps(comparison_json(result)))
+    return tmp_path
+
+
+def test_a_comparison_is_read_back(result: Comparison, folder: Path) -> None:
+    record = read_run(folder)
+    again = record.comparison
     assert again.verdict() == result.verdict()
     for before, after in zip(result.entries, again.entries, strict=True):
         assert (after.policy, after.alpha) == (before.policy, before.alpha)
-        for name in ("reward", "n_clusters", "f1", "microseconds"):
+        for name in ("reward", "n_clusters", "f1", "microseconds", "final_regret"):
             np.testing.assert_array_equal(getattr(after, name), getattr(before, name))
-        np.testing.assert_array_equal(after.final_regret, before.final_regret)
         np.testing.assert_allclose(after.regret, before.regret, rtol=1e-5)
     np.testing.assert_array_equal(again.checkpoints, result.checkpoints)
+    assert [lines.curve.name for lines in record.lines] == ["regret", "reward", "clusters", "f1"]
+    regret, _, clusters, _ = record.lines
+    assert list(clusters.means) == ["locb"]
+    for entry in result.best_of_each():
+        np.testing.assert_allclose(regret.means[entry.policy], entry.regret.mean(axis=0), rtol=1e-5)
+    np.testing.assert_array_equal(clusters.rounds, result.moments)
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
-def test_a_comparison_is_told(result: Comparison, tmp_path: Path, width: int) -> None:
-    write_comparison(result, tmp_path)
-    text, over = told(tmp_path, width)
+def test_a_comparison_is_told(result: Comparison, folder: Path, width: int) -> None:
+    text, over = told(folder, width)
     assert over
     assert " ".join(result.verdict().split()) in text
-    assert "linucb-ind" in text
-    assert "Regret over rounds, the lower the better" in text
-    assert "Regret over rounds" not in told(tmp_path, width, plain=True)[0]
+    for word in ("linucb-ind", "µs/round", "Regret", "Reward", "Sets of users", "F1 of the sets"):
+        assert word in text
+    assert "Sets of users" not in told(folder, width, plain=True)[0]
+
+
+def test_the_record_of_an_earlier_locb_has_no_curves(result: Comparison, folder: Path) -> None:
+    kept = comparison_json(result)
+    for name in ("rounds", "moments"):
+        del kept[name]
+    for one in kept["results"]:
+        del one["curves"]
+    (folder / "run.json").write_text(json.dumps(kept))
+    text, _ = told(folder)
+    assert " ".join(result.verdict().split()) in text
+    assert "Sets of users" not in text
 
 
 def test_a_policy_that_would_squeeze_the_others_is_left_out_and_named() -> None:
-    from locb.report.terminal.run import regret_chart
-
-    def entry(name: str, last: float) -> Entry:
-        one = np.array([1.0])
-        return Entry(name, None, np.array([[0.0, last]]), one, np.array([0]), np.array([np.nan]), one)
-
-    entries = [entry("worst", 900.0), entry("second", 300.0), entry("first", 100.0)]
-    chart = regret_chart(Comparison({"repeats": 1}, np.array([1, 50]), entries, None, [0]), 70).plain
-    assert "without worst, so that the others can be told apart" in chart
+    means = {name: np.array([0.0, last]) for name, last in (("first", 100.0), ("worst", 900.0), ("second", 300.0))}
+    chart = curve_chart(Lines(CURVES[0], np.array([1, 50]), means), 70, {}).plain
+    assert chart.startswith("Regret (without worst, so that the others can be told apart)\n")
     assert chart.splitlines()[1].startswith("300 ┤")
     names = [row.split()[-1] for row in chart.splitlines()[1:-1] if row.split()[-1].isalpha()]
     assert names == ["second", "first"]

@@ -15,11 +15,11 @@ from rich.table import Table
 from rich.text import Text
 
 from locb.report.cells import from_csv
-from locb.report.run_record import RECORD, read_comparison
-from locb.report.tables import comparison_table
+from locb.report.run_record import RECORD, Lines, RunRecord, read_run
+from locb.report.tables import HEADINGS, comparison_rows, comparison_table
 from locb.report.terminal.layout import bar, facts, table
 from locb.report.terminal.plot import Line, plot
-from locb.report.terminal.words import lasting, many, moment, percent
+from locb.report.terminal.words import DASH, lasting, many, moment, number, percent
 from locb.report.verdicts import claims_shown, verdicts_counted
 from locb.results import Comparison
 from locb.run_files import RUNS_FOLDER, SETTINGS_FILE, RunPlan
@@ -30,6 +30,8 @@ KINDS = {
     "worlds": "policies in many worlds",
 }
 STYLES = ("cyan", "yellow", "green", "magenta", "blue", "red", "white")
+TABLE_WIDTH = 78  # columns that the table of a comparison may take
+TWO_CHARTS = 120  # columns from which charts stand side by side
 SQUEEZED = 2.0  # a policy with so many times the regret of the next would leave no room for the others
 
 
@@ -44,7 +46,7 @@ def run_view(folder: Path, width: int, now: float, *, plain: bool = False) -> tu
     if not folder.exists():
         raise ValueError(f"there is no folder {folder}; a service is watched by its address, http://…")
     if (folder / RECORD).is_file():
-        return comparison_view(read_comparison(folder), folder, width, plain=plain), True
+        return comparison_view(read_run(folder), folder, width, plain=plain), True
     if (folder / SETTINGS_FILE).is_file():
         progress = read_progress(folder)
         return progress_view(progress, now, plain=plain), progress.over
@@ -54,34 +56,59 @@ def run_view(folder: Path, width: int, now: float, *, plain: bool = False) -> tu
     )
 
 
-def comparison_view(comparison: Comparison, folder: Path, width: int, *, plain: bool) -> RenderableType:
-    """The table of a comparison, its verdict, and regret over rounds."""
+def comparison_view(record: RunRecord, folder: Path, width: int, *, plain: bool) -> RenderableType:
+    """The table of a comparison, its verdict, and what happened over rounds."""
+    comparison = record.comparison
     told = " ".join([comparison.verdict(), *comparison.notes])
-    parts: list[RenderableType] = [Text(str(folder), style="bold"), "", comparison_table(comparison), Text(told)]
-    if len(comparison.checkpoints) > 1 and not plain:
-        parts += ["", regret_chart(comparison, width)]
-    return Group(*parts)
+    fits = width >= TABLE_WIDTH and not plain
+    ranking = comparison_table(comparison) if fits else comparison_told(comparison)
+    parts: list[RenderableType] = [Text(str(folder), style="bold"), "", ranking, Text(told)]
+    if plain or not record.lines:
+        return Group(*parts)
+    order = [entry.policy for entry in comparison.best_of_each()]
+    styles = {policy: STYLES[place % len(STYLES)] for place, policy in enumerate(order)}
+    side_by_side = width >= TWO_CHARTS
+    charts = [curve_chart(lines, (width - 2) // 2 if side_by_side else width, styles) for lines in record.lines]
+    if not side_by_side:
+        return Group(*parts, *(piece for chart in charts for piece in ("", chart)))
+    grid = Table.grid(padding=(1, 2, 0, 0))
+    for first in range(0, len(charts), 2):
+        grid.add_row(*charts[first : first + 2])
+    return Group(*parts, "", grid)
 
 
-def regret_chart(comparison: Comparison, width: int, height: int = 12) -> Text:
-    """Mean regret of every policy at its best alpha; one that would squeeze all others is left out, and named."""
-    ranked = sorted(comparison.best_of_each(), key=lambda entry: -float(entry.final_regret.mean()))
-    left_out = ""
-    if len(ranked) > 2 and ranked[0].final_regret.mean() > SQUEEZED * ranked[1].final_regret.mean():
-        left_out = f"; without {ranked[0].policy}, so that the others can be told apart"
-        ranked = ranked[1:]
-    lines = [
-        Line(
-            np.concatenate([[0.0], comparison.checkpoints]).tolist(),
-            np.concatenate([[0.0], entry.regret.mean(axis=0)]).tolist(),
-            name=entry.policy,
-            style=STYLES[place % len(STYLES)],
+def comparison_told(comparison: Comparison) -> RenderableType:
+    """The table in words, where there is no room for it."""
+    return Group(
+        *(
+            Text.assemble((row[0], "bold"), ": ", ", ".join(f"{name} {cell}" for name, cell in pairs if cell != DASH))
+            for row in comparison_rows(comparison)
+            for pairs in [list(zip(HEADINGS, row, strict=True))[1:]]
         )
-        for place, entry in enumerate(ranked)
-    ]
-    told = Text(f"Regret over rounds, the lower the better{left_out}\n", style="bold")
-    chart = plot(lines, width, height, y_told=lambda y: f"{y:,.0f}", x_told=lambda x: f"{x:,.0f}")
-    return Text("").append_text(told).append_text(chart)
+    )
+
+
+def curve_chart(lines: Lines, width: int, styles: Mapping[str, str], height: int = 10) -> Text:
+    """The curves of all policies; of regret one that would squeeze all others is left out, and named."""
+    means = dict(sorted(lines.means.items(), key=lambda pair: -pair[1][-1]))
+    left_out = ""
+    if lines.curve.name == "regret" and len(means) > 2:
+        worst, second = list(means)[:2]
+        if means[worst][-1] > SQUEEZED * means[second][-1]:
+            left_out = f" (without {worst}, so that the others can be told apart)"
+            del means[worst]
+    drawn = []
+    for policy, mean in means.items():
+        known = np.isfinite(mean)
+        if known.any():
+            xs, ys = lines.rounds[known].tolist(), mean[known].tolist()
+            drawn.append(Line(xs, ys, name=policy, style=styles.get(policy, "")))
+    told = Text.assemble((lines.curve.title, "bold"), left_out, "\n")
+    if not drawn:
+        return told.append("none")
+    form = ",.0f" if lines.curve.name in ("regret", "clusters") else ".2f"
+    chart = plot(drawn, width, height, y_told=lambda y: number(y, form), x_told=lambda x: f"{x:,.0f}")
+    return told.append_text(chart)
 
 
 @dataclass(frozen=True)
