@@ -25,6 +25,7 @@ from locb.kernels.locb_state import (
     N_USERS,
     POOLED,
     RADIUS,
+    STOP,
     UNREFRESHED,
     LocalState,
     T,
@@ -32,6 +33,7 @@ from locb.kernels.locb_state import (
 from locb.policies.checks import TIE_RULES, number_type, one_of, real_number, whole_number
 from locb.policies.compiled import CompiledPolicy, new_generator
 from locb.policies.corrections import move_estimate
+from locb.policies.crowds import Belonging, Outline, Overlapping
 from locb.policies.explanations import Explanation, Lender
 from locb.policies.locb_state import USER_ROWS, blank_state, more_room, more_seeds
 from locb.policies.seeds import choose_seeds
@@ -206,6 +208,37 @@ class LOCB(CompiledPolicy):
         for s, (old, new) in enumerate(zip(before, self._told, strict=False)):
             if old == new:
                 self._told[s] = old
+
+    def outline(self) -> Outline:
+        """One set a seed, in the order of the seeds.
+
+        Progress is 1 where the rule for returning a set is met. With ``stop="certificate"`` it is gamma over the sum of
+        the two largest reaches, which must be below gamma; else the share of members whose radii are small enough, as
+        all must be. A set with a member who was never served cannot be returned.
+        """
+        state, returned = self._state, self._state.returned > 0
+        if state.whole[STOP] == BY_CERTIFICATE:
+            progress = np.array([self._certified(s) for s in range(len(returned))])
+        else:
+            limit = self._parameters["gamma"] * self._parameters["tau"] / 8.0
+            closed = (self.served > 0) & (self._radii_of(np.arange(self._n_users)) < limit)
+            bits = np.zeros(state.members.shape[1], np.uint64)
+            bits[: words_for(self._n_users)] = pack(closed[None])[0]
+            progress = np.bitwise_count(state.members & bits).sum(axis=1) / state.sizes
+        return Outline(np.arange(len(returned)), state.seeds.copy(), returned, np.where(returned, 1.0, progress))
+
+    def _certified(self, s: int) -> float:
+        """How near set s is to its certificate."""
+        state, d = self._state, self._dim
+        if state.returned[s] or state.unserved[s]:
+            return float(state.returned[s] > 0)
+        members = np.flatnonzero(unpack(state.members[s, None], self._n_users)[0])
+        apart = np.linalg.norm(state.estimates[members, :d] - state.estimates[state.seeds[s], :d], axis=1)
+        reach = float(np.sort(apart + self._radii_of(members))[-2:].sum())
+        return min(1.0, float(self._parameters["gamma"]) / reach)
+
+    def _belonging(self, users: Ints) -> Belonging:
+        return Overlapping(self._state.sets_of[users], len(self._state.seeds))
 
     def explain(self, user: int, contexts: Any) -> Explanation:
         """What ``recommend`` gives, in its place, with what each arm is worth and whose rewards say so.

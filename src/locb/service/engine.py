@@ -16,9 +16,11 @@ from locb.policies import Explanation, Policy
 from locb.service.answers import Answers
 from locb.service.batches import Activate, Ask, Asked, Batch, Pay, Remembered, Task
 from locb.service.directory import Directory
+from locb.service.lending import by_group, told_by_group
 from locb.service.lessons import learn
 from locb.service.messages import Rewarded
 from locb.service.problems import ProblemError
+from locb.service.questions import Question
 from locb.service.store.rows import DecisionRow, FoundDecision, LessonRow
 from locb.service.store.tables import CORRECTION, DEFAULT, REWARD
 
@@ -172,6 +174,8 @@ class Engine:
                 batch.last, name.encode(), place, task.now, active_at, told.arm, context, question.packed, answer
             )
         )
+        # Where there are places that nobody has, lenders are told without them.
+        batch.grouped.append(told_by_group(answer) if self.directory.empty else by_group(told.lenders))
         batch.made[name] = Remembered(batch.last, place, context, active_at)
         batch.answers[name] = question.packed, answer
         return Asked(name, answer)
@@ -283,6 +287,14 @@ class Engine:
     def waiting_rewards(self) -> int:
         """Decisions at hand from which nothing was learned yet."""
         return sum(decision.kind is None for decision in self._at_hand.values())
+
+    def preview(self, question: Question) -> bytes:
+        """The answer to a question if it were asked now, under the name ""; nothing changes."""
+        place = self.directory.place(question.request.user)
+        if place is None:
+            raise ProblemError(404, "unknown-user", f"there is no user {question.request.user!r}")
+        told = self.policy.explain(place, question.contexts)
+        return self._answers.encode("", question, told, self.policy.memberships(place))
 
     def await_all(self, decisions: Iterable[tuple[str, Remembered]]) -> None:
         """Wait for the rewards of these, found in the log."""

@@ -68,7 +68,8 @@ def serve(options: Options, host: str, port: int, tokens: Tokens, stop_seconds: 
         raise ValueError(f"--host {host} can be reached from other machines: give a --token-file, or use 127.0.0.1")
     with listen(host, port) as listener:
         service = Service(options)
-        server = uvicorn.Server(settings(make_app(service, tokens), host, port, stop_seconds, options.read_seconds))
+        app = make_app(service, tokens, draw_at_once=True)
+        server = uvicorn.Server(settings(app, host, port, stop_seconds, options.read_seconds))
         # uvicorn raises the signal that stopped it once more when all is done: to who started us that is no failure.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: setattr(server, "should_exit", True))

@@ -87,6 +87,20 @@ class Log(Reader):
         self._engine.dispose()
         self._folder_claim.close()
 
+    @property
+    def kind(self) -> str:
+        """What keeps it: sqlite or postgresql."""
+        return self._url.get_backend_name()
+
+    def size(self) -> int | None:
+        """Bytes that it takes; None where that is not known."""
+        if self._sqlite:
+            files = [Path(f"{self._url.database}{more}") for more in ("", "-wal")]
+            return sum(file.stat().st_size for file in files if file.exists())
+        with self._reading() as connection:
+            sizes = [func.pg_total_relation_size(table.name) for table in tables.metadata.sorted_tables]
+            return sum(int(size) for size in connection.execute(select(*sizes)).one())
+
     def commit(self, records: Records) -> None:
         """Bring these to disk, all or none.
 

@@ -13,6 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from locb.service.store import tables
 from locb.service.store.database import StoreError, reason
 from locb.service.store.rows import DecisionRow, FoundDecision
+from locb.service.store.totals import Totals, add_up
 
 CHUNK = 20_000  # rows read at a time
 
@@ -68,6 +69,36 @@ class Reader:
             newest = select(table.c.id).where(table.c.place == place).order_by(table.c.seq.desc()).limit(limit)
             names = [name for (name,) in connection.execute(newest)]
         return sorted(self.find(names), key=lambda found: -found.decision.seq)
+
+    def totals(self, after: int, until: int) -> Totals:
+        """What stands after a place up to another, added up."""
+        with self._reading() as connection:
+            return add_up(connection, after, until)
+
+    def last_answers(self, until: int, limit: int) -> list[tuple[int, float, bytes]]:
+        """Seq, time and answer of the last decisions up to a place, the newest first."""
+        table = tables.decisions
+        newest = select(table.c.seq, table.c.time, table.c.answer).where(table.c.seq <= until)
+        with self._reading() as connection:
+            return [(*row,) for row in connection.execute(newest.order_by(table.c.seq.desc()).limit(limit))]
+
+    def last_requests(self, limit: int) -> list[bytes]:
+        """The last requests for decisions, the newest first."""
+        table = tables.decisions
+        with self._reading() as connection:
+            newest = select(table.c.request).order_by(table.c.seq.desc()).limit(limit)
+            return [request for (request,) in connection.execute(newest)]
+
+    def default_times(self, decisions: Sequence[int]) -> dict[int, float]:
+        """When the defaults of these decisions were learned, by the place of the decision."""
+        table = tables.lessons
+        found: dict[int, float] = {}
+        with self._reading() as connection:
+            for start in range(0, len(decisions), 500):
+                wanted = table.c.decision.in_(decisions[start : start + 500])
+                chosen = select(table.c.decision, table.c.time).where(table.c.kind == tables.DEFAULT, wanted)
+                found |= {row.decision: row.time for row in connection.execute(chosen)}
+        return found
 
     def unrewarded(self) -> Iterator[list[Any]]:
         """Chunks of (seq, id, place, active_at, context) of active decisions from which nothing was learned yet."""

@@ -1,0 +1,171 @@
+/* The panel "Now": how the service does, and whether rewards rise. */
+
+import { ask } from "./api.js";
+import { Place } from "./charts.js";
+import { ofHistory } from "./words.js";
+
+const { count, make, number, put, share, time } = window.look;
+const at = (id) => document.getElementById(id);
+const SPANS = { hour: ["Hour", 3600], day: ["Day", 86400], month: ["30 days", 30 * 86400], all: ["All", null] };
+
+export class NowPanel {
+  constructor() {
+    this.span = "hour";
+    this.again = () => {};
+    this.reward = new Place(at("reward-chart"), "reward");
+    this.traffic = new Place(at("traffic-chart"), "traffic");
+    this.cards = new Map();
+    for (const [span, [title]] of Object.entries(SPANS)) {
+      at("spans").append(make("button", { type: "button", className: "button small", "data-span": span,
+        "aria-pressed": String(span === this.span), onclick: () => this.choose(span) }, title));
+    }
+    at("baseline").addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.again();
+    });
+    at("baseline-kind").addEventListener("change", () => {
+      at("baseline-own").hidden = at("baseline-kind").value !== "own";
+      if (at("baseline-kind").value !== "own") this.again();
+    });
+  }
+
+  choose(span) {
+    this.span = span;
+    for (const button of at("spans").querySelectorAll("button")) {
+      button.setAttribute("aria-pressed", String(button.dataset.span === span));
+    }
+    at("baseline-kind").querySelector("[value=before]").disabled = span === "all";
+    if (span === "all" && at("baseline-kind").value === "before") at("baseline-kind").value = "none";
+    this.again();
+  }
+
+  // What comes every two seconds
+
+  card(title, figure, more) {
+    if (!this.cards.has(title)) {
+      const parts = [make("dt", {}, title), make("dd"), make("dd")];
+      at("now-cards").append(make("div", {}, parts));
+      this.cards.set(title, parts);
+    }
+    const [, first, second] = this.cards.get(title);
+    if (first.textContent !== figure) first.textContent = figure;
+    if (second.textContent !== more) second.textContent = more;
+  }
+
+  showNow(now) {
+    const { groups } = now;
+    put(at("now-since"), `${now.policy}, version ${now.version}, running since ${time(now.started)}`);
+    this.card("Decisions a second", number(now.decisions_per_second, 1), `${count(now.decisions)} in all`);
+    this.card("Rewards a second", number(now.rewards_per_second, 1), `${count(now.rewards)} in all`);
+    this.card("Users learned", count(now.learned_users), `of ${count(now.users)} who came`);
+    this.card("Decided with a group", share(now.grouped_share), "of the last hour's decisions");
+    this.card("Rewards waited for", count(now.waiting_rewards), "recent decisions without one");
+    this.card("Sets returned", count(groups.returned), `${count(groups.forming)} still forming`);
+    this.showStore(now);
+  }
+
+  showStore({ store, snapshot }) {
+    const size = store.bytes === null ? "" : `, ${bytes(store.bytes)}`;
+    const pairs = [
+      ["Store", `${store.kind}${size}, ${count(store.events)} events`],
+      ["Writing", store.failure ?? (store.waiting ? `${count(store.waiting)} requests wait for the disk` : "nothing waits")],
+      ["Snapshot", snapshot === null ? "none yet: a start reads the whole log"
+        : `of ${time(snapshot.time)}; ${count(snapshot.behind)} event${snapshot.behind === 1 ? "" : "s"} since`],
+    ];
+    const next = JSON.stringify(pairs);
+    if (next === this.stored) return;
+    this.stored = next;
+    put(at("store"), pairs.flatMap(([name, text]) => [make("dt", {}, name), make("dd", {}, text)]));
+  }
+
+  // What comes every ten seconds
+
+  async ask() {
+    const query = new URLSearchParams({ span: this.span });
+    const period = await this.period();
+    if (period) {
+      query.set("baseline_from", period[0]);
+      query.set("baseline_to", period[1]);
+    }
+    return ask(`/v1/history?${query}`);
+  }
+
+  /* The baseline in seconds since 1970, or null. */
+  async period() {
+    const kind = at("baseline-kind").value;
+    if (kind === "before") {
+      const long = SPANS[this.span][1];
+      const now = Math.floor(Date.now() / 1000);
+      return [now - 2 * long, now - long];
+    }
+    if (kind === "first") {
+      const { points } = await ask("/v1/history?span=all");
+      return points.length ? [points[0].time, points[0].time + 86400] : null;
+    }
+    const [from, to] = ["baseline-from", "baseline-to"].map((id) => Date.parse(at(id).value) / 1000);
+    return kind === "own" && to > from ? [from, to] : null;
+  }
+
+  show(history) {
+    const { points, step, baseline } = history;
+    const own = at("baseline-kind").value === "own" && !baseline;
+    put(at("change"), ofHistory(history) + (own ? " Choose when the baseline period begins and when it ends." : ""));
+    if (!points.length) {
+      const empty = "Nothing happened in this time.";
+      this.reward.show({ empty });
+      this.traffic.show({ empty });
+      return;
+    }
+    const until = 1000 * (points.at(-1).time + step);
+    const shownBaseline = baseline && baseline.mean !== null && baseline.to > points[0].time
+      ? [{ ...baseline, from: 1000 * Math.max(baseline.from, points[0].time), to: 1000 * baseline.to, until }]
+      : baseline && baseline.mean !== null ? [{ ...baseline, from: 1000 * points[0].time, to: 1000 * points[0].time, until }] : [];
+    this.reward.show({
+      rows: { points: broken(points, step), baseline: shownBaseline },
+      label: "Mean reward over time, with its 95% interval",
+      summary: baseline ? "Shaded: 95% interval. Dashed: the baseline's mean." : "Shaded: 95% interval of each step's mean.",
+    });
+    this.traffic.show({
+      rows: { steps: points.flatMap((point) => stacked(point, step)) },
+      label: "Decisions over time",
+      summary: `${count(sum(points, "decisions"))} decisions in steps of ${ofStep(step)}, `
+        + `${count(sum(points, "grouped"))} of them with a group.`,
+    });
+  }
+}
+
+const sum = (points, name) => points.reduce((total, point) => total + point[name], 0);
+
+function ofStep(seconds) {
+  const [size, unit] = seconds >= 86400 ? [86400, "day"] : seconds >= 3600 ? [3600, "hour"]
+    : seconds >= 60 ? [60, "minute"] : [1, "second"];
+  return `${count(seconds / size)} ${unit}${seconds === size ? "" : "s"}`;
+}
+
+function bytes(size) {
+  const units = ["bytes", "kB", "MB", "GB", "TB"];
+  const place = size < 1 ? 0 : Math.min(4, Math.floor(Math.log10(size) / 3));
+  return `${number(size / 1000 ** place, place && size / 1000 ** place < 100 ? 1 : 0)} ${units[place]}`;
+}
+
+const FEW = 60; // points that are all drawn
+
+/* In milliseconds, with an empty row where steps are missing, so that no line bridges them. */
+function broken(points, step) {
+  const apart = (one, next) => !one || !next || next.time - one.time > 1.5 * step;
+  return points.flatMap((point, place) => {
+    const [before, after] = [points[place - 1], points[place + 1]];
+    const dot = points.length <= FEW || (apart(before, point) && apart(point, after));
+    const row = { ...point, time: 1000 * point.time, dot };
+    return after && apart(point, after) ? [row, { time: row.time + 1000 * step, mean: null, low: null, high: null }] : [row];
+  });
+}
+
+function stacked(point, step) {
+  const times = { time: 1000 * point.time, until: 1000 * (point.time + step) };
+  const { grouped, decisions } = point;
+  return [
+    { ...times, kind: "with a group", decisions: grouped, low: 0, high: grouped },
+    { ...times, kind: "alone", decisions: decisions - grouped, low: grouped, high: decisions },
+  ].filter((row) => row.decisions);
+}

@@ -1,0 +1,81 @@
+"""A browser for tests of pages: Debian's Chromium by way of Playwright, watched for errors and stray requests."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+# No sandbox in a container; nothing that the browser would fetch by itself.
+ARGUMENTS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+def chromium() -> str | None:
+    """Where Chromium is; None if it is not installed."""
+    usual = Path("/usr/bin/chromium")
+    return str(usual) if usual.exists() else shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+@contextmanager
+def browser() -> Iterator[Any]:
+    """A browser; the test is skipped where there is none."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    path = chromium()
+    if path is None:
+        pytest.skip("Chromium is not installed (apt-get install chromium)")
+    with playwright.sync_playwright() as started:
+        launched = started.chromium.launch(executable_path=path, args=list(ARGUMENTS))
+        try:
+            yield launched
+        finally:
+            launched.close()
+
+
+class Watched:
+    """A page, with the errors it had and the requests to other places that it tried, which are refused."""
+
+    def __init__(self, browser: Any, home: str, **options: Any) -> None:
+        self.errors: list[str] = []
+        self.strays: list[str] = []
+        self.context = browser.new_context(**options)
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(10_000)
+        self.page.on("console", lambda told: self.errors.append(told.text) if told.type == "error" else None)
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+
+        def judge(route: Any) -> None:
+            url = route.request.url
+            if url.startswith((home, "data:", "blob:")):
+                route.continue_()
+            else:
+                self.strays.append(url)
+                route.abort()
+
+        self.context.route("**/*", judge)
+
+    def check(self) -> None:
+        """Nothing went wrong and nothing was asked for elsewhere."""
+        assert self.errors == []
+        assert self.strays == []
+
+
+def violations(page: Any) -> list[str]:
+    """What axe-core finds that is serious, in words."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
+    found = axe.Axe().run(page).response["violations"]
+    return [
+        f"{one['id']}: {one['help']} ({node['target']})"
+        for one in found
+        if one["impact"] in ("serious", "critical")
+        for node in one["nodes"]
+    ]
