@@ -22,13 +22,15 @@ def test_the_files_need_no_token_and_allow_nothing_from_elsewhere(tmp_path: Path
             answer = client.get(path)
             assert answer.status_code == 200, path
             policy = answer.headers["content-security-policy"]
-            assert "script-src 'self'" in policy and "unsafe" not in policy and "*" not in policy
+            assert "script-src 'self'" in policy
+            assert not re.search(r"unsafe|\*|https?:", policy)
             assert answer.headers["x-content-type-options"] == "nosniff"
             again = client.get(path, headers={"if-none-match": answer.headers["etag"]})
             assert (again.status_code, again.content) == (304, b"")
         assert first.headers["content-type"].startswith("text/html")
         wanted = re.findall(r'(?:src|href)="(/[^"]*)"', first.text)
-        assert wanted and all(client.get(path).status_code == 200 for path in wanted)
+        assert len(wanted) >= 4
+        assert {client.get(path).status_code for path in wanted} == {200}
         for path in ("/page/nothing.js", "/page/..%2Fweb%2Fapp.py", "/page/%2e%2e", "/page/"):
             assert client.get(path).status_code == 404
         assert client.post("/").status_code == 405
@@ -61,7 +63,8 @@ def test_what_draws_is_made_once_and_kept(tmp_path: Path) -> None:
         wait_for(lambda: client.get("/page/charts.json").status_code == 200, 60.0)
         described = client.get("/page/charts.json").json()
         script = client.get("/page/vega.js")
-        assert "vegaEmbed" in script.text and script.headers["content-encoding"] == "gzip"
+        assert "vegaEmbed" in script.text
+        assert script.headers["content-encoding"] == "gzip"
     assert set(described["themes"]) == {"light", "dark"}
     kept = folder / f"page-{bundle.key()}"
     assert list(folder.glob("page-*")) == [kept]

@@ -84,9 +84,14 @@ def test_figures_and_tables_are_there_before_charts(browser: Browser, client: ht
     with watched(browser) as seen:
         page = seen.page()
         waits = [True]
-        page.route(
-            "**/charts.json", lambda route: route.fulfill(status=202, body="null") if waits else route.fallback()
-        )
+
+        def later(route: Route) -> None:
+            if waits:
+                route.fulfill(status=202, body="null")
+            else:
+                route.fallback()
+
+        page.route("**/charts.json", later)
         page.goto(f"{client.base_url}/#groups")
         expect(page.locator("#overlap-chart")).to_contain_text("Charts are being prepared")
         expect(page.locator("#groups-table tbody tr").first).to_be_visible()
