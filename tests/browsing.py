@@ -1,89 +1,94 @@
-"""A browser for tests: Debian's Chromium, kept to this machine, whose complaints fail the test."""
-
-from __future__ import annotations
+"""A browser for tests of pages: Debian's Chromium by way of Playwright, watched for errors and stray requests."""
 
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, Page, Route, sync_playwright
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+# No sandbox in a container; nothing that the browser would fetch by itself.
 ARGUMENTS = (
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-)  # fmt: skip
-WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+def chromium() -> str | None:
+    """Where Chromium is; None if it is not installed."""
+    usual = Path("/usr/bin/chromium")
+    return str(usual) if usual.exists() else shutil.which("chromium") or shutil.which("chromium-browser")
 
 
 @contextmanager
-def browser() -> Iterator[Browser]:
-    """One that runs until the block ends; skips where there is none."""
-    if CHROMIUM is None:
-        pytest.skip("there is no Chromium here: apt install chromium")
-    with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
+def browser() -> Iterator[Any]:
+    """A browser; the test is skipped where there is none."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    path = chromium()
+    if path is None:
+        pytest.skip("Chromium is not installed (apt-get install chromium)")
+    with playwright.sync_playwright() as started:
+        launched = started.chromium.launch(executable_path=path, args=list(ARGUMENTS))
         try:
-            yield found
+            yield launched
         finally:
-            found.close()
+            launched.close()
 
 
-@dataclass
 class Watched:
-    """A context, and what was noticed in its pages."""
+    """A page, with the errors it had and the requests to other places that it tried, which are refused."""
 
-    context: BrowserContext
-    errors: list[str] = field(default_factory=list)  # in the console, and what was thrown
-    outside: list[str] = field(default_factory=list)  # requests that would have left this machine
-    expected: tuple[str, ...] = ()  # parts of errors that the test brings about
+    def __init__(self, browser: Any, home: str, **options: Any) -> None:
+        self.errors: list[str] = []
+        self.expected: tuple[str, ...] = ()  # parts of errors that the test itself brings about
+        self.strays: list[str] = []
+        self.context = browser.new_context(**options)
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(10_000)
+        self.page.on("console", lambda told: self.errors.append(told.text) if told.type == "error" else None)
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
 
-    def page(self) -> Page:
-        """A new page."""
-        page = self.context.new_page()
-        page.on("console", lambda message: self.errors.append(message.text) if message.type == "error" else None)
-        page.on("pageerror", lambda error: self.errors.append(str(error)))
-        return page
+        def judge(route: Any) -> None:
+            url = route.request.url
+            if url.startswith((home, "data:", "blob:")):
+                route.continue_()
+            else:
+                self.strays.append(url)
+                route.abort()
 
-    def guard(self, route: Route) -> None:
-        """Let a request through if it stays on this machine."""
-        if route.request.url.startswith(("http://127.0.0.1:", "file:", "data:", "blob:")):
-            route.fallback()
-        else:
-            self.outside.append(route.request.url)
-            route.abort()
+        self.context.route("**/*", judge)
+
+    def check(self) -> None:
+        """Nothing went wrong and nothing was asked for elsewhere."""
+        errors = [error for error in self.errors if not any(part in error for part in self.expected)]
+        assert not errors, errors
+        assert not self.strays, self.strays
 
 
 @contextmanager
-def watched(browser: Browser, **options: Any) -> Iterator[Watched]:
-    """A context in which nothing may leave this machine, and nothing may go wrong but what is expected."""
-    context = browser.new_context(**({"viewport": WIDE, "reduced_motion": "reduce"} | options))
-    context.set_default_timeout(10_000)
-    seen = Watched(context)
-    context.route("**/*", seen.guard)
+def watched(browser: Any, home: str, **options: Any) -> Iterator[Watched]:
+    """A page, checked when the block ends."""
+    seen = Watched(browser, home, **options)
     try:
         yield seen
     finally:
-        context.close()
-    assert not seen.outside, seen.outside
-    errors = [error for error in seen.errors if not any(part in error for part in seen.expected)]
-    assert not errors, errors
+        seen.context.close()
+    seen.check()
 
 
-def serious(page: Page) -> list[str]:
-    """What axe-core finds that keeps people out: the rule, and where."""
-    found = Axe().run(page, options={"resultTypes": ["violations"]})
+def violations(page: Any) -> list[str]:
+    """What axe-core finds that is serious, in words."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
+    found = axe.Axe().run(page).response["violations"]
     return [
-        f"{one['id']}: {one['nodes'][0]['target']} {one['nodes'][0].get('failureSummary', '')}"
-        for one in found.response["violations"]
+        f"{one['id']}: {one['help']} ({node['target']})"
+        for one in found
         if one["impact"] in ("serious", "critical")
+        for node in one["nodes"]
     ]
-
-
-def sideways(page: Page) -> int:
-    """Pixels by which the page is wider than the window."""
-    return int(page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from locb.report import bundle
-from locb.service.web.pages import FOLDERS, KINDS
+from locb.service.web.pages import FOLDER, KINDS, SHARED
 from locb.service.web.tokens import Tokens
 from serving import serving, wait_for
 
-FILES = sorted(path.name for folder in FOLDERS for path in folder.iterdir() if path.suffix in KINDS)
+FILES = {path.name: path for path in (*FOLDER.iterdir(), *SHARED) if path.suffix in KINDS}
 
 
 def test_the_files_need_no_token_and_allow_nothing_from_elsewhere(tmp_path: Path) -> None:
@@ -43,15 +43,11 @@ def test_without_tokens_only_this_machine_gets_the_page(tmp_path: Path) -> None:
 
 
 def test_scripts_import_what_is_there_and_name_no_other_host() -> None:
-    for folder in FOLDERS:
-        for path in folder.iterdir():
-            if path.suffix not in KINDS:
-                continue
-            text = path.read_text("utf-8")
-            assert set(re.findall(r"https?://[^\s\"'<)]*", text)) <= {"http://www.w3.org/2000/svg"}, path
-            assert max(map(len, text.splitlines())) <= 120 or path.suffix == ".svg", path
-            for name in re.findall(r'from "\./([\w.]+)"', text):
-                assert name in FILES, f"{path} imports {name}"
+    for name, path in FILES.items():
+        text = path.read_text("utf-8")
+        assert set(re.findall(r"https?://[^\s\"'<)]*", text)) <= {"http://www.w3.org/2000/svg"}, name
+        assert max(map(len, text.splitlines())) <= 120 or path.suffix == ".svg", name
+        assert set(re.findall(r'from "\./([\w.]+)"', text)) <= FILES.keys(), name
 
 
 def test_what_draws_is_made_once_and_kept(tmp_path: Path) -> None:

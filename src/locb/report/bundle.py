@@ -41,15 +41,19 @@ def page_charts() -> dict[str, Any]:
     return {"themes": charts.THEMES, "charts": {name: chart.to_dict() for name, chart in made.items()}}
 
 
-def make(folder: Path) -> None:
-    """Write the folder, as a whole or not at all."""
+def vega() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script."""
     import vl_convert
 
+    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
+
+
+def make(folder: Path) -> None:
+    """Write the folder, as a whole or not at all."""
     unfinished = folder.with_name(f"{folder.name}.{os.getpid()}")
     unfinished.mkdir(parents=True)
     try:
-        script = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")  # with Vega and Vega-Lite in it
-        (unfinished / SCRIPT).write_bytes(gzip.compress(script.encode(), 9, mtime=0))
+        (unfinished / SCRIPT).write_bytes(gzip.compress(vega().encode(), 9, mtime=0))
         (unfinished / CHARTS).write_text(json.dumps(page_charts()), encoding="utf-8")
         if not folder.exists():
             unfinished.rename(folder)

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from browsing import serious, watched
+from browsing import violations, watched
 from locb.service.web.tokens import Tokens
 from serving import arms, serving
 
@@ -43,8 +43,8 @@ class Stand:
 
 
 def test_each_state_has_its_sentence(browser: Browser, client: httpx.Client) -> None:
-    with watched(browser) as seen:
-        page = seen.page()
+    with watched(browser, str(client.base_url)) as seen:
+        page = seen.page
         stand = Stand(page, client)
         store = stand.told["store"]
         assert "still being read" in stand.next(reading_history=True)
@@ -72,8 +72,8 @@ def test_each_state_has_its_sentence(browser: Browser, client: httpx.Client) -> 
 
 
 def test_an_unknown_user_is_told(browser: Browser, client: httpx.Client) -> None:
-    with watched(browser) as seen:
-        page = seen.page()
+    with watched(browser, str(client.base_url)) as seen:
+        page = seen.page
         page.goto(f"{client.base_url}/#user/nobody%2Fat%20all")
         expect(page.locator("#user-told")).to_contain_text("There is no user “nobody/at all”")
         expect(page.locator("#user")).to_be_hidden()
@@ -81,8 +81,8 @@ def test_an_unknown_user_is_told(browser: Browser, client: httpx.Client) -> None
 
 
 def test_figures_and_tables_are_there_before_charts(browser: Browser, client: httpx.Client) -> None:
-    with watched(browser) as seen:
-        page = seen.page()
+    with watched(browser, str(client.base_url)) as seen:
+        page = seen.page
         waits = [True]
 
         def later(route: Route) -> None:
@@ -107,8 +107,8 @@ def test_thousands_of_groups_come_page_by_page(browser: Browser, client: httpx.C
         rows = [told["groups"][0] | {"seed": f"seed {place}"} for place in range(offset, offset + 25)]
         route.fulfill(json=told | {"total": 5000, "groups": rows})
 
-    with watched(browser) as seen:
-        page = seen.page()
+    with watched(browser, str(client.base_url)) as seen:
+        page = seen.page
         page.route("**/v1/groups?*", many)
         page.goto(f"{client.base_url}/#groups")
         expect(page.locator("#groups-place")).to_have_text("1 to 25 of 5,000")
@@ -132,13 +132,13 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def test_a_token_is_asked_for_once_and_kept_for_the_tab(browser: Browser, guarded: httpx.Client) -> None:
-    with watched(browser) as seen:
-        page = seen.page()
+    with watched(browser, str(guarded.base_url)) as seen:
+        page = seen.page
         seen.expected = ("401", "403")
         page.goto(f"{guarded.base_url}/#user/ann")
         why = page.locator("#token-why")
         expect(why).to_contain_text("to those who have a token")
-        assert serious(page) == []
+        assert violations(page) == []
         for token, told in (("not-one-of-those-", "does not know this token"), (DECIDER, "may not read")):
             page.get_by_role("textbox", name="Token").fill(token)
             page.keyboard.press("Enter")
@@ -157,8 +157,8 @@ def test_a_token_is_asked_for_once_and_kept_for_the_tab(browser: Browser, guarde
 
 
 def test_a_policy_without_groups_and_an_empty_history_are_told(browser: Browser, guarded: httpx.Client) -> None:
-    with watched(browser) as seen:
-        page = seen.page()
+    with watched(browser, str(guarded.base_url)) as seen:
+        page = seen.page
         page.add_init_script(f"sessionStorage.setItem('locb-token', '{READER}')")
         page.goto(f"{guarded.base_url}/#groups")
         expect(page.locator("#groups-told")).to_contain_text("There are no sets")
