@@ -1,28 +1,14 @@
-"""The command line as a person meets it: real processes."""
+"""The command line as a person meets it."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from commandline import call, run
 from datasets import files
 
 SMALL = ["--rounds", "400", "--repeats", "2", "--users", "12", "--clusters", "2", "--arms", "4"]
-
-
-def run(*arguments: str, cwd: Path, width: int = 200) -> subprocess.CompletedProcess[str]:
-    environment = {
-        **os.environ,
-        "COLUMNS": str(width),
-        "NO_COLOR": "1",
-        "TERM": "dumb",
-        "LOCB_CACHE": str(cwd / "cache"),
-    }
-    command = [sys.executable, "-c", "from locb.cli import main; main()", *arguments]
-    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300)
 
 
 def test_compare_prints_a_table_and_writes_a_folder(tmp_path: Path) -> None:
@@ -43,7 +29,7 @@ def test_compare_prints_a_table_and_writes_a_folder(tmp_path: Path) -> None:
 
 
 def test_the_default_folder_is_a_new_one_under_runs(tmp_path: Path) -> None:
-    done = run("compare", *SMALL, "--policies", "linucb-one", "--noise", "0.1", "--jobs", "1", cwd=tmp_path)
+    done = call("compare", *SMALL, "--policies", "linucb-one", "--noise", "0.1", "--jobs", "1", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     (folder,) = (tmp_path / "runs").iterdir()
     assert folder.name.startswith("compare-")
@@ -51,7 +37,8 @@ def test_the_default_folder_is_a_new_one_under_runs(tmp_path: Path) -> None:
 
 
 def test_a_narrow_terminal_shows_every_figure(tmp_path: Path) -> None:
-    done = run("compare", *SMALL, "--output", "out", cwd=tmp_path, width=80)
+    done = call("compare", *SMALL, "--jobs", "1", "--output", "out", cwd=tmp_path, width=80)
+    assert done.returncode == 0, done.stderr
     assert "…" not in done.stdout.split("Playing")[-1], done.stdout
 
 
@@ -90,11 +77,18 @@ def test_a_policy_from_a_file(tmp_path: Path) -> None:
 )
 def test_a_mistake_is_one_clear_line(arguments: list[str], message: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
-    done = run("compare", *SMALL, *arguments, cwd=tmp_path)
+    done = call("compare", *SMALL, *arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr.startswith(message)
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("arguments", [("compare", "--policies", "ucb"), ("data", "movielens", ".")])
+def test_a_process_ends_as_its_command_does(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    """What other tests see in this process is what a shell sees."""
+    alone, here = run(*arguments, cwd=tmp_path), call(*arguments, cwd=tmp_path)
+    assert (alone.returncode, alone.stdout, alone.stderr) == (here.returncode, here.stdout, here.stderr)
 
 
 @pytest.mark.parametrize(
@@ -107,23 +101,23 @@ def test_a_mistake_is_one_clear_line(arguments: list[str], message: str, tmp_pat
 )
 def test_a_file_without_a_policy(text: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(text)
-    done = run("compare", "--policies", "mine.py:Mine", cwd=tmp_path)
+    done = call("compare", "--policies", "mine.py:Mine", cwd=tmp_path)
     assert done.returncode == 2
     assert message in done.stderr
 
 
 def test_help_teaches_and_version_is_told(tmp_path: Path) -> None:
-    shown = run("compare", "--help", cwd=tmp_path)
+    shown = call("compare", "--help", cwd=tmp_path)
     assert shown.returncode == 0
     for word in ("--alphas", "--n-seeds", "Examples", "report.html", "bernoulli"):
         assert word in shown.stdout
     assert run("--version", cwd=tmp_path).stdout.startswith("locb 0.")
-    assert "compare" in run("--help", cwd=tmp_path).stdout
+    assert "compare" in call("--help", cwd=tmp_path).stdout
 
 
 def test_data_shows_what_there_is_and_draws_the_users(tmp_path: Path) -> None:
     folder = files.movielens_csv(tmp_path / "ml")
-    done = run("data", "movielens", "ml", "--users", "8", "--cache-dir", "cache", cwd=tmp_path)
+    done = call("data", "movielens", "ml", "--users", "8", "--cache-dir", "cache", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     for text in (
         f"{len(files.stars())}",
@@ -134,7 +128,7 @@ def test_data_shows_what_there_is_and_draws_the_users(tmp_path: Path) -> None:
         assert text in done.stdout
     assert (tmp_path / "users-movielens.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "cache").is_dir()
-    assert "note: asked for 100 users, but only 8" in run("data", "movielens", str(folder), cwd=tmp_path).stdout
+    assert "note: asked for 100 users, but only 8" in call("data", "movielens", str(folder), cwd=tmp_path).stdout
 
 
 @pytest.mark.parametrize("name", ["movielens", "yelp", "yahoo", "table"])
@@ -151,7 +145,7 @@ def test_compare_runs_on_data(name: str, tmp_path: Path) -> None:
         path = make(tmp_path / "data")
     size = ["--users", "6", "--arms", "3", "--rounds", "300", "--repeats", "2", "--jobs", "1"]
     size += ["--policies", "locb,linucb-ind"]
-    done = run("compare", "--data", name, "--path", str(path), *size, *more, "--output", "out", cwd=tmp_path)
+    done = call("compare", "--data", name, "--path", str(path), *size, *more, "--output", "out", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "has the lowest regret" in done.stdout
     record = json.loads((tmp_path / "out" / "run.json").read_text())
@@ -179,7 +173,7 @@ def test_compare_runs_on_data(name: str, tmp_path: Path) -> None:
     ],
 )
 def test_a_mistake_about_data_is_one_clear_line(arguments: list[str], message: str, tmp_path: Path) -> None:
-    done = run(*arguments, cwd=tmp_path)
+    done = call(*arguments, cwd=tmp_path)
     assert done.returncode == 2, done.stderr
     assert done.stderr.startswith(message), done.stderr
     assert "Traceback" not in done.stderr

@@ -11,6 +11,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import locb
+from commandline import run
 from datasets import files
 from locb.cli import app
 from locb.experiments.matrix import code_digest, plan_matrix
@@ -22,7 +23,6 @@ from locb.experiments.parallel import Workers
 from locb.findings import FAILS, HOLDS, OPEN, Findings, Measured
 from locb.report.matrix import matrix_table, policies_table
 from locb.report.verdicts import write_findings
-from test_cli import run
 
 SETTINGS = {"rounds": None, "repeats": 3, "alphas": [0.1, 1.0], "command": "locb compare"}
 

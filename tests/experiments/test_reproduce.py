@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 import locb
+from commandline import call, run
 from locb.experiments import paper
 from locb.experiments.parallel import Workers
 from locb.experiments.reproduce import TARGETS, plan_reproduction, runs
 from locb.experiments.reproduce.common import peak_inside
 from locb.findings import FAILS, HOLDS
-from test_cli import run
 
 SMALL = {"n_users": 12, "n_clusters": 3, "n_arms": 4}
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "ml-latest-small"
@@ -197,14 +197,14 @@ def test_the_command_stops_and_goes_on(tmp_path: Path) -> None:
     kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "stopped" / "runs").iterdir()}
     assert 2 <= len(kept) < 45
     again = run(*command, "--output", "stopped", cwd=tmp_path)
-    done = run(*command, "--output", "straight", cwd=tmp_path)
+    done = call(*command, "--output", "straight", cwd=tmp_path)
     assert again.returncode == done.returncode == 0, done.stderr
     assert all(path.stat().st_mtime_ns == when for path, when in kept.items())
     for table in (tmp_path / "straight" / "tables").iterdir():
         assert table.read_bytes() == (tmp_path / "stopped" / "tables" / table.name).read_bytes()
     assert "of 45 runs were there already" in again.stdout
     assert "there already" not in done.stdout
-    refused = run("reproduce", "regret", "--rounds", "40000", "--output", "stopped", cwd=tmp_path)
+    refused = call("reproduce", "regret", "--rounds", "40000", "--output", "stopped", cwd=tmp_path)
     assert refused.returncode == 2
     assert "holds another run (rounds was 20000 there and is 40000 now)" in refused.stderr
 
@@ -221,7 +221,7 @@ def test_the_command_stops_and_goes_on(tmp_path: Path) -> None:
 def test_bad_input_is_one_line(tmp_path: Path, arguments: list[str], message: str) -> None:
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "notes.txt").touch()
-    done = run("reproduce", *arguments, cwd=tmp_path)
+    done = call("reproduce", *arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert message in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1

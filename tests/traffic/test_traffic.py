@@ -3,9 +3,6 @@
 import asyncio
 import json
 import math
-import os
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
@@ -14,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import commandline
 from locb.traffic import Plan, Progress, run
 from locb.traffic.connection import Connection
 from locb.traffic.questions import Questions
@@ -307,19 +305,14 @@ def test_answers_in_pieces() -> None:
             assert not told
 
 
-def command(*arguments: str, cwd: Path, first: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
-    found = os.pathsep.join([*first, *sys.path])
-    environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "PYTHONPATH": found}
-    called = [sys.executable, "-c", "from locb.cli import main; main()", "load", *arguments]
-    return subprocess.run(called, cwd=cwd, env=environment, capture_output=True, text=True, timeout=120)
-
-
 def test_the_command(tmp_path: Path) -> None:
     bandit = Bandit()
     bandit.failing = [(503, {}, {})]
     with loopback(bandit) as server:
         small = ("--users", "20", "--arms", "4", "--dim", "5", "--seconds", "0.5", "--token", "secret")
-        done = command(server.url, "--rate", "100", "--retry", "--json", "out.json", *small, cwd=tmp_path)
+        done = commandline.run(
+            "load", server.url, "--rate", "100", "--retry", "--json", "out.json", *small, cwd=tmp_path
+        )
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     assert "requests a second for 0.5 s; milliseconds since they were due" in done.stdout
@@ -334,7 +327,7 @@ def test_the_command(tmp_path: Path) -> None:
 
 def test_the_command_says_what_is_wrong_in_one_line(tmp_path: Path) -> None:
     with loopback(lambda _: (404, {}, {})) as server:
-        nothing = command(server.url, "--seconds", "0.2", "--route", "ping", cwd=tmp_path)
+        nothing = commandline.call("load", server.url, "--seconds", "0.2", "--route", "ping", cwd=tmp_path)
     assert nothing.returncode == 1
     assert "nothing was answered with success" in nothing.stderr
     for arguments, told in (
@@ -343,7 +336,7 @@ def test_the_command_says_what_is_wrong_in_one_line(tmp_path: Path) -> None:
         ((server.url, "--dim", "1"), "--dim must be a whole number of at least 2, not 1"),
         (("localhost:80",), "url must be like http://127.0.0.1:8080, not 'localhost:80'"),
     ):
-        done = command(*arguments, cwd=tmp_path)
+        done = commandline.call("load", *arguments, cwd=tmp_path)
         assert done.returncode == 2
         assert told in done.stderr
         assert len(done.stderr.splitlines()) == 1
@@ -351,6 +344,6 @@ def test_the_command_says_what_is_wrong_in_one_line(tmp_path: Path) -> None:
 
 def test_without_msgspec_it_says_what_to_install(tmp_path: Path) -> None:
     (tmp_path / "msgspec.py").write_text("raise ImportError('no msgspec')")
-    done = command("http://127.0.0.1:1", cwd=tmp_path, first=(str(tmp_path),))
+    done = commandline.run("load", "http://127.0.0.1:1", cwd=tmp_path, first=(str(tmp_path),))
     assert done.returncode == 2
     assert done.stderr.splitlines() == ["locb: locb.traffic needs msgspec: pip install 'locb[service]'"]

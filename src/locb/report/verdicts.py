@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ RULE = (
     "Wilson's interval, claims that say all by counting."
 )
 CLAIMS, CONTENTS = "claims", "contents"
+BETWEEN_PARTS = "; "  # of the evidence of a claim
 
 
 def part_told(part: Part) -> str:
@@ -47,7 +50,7 @@ def claims_table(findings: Findings) -> ResultTable:
             "claim": claim.says,
             "where": claim.where,
             "verdict": claim.verdict,
-            "evidence": "; ".join(part_told(part) for part in claim.parts),
+            "evidence": BETWEEN_PARTS.join(part_told(part) for part in claim.parts),
             "why": claim.why,
         }
         for claim in findings.claims
@@ -72,20 +75,30 @@ def contents_table(findings: Findings) -> ResultTable:
 
 def verdicts_told(findings: Findings) -> str:
     """One sentence: how many claims hold."""
-    hold, fail, unsure = (findings.count(verdict) for verdict in (HOLDS, FAILS, OPEN))
-    return f"Claims: {hold} hold, {fail} do not hold, {unsure} cannot be told from these runs."
+    return verdicts_counted(claim.verdict for claim in findings.claims)
 
 
 def verdict_table(findings: Findings) -> Table:
     """What the terminal shows: a line a claim."""
+    return claims_shown(claims_table(findings).rows)
+
+
+def claims_shown(claims: Iterable[Mapping[str, str]]) -> Table:
+    """Rows of the table of claims for a terminal."""
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), title_justify="left")
     for heading in ("claim", "data", "verdict", "evidence"):
         table.add_column(heading, overflow="fold", ratio=3 if heading == "evidence" else 2 if heading == "claim" else 1)
-    for claim in findings.claims:
-        told = "\n".join(part_told(part) for part in claim.parts)
-        told += f"\n[dim]{claim.why}[/]" if claim.why and claim.verdict != HOLDS else ""
-        table.add_row(claim.says, claim.data, f"[{COLOURS[claim.verdict]}]{claim.verdict}[/]", told)
+    for claim in claims:
+        told = claim["evidence"].replace(BETWEEN_PARTS, "\n")
+        told += f"\n[dim]{claim['why']}[/]" if claim["why"] and claim["verdict"] != HOLDS else ""
+        table.add_row(claim["claim"], claim["data"], f"[{COLOURS[claim['verdict']]}]{claim['verdict']}[/]", told)
     return table
+
+
+def verdicts_counted(verdicts: Iterable[str]) -> str:
+    """One sentence: how many claims hold."""
+    counts = Counter(verdicts)
+    return f"Claims: {counts[HOLDS]} hold, {counts[FAILS]} do not hold, {counts[OPEN]} cannot be told from these runs."
 
 
 def chart_of(figure: Figure) -> Any:
