@@ -62,10 +62,12 @@ def test_every_public_name_has_an_example_or_a_mention() -> None:
     [
         ("compare", "experiments.md"),
         ("data", "data.md"),
+        ("demo", "watch.md"),
         ("load", "load.md"),
         ("reproduce", "experiments.md"),
         ("serve", "service.md"),
         ("verify", "experiments.md"),
+        ("watch", "watch.md"),
     ],
 )
 def test_every_option_is_documented(command: str, page: str) -> None:
@@ -74,7 +76,7 @@ def test_every_option_is_documented(command: str, page: str) -> None:
     shown = subprocess.run(called, env=environment, capture_output=True, text=True, check=True).stdout
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     options = set(re.findall(r"--[a-z][a-z-]+", shown)) - {"--help"}
-    assert len(options) > 5
+    assert len(options) >= 3
     for option in options:
         assert f"`{option}`" in text, f"{option} is not in docs/{page}"
 

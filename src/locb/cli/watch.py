@@ -113,12 +113,13 @@ def _watch_service(
 
         def draw() -> tuple[RenderableType, bool]:
             watch.look()
+            if once and watch.seen.trouble is not None:
+                leave(f"{url}: {watch.seen.trouble.told}", 1)
             return _picture(watch, None if once else console.height - 1, plain), _lasts(watch)
 
         _show(draw, every, once)
-        trouble = watch.seen.trouble
-        if trouble is not None and (once or trouble.lasts):
-            leave(f"{url}: {trouble.told}", 1)
+        if watch.seen.trouble is not None and _lasts(watch):
+            leave(f"{url}: {watch.seen.trouble.told}", 1)
         if watch.person is not None and watch.person.user is None and once:
             leave(f"{url}: there is no user {user!r}", 1)
 
