@@ -17,7 +17,8 @@ def shrinkage(m):
 
 def pick(scores, ties, generator):
     """Index of the highest score; ties by the first or by one draw from a xorshift generator (a list of one int)."""
-    tied = [a for a, score in enumerate(scores) if score >= max(scores) - TIE]
+    best = max(scores)
+    tied = [a for a, score in enumerate(scores) if score >= best - TIE]
     if ties == "first" or len(tied) == 1:
         return tied[0]
     word, mask = generator[0], 2**64 - 1
@@ -112,34 +113,36 @@ class LinUCB(Policy):
 class CLUB(Policy):
     def __init__(self, n, d, alpha, alpha2, edges, ties, generator):
         self.users = Users(n, d)
-        self.edges = {frozenset(edge) for edge in edges}
+        self.near = [set() for _ in range(n)]
+        for i, j in edges:
+            self.near[i].add(j)
+            self.near[j].add(i)
         self.alpha, self.alpha2, self.ties, self.generator = alpha, alpha2, ties, [generator]
         self.n, self.t = n, 0
 
     def component(self, i):
         reached, waiting = {i}, [i]
         while waiting:
-            u = waiting.pop()
-            for v in range(self.n):
-                if v not in reached and frozenset((u, v)) in self.edges:
-                    reached.add(v)
-                    waiting.append(v)
+            found = self.near[waiting.pop()] - reached
+            reached |= found
+            waiting += found
         return frozenset(reached)
 
     def worth(self, i, X):
         V, d = sorted(self.component(i)), X.shape[1]
-        inverse = np.linalg.inv(np.eye(d) + sum(self.users.A[j] - np.eye(d) for j in V))
-        theta = inverse @ sum(self.users.b[j] for j in V)
+        inverse = np.linalg.inv(np.eye(d) + (self.users.A[V] - np.eye(d)).sum(axis=0))
+        theta = inverse @ self.users.b[V].sum(axis=0)
         t = self.t + 1
         return ucb(theta, inverse, X, self.alpha, math.log(t + 1))
 
     def update(self, i, x, r):
         self.t += 1
         self.users.learn(i, x, r)
-        for j in range(self.n):
-            distance = np.linalg.norm(self.users.theta[i] - self.users.theta[j])
-            if distance > self.alpha2 * (shrinkage(self.users.m[i]) + shrinkage(self.users.m[j])):
-                self.edges.discard(frozenset((i, j)))
+        m, far = self.users.m.tolist(), np.linalg.norm(self.users.theta - self.users.theta[i], axis=1).tolist()
+        for j in list(self.near[i]):
+            if far[j] > self.alpha2 * (shrinkage(m[i]) + shrinkage(m[j])):
+                self.near[i].remove(j)
+                self.near[j].remove(i)
 
     def groups(self):
         return {self.component(i) for i in range(self.n)}
@@ -157,12 +160,12 @@ class SCLUB(Policy):
         self.checked = set()
 
     def estimate(self, cluster):
-        S = sum(self.users.A[j] - np.eye(self.d) for j in cluster["users"])
-        inverse = np.linalg.inv(np.eye(self.d) + S)
-        return inverse @ sum(self.users.b[j] for j in cluster["users"]), inverse
+        V = sorted(cluster["users"])
+        inverse = np.linalg.inv(np.eye(self.d) + (self.users.A[V] - np.eye(self.d)).sum(axis=0))
+        return inverse @ self.users.b[V].sum(axis=0), inverse
 
     def served(self, cluster):
-        return int(sum(self.users.m[j] for j in cluster["users"]))
+        return int(self.users.m[sorted(cluster["users"])].sum())
 
     def slot_of(self, i):
         return next(s for s, cluster in enumerate(self.slots) if cluster and i in cluster["users"])
@@ -196,22 +199,23 @@ class SCLUB(Policy):
                 else:
                     self.slots[free] = alone
         self.checked.add(i)
-        theta = [cluster and self.estimate(cluster)[0] for cluster in self.slots]
-        for a in range(len(self.slots)):
-            for b in range(a + 1, len(self.slots)):
-                if self.slots[a] and self.slots[b] and self.alike(self.slots[a], self.slots[b], theta[a], theta[b]):
+        ready = [s for s, cluster in enumerate(self.slots) if cluster and cluster["users"] <= self.checked]
+        known = {s: self.standing(self.slots[s]) for s in ready}
+        for a in ready:
+            for b in ready:
+                if a < b and self.slots[a] and self.slots[b] and self.alike(*known[a], *known[b]):
                     self.slots[a]["users"] |= self.slots[b]["users"]
                     self.slots[b] = None
-                    theta[a] = self.estimate(self.slots[a])[0]
+                    known[a] = self.standing(self.slots[a])
 
-    def alike(self, a, b, theta_a, theta_b):
-        if not (a["users"] | b["users"]) <= self.checked:
-            return False
-        Ta, Tb, t = self.served(a), self.served(b), self.t
-        distance = np.linalg.norm(theta_a - theta_b)
-        frequency = abs(Ta / (len(a["users"]) * t) - Tb / (len(b["users"]) * t))
-        near = distance < self.alpha_theta / 2 * (shrinkage(Ta) + shrinkage(Tb))
-        return near and frequency < self.alpha_p * shrinkage(t)
+    def standing(self, cluster):
+        """What a cluster is compared by: estimate, shrinkage and frequency."""
+        T = self.served(cluster)
+        return self.estimate(cluster)[0].tolist(), shrinkage(T), T / (len(cluster["users"]) * self.t)
+
+    def alike(self, theta_a, shrinkage_a, frequency_a, theta_b, shrinkage_b, frequency_b):
+        near = math.dist(theta_a, theta_b) < self.alpha_theta / 2 * (shrinkage_a + shrinkage_b)
+        return near and abs(frequency_a - frequency_b) < self.alpha_p * shrinkage(self.t)
 
     def groups(self):
         return {frozenset(cluster["users"]) for cluster in self.slots if cluster}
@@ -235,14 +239,12 @@ class LOCB(Policy):
 
     def B(self, i):
         u = self.users
-        if self.radius != "ellipsoid":
-            more = self.sigma, self.delta, self.min_eigenvalue
-            return radius(self.radius, u.m[i], u.A[i], self.t, self.n, self.d, *more)
-        # Two decompositions: remembered until the user is served again or n changes, the only things it depends on.
-        key = (i, u.m[i], self.n)
+        # Remembered with all that it depends on: users who were served alike often differ in one kind of radius only.
+        own = (i, None) if self.radius == "ellipsoid" else (None, self.t)
+        key = (*own, int(u.m[i]), self.n)
         if key not in self.remembered:
-            value = radius("ellipsoid", u.m[i], u.A[i], self.t, self.n, self.d, self.sigma, self.delta, None)
-            self.remembered[key] = value
+            more = self.sigma, self.delta, self.min_eigenvalue
+            self.remembered[key] = radius(self.radius, key[2], u.A[i], self.t, self.n, self.d, *more)
         return self.remembered[key]
 
     def distance(self, i, j):
@@ -254,19 +256,14 @@ class LOCB(Policy):
         if not C:
             return ucb(u.theta[i], u.inverse[i], X, self.alpha)
         spread = np.einsum("ka,nab,kb->nk", X, u.inverse, X)  # (n, k)
-        estimates, bonuses = [], []  # a set: (k,)
-        for s in C:
-            members = sorted(self.N[s])
-            mean = (u.theta[members] @ X.T).mean(axis=0)
-            if self.bonus == "mean":
-                bonus = np.sqrt(spread[members]).mean(axis=0)
-            else:
-                bonus = np.sqrt(spread[members].mean(axis=0))
-            estimates.append(mean)
-            bonuses.append(self.alpha * bonus)
-        best = np.argmax(np.add(estimates, bonuses), axis=0)  # of each arm, the set that scores it highest
+        share = np.zeros((len(C), self.n))  # of each member in the mean over its set
+        for place, s in enumerate(C):
+            share[place, list(self.N[s])] = 1 / len(self.N[s])
+        estimates = share @ (u.theta @ X.T)  # (sets, k)
+        bonuses = self.alpha * (share @ np.sqrt(spread) if self.bonus == "mean" else np.sqrt(share @ spread))
+        best = np.argmax(estimates + bonuses, axis=0)  # of each arm, the set that scores it highest
         arms = range(len(X))
-        return np.array(estimates)[best, arms], np.array(bonuses)[best, arms]
+        return estimates[best, arms], bonuses[best, arms]
 
     def update(self, i, x, r):
         self.users.learn(i, x, r)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import locb
-from commandline import call, run
+from commandline import call
 from locb.experiments import paper
 from locb.experiments.parallel import Workers
 from locb.experiments.reproduce import TARGETS, plan_reproduction, runs
@@ -196,7 +196,7 @@ def test_the_command_stops_and_goes_on(tmp_path: Path) -> None:
     assert "Traceback" not in errors
     kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "stopped" / "runs").iterdir()}
     assert 2 <= len(kept) < 45
-    again = run(*command, "--output", "stopped", cwd=tmp_path)
+    again = call(*command, "--output", "stopped", cwd=tmp_path)
     done = call(*command, "--output", "straight", cwd=tmp_path)
     assert again.returncode == done.returncode == 0, done.stderr
     assert all(path.stat().st_mtime_ns == when for path, when in kept.items())
