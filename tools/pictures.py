@@ -2,7 +2,7 @@
 
     python tools/pictures.py [NAME …] [--movielens PATH] [--into docs/pictures]
 
-regret, users, report: from `locb compare`, as `make run` plays it. page, page-dark, page-map, page-groups, page-user,
+regret, users, report: from `locb compare`, as `make run` plays it. page, page-dark, page-map, page-user,
 page-phone, watch: of a service after some minutes of `locb demo`. users-movielens: where the path of the data is
 given. Pages are opened in Chromium from the system. Charts that benchmarks measure are drawn by `make bench`.
 """
@@ -36,7 +36,7 @@ from locb.report.terminal.service import service_view
 ROOT = Path(__file__).parent.parent
 LOCB = (sys.executable, "-c", "from locb.cli import main; main()")
 OF_A_RUN = ("regret", "users", "report")
-OF_A_SERVICE = ("page", "page-dark", "page-map", "page-groups", "page-user", "page-phone", "watch")
+OF_A_SERVICE = ("page", "page-dark", "page-map", "page-user", "page-phone", "watch")
 OF_DATA = ("users-movielens",)
 DECISIONS, RATE = 6_800, 50  # then some groups are complete and others still form
 DESK, TALL, PHONE = ({"width": width, "height": height} for width, height in ((1200, 860), (1200, 1700), (390, 844)))
@@ -93,7 +93,6 @@ def of_a_service(names: list[str], into: Path) -> None:
             "page": ("#now", "light", DESK),
             "page-dark": ("#groups", "dark", DESK),
             "page-map": ("#map", "light", DESK),
-            "page-groups": ("#groups", "light", DESK),
             "page-user": (f"#user/{quote(someone, safe='')}", "light", TALL),
             "page-phone": ("#now", "light", PHONE),
         }
