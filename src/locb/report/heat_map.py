@@ -8,6 +8,7 @@ from typing import Any
 import altair as alt
 
 from locb.findings import HeatMap
+from locb.report.charts.look import PAPER
 
 FARTHEST = 2.0  # powers of two from 1 at which the colour is deepest
 DEEP = 1.5  # from here on the text is white
@@ -69,7 +70,7 @@ def _panel(heat_map: HeatMap, data: Any, rows: list[dict[str, Any]], panel: str,
         labelExpr="(datum.value <= -2 ? '≤ ' : datum.value >= 2 ? '≥ ' : '') + format(pow(2, datum.value), '.2~f')",
         gradientLength=150,
     )
-    squares = base.mark_rect(stroke="white", strokeWidth=1.5).encode(
+    squares = base.mark_rect(stroke=PAPER, strokeWidth=1.5).encode(
         color=alt.Color("depth:Q", scale=scale, legend=legend),
         tooltip=[
             alt.Tooltip(f"{heat_map.y}:N"),

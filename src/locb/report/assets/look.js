@@ -14,13 +14,15 @@
                                    .fill(set, rows), .put(parameter, value), .run()  the same, several in one drawing
                                    .describe(label, summary)  the text alternative
                                    .remove()
-                                 rows: {set: rows}; values: {parameter: value}; label and summary: what the chart is, and what it shows, in words;
+                                 rows: {set: rows}; values: {parameter: value};
+                                 label and summary: what the chart is, and what it shows, in words;
                                  a parameter "columns" is that of a legend, by the width of the box;
                                  name: of files; actions: false leaves the buttons out; click(datum) for marks
      table(element, columns, rows, {caption, sort, onSort, key, empty, tall})
                                  a table whose headings sort; a handle: .update(rows), .sorted(name, direction)
-                                 columns: [{name, title, number, value(row), show(row), sort: false, way}]; show gives text
-                                 or an element; way: the only direction there is. onSort(name, direction): rows come sorted from elsewhere
+                                 columns: [{name, title, number, value(row), show(row), sort: false, way}]; show gives
+                                 text or an element; way: the only direction there is.
+                                 onSort(name, direction): rows come sorted from elsewhere
      tabs(nav, show)             links to #name (or #name/rest) of a nav show the sections panel-name;
                                  show(name, rest) after each change
      download(file, content)     text, or rows as CSV; a Blob or a data URL too
@@ -116,7 +118,8 @@
   }
 
   function share(value) {
-    return value === null || value === undefined ? missing : `${number(100 * value, value > 0 && value < 0.1 ? 1 : 0)}%`;
+    if (value === null || value === undefined) return missing;
+    return `${number(100 * value, value > 0 && value < 0.1 ? 1 : 0)}%`;
   }
 
   function time(seconds) {
@@ -142,7 +145,8 @@
   function download(file, content) {
     const text = Array.isArray(content) ? csv(content) : content;
     const isUrl = typeof text === "string" && text.startsWith("data:");
-    const url = isUrl ? text : URL.createObjectURL(text instanceof Blob ? text : new Blob([text], { type: "text/csv" }));
+    const blob = text instanceof Blob ? text : new Blob([text], { type: "text/csv" });
+    const url = isUrl ? text : URL.createObjectURL(blob);
     const link = make("a", { href: url, download: file });
     document.body.append(link);
     link.click();
@@ -180,7 +184,7 @@
       [name, name === "values" || name === "datasets" ? one : recoloured(one, colours)]));
   }
 
-  const columns = (box) => Math.max(1, Math.floor(box.clientWidth / 160));
+  const columns = (box) => Math.max(1, Math.floor(box.clientWidth / 125));
 
   async function embed(box, spec, { rows, values }) {
     const { config = {}, colours = {} } = look.themes?.[theme()] ?? {};
@@ -224,6 +228,21 @@
       foot.hidden = !summary && options.actions === false;
     }
 
+    const fill = (name, rows) => {
+      holder.rows[name] = rows;
+      holder.view.data(name, copied(rows));
+    };
+    const set = (parameter, value) => {
+      holder.values[parameter] = value;
+      holder.view.signal(parameter, value);
+    };
+    // Measured anew: a legend may have more lines than before. A box that scrolls is reached by keyboard.
+    const run = async () => {
+      await holder.view.resize().runAsync();
+      if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+      else box.removeAttribute("tabindex");
+    };
+
     async function draw() {
       const inner = make("div");
       const view = await embed(put(box, inner).firstChild, spec, holder);
@@ -233,19 +252,8 @@
       if (options.click) {
         view.addEventListener("click", (_, item) => item?.datum && options.click(item.datum));
       }
-      return view.resize().runAsync();
+      return run();
     }
-
-    const fill = (name, rows) => {
-      holder.rows[name] = rows;
-      holder.view.data(name, copied(rows));
-    };
-    const set = (parameter, value) => {
-      holder.values[parameter] = value;
-      holder.view.signal(parameter, value);
-    };
-    // Measured anew: a legend may have more lines than before.
-    const run = () => holder.view.resize().runAsync();
 
     describe(holder.label, options.summary);
     await draw();
@@ -345,8 +353,9 @@
 
     function fill() {
       const column = columns.find((one) => one.name === by);
+      const sign = direction === "ascending" ? 1 : -1;
       const ordered = options.onSort || !column ? shown
-        : [...shown].sort((a, b) => compare(valueOf(column, a), valueOf(column, b)) * (direction === "ascending" ? 1 : -1));
+        : [...shown].sort((a, b) => sign * compare(valueOf(column, a), valueOf(column, b)));
       const held = body.contains(document.activeElement) ? document.activeElement.closest("tr")?.dataset.key : null;
       put(body, ordered.map((row) => {
         const line = make("tr", {}, columns.map((one, place) => cell(one, row, place)));

@@ -13,6 +13,12 @@ GROUPS = 7  # of which a map tells each by a look of its own
 _DATE, _CLOCK = "%-d %b", "%H:%M"
 _FORMS = {"hours": _CLOCK, "minutes": _CLOCK, "seconds": "%H:%M:%S", "date": _DATE, "week": _DATE, "day": _DATE}
 _TIME = alt.Axis(title=None, grid=False, tickCount=6, labelOverlap="greedy", labelFlush=True, format=_FORMS)
+_SPAN = alt.Scale(domainMin=alt.ExprRef("start"), domainMax=alt.ExprRef("end"))
+
+
+def _ends() -> tuple[Any, Any]:
+    """From when to when a chart over time reaches, in milliseconds since 1970; a page sets them."""
+    return alt.param(name="start", value=0), alt.param(name="end", value=1)
 
 
 def reward_chart(height: int = 220) -> Any:
@@ -20,9 +26,10 @@ def reward_chart(height: int = 220) -> Any:
 
     ``points``: time (milliseconds since 1970), mean, low, high (null where there was none), rewards, and dot: whether
     the point is drawn by itself, since no line leads to it.
-    ``baseline``: at most one row of from, to, mean, low, high and the ``until`` of the last point.
+    ``baseline``: at most one row of from, to, mean, and the ``until`` of the last point. ``start`` and ``end`` are the
+    time that is shown.
     """
-    start = alt.X("time:T", axis=_TIME)
+    start = alt.X("time:T", axis=_TIME, scale=_SPAN)
     level = alt.Y("mean:Q", title="mean reward", scale=alt.Scale(zero=False, nice=True), axis=alt.Axis(tickCount=5))
     # Null breaks the line: a time without rewards is not bridged.
     points = alt.Chart(alt.NamedData(name="points")).encode(x=start)
@@ -38,36 +45,45 @@ def reward_chart(height: int = 220) -> Any:
     dots = points.transform_filter("isValid(datum.mean)").mark_point(filled=True, size=26, color=COLOURS[0])
     # Those that are not drawn still tell what they are.
     dots = dots.encode(y=level, tooltip=told, opacity=alt.condition("datum.dot", alt.value(1), alt.value(0)))
+    bars = points.transform_filter("datum.dot && isValid(datum.low)").mark_rule(color=COLOURS[0], opacity=0.5)
+    bars = bars.encode(y="low:Q", y2="high:Q")
     base = alt.Chart(alt.NamedData(name="baseline"))
     period = base.mark_rect(color=COLOURS[1], opacity=0.1).encode(x="from:T", x2="to:T")
     mean = base.mark_rule(color=COLOURS[1], strokeWidth=1.5, strokeDash=[5, 4]).encode(
         x="from:T", x2="until:T", y=alt.Y("mean:Q")
     )
-    return alt.layer(period, band, mean, line, dots).properties(width="container", height=height)
+    layers = alt.layer(period, band, mean, line, bars, dots).add_params(*_ends())
+    return layers.properties(width="container", height=height)
 
 
 def traffic_chart(height: int = 120) -> Any:
     """Decisions in each step of time: those that rested on a group, and those that did not.
 
-    ``steps``: time and until (milliseconds since 1970), kind ("with a group" or "alone"), decisions, and from where to
-    where they reach: low, high.
+    ``steps``: time and until (milliseconds since 1970), kind ("with a group", "alone" or "not known any more"),
+    decisions, and from where to where they reach: low, high. ``shown`` (an array): the kinds that the legend tells.
+    ``start`` and ``end`` are the time that is shown.
     """
-    names = ["with a group", "alone"]
-    scale = alt.Scale(domain=names, range=[COLOURS[2], NOBODY])
-    legend = alt.Legend(title=None, orient="top", direction="horizontal", symbolType="square", offset=4)
+    names = ["with a group", "alone", "not known any more"]
+    scale = alt.Scale(domain=names, range=[COLOURS[2], NOBODY, COLOURS[5]])
+    shown = alt.param(name="shown", value=names[:2])
+    legend = alt.Legend(title=None, orient="top", direction="horizontal", symbolType="square", offset=4, values=shown)
     bars = alt.Chart(alt.NamedData(name="steps")).mark_bar(binSpacing=0.5)
-    return bars.encode(
-        x=alt.X("time:T", axis=_TIME),
-        x2="until:T",
-        y=alt.Y("low:Q", title="decisions", axis=alt.Axis(tickCount=3, format="~s")),
-        y2="high:Q",
-        color=alt.Color("kind:N", sort=names, scale=scale, legend=legend),
-        tooltip=[
-            alt.Tooltip("time:T", title="from", format="%-d %b %H:%M:%S"),
-            alt.Tooltip("decisions:Q", format=","),
-            alt.Tooltip("kind:N", title="decided"),
-        ],
-    ).properties(width="container", height=height)
+    return (
+        bars.encode(
+            x=alt.X("time:T", axis=_TIME),
+            x2="until:T",
+            y=alt.Y("low:Q", title="decisions", axis=alt.Axis(tickCount=3, format="~s")),
+            y2="high:Q",
+            color=alt.Color("kind:N", sort=names, scale=scale, legend=legend),
+            tooltip=[
+                alt.Tooltip("time:T", title="from", format="%-d %b %H:%M:%S"),
+                alt.Tooltip("decisions:Q", format=","),
+                alt.Tooltip("kind:N", title="decided"),
+            ],
+        )
+        .add_params(shown, *_ends())
+        .properties(width="container", height=height)
+    )
 
 
 def live_map_chart(height: int = 480) -> Any:

@@ -1,11 +1,11 @@
-/* Charts as the service describes them. What draws them is made at the service's first start: until it is there, and if it
-   never is, their places say so, and all figures and tables are there all the same. */
+/* Charts as the service describes them. What draws them is made at the service's first start: until it is there, and
+   if it never is, their places say so, and all figures and tables are there all the same. */
 
 import { ofProblem } from "./words.js";
 import { ask } from "./api.js";
 
 const { make, put } = window.look;
-const PREPARING = "Charts are being prepared, which takes some seconds at the first start. Figures and tables are here.";
+const PREPARING = "Charts are being prepared, some seconds at the first start. Figures and tables are here.";
 let loading = null;
 
 function script(source) {
@@ -47,10 +47,10 @@ export class Place {
   }
 
   tell(sentence) {
-    if (!this.handle) put(this.element, make("p", { className: "empty" }, sentence));
+    if (!this.handle) put(this.element, sentence ? make("p", { className: "empty" }, sentence) : null);
   }
 
-  /* rows by data set, values by parameter, label and summary in words; empty: a sentence if there is nothing to draw. */
+  /* rows by data set, values by parameter, label and summary in words; empty: a sentence if nothing is to be drawn. */
   show(content) {
     this.latest = content;
     if (!this.busy) this.draw();
@@ -61,7 +61,7 @@ export class Place {
     while (this.latest) {
       const content = this.latest;
       this.latest = null;
-      if (content.empty) this.clear(content.empty);
+      if (content.empty !== undefined) this.clear(content.empty);
       else await this.drawOne(content);
     }
     this.busy = false;

@@ -9,7 +9,7 @@ const at = (id) => document.getElementById(id);
 const LIMIT = 25;
 const COLUMNS = [
   { name: "seed", title: "Seed", way: "ascending",
-    show: (row) => make("a", { href: userLink(row.seed), className: "name" }, row.seed) },
+    show: (row) => (row.seed === null ? "–" : make("a", { href: userLink(row.seed), className: "name" }, row.seed)) },
   { name: "size", title: "Users", number: true, way: "descending", show: (row) => count(row.size) },
   { name: "state", title: "State", sort: false, show: (row) => state(row.returned) },
   { name: "progress", title: "Progress", way: "descending", show: progress },
@@ -35,8 +35,9 @@ function certificate(row) {
 }
 
 function likes(row) {
-  return make("span", { className: "likes" }, row.likes.map(({ feature, weight }) =>
-    make("span", { className: "name" }, `${feature} `, make("span", { className: "weight figure" }, number(weight, 2)))));
+  const one = ({ feature, weight }) => make("span", { className: "name" }, `${feature} `,
+    make("span", { className: "weight figure" }, number(weight, 2)));
+  return make("span", { className: "likes" }, row.likes.map(one));
 }
 
 export class GroupsPanel {
@@ -44,8 +45,8 @@ export class GroupsPanel {
     Object.assign(this, { sort: "size", offset: 0, search: "", again: () => {} });
     this.overlap = new Place(at("overlap-chart"), "overlap");
     this.table = table(at("groups-table"), COLUMNS, [], {
-      caption: "Sets of users", key: (row) => row.seed, sort: ["size", "descending"], onSort: (name) => this.choose(name),
-      empty: "No set is like that.",
+      caption: "Sets of users", key: (row) => row.seed, sort: ["size", "descending"],
+      onSort: (name) => this.choose(name), empty: "No set is like that.",
     });
     at("groups-search").addEventListener("submit", (event) => {
       event.preventDefault();
@@ -85,6 +86,7 @@ export class GroupsPanel {
       ? "There are no sets: nobody has come yet, or the policy does not group users."
       : `${count(returned)} returned, ${count(forming)} forming. A set is returned when it is certain to be complete; `
         + "by the certificate no two of its members differ more than that.");
+    at("groups-all").hidden = !total && !this.search;
     this.table.update(groups);
     at("groups-pages").hidden = total <= LIMIT;
     at("groups-back").disabled = this.offset === 0;
@@ -96,7 +98,8 @@ export class GroupsPanel {
   showOverlap({ seeds, shares }) {
     at("overlap").hidden = seeds.length < 2;
     if (seeds.length < 2) return;
-    const rows = seeds.flatMap((row, i) => seeds.map((column, j) =>
+    const names = seeds.map((seed) => seed ?? "–");
+    const rows = names.flatMap((row, i) => names.map((column, j) =>
       ({ row, column, place_row: i, place_column: j, share: shares[i][j] })));
     const others = rows.filter(({ place_row: i, place_column: j }) => i !== j);
     const most = others.reduce((best, one) => (one.share > best.share ? one : best));

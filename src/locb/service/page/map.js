@@ -19,7 +19,8 @@ export class MapPanel {
     this.basis = null;
     this.again = () => {};
     this.rows = [];
-    this.chart = new Place(at("map-chart"), "map", { click: (datum) => datum.user && (location.hash = userLink(datum.user)) });
+    const click = ({ user }) => user && (location.hash = userLink(user));
+    this.chart = new Place(at("map-chart"), "map", { click });
     this.table = table(at("map-users"), COLUMNS, [], {
       caption: "Users on the map", key: (row) => row.user, sort: ["served", "descending"], tall: true, empty: "Nobody.",
     });
@@ -33,6 +34,13 @@ export class MapPanel {
       const text = at("map-text").value.trim();
       if (text) location.hash = userLink(text);
     });
+  }
+
+  /* With somebody to point out, or not. */
+  open(user) {
+    if (user === null) return;
+    at("map-text").value = user;
+    this.list();
   }
 
   ask() {
@@ -62,13 +70,13 @@ export class MapPanel {
       return {
         user, x: points.x[place], y: points.y[place], served: points.served[place], sets: points.sets[place],
         group: group === -1 ? "none" : group === -2 ? "others" : String(group),
-        told: group === -1 ? "none" : group === -2 ? "another" : groups[group].seed,
+        told: group === -1 ? "none" : group === -2 ? "another" : groups[group].seed ?? "–",
       };
     });
     // Those in no set lie below the others.
     this.rows.sort((a, b) => (a.group === "none" ? 0 : 1) - (b.group === "none" ? 0 : 1));
-    put(at("map-how"), `${map.how}. The plane shows ${share(map.variance)} of how they differ.`);
-    this.names = groups.map((group) => `${group.seed} (${count(group.size)})`);
+    put(at("map-how"), `${map.how.replace(/\.$/, "")}. The plane shows ${share(map.variance)} of how they differ.`);
+    this.names = groups.map((group) => `${group.seed ?? "–"} (${count(group.size)})`);
     this.used = [...groups.keys()].map(String)
       .concat(["others", "none"].filter((name) => this.rows.some((row) => row.group === name)));
     this.list();
@@ -99,7 +107,8 @@ export class MapPanel {
   summary() {
     const several = this.rows.filter((row) => row.sets > 1).length;
     const none = this.rows.filter((row) => row.group === "none").length;
-    return `One mark a user: colour and shape tell the set, size the rewards learned, a ring that they are in several sets `
-      + `(${count(several)}). ${count(none)} are in none. Click a user to open them, a set in the legend to single it out.`;
+    return "One mark a user: colour and shape tell the set, size the rewards learned, a ring that they are in several "
+      + `sets (${count(several)}). ${count(none)} are in none. Click a user to open them, a set in the legend to `
+      + "single it out.";
   }
 }

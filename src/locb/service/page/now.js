@@ -6,6 +6,7 @@ import { ofHistory } from "./words.js";
 
 const { count, make, number, put, share, time } = window.look;
 const at = (id) => document.getElementById(id);
+const STORES = { sqlite: "SQLite", postgresql: "PostgreSQL" };
 const SPANS = { hour: ["Hour", 3600], day: ["Day", 86400], month: ["30 days", 30 * 86400], all: ["All", null] };
 
 export class NowPanel {
@@ -54,6 +55,7 @@ export class NowPanel {
 
   showNow(now) {
     const { groups } = now;
+    this.time = now.time;
     put(at("now-since"), `${now.policy}, version ${now.version}, running since ${time(now.started)}`);
     this.card("Decisions a second", number(now.decisions_per_second, 1), `${count(now.decisions)} in all`);
     this.card("Rewards a second", number(now.rewards_per_second, 1), `${count(now.rewards)} in all`);
@@ -66,11 +68,11 @@ export class NowPanel {
 
   showStore({ store, snapshot }) {
     const size = store.bytes === null ? "" : `, ${bytes(store.bytes)}`;
+    const waiting = store.waiting ? `${count(store.waiting)} requests wait for the disk` : "nothing waits";
     const pairs = [
-      ["Store", `${store.kind}${size}, ${count(store.events)} events`],
-      ["Writing", store.failure ?? (store.waiting ? `${count(store.waiting)} requests wait for the disk` : "nothing waits")],
-      ["Snapshot", snapshot === null ? "none yet: a start reads the whole log"
-        : `of ${time(snapshot.time)}; ${count(snapshot.behind)} event${snapshot.behind === 1 ? "" : "s"} since`],
+      ["Store", `${STORES[store.kind] ?? store.kind}${size}, ${count(store.events)} events`],
+      ["Writing", store.failure ?? waiting],
+      ["Snapshot", snapshot === null ? "none yet: a start reads the whole log" : ofSnapshot(snapshot)],
     ];
     const next = JSON.stringify(pairs);
     if (next === this.stored) return;
@@ -95,7 +97,7 @@ export class NowPanel {
     const kind = at("baseline-kind").value;
     if (kind === "before") {
       const long = SPANS[this.span][1];
-      const now = Math.floor(Date.now() / 1000);
+      const now = Math.floor(this.time); // by the service's clock
       return [now - 2 * long, now - long];
     }
     if (kind === "first") {
@@ -104,6 +106,13 @@ export class NowPanel {
     }
     const [from, to] = ["baseline-from", "baseline-to"].map((id) => Date.parse(at(id).value) / 1000);
     return kind === "own" && to > from ? [from, to] : null;
+  }
+
+  /* From when to when the charts reach: the whole span once there is something in all of it. */
+  ends({ points, step, total, span }) {
+    const first = points[0].time - 6 * step;
+    const start = span === "all" ? points[0].time : Math.max(total.from, first);
+    return { start: 1000 * start, end: 1000 * Math.max(total.to, points.at(-1).time + step) };
   }
 
   show(history) {
@@ -116,25 +125,41 @@ export class NowPanel {
       this.traffic.show({ empty });
       return;
     }
-    const until = 1000 * (points.at(-1).time + step);
-    const shownBaseline = baseline && baseline.mean !== null && baseline.to > points[0].time
-      ? [{ ...baseline, from: 1000 * Math.max(baseline.from, points[0].time), to: 1000 * baseline.to, until }]
-      : baseline && baseline.mean !== null ? [{ ...baseline, from: 1000 * points[0].time, to: 1000 * points[0].time, until }] : [];
+    const ends = this.ends(history);
     this.reward.show({
-      rows: { points: broken(points, step), baseline: shownBaseline },
+      rows: { points: broken(points, step), baseline: drawn(baseline, ends) },
+      values: ends,
       label: "Mean reward over time, with its 95% interval",
-      summary: baseline ? "Shaded: 95% interval. Dashed: the baseline's mean." : "Shaded: 95% interval of each step's mean.",
+      summary: `Shaded: 95% interval of each step's mean.${baseline ? " Dashed: the baseline's mean." : ""}`,
     });
+    const steps = points.flatMap((point) => stacked(point, step));
+    const known = points.filter((point) => point.grouped !== null);
+    const rest = known.length === points.length ? "of them"
+      : `of the ${count(sum(known, "decisions"))} of which it is known`;
     this.traffic.show({
-      rows: { steps: points.flatMap((point) => stacked(point, step)) },
+      rows: { steps },
+      values: { ...ends, shown: KINDS.filter((kind, place) => place < 2 || steps.some((row) => row.kind === kind)) },
       label: "Decisions over time",
       summary: `${count(sum(points, "decisions"))} decisions in steps of ${ofStep(step)}, `
-        + `${count(sum(points, "grouped"))} of them with a group.`,
+        + `${count(sum(known, "grouped"))} ${rest} with a group.`,
     });
   }
 }
 
+/* The baseline as the chart shows it: its time as far as it is in sight, its mean to the end. */
+function drawn(baseline, { start, end }) {
+  if (!baseline || baseline.mean === null) return [];
+  const [from, to] = [baseline.from, baseline.to].map((time) => Math.min(end, Math.max(start, 1000 * time)));
+  return [{ from, to, mean: baseline.mean, until: end }];
+}
+
+const KINDS = ["with a group", "alone", "not known any more"]; // as the chart knows them
 const sum = (points, name) => points.reduce((total, point) => total + point[name], 0);
+
+function ofSnapshot({ time: written, behind }) {
+  const when = written === null ? "" : `of ${time(written)}; `;
+  return `${when}${count(behind)} event${behind === 1 ? "" : "s"} since`;
+}
 
 function ofStep(seconds) {
   const [size, unit] = seconds >= 86400 ? [86400, "day"] : seconds >= 3600 ? [3600, "hour"]
@@ -157,15 +182,15 @@ function broken(points, step) {
     const [before, after] = [points[place - 1], points[place + 1]];
     const dot = points.length <= FEW || (apart(before, point) && apart(point, after));
     const row = { ...point, time: 1000 * point.time, dot };
-    return after && apart(point, after) ? [row, { time: row.time + 1000 * step, mean: null, low: null, high: null }] : [row];
+    const gap = { time: row.time + 1000 * step, mean: null, low: null, high: null };
+    return after && apart(point, after) ? [row, gap] : [row];
   });
 }
 
 function stacked(point, step) {
   const times = { time: 1000 * point.time, until: 1000 * (point.time + step) };
   const { grouped, decisions } = point;
-  return [
-    { ...times, kind: "with a group", decisions: grouped, low: 0, high: grouped },
-    { ...times, kind: "alone", decisions: decisions - grouped, low: grouped, high: decisions },
-  ].filter((row) => row.decisions);
+  const ends = grouped === null ? [0, 0, 0, decisions] : [0, grouped, decisions, decisions];
+  return KINDS.map((kind, place) => ({ ...times, kind, decisions: ends[place + 1] - ends[place], low: ends[place],
+    high: ends[place + 1] })).filter((row) => row.decisions);
 }

@@ -59,22 +59,25 @@ export class Preview {
     try {
       this.show(await ask("/v1/preview", { user: this.user, arms }));
     } catch (problem) {
-      const told = problem.status === 422 || problem.status === 400 ? `The arms do not fit: ${problem.message}.` : ofProblem(problem);
+      const unfit = [400, 422].includes(problem.status);
+      const told = unfit ? `The arms do not fit: ${problem.message}.` : ofProblem(problem);
       this.clear(make("p", { className: "note bad" }, told));
     }
   }
 
   show({ arm, ranking, explanation }) {
     const [first] = ranking;
-    const sum = first.score === null ? "" : ` Its score is ${number(first.score)}: an estimate of ${number(first.estimate)} `
-      + `and a bonus of ${number(first.bonus)} for what is uncertain.`;
-    const whose = explanation?.lenders.length ? ` The estimate rests on the rewards of ${ofLenders(explanation.lenders)}.` : "";
-    put(at("preview-answer"), make("p", { className: "note info" }, "Now it would be ", make("strong", {}, arm), `.${sum}${whose}`));
+    const sum = first.score === null ? "" : ` Its score is ${number(first.score)}: an estimate of `
+      + `${number(first.estimate)} and a bonus of ${number(first.bonus)} for what is uncertain.`;
+    const lenders = explanation?.lenders ?? [];
+    const whose = lenders.length ? ` The estimate rests on the rewards of ${ofLenders(lenders)}.` : "";
+    put(at("preview-answer"),
+      make("p", { className: "note info" }, "Now it would be ", make("strong", {}, arm), `.${sum}${whose}`));
     const shown = ranking.slice(0, SHOWN);
     if (first.score === null) this.ranking.show({ empty: "The policy does not tell scores." });
     else {
-      this.ranking.show({ ...ranked(shown), label: "Scores of the arms", summary:
-        `Scores of ${shown.length === ranking.length ? "all arms" : `the best ${shown.length} of ${ranking.length} arms`}.` });
+      const which = shown.length === ranking.length ? "all arms" : `the best ${shown.length} of ${ranking.length} arms`;
+      this.ranking.show({ ...ranked(shown), label: "Scores of the arms", summary: `Scores of ${which}.` });
     }
     if (!explanation) this.parts.show({ empty: "The policy does not explain its choice." });
     else {

@@ -11,7 +11,12 @@ import { ofLenders, ofProblem } from "./words.js";
 const { count, make, number, put, table, time } = window.look;
 const at = (id) => document.getElementById(id);
 const FEATURES = 24; // bars of an estimate
-const KINDS = { waiting: ["waiting", ""], reward: ["rewarded", "good"], default: ["default", "warn"], correction: ["corrected", "info"] };
+const KINDS = {
+  waiting: ["waiting", ""],
+  reward: ["rewarded", "good"],
+  default: ["default", "warn"],
+  correction: ["corrected", "info"],
+};
 
 const link = (user) => (user === null ? "–" : make("a", { href: userLink(user), className: "name" }, user));
 
@@ -35,8 +40,8 @@ const DECISIONS = [
   { name: "reward", title: "Reward", number: true, show: (row) => (row.reward === null ? "–" : number(row.reward, 2)) },
   { name: "score", title: "Score", number: true, value: (row) => row.answer.ranking[0]?.score,
     show: (row) => number(row.answer.ranking[0]?.score) },
-  { name: "whose", title: "Rests on the rewards of", sort: false, show: (row) => make("span", { className: "whose small" },
-    row.answer.explanation?.lenders.length ? ofLenders(row.answer.explanation.lenders) : "–") },
+  { name: "whose", title: "Rests on the rewards of", sort: false, show: ({ answer }) =>
+    make("span", { className: "whose small" }, ofLenders(answer.explanation?.lenders ?? []) || "–") },
 ];
 
 export class UserPanel {
@@ -49,8 +54,8 @@ export class UserPanel {
       sort: ["size", "ascending"], tall: true, empty: "In none yet." });
     this.similar = table(at("user-similar"), SIMILAR, [], { caption: "Similar users", key: (row) => row.user,
       sort: ["distance", "ascending"], tall: true, empty: "Nobody shares a set with them yet." });
-    this.decisions = table(at("decisions-table"), DECISIONS, [], { caption: "Last decisions", key: (row) => row.decision_id,
-      sort: ["time", "descending"], empty: "Nothing was decided for them yet." });
+    this.decisions = table(at("decisions-table"), DECISIONS, [], { caption: "Last decisions",
+      key: (row) => row.decision_id, sort: ["time", "descending"], empty: "Nothing was decided for them yet." });
     this.preview = new Preview();
     at("user-search").addEventListener("submit", (event) => {
       event.preventDefault();
@@ -89,7 +94,8 @@ export class UserPanel {
     if (answer === null) return;
     const { known, similar, decisions } = answer;
     at("user").hidden = false;
-    put(at("user-told"), known.served === 0 ? "Nothing was learned of them yet: no reward has come." : "");
+    put(at("user-told"), known.served === 0 ? "Nothing was learned of them yet: no reward has come."
+      : make("a", { href: `#map/${encodeURIComponent(known.user)}` }, "Show on the map"));
     this.showCards(known);
     this.showEstimate(known);
     this.sets.update(known.clusters);
@@ -118,7 +124,8 @@ export class UserPanel {
     const rows = all.sort((a, b) => Math.abs(b.value) - Math.abs(a.value)).slice(0, FEATURES)
       .map((row, place) => ({ ...row, place }));
     const sure = rows.filter(({ low, high }) => low > 0 || (high !== null && high < 0)).length;
-    const which = rows.length < theta.length ? `The ${rows.length} largest of ${theta.length} features, by place.` : "By place.";
+    const which = rows.length < theta.length ? `The ${rows.length} largest of ${theta.length} features, by place.`
+      : "All features, by place.";
     return this.estimate.show({
       rows: { features: rows }, label: "Estimate of the user's taste, feature by feature",
       summary: intervals ? `${which} Lines: 95% intervals; ${count(sure)} of them leave 0 out.` : `${which}`,
@@ -131,10 +138,12 @@ export class UserPanel {
       const empty = decisions.length ? "The policy does not explain its choices." : "Nothing was decided for them yet.";
       return this.why.show({ empty });
     }
-    const named = told.map((one) => ({ arm: one.arm, name: `${one.arm} · ${time(one.time)}`, explanation: one.answer.explanation }));
+    const named = told.map(({ arm, time: when, answer }) =>
+      ({ arm, name: `${arm} · ${time(when)}`, explanation: answer.explanation }));
     return this.why.show({
       ...parts(named), label: "Why each arm was recommended: contributions of its features and bonus",
-      summary: "One bar a decision, the latest on top: what the arm's features add, and the bonus. The line marks the score.",
+      summary: "One bar a decision, the latest on top: what the arm's features add, and the bonus. "
+        + "The line marks the score.",
     });
   }
 }

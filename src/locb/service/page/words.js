@@ -27,8 +27,8 @@ export function ofNow(now) {
   const { store, snapshot } = now;
   const failure = store.failure ?? (now.status === "ok" ? null : now.detail ?? now.status);
   if (failure) {
-    told.push(["bad", `The store cannot be written: ${failure}. Decisions and rewards are refused until it can; what is `
-      + "shown was learned before."]);
+    told.push(["bad", `The store cannot be written: ${failure}. Decisions and rewards are refused until it can; `
+      + "what is shown was learned before."]);
   } else if (store.waiting >= 100) {
     told.push(["warn", `The store is behind: ${count(store.waiting)} requests wait for the disk.`]);
   }
@@ -36,7 +36,8 @@ export function ofNow(now) {
     told.push(["info", "The past of the log is still being read: totals and means are not complete yet."]);
   }
   if (now.renewing) {
-    told.push(["info", "A user was erased: the policy is being made anew from the log. Until then the old one serves."]);
+    told.push(["info", "A user was erased: the policy is being made anew from the log. Until then the old one "
+      + "serves."]);
   }
   if (now.decisions === 0 && !now.reading_history) {
     told.push(["info", "Nothing was decided yet. Ask at POST /v1/recommend, and this page begins to fill."]);

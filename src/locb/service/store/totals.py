@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from sqlalchemy import BigInteger, Connection, case, cast, func, select
+from sqlalchemy import BigInteger, Connection, case, cast, func, literal_column, select
 
 from locb.arrays import Floats, Ints
 from locb.service.store import tables
@@ -30,7 +30,7 @@ def add_up(connection: Connection, after: int, until: int) -> Totals:
     """The totals of the events after a place in the log up to another."""
 
     def step_of(time: Any) -> Any:
-        steps = time / float(STEP)
+        steps = time / literal_column(f"{STEP}.0")  # no parameter: what is grouped by must be told in the same words
         return cast(steps if connection.dialect.name == "sqlite" else func.floor(steps), BigInteger)
 
     def rows(chosen: Any, table: Any, by: Any, width: int) -> Any:

@@ -17,7 +17,7 @@ from locb.service.views.picture import Picture
 MOST_SHOWN = 3_000  # users: what a browser draws fluently
 MOST_GROUPS = 7  # colours that can be told from each other
 MOST_BASES = 8  # planes that are kept
-FEW = 30  # users: a plane laid through fewer is laid anew each time
+ENOUGH, OUTGROWN = 100, 4  # a plane laid through fewer users is laid anew when there are so many times as many
 NEW = "new"  # instead of the name of a plane
 NOBODY, OTHERS = -1, -2  # instead of a group: in none, in ones that are not listed
 
@@ -28,6 +28,11 @@ class Basis(NamedTuple):
     name: str
     centre: Floats  # (d,)
     axes: Floats  # (2, d)
+    users: int  # it was laid through
+
+    def fits(self, users: int) -> bool:
+        """Whether it will do for so many users."""
+        return self.users >= ENOUGH or users < OUTGROWN * self.users
 
 
 class Drawn(NamedTuple):
@@ -61,7 +66,7 @@ class Maps:
         wanted = None if basis == NEW else self._bases.get(basis or "", last)
         drawn = await asyncio.to_thread(draw, picture, wanted, last)
         made = drawn.basis
-        if made is not None and made is not wanted and len(drawn.places) >= FEW and age == self._age:
+        if made is not None and made is not wanted and age == self._age:
             self._bases[made.name] = made
             while len(self._bases) > MOST_BASES:
                 self._bases.pop(next(iter(self._bases)))
@@ -74,7 +79,7 @@ def draw(picture: Picture, basis: Basis | None, last: Basis | None) -> Drawn:
     known = known[np.isfinite(picture.theta[known]).all(axis=1)]
     rows = _sample(known, picture.places)
     theta = picture.theta[rows]
-    if basis is None and len(rows):
+    if len(rows) and (basis is None or not basis.fits(len(rows))):
         basis = _lay(theta, last)
     points = np.zeros((len(rows), 2)) if basis is None else (theta - basis.centre) @ basis.axes.T
     spread = float(theta.var(axis=0).sum()) if len(rows) else 0.0
@@ -102,7 +107,7 @@ def _lay(theta: Floats, last: Basis | None) -> Basis:
     axes = np.zeros((2, dim))
     axes[: min(2, dim)] = directions.T[::-1][:2]
     side = axes.sum(axis=1) if last is None else (axes * last.axes).sum(axis=1)
-    return Basis(secrets.token_hex(4), centre, np.where(side[:, None] < 0.0, -axes, axes))
+    return Basis(secrets.token_hex(4), centre, np.where(side[:, None] < 0.0, -axes, axes), len(theta))
 
 
 def _colours(picture: Picture, rows: Ints) -> tuple[Ints, Ints, Ints]:

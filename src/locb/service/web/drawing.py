@@ -61,6 +61,6 @@ class Drawing:
 
     def stop(self) -> None:
         """End what is under way."""
-        if self._making is not None:
+        if self._making is not None and self._failure is None:
             self._making.kill()
             self._making.communicate()

@@ -22,7 +22,8 @@ KINDS = {
     ".json": "application/json",
     ".svg": "image/svg+xml",
 }
-FOLDERS = (Path(__file__).parent.parent / "page", Path(locb.report.__file__).parent / "assets")
+FOLDER = Path(__file__).parent.parent / "page"
+SHARED = tuple(Path(locb.report.__file__).parent / "assets" / name for name in ("look.css", "look.js"))
 FIRST = "index.html"
 # Scripts and styles are files of our own, nothing is evaluated, nothing is asked of another host.
 POLICY = (
@@ -48,8 +49,7 @@ class Pages:
         self._drawing = drawing
         self._files = {
             path.name: _file(path.name, path.read_bytes())
-            for folder in FOLDERS
-            for path in sorted(folder.iterdir())
+            for path in (*FOLDER.iterdir(), *SHARED)
             if path.suffix in KINDS
         }
 
