@@ -161,9 +161,9 @@ def test_everyone_can_read_it(opened: Any, name: str) -> None:
     page = opened(name, color_scheme="light")
     assert violations(page) == []
     page.get_by_role("button", name="Show in dark colours").click()
+    page.set_viewport_size({"width": 390, "height": 800})
     page.wait_for_function("document.querySelectorAll('.chart canvas').length >= 2")
     assert violations(page) == []
-    page.set_viewport_size({"width": 390, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 

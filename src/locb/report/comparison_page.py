@@ -44,6 +44,7 @@ def comparison_page(comparison: Comparison, about: dict[str, Any]) -> str:
         f"{table_html('results', HEADINGS, comparison_rows(comparison), 'Results, lowest regret first', 'first')}"
         f'<p class="quiet small">{escape(COLUMNS_TOLD)}</p></section>'
     )
+    best = comparison.best_of_each()
     forming = forming_shown(comparison)
     data = {
         "policies": settings["policies"],
@@ -53,7 +54,7 @@ def comparison_page(comparison: Comparison, about: dict[str, Any]) -> str:
         "seeds": comparison.seeds,
         "rounds": settings["rounds"],
         "entries": [{"policy": entry.policy, "alpha": entry.alpha} for entry in comparison.entries],
-        "best": [comparison.entries.index(entry) for entry in comparison.best_of_each()],
+        "best": [place for place, entry in enumerate(comparison.entries) if any(entry is one for one in best)],
         "curves": _curves(comparison),
         "map": forming,
         "map_spec": map_chart(forming["n_groups"]).to_dict() if forming else None,

@@ -81,9 +81,10 @@ def _claim_html(claim: Claim, figures: set[str], part_told: Callable[[Part], str
 
 def _figure_html(figure: Figure) -> str:
     """A place for a chart; what it is called stands above it as text, which is read out and wraps."""
+    kind = "" if isinstance(figure, HeatMap) else "figure-box"  # a heat map is as wide as its cells
     return (
         f'<section class="card"><h3>{escape(figure.title)}</h3><p class="quiet small">{escape(figure.subtitle)}</p>'
-        f'<div id="chart-{_word(figure.name)}" class="figure-box" tabindex="-1"></div></section>'
+        f'<div id="chart-{_word(figure.name)}" class="{kind}" tabindex="-1"></div></section>'
     )
 
 
