@@ -78,7 +78,7 @@ def of_a_run(names: list[str], into: Path) -> None:
             shutil.copy(folder / f"{name}.png", into / f"{name}.png")
     if "report" in names:
         with chromium() as browser:
-            shoot(browser, (folder / "report.html").as_uri(), into / "report.png")
+            shoot(browser, (folder / "report.html").as_uri(), into / "report.png", size=TALL)
 
 
 def of_a_service(names: list[str], into: Path) -> None:
