@@ -100,7 +100,8 @@ def of_a_service(names: list[str], into: Path) -> None:
             with chromium() as browser:
                 for name, (place, theme, size) in pages.items():
                     if name in names:
-                        shoot(browser, f"{client.url}/{place}", into / f"{name}.png", theme, size)
+                        to = "section:has(> #decisions-title)" if name == "page-user" else None
+                        shoot(browser, f"{client.url}/{place}", into / f"{name}.png", theme, size, to)
 
 
 def watched(client: Client, path: Path) -> None:
@@ -177,7 +178,7 @@ def chromium() -> Iterator[Browser]:
 
 
 def shoot(browser: Browser, url: str, path: Path, theme: str = "light", size: dict[str, int] | None = None) -> None:
-    """A picture of a page once its charts are drawn."""
+    """A picture of a page once its charts are drawn, from the top or scrolled to a part of it."""
     context = browser.new_context(
         viewport=size or DESK,  # type: ignore[arg-type]  # a dictionary of the two
         device_scale_factor=1.5 if size != PHONE else 2,
@@ -188,6 +189,9 @@ def shoot(browser: Browser, url: str, path: Path, theme: str = "light", size: di
     page.goto(url)
     page.wait_for_selector("canvas, svg.marks", timeout=60_000)
     page.wait_for_timeout(3_000)  # all charts and figures, and what moves comes to rest
+    if to is not None:
+        page.locator(to).evaluate("part => part.scrollIntoView()")
+        page.wait_for_timeout(500)
     page.screenshot(path=path)
     context.close()
 
