@@ -2,7 +2,7 @@
 
     python tools/pictures.py [NAME …] [--movielens PATH] [--into docs/pictures]
 
-regret, users, report: from `locb compare`, as `make run` plays it. page, page-dark, page-map, page-groups, page-user,
+regret, users, report: from `locb compare`, as `make run` plays it. page, page-dark, page-map, page-user,
 page-phone, watch: of a service after some minutes of `locb demo`. users-movielens: where the path of the data is
 given. Pages are opened in Chromium from the system. Charts that benchmarks measure are drawn by `make bench`.
 """
@@ -36,7 +36,7 @@ from locb.report.terminal.service import service_view
 ROOT = Path(__file__).parent.parent
 LOCB = (sys.executable, "-c", "from locb.cli import main; main()")
 OF_A_RUN = ("regret", "users", "report")
-OF_A_SERVICE = ("page", "page-dark", "page-map", "page-groups", "page-user", "page-phone", "watch")
+OF_A_SERVICE = ("page", "page-dark", "page-map", "page-user", "page-phone", "watch")
 OF_DATA = ("users-movielens",)
 DECISIONS, RATE = 6_800, 50  # then some groups are complete and others still form
 DESK, TALL, PHONE = ({"width": width, "height": height} for width, height in ((1200, 860), (1200, 1700), (390, 844)))
@@ -78,7 +78,7 @@ def of_a_run(names: list[str], into: Path) -> None:
             shutil.copy(folder / f"{name}.png", into / f"{name}.png")
     if "report" in names:
         with chromium() as browser:
-            shoot(browser, (folder / "report.html").as_uri(), into / "report.png")
+            shoot(browser, (folder / "report.html").as_uri(), into / "report.png", size=TALL)
 
 
 def of_a_service(names: list[str], into: Path) -> None:
@@ -93,7 +93,6 @@ def of_a_service(names: list[str], into: Path) -> None:
             "page": ("#now", "light", DESK),
             "page-dark": ("#groups", "dark", DESK),
             "page-map": ("#map", "light", DESK),
-            "page-groups": ("#groups", "light", DESK),
             "page-user": (f"#user/{quote(someone, safe='')}", "light", TALL),
             "page-phone": ("#now", "light", PHONE),
         }
@@ -101,7 +100,8 @@ def of_a_service(names: list[str], into: Path) -> None:
             with chromium() as browser:
                 for name, (place, theme, size) in pages.items():
                     if name in names:
-                        shoot(browser, f"{client.url}/{place}", into / f"{name}.png", theme, size)
+                        to = "section:has(> #decisions-title)" if name == "page-user" else None
+                        shoot(browser, f"{client.url}/{place}", into / f"{name}.png", theme, size, to)
 
 
 def watched(client: Client, path: Path) -> None:
@@ -178,7 +178,7 @@ def chromium() -> Iterator[Browser]:
 
 
 def shoot(browser: Browser, url: str, path: Path, theme: str = "light", size: dict[str, int] | None = None) -> None:
-    """A picture of a page once its charts are drawn."""
+    """A picture of a page once its charts are drawn, from the top or scrolled to a part of it."""
     context = browser.new_context(
         viewport=size or DESK,  # type: ignore[arg-type]  # a dictionary of the two
         device_scale_factor=1.5 if size != PHONE else 2,
@@ -189,6 +189,9 @@ def shoot(browser: Browser, url: str, path: Path, theme: str = "light", size: di
     page.goto(url)
     page.wait_for_selector("canvas, svg.marks", timeout=60_000)
     page.wait_for_timeout(3_000)  # all charts and figures, and what moves comes to rest
+    if to is not None:
+        page.locator(to).evaluate("part => part.scrollIntoView()")
+        page.wait_for_timeout(500)
     page.screenshot(path=path)
     context.close()
 

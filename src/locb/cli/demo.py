@@ -29,7 +29,7 @@ def demo(
         from locb.demo.show import show
         from locb.service.server import log_lines
     except ImportError as error:
-        leave(f"the demonstration needs {error.name or error}: pip install 'locb[client,service]'", 2)
+        leave(f"the demonstration needs more than is installed: pip install 'locb[client,service]' ({error})", 2)
     log_lines("warning")
     url = f"http://127.0.0.1:{port}"
     console.print("Starting; the first start on this machine compiles the policy, a minute or less …")
