@@ -89,7 +89,7 @@ def test_a_policy_of_ones_own_has_crowds_too() -> None:
 @pytest.mark.parametrize("kind", ["locb", "locb-pooled", "locb-certificate"])
 def test_progress_is_one_when_the_rule_is_met(kind: str) -> None:
     """Worked out from the rule by hand, along the way."""
-    policy = make(kind, 0, gamma=3.0 if kind == "locb-certificate" else 0.6)
+    policy = make(kind, 0, gamma=5.0 if kind == "locb-certificate" else 0.6)
     parameters, seen = policy._parameters, policy.outline().progress.tolist()
     for block in range(60):
         policy.play(world(40, seed=block))

@@ -13,6 +13,7 @@ from locb.clusters import Cluster
 from locb.kernels.bits import ONE, pack, unpack
 
 FEW = 16  # groups whose bits are looked at one by one
+SMALL_PRODUCT = 250_000  # multiplications: OpenBLAS does not wake other threads for so few, who would spin beside us
 BLOCK = 8192  # users whose bits are spread out at once, so that memory stays bounded
 
 
@@ -90,10 +91,12 @@ class Overlapping(NamedTuple):
 
     def sums(self, names: Ints, values: Floats) -> Floats:
         """The sum of ``values`` (u, c) over the users of each of these groups: (K, c)."""
-        total = np.zeros((len(names), values.shape[1]))
-        for rows, inside in self.blocks(names):
-            total += inside.T.astype(np.float64) @ values[rows]
-        return total
+        total = np.zeros((self.groups, values.shape[1]))
+        size = max(64, SMALL_PRODUCT // max(total.size, 1))
+        for start in range(0, len(self.bits), size):
+            rows = slice(start, start + size)
+            total += unpack(self.bits[rows], self.groups).astype(np.float64).T @ values[rows]
+        return total[names]
 
     def at(self, rows: Ints) -> Overlapping:
         """The same of some of the users."""

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
 from locb.service.lending import told_by_group
 from locb.service.store.database import StoreError
@@ -17,22 +18,31 @@ ANSWERS, ANSWERS_AT_ONCE = 5_000, 250  # that are read for whether groups served
 TOLD_SECONDS = 3600.0  # for decisions so old that is not looked up any more
 SETTLE_EVERY = 20.0  # seconds
 TRY_EVERY = 1.0
+T = TypeVar("T")
 _log = logging.getLogger("locb.service")
 
 
 async def count_past(log: Log, tally: Tally, last: int, stopping: Callable[[], bool]) -> None:
     """Count the log up to its event ``last``, the newest first, a part at a time."""
-    until = last
+    tally.begin_with(*await _until_it_answers(stopping, log.counts, last))
     await _count_answers(log, tally, last, stopping)
+    until = last
     while until > 0 and not stopping():
         after = max(0, until - AT_ONCE)
+        tally.add_past(await _until_it_answers(stopping, log.totals, after, until))
+        until = after
+
+
+async def _until_it_answers(stopping: Callable[[], bool], ask: Callable[..., T], *about: int) -> T:
+    """What the store says, in a thread; if it is away, when it is back."""
+    while True:
         try:
-            tally.add_past(await asyncio.to_thread(log.totals, after, until))
+            return await asyncio.to_thread(ask, *about)
         except StoreError as error:
+            if stopping():
+                raise
             _log.warning("the log's past is not counted yet: %s", error)
             await asyncio.sleep(TRY_EVERY)
-            continue
-        until = after
 
 
 async def _count_answers(log: Log, tally: Tally, last: int, stopping: Callable[[], bool]) -> None:

@@ -105,6 +105,11 @@ class Tally:
 
     # The past
 
+    def begin_with(self, decisions: int, rewards: int) -> None:
+        """How many there were before this tally, ahead of the parts that tell more of them."""
+        self.decisions += decisions
+        self.rewards += rewards
+
     def add_past(self, totals: Totals) -> None:
         """Count a part of the log from before this tally."""
         for table, columns in (
@@ -116,8 +121,6 @@ class Tally:
             values[:, columns] = table[:, 1:]
             self._put(table[:, 0].astype(np.int64), values, STEP)
         self._put_places(totals.places[:, 0].astype(np.int64), totals.places[:, 1:])
-        self.decisions += int(totals.decisions[:, 1].sum())
-        self.rewards += int(totals.rewards[:, 1].sum())
 
     def add_told(self, times: Sequence[float], grouped: Sequence[bool]) -> None:
         """Of decisions of the past: whether a group served them."""
@@ -127,12 +130,12 @@ class Tally:
 
     # Asking
 
-    def by_place(self, places: int) -> Floats:
-        """How many rewards each of the first places has, and their sum: (places, 2)."""
+    def at(self, places: Ints) -> Floats:
+        """How many rewards each of these places has, and their sum: (p, 2)."""
         self._fold()
-        found = np.zeros((places, 2))
-        some = self._places[:places]
-        found[: len(some)] = some
+        found = np.zeros((len(places), 2))
+        counted = places < len(self._places)
+        found[counted] = self._places[places[counted]]
         return found
 
     @property

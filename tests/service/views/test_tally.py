@@ -100,7 +100,7 @@ def is_counted(tally: Tally, log: Log) -> None:
         change = row.reward - row.learned if row.kind == CORRECTION else row.reward
         places[row.place] = [count + (row.kind != CORRECTION), total + change]
     assert tally.learned_users == len(places)
-    found = tally.by_place(12)
+    found = tally.at(np.arange(12))
     for place in range(12):
         assert found[place].tolist() == pytest.approx(places.get(place, [0, 0.0]))
 
@@ -181,7 +181,7 @@ def test_an_empty_tally() -> None:
     tally = Tally()
     assert tally.first() is None
     assert tally.between(0.0, math.inf, NOW) == Counts()
-    assert tally.by_place(3).tolist() == [[0, 0]] * 3
+    assert tally.at(np.arange(3)).tolist() == [[0, 0]] * 3
     assert tally.steps(DAY, 0.0, math.inf) == []
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import Connection, Engine, select
+from sqlalchemy import Connection, Engine, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from locb.service.store import tables
@@ -74,6 +74,14 @@ class Reader:
         """What stands after a place up to another, added up."""
         with self._reading() as connection:
             return add_up(connection, after, until)
+
+    def counts(self, until: int) -> tuple[int, int]:
+        """How many decisions and rewards stand up to a place; corrections are not counted."""
+        decisions, lessons = tables.decisions, tables.lessons
+        with self._reading() as connection:
+            made = select(func.count()).where(decisions.c.seq <= until)
+            learned = select(func.count()).where(lessons.c.seq <= until, lessons.c.kind != tables.CORRECTION)
+            return int(connection.execute(made).scalar_one()), int(connection.execute(learned).scalar_one())
 
     def last_answers(self, until: int, limit: int) -> list[tuple[int, float, bytes]]:
         """Seq, time and answer of the last decisions up to a place, the newest first."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Hashable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
-MOST_KEPT = 64  # answers to different questions
-REST = 50.0  # so many times as long as it took to make, an answer is kept at least: 2% of the time goes there at most
+MOST_KEPT = 32  # answers to different questions
 
 
 class Cached(Generic[T]):
@@ -18,37 +17,40 @@ class Cached(Generic[T]):
 
     Parameters
     ----------
-    seconds : float
-        For which an answer is kept, or longer if it took long to make.
     make : coroutine function
         Makes an answer. Of those who ask for the same meanwhile, all get that one.
+    seconds : float
+        For which an answer is kept.
+    rest : float
+        An answer is kept at least so many times as long as it took to make.
     """
 
-    def __init__(self, seconds: float, make: Callable[..., Awaitable[T]]) -> None:
-        self._seconds = seconds
+    def __init__(self, make: Callable[..., Awaitable[T]], seconds: float, rest: float = 0.0) -> None:
         self._make = make
+        self._seconds = seconds
+        self._rest = rest
         self._kept: dict[Hashable, tuple[float, T]] = {}  # until when
         self._making: dict[Hashable, asyncio.Task[T]] = {}
 
-    async def get(self, *question: Hashable) -> T:
-        """The answer to this question."""
+    async def get(self, question: Hashable, *given: Any) -> T:
+        """The answer to this question, from what is given if it is made now."""
         known = self._kept.get(question)
         if known is not None and time.monotonic() < known[0]:
             return known[1]
         task = self._making.get(question)
         if task is None:
-            task = self._making[question] = asyncio.create_task(self._answer(question))
+            task = self._making[question] = asyncio.create_task(self._answer(question, given))
         return await asyncio.shield(task)
 
-    async def _answer(self, question: tuple[Hashable, ...]) -> T:
+    async def _answer(self, question: Hashable, given: tuple[Any, ...]) -> T:
         start = time.monotonic()
         try:
-            made = await self._make(*question)
+            made = await self._make(*given)
         finally:
             del self._making[question]
         now = time.monotonic()
+        self._kept.pop(question, None)
         while len(self._kept) >= MOST_KEPT:
             self._kept.pop(next(iter(self._kept)))
-        self._kept.pop(question, None)
-        self._kept[question] = now + max(self._seconds, REST * (now - start)), made
+        self._kept[question] = now + max(self._seconds, self._rest * (now - start)), made
         return made

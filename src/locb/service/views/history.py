@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from typing import TypeAlias
 
 from locb.service.past import place_corrections
 from locb.service.service import Service
@@ -14,7 +15,10 @@ from locb.service.views.messages import Change, History, Period, Step
 SPANS = {"hour": (FINE, 3600.0), "day": (MIDDLE, 1.0 * DAY), "month": (COARSE, 31.0 * DAY), "all": (DAY, math.inf)}
 
 
-async def history(service: Service, span: str, baseline: tuple[float, float] | None) -> History:
+Baseline: TypeAlias = tuple[float, float]  # from when to when
+
+
+async def history(service: Service, span: str, baseline: Baseline | None) -> History:
     """The steps of a span up to now, all of them together, and how they compare with the time of a baseline."""
     await place_corrections(service.log, service.tally)
     tally, now = service.tally, time.time()

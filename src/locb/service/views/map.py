@@ -9,12 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from locb.arrays import Floats, Ints
-from locb.policies.locb_state import random_words
 from locb.service.directory import Directory
 from locb.service.views.messages import Map, MapGroup, Points
 from locb.service.views.picture import Picture
 
-MOST_SHOWN = 3_000  # users: what a browser draws fluently
 MOST_GROUPS = 7  # colours that can be told from each other
 MOST_BASES = 8  # planes that are kept
 ENOUGH, OUTGROWN = 100, 4  # a plane laid through fewer users is laid anew when there are so many times as many
@@ -36,18 +34,15 @@ class Basis(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """A map before users have names."""
+    """A map before users have names: a row for each of those shown."""
 
     basis: Basis | None
     variance: float | None
-    users: int
-    places: Ints  # (p,) of the users shown
-    points: Floats  # (p, 2)
-    served: Ints  # (p,)
+    points: Floats  # (s, 2)
     groups: Ints  # up to 7 groups of the picture
     shown: Ints  # their users among those shown
-    group: Ints  # (p,) index into these
-    sets: Ints  # (p,) how many groups hold each
+    group: Ints  # (s,) index into these
+    sets: Ints  # (s,) how many groups hold each
 
 
 class Maps:
@@ -74,29 +69,15 @@ class Maps:
 
 
 def draw(picture: Picture, basis: Basis | None, last: Basis | None) -> Drawn:
-    """Lay the users on a plane, on a new one if none is given."""
-    known = np.flatnonzero(picture.served > 0)
-    known = known[np.isfinite(picture.theta[known]).all(axis=1)]
-    rows = _sample(known, picture.places)
-    theta = picture.theta[rows]
+    """Lay the users on a plane, on a new one if none is given or it no longer fits."""
+    rows, theta = picture.shown, picture.theta
     if len(rows) and (basis is None or not basis.fits(len(rows))):
         basis = _lay(theta, last)
     points = np.zeros((len(rows), 2)) if basis is None else (theta - basis.centre) @ basis.axes.T
     spread = float(theta.var(axis=0).sum()) if len(rows) else 0.0
     variance = min(1.0, float(points.var(axis=0).sum()) / spread) if spread > 0.0 else None
-    chosen, shown, group = _colours(picture, rows)
-    sets = picture.groups.at(rows).counts()
-    return Drawn(
-        basis, variance, len(known), picture.places[rows], points, picture.served[rows], chosen, shown, group, sets
-    )
-
-
-def _sample(rows: Ints, places: Ints) -> Ints:
-    """Some of the rows, by lot; a place that is drawn stays drawn as others come, but for the few that move ahead."""
-    if len(rows) <= MOST_SHOWN:
-        return rows
-    lots = random_words(int(places[rows].max()) + 1)[places[rows]]
-    return rows[np.sort(np.argpartition(lots, MOST_SHOWN)[:MOST_SHOWN])]
+    chosen, shown, group = _colours(picture)
+    return Drawn(basis, variance, points, chosen, shown, group, picture.groups.at(rows).counts())
 
 
 def _lay(theta: Floats, last: Basis | None) -> Basis:
@@ -110,12 +91,12 @@ def _lay(theta: Floats, last: Basis | None) -> Basis:
     return Basis(secrets.token_hex(4), centre, np.where(side[:, None] < 0.0, -axes, axes), len(theta))
 
 
-def _colours(picture: Picture, rows: Ints) -> tuple[Ints, Ints, Ints]:
+def _colours(picture: Picture) -> tuple[Ints, Ints, Ints]:
     """The groups to list, their users among those shown, and the one that gives each user its colour.
 
     The largest first, then always the one with most users who are in none before: many sets are nearly the same.
     """
-    names, count = picture.outline.names, len(picture.outline.names)
+    names, count, rows = picture.outline.names, len(picture.outline.names), picture.shown
     sample = picture.groups.at(rows)
     free = np.ones(len(rows))
     chosen: list[int] = []
@@ -139,7 +120,7 @@ def _colours(picture: Picture, rows: Ints) -> tuple[Ints, Ints, Ints]:
 
 def tell(drawn: Drawn, picture: Picture, directory: Directory) -> Map:
     """A map with names, as they are now."""
-    named = [directory.name(place) for place in drawn.places.tolist()]
+    named = [directory.name(place) for place in picture.places[picture.shown].tolist()]
     here = [row for row, name in enumerate(named) if name is not None]
     heads, sizes, returned = picture.heads[drawn.groups], picture.sizes[drawn.groups], picture.outline.returned
     groups = [
@@ -153,12 +134,12 @@ def tell(drawn: Drawn, picture: Picture, directory: Directory) -> Map:
         [named[row] or "" for row in here],
         x,
         y,
-        drawn.served[here].tolist(),
+        picture.served[picture.shown][here].tolist(),
         drawn.group[here].tolist(),
         drawn.sets[here].tolist(),
     )
-    how = f"{len(here):,} of {drawn.users:,} users, drawn by chance once and kept"
-    if len(here) >= drawn.users:
-        how = "One user" if drawn.users == 1 else f"All {drawn.users:,} users" if drawn.users else "No users yet"
+    how = f"{len(here):,} of {picture.known:,} users, drawn by chance once and kept"
+    if len(here) >= picture.known:
+        how = "One user" if picture.known == 1 else f"All {picture.known:,} users" if picture.known else "No users yet"
     name = None if drawn.basis is None else drawn.basis.name
-    return Map(name, drawn.variance, drawn.users, len(here), how, groups, points)
+    return Map(name, drawn.variance, picture.known, len(here), how, groups, points)

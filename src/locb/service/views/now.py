@@ -17,7 +17,8 @@ RATE_SECONDS, SHARE_SECONDS = 10, 3600
 def now(service: Service, picture: Picture, size: int | None, version: str) -> Now:
     """All figures."""
     tally, engine, committer, at = service.tally, service.engine, service.committer, time.time()
-    learned = tally.learned_users  # counts what waits to be counted
+    # While the past is being read, those whom the policy knows.
+    learned = int((picture.served > 0).sum()) if service.reading_history else tally.learned_users
     last = _together([counts for _, counts in tally.steps(SECOND, at - RATE_SECONDS, math.inf)])
     # The seconds that are looked at begin with a whole one; before the tally was begun it counts none.
     seconds = max(1.0, at - max(math.floor(at - RATE_SECONDS), tally.begun))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import msgspec
+import numpy as np
 
 from locb.service.answers import group
 from locb.service.messages import PreviewRequest, RecommendRequest, User
@@ -27,7 +28,7 @@ def user(service: Service, name: str) -> User:
     if estimate is not None and estimate.deviation is not None:
         reach = NORMAL * estimate.deviation
         intervals = list(zip((estimate.theta - reach).tolist(), (estimate.theta + reach).tolist(), strict=True))
-    rewards, total = service.tally.by_place(place + 1)[place].tolist()
+    ((rewards, total),) = service.tally.at(np.array([place])).tolist()
     return User(
         name,
         None if estimate is None else estimate.served,

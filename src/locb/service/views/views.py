@@ -10,14 +10,15 @@ import msgspec
 from locb.service.service import Service
 from locb.service.views.cached import Cached
 from locb.service.views.groups import Wanted, groups
-from locb.service.views.history import history
+from locb.service.views.history import Baseline, history
 from locb.service.views.map import Maps, tell
 from locb.service.views.names import REQUESTS, Names
 from locb.service.views.now import now, store_size
 from locb.service.views.picture import Picture, take_picture
 
-# Seconds for which each is kept at least.
-NOW, HISTORY, PICTURE, TABLE, NAMES, SIZE = 1.0, 2.0, 1.0, 1.0, 10.0, 10.0
+# Seconds for which each is kept. What is made of a picture is kept as long as there is no newer one.
+NOW, HISTORY, PICTURE, NAMES, SIZE, SAME = 1.0, 2.0, 1.0, 10.0, 10.0, 600.0
+REST = 50.0  # a picture is kept so many times as long as it took, so that a fiftieth of the time goes there at most
 
 _encode = msgspec.json.Encoder().encode
 
@@ -35,13 +36,14 @@ class Views:
         self._service = service
         self._maps = Maps()
         self._version = version("locb")
-        self._now = Cached(NOW, self._make_now)
-        self._history = Cached(HISTORY, self._make_history)
-        self._map = Cached(TABLE, self._make_map)
-        self._groups = Cached(TABLE, self._make_groups)
-        self._picture = Cached(PICTURE, self._take_picture)
-        self._names = Cached(NAMES, self._read_names)
-        self._size = Cached(SIZE, self._measure)
+        self._pictures = 0
+        self._now = Cached(self._make_now, NOW)
+        self._history = Cached(self._make_history, HISTORY)
+        self._map = Cached(self._make_map, SAME)
+        self._groups = Cached(self._make_groups, SAME)
+        self._picture = Cached(self._take_picture, PICTURE, REST)
+        self._names = Cached(self._read_names, NAMES, REST)
+        self._size = Cached(self._measure, SIZE)
 
     @property
     def _age(self) -> int:
@@ -52,42 +54,43 @@ class Views:
         """How the service does."""
         return await self._now.get(self._age)
 
-    async def history(self, span: str, baseline: tuple[float, float] | None) -> bytes:
+    async def history(self, span: str, baseline: Baseline | None) -> bytes:
         """Decisions and rewards over time."""
-        return await self._history.get(self._age, span, baseline)
+        return await self._history.get((self._age, span, baseline), span, baseline)
 
     async def map(self, basis: str | None) -> bytes:
         """Users' estimates on a plane."""
-        return await self._map.get(self._age, basis)
+        picture = await self._picture.get(self._age)
+        return await self._map.get((picture.number, basis), picture, basis)
 
     async def groups(self, wanted: Wanted) -> bytes:
         """The table of sets."""
-        return await self._groups.get(self._age, wanted)
+        picture, names = await self._picture.get(self._age), await self._names.get(self._age)
+        return await self._groups.get((picture.number, wanted), picture, names, wanted)
 
     # How each is made
 
-    async def _make_now(self, age: int) -> bytes:
-        picture, size = await self._picture.get(age), await self._size.get(age)
+    async def _make_now(self) -> bytes:
+        picture, size = await self._picture.get(self._age), await self._size.get(self._age)
         return _encode(now(self._service, picture, size, self._version))
 
-    async def _make_history(self, _: int, span: str, baseline: tuple[float, float] | None) -> bytes:
+    async def _make_history(self, span: str, baseline: Baseline | None) -> bytes:
         return _encode(await history(self._service, span, baseline))
 
-    async def _make_map(self, age: int, basis: str | None) -> bytes:
-        picture = await self._picture.get(age)
-        drawn = await self._maps.draw(picture, basis, age)
+    async def _make_map(self, picture: Picture, basis: str | None) -> bytes:
+        drawn = await self._maps.draw(picture, basis, self._age)
         return _encode(tell(drawn, picture, self._service.engine.directory))
 
-    async def _make_groups(self, age: int, wanted: Wanted) -> bytes:
-        picture, names = await self._picture.get(age), await self._names.get(age)
+    async def _make_groups(self, picture: Picture, names: Names, wanted: Wanted) -> bytes:
         return _encode(await groups(self._service, picture, names, wanted))
 
-    async def _take_picture(self, _: int) -> Picture:
-        return await take_picture(self._service)
+    async def _take_picture(self) -> Picture:
+        self._pictures += 1
+        return await take_picture(self._service, self._pictures)
 
-    async def _read_names(self, _: int) -> Names:
+    async def _read_names(self) -> Names:
         requests = await asyncio.to_thread(self._service.log.last_requests, REQUESTS)
         return await asyncio.to_thread(Names.read, requests, self._service.model.dim)
 
-    async def _measure(self, _: int) -> int | None:
+    async def _measure(self) -> int | None:
         return await asyncio.to_thread(store_size, self._service)
