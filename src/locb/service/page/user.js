@@ -6,9 +6,9 @@ import { parts } from "./explaining.js";
 import { state } from "./groups.js";
 import { userLink } from "./map.js";
 import { Preview } from "./preview.js";
-import { ofLenders, ofProblem } from "./words.js";
+import { ofLenders } from "./words.js";
 
-const { count, make, number, put, table, time } = window.look;
+const { clock, count, make, number, put, table, time } = window.look;
 const at = (id) => document.getElementById(id);
 const FEATURES = 24; // bars of an estimate
 const KINDS = {
@@ -50,11 +50,11 @@ export class UserPanel {
     this.again = () => {};
     this.estimate = new Place(at("estimate-chart"), "estimate");
     this.why = new Place(at("decisions-chart"), "parts");
-    this.sets = table(at("user-sets"), SETS, [], { caption: "Sets the user is in", key: (row) => row.seed,
+    this.sets = table(at("user-sets"), SETS, null, { caption: "Sets the user is in", key: (row) => row.seed,
       sort: ["size", "ascending"], tall: true, empty: "In none yet." });
-    this.similar = table(at("user-similar"), SIMILAR, [], { caption: "Similar users", key: (row) => row.user,
+    this.similar = table(at("user-similar"), SIMILAR, null, { caption: "Similar users", key: (row) => row.user,
       sort: ["distance", "ascending"], tall: true, empty: "Nobody shares a set with them yet." });
-    this.decisions = table(at("decisions-table"), DECISIONS, [], { caption: "Last decisions",
+    this.decisions = table(at("decisions-table"), DECISIONS, null, { caption: "Last decisions",
       key: (row) => row.decision_id, sort: ["time", "descending"], empty: "Nothing was decided for them yet." });
     this.preview = new Preview();
     at("user-search").addEventListener("submit", (event) => {
@@ -82,11 +82,10 @@ export class UserPanel {
     return { known, similar: similar.similar, decisions: decisions.decisions };
   }
 
-  fail(problem, seconds) {
-    if (problem.status === 0) return false;
+  fail(problem) {
+    if (problem.status !== 404) return false;
     at("user").hidden = true;
-    put(at("user-told"), problem.status === 404
-      ? `There is no user “${this.user}”. Ids are exact: capitals and blanks count.` : ofProblem(problem, seconds));
+    put(at("user-told"), `There is no user “${this.user}”. Ids are exact: capitals and blanks count.`);
     return true;
   }
 
@@ -139,7 +138,7 @@ export class UserPanel {
       return this.why.show({ empty });
     }
     const named = told.map(({ arm, time: when, answer }) =>
-      ({ arm, name: `${arm} · ${time(when)}`, explanation: answer.explanation }));
+      ({ arm, name: `${arm} · ${clock(when)}`, explanation: answer.explanation }));
     return this.why.show({
       ...parts(named), label: "Why each arm was recommended: contributions of its features and bonus",
       summary: "One bar a decision, the latest on top: what the arm's features add, and the bonus. "
