@@ -18,6 +18,14 @@ const KINDS = {
   correction: ["corrected", "info"],
 };
 
+/* A bar: what an estimate says of the feature at a place, which is negative where the feature's sign is. */
+function entry(feature, place, theta, intervals) {
+  const at = Math.abs(place);
+  const ends = intervals?.[at] ?? [null, null];
+  const [low, high] = place < 0 && ends[0] !== null ? [-ends[1], -ends[0]] : ends;
+  return { feature, value: place < 0 ? -theta[at] : theta[at], low, high };
+}
+
 const link = (user) => (user === null ? "–" : make("a", { href: userLink(user), className: "name" }, user));
 
 const SETS = [
@@ -116,15 +124,17 @@ export class UserPanel {
       make("div", {}, make("dt", {}, title), make("dd", {}, figure), make("dd", {}, more))));
   }
 
-  showEstimate({ theta, intervals }) {
+  showEstimate({ theta, intervals, names }) {
     if (!theta) return this.estimate.show({ empty: "The policy does not tell what it estimates." });
-    const all = theta.map((value, place) => ({ value, feature: String(place),
-      low: intervals?.[place]?.[0] ?? null, high: intervals?.[place]?.[1] ?? null }));
+    const named = Object.keys(names).length > 0;
+    const places = named ? Object.entries({ constant: 0, ...names }) : theta.map((_, place) => [String(place), place]);
+    const all = places.map(([name, place]) => entry(name, place, theta, intervals));
     const rows = all.sort((a, b) => Math.abs(b.value) - Math.abs(a.value)).slice(0, FEATURES)
       .map((row, place) => ({ ...row, place }));
     const sure = rows.filter(({ low, high }) => low > 0 || (high !== null && high < 0)).length;
-    const which = rows.length < theta.length ? `The ${rows.length} largest of ${theta.length} features, by place.`
-      : "All features, by place.";
+    const how = named ? "as recent requests name them" : "by place";
+    const which = rows.length < all.length ? `The ${rows.length} largest of ${all.length} features, ${how}.`
+      : `All features, ${how}.`;
     return this.estimate.show({
       rows: { features: rows }, label: "Estimate of the user's taste, feature by feature",
       summary: intervals ? `${which} Lines: 95% intervals; ${count(sure)} of them leave 0 out.` : `${which}`,
