@@ -65,8 +65,12 @@ class Views:
 
     async def groups(self, wanted: Wanted) -> bytes:
         """The table of sets."""
-        picture, names = await self._picture.get(self._age), await self._names.get(self._age)
+        picture, names = await self._picture.get(self._age), await self.names()
         return await self._groups.get((picture.number, wanted), picture, names, wanted)
+
+    async def names(self) -> Names:
+        """Of features, as recent requests gave them."""
+        return await self._names.get(self._age)
 
     # How each is made
 
