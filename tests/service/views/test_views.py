@@ -12,7 +12,7 @@ import pytest
 import locb
 from locb.hashing import features
 from locb.service.service import Service
-from locb.service.views import views
+from locb.service.views import certificates, views
 from serving import arms, is_safe, serving, state, wait_for
 
 DIM = 6
@@ -44,6 +44,7 @@ def play(client: Any, rounds: int, users: int = 12, seed: int = 0) -> list[dict[
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is kept, but for tests that are about that."""
+    monkeypatch.setattr(certificates, "OLD", 0.0)
     for name in ("NOW", "HISTORY", "PICTURE", "NAMES", "SIZE", "REST"):
         monkeypatch.setattr(views, name, 0.0)
 
@@ -213,6 +214,24 @@ def test_groups(served: Any) -> None:
         for j, other in enumerate(seeds):
             common = np.intersect1d(sets[one].members, sets[other].members).size
             assert shares[i][j] == pytest.approx(common / len(sets[one]), abs=1e-4)
+
+
+def test_certificates_take_their_time(served: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    client, _ = served
+    monkeypatch.setattr(certificates, "OLD", 1000.0)
+    monkeypatch.setattr(certificates, "FIRST_SECONDS", -1.0)
+    assert [row["certificate"] for row in get(client, "/v1/groups")["groups"]] == [None] * 4
+    monkeypatch.setattr(certificates, "FIRST_SECONDS", 100.0)
+    first = {row["seed"]: row["certificate"] for row in get(client, "/v1/groups")["groups"]}
+    play(client, 60, seed=77)
+    assert {row["seed"]: row["certificate"] for row in get(client, "/v1/groups")["groups"]} == first
+    monkeypatch.setattr(certificates, "OLD", 0.0)
+    later = {row["seed"]: row["certificate"] for row in get(client, "/v1/groups")["groups"]}
+    assert all(later[seed] != width for seed, width in first.items())
+    monkeypatch.setattr(certificates, "MOST_CERTIFIED", 1)
+    large = [row for row in get(client, "/v1/groups")["groups"] if row["size"] > 1]
+    assert large
+    assert all(row["certificate"] is None and not row["certificate_exact"] for row in large)
 
 
 def test_parts_of_the_table_of_groups(served: Any) -> None:
