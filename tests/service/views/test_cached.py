@@ -81,6 +81,28 @@ def test_one_who_leaves_does_not_end_it_for_the_others(clock: Clock) -> None:
     asyncio.run(run())
 
 
+def test_who_is_in_a_hurry_gets_an_old_answer(clock: Clock) -> None:
+    made: list[asyncio.Event] = []
+
+    async def make() -> int:
+        made.append(asyncio.Event())
+        number = len(made)
+        await made[-1].wait()
+        return number
+
+    async def run() -> None:
+        answers = Cached(make, 1.0)
+        assert await answers.soon("a", 0.001) is None
+        made[0].set()
+        assert await answers.soon("a", 10.0) == 1
+        clock.now += 2.0
+        assert await answers.soon("a", 0.001) == 1
+        made[1].set()
+        assert await answers.get("a") == 2
+
+    asyncio.run(run())
+
+
 def test_not_all_is_kept_for_ever(clock: Clock) -> None:
     async def make() -> bytes:
         return b""
