@@ -41,20 +41,28 @@ def play(client: Any, rounds: int, users: int = 12, seed: int = 0) -> list[dict[
     return made
 
 
-@pytest.fixture(autouse=True)
-def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module", autouse=True)
+def fresh() -> Iterator[None]:
     """Nothing is kept, but for tests that are about that."""
-    monkeypatch.setattr(certificates, "OLD", 0.0)
-    for name in ("NOW", "HISTORY", "PICTURE", "NAMES", "SIZE", "REST"):
-        monkeypatch.setattr(views, name, 0.0)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(certificates, "OLD", 0.0)
+        for name in ("NOW", "HISTORY", "PICTURE", "NAMES", "SIZE", "REST"):
+            patched.setattr(views, name, 0.0)
+        yield
 
 
-@pytest.fixture
-def served(tmp_path: Path) -> Iterator[tuple[Any, Service]]:
-    with serving(tmp_path, **LOCB) as (client, service):
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory, fresh: None) -> Iterator[tuple[Any, Service]]:
+    """One for all tests that look; those in which somebody is erased have their own."""
+    with serving(tmp_path_factory.mktemp("state"), **LOCB) as (client, service):
         for seed in range(8):
             play(client, 60, seed=seed)
         yield client, service
+
+
+def count(service: Service) -> int:
+    """How many decisions there are."""
+    return sum(len(chunk) for chunk in service.log.decisions())
 
 
 def get(client: Any, path: str, **query: Any) -> Any:
@@ -69,19 +77,19 @@ def test_now(served: Any) -> None:
     lessons = [row for chunk in service.log.lessons(0) for row in chunk]
     now = get(client, "/v1/now")
     assert (now["users"], now["learned_users"]) == (12, len({row.place for row in lessons}))
-    assert (now["decisions"], now["rewards"]) == (480, len(lessons))
-    assert now["waiting_rewards"] == 480 - len(lessons) > 0
+    assert (now["decisions"], now["rewards"]) == (made := count(service), len(lessons))
+    assert now["waiting_rewards"] == made - len(lessons) > 0
     assert now["policy"] == "locb"
     assert now["version"] == locb.__version__
     assert now["started"] < now["time"] <= time.time()
-    assert 0 < now["rewards_per_second"] < now["decisions_per_second"] <= 480
+    assert 0 < now["rewards_per_second"] < now["decisions_per_second"] <= made
     assert 0.9 < now["grouped_share"] <= 1.0
     sets = service.policy.clusters()
     returned = sum(one.returned_at is not None for one in sets)
     assert now["groups"] == {"returned": returned, "forming": 4 - returned}
     assert now["store"]["kind"] == "sqlite"
     assert now["store"]["events"] == service.engine.seq
-    assert now["store"]["bytes"] >= 480 * 1000
+    assert now["store"]["bytes"] >= 1000 * made
     assert now["store"]["failure"] is now["detail"] is now["snapshot"] is None
     assert not now["reading_history"]
     assert not now["renewing"]
@@ -99,7 +107,7 @@ def test_history(served: Any) -> None:
     for span, step in (("hour", 10), ("day", 300), ("month", 10_800), ("all", 86_400)):
         told = get(client, "/v1/history", span=span)
         assert (told["span"], told["step"]) == (span, step)
-        assert sum(point["decisions"] for point in told["points"]) == 480
+        assert sum(point["decisions"] for point in told["points"]) == count(service)
         assert sum(point["rewards"] for point in told["points"]) == len(rewards) == told["total"]["rewards"]
         assert all(point["time"] % step == 0 for point in told["points"])
         assert all(0 <= point["grouped"] <= point["decisions"] for point in told["points"])
@@ -161,20 +169,6 @@ def test_the_plane_is_that_of_most_variance(served: Any) -> None:
     assert np.linalg.norm(plane - plane.mean(axis=1, keepdims=True)) ** 2 == pytest.approx(values[:2].sum(), rel=1e-3)
 
 
-def test_some_of_many_users_are_shown(served: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("locb.service.views.picture.MOST_SHOWN", 5)
-    client, _ = served
-    told = get(client, "/v1/map")
-    assert (told["users"], told["shown"]) == (12, 5)
-    assert told["how"] == "5 of 12 users, drawn by chance once and kept"
-    play(client, 60, users=14, seed=5)
-    later = get(client, "/v1/map")
-    assert later["users"] == 14
-    assert len(set(told["points"]["user"]) & set(later["points"]["user"])) >= 3
-    play(client, 5, seed=6)
-    assert get(client, "/v1/map")["points"]["user"] == later["points"]["user"]
-
-
 def test_groups(served: Any) -> None:
     client, service = served
     name, policy = service.engine.directory.name, service.policy
@@ -219,9 +213,6 @@ def test_groups(served: Any) -> None:
 def test_certificates_take_their_time(served: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     client, _ = served
     monkeypatch.setattr(certificates, "OLD", 1000.0)
-    monkeypatch.setattr(certificates, "FIRST_SECONDS", -1.0)
-    assert [row["certificate"] for row in get(client, "/v1/groups")["groups"]] == [None] * 4
-    monkeypatch.setattr(certificates, "FIRST_SECONDS", 100.0)
     first = {row["seed"]: row["certificate"] for row in get(client, "/v1/groups")["groups"]}
     play(client, 60, seed=77)
     assert {row["seed"]: row["certificate"] for row in get(client, "/v1/groups")["groups"]} == first
@@ -317,10 +308,34 @@ def test_a_preview_decides_nothing(served: Any) -> None:
     assert client.post("/v1/preview", json=asked | {"arms": []}).status_code == 422
 
 
-def test_nothing_names_who_was_erased(served: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    client, service = served
-    for name in ("NOW", "HISTORY", "PICTURE", "NAMES", "SIZE"):
+def test_users_come_and_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("NOW", "HISTORY", "NAMES", "SIZE"):
         monkeypatch.setattr(views, name, 600.0)
+    with serving(tmp_path, **LOCB) as (client, service):
+        for seed in range(4):
+            play(client, 60, seed=seed)
+        with monkeypatch.context() as patched:
+            patched.setattr(certificates, "FIRST_SECONDS", -1.0)
+            assert [row["certificate"] for row in get(client, "/v1/groups")["groups"]] == [None] * 4
+        some_are_shown(client, monkeypatch)
+        nothing_names_who_is_erased(client, service)
+
+
+def some_are_shown(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr("locb.service.views.picture.MOST_SHOWN", 5)
+        told = get(client, "/v1/map")
+        assert (told["users"], told["shown"]) == (12, 5)
+        assert told["how"] == "5 of 12 users, drawn by chance once and kept"
+        play(client, 60, users=14, seed=5)
+        later = get(client, "/v1/map")
+        assert later["users"] == 14
+        assert len(set(told["points"]["user"]) & set(later["points"]["user"])) >= 3
+        play(client, 5, seed=6)
+        assert get(client, "/v1/map")["points"]["user"] == later["points"]["user"]
+
+
+def nothing_names_who_is_erased(client: Any, service: Service) -> None:
     seed = get(client, "/v1/groups")["groups"][0]["seed"]
     paths = [*PATHS, "/v1/map?basis=new", "/v1/groups?sort=seed", "/v1/users/u3/decisions"]
     assert any(f'"{seed}"' in client.get(path).text for path in paths)
@@ -332,10 +347,10 @@ def test_nothing_names_who_was_erased(served: Any, monkeypatch: pytest.MonkeyPat
         assert f'"{seed}"' not in answer.text, path
     now = get(client, "/v1/now")
     lessons = [row for chunk in service.log.lessons(0) for row in chunk]
-    assert (now["users"], now["learned_users"], now["rewards"]) == (11, 11, len(lessons))
+    assert (now["users"], now["learned_users"], now["rewards"]) == (13, 13, len(lessons))
     assert get(client, "/v1/history")["total"]["mean"] == pytest.approx(np.mean([row.reward for row in lessons]))
-    assert get(client, "/v1/map")["users"] == 11
-    assert all(row["size"] <= 11 for row in get(client, "/v1/groups")["groups"])
+    assert get(client, "/v1/map")["users"] == 13
+    assert all(row["size"] <= 13 for row in get(client, "/v1/groups")["groups"])
 
 
 def test_it_is_the_same_after_a_restart(store: Any) -> None:

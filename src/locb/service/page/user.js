@@ -148,7 +148,7 @@ export class UserPanel {
       return this.why.show({ empty });
     }
     const named = told.map(({ arm, time: when, answer }) =>
-      ({ arm, name: `${arm} · ${clock(when)}`, explanation: answer.explanation }));
+      ({ arm, name: `${arm} · ${clock(when).slice(0, 5)}`, explanation: answer.explanation }));
     return this.why.show({
       ...parts(named), label: "Why each arm was recommended: contributions of its features and bonus",
       summary: "One bar a decision, the latest on top: what the arm's features add, and the bonus. "
