@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote
 
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -38,9 +39,18 @@ LOCB = (sys.executable, "-c", "from locb.cli import main; main()")
 OF_A_RUN = ("regret", "users", "report")
 OF_A_SERVICE = ("page", "page-dark", "page-map", "page-user", "page-phone", "watch")
 OF_DATA = ("users-movielens",)
-DECISIONS, RATE = 6_800, 50  # then some groups are complete and others still form
+DECISIONS, RATE = 6_000, 50  # then some groups are complete and others still form
 DESK, TALL, PHONE = ({"width": width, "height": height} for width, height in ((1200, 860), (1200, 1700), (390, 844)))
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync")
+
+
+class Shot(NamedTuple):
+    """How to look at a page."""
+
+    place: str = ""
+    size: dict[str, int] = DESK
+    dark: bool = False
+    part: str = ""  # to scroll to
 
 
 def main() -> None:
@@ -78,7 +88,7 @@ def of_a_run(names: list[str], into: Path) -> None:
             shutil.copy(folder / f"{name}.png", into / f"{name}.png")
     if "report" in names:
         with chromium() as browser:
-            shoot(browser, (folder / "report.html").as_uri(), into / "report.png", size=TALL)
+            shoot(browser, (folder / "report.html").as_uri(), into / "report.png", Shot(size=TALL))
 
 
 def of_a_service(names: list[str], into: Path) -> None:
@@ -89,19 +99,19 @@ def of_a_service(names: list[str], into: Path) -> None:
         someone = next((group.seed for group in groups if group.returned), groups[0].seed)
         if "watch" in names:
             watched(client, into / "watch.svg")
-        pages = {
-            "page": ("#now", "light", DESK),
-            "page-dark": ("#groups", "dark", DESK),
-            "page-map": ("#map", "light", DESK),
-            "page-user": (f"#user/{quote(someone, safe='')}", "light", TALL),
-            "page-phone": ("#now", "light", PHONE),
+        someones = f"#user/{quote(someone, safe='')}"
+        shots = {
+            "page": Shot("#now"),
+            "page-dark": Shot("#groups", dark=True),
+            "page-map": Shot("#map"),
+            "page-user": Shot(someones, size=TALL, part="section:has(> #decisions-title)"),
+            "page-phone": Shot("#now", size=PHONE),
         }
-        if any(name in pages for name in names):
+        if any(name in shots for name in names):
             with chromium() as browser:
-                for name, (place, theme, size) in pages.items():
+                for name, shot in shots.items():
                     if name in names:
-                        to = "section:has(> #decisions-title)" if name == "page-user" else None
-                        shoot(browser, f"{client.url}/{place}", into / f"{name}.png", theme, size, to)
+                        shoot(browser, f"{client.url}/{shot.place}", into / f"{name}.png", shot)
 
 
 def watched(client: Client, path: Path) -> None:
@@ -177,20 +187,20 @@ def chromium() -> Iterator[Browser]:
             browser.close()
 
 
-def shoot(browser: Browser, url: str, path: Path, theme: str = "light", size: dict[str, int] | None = None) -> None:
+def shoot(browser: Browser, url: str, path: Path, shot: Shot) -> None:
     """A picture of a page once its charts are drawn, from the top or scrolled to a part of it."""
     context = browser.new_context(
-        viewport=size or DESK,  # type: ignore[arg-type]  # a dictionary of the two
-        device_scale_factor=1.5 if size != PHONE else 2,
-        color_scheme="dark" if theme == "dark" else "light",
+        viewport=shot.size,  # type: ignore[arg-type]  # a dictionary of the two
+        device_scale_factor=1.5 if shot.size != PHONE else 2,
+        color_scheme="dark" if shot.dark else "light",
         reduced_motion="reduce",
     )
     page: Page = context.new_page()
     page.goto(url)
     page.wait_for_selector("canvas, svg.marks", timeout=60_000)
     page.wait_for_timeout(3_000)  # all charts and figures, and what moves comes to rest
-    if to is not None:
-        page.locator(to).evaluate("part => part.scrollIntoView()")
+    if shot.part:
+        page.locator(shot.part).evaluate("part => part.scrollIntoView()")
         page.wait_for_timeout(500)
     page.screenshot(path=path)
     context.close()
