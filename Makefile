@@ -63,7 +63,7 @@ results: .venv/data ## docs/results.md anew, from everything; with MOVIELENS=pat
 	@$(BIN)/python -m locb.report.results_page runs/results runs/verify runs/worlds docs
 
 pictures: .venv/dev ## the pictures of README and docs anew, some five minutes; with MOVIELENS=path also of MovieLens
-	@$(FRESH) $(BIN)/python tools/pictures.py $(if $(MOVIELENS),--movielens $(MOVIELENS))
+	@$(FRESH) $(BIN)/python -m tools.pictures $(if $(MOVIELENS),--movielens $(MOVIELENS))
 
 clean:           ## remove the environment and everything that was made
 	rm -rf .venv .numba_cache runs .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* .import_linter_cache

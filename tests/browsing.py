@@ -1,44 +1,24 @@
 """A browser for tests of pages: Debian's Chromium by way of Playwright, watched for errors and stray requests."""
 
-import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import pytest
-
-# No sandbox in a container; nothing that the browser would fetch by itself.
-ARGUMENTS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-
-
-def chromium() -> str | None:
-    """Where Chromium is; None if it is not installed."""
-    usual = Path("/usr/bin/chromium")
-    return str(usual) if usual.exists() else shutil.which("chromium") or shutil.which("chromium-browser")
 
 
 @contextmanager
 def browser() -> Iterator[Any]:
     """A browser; the test is skipped where there is none."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-    path = chromium()
-    if path is None:
-        pytest.skip("Chromium is not installed (apt-get install chromium)")
-    with playwright.sync_playwright() as started:
-        launched = started.chromium.launch(executable_path=path, args=list(ARGUMENTS))
+    pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    from tools.chromium import chromium
+
+    with ExitStack() as opened:
         try:
-            yield launched
-        finally:
-            launched.close()
+            launched = opened.enter_context(chromium())
+        except FileNotFoundError as error:
+            pytest.skip(str(error))
+        yield launched
 
 
 class Watched:

@@ -1,6 +1,6 @@
 """The pictures of README and docs, made anew from real runs.
 
-    python tools/pictures.py [NAME …] [--movielens PATH] [--into docs/pictures]
+    python -m tools.pictures [NAME …] [--movielens PATH] [--into docs/pictures]
 
 regret, users, report: from `locb compare`, as `make run` plays it. page, page-dark, page-map, page-user,
 page-phone, watch: of a service after some minutes of `locb demo`. users-movielens: where the path of the data is
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import os
 import re
 import shutil
 import signal
@@ -26,13 +25,14 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 
 from locb.client import Client, ServiceError
 from locb.client.watching import Watch
 from locb.report.terminal.service import service_view
+from tools.chromium import chromium
 
 ROOT = Path(__file__).parent.parent
 LOCB = (sys.executable, "-c", "from locb.cli import main; main()")
@@ -41,7 +41,6 @@ OF_A_SERVICE = ("page", "page-dark", "page-map", "page-user", "page-phone", "wat
 OF_DATA = ("users-movielens",)
 DECISIONS, RATE = 6_000, 50  # then some groups are complete and others still form
 DESK, TALL, PHONE = ({"width": width, "height": height} for width, height in ((1200, 860), (1200, 1700), (390, 844)))
-ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync")
 
 
 class Shot(NamedTuple):
@@ -173,20 +172,6 @@ def seen(client: Client, condition: Callable[[], bool], seconds: float) -> None:
     sys.exit(f"{client.url}: it did not happen within {seconds:.0f} seconds")
 
 
-@contextmanager
-def chromium() -> Iterator[Browser]:
-    """Chromium from the system."""
-    usual = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
-    if usual is None:
-        sys.exit("Pictures of pages need Chromium: apt-get install chromium, or CHROMIUM=/path/to/it")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=usual, args=list(ARGUMENTS))
-        try:
-            yield browser
-        finally:
-            browser.close()
-
-
 def shoot(browser: Browser, url: str, path: Path, shot: Shot) -> None:
     """A picture of a page once its charts are drawn, from the top or scrolled to a part of it."""
     context = browser.new_context(
@@ -207,4 +192,7 @@ def shoot(browser: Browser, url: str, path: Path, shot: Shot) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except FileNotFoundError as error:
+        sys.exit(str(error))
