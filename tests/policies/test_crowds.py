@@ -41,7 +41,7 @@ def test_what_is_said_of_a_crowd_is_said_of_each(kind: str) -> None:
     values = np.random.default_rng(1).normal(size=(len(users), 2))
     for sums, one in zip(crowd.groups.sums(outline.names[listed], values), clusters, strict=True):
         np.testing.assert_allclose(sums, values[np.isin(users, one.members)].sum(axis=0), atol=1e-12)
-    assert crowd.groups.counts().tolist() == [len(policy.clusters_of(user)) for user in users.tolist()]
+    assert crowd.groups.counts(outline.names).tolist() == [len(policy.clusters_of(user)) for user in users.tolist()]
 
 
 @pytest.mark.parametrize("kind", ["locb", "club", "eloc"])
@@ -62,11 +62,13 @@ def test_blocks_are_those_of_all_users(monkeypatch: pytest.MonkeyPatch) -> None:
     groups = Overlapping.of(inside)
     assert np.array_equal(np.concatenate([block for _, block in groups.blocks(np.arange(70))]), inside)
     assert groups.sums(np.arange(70), np.ones((200, 1))).ravel().tolist() == inside.sum(axis=0).tolist()
+    assert groups.counts(np.array([3, 66])).tolist() == inside[:, [3, 66]].sum(axis=1).tolist()
     names = np.random.default_rng(0).integers(0, 90, 200)
     some = np.array([4, 89, 17])
     apart = Apart(names)
     assert np.array_equal(np.concatenate([block for _, block in apart.blocks(some)]), names[:, None] == some)
     assert apart.sums(some, np.ones((200, 1))).ravel().tolist() == [int((names == one).sum()) for one in some]
+    assert apart.counts(some).tolist() == np.isin(names, some).tolist()
     assert apart.sums(np.empty(0, np.int64), np.ones((200, 1))).shape == (0, 1)
 
 

@@ -48,7 +48,7 @@ class Overlapping(NamedTuple):
     Examples
     --------
     >>> three = Overlapping.of(np.array([[True, True], [False, True], [True, False]]))
-    >>> three.counts().tolist(), three.sums(np.arange(2), np.array([[1.0], [2.0], [4.0]])).ravel().tolist()
+    >>> three.counts(np.arange(2)).tolist(), three.sums(np.arange(2), np.array([[1.0], [2.0], [4.0]])).ravel().tolist()
     ([2, 1, 1], [5.0, 3.0])
     """
 
@@ -84,9 +84,11 @@ class Overlapping(NamedTuple):
             first[found] = rows.start + row[found]
         return first
 
-    def counts(self) -> Ints:
-        """How many groups hold each user."""
-        counts: Ints = np.bitwise_count(self.bits).sum(axis=1, dtype=np.int64)
+    def counts(self, names: Ints) -> Ints:
+        """How many of these groups hold each user."""
+        wanted = np.zeros((1, self.groups), bool)
+        wanted[0, names] = True
+        counts: Ints = np.bitwise_count(self.bits & pack(wanted)).sum(axis=1, dtype=np.int64)
         return counts
 
     def sums(self, names: Ints, values: Floats) -> Floats:
@@ -127,9 +129,9 @@ class Apart(NamedTuple):
             rows = slice(start, start + size)
             yield rows, self.names[rows, None] == names
 
-    def counts(self) -> Ints:
-        """How many groups hold each user."""
-        return np.ones(len(self.names), np.int64)
+    def counts(self, names: Ints) -> Ints:
+        """How many of these groups hold each user: one or none."""
+        return np.isin(self.names, names).astype(np.int64)
 
     def sums(self, names: Ints, values: Floats) -> Floats:
         """The sum of ``values`` (u, c) over the users of each of these groups: (K, c)."""

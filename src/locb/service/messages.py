@@ -191,6 +191,13 @@ class User(Answer):
     ]
     rewards: Annotated[int, Meta(description="In the log.")]
     mean_reward: float | None
+    names: Annotated[
+        dict[str, int],
+        Meta(
+            description="Features that recent requests gave by name, each with its place in theta, negative where its "
+            "sign is; the constant is at 0. Empty where features are numbers."
+        ),
+    ]
 
 
 class SimilarUser(Answer):

@@ -25,11 +25,12 @@ _log = logging.getLogger("locb.service")
 async def count_past(log: Log, tally: Tally, last: int, stopping: Callable[[], bool]) -> None:
     """Count the log up to its event ``last``, the newest first, a part at a time."""
     tally.begin_with(*await _until_it_answers(stopping, log.counts, last))
-    await _count_answers(log, tally, last, stopping)
     until = last
     while until > 0 and not stopping():
         after = max(0, until - AT_ONCE)
         tally.add_past(await _until_it_answers(stopping, log.totals, after, until))
+        if until == last:
+            await _count_answers(log, tally, last, stopping)
         until = after
 
 

@@ -178,14 +178,14 @@ class Tally:
     def _put(self, keys: Ints, values: Floats, unit: int) -> None:
         """Add rows to the steps that hold them; ``keys`` count units of time."""
         now = time.time()
+        keys, values = _together(keys, values)
         for step, kept in KEPT.items():
             if step < unit or not len(keys):
                 continue
-            coarse, oldest = keys // (step // unit), (now - kept) / step - 1.0
+            oldest = (now - kept) / step - 1.0
+            coarse = keys // (step // unit)
             recent = coarse >= oldest
-            found, where = np.unique(coarse[recent], return_inverse=True)
-            sums = np.zeros((len(found), COLUMNS))
-            np.add.at(sums, where, values[recent])
+            found, sums = _together(coarse[recent], values[recent])
             rows = self._steps[step]
             for key, row in zip(found.tolist(), sums, strict=True):
                 rows[key] = rows[key] + row if key in rows else row
@@ -200,3 +200,11 @@ class Tally:
                 grown[: len(self._places)] = self._places
                 self._places = grown
             np.add.at(self._places, places, values)
+
+
+def _together(keys: Ints, values: Floats) -> tuple[Ints, Floats]:
+    """Each key once, with the sum of its rows."""
+    found, where = np.unique(keys, return_inverse=True)
+    sums = np.zeros((len(found), values.shape[1]))
+    np.add.at(sums, where, values)
+    return found, sums

@@ -144,6 +144,7 @@ def test_a_user_is_found_and_explained(browser: Browser, client: httpx.Client, u
         assert rows[0][4] == figure(score)
         for place in ("#estimate-chart", "#decisions-chart"):
             drawn(page, place)
+        expect(page.locator("#estimate-chart")).to_contain_text("as recent requests name them")
 
         page.get_by_role("button", name="Ask", exact=True).click()
         expect(page.locator("#preview-answer")).to_contain_text("Now it would be")

@@ -12,6 +12,7 @@ from browsing import violations, watched
 from locb.service.web.tokens import Tokens
 from serving import arms, serving
 
+AWAY = {"type": "urn:locb:problem:unavailable", "title": "", "status": 503, "detail": "the store is away"}
 READER, DECIDER = "reads-and-reads-1", "decides-only-1234"
 
 
@@ -165,3 +166,19 @@ def test_a_policy_without_groups_and_an_empty_history_are_told(browser: Browser,
         page.goto(f"{guarded.base_url}/#map")
         expect(page.locator("#map-chart")).to_contain_text("No user has an estimate yet")
         expect(page.locator("#notices")).to_contain_text("No reward has come yet")
+
+
+def test_what_one_panel_cannot_show_is_told_until_it_can(browser: Browser, client: httpx.Client) -> None:
+    with watched(browser, str(client.base_url)) as seen:
+        page = seen.page
+        seen.expected = ("503",)
+        fails = [True]
+        page.route("**/v1/groups?*", lambda route: route.fulfill(status=503, json=AWAY) if fails else route.fallback())
+        page.goto(f"{client.base_url}/#groups")
+        expect(page.locator("#notices")).to_contain_text("The service cannot tell now: the store is away.")
+        expect(page.locator("#status")).to_have_text("running")
+        fails.clear()
+        page.get_by_label("Find a set").fill("user")
+        page.keyboard.press("Enter")
+        expect(page.locator("#groups-table tbody tr").first).to_be_visible()
+        expect(page.locator("#notices")).to_be_empty()

@@ -19,7 +19,8 @@
                                  a parameter "columns" is that of a legend, by the width of the box;
                                  name: of files; actions: false leaves the buttons out; click(datum) for marks
      table(element, columns, rows, {caption, sort, onSort, key, empty, tall})
-                                 a table whose headings sort; a handle: .update(rows), .sorted(name, direction)
+                                 a table whose headings sort; a handle: .update(rows), .sorted(name, direction);
+                                 rows: null while they are not known yet
                                  columns: [{name, title, number, value(row), show(row), sort: false, way}]; show gives
                                  text or an element; way: the only direction there is.
                                  onSort(name, direction): rows come sorted from elsewhere
@@ -27,7 +28,8 @@
                                  show(name, rest) after each change
      download(file, content)     text, or rows as CSV; a Blob or a data URL too
      csv(rows)                   rows as text
-     number(value, digits), share(value), count(value), time(seconds)   as they are written everywhere */
+     number(value, digits), share(value), count(value)   as they are written everywhere
+     time(seconds), clock(seconds)   a moment, with its day unless it is today; the time of day alone */
 (() => {
   "use strict";
   const KEPT = "locb-theme";
@@ -122,12 +124,18 @@
     return `${number(100 * value, value > 0 && value < 0.1 ? 1 : 0)}%`;
   }
 
+  const CLOCK = { hour: "2-digit", minute: "2-digit", second: "2-digit" };
+
+  function clock(seconds) {
+    return new Date(1000 * seconds).toLocaleTimeString("en-GB", CLOCK);
+  }
+
   function time(seconds) {
     if (seconds === null || seconds === undefined) return missing;
-    const then = new Date(1000 * seconds);
-    const today = then.toDateString() === new Date().toDateString();
-    const clock = { hour: "2-digit", minute: "2-digit", second: "2-digit" };
-    return then.toLocaleString("en-GB", today ? clock : { day: "numeric", month: "short", year: "numeric", ...clock });
+    const [then, now] = [new Date(1000 * seconds), new Date()];
+    if (then.toDateString() === now.toDateString()) return clock(seconds);
+    const year = then.getFullYear() === now.getFullYear() ? undefined : "numeric";
+    return then.toLocaleString("en-GB", { day: "numeric", month: "short", year, ...CLOCK });
   }
 
   // Files
@@ -369,7 +377,8 @@
     }
 
     if (by) sorted(by, direction);
-    fill();
+    if (shown) fill();
+    else scroll.hidden = true;
     return {
       sorted,
       update(next) {
@@ -416,7 +425,8 @@
   }
 
   const look = {
-    themes: null, theme, onTheme, themeSwitch, make, put, chart, table, tabs, download, csv, number, count, share, time,
+    themes: null, theme, onTheme, themeSwitch, make, put, chart, table, tabs, download, csv,
+    number, count, share, clock, time,
   };
   window.look = look;
 })();

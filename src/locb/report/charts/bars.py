@@ -39,7 +39,7 @@ def parts_chart() -> Any:
         "length(names) > toNumber(datum.value) ? names[toNumber(datum.value)] : '–'",
     )
     axis = alt.Axis(
-        title=None, ticks=False, domain=False, labelLimit=150, labelPadding=8, labelExpr="rows[toNumber(datum.value)]"
+        title=None, ticks=False, domain=False, labelLimit=165, labelPadding=8, labelExpr="rows[toNumber(datum.value)]"
     )
     y = alt.Y("row:O", axis=axis, scale=alt.Scale(paddingInner=0.3, paddingOuter=0.15))
     bars = (

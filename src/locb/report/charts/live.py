@@ -70,7 +70,7 @@ def traffic_chart(height: int = 120) -> Any:
     bars = alt.Chart(alt.NamedData(name="steps")).mark_bar(binSpacing=0.5)
     return (
         bars.encode(
-            x=alt.X("time:T", axis=_TIME),
+            x=alt.X("time:T", axis=_TIME, scale=_SPAN),
             x2="until:T",
             y=alt.Y("low:Q", title="decisions", axis=alt.Axis(tickCount=3, format="~s")),
             y2="high:Q",

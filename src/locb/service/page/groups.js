@@ -44,7 +44,7 @@ export class GroupsPanel {
   constructor() {
     Object.assign(this, { sort: "size", offset: 0, search: "", again: () => {} });
     this.overlap = new Place(at("overlap-chart"), "overlap");
-    this.table = table(at("groups-table"), COLUMNS, [], {
+    this.table = table(at("groups-table"), COLUMNS, null, {
       caption: "Sets of users", key: (row) => row.seed, sort: ["size", "descending"],
       onSort: (name) => this.choose(name), empty: "No set is like that.",
     });
@@ -107,7 +107,7 @@ export class GroupsPanel {
       rows: { overlap: rows },
       label: "Overlap of sets",
       summary: most.share === 0 ? "None of these sets have members in common."
-        : `Most in common: ${share(most.share)} of the members of ${most.row} are also in ${most.column}.`,
+        : `Most in common: ${share(most.share)} of the members of “${most.row}” are also in “${most.column}”.`,
     });
   }
 }

@@ -18,10 +18,10 @@ export class MapPanel {
   constructor() {
     this.basis = null;
     this.again = () => {};
-    this.rows = [];
+    this.rows = null; // not known yet
     const click = ({ user }) => user && (location.hash = userLink(user));
     this.chart = new Place(at("map-chart"), "map", { click });
-    this.table = table(at("map-users"), COLUMNS, [], {
+    this.table = table(at("map-users"), COLUMNS, null, {
       caption: "Users on the map", key: (row) => row.user, sort: ["served", "descending"], tall: true, empty: "Nobody.",
     });
     at("map-axes").addEventListener("click", () => {
@@ -88,6 +88,7 @@ export class MapPanel {
   }
 
   list() {
+    if (!this.rows) return;
     const found = this.found();
     const text = at("map-text").value.trim();
     const listed = [...found].sort((a, b) => b.served - a.served).slice(0, LISTED);

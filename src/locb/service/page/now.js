@@ -108,11 +108,11 @@ export class NowPanel {
     return kind === "own" && to > from ? [from, to] : null;
   }
 
-  /* From when to when the charts reach: the whole span once there is something in all of it. */
+  /* From when to when the charts reach: of the span, what there is something in, and a dozen steps at least. */
   ends({ points, step, total, span }) {
-    const first = points[0].time - 6 * step;
-    const start = span === "all" ? points[0].time : Math.max(total.from, first);
-    return { start: 1000 * start, end: 1000 * Math.max(total.to, points.at(-1).time + step) };
+    const end = Math.max(total.to, points.at(-1).time + step);
+    const start = Math.min(points[0].time, end - 12 * step);
+    return { start: 1000 * (span === "all" ? start : Math.max(total.from, start)), end: 1000 * end };
   }
 
   show(history) {

@@ -15,6 +15,9 @@ const panels = { now: new NowPanel(), map: new MapPanel(), groups: new GroupsPan
 let shown = null; // the name of the panel
 let seen = null; // when the last figures came
 let polling = null; // of the panel
+let lost = false; // whether there was no answer the last time
+let general = []; // what is to be known of the service: [kind, sentence]
+let particular = []; // and of the panel
 let told = "";
 
 const beat = new Polling(2, () => ask("/v1/now"), alive, silent);
@@ -27,8 +30,10 @@ function alive(now) {
   const words = ofNow(now);
   const worst = words.find(([kind]) => kind === "bad") ?? words.find(([kind]) => kind === "warn");
   badge(worst ? worst[0] : "good", worst ? (worst[0] === "bad" ? "not writing" : "behind") : "running");
-  notices(words);
-  if (first) restart();
+  general = words;
+  notices();
+  if (first || lost) restart();
+  lost = false;
 }
 
 function silent(problem, seconds) {
@@ -37,9 +42,12 @@ function silent(problem, seconds) {
     askForToken(why);
     return;
   }
+  lost = true;
   badge("bad", problem.status === 0 ? "no answer" : "problem");
   const old = seen === null ? "" : ` What you see is of ${time(seen)}.`;
-  notices([["bad", ofProblem(problem, seconds) + old]]);
+  general = [["bad", ofProblem(problem, seconds) + old]];
+  particular = [];
+  notices();
 }
 
 function badge(kind, text) {
@@ -49,7 +57,8 @@ function badge(kind, text) {
 }
 
 /* Read aloud once, not with every answer. */
-function notices(words) {
+function notices() {
+  const words = [...general, ...particular];
   const next = JSON.stringify(words.map(([kind, text]) => [kind, text.replace(/ The page asks again in .* s\./, "")]));
   if (next === told) return;
   told = next;
@@ -61,7 +70,8 @@ function notices(words) {
 function askForToken(why) {
   beat.stop();
   polling?.stop();
-  notices([]);
+  general = particular = [];
+  notices();
   badge("warn", "token needed");
   at("panels").hidden = true;
   at("token").hidden = false;
@@ -96,13 +106,21 @@ at("forget").addEventListener("click", () => {
 
 function restart() {
   polling?.stop();
+  particular = [];
   const panel = panels[shown];
-  if (!panel.ask || seen === null) return;
-  polling = new Polling(10, () => panel.ask(), (answer) => panel.show(answer), (problem, seconds) => {
-    if (problem.status === 401 || problem.status === 403) beat.now();
-    else if (!panel.fail?.(problem, seconds) && problem.status !== 0) notices([["bad", ofProblem(problem, seconds)]]);
-  });
-  panel.again = () => restart();
+  if (seen === null) return;
+  const show = (answer) => {
+    particular = [];
+    notices();
+    panel.show(answer);
+  };
+  const fail = (problem, seconds) => {
+    if ([0, 401, 403].includes(problem.status) && problem.kind !== "slow") beat.now();
+    else if (!panel.fail?.(problem, seconds)) particular = [["bad", ofProblem(problem, seconds)]];
+    notices();
+  };
+  polling = new Polling(10, () => panel.ask(), show, fail);
+  panel.again = restart;
   polling.start();
 }
 

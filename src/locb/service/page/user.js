@@ -6,9 +6,9 @@ import { parts } from "./explaining.js";
 import { state } from "./groups.js";
 import { userLink } from "./map.js";
 import { Preview } from "./preview.js";
-import { ofLenders, ofProblem } from "./words.js";
+import { ofLenders } from "./words.js";
 
-const { count, make, number, put, table, time } = window.look;
+const { clock, count, make, number, put, table, time } = window.look;
 const at = (id) => document.getElementById(id);
 const FEATURES = 24; // bars of an estimate
 const KINDS = {
@@ -17,6 +17,14 @@ const KINDS = {
   default: ["default", "warn"],
   correction: ["corrected", "info"],
 };
+
+/* A bar: what an estimate says of the feature at a place, which is negative where the feature's sign is. */
+function entry(feature, place, theta, intervals) {
+  const at = Math.abs(place);
+  const ends = intervals?.[at] ?? [null, null];
+  const [low, high] = place < 0 && ends[0] !== null ? [-ends[1], -ends[0]] : ends;
+  return { feature, value: place < 0 ? -theta[at] : theta[at], low, high };
+}
 
 const link = (user) => (user === null ? "–" : make("a", { href: userLink(user), className: "name" }, user));
 
@@ -50,11 +58,11 @@ export class UserPanel {
     this.again = () => {};
     this.estimate = new Place(at("estimate-chart"), "estimate");
     this.why = new Place(at("decisions-chart"), "parts");
-    this.sets = table(at("user-sets"), SETS, [], { caption: "Sets the user is in", key: (row) => row.seed,
+    this.sets = table(at("user-sets"), SETS, null, { caption: "Sets the user is in", key: (row) => row.seed,
       sort: ["size", "ascending"], tall: true, empty: "In none yet." });
-    this.similar = table(at("user-similar"), SIMILAR, [], { caption: "Similar users", key: (row) => row.user,
+    this.similar = table(at("user-similar"), SIMILAR, null, { caption: "Similar users", key: (row) => row.user,
       sort: ["distance", "ascending"], tall: true, empty: "Nobody shares a set with them yet." });
-    this.decisions = table(at("decisions-table"), DECISIONS, [], { caption: "Last decisions",
+    this.decisions = table(at("decisions-table"), DECISIONS, null, { caption: "Last decisions",
       key: (row) => row.decision_id, sort: ["time", "descending"], empty: "Nothing was decided for them yet." });
     this.preview = new Preview();
     at("user-search").addEventListener("submit", (event) => {
@@ -82,11 +90,10 @@ export class UserPanel {
     return { known, similar: similar.similar, decisions: decisions.decisions };
   }
 
-  fail(problem, seconds) {
-    if (problem.status === 0) return false;
+  fail(problem) {
+    if (problem.status !== 404) return false;
     at("user").hidden = true;
-    put(at("user-told"), problem.status === 404
-      ? `There is no user “${this.user}”. Ids are exact: capitals and blanks count.` : ofProblem(problem, seconds));
+    put(at("user-told"), `There is no user “${this.user}”. Ids are exact: capitals and blanks count.`);
     return true;
   }
 
@@ -117,15 +124,17 @@ export class UserPanel {
       make("div", {}, make("dt", {}, title), make("dd", {}, figure), make("dd", {}, more))));
   }
 
-  showEstimate({ theta, intervals }) {
+  showEstimate({ theta, intervals, names }) {
     if (!theta) return this.estimate.show({ empty: "The policy does not tell what it estimates." });
-    const all = theta.map((value, place) => ({ value, feature: String(place),
-      low: intervals?.[place]?.[0] ?? null, high: intervals?.[place]?.[1] ?? null }));
+    const named = Object.keys(names).length > 0;
+    const places = named ? Object.entries({ constant: 0, ...names }) : theta.map((_, place) => [String(place), place]);
+    const all = places.map(([name, place]) => entry(name, place, theta, intervals));
     const rows = all.sort((a, b) => Math.abs(b.value) - Math.abs(a.value)).slice(0, FEATURES)
       .map((row, place) => ({ ...row, place }));
     const sure = rows.filter(({ low, high }) => low > 0 || (high !== null && high < 0)).length;
-    const which = rows.length < theta.length ? `The ${rows.length} largest of ${theta.length} features, by place.`
-      : "All features, by place.";
+    const how = named ? "as recent requests name them" : "by place";
+    const which = rows.length < all.length ? `The ${rows.length} largest of ${all.length} features, ${how}.`
+      : `All features, ${how}.`;
     return this.estimate.show({
       rows: { features: rows }, label: "Estimate of the user's taste, feature by feature",
       summary: intervals ? `${which} Lines: 95% intervals; ${count(sure)} of them leave 0 out.` : `${which}`,
@@ -139,7 +148,7 @@ export class UserPanel {
       return this.why.show({ empty });
     }
     const named = told.map(({ arm, time: when, answer }) =>
-      ({ arm, name: `${arm} · ${time(when)}`, explanation: answer.explanation }));
+      ({ arm, name: `${arm} · ${clock(when).slice(0, 5)}`, explanation: answer.explanation }));
     return this.why.show({
       ...parts(named), label: "Why each arm was recommended: contributions of its features and bonus",
       summary: "One bar a decision, the latest on top: what the arm's features add, and the bonus. "

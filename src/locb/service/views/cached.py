@@ -37,10 +37,22 @@ class Cached(Generic[T]):
         known = self._kept.get(question)
         if known is not None and time.monotonic() < known[0]:
             return known[1]
+        return await asyncio.shield(self._task(question, given))
+
+    async def soon(self, question: Hashable, seconds: float, *given: Any) -> T | None:
+        """The same, but an old answer if a new one takes longer than this, and None if there is none yet."""
+        known = self._kept.get(question)
+        if known is not None and time.monotonic() < known[0]:
+            return known[1]
+        task = self._task(question, given)
+        done, _ = await asyncio.wait([task], timeout=seconds)
+        return task.result() if done else None if known is None else known[1]
+
+    def _task(self, question: Hashable, given: tuple[Any, ...]) -> asyncio.Task[T]:
         task = self._making.get(question)
         if task is None:
             task = self._making[question] = asyncio.create_task(self._answer(question, given))
-        return await asyncio.shield(task)
+        return task
 
     async def _answer(self, question: Hashable, given: tuple[Any, ...]) -> T:
         start = time.monotonic()

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from locb.arrays import Floats, Ints
 from locb.service.service import Service
+from locb.service.views.certificates import Certificates
 from locb.service.views.messages import GroupRow, GroupTable, Overlap
 from locb.service.views.names import Names
 from locb.service.views.picture import Picture
@@ -17,7 +18,6 @@ from locb.service.views.picture import Picture
 SORTS = ("size", "reward", "progress", "seed")
 MOST_LISTED = 200
 MOST_COMPARED = 12
-MOST_CERTIFIED, MOST_PAIRED = 5_000, 300  # members of a set that is certified here, and over all of whose pairs
 
 
 class Wanted(NamedTuple):
@@ -29,7 +29,9 @@ class Wanted(NamedTuple):
     search: str
 
 
-async def groups(service: Service, picture: Picture, names: Names, wanted: Wanted) -> GroupTable:
+async def groups(
+    service: Service, picture: Picture, names: Names, certificates: Certificates, wanted: Wanted
+) -> GroupTable:
     """The part of the table that is wanted."""
     directory = service.engine.directory
     heads = [None if head < 0 else directory.name(head) for head in picture.heads.tolist()]
@@ -39,10 +41,9 @@ async def groups(service: Service, picture: Picture, names: Names, wanted: Wante
     order = _order(picture, found, heads, wanted.sort)[wanted.offset : wanted.offset + wanted.limit]
     compared = order[:MOST_COMPARED]
     shares = await asyncio.to_thread(_shares, picture, compared)
-    means = _mean_theta(picture, order)
+    certified = await certificates.of(service, picture, order.tolist())
     rows = []
-    for k, theta in zip(order.tolist(), means, strict=True):
-        certificate, exact = await _certificate(service, picture, k)
+    for k, theta, certificate in zip(order.tolist(), _mean_theta(picture, order), certified, strict=True):
         progress, (rewards, total) = float(picture.outline.progress[k]), picture.sums[k, 2:4].tolist()
         rows.append(
             GroupRow(
@@ -50,8 +51,8 @@ async def groups(service: Service, picture: Picture, names: Names, wanted: Wante
                 int(picture.sizes[k]),
                 bool(picture.outline.returned[k]),
                 None if np.isnan(progress) else progress,
-                certificate,
-                exact,
+                certificate.width,
+                certificate.exact,
                 int(rewards),
                 total / rewards if rewards else None,
                 names.likes(theta),
@@ -91,12 +92,3 @@ def _shares(picture: Picture, order: Ints) -> Floats:
         common += dense.T @ dense
     shares: Floats = common / np.maximum(common.diagonal()[:, None], 1.0)
     return shares
-
-
-async def _certificate(service: Service, picture: Picture, group: int) -> tuple[float | None, bool]:
-    """How far apart two members can be, and whether that was looked at for all pairs; None if it is not known."""
-    size = int(picture.sizes[group])
-    if size > MOST_CERTIFIED:
-        return None, False
-    members = await asyncio.to_thread(picture.members, group)
-    return await service.certificate_of(members, size <= MOST_PAIRED)

@@ -77,7 +77,8 @@ def draw(picture: Picture, basis: Basis | None, last: Basis | None) -> Drawn:
     spread = float(theta.var(axis=0).sum()) if len(rows) else 0.0
     variance = min(1.0, float(points.var(axis=0).sum()) / spread) if spread > 0.0 else None
     chosen, shown, group = _colours(picture)
-    return Drawn(basis, variance, points, chosen, shown, group, picture.groups.at(rows).counts())
+    sets = picture.groups.at(rows).counts(picture.outline.names)
+    return Drawn(basis, variance, points, chosen, shown, group, sets)
 
 
 def _lay(theta: Floats, last: Basis | None) -> Basis:
@@ -113,7 +114,7 @@ def _colours(picture: Picture) -> tuple[Ints, Ints, Ints]:
     listed = np.array(chosen, np.int64)
     sizes = np.where(columns, picture.sizes[listed], np.iinfo(np.int64).max)
     smallest = sizes.argmin(axis=1) if len(listed) else np.zeros(len(rows), np.int64)
-    elsewhere = np.where(sample.counts() > 0, OTHERS, NOBODY)
+    elsewhere = np.where(sample.counts(names) > 0, OTHERS, NOBODY)
     group = np.where(columns.any(axis=1), smallest, elsewhere)
     return listed, columns.sum(axis=0), group
 

@@ -38,6 +38,10 @@ class Names:
                     seen.update(found.keys())
         return cls({name: places[name] for name, _ in seen.most_common(MOST_NAMES)})
 
+    def most(self, count: int) -> dict[str, int]:
+        """The most frequent names, each with its place."""
+        return dict(list(self._places.items())[:count])
+
     def likes(self, theta: Floats) -> list[Like]:
         """The features with the largest weights in θ, those above 0: by name, or by place where there are no names."""
         weights = theta.tolist()

@@ -14,16 +14,17 @@ from locb.service.views.picture import Picture
 RATE_SECONDS, SHARE_SECONDS = 10, 3600
 
 
-def now(service: Service, picture: Picture, size: int | None, version: str) -> Now:
-    """All figures."""
+def now(service: Service, picture: Picture | None, size: int | None, version: str) -> Now:
+    """All figures; some of them are less exact while there is no picture."""
     tally, engine, committer, at = service.tally, service.engine, service.committer, time.time()
     # While the past is being read, those whom the policy knows.
-    learned = int((picture.served > 0).sum()) if service.reading_history else tally.learned_users
+    learned = picture.known if service.reading_history and picture is not None else tally.learned_users
     last = _together([counts for _, counts in tally.steps(SECOND, at - RATE_SECONDS, math.inf)])
     # The seconds that are looked at begin with a whole one; before the tally was begun it counts none.
     seconds = max(1.0, at - max(math.floor(at - RATE_SECONDS), tally.begun))
     hour = _together([counts for _, counts in tally.steps(FINE, at - SHARE_SECONDS, math.inf)])
-    returned = int(picture.outline.returned.sum())
+    outline = service.policy.outline() if picture is None else picture.outline
+    returned = int(outline.returned.sum())
     newest = service.snapshots.newest
     return Now(
         time=at,
@@ -40,7 +41,7 @@ def now(service: Service, picture: Picture, size: int | None, version: str) -> N
         decisions_per_second=last.decisions / seconds,
         rewards_per_second=last.rewards / seconds,
         grouped_share=hour.grouped / hour.told if hour.told else None,
-        groups=GroupCounts(returned, len(picture.outline.returned) - returned),
+        groups=GroupCounts(returned, len(outline.returned) - returned),
         reading_history=service.reading_history,
         renewing=service.renewing,
         store=StoreState(service.log.kind, engine.seq, size, committer.waiting, committer.failure),

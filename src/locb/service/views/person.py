@@ -15,12 +15,14 @@ from locb.service.store.rows import FoundDecision
 from locb.service.store.tables import CORRECTION, DEFAULT, REWARD
 from locb.service.views.intervals import NORMAL
 from locb.service.views.messages import Preview, UserDecision, UserDecisions
+from locb.service.views.names import Names
 
+MOST_NAMES = 300  # of features that are told with a user
 KINDS = {None: "waiting", REWARD: "reward", DEFAULT: "default", CORRECTION: "correction"}
 _preview = msgspec.json.Decoder(Preview).decode  # passes over the name of a decision
 
 
-def user(service: Service, name: str) -> User:
+def user(service: Service, name: str, names: Names) -> User:
     """What is known of a user."""
     place, directory = service.place_of(name), service.engine.directory
     estimate = service.policy.estimate(place)
@@ -38,6 +40,7 @@ def user(service: Service, name: str) -> User:
         intervals,
         int(rewards),
         total / rewards if rewards else None,
+        names.most(MOST_NAMES),
     )
 
 

@@ -26,8 +26,6 @@ class Picture:
 
     Attributes
     ----------
-    number : int
-        Tells it from those before.
     places, served : (u,) ints
         Of the users, and the rounds that what is known of them rests on. Places that nobody has are not among them.
     groups : Belonging
@@ -44,7 +42,6 @@ class Picture:
         Rows of some of these, drawn by lot, and their estimates.
     """
 
-    number: int
     places: Ints
     served: Ints
     groups: Belonging
@@ -67,7 +64,7 @@ class Picture:
         return self.places[np.concatenate(inside)] if inside else self.places[:0]
 
 
-async def take_picture(service: Service, number: int) -> Picture:
+async def take_picture(service: Service) -> Picture:
     """A picture of the policy as it is; requests are served meanwhile."""
     places = service.engine.directory.taken()
     outline = service.policy.outline()
@@ -89,7 +86,6 @@ async def take_picture(service: Service, number: int) -> Picture:
     # Nobody is in some groups, and some seeds are places that nobody has.
     kept = (sums[:, 0] > 0.0) & ((outline.seeds < 0) | np.isin(outline.seeds, places))
     return Picture(
-        number=number,
         places=places,
         served=crowd.served,
         groups=crowd.groups,

@@ -9,6 +9,7 @@ import msgspec
 
 from locb.service.service import Service
 from locb.service.views.cached import Cached
+from locb.service.views.certificates import Certificates
 from locb.service.views.groups import Wanted, groups
 from locb.service.views.history import Baseline, history
 from locb.service.views.map import Maps, tell
@@ -16,9 +17,12 @@ from locb.service.views.names import REQUESTS, Names
 from locb.service.views.now import now, store_size
 from locb.service.views.picture import Picture, take_picture
 
-# Seconds for which each is kept. What is made of a picture is kept as long as there is no newer one.
-NOW, HISTORY, PICTURE, NAMES, SIZE, SAME = 1.0, 2.0, 1.0, 10.0, 10.0, 600.0
-REST = 50.0  # a picture is kept so many times as long as it took, so that a fiftieth of the time goes there at most
+# Seconds for which each is kept.
+NOW, HISTORY, PICTURE, NAMES, SIZE = 1.0, 2.0, 1.0, 10.0, 10.0
+REST = (
+    50.0  # what rests on all users is kept so many times as long as it took: a fiftieth of the time goes there at most
+)
+PATIENCE = 0.3  # seconds that the first of all figures wait for a picture
 
 _encode = msgspec.json.Encoder().encode
 
@@ -35,12 +39,13 @@ class Views:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._maps = Maps()
+        self._certificates = Certificates()
+        self._certified_at = 0  # the age of these
         self._version = version("locb")
-        self._pictures = 0
         self._now = Cached(self._make_now, NOW)
         self._history = Cached(self._make_history, HISTORY)
-        self._map = Cached(self._make_map, SAME)
-        self._groups = Cached(self._make_groups, SAME)
+        self._map = Cached(self._make_map, PICTURE, REST)
+        self._groups = Cached(self._make_groups, PICTURE, REST)
         self._picture = Cached(self._take_picture, PICTURE, REST)
         self._names = Cached(self._read_names, NAMES, REST)
         self._size = Cached(self._measure, SIZE)
@@ -61,17 +66,22 @@ class Views:
     async def map(self, basis: str | None) -> bytes:
         """Users' estimates on a plane."""
         picture = await self._picture.get(self._age)
-        return await self._map.get((picture.number, basis), picture, basis)
+        return await self._map.get((self._age, basis), picture, basis)
 
     async def groups(self, wanted: Wanted) -> bytes:
         """The table of sets."""
-        picture, names = await self._picture.get(self._age), await self._names.get(self._age)
-        return await self._groups.get((picture.number, wanted), picture, names, wanted)
+        picture, names = await self._picture.get(self._age), await self.names()
+        return await self._groups.get((self._age, wanted), picture, names, wanted)
+
+    async def names(self) -> Names:
+        """Of features, as recent requests gave them."""
+        return await self._names.get(self._age)
 
     # How each is made
 
     async def _make_now(self) -> bytes:
-        picture, size = await self._picture.get(self._age), await self._size.get(self._age)
+        picture = await self._picture.soon(self._age, PATIENCE)
+        size = await self._size.get(self._age)
         return _encode(now(self._service, picture, size, self._version))
 
     async def _make_history(self, span: str, baseline: Baseline | None) -> bytes:
@@ -82,11 +92,13 @@ class Views:
         return _encode(tell(drawn, picture, self._service.engine.directory))
 
     async def _make_groups(self, picture: Picture, names: Names, wanted: Wanted) -> bytes:
-        return _encode(await groups(self._service, picture, names, wanted))
+        if self._certified_at != self._age:
+            self._certificates.forget()
+            self._certified_at = self._age
+        return _encode(await groups(self._service, picture, names, self._certificates, wanted))
 
     async def _take_picture(self) -> Picture:
-        self._pictures += 1
-        return await take_picture(self._service, self._pictures)
+        return await take_picture(self._service)
 
     async def _read_names(self) -> Names:
         requests = await asyncio.to_thread(self._service.log.last_requests, REQUESTS)

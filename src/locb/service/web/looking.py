@@ -57,7 +57,7 @@ async def groups(desk: Desk, sort: str = "size", limit: str = "50", offset: str 
 
 async def user(desk: Desk, user: str) -> User:
     """What is known of a user."""
-    return person.user(desk.service, user)
+    return person.user(desk.service, user, await desk.views.names())
 
 
 async def user_decisions(desk: Desk, user: str, limit: str = "20") -> UserDecisions:
