@@ -46,7 +46,8 @@
   function start() {
     if (filters) {
       filters.hidden = false;
-      put(filters, make("div", { className: "controls" }, buttons("verdict", "Verdict"), buttons("data", "Data")), told);
+      const both = make("div", { className: "controls" }, buttons("verdict", "Verdict"), buttons("data", "Data"));
+      put(filters, both, told);
       refresh();
     }
     // A link to evidence must work whatever was filtered away.
