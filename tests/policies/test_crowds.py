@@ -34,6 +34,9 @@ def test_what_is_said_of_a_crowd_is_said_of_each(kind: str) -> None:
     ]
     assert [outline.seeds[k] for k in listed] == [-1 if one.seed is None else one.seed for one in clusters]
     assert [outline.returned[k] for k in listed] == [one.returned_at is not None for one in clusters]
+    assert (outline.theta is None) == (not kind.startswith("locb"))
+    if outline.theta is not None:
+        np.testing.assert_allclose(outline.theta, crowd.groups.sums(outline.names, crowd.theta), atol=1e-5)
     for row, user in enumerate(users.tolist()):
         assert groups_of(crowd, outline, row) == [k for k, one in zip(listed, clusters, strict=True) if user in one]
         assert np.array_equal(crowd.theta[row], policy.estimate(user).theta)

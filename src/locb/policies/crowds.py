@@ -30,16 +30,15 @@ class Outline(NamedTuple):
         Whether each is complete.
     progress : (K,) floats
         How near each is to being complete, from 0 to 1; NaN where a policy has no such rule.
+    theta : (K, d) floats
+        The sum of its members' estimates; None where a policy does not keep it.
     """
 
     names: Ints
     seeds: Ints
     returned: NDArray[np.bool_]
     progress: Floats
-
-    def some(self, kept: NDArray[np.bool_]) -> Outline:
-        """Of some of the groups."""
-        return Outline(self.names[kept], self.seeds[kept], self.returned[kept], self.progress[kept])
+    theta: Floats | None = None
 
 
 class Overlapping(NamedTuple):
@@ -94,7 +93,7 @@ class Overlapping(NamedTuple):
     def sums(self, names: Ints, values: Floats) -> Floats:
         """The sum of ``values`` (u, c) over the users of each of these groups: (K, c)."""
         total = np.zeros((self.groups, values.shape[1]))
-        size = max(64, SMALL_PRODUCT // max(total.size, 1))
+        size = max(16, SMALL_PRODUCT // max(total.size, 1))
         for start in range(0, len(self.bits), size):
             rows = slice(start, start + size)
             total += unpack(self.bits[rows], self.groups).astype(np.float64).T @ values[rows]

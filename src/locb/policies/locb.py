@@ -219,8 +219,11 @@ class LOCB(CompiledPolicy):
             closed = (self.served > 0) & (self._radii_of(np.arange(self._n_users)) < limit)
             bits = np.zeros(state.members.shape[1], np.uint64)
             bits[: words_for(self._n_users)] = pack(closed[None])[0]
-            progress = np.bitwise_count(state.members & bits).sum(axis=1) / state.sizes
-        return Outline(np.arange(len(returned)), state.seeds.copy(), returned, np.where(returned, 1.0, progress))
+            # One after the other: with thousands of sets a matrix of them all would take memory that is not at hand.
+            progress = np.array([np.bitwise_count(row & bits).sum() for row in state.members]) / state.sizes
+        progress = np.where(returned, 1.0, progress)
+        sums = state.sums[:, : self._dim].copy()
+        return Outline(np.arange(len(returned)), state.seeds.copy(), returned, progress, sums)
 
     def _certified(self, s: int) -> float:
         """How near set s is to its certificate."""

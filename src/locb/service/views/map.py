@@ -77,7 +77,7 @@ def draw(picture: Picture, basis: Basis | None, last: Basis | None) -> Drawn:
     spread = float(theta.var(axis=0).sum()) if len(rows) else 0.0
     variance = min(1.0, float(points.var(axis=0).sum()) / spread) if spread > 0.0 else None
     chosen, shown, group = _colours(picture)
-    sets = picture.groups.at(rows).counts(picture.outline.names)
+    sets = picture.groups.at(rows).counts(picture.names)
     return Drawn(basis, variance, points, chosen, shown, group, sets)
 
 
@@ -97,7 +97,7 @@ def _colours(picture: Picture) -> tuple[Ints, Ints, Ints]:
 
     The largest first, then always the one with most users who are in none before: many sets are nearly the same.
     """
-    names, count, rows = picture.outline.names, len(picture.outline.names), picture.shown
+    names, count, rows = picture.names, len(picture.names), picture.shown
     sample = picture.groups.at(rows)
     free = np.ones(len(rows))
     chosen: list[int] = []
@@ -123,7 +123,7 @@ def tell(drawn: Drawn, picture: Picture, directory: Directory) -> Map:
     """A map with names, as they are now."""
     named = [directory.name(place) for place in picture.places[picture.shown].tolist()]
     here = [row for row, name in enumerate(named) if name is not None]
-    heads, sizes, returned = picture.heads[drawn.groups], picture.sizes[drawn.groups], picture.outline.returned
+    heads, sizes, returned = picture.heads[drawn.groups], picture.sizes[drawn.groups], picture.returned
     groups = [
         MapGroup(None if head < 0 else directory.name(head), size, bool(returned[group]), shown)
         for head, size, group, shown in zip(

@@ -23,8 +23,8 @@ def now(service: Service, picture: Picture | None, size: int | None, version: st
     # The seconds that are looked at begin with a whole one; before the tally was begun it counts none.
     seconds = max(1.0, at - max(math.floor(at - RATE_SECONDS), tally.begun))
     hour = _together([counts for _, counts in tally.steps(FINE, at - SHARE_SECONDS, math.inf)])
-    outline = service.policy.outline() if picture is None else picture.outline
-    returned = int(outline.returned.sum())
+    complete = service.policy.outline().returned if picture is None else picture.returned
+    returned = int(complete.sum())
     newest = service.snapshots.newest
     return Now(
         time=at,
@@ -41,7 +41,7 @@ def now(service: Service, picture: Picture | None, size: int | None, version: st
         decisions_per_second=last.decisions / seconds,
         rewards_per_second=last.rewards / seconds,
         grouped_share=hour.grouped / hour.told if hour.told else None,
-        groups=GroupCounts(returned, len(outline.returned) - returned),
+        groups=GroupCounts(returned, len(complete) - returned),
         reading_history=service.reading_history,
         renewing=service.renewing,
         store=StoreState(service.log.kind, engine.seq, size, committer.waiting, committer.failure),

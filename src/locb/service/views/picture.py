@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from locb.arrays import Floats, Ints
 from locb.policies.crowds import Belonging, Crowd, Outline
@@ -30,12 +31,18 @@ class Picture:
         Of the users, and the rounds that what is known of them rests on. Places that nobody has are not among them.
     groups : Belonging
         Who is in which group.
-    outline : Outline
-        The groups.
+    names : (K,) ints
+        What ``groups`` calls each group.
     heads : (K,) ints
         The place of the user after whom each group is named; −1 for none.
-    sums : (K, d + 4) floats
-        Over the users of each: one; served or not; their rewards, and the sum of these; θ̂ of those who were served.
+    returned, progress : (K,) bools, (K,) floats
+        Whether each is complete, and how near it is to that.
+    sizes : (K,) ints
+        Users of each.
+    rewards : (K, 2) floats
+        How many rewards its users have, and their sum.
+    likes : (K, d) floats
+        The mean estimate of those of its users who were served.
     known : int
         Users who have an estimate.
     shown, theta : (s,) ints, (s, d) floats
@@ -45,22 +52,21 @@ class Picture:
     places: Ints
     served: Ints
     groups: Belonging
-    outline: Outline
+    names: Ints
     heads: Ints
-    sums: Floats
+    returned: NDArray[np.bool_]
+    progress: Floats
+    sizes: Ints
+    rewards: Floats
+    likes: Floats
     known: int
     shown: Ints
     theta: Floats
 
-    @property
-    def sizes(self) -> Ints:
-        """How many users each group holds."""
-        return self.sums[:, 0].astype(np.int64)
-
     def members(self, group: int) -> Ints:
         """The places of the users of a group."""
-        name = self.outline.names[[group]]
-        inside = [np.flatnonzero(block[:, 0]) + rows.start for rows, block in self.groups.blocks(name)]
+        blocks = self.groups.blocks(self.names[[group]])
+        inside = [np.flatnonzero(block[:, 0]) + rows.start for rows, block in blocks]
         return self.places[np.concatenate(inside)] if inside else self.places[:0]
 
 
@@ -68,7 +74,7 @@ async def take_picture(service: Service) -> Picture:
     """A picture of the policy as it is; requests are served meanwhile."""
     places = service.engine.directory.taken()
     outline = service.policy.outline()
-    sums = np.zeros((len(outline.names), 4 + service.model.dim))
+    sums: Floats | float = 0.0
     parts = []
     async for start, part in _slices(service, places):
         rewards = service.tally.at(places[start : start + len(part.served)])
@@ -84,14 +90,20 @@ async def take_picture(service: Service) -> Picture:
         first = crowd.groups.first(outline.names)
         heads = np.where((heads < 0) & (first >= 0), np.append(places, -1)[first], heads)
     # Nobody is in some groups, and some seeds are places that nobody has.
+    sums = np.asarray(sums)
     kept = (sums[:, 0] > 0.0) & ((outline.seeds < 0) | np.isin(outline.seeds, places))
+    likes = sums[:, 4:] if outline.theta is None else outline.theta
     return Picture(
         places=places,
         served=crowd.served,
         groups=crowd.groups,
-        outline=outline.some(kept),
+        names=outline.names[kept],
         heads=heads[kept],
-        sums=sums[kept],
+        returned=outline.returned[kept],
+        progress=outline.progress[kept],
+        sizes=sums[kept, 0].astype(np.int64),
+        rewards=sums[kept, 2:4],
+        likes=likes[kept] / np.maximum(sums[kept, 1:2], 1.0),
         known=known,
         shown=shown[told],
         theta=theta[told],
@@ -112,11 +124,12 @@ async def _slices(service: Service, places: Ints) -> AsyncIterator[tuple[int, Cr
 
 
 def _add_up(crowd: Crowd, outline: Outline, rewards: Floats) -> Floats:
-    """What the picture tells of the groups, of some of the users."""
+    """Of some users, a row a group: how many, how many served, rewards and their sum; θ̂ too if it is not told."""
     known = (crowd.served > 0).astype(np.float64)[:, None]
-    theta = np.where(known > 0.0, crowd.theta, 0.0)
-    table = np.concatenate([np.ones_like(known), known, rewards, theta], axis=1)
-    return crowd.groups.sums(outline.names, table)
+    columns = [np.ones_like(known), known, rewards]
+    if outline.theta is None:
+        columns.append(np.where(known > 0.0, crowd.theta, 0.0))
+    return crowd.groups.sums(outline.names, np.concatenate(columns, axis=1))
 
 
 def _drawn(rows: Ints, places: Ints) -> Ints:
