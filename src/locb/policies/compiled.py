@@ -34,7 +34,7 @@ class CompiledPolicy(Policy):
     and the counts m in ``served``.
     """
 
-    crowd_size: ClassVar[int] = 16_384
+    crowd_size: ClassVar[int] = 4_096
 
     _kernel: ClassVar[Any]
     _state: Any

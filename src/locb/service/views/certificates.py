@@ -11,7 +11,7 @@ from locb.service.service import Service
 from locb.service.views.picture import Picture
 
 MOST_CERTIFIED, MOST_PAIRED = 5_000, 300  # members of a set that is certified here, and over all of whose pairs
-FIRST_SECONDS, MORE_SECONDS = 0.5, 0.05  # for sets without one, and then for those whose certificate is old
+FIRST_SECONDS, MORE_SECONDS = 0.5, 0.02  # for sets without one, and then for those whose certificate is old
 OLD = 30.0  # seconds
 MOST_KEPT = 2_000
 
