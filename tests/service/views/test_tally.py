@@ -5,6 +5,7 @@ import math
 import random
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from sqlalchemy import select
 
 from locb.service import past
+from locb.service import tally as tally_module
 from locb.service.past import count_past, place_corrections
 from locb.service.store.log import Log
 from locb.service.store.rows import DecisionRow, LessonRow, Records
@@ -103,6 +105,13 @@ def is_counted(tally: Tally, log: Log) -> None:
     found = tally.at(np.arange(12))
     for place in range(12):
         assert found[place].tolist() == pytest.approx(places.get(place, [0, 0.0]))
+
+
+@pytest.fixture(autouse=True)
+def _stopped_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is NOW, however long other tests took before."""
+    for module in (past, tally_module):
+        monkeypatch.setattr(module, "time", SimpleNamespace(time=lambda: NOW))
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from threading import Condition
 from typing import Any
 
 from sqlalchemy import Connection, Engine, func, select
@@ -22,6 +23,10 @@ class Reader:
     """What a log can be asked. Each question has a connection of its own, so that any thread may ask."""
 
     _engine: Engine
+
+    def __init__(self) -> None:
+        self._reads = 0  # under way, in whatever thread
+        self._readers = Condition()
 
     def settings(self) -> dict[str, Any]:
         """All settings by name."""
@@ -146,8 +151,19 @@ class Reader:
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
         """A connection of one's own."""
+        with self._readers:
+            self._reads += 1
         try:
             with self._engine.connect() as connection:
                 yield connection
         except SQLAlchemyError as error:
             raise StoreError(reason(error)) from error
+        finally:
+            with self._readers:
+                self._reads -= 1
+                self._readers.notify_all()
+
+    def _wait_for_readers(self, seconds: float) -> None:
+        """Until nobody reads any more, or for so long."""
+        with self._readers:
+            self._readers.wait_for(lambda: self._reads == 0, seconds)

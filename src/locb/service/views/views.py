@@ -8,6 +8,7 @@ from importlib.metadata import version
 import msgspec
 
 from locb.service.service import Service
+from locb.service.store.database import StoreError
 from locb.service.views.cached import Cached
 from locb.service.views.certificates import Certificates
 from locb.service.views.groups import Wanted, groups
@@ -99,7 +100,10 @@ class Views:
         return await take_picture(self._service)
 
     async def _read_names(self) -> Names:
-        requests = await asyncio.to_thread(self._service.log.last_requests, REQUESTS)
+        try:
+            requests = await asyncio.to_thread(self._service.log.last_requests, REQUESTS)
+        except StoreError:
+            return Names({})  # until the store answers again, features are told by their places
         return await asyncio.to_thread(Names.read, requests, self._service.model.dim)
 
     async def _measure(self) -> int | None:
