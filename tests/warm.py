@@ -1,4 +1,4 @@
-"""Compile every policy's kernels before the tests start, a policy in one process: or each test process compiles all."""
+"""Compile every policy's kernels before the tests start, in two processes: or each test process compiles all."""
 
 import sys
 import tempfile
@@ -10,37 +10,39 @@ from typing import Any
 
 import conftest  # noqa: F401 - says where compiled kernels are kept
 
-SLOWEST_FIRST = ("eloc", "locb", "sclub", "club", "linucb-ind")
-PLAYED_ONLY = ("sclub", "club")  # in float32, which changes nothing but the type of their rows
+FLOATS = ("float64", "float32")
+POLICIES = ("eloc", "locb", "sclub", "club", "linucb-ind")  # the slowest first
+# In float32, which changes nothing but the type of their rows.
+PLAYED_ONLY = ("sclub", "club")
 
 
-def compile_policy(name: str) -> None:
-    """Use everything of a policy that has a kernel, once a number type."""
+def compile_policy(name: str, dtype: str) -> None:
+    """Use everything of a policy that has a kernel, once."""
     import locb
 
     env = locb.Synthetic(n_users=8, n_clusters=2, raw_dim=2, n_arms=3)
     rounds = env.rounds(20)
-    for dtype in ("float64", "float32"):
-        policy: Any = locb.make_policy(name, n_users=8, dim=env.dim, dtype=dtype)
-        policy.play(rounds)
-        if dtype == "float32" and name in PLAYED_ONLY:
-            return
-        policy.update(0, rounds.contexts[0, policy.recommend(0, rounds.contexts[0])], 1.0)
-        policy.explain(0, rounds.contexts[0])
-        policy.correct(0, rounds.contexts[0, 0], 1.0, 0.0)
-        policy.add_users(1)
-        policy.clusters()
-        policy.similar_users(0)
-        with tempfile.TemporaryDirectory() as folder:
-            policy.save(Path(folder) / "policy")
-            locb.load(Path(folder) / "policy")
+    policy: Any = locb.make_policy(name, n_users=8, dim=env.dim, dtype=dtype)
+    policy.play(rounds)
+    if dtype == "float32" and name in PLAYED_ONLY:
+        return
+    policy.update(0, rounds.contexts[0, policy.recommend(0, rounds.contexts[0])], 1.0)
+    policy.explain(0, rounds.contexts[0])
+    policy.correct(0, rounds.contexts[0, 0], 1.0, 0.0)
+    policy.add_users(1)
+    policy.clusters()
+    policy.similar_users(0)
+    with tempfile.TemporaryDirectory() as folder:
+        policy.save(Path(folder) / "policy")
+        locb.load(Path(folder) / "policy")
 
 
 def main() -> None:
-    """All policies, two at a time."""
+    """All policies, two at a time, each in one number type and later in the other: they share an index of files."""
     warnings.simplefilter("error")
+    tasks = [(name, dtype) for dtype in FLOATS for name in POLICIES]
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        for _ in pool.map(compile_policy, SLOWEST_FIRST):
+        for _ in pool.map(compile_policy, *zip(*tasks, strict=True)):
             pass
 
 

@@ -1,4 +1,4 @@
-"""The five ways in which this package compiles a function.
+"""The six ways in which this package compiles a function.
 
 All divide as NumPy does (x / 0 is inf), so that no check stands in an inner loop. What Python calls is kept on disk
 once compiled, with all that went into it; so the parts need not be.
@@ -12,16 +12,23 @@ from numba import njit
 
 F = TypeVar("F", bound=Callable[..., object])
 
-_COMMON: dict[str, Any] = {"error_model": "numpy"}
+# Nobody calls a kernel from C: a way in from there is not made.
+_COMMON: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True}
 # No counting of references: arrays are borrowed from the caller, and none may be made here. In a round of a
 # microsecond the counting of twenty arrays took a quarter of the time.
 _BORROWED: dict[str, Any] = {**_COMMON, "_nrt": False}
-_HIDDEN: dict[str, Any] = {**_BORROWED, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+_HIDDEN: dict[str, Any] = {**_BORROWED, "no_cpython_wrapper": True}
+_MADE: dict[str, Any] = {**_COMMON, "no_cpython_wrapper": True}
 
 
 def entry(function: F) -> F:
     """Compile a function that Python calls; it may make arrays."""
     return cast(F, njit(**_COMMON, cache=True)(function))
+
+
+def making(function: F) -> F:
+    """Compile a function that makes arrays for others, and that Python never calls."""
+    return cast(F, njit(**_MADE)(function))
 
 
 def borrowing(function: F) -> F:
@@ -43,8 +50,8 @@ def part(function: F) -> F:
 
 
 def summing(function: F) -> F:
-    """Compile as ``inlined`` does, and let sums add up in any order, so that they use vector registers.
+    """Compile as ``part`` does, and let sums add up in any order, so that they use vector registers.
 
     NaN and infinity keep their meaning; only the rounding of the sum may differ in its last bits.
     """
-    return cast(F, njit(**_BORROWED, forceinline=True, fastmath={"reassoc", "contract", "nsz"})(function))
+    return cast(F, njit(**_HIDDEN, forceinline=True, fastmath={"reassoc", "contract", "nsz"})(function))

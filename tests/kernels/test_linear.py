@@ -29,8 +29,8 @@ def test_learning_round_by_round_equals_solving_at_once(seed: int, d: int, m: in
     sums = np.zeros((1, columns))
     growth = 1.0
     for x, r in zip(xs, rs, strict=True):
-        growth *= linear.learn(row, 0, x, r, np.empty(columns))
-        linear.add_observation(sums, 0, x, r)
+        growth *= called(linear.learn)(row, 0, x, r, np.empty(columns))
+        called(linear.add_observation)(sums, 0, x, r)
     A = np.eye(d) + xs.T @ xs  # noqa: N806 - the paper's letter
     inverse = np.linalg.inv(A)
     exact = np.concatenate([inverse @ (xs.T @ rs), pack(inverse)])
@@ -67,35 +67,35 @@ def test_expanded_arms_give_mean_and_spread() -> None:
     matrix = rng.standard_normal((d, d))
     matrix = matrix @ matrix.T
     arms = np.empty((k, d + linear.packed_size(d)))
-    linear.expand(contexts, arms)
+    called(linear.expand)(contexts, arms)
     row = np.concatenate([theta, pack(matrix)])[None, :].copy()
     for a, x in enumerate(contexts):
-        assert linear.dot(arms, a, row, 0, 0, d) == pytest.approx(theta @ x)
-        assert linear.dot(arms, a, row, 0, d, arms.shape[1]) == pytest.approx(x @ matrix @ x)
+        assert called(linear.dot)(arms, a, row, 0, 0, d) == pytest.approx(theta @ x)
+        assert called(linear.dot)(arms, a, row, 0, d, arms.shape[1]) == pytest.approx(x @ matrix @ x)
     assert linear.unpack(row[0, d:], d) == pytest.approx(matrix)
 
 
 def test_ties_go_to_the_first_within_the_margin() -> None:
     generator = np.array([88172645463325252], np.uint64)
     scores = np.array([0.0, 1.0, 1.0 - 0.9e-9, 1.0 - 2e-9])
-    assert linear.pick(scores, linear.FIRST, generator) == 1
+    assert called(linear.pick)(scores, linear.FIRST, generator) == 1
     assert generator[0] == 88172645463325252
     # A score just below the highest comes first, if it is within the margin of it.
-    assert linear.pick(np.array([0.0, 1.0 - 0.9e-9, 1.0]), linear.FIRST, generator) == 1
+    assert called(linear.pick)(np.array([0.0, 1.0 - 0.9e-9, 1.0]), linear.FIRST, generator) == 1
 
 
 def test_random_ties_reach_every_tied_arm_about_equally_often() -> None:
     generator = np.array([88172645463325252], np.uint64)
     scores = np.array([0.5, 0.1, 0.5, 0.5])
-    drawn = np.bincount([linear.pick(scores, linear.RANDOM, generator) for _ in range(6000)], minlength=4)
+    drawn = np.bincount([called(linear.pick)(scores, linear.RANDOM, generator) for _ in range(6000)], minlength=4)
     assert drawn[1] == 0
     assert drawn[[0, 2, 3]] == pytest.approx([2000, 2000, 2000], abs=200)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1.1e6])
 def test_unusable_numbers_are_seen(bad: float) -> None:
-    assert linear.usable(np.array([0.0, -1e6]))
-    assert not linear.usable(np.array([0.0, bad]))
+    assert called(linear.usable)(np.array([0.0, -1e6]))
+    assert not called(linear.usable)(np.array([0.0, bad]))
 
 
 @pytest.mark.parametrize("d", [1, 2, 6, 60])

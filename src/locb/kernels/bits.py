@@ -7,7 +7,7 @@ from numba.core import types
 from numba.extending import intrinsic, overload
 
 from locb.arrays import Words
-from locb.jit import inlined
+from locb.jit import part
 
 ONE = np.uint64(1)
 
@@ -42,14 +42,14 @@ def _compile_trailing_zeros(word: Any) -> Any:  # noqa: ARG001  # pragma: no cov
     return implementation
 
 
-@inlined
+@part
 def has(rows: Words, i: int, j: int) -> bool:
     """Whether j is in the set of row i."""
     found: bool = (rows[i, j >> 6] >> np.uint64(j & 63)) & ONE != 0
     return found
 
 
-@inlined
+@part
 def flip(rows: Words, i: int, j: int) -> None:
     """Put j into the set of row i if it is out, take it out if it is in."""
     rows[i, j >> 6] ^= ONE << np.uint64(j & 63)

@@ -7,7 +7,7 @@ import numpy as np
 
 from locb.arrays import Floats, Ints
 from locb.confidence import shrinkage
-from locb.jit import borrowing, entry, part
+from locb.jit import borrowing, entry, making, part
 from locb.kernels.club_components import split
 from locb.kernels.club_graph import ALPHA, TIES, GraphState, T, cut
 from locb.kernels.linear import add_observation, expand, learn, pick, score_arms, usable
@@ -22,7 +22,7 @@ class GraphScratch(NamedTuple):
     room: Floats  # (2d, d)
 
 
-@entry
+@making
 def scratch_for(state: GraphState, n_arms: int, dim: int) -> GraphScratch:
     """Room for rounds of ``n_arms`` arms."""
     columns = state.estimates.shape[1]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from locb.arrays import Floats, Ints, Words
-from locb.jit import borrowing, entry, part
+from locb.jit import borrowing, making, part
 
 # Places in the short arrays of a state.
 T, SEEN, UNREFRESHED, TIES = 0, 1, 2, 3
@@ -107,7 +107,7 @@ class EvidenceScratch(NamedTuple):
 OWN, ANSWER, LEFT, RIGHT = 0, 1, 2, 3
 
 
-@entry
+@making
 def scratch_for(state: EvidenceState, n_arms: int, dim: int) -> EvidenceScratch:
     """Room for rounds of ``n_arms`` arms."""
     columns = state.sums.shape[1]

@@ -5,11 +5,11 @@ import math
 import numpy as np
 
 from locb.arrays import Floats, Words
-from locb.jit import entry, inlined
+from locb.jit import entry, part
 from locb.kernels.linear import dot, expand, pick, usable
 
 
-@inlined
+@part
 def explain_arms(
     arms: Floats, rows: Floats, i: int, d: int, alpha: float, factor: float, estimate: Floats, bonus: Floats
 ) -> None:

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from locb.arrays import Floats, Words
-from locb.jit import inlined, summing
+from locb.jit import part, summing
 from locb.rounds import LARGEST_CONTEXT
 
 TIE = 1e-9  # arms within this of the highest score are tied
@@ -49,7 +49,7 @@ def diagonal(packed: Floats) -> Floats:
     return packed[..., np.cumsum(lengths) - lengths]
 
 
-@inlined
+@part
 def packed_trace(rows: Floats, i: int, d: int) -> float:
     """Trace of the packed matrix in row i, whose first d numbers are a vector."""
     total = 0.0
@@ -60,7 +60,7 @@ def packed_trace(rows: Floats, i: int, d: int) -> float:
     return total
 
 
-@inlined
+@part
 def expand(contexts: Floats, arms: Floats) -> None:
     """From contexts (k, d) to rows (x, x xᵀ packed with its off-diagonal terms doubled): (k, d + p).
 
@@ -97,7 +97,7 @@ def squared_distance(rows: Floats, i: int, others: Floats, j: int, stop: int) ->
     return total
 
 
-@inlined
+@part
 def score_arms(arms: Floats, estimates: Floats, i: int, d: int, alpha: float, factor: float, scores: Floats) -> None:
     """θ̂ᵀx + α √(xᵀA⁻¹x · factor) of every arm, from row i of the estimates."""
     for a in range(scores.size):
@@ -105,7 +105,7 @@ def score_arms(arms: Floats, estimates: Floats, i: int, d: int, alpha: float, fa
         scores[a] = dot(arms, a, estimates, i, 0, d) + alpha * math.sqrt(max(spread, 0.0) * factor)
 
 
-@inlined
+@part
 def learn(estimates: Floats, i: int, x: Floats, reward: float, step: Floats) -> float:
     """Take one observation into the estimate (θ̂, A⁻¹) of row i: A ← A + x xᵀ, b ← b + r x, θ̂ ← A⁻¹ b.
 
@@ -141,7 +141,7 @@ def learn(estimates: Floats, i: int, x: Floats, reward: float, step: Floats) -> 
     return growth
 
 
-@inlined
+@part
 def add_observation(sums: Floats, i: int, x: Floats, reward: float) -> None:
     """Add one observation to the sums (b, G packed) in row i."""
     d = x.size
@@ -153,7 +153,7 @@ def add_observation(sums: Floats, i: int, x: Floats, reward: float) -> None:
             q += 1
 
 
-@inlined
+@part
 def next_random(generator: Words) -> np.uint64:
     """Advance a xorshift generator (Marsaglia, 2003) and return its 64 bits."""
     word: np.uint64 = generator[0]
@@ -164,7 +164,7 @@ def next_random(generator: Words) -> np.uint64:
     return word
 
 
-@inlined
+@part
 def pick(scores: Floats, ties: int, generator: Words) -> int:
     """The arm of the highest score; among arms tied with it the first, or a random one."""
     highest = -np.inf
@@ -189,7 +189,7 @@ def pick(scores: Floats, ties: int, generator: Words) -> int:
     return first
 
 
-@inlined
+@part
 def usable(values: Floats) -> bool:
     """Whether every number is finite and at most LARGEST_CONTEXT in size."""
     for q in range(values.size):

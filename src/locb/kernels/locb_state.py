@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from locb.arrays import Floats, Ints, Words
-from locb.jit import borrowing, entry
+from locb.jit import borrowing, making
 from locb.kernels.bits import ONE, flip, has, trailing_zeros
 
 # Places in the two short arrays of a state.
@@ -84,7 +84,7 @@ class LearnScratch(NamedTuple):
     gaps: Floats  # (K,) how much farther than its radii allow the user is from each seed, squared
 
 
-@entry
+@making
 def pull_scratch(state: LocalState, n_arms: int, dim: int) -> PullScratch:
     """Room for rounds of ``n_arms`` arms."""
     columns = state.estimates.shape[1]
@@ -105,7 +105,7 @@ def pull_scratch(state: LocalState, n_arms: int, dim: int) -> PullScratch:
     )
 
 
-@entry
+@making
 def learn_scratch(state: LocalState, dim: int) -> LearnScratch:
     """Room for learning."""
     n_seeds = state.seeds.size

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from locb.arrays import Floats, Ints, Words
-from locb.jit import borrowing, entry, inlined
+from locb.jit import borrowing, entry, part
 from locb.kernels.bits import has
 from locb.kernels.linear import next_random
 
@@ -26,14 +26,14 @@ class Pool(NamedTuple):
     features: Floats  # (items, d)
 
 
-@inlined
+@part
 def below(generator: Words, limit: int) -> int:
     """A whole number from 0 to limit − 1, limit at most 2³¹."""
     number: Any = np.int64(((next_random(generator) >> np.uint64(33)) * np.uint64(limit)) >> np.uint64(31))
     return int(number)
 
 
-@inlined
+@part
 def weighted(generator: Words, cumulative: Ints, start: int, stop: int) -> int:
     """A place from start to stop − 1, as often as its weight says; ``cumulative`` restarts at each start."""
     total = cumulative[stop - 1]
@@ -50,7 +50,7 @@ def weighted(generator: Words, cumulative: Ints, start: int, stop: int) -> int:
     return low
 
 
-@inlined
+@part
 def not_liked(generator: Words, liked_bits: Words, user: int, n_items: int) -> int:
     """An item that the user does not like, all alike; there is at least one."""
     for _ in range(TRIES):

@@ -4,7 +4,7 @@ import numpy as np
 
 from locb.arrays import Floats, Ints
 from locb.confidence import shrinkage
-from locb.jit import borrowing, entry, part
+from locb.jit import borrowing, entry, making, part
 from locb.kernels.linear import add_observation, expand, learn, pick, score_arms, squared_distance, usable
 from locb.kernels.sclub_merging import merge
 from locb.kernels.sclub_sets import (
@@ -24,7 +24,7 @@ from locb.kernels.sclub_sets import (
 )
 
 
-@entry
+@making
 def scratch_for(state: SetState, n_arms: int, dim: int) -> SetScratch:
     """Room for rounds of ``n_arms`` arms."""
     columns = state.estimates.shape[1]

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from locb.arrays import Floats
-from locb.jit import borrowing, inlined
+from locb.jit import borrowing, part
 
 # Equations M y = v are kept as rows (v, M packed), and solved in parts, since not all need all of it. Every inner loop
 # is a sum, which stays a plain loop: at this size the compiler's vector code would cost more than it saves. Indices are
@@ -87,7 +87,7 @@ def decompose(rows: Floats, row: int, room: Floats) -> float:
     return log_det + math.log(product)
 
 
-@inlined
+@part
 def substitute(rows: Floats, row: int, answers: Floats, to: int, room: Floats) -> None:
     """M⁻¹ v of a row that was decomposed, into the first d places of another row."""
     i, j, d = np.uintp(row), np.uintp(to), np.uintp(room.shape[0])
@@ -103,7 +103,7 @@ def substitute(rows: Floats, row: int, answers: Floats, to: int, room: Floats) -
         answers[j, a] = total
 
 
-@inlined
+@part
 def inverse_trace(room: Floats) -> float:
     """The trace of M⁻¹ of a row that was decomposed."""
     d = np.uintp(room.shape[0])
