@@ -7,12 +7,15 @@ FRESH := NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache/$(shell cat src/locb/*.py src/lo
 TWO := -n 2 --dist worksteal
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help run test interpreted coverage lint bench stress verify results clean
+.PHONY: help run page test interpreted coverage lint bench stress verify results pictures clean
 help:            ## what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-run: .venv/run   ## compare the five policies on the paper's synthetic world: a table and pictures in runs/compare
+run: .venv/run   ## compare six policies on the paper's synthetic world: a table and pictures in runs/compare
 	@$(BIN)/locb compare --output runs/compare
+
+page: .venv/service ## a service with made-up visitors on http://127.0.0.1:8080, to look at in a browser
+	@$(BIN)/locb demo
 
 test: .venv/dev  ## run the tests
 	@echo "Compiling the kernels (once) …"
@@ -60,6 +63,9 @@ results: .venv/data ## docs/results.md anew, from everything; with MOVIELENS=pat
 	@$(FRESH) $(BIN)/locb verify --output runs/verify
 	@$(FRESH) $(BIN)/locb compare --worlds all --policies all $(if $(MOVIELENS),--data movielens --path $(MOVIELENS)) --output runs/worlds
 	@$(BIN)/python -m locb.report.results_page runs/results runs/verify runs/worlds docs
+
+pictures: .venv/dev ## the pictures of README and docs anew, some five minutes; with MOVIELENS=path also of MovieLens
+	@$(FRESH) $(BIN)/python -m tools.pictures $(if $(MOVIELENS),--movielens $(MOVIELENS))
 
 clean:           ## remove the environment and everything that was made
 	rm -rf .venv .numba_cache runs .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* .import_linter_cache

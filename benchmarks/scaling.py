@@ -17,7 +17,6 @@ import numpy as np
 from timing import put_into, show
 
 import locb
-from locb.environments.base import first_rounds
 from locb.findings import Series
 from locb.report.charts import series_chart, style
 
@@ -87,7 +86,7 @@ def busy(users: int, rounds_a_user: int) -> dict[str, float]:
     size = min(BLOCK, users // 4)  # so that a few goes add little to the rounds a user
     warm = users * rounds_a_user // size
     for number in range(warm + GOES):
-        rounds = first_rounds(block(users, USUAL["arms"], USUAL["features"], number), size)
+        rounds = block(users, USUAL["arms"], USUAL["features"], number).part(0, size)
         for label, player in players.items():
             began = time.perf_counter()
             player.play(rounds)

@@ -18,6 +18,7 @@ from stress.disks import new_disk
 from stress.full import full
 from stress.kill import kill
 from stress.outage import outage
+from stress.page import page
 from stress.restart import restart, snapshots
 from stress.stores import KINDS as STORES
 from stress.stores import new_store
@@ -29,6 +30,8 @@ REPLAYED = 100_000  # events a second
 RATIO = 0.45
 P99 = 30.0  # milliseconds
 BLOCKED = 50.0  # milliseconds
+PAGE_SECONDS = 2.0
+PAGE_COST = 2.0  # % of a processor, for ten pages
 
 ALSO_WRONG = ("given up", "other answers", "not erased")
 
@@ -93,12 +96,26 @@ def _throughput(asked: argparse.Namespace) -> Found:
         yield f"Throughput, {kind}", figures, missed
 
 
+def _page(asked: argparse.Namespace) -> Found:
+    with new_store("sqlite") as place:
+        try:
+            figures = page(place, asked.events, asked.users)
+        except FileNotFoundError as error:
+            print(f"\nThe page is left out: {error}")
+            return
+    slow = [name for name in figures if name.endswith(", seconds") and figures[name] > PAGE_SECONDS]
+    if figures["cost of the pages, % of a processor"] > PAGE_COST:
+        slow.append("ten pages cost too much")
+    yield "The page on a large store", figures, slow
+
+
 PARTS: dict[str, Callable[[argparse.Namespace], Found]] = {
     "kill": _kill,
     "outage": _outage,
     "full": _full,
     "restart": _restart,
     "throughput": _throughput,
+    "page": _page,
 }
 
 

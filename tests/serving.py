@@ -26,7 +26,7 @@ def serving(folder: Path, tokens: Tokens | None = None, **options: Any) -> Itera
     """A client and the service that it asks, until the block ends; then the service stops as on SIGTERM."""
     service = Service(Options(folder, **({"dim": 3, "policy": "linucb-ind"} | options)))
     app = make_app(service, Tokens() if tokens is None else tokens)
-    server = uvicorn.Server(settings(app, "127.0.0.1", 0, 20))
+    server = uvicorn.Server(settings(app, "127.0.0.1", 0, 20, service.options.read_seconds))
     thread = threading.Thread(target=server.run)
     thread.start()
     try:

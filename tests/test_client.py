@@ -249,6 +249,38 @@ def test_clusters_and_health(calling: Callable[..., Call]) -> None:
     assert [asked.path for asked in server.asked] == ["/v1/clusters", "/v1/health"]
 
 
+def test_what_is_read_is_asked_as_the_api_has_it(calling: Callable[..., Call]) -> None:
+    told = {"decisions": [{"arm": "a"}], "total": 0, "points": []}
+    with loopback(lambda _: (200, {}, told)) as server:
+        call = calling(server.url)
+        assert call("decisions", "a/b", limit=3) == [Answer(arm="a")]
+        call("groups")
+        assert call("groups", sort="reward", limit=5, offset=10, search="ü&").total == 0
+        call("now")
+        assert call("history").points == []
+        call("history", "day", baseline=(100.5, 200))
+        call("map")
+        call("map", basis="new")
+        call("preview", "ann", ARMS, exclude={"a"}, count=1)
+    assert [(asked.method, asked.path) for asked in server.asked] == [
+        ("GET", "/v1/users/a%2Fb/decisions?limit=3"),
+        ("GET", "/v1/groups?sort=size&limit=50&offset=0"),
+        ("GET", "/v1/groups?sort=reward&limit=5&offset=10&search=%C3%BC%26"),
+        ("GET", "/v1/now"),
+        ("GET", "/v1/history?span=hour"),
+        ("GET", "/v1/history?span=day&baseline_from=100.5&baseline_to=200"),
+        ("GET", "/v1/map"),
+        ("GET", "/v1/map?basis=new"),
+        ("POST", "/v1/preview"),
+    ]
+    assert server.asked[-1].json == {
+        "user": "ann",
+        "arms": [{"id": "a", "features": [1.0, 0.0]}, {"id": "b", "features": [0.0, 1.0]}],
+        "exclude": ["a"],
+        "count": 1,
+    }
+
+
 def test_health_is_asked_once(calling: Callable[..., Call]) -> None:
     with loopback(lambda _: (503, {}, {"title": "Full"})) as server, pytest.raises(ServiceError, match="503 Full"):
         calling(server.url)("health")

@@ -20,6 +20,20 @@ def test_perfect_and_hopeless() -> None:
     assert locb.match_clusters([[9], []], truth) == (0.0, 0.0, 0.0)
 
 
+def test_scores_are_those_of_a_plain_search() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        found, truth = ([rng.choice(30, rng.integers(1, 12), replace=False) for _ in range(6)] for _ in range(2))
+        best = np.zeros((6, 3))
+        for row, true in enumerate(truth):
+            for candidate in found:
+                common = len(set(true.tolist()) & set(candidate.tolist()))
+                f1 = 2.0 * common / (len(true) + len(candidate))
+                if f1 > best[row, 0]:
+                    best[row] = f1, common / len(candidate), common / len(true)
+        assert locb.match_clusters(found, truth) == tuple(best.mean(axis=0))
+
+
 def test_bad_input() -> None:
     with pytest.raises(ValueError, match="truth must hold at least one"):
         locb.match_clusters([[1]], [])

@@ -65,7 +65,9 @@ def members_of(cluster: Any) -> Ints:
     values = np.asarray(cluster.members if isinstance(cluster, Cluster) else cluster)
     if values.ndim != 1 or (values.size and values.dtype.kind not in "iu"):
         raise ValueError(f"cluster must be a Cluster or a list of users, not {values.dtype} of shape {values.shape}")
-    return np.unique(values.astype(np.int64))
+    users = values.astype(np.int64)
+    # Those of a policy are in order already, and looking takes a fraction of the time of sorting.
+    return users if bool((users[1:] > users[:-1]).all()) else np.unique(users)
 
 
 def groups_by_name(names: Ints) -> list[Ints]:
@@ -78,6 +80,23 @@ def groups_by_name(names: Ints) -> list[Ints]:
     """
     order = np.argsort(names, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(names[order])) + 1)
+
+
+def users_in_common(some: Sequence[Ints], others: Sequence[Ints]) -> Ints:
+    """How many users each of some groups shares with each of others: (some, others). No group may be empty.
+
+    Examples
+    --------
+    >>> users_in_common([np.array([0, 1, 2])], [np.array([1, 2, 7]), np.array([7])]).tolist()
+    [[2, 0]]
+    """
+    sizes = np.array([len(group) for group in others])
+    # All users of all others in one array, so that a group is counted in every one of them by one pass.
+    names, users = np.unique(np.concatenate(others), return_inverse=True)
+    begins = np.cumsum(sizes) - sizes
+    inside = np.array([np.isin(names, group) for group in some])[:, users]
+    counts: Ints = np.add.reduceat(inside, begins, axis=1, dtype=np.int64)
+    return counts
 
 
 def match_clusters(found: Iterable[Any], truth: Sequence[Any]) -> ClusterScore:
@@ -95,12 +114,13 @@ def match_clusters(found: Iterable[Any], truth: Sequence[Any]) -> ClusterScore:
         raise ValueError("truth must not hold an empty cluster")
     candidates = [cluster for cluster in (members_of(c) for c in found) if cluster.size]
     best = np.zeros((len(wanted), 3))
-    for row, true in enumerate(wanted):
-        for candidate in candidates:
-            common = np.intersect1d(true, candidate, assume_unique=True).size
-            f1 = 2.0 * common / (true.size + candidate.size)
-            if f1 > best[row, 0]:
-                best[row] = f1, common / candidate.size, common / true.size
+    if candidates:
+        common = users_in_common(wanted, candidates)
+        true_sizes, sizes = (np.array([len(cluster) for cluster in kind]) for kind in (wanted, candidates))
+        f1s = 2.0 * common / (true_sizes[:, None] + sizes)
+        fit = f1s.argmax(axis=1)
+        row = np.arange(len(wanted))
+        best = np.column_stack([f1s[row, fit], common[row, fit] / sizes[fit], common[row, fit] / true_sizes])
     f1, precision, recall = best.mean(axis=0)
     return ClusterScore(float(f1), float(precision), float(recall))
 

@@ -82,6 +82,18 @@ def parts(values: Values, dim: int) -> tuple[Floats, list[str], list[int], list[
     return np.array(vector), keys, [abs(place) for place in signed], weights
 
 
+def places_of(values: Values, dim: int) -> dict[str, int]:
+    """The place of each key among 1 … dim − 1, negative where its sign is: what θ says of it is ±θ[place].
+
+    Examples
+    --------
+    >>> places_of({"genre": "drama", "length": 0.5}, 6)
+    {'genre=drama': 5, 'length': 1}
+    """
+    keys, signed, _ = _read(values, _checked_dim(dim))
+    return dict(zip(keys, signed, strict=True))
+
+
 def _read(values: Values, dim: int) -> tuple[list[str], list[int], list[float]]:
     """Keys, their places (negative where the sign is) and numbers."""
     if not isinstance(values, Mapping):

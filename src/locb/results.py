@@ -16,6 +16,8 @@ _STUDENT = (
     2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 )  # fmt: skip
 
+DRAWN = 500  # users on a map to explore, at most
+
 
 def half_width(values: Any, axis: int = 0) -> Any:
     """Half of the 95% interval of a mean (Student's t); NaN from fewer than two values.
@@ -47,6 +49,15 @@ class Run:
 
 
 @dataclass(frozen=True)
+class Forming:
+    """How the groups of a policy came about: what there was at the comparison's moments."""
+
+    count: Ints  # (repeats, moments) different groups
+    f1: Floats  # (repeats, moments) against the true clusters; NaN where there are no groups
+    sets: list[list[Ints]]  # in the first repeat the different groups at each moment, of the users who are drawn
+
+
+@dataclass(frozen=True)
 class Entry:
     """One policy at one alpha in a comparison, over all repeats."""
 
@@ -57,6 +68,8 @@ class Entry:
     n_clusters: Ints  # (repeats,) different groups found
     f1: Floats  # (repeats,) against the true clusters; NaN for a policy without groups
     microseconds: Floats  # (repeats,) a round
+    earned: Floats | None = None  # (repeats, points) cumulative reward, at the comparison's checkpoints
+    forming: Forming | None = None  # None for a policy without groups
 
     @property
     def final_regret(self) -> Floats:
@@ -66,7 +79,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class UserMap:
-    """Where users are and who belongs together, in one repeat."""
+    """Where users are and who belongs together, in the first repeat."""
 
     policy: str
     theta: Floats  # (n, d) the true ones
@@ -74,17 +87,25 @@ class UserMap:
     found: list[list[int]]
 
 
+def drawn_users(count: int) -> Ints:
+    """The users on a map to explore, ascending: all of them, or ``DRAWN`` drawn by chance, always the same ones."""
+    if count <= DRAWN:
+        return np.arange(count)
+    return np.sort(np.random.default_rng(count).choice(count, DRAWN, replace=False))
+
+
 @dataclass(frozen=True)
 class Comparison:
     """Several policies on the same worlds and the same rounds."""
 
     settings: dict[str, Any]
-    checkpoints: Ints  # (points,) rounds after which regret is kept
+    checkpoints: Ints  # (points,) rounds after which regret and reward are kept
     entries: list[Entry]
     user_map: UserMap | None
     seeds: list[int]  # one a repeat
     versions: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)  # what a reader must know
+    moments: Ints = field(default_factory=lambda: np.empty(0, np.int64))  # rounds after which groups are kept
 
     def best_of_each(self) -> list[Entry]:
         """For every policy its alpha of the lowest mean regret, in the order in which policies were given."""

@@ -100,6 +100,13 @@ class Rounds:
         """Features an arm."""
         return int(self.contexts.shape[2])
 
+    def part(self, start: int, stop: int) -> Rounds:
+        """The rounds from ``start`` on, up to and without ``stop``."""
+        if start == 0 and stop >= len(self):
+            return self
+        means = None if self.means is None else self.means[start:stop]
+        return Rounds(self.users[start:stop], self.contexts[start:stop], self.rewards[start:stop], means)
+
     def check_chosen(self, chosen: Any) -> Ints:
         """``chosen`` as one arm a round, or a ValueError that names the round."""
         arms = np.asarray(chosen)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import locb
-from locb.experiments.compare import checkpoints, plan
+from locb.experiments.compare import checkpoints, moments, plan
 
 SMALL = {"rounds": 600, "repeats": 2, "world": {"n_users": 15, "n_clusters": 3, "n_arms": 4}, "jobs": 1}
 
@@ -19,12 +19,42 @@ def test_all_policies_play_the_same_rounds() -> None:
             run = locb.simulate(policy, env, rounds=600, seed=seed)
             assert np.array_equal(entry.regret[repeat], run.regret[result.checkpoints - 1])
             assert entry.reward[repeat] == run.rewards.mean()
+            assert np.array_equal(entry.earned[repeat], np.cumsum(run.rewards)[result.checkpoints - 1])
     found = result.entries[0]
     assert (found.n_clusters >= 1).all()
     assert ((found.f1 > 0) & (found.f1 <= 1)).all()
     assert np.isnan(result.entries[1].f1).all()
     assert result.user_map is not None
     assert result.user_map.policy == "locb"
+
+
+@pytest.mark.parametrize("name", ["locb", "club"])
+def test_groups_are_kept_as_they_form(name: str) -> None:
+    result = locb.compare([name], n_seeds=5, **SMALL) if name == "locb" else locb.compare([name], **SMALL)
+    (entry,) = result.entries
+    assert entry.forming is not None
+    assert entry.forming.count.shape == entry.forming.f1.shape == (2, len(result.moments))
+    assert entry.forming.count[:, -1].tolist() == entry.n_clusters.tolist()
+    assert entry.forming.f1[:, -1].tolist() == entry.f1.tolist()
+    for repeat, seed in enumerate(result.seeds):
+        env = locb.Synthetic(**SMALL["world"], seed=seed)
+        for place in (3, 10):
+            extra = {"n_seeds": 5} if name == "locb" else {}
+            policy = locb.make_policy(name, n_users=15, dim=env.dim, seed=seed, **extra)
+            policy.play(env.rounds(int(result.moments[place]), seed=seed))
+            found = {tuple(cluster.members.tolist()) for cluster in policy.clusters()}
+            assert entry.forming.count[repeat, place] == len(found)
+            assert entry.forming.f1[repeat, place] == locb.match_clusters(found, env.true_clusters()).f1
+            if repeat == 0:
+                assert {tuple(members.tolist()) for members in entry.forming.sets[place]} == found
+
+
+def test_moments_are_more_where_looks_cost_little() -> None:
+    assert moments(3, 10) == (1, 2, 3)
+    assert len(moments(50_000, 100)) == 24
+    assert len(moments(50_000, 100_000)) == 12
+    assert moments(50_000, 100)[-1] == moments(50_000, 100_000)[-1] == 50_000
+    assert list(moments(600, 15)) == sorted(set(moments(600, 15)))
 
 
 def test_processes_do_not_change_the_result() -> None:

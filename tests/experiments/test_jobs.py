@@ -8,6 +8,7 @@ import pytest
 
 from locb.experiments.jobs import Job, Ledger, run_jobs
 from locb.experiments.parallel import Workers
+from locb.report.terminal.run import read_progress
 
 CALLS: list[int] = []
 
@@ -51,6 +52,18 @@ def test_a_stopped_run_keeps_what_it_finished(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path, {})
     assert [ledger.get(task) for task in tasks] == [{"value": 1}, {"value": 2}, None, None]
     assert not list(tmp_path.rglob("*.part"))
+
+
+def test_what_is_planned_is_written_down_for_who_watches(tmp_path: Path) -> None:
+    tasks = [Job(stops, {}, seed, {}, cost=float(seed)) for seed in (1, 2, 3)]
+    with Workers(jobs=1) as workers, pytest.raises(KeyboardInterrupt):
+        run_jobs(tasks, Ledger(tmp_path, {"kind": "verify"}), workers)
+    progress = read_progress(tmp_path)
+    assert progress.plan is not None
+    assert progress.plan.costs == {task.name: task.cost for task in tasks}
+    assert progress.plan.goes_on
+    assert progress.done < 3  # the longest first, at which it was stopped
+    assert progress.work(progress.plan.started - 5.0) == progress.work()
 
 
 def test_a_damaged_outcome_is_played_again(tmp_path: Path) -> None:

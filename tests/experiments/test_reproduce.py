@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import locb
-from commandline import call, run
+from commandline import call
 from locb.experiments import paper
 from locb.experiments.parallel import Workers
 from locb.experiments.reproduce import TARGETS, plan_reproduction, runs
@@ -232,7 +232,7 @@ def test_real_movielens(tmp_path: Path) -> None:
     if not SHARED.exists():
         pytest.skip("needs ml-latest-small in ../shared/data")
     sizes = ["--repeats", "2", "--rounds", "1000", "--output", "out"]
-    done = run("reproduce", "users", "regret", "--movielens", str(SHARED), *sizes, cwd=tmp_path)
+    done = call("reproduce", "users", "regret", "--movielens", str(SHARED), *sizes, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "at gamma 0.992 for half of them" in done.stdout
     table = (tmp_path / "out" / "tables" / "regret-movielens.md").read_text()

@@ -59,6 +59,24 @@ def test_it_is_what_recommend_gives_and_changes_nothing(kind: str) -> None:
     assert "ties" in KINDS[kind] or state_of(policy) == before
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_at_once_are_told_as_one_by_one(kind: str) -> None:
+    policy, alone = make(kind), make(kind)
+    users = [3, 0, 3, N - 1, 5]
+    offered = [contexts(seed)[: 1 + seed % ARMS] for seed in range(len(users))]
+    told = policy.explain_all(users, offered)
+    assert len(told) == len(users)
+    for one, user, arms in zip(told, users, offered, strict=True):
+        again = alone.explain(user, arms)
+        assert (one.arm, one.lenders) == (again.arm, again.lenders)
+        for mine, other in ((one.estimate, again.estimate), (one.bonus, again.bonus), (one.theta, again.theta)):
+            assert mine.tolist() == other.tolist()
+    assert state_of(policy) == state_of(alone)
+    assert policy.explain_all([], []) == []
+    with pytest.raises(ValueError, match=r"contexts\[1, 0\] is nan"):
+        policy.explain_all([1, 2], [contexts(), np.array([[0.0] * policy.dim, [np.nan] * policy.dim])])
+
+
 @pytest.mark.parametrize("kind", RANDOM_TIES)
 def test_ties_are_drawn_as_recommend_draws_them(kind: str) -> None:
     asked, explained = make(kind, 0, ties="random"), make(kind, 0, ties="random")

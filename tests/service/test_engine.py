@@ -10,6 +10,7 @@ from locb.service.directory import Directory
 from locb.service.engine import Engine
 from locb.service.messages import Arm, RecommendRequest
 from locb.service.options import new_model
+from locb.service.problems import ProblemError
 from locb.service.questions import read_question
 from locb.service.replay import recheck
 from locb.service.store.log import Log
@@ -98,3 +99,33 @@ def test_zero_has_no_sign(served: Served) -> None:
     batch = served.engine.prepare([Pay("a", -0.0, 1.0)])
     assert str(batch.records.lessons[0].reward) == "0.0"
     served.commit(batch)
+
+
+def test_a_name_twice_in_one_batch(served: Served) -> None:
+    first, again, other, ann = served.serve(ask("ann", "a"), ask("ann", "a"), ask("bob", "a"), ask("ann", "b"))
+    assert first == again
+    assert isinstance(other, ProblemError)
+    assert other.status == 409
+    assert ann != first
+    assert [row.id for chunk in served.log.decisions() for row in chunk] == [b"a", b"b"]
+
+
+def test_one_who_cannot_be_answered_does_not_keep_the_others_from_it(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = served.engine.policy
+    explain_all = policy.explain_all
+
+    def explain_some(users: list[int], contexts: list[Any]) -> Any:
+        if served.engine.directory.place("bob") in users:
+            raise ArithmeticError("not for bob")
+        return explain_all(users, contexts)
+
+    monkeypatch.setattr(policy, "explain_all", explain_some)
+    ann, bob, again, eve = served.serve(ask("ann", "a"), ask("bob", "b"), ask("bob", "b"), ask("eve", "c"))
+    assert isinstance(ann, Asked)
+    assert isinstance(eve, Asked)
+    for problem in (bob, again):
+        assert isinstance(problem, ProblemError)
+        assert problem.status == 500
+    assert [row.id for chunk in served.log.decisions() for row in chunk] == [b"a", b"c"]

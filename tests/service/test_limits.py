@@ -135,7 +135,7 @@ def test_a_rank_request_that_does_not_fit(running: tuple[httpx.Client, Service],
 @pytest.mark.parametrize(
     ("method", "path", "status", "kind"),
     [
-        ("GET", "/", 404, "not-found"),
+        ("GET", "/page", 404, "not-found"),
         ("GET", "/v1", 404, "not-found"),
         ("GET", "/v1/recommend/", 404, "not-found"),
         ("GET", "/v1/users/", 404, "not-found"),

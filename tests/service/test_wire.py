@@ -110,6 +110,23 @@ def test_bodies_that_come_slowly_and_requests_that_are_too_many(tmp_path: Path) 
         assert client.get("/v1/ping").status_code == 204
 
 
+@pytest.mark.parametrize("sent", [b"", b"GET /v1/ping HT", b"GET /v1/ping HTTP/1.1\r\nHost: localhost\r\nAccept"])
+def test_heads_that_come_slowly(tmp_path: Path, sent: bytes) -> None:
+    with serving(tmp_path, read_seconds=0.4) as (client, _):
+        answer = raw(client, sent)
+        assert answer.startswith(b"HTTP/1.1 408 ")
+        assert json.loads(answer.partition(b"\r\n\r\n")[2])["type"] == "urn:locb:problem:timeout"
+        # After an answer a connection may rest, but the next request must come whole again.
+        with socket.create_connection(("127.0.0.1", client.base_url.port), timeout=10) as connection:
+            connection.sendall(b"GET /v1/ping HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert connection.recv(10_000).startswith(b"HTTP/1.1 204 ")
+            time.sleep(0.8)
+            connection.sendall(b"GET /v1/ping HTTP/1.1\r\nHost: localhost\r\n\r\nGET /v1")
+            assert connection.recv(10_000).startswith(b"HTTP/1.1 204 ")
+            assert connection.recv(10_000).startswith(b"HTTP/1.1 408 ")
+            assert connection.recv(10_000) == b""
+
+
 def test_what_a_killed_process_did_not_send_is_removed(tmp_path: Path) -> None:
     (tmp_path / "export-x").mkdir()
     (tmp_path / "export-x" / "00000001.part").write_text("half")

@@ -11,10 +11,12 @@ import locb
 from locb.cli.common import console, leave
 from locb.cli.compare import compare
 from locb.cli.data import data
+from locb.cli.demo import demo
 from locb.cli.load import load
 from locb.cli.reproduce import reproduce
 from locb.cli.serve import serve
 from locb.cli.verify import verify
+from locb.cli.watch import watch
 
 app = typer.Typer(
     help="Contextual bandits that find like-minded users. Start with: locb compare",
@@ -25,10 +27,12 @@ app = typer.Typer(
 )
 app.command()(compare)
 app.command()(data)
+app.command()(demo)
 app.command()(load)
 app.command()(reproduce)
 app.command()(serve)
 app.command()(verify)
+app.command()(watch)
 
 # What the library calls by another name than the option that sets it.
 OPTIONS = {"n_users": "--users", "n_clusters": "--clusters", "raw_dim": "--dimensions", "n_arms": "--arms"}

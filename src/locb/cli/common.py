@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -187,3 +188,11 @@ def number(name: str, text: str, word: str = "") -> float:
     except ValueError:
         choice = f"{word!r} or a number" if word else "a number"
         raise ValueError(f"--{name} must be {choice}, not {text!r}") from None
+
+
+def seconds(name: str, text: str) -> float:
+    """A time such as 90, 30s, 10m, 2h or 1d, in seconds."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd]?)", text.strip())
+    if found is None:
+        raise ValueError(f"--{name} must be a time such as 30s, 10m, 2h or 1d, not {text!r}")
+    return float(found[1]) * {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}[found[2]]

@@ -127,7 +127,7 @@ def compare(
     Every policy meets the same users, arms and rewards, so that differences are paired. Prints a table (regret is
     what was lost against always showing the best arm; F1 tells how well the groups found match the true ones) and
     writes a folder with **regret.png**, **users.png**, **report.html** (open it in a
-    browser) and **run.json**.
+    browser and explore: policies, alphas and repeats over the rounds, groups as they form) and **run.json**.
 
     With --worlds every policy, at its defaults and best alpha, plays in many worlds: some were used to set constants
     (development), others have other seeds and other kinds of structure, noise, arrivals and drift (judging). Regret is

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from locb.cli.common import console, leave
+from locb.cli.common import console, leave, seconds
 
 POLICY = "The policy"
 REWARDS = "Rewards"
@@ -135,11 +134,3 @@ def _pair(text: str) -> tuple[str, Any]:
         return name, json.loads(value)
     except ValueError:
         return name, value
-
-
-def seconds(name: str, text: str) -> float:
-    """A time such as 90, 30s, 10m, 2h or 1d, in seconds."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd]?)", text.strip())
-    if found is None:
-        raise ValueError(f"--{name} must be a time such as 30s, 10m, 2h or 1d, not {text!r}")
-    return float(found[1]) * {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}[found[2]]

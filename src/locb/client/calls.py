@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from locb.client.exchange import Answer, Service, ServiceError, Steps, error_of
 
@@ -19,8 +19,13 @@ def _path(*parts: str) -> str:
     return "/v1/" + "/".join(quote(part, safe="").replace(".", "%2E") for part in parts)
 
 
+def _query(**asked: Any) -> str:
+    """What follows the path; what is None is not asked."""
+    return "?" + urlencode({name: value for name, value in asked.items() if value is not None})
+
+
 def _question(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """A request for a decision, with an id, so that sending it again cannot make another."""
+    """A question, checked: what is not given is left out, and arms are a list."""
     unknown = sorted(set(asked) - {"user", "arms", "exclude", "count", "decision_id"})
     missing = [name for name in ("user", "arms") if name not in asked]
     if unknown or missing:
@@ -33,8 +38,13 @@ def _question(asked: Mapping[str, Any]) -> dict[str, Any]:
     given = {name: value for name, value in asked.items() if value is not None}
     if "exclude" in given:
         given["exclude"] = list(given["exclude"])  # a set will do
+    return {**given, "arms": listed}
+
+
+def _named_question(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """A question with an id, so that sending it again cannot make another decision."""
     # Ids that begin with the time stand in order in the service's index, and half as much is written to its disk.
-    return {"decision_id": f"{time.time_ns():016x}{secrets.token_hex(8)}", **given, "arms": listed}
+    return {"decision_id": f"{time.time_ns():016x}{secrets.token_hex(8)}", **_question(asked)}
 
 
 def recommend(
@@ -47,7 +57,7 @@ def recommend(
 ) -> Steps[Answer]:
     """Which of these arms for this user? ``arms``: features by id, or dictionaries with ``id`` and ``features``."""
     asked = {"user": user, "arms": arms, "exclude": exclude, "count": count, "decision_id": decision_id}
-    answer: Answer = yield from service.ask("POST", "/v1/recommend", _question(asked))
+    answer: Answer = yield from service.ask("POST", "/v1/recommend", _named_question(asked))
     return answer
 
 
@@ -59,7 +69,7 @@ def reward(service: Service, decision_id: str, reward: float) -> Steps[Answer]:
 
 def recommend_batch(service: Service, requests: Iterable[Mapping[str, Any]]) -> Steps[list[Answer | ServiceError]]:
     """Several questions, each with the arguments of ``recommend``; a question that fails has an error in its place."""
-    asked = {"requests": [_question(request) for request in requests]}
+    asked = {"requests": [_named_question(request) for request in requests]}
     told = yield from service.ask("POST", "/v1/recommend:batch", asked)
     return [each["decision"] if "decision" in each else error_of(each["problem"]) for each in told["answers"]]
 
@@ -74,6 +84,15 @@ def reward_batch(
     return [each["rewarded"] if "rewarded" in each else error_of(each["problem"]) for each in told["answers"]]
 
 
+def preview(
+    service: Service, user: str, arms: Arms, exclude: Sequence[str] | None = None, count: int | None = None
+) -> Steps[Answer]:
+    """What would be recommended now: nothing is decided, kept or learned, and the user must be known."""
+    asked = {"user": user, "arms": arms, "exclude": exclude, "count": count}
+    answer: Answer = yield from service.ask("POST", "/v1/preview", _question(asked))
+    return answer
+
+
 def user(service: Service, id: str) -> Steps[Answer]:  # noqa: A002 - as the API calls it
     """What is known of a user."""
     answer: Answer = yield from service.ask("GET", _path("users", id))
@@ -82,8 +101,14 @@ def user(service: Service, id: str) -> Steps[Answer]:  # noqa: A002 - as the API
 
 def similar(service: Service, id: str, limit: int = 10) -> Steps[list[Answer]]:  # noqa: A002 - as the API calls it
     """Users who share a set with this one, the nearest first."""
-    told = yield from service.ask("GET", f"{_path('users', id)}/similar?limit={int(limit)}")
+    told = yield from service.ask("GET", f"{_path('users', id)}/similar{_query(limit=int(limit))}")
     return list(told["similar"])
+
+
+def decisions(service: Service, id: str, limit: int = 20) -> Steps[list[Answer]]:  # noqa: A002 - as the API calls it
+    """The last decisions for a user with their rewards and explanations, the latest first."""
+    told = yield from service.ask("GET", f"{_path('users', id)}/decisions{_query(limit=int(limit))}")
+    return list(told["decisions"])
 
 
 def clusters(service: Service) -> Steps[list[Answer]]:
@@ -94,6 +119,36 @@ def clusters(service: Service) -> Steps[list[Answer]]:
 def cluster(service: Service, seed: str) -> Steps[Answer]:
     """A set, its members, and how far apart two of them can be."""
     answer: Answer = yield from service.ask("GET", _path("clusters", seed))
+    return answer
+
+
+def groups(
+    service: Service, sort: str = "size", limit: int = 50, offset: int = 0, search: str | None = None
+) -> Steps[Answer]:
+    """A page of the sets: how far each is, what it earned, what its members like, and how the first ones overlap."""
+    asked = _query(sort=sort, limit=int(limit), offset=int(offset), search=search)
+    answer: Answer = yield from service.ask("GET", f"/v1/groups{asked}")
+    return answer
+
+
+def now(service: Service) -> Steps[Answer]:
+    """What the service does at this moment, and how it is."""
+    answer: Answer = yield from service.ask("GET", "/v1/now")
+    return answer
+
+
+def history(service: Service, span: str = "hour", baseline: tuple[float, float] | None = None) -> Steps[Answer]:
+    """Decisions and rewards over an hour, day, month or all; ``baseline``: from and to, in seconds since 1970."""
+    start, end = (None, None) if baseline is None else baseline
+    answer: Answer = yield from service.ask(
+        "GET", f"/v1/history{_query(span=span, baseline_from=start, baseline_to=end)}"
+    )
+    return answer
+
+
+def map(service: Service, basis: str | None = None) -> Steps[Answer]:  # noqa: A001 - as the API calls it
+    """Users in two dimensions; the same ``basis`` gives the same plane, ``"new"`` another."""
+    answer: Answer = yield from service.ask("GET", f"/v1/map{_query(basis=basis)}".rstrip("?"))
     return answer
 
 

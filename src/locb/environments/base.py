@@ -45,7 +45,7 @@ class Environment(ABC):
             rng = np.random.default_rng([seed, block])
             rounds = self.draw_at(rng, BLOCK, start)
             left = count - start
-            yield rounds if left >= BLOCK else first_rounds(rounds, left)
+            yield rounds.part(0, left)
 
     def rounds(self, count: int, *, seed: int = 0) -> Rounds:
         """``count`` rounds. The same seed gives the same rounds to everyone, and more of them begin with the fewer."""
@@ -60,9 +60,3 @@ class Environment(ABC):
                     whole[done : done + len(block)] = values
             done += len(block)
         return Rounds(**{name: whole[:count] for name, whole in parts.items()})
-
-
-def first_rounds(rounds: Rounds, count: int) -> Rounds:
-    """The first few of some rounds."""
-    means = None if rounds.means is None else rounds.means[:count]
-    return Rounds(rounds.users[:count], rounds.contexts[:count], rounds.rewards[:count], means)

@@ -8,20 +8,22 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from locb.arrays import Floats
+from locb.arrays import Floats, Ints
 from locb.clusters import match_clusters
 from locb.experiments.parallel import Workers
 from locb.experiments.simulate import simulate
 from locb.experiments.worlds import make_world, note, quiet_world, truth
 from locb.policies import POLICIES, Policy
-from locb.results import Comparison, Entry, UserMap
+from locb.results import Comparison, Entry, Forming, UserMap, drawn_users
 
 POINTS = 200  # of a regret curve
+FEWEST, MOST = 12, 24  # moments at which groups are kept
 DEFAULT_POLICIES = ("locb", "eloc", "linucb-one", "linucb-ind", "club", "sclub")
 
 
@@ -36,6 +38,8 @@ class Task:
     rounds: int
     seed: int
     gamma: float
+    moments: tuple[int, ...] = ()  # rounds after which groups are looked at
+    draws: bool = False  # whether the groups of these moments are wanted, not only what they are worth
 
     def make(self, *, n_users: int, dim: int) -> Policy:
         """A new policy for a world of this size."""
@@ -52,10 +56,14 @@ class Outcome:
     """What a task gives back."""
 
     regret: Floats  # (points,)
+    earned: Floats  # (points,)
     reward: float
     found: list[list[int]]
     f1: float
     microseconds: float
+    counts: list[int]  # a number a moment, here and below
+    f1s: list[float]
+    sets: list[list[Ints]]
 
 
 def accepted(factory: Callable[..., Any], parameters: dict[str, Any]) -> dict[str, Any]:
@@ -71,24 +79,64 @@ def checkpoints(rounds: int) -> Any:
     return np.unique(np.linspace(1, rounds, min(POINTS, rounds)).round().astype(np.int64))
 
 
+def moments(rounds: int, n_users: int) -> tuple[int, ...]:
+    """The rounds at which groups are kept, the last one included: more of them early, when groups change most.
+
+    A look at the groups takes time in proportion to the users, a run in proportion to its rounds: there are more looks
+    where they cost little beside the run.
+    """
+    count = min(rounds, MOST, max(FEWEST, rounds // n_users))
+    return tuple(np.unique(np.ceil(rounds * (np.arange(1, count + 1) / count) ** 2).astype(np.int64)).tolist())
+
+
+def different(policy: Policy) -> list[Ints]:
+    """The groups of a policy, each once, the largest first."""
+    found = {cluster.members.tobytes(): cluster.members for cluster in policy.clusters()}
+    return sorted(found.values(), key=lambda members: (-len(members), members.tolist()))
+
+
 def run_task(task: Task) -> Outcome:
     """Play one task from scratch."""
     env = quiet_world(task.world, task.seed)
     policy = task.make(n_users=env.n_users, dim=env.dim)
+    drawn = drawn_users(env.n_users)
+    counts: list[int] = []
+    f1s: list[float] = []
+    sets: list[list[Ints]] = []
+
+    @cache  # real data take long to say, and some policies are never asked
+    def true() -> list[Ints]:
+        return truth(env, task.gamma)
+
+    def f1(found: list[Ints]) -> float:
+        return match_clusters(found, true()).f1 if found else float("nan")
+
+    def look() -> None:
+        found = different(policy)
+        counts.append(len(found))
+        f1s.append(f1(found))
+        if task.draws:
+            few = len(drawn) == env.n_users
+            sets.append(found if few else [members[np.isin(members, drawn)] for members in found])
+
     try:
-        run = simulate(policy, env, rounds=task.rounds, seed=task.seed)
+        run = simulate(policy, env, rounds=task.rounds, seed=task.seed, stops=task.moments, at_stop=look)
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         told = f"{type(error).__name__}: {error} ({Path(last.filename).name}, line {last.lineno})"
         raise ValueError(f"policy {task.policy} failed while it played: {told}") from error
-    distinct = {tuple(cluster.members.tolist()) for cluster in policy.clusters()}
-    f1 = match_clusters(distinct, truth(env, task.gamma)).f1 if distinct else float("nan")
+    distinct = different(policy)
+    at = checkpoints(task.rounds) - 1
     return Outcome(
-        regret=run.regret[checkpoints(task.rounds) - 1],
+        regret=run.regret[at],
+        earned=np.cumsum(run.rewards)[at],
         reward=float(run.rewards.mean()),
-        found=sorted((list(members) for members in distinct), key=len, reverse=True),
-        f1=f1,
+        found=[members.tolist() for members in distinct],
+        f1=f1(distinct),
         microseconds=1e6 * run.seconds / task.rounds,
+        counts=counts,
+        f1s=f1s,
+        sets=sets,
     )
 
 
@@ -122,10 +170,11 @@ class Plan:
                 _entry(self.tasks[start], outcomes[start : start + repeats])
                 for start in range(0, len(self.tasks), repeats)
             ],
-            user_map=_user_map(self.tasks, outcomes),
+            user_map=_user_map(self.tasks[::repeats], outcomes[::repeats]),
             seeds=[task.seed for task in self.tasks[:repeats]],
             versions=_versions(),
             notes=self.notes,
+            moments=np.array(self.tasks[0].moments),
         )
 
 
@@ -160,8 +209,19 @@ def plan(
     check_asked(policies, alphas, rounds, repeats)
     env = make_world(world, seed)
     common = {"gamma": gamma, "n_seeds": n_seeds}
+    looks = moments(rounds, env.n_users)
     tasks = [
-        Task(name, POLICIES[name], {**parameters, "seed": seed + repeat}, world, rounds, seed + repeat, gamma)
+        Task(
+            name,
+            POLICIES[name],
+            {**parameters, "seed": seed + repeat},
+            world,
+            rounds,
+            seed + repeat,
+            gamma,
+            moments=looks,
+            draws=repeat == 0,
+        )
         for name in policies
         for parameters in parameter_sets(name, alphas, common)
         for repeat in range(repeats)
@@ -247,7 +307,16 @@ def _entry(task: Task, outcomes: list[Outcome]) -> Entry:
         n_clusters=np.array([len(outcome.found) for outcome in outcomes]),
         f1=np.array([outcome.f1 for outcome in outcomes]),
         microseconds=np.array([outcome.microseconds for outcome in outcomes]),
+        earned=np.array([outcome.earned for outcome in outcomes]),
+        forming=_forming(outcomes),
     )
+
+
+def _forming(outcomes: list[Outcome]) -> Forming | None:
+    counts = np.array([outcome.counts for outcome in outcomes])
+    if not counts.any():
+        return None
+    return Forming(counts, np.array([outcome.f1s for outcome in outcomes]), outcomes[0].sets)
 
 
 def _user_map(tasks: list[Task], outcomes: list[Outcome]) -> UserMap | None:

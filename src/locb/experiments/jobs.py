@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +13,8 @@ from typing import Any
 
 import locb
 from locb.experiments.parallel import Workers
+from locb.run_files import RUNS_FOLDER, SETTINGS_FILE, RunPlan, write_json
 
-SETTINGS_FILE = "settings.json"
 FORMAT = 1
 
 
@@ -58,7 +58,7 @@ class Ledger:
         self.folder = folder
         self.identity: dict[str, Any] = json.loads(json.dumps({"format": FORMAT, "locb": locb.__version__} | identity))
         self.told: dict[str, Any] = {}  # what the folder's page tells, so that later runs can add to it
-        self._runs = folder / "runs"
+        self._runs = folder / RUNS_FOLDER
         known = folder / SETTINGS_FILE
         if folder.exists() and not folder.is_dir():
             raise ValueError(f"--output: {folder} is a file, not a folder")
@@ -69,7 +69,7 @@ class Ledger:
         self.reused = self.total = 0  # runs that were there already, and all, of the last run_jobs
         try:
             self._runs.mkdir(parents=True, exist_ok=True)
-            _write(known, self.identity | {"told": self.told})
+            write_json(known, self.identity | {"told": self.told})
         except OSError as error:
             raise ValueError(f"--output: {folder} cannot be written to ({error.strerror})") from error
 
@@ -95,7 +95,7 @@ class Ledger:
     def remember(self, **told: Any) -> None:
         """Keep what the page of this folder tells."""
         self.told = self.told | told
-        _write(self.folder / SETTINGS_FILE, self.identity | {"told": self.told})
+        write_json(self.folder / SETTINGS_FILE, self.identity | {"told": self.told})
 
     def get(self, job: Job) -> dict[str, Any] | None:
         """The outcome of a job that was finished before; None if there is none, or it is damaged."""
@@ -108,7 +108,7 @@ class Ledger:
 
     def put(self, job: Job, outcome: dict[str, Any]) -> None:
         """Keep an outcome; a file is whole or not there."""
-        _write(self._runs / job.name, {"job": job.described, "outcome": outcome})
+        write_json(self._runs / job.name, {"job": job.described, "outcome": outcome})
 
 
 def run_jobs(
@@ -127,6 +127,7 @@ def run_jobs(
     ledger.reused, ledger.total = len(jobs) - len(missing), len(jobs)
     total = sum(jobs[place].cost for place in missing)
     done = 0.0
+    RunPlan.of_this_process(time.time(), {job.name: job.cost for job in jobs}).write(ledger.folder)
     for number, outcome in workers.run(Job.run, [jobs[place] for place in missing]):
         place = missing[number]
         # What JSON makes of it, so that a run that goes on has the same figures as one that never stopped.
@@ -136,12 +137,3 @@ def run_jobs(
         if progress is not None:
             progress(done, total)
     return [outcome for outcome in outcomes if outcome is not None]
-
-
-def _write(path: Path, content: dict[str, Any]) -> None:
-    temporary = path.with_name(f".{path.name[-60:]}.{os.getpid()}.part")
-    try:
-        temporary.write_text(json.dumps(content) + "\n", encoding="utf-8")
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -36,6 +36,19 @@ def unpack(packed: Floats, dim: int) -> Floats:
     return full
 
 
+def diagonal(packed: Floats) -> Floats:
+    """The diagonals (…, d) of packed matrices (…, p).
+
+    Examples
+    --------
+    >>> diagonal(np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])).tolist()
+    [1.0, 4.0, 6.0]
+    """
+    dim = int(math.sqrt(2 * packed.shape[-1]))
+    lengths = np.arange(dim, 0, -1)  # of the rows of the upper triangle
+    return packed[..., np.cumsum(lengths) - lengths]
+
+
 @part
 def packed_trace(rows: Floats, i: int, d: int) -> float:
     """Trace of the packed matrix in row i, whose first d numbers are a vector."""

@@ -44,25 +44,39 @@ def explain_sets(
 
 @entry
 def explain(
-    state: LocalState, user: int, contexts: Floats, estimate: Floats, bonus: Floats, theta: Floats
-) -> tuple[int, int]:
-    """The arm for one user now, −1 if a context is not usable, and the set that lends its estimate, −1 if none does.
+    state: LocalState,
+    users: Ints,
+    ends: Ints,
+    contexts: Floats,
+    estimate: Floats,
+    bonus: Floats,
+    theta: Floats,
+    chosen: Ints,
+) -> None:
+    """For every user the arm now, −1 if a context is not usable, and the set that lends its estimate, −1 if none does.
 
-    What each arm is worth, (k,), and the lent estimate go into the last three.
+    The arms of user i are the rows of ``contexts`` up to ``ends[i]``, from where those of the user before end. What
+    each arm is worth, the estimates lent (b, d), and arms and sets (b, 2) go into the last four.
     """
-    if not usable(contexts.ravel()):
-        return -1, -1
-    n_arms, d = contexts.shape
-    scratch = pull_scratch(state, n_arms, d)
-    lenders = np.full(n_arms, -1)
-    expand(contexts, scratch.arms)
-    count = sets_that_hold(state, user, scratch)
-    if count > 0:
-        explain_sets(state, count, d, scratch, estimate, bonus, lenders)
-    else:
-        explain_arms(scratch.arms, state.estimates, user, d, state.real[ALPHA], 1.0, estimate, bonus)
-    arm = pick(estimate + bonus, state.whole[TIES], state.generator)
-    s = lenders[arm]
-    for q in range(d):
-        theta[q] = state.estimates[user, q] if s < 0 else state.sums[s, q] / state.sizes[s]
-    return arm, s
+    d = contexts.shape[1]
+    stop = 0
+    for i in range(users.size):
+        user, start = users[i], stop
+        stop = ends[i]
+        chosen[i, 0] = chosen[i, 1] = -1
+        if not usable(contexts[start:stop].ravel()):
+            continue
+        worth, reach = estimate[start:stop], bonus[start:stop]
+        scratch = pull_scratch(state, stop - start, d)
+        lenders = np.full(stop - start, -1)
+        expand(contexts[start:stop], scratch.arms)
+        count = sets_that_hold(state, user, scratch)
+        if count > 0:
+            explain_sets(state, count, d, scratch, worth, reach, lenders)
+        else:
+            explain_arms(scratch.arms, state.estimates, user, d, state.real[ALPHA], 1.0, worth, reach)
+        arm = pick(worth + reach, state.whole[TIES], state.generator)
+        s = lenders[arm]
+        for q in range(d):
+            theta[i, q] = state.estimates[user, q] if s < 0 else state.sums[s, q] / state.sizes[s]
+        chosen[i, 0], chosen[i, 1] = arm, s

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from locb.arrays import Ints
 from locb.clusters import Cluster, Membership, SimilarUser
 from locb.policies.checkpoints import Checkpoint
 from locb.policies.checks import whole_number
+from locb.policies.crowds import Crowd, Outline, belonging_to, outline_of
 from locb.policies.explanations import Estimate, Explanation
 from locb.rounds import Rounds
 
@@ -30,6 +31,9 @@ class Policy(ABC):
     dim : int
         Length of a context.
     """
+
+    # So many users can be asked for in one ``crowd`` that it takes a millisecond or so.
+    crowd_size: ClassVar[int] = 64
 
     def __init__(self, *, n_users: int, dim: int) -> None:
         self._n_users = whole_number("n_users", n_users, 1)
@@ -68,6 +72,10 @@ class Policy(ABC):
         arm = self.recommend(user, contexts)
         return Explanation(whole_number("the arm from recommend", arm, 0, len(contexts) - 1))
 
+    def explain_all(self, users: Sequence[int], contexts: Sequence[Any]) -> list[Explanation]:
+        """``explain`` for several users, each with contexts of its own."""
+        return [self.explain(user, own) for user, own in zip(users, contexts, strict=True)]
+
     def correct(self, user: int, context: Any, learned: float, reward: float) -> None:  # noqa: ARG002 - told by others
         """Make good that ``context``, learned with the reward ``learned``, turns out to have earned ``reward``."""
         raise TypeError(f"{type(self).__name__} does not say how a reward is corrected: give it a correct method")
@@ -96,6 +104,18 @@ class Policy(ABC):
         """What is known of this user; None from a policy that does not tell."""
         self.check_user(user)
         return None
+
+    def outline(self) -> Outline:
+        """The groups, in the order of ``clusters``, without their members."""
+        return outline_of(self.clusters())
+
+    def crowd(self, users: Ints) -> Crowd:
+        """What is known of these users and which groups hold them, copied: what the policy learns next changes none."""
+        told = [self.estimate(user) for user in users.tolist()]
+        unknown = np.full(self._dim, np.nan)
+        theta = np.array([unknown if one is None else one.theta for one in told]).reshape(len(users), self._dim)
+        served = np.array([0 if one is None else one.served for one in told], np.int64)
+        return Crowd(theta, served, belonging_to(self.clusters(), users))
 
     def similar_users(self, user: int, limit: int = 10) -> list[SimilarUser]:
         """Users who share a group with this one, nearest first; none from a policy that does not tell."""

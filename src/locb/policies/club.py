@@ -17,6 +17,7 @@ from locb.kernels.bits import words_for
 from locb.policies.checks import TIE_RULES, number_type, one_of, real_number, whole_number
 from locb.policies.compiled import CompiledPolicy, new_generator
 from locb.policies.corrections import move_estimate
+from locb.policies.crowds import Apart, Belonging, Outline, endless
 from locb.policies.edges import (
     NO_EDGES,
     check_size,
@@ -129,6 +130,14 @@ class CLUB(CompiledPolicy):
     def memberships(self, user: int) -> Sequence[Membership]:
         """The component of this user, without its members."""
         return [Membership(None, int(self._state.sizes[self._state.component[self.check_user(user)]]))]
+
+    def outline(self) -> Outline:
+        """The components, in the order of their first members; they are never complete."""
+        names, first = np.unique(self._state.component[: self._n_users], return_index=True)
+        return endless(names[np.argsort(first)])
+
+    def _belonging(self, users: Ints) -> Belonging:
+        return Apart(self._state.component[users])
 
     def group_sizes(self) -> Ints:
         """How many users each component holds, in the order of ``clusters``."""

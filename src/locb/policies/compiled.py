@@ -13,14 +13,17 @@ from locb.arrays import Floats, Ints
 from locb.clusters import SimilarUser, members_of, widest_across, widest_pair
 from locb.confidence import ELLIPSOID, shrinkage, width
 from locb.kernels import explaining
-from locb.kernels.linear import packed_size, unpack
+from locb.kernels.linear import diagonal, packed_size, unpack
 from locb.policies import storage
 from locb.policies.base import Policy
 from locb.policies.checkpoints import Checkpoint, Room
 from locb.policies.checks import LARGEST_REWARDS, TIE_RULES, real_number, whole_number
+from locb.policies.crowds import Belonging, Crowd, Overlapping
 from locb.policies.explanations import Estimate, Explanation, Loan
 from locb.policies.rows import rows_to_be_replaced
 from locb.rounds import Rounds, checked_array
+
+LARGEST_DEVIATION = 0.5  # of rewards in [0, 1]
 
 
 class CompiledPolicy(Policy):
@@ -30,6 +33,8 @@ class CompiledPolicy(Policy):
     ``__init__`` and remembers in ``_parameters`` what it was built with. The state has rows (θ̂, A⁻¹) in ``estimates``
     and the counts m in ``served``.
     """
+
+    crowd_size: ClassVar[int] = 4_096
 
     _kernel: ClassVar[Any]
     _state: Any
@@ -152,9 +157,24 @@ class CompiledPolicy(Policy):
         return np.array([shrinkage(m) for m in self.served[users].tolist()])
 
     def estimate(self, user: int) -> Estimate:
-        """What is known of this user: θ̂, its radius, and the rounds that it rests on."""
+        """What is known of this user: θ̂, its radius, the rounds that it rests on, and the deviation of its entries.
+
+        That is ½ √(A⁻¹)_jj: rewards in [0, 1] have a standard deviation of at most ½.
+        """
         user = self.check_user(user)
-        return Estimate(self.theta[user], float(self._radii_of(np.array([user]))[0]), int(self.served[user]))
+        radius = float(self._radii_of(np.array([user]))[0])
+        return Estimate(self.theta[user], radius, int(self.served[user]), self._deviation(user))
+
+    def _deviation(self, user: int) -> Floats:
+        return LARGEST_DEVIATION * np.sqrt(diagonal(self._state.estimates[user, self._dim :].astype(np.float64)))
+
+    def crowd(self, users: Ints) -> Crowd:
+        """What is known of these users and which groups hold them, copied: what the policy learns next changes none."""
+        return Crowd(self.theta[users].astype(np.float64), self.served[users], self._belonging(users))
+
+    def _belonging(self, users: Ints) -> Belonging:
+        """Which groups hold these users; none where a policy has no groups."""
+        return Overlapping.of(np.zeros((len(users), 0), bool))
 
     def similar_users(self, user: int, limit: int = 10) -> list[SimilarUser]:
         """Users who share a group with this one, nearest estimate first; none where a policy has no groups."""

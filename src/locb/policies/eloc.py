@@ -25,9 +25,10 @@ from locb.kernels.eloc_state import (
     UNREFRESHED,
     T,
 )
-from locb.kernels.linear import packed_identity, unpack
+from locb.kernels.linear import diagonal, packed_identity, unpack
 from locb.policies.checks import TIE_RULES, number_type, one_of, real_number, whole_number
 from locb.policies.compiled import CompiledPolicy, new_generator
+from locb.policies.crowds import Crowd, Outline, Overlapping, endless
 from locb.policies.eloc_state import USER_ROWS, blank_state, more_room
 from locb.policies.explanations import Estimate, Lender, Loan
 from locb.policies.seeds import choose_seeds
@@ -72,6 +73,8 @@ class ELOC(CompiledPolicy):
     >>> [cluster.seed for cluster in policy.clusters_of(3)]  # None: the group of those who are like everyone
     [0, 2, None]
     """
+
+    crowd_size: ClassVar[int] = 64
 
     _kernel: ClassVar[Any] = kernel
     _rows: ClassVar[str] = "sums"
@@ -193,10 +196,25 @@ class ELOC(CompiledPolicy):
         return super().certifier(cluster, sigma=sigma, delta=delta)
 
     def estimate(self, user: int) -> Estimate:
-        """What is believed of this user: the mean, how far off it is expected to be, and the user's own rounds."""
+        """What is believed of this user: the mean, how far off it is expected to be, and the user's own rounds.
+
+        The deviation of its entries is that of the belief, √V̄_jj.
+        """
         user = self.check_user(user)
         row = self._beliefs(np.array([user]))
-        return Estimate(row[0, : self._dim], float(self._spread(row)[0]), int(self.served[user]))
+        deviation = np.sqrt(diagonal(row[0, self._dim :]))
+        return Estimate(row[0, : self._dim], float(self._spread(row)[0]), int(self.served[user]), deviation)
+
+    def outline(self) -> Outline:
+        """The groups around seeds, and that of those who are like everyone; they are never complete."""
+        return endless(np.arange(len(self._state.seeds) + 1), np.append(self._state.seeds, -1))
+
+    def crowd(self, users: Ints) -> Crowd:
+        """What is believed of these users and which groups hold them, copied."""
+        rows = np.empty((len(users), self._state.sums.shape[1]))
+        inside = np.empty((len(users), len(self._state.seeds) + 1), bool)
+        kernel.beliefs(self._state, users, self._dim, rows, NO_NUMBERS, inside)
+        return Crowd(np.ascontiguousarray(rows[:, : self._dim]), self.served[users], Overlapping.of(inside))
 
     def add_users(self, count: int) -> None:
         """Let ``count`` more users in: about each the policy believes what it believes of anybody."""

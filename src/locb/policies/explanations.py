@@ -8,11 +8,15 @@ from locb.arrays import Floats
 
 
 class Estimate(NamedTuple):
-    """What is known of a user: θ̂, how far off it may be as the policy goes, and the rounds that it rests on."""
+    """What is known of a user: θ̂, how far off it may be as the policy goes, and the rounds that it rests on.
+
+    ``deviation`` is the standard deviation of each entry of θ̂, rewards being in [0, 1]; None where it is not known.
+    """
 
     theta: Floats  # (d,)
     radius: float
     served: int
+    deviation: Floats | None = None  # (d,)
 
 
 class Lender(NamedTuple):

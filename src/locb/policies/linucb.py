@@ -86,6 +86,9 @@ class LinUCB(CompiledPolicy):
         """The users' estimates: (n, d). Read-only."""
         return np.broadcast_to(super().theta, (self._n_users, self._dim)) if self._shared else super().theta
 
+    def _deviation(self, user: int) -> Floats:
+        return super()._deviation(0 if self._shared else user)
+
     def add_users(self, count: int) -> None:
         """Let ``count`` more users in."""
         new = self._n_users + whole_number("count", count, 0)

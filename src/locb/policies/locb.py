@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,6 +25,7 @@ from locb.kernels.locb_state import (
     N_USERS,
     POOLED,
     RADIUS,
+    STOP,
     UNREFRESHED,
     LocalState,
     T,
@@ -31,6 +33,7 @@ from locb.kernels.locb_state import (
 from locb.policies.checks import TIE_RULES, number_type, one_of, real_number, whole_number
 from locb.policies.compiled import CompiledPolicy, new_generator
 from locb.policies.corrections import move_estimate
+from locb.policies.crowds import Belonging, Outline, Overlapping
 from locb.policies.explanations import Explanation, Lender
 from locb.policies.locb_state import USER_ROWS, blank_state, more_room, more_seeds
 from locb.policies.seeds import choose_seeds
@@ -155,7 +158,8 @@ class LOCB(CompiledPolicy):
         }
         real = np.array([gamma, alpha, tau, delta, sigma, min_eigenvalue or 0.0])
         self._state = blank_state(self._n_users, self._dim, dtype, chosen, real, modes, new_generator(rng))
-        self._told: list[Membership | None] = []
+        self._told: list[Membership] = []  # all sets, in words
+        self._told_at = b""  # how they were then
 
     @property
     def rounds_played(self) -> int:
@@ -190,17 +194,54 @@ class LOCB(CompiledPolicy):
         As long as a set does not change, it is told by the same object.
         """
         user, state = self.check_user(user), self._state
-        sizes, returned = state.sizes.tolist(), state.returned.tolist()
-        kept = self._told
-        if len(kept) != len(sizes):
-            kept[:] = [None] * len(sizes)
-        found = []
-        for s in _places(state.sets_of[user].tobytes()):
-            one = kept[s]
-            if one is None or one.size != sizes[s] or (one.returned_at or 0) != returned[s]:
-                one = kept[s] = Membership(int(state.seeds[s]), sizes[s], returned[s] or None)
-            found.append(one)
-        return found
+        now = state.sizes.tobytes() + state.returned.tobytes()
+        if now != self._told_at:
+            self._tell_sets()
+            self._told_at = now
+        return list(_picker(state.sets_of[user].tobytes())(self._told))
+
+    def _tell_sets(self) -> None:
+        """Put into words, anew, the sets that have changed."""
+        state, before = self._state, self._told
+        told = zip(state.seeds.tolist(), state.sizes.tolist(), state.returned.tolist(), strict=True)
+        self._told = [Membership(seed, size, returned or None) for seed, size, returned in told]
+        for s, (old, new) in enumerate(zip(before, self._told, strict=False)):
+            if old == new:
+                self._told[s] = old
+
+    def outline(self) -> Outline:
+        """One set a seed, in the order of the seeds.
+
+        Progress is 1 where the rule for returning a set is met. With ``stop="certificate"`` it is gamma over the sum of
+        the two largest reaches, which must be below gamma; else the share of members whose radii are small enough, as
+        all must be. A set with a member who was never served cannot be returned.
+        """
+        state, returned = self._state, self._state.returned > 0
+        if state.whole[STOP] == BY_CERTIFICATE:
+            progress = np.array([self._certified(s) for s in range(len(returned))])
+        else:
+            limit = self._parameters["gamma"] * self._parameters["tau"] / 8.0
+            closed = (self.served > 0) & (self._radii_of(np.arange(self._n_users)) < limit)
+            bits = np.zeros(state.members.shape[1], np.uint64)
+            bits[: words_for(self._n_users)] = pack(closed[None])[0]
+            # One after the other: with thousands of sets a matrix of them all would take memory that is not at hand.
+            progress = np.array([np.bitwise_count(row & bits).sum() for row in state.members]) / state.sizes
+        progress = np.where(returned, 1.0, progress)
+        sums = state.sums[:, : self._dim].copy()
+        return Outline(np.arange(len(returned)), state.seeds.copy(), returned, progress, sums)
+
+    def _certified(self, s: int) -> float:
+        """How near set s is to its certificate."""
+        state, d = self._state, self._dim
+        if state.returned[s] or state.unserved[s]:
+            return float(state.returned[s] > 0)
+        members = np.flatnonzero(unpack(state.members[s, None], self._n_users)[0])
+        apart = np.linalg.norm(state.estimates[members, :d] - state.estimates[state.seeds[s], :d], axis=1)
+        reach = float(np.sort(apart + self._radii_of(members))[-2:].sum())
+        return min(1.0, float(self._parameters["gamma"]) / reach)
+
+    def _belonging(self, users: Ints) -> Belonging:
+        return Overlapping(self._state.sets_of[users], len(self._state.seeds))
 
     def explain(self, user: int, contexts: Any) -> Explanation:
         """What ``recommend`` gives, in its place, with what each arm is worth and whose rewards say so.
@@ -208,16 +249,31 @@ class LOCB(CompiledPolicy):
         Estimate and bonus of an arm are those of the set that gives it the highest score, of all that hold the user.
         Where sets have the same members, the first seed stands for them. With ``bonus="mean"`` all members are visited.
         """
-        user, contexts = self._check_choice(user, contexts)
+        return self.explain_all([user], [contexts])[0]
+
+    def explain_all(self, users: Sequence[int], contexts: Sequence[Any]) -> list[Explanation]:
+        """``explain`` for several users, each with contexts of its own, in one call of the kernel."""
+        asked = [self._check_choice(user, own) for user, own in zip(users, contexts, strict=True)]
+        if not asked:
+            return []
         state = self._state
-        estimate, bonus, theta = np.empty(len(contexts)), np.empty(len(contexts)), np.empty(self._dim)
-        arm, s = locb_explanation.explain(state, user, contexts, estimate, bonus, theta)
-        self._check_arm(arm, user, contexts)
-        if s < 0:
-            lender = Lender("own", None, 1.0, 1, int(state.served[user]))
-        else:
-            lender = Lender("set", int(state.seeds[s]), 1.0, int(state.sizes[s]), int(state.observed[s]))
-        return Explanation(arm, estimate, bonus, theta, (lender,))
+        ends = np.cumsum([len(own) for _, own in asked])
+        rows = asked[0][1] if len(asked) == 1 else np.concatenate([own for _, own in asked])
+        estimate, bonus, theta = np.empty(len(rows)), np.empty(len(rows)), np.empty((len(asked), self._dim))
+        chosen = np.empty((len(asked), 2), dtype=np.int64)
+        everyone = np.array([user for user, _ in asked])
+        locb_explanation.explain(state, everyone, ends, rows, estimate, bonus, theta, chosen)
+        told, start = [], 0
+        for i, ((arm, s), stop) in enumerate(zip(chosen.tolist(), ends.tolist(), strict=True)):
+            user, own = asked[i]
+            self._check_arm(arm, user, own)
+            if s < 0:
+                lender = Lender("own", None, 1.0, 1, int(state.served[user]))
+            else:
+                lender = Lender("set", int(state.seeds[s]), 1.0, int(state.sizes[s]), int(state.observed[s]))
+            told.append(Explanation(arm, estimate[start:stop], bonus[start:stop], theta[i], (lender,)))
+            start = stop
+        return told
 
     def group_sizes(self) -> Ints:
         """How many users each set holds, in the order of the seeds."""
@@ -282,7 +338,9 @@ class LOCB(CompiledPolicy):
 
 
 @lru_cache(maxsize=4096)
-def _places(words: bytes) -> list[int]:
-    """Where the bits of these words are set."""
-    inside: list[int] = np.flatnonzero(np.unpackbits(np.frombuffer(words, np.uint8), bitorder="little")).tolist()
-    return inside
+def _picker(words: bytes) -> Callable[[list[Membership]], Iterable[Membership]]:
+    """What picks those whose bits are set in these words."""
+    inside = np.flatnonzero(np.unpackbits(np.frombuffer(words, np.uint8), bitorder="little")).tolist()
+    if len(inside) > 1:
+        return itemgetter(*inside)
+    return lambda told: [told[s] for s in inside]

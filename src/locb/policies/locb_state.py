@@ -13,7 +13,7 @@ from locb.policies.rows import blank_estimates, with_room
 USER_ROWS = ("estimates", "log_det", "width", "served", "joined", "words", "sets_of", "seed_of")  # one row a user
 
 
-def _random_words(count: int) -> Words:
+def random_words(count: int) -> Words:
     """One well-mixed word a user, always the same: the finaliser of SplitMix64 over 1, 2, …"""
     word = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -29,7 +29,7 @@ def blank_state(
     everyone = pack(np.ones((1, n), bool))
     every_seed = pack(np.ones((1, n_seeds), bool))
     estimates = blank_estimates(n, dim, dtype)
-    words = _random_words(n)
+    words = random_words(n)
     seed_of = np.full(n, -1)
     seed_of[seeds] = np.arange(n_seeds)
     state = LocalState(
@@ -97,7 +97,7 @@ def more_room(state: LocalState, rows: int) -> LocalState:
     """The same state with rows for more users, blank until they come."""
     dim = state.seed_points.shape[0] - 1
     new = slice(len(state.served), rows)
-    blanks = {"estimates": blank_estimates(1, dim), "words": _random_words(rows)[new], "seed_of": -1}
+    blanks = {"estimates": blank_estimates(1, dim), "words": random_words(rows)[new], "seed_of": -1}
     members = np.zeros((len(state.seeds), words_for(rows)), np.uint64)
     members[:, : state.members.shape[1]] = state.members
     return state._replace(members=members, **with_room(state, USER_ROWS, rows, blanks))

@@ -16,6 +16,7 @@ from locb.kernels.bits import ONE, pack, unpack, words_for
 from locb.policies.checks import TIE_RULES, number_type, one_of, real_number, whole_number
 from locb.policies.compiled import CompiledPolicy, new_generator
 from locb.policies.corrections import move_estimate
+from locb.policies.crowds import Apart, Belonging, Outline, endless
 from locb.policies.explanations import Lender, Loan
 from locb.policies.rows import blank_estimates, only_first, with_room
 
@@ -125,6 +126,13 @@ class SCLUB(CompiledPolicy):
     def memberships(self, user: int) -> Sequence[Membership]:
         """The set of this user, without its members."""
         return [Membership(None, int(self._state.sizes[self._state.slot[self.check_user(user)]]))]
+
+    def outline(self) -> Outline:
+        """The sets as they are now; they are never complete."""
+        return endless(np.flatnonzero(self._state.sizes > 0))
+
+    def _belonging(self, users: Ints) -> Belonging:
+        return Apart(self._state.slot[users])
 
     def group_sizes(self) -> Ints:
         """How many users each set holds, in the order of ``clusters``."""

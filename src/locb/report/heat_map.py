@@ -8,6 +8,7 @@ from typing import Any
 import altair as alt
 
 from locb.findings import HeatMap
+from locb.report.charts.look import PAPER
 
 FARTHEST = 2.0  # powers of two from 1 at which the colour is deepest
 DEEP = 1.5  # from here on the text is white
@@ -37,21 +38,28 @@ def heat_map_chart(heat_map: HeatMap) -> Any:
         rows.append(row | {"depth": depth, "text": text, "white": abs(depth) >= DEEP})
     panels = list(dict.fromkeys(row["panel"] for row in rows))
     longest = max(len(row[heat_map.y]) for row in rows)
-    charts = [_panel(heat_map, [row for row in rows if row["panel"] == panel], panel, longest) for panel in panels]
+    data = alt.InlineData(values=rows)  # the same for all panels, so that a page holds it once
+    charts = [
+        _panel(heat_map, data, [row for row in rows if row["panel"] == panel], panel, longest) for panel in panels
+    ]
     whole: Any = charts[0] if len(charts) == 1 else alt.vconcat(*charts, spacing=18)
     return whole.properties(title=alt.Title(heat_map.title, subtitle=heat_map.subtitle))
 
 
-def _panel(heat_map: HeatMap, rows: list[dict[str, Any]], panel: str, longest: int) -> Any:
+def _panel(heat_map: HeatMap, data: Any, rows: list[dict[str, Any]], panel: str, longest: int) -> Any:
     columns = list(dict.fromkeys(row[heat_map.x] for row in rows))
     names = list(dict.fromkeys(row[heat_map.y] for row in rows))
     above = alt.Axis(orient="top", labelAngle=0, ticks=False, domain=False, grid=False, labelPadding=6)
     # Room for the longest name, so that the titles of all panels stand below each other.
     room = 7 * longest + 10
     beside = alt.Axis(ticks=False, domain=False, grid=False, labelPadding=6, labelLimit=220, minExtent=room)
-    base = alt.Chart(alt.InlineData(values=rows)).encode(
-        x=alt.X(f"{heat_map.x}:N", sort=columns, title=None, axis=above),
-        y=alt.Y(f"{heat_map.y}:N", sort=names, title=panel, axis=beside),
+    base = (
+        alt.Chart(data)
+        .transform_filter(alt.datum.panel == panel)
+        .encode(
+            x=alt.X(f"{heat_map.x}:N", sort=columns, title=None, axis=above),
+            y=alt.Y(f"{heat_map.y}:N", sort=names, title=panel, axis=beside),
+        )
     )
     half = FARTHEST / 2
     scale = alt.Scale(domain=[-FARTHEST, -half, 0, half, FARTHEST], range=list(COLOURS), clamp=True)
@@ -62,7 +70,7 @@ def _panel(heat_map: HeatMap, rows: list[dict[str, Any]], panel: str, longest: i
         labelExpr="(datum.value <= -2 ? '≤ ' : datum.value >= 2 ? '≥ ' : '') + format(pow(2, datum.value), '.2~f')",
         gradientLength=150,
     )
-    squares = base.mark_rect(stroke="white", strokeWidth=1.5).encode(
+    squares = base.mark_rect(stroke=PAPER, strokeWidth=1.5).encode(
         color=alt.Color("depth:Q", scale=scale, legend=legend),
         tooltip=[
             alt.Tooltip(f"{heat_map.y}:N"),

@@ -1,62 +1,74 @@
-"""A page that needs nothing but itself: charts, their scripts and the table in one file."""
+"""A page that needs nothing but itself: what it tells, its data, its look and its scripts in one file."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from html import escape
+from importlib.resources import files
 from typing import Any
 
-from locb.report.vega import vega_script
+from locb.report.bundle import vega
+from locb.report.charts import THEMES
 
-_STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; color: #222;
-       background: #fff; }
-h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2.5rem; }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; } th, td { padding: .3rem .8rem; text-align: right; white-space: nowrap; }
-th:first-child, td:first-child { text-align: left; }
-thead th { border-bottom: 2px solid #222; } tbody tr { border-bottom: 1px solid #ddd; }
-.first tbody tr:first-child { font-weight: 600; }
-.quiet { color: #555; font-size: .9rem; } h3 { font-size: 1rem; margin: 1.2rem 0 .3rem; }
-.claim { border-left: 3px solid #ddd; padding-left: 1rem; margin: 1rem 0; } .claim ul { margin: .3rem 0; }
-.badge { border-radius: .8rem; padding: .05rem .6rem; font-size: .8rem; font-weight: 600; white-space: nowrap; }
-.holds { background: #d8f0e3; color: #0b4a2d; } .fails { background: #fbdcd5; color: #7a1f0a; }
-.open { background: #f3ecd0; color: #574400; }
-details { margin: 1rem 0; } summary { cursor: pointer; }
-pre { background: #f5f5f5; padding: 1rem; overflow-x: auto; }
-"""
+_NUMBER = re.compile(r"[-−+]?[\d,.]+(e[-+]?\d+)?( ± [\d,.]+(e[-+]?\d+)?)?|–|")
 
 
-def table_html(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table; every cell is text."""
-    head = "".join(f'<th scope="col">{escape(heading)}</th>' for heading in headings)
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
-
-
-def _inside_script(value: Any) -> str:
-    """JSON that cannot end the script it stands in."""
-    return json.dumps(value).replace("</", "<\\/")
-
-
-def page(title: str, lead: str, table: str, charts: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
-    """The page of a comparison. ``charts`` maps a heading to a Vega-Lite specification."""
-    body = [f'<p>{escape(lead)}</p><div class="first">{table}</div>']
-    for number, heading in enumerate(charts):
-        body.append(f'<h2>{escape(heading)}</h2><div class="scroll"><div id="chart{number}"></div></div>')
-    body.append(f"<h2>Settings</h2><pre>{escape(json.dumps(settings, indent=2))}</pre>")
-    return document(title, "".join(body), {f"chart{number}": spec for number, spec in enumerate(charts.values())})
-
-
-def document(title: str, body: str, charts: Mapping[str, Any]) -> str:
-    """A whole page. ``charts`` maps the id of an element of the body to a Vega-Lite specification."""
-    calls = [
-        f'vegaEmbed("#{name}", {_inside_script(spec)}, {{actions: {{export: true}}}});' for name, spec in charts.items()
+def table_html(name: str, headings: Sequence[str], rows: Sequence[Sequence[str]], caption: str, kind: str = "") -> str:
+    """A table; every cell is text. The page's script lets it be sorted, and saved if the page has its data."""
+    numbers = [
+        any(row[place] not in ("", "–") for row in rows) and all(_NUMBER.fullmatch(row[place]) for row in rows)
+        for place in range(len(headings))
     ]
+
+    def cell(tag: str, text: str, number: bool) -> str:
+        look = ' class="number"' if number else ""
+        return f"<{tag}{look}>{escape(text)}</{tag.split()[0]}>"
+
+    head = "".join(cell('th scope="col"', text, number) for text, number in zip(headings, numbers, strict=True))
+    body = "".join(
+        "<tr>" + "".join(cell("td", text, number) for text, number in zip(row, numbers, strict=True)) + "</tr>"
+        for row in rows
+    )
+    return (
+        f'<div id="table-{name}" data-table="{name}" tabindex="-1"><div class="scroll"><table class="{kind}">'
+        f'<caption class="only-heard">{escape(caption)}</caption>'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div></div>"
+    )
+
+
+def settings_html(settings: Mapping[str, Any]) -> str:
+    """What was asked for, folded up."""
+    told = f"<pre>{escape(json.dumps(settings, indent=2))}</pre>"
+    return f'<section class="card"><details><summary>Settings and versions</summary>{told}</details></section>'
+
+
+def document(title: str, about: str, body: str, data: Mapping[str, Any], scripts: Sequence[str]) -> str:
+    """A whole page. ``data`` is for its scripts, which are named as files in assets/ and follow those of all pages.
+
+    In ``data``, ``tables`` maps the names of tables to their CSV.
+    """
+    told = json.dumps({"themes": THEMES, **data}, separators=(",", ":")).replace("<", "\\u003c")
+    code = "\n".join(_asset(name) for name in ("look.js", "report.js", *scripts))
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}</style></head><body>'
-        f"<h1>{escape(title)}</h1>{body}"
-        f"<script>{vega_script()}</script><script>{''.join(calls)}</script></body></html>"
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<style>{_asset('look.css')}\n{_asset('report.css')}</style></head><body>"
+        '<a class="skip" href="#main">Skip to the results</a>'
+        f'<header class="top"><div class="wide"><h1>{escape(title)}</h1><span class="quiet">{escape(about)}</span>'
+        '<button type="button" id="theme" class="button plain small spread" hidden></button></div></header>'
+        f'<main class="wide" id="main" tabindex="-1">'
+        '<noscript><p class="note warn">Charts, sorting and filters need JavaScript, which is off. The tables and '
+        f"settings are all here.</p></noscript>{body}</main>"
+        f'<script type="application/json" id="data">{told}</script>'
+        f"<script>{_vega()}</script><script>{code}</script></body></html>"
     )
+
+
+def _asset(name: str) -> str:
+    return (files("locb.report") / "assets" / name).read_text(encoding="utf-8")
+
+
+_vega = cache(vega)  # a second or two

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections import Counter
-from html import escape
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from locb.findings import FAILS, HOLDS, OPEN, Claim, Figure, Findings, GroupMap, HeatMap, Part, ResultTable
+from locb.findings import FAILS, HOLDS, OPEN, Figure, Findings, GroupMap, HeatMap, Part, ResultTable
 from locb.report.cells import from_csv, to_csv, to_markdown
 from locb.report.charts import groups_chart, series_chart, style
+from locb.report.findings_page import findings_page
 from locb.report.heat_map import heat_map_chart
-from locb.report.html import document, table_html
 
 COLOURS = {HOLDS: "green", FAILS: "red", OPEN: "yellow"}
 RULE = (
@@ -26,6 +24,7 @@ RULE = (
     "Wilson's interval, claims that say all by counting."
 )
 CLAIMS, CONTENTS = "claims", "contents"
+BETWEEN_PARTS = "; "  # of the evidence of a claim
 
 
 def part_told(part: Part) -> str:
@@ -51,7 +50,7 @@ def claims_table(findings: Findings) -> ResultTable:
             "claim": claim.says,
             "where": claim.where,
             "verdict": claim.verdict,
-            "evidence": "; ".join(part_told(part) for part in claim.parts),
+            "evidence": BETWEEN_PARTS.join(part_told(part) for part in claim.parts),
             "why": claim.why,
         }
         for claim in findings.claims
@@ -76,20 +75,30 @@ def contents_table(findings: Findings) -> ResultTable:
 
 def verdicts_told(findings: Findings) -> str:
     """One sentence: how many claims hold."""
-    hold, fail, unsure = (findings.count(verdict) for verdict in (HOLDS, FAILS, OPEN))
-    return f"Claims: {hold} hold, {fail} do not hold, {unsure} cannot be told from these runs."
+    return verdicts_counted(claim.verdict for claim in findings.claims)
 
 
 def verdict_table(findings: Findings) -> Table:
     """What the terminal shows: a line a claim."""
+    return claims_shown(claims_table(findings).rows)
+
+
+def claims_shown(claims: Iterable[Mapping[str, str]]) -> Table:
+    """Rows of the table of claims for a terminal."""
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), title_justify="left")
     for heading in ("claim", "data", "verdict", "evidence"):
         table.add_column(heading, overflow="fold", ratio=3 if heading == "evidence" else 2 if heading == "claim" else 1)
-    for claim in findings.claims:
-        told = "\n".join(part_told(part) for part in claim.parts)
-        told += f"\n[dim]{claim.why}[/]" if claim.why and claim.verdict != HOLDS else ""
-        table.add_row(claim.says, claim.data, f"[{COLOURS[claim.verdict]}]{claim.verdict}[/]", told)
+    for claim in claims:
+        told = claim["evidence"].replace(BETWEEN_PARTS, "\n")
+        told += f"\n[dim]{claim['why']}[/]" if claim["why"] and claim["verdict"] != HOLDS else ""
+        table.add_row(claim["claim"], claim["data"], f"[{COLOURS[claim['verdict']]}]{claim['verdict']}[/]", told)
     return table
+
+
+def verdicts_counted(verdicts: Iterable[str]) -> str:
+    """One sentence: how many claims hold."""
+    counts = Counter(verdicts)
+    return f"Claims: {counts[HOLDS]} hold, {counts[FAILS]} do not hold, {counts[OPEN]} cannot be told from these runs."
 
 
 def chart_of(figure: Figure) -> Any:
@@ -109,72 +118,11 @@ def write_findings(findings: Findings, folder: Path) -> list[Path]:
         note = f"\n\n{table.note}" if table.note else ""
         markdown = f"# {table.title}\n\n{to_markdown(*from_csv(text))}{note}\n"
         (folder / "tables" / f"{table.name}.md").write_text(markdown, encoding="utf-8")
-    specs = {}
     for figure in findings.figures:
         chart = style(chart_of(figure))
         chart.save(str(folder / "figures" / f"{figure.name}.png"), scale_factor=2)
         chart.save(str(folder / "figures" / f"{figure.name}.svg"))
-        specs[figure.name] = json.loads(chart.to_json())
     index = folder / "index.html"
-    index.write_text(_page(findings, specs), encoding="utf-8")
+    page = findings_page(findings, verdicts_told(findings), RULE, part_told, chart_of)
+    index.write_text(page, encoding="utf-8")
     return [index, folder / "tables", folder / "figures"]
-
-
-def _page(findings: Findings, specs: dict[str, Any]) -> str:
-    """From claim to evidence: all verdicts first, then a section a target with its claims, figures and tables."""
-    body = [f"<p>{escape(verdicts_told(findings))} {escape(RULE)}</p>"] if findings.claims else []
-    body += [f"<p>{escape(note)}</p>" for note in findings.notes]
-    body.append('<nav aria-label="sections"><ul>')
-    for section, heading in findings.sections.items():
-        found = Counter(claim.verdict for claim in findings.claims if claim.section == section)
-        marks = " ".join(_badge(verdict, f"{found[verdict]} × ") for verdict in (HOLDS, FAILS, OPEN) if found[verdict])
-        body.append(f'<li><a href="#{section}">{escape(heading)}</a> {marks}</li>')
-    body.append("</ul></nav>")
-    charts: dict[str, Any] = {}
-    for section, heading in findings.sections.items():
-        body.append(f'<h2 id="{section}">{escape(heading)}</h2>')
-        body += [_claim_html(claim, specs) for claim in findings.claims if claim.section == section]
-        for figure in findings.figures:
-            if figure.section == section:
-                charts[f"chart-{_word(figure.name)}"] = specs[figure.name]
-                body.append(f'<div class="scroll"><div id="chart-{_word(figure.name)}"></div></div>')
-        for table in findings.tables:
-            if table.section == section:
-                body.append(_table_section(table))
-    settings = escape(json.dumps(findings.settings, indent=2))
-    body.append(f"<h2>Settings</h2><pre>{settings}</pre>")
-    return document(findings.title, "".join(body), charts)
-
-
-def _word(name: str) -> str:
-    return re.sub(r"\W", "-", name)
-
-
-def _badge(verdict: str, before: str = "") -> str:
-    kind = {HOLDS: "holds", FAILS: "fails", OPEN: "open"}[verdict]
-    return f'<span class="badge {kind}">{before}{escape(verdict)}</span>'
-
-
-def _claim_html(claim: Claim, specs: dict[str, Any]) -> str:
-    links = f'<a href="#table-{_word(claim.rests_on)}">table</a>'
-    if claim.rests_on in specs:
-        links += f', <a href="#chart-{_word(claim.rests_on)}">figure</a>'
-    source = claim.where.capitalize() if claim.where.startswith("not in") else f"In the paper: {claim.where}"
-    parts = "".join(
-        f"<li>{escape(part_told(part))} {_badge(part.verdict) if len(claim.parts) > 1 else ''}</li>"
-        for part in claim.parts
-    )
-    why = f"<p>{escape(claim.why)}</p>" if claim.why else ""
-    return (
-        f'<article class="claim"><h3>{escape(claim.says)} {_badge(claim.verdict)}</h3>'
-        f'<p class="quiet">{escape(claim.data)}. {escape(source)}. Evidence: {links}.</p>'
-        f"<ul>{parts}</ul>{why}</article>"
-    )
-
-
-def _table_section(table: ResultTable) -> str:
-    inside = f'<div id="table-{_word(table.name)}">{table_html(*from_csv(to_csv(table)))}</div>'
-    note = f'<p class="quiet">{escape(table.note)}</p>' if table.note else ""
-    if table.name.endswith("-settings"):
-        return f"<details><summary>{escape(table.title)}</summary>{inside}{note}</details>"
-    return f"<h3>{escape(table.title)}</h3>{inside}{note}"

@@ -24,11 +24,13 @@ class Answers:
     def __init__(self, directory: Directory, dim: int) -> None:
         self._directory = directory
         self._places = [str(place) for place in range(dim)]
-        self._told: dict[int, tuple[Membership, bytes]] = {}
+        self._told: dict[int, bytes] = {}  # by the id of a set's words
+        self._kept: list[Membership] = []
 
     def forget(self) -> None:
         """Names have changed."""
         self._told.clear()
+        self._kept.clear()
 
     def encode(self, name: str, question: Question, told: Told, memberships: Sequence[Membership]) -> bytes:
         """The answer to a question, as JSON."""
@@ -48,17 +50,18 @@ class Answers:
         )
 
     def _groups(self, memberships: Sequence[Membership]) -> msgspec.Raw:
-        told = self._told
-        found = []
-        for one in memberships:
-            known = told.get(id(one))
-            if known is None:
-                if len(told) >= MOST_REMEMBERED:
-                    told.clear()
-                known = told[id(one)] = one, self._group(one)  # kept, so that its id is not given to another
-            if known[1]:
-                found.append(known[1])
-        return msgspec.Raw(b"[" + b",".join(found) + b"]")
+        try:
+            found = [*map(self._told.__getitem__, map(id, memberships))]
+        except KeyError:
+            for one in memberships:
+                if id(one) not in self._told:
+                    if len(self._kept) >= MOST_REMEMBERED:
+                        self.forget()
+                        return self._groups(memberships)
+                    self._told[id(one)] = self._group(one)
+                    self._kept.append(one)  # so that its id is not given to another
+            return self._groups(memberships)
+        return msgspec.Raw(b"[" + b",".join(filter(None, found)) + b"]")
 
     def _group(self, one: Membership) -> bytes:
         told = group(one, self._directory)
@@ -122,5 +125,6 @@ def _ranking(question: Question, told: Told) -> list[RankedArm]:
     if order[0] != told.arm:  # of arms that tie, the one that was chosen comes first
         order.remove(told.arm)
         order.insert(0, told.arm)
-    ranking = [RankedArm(arms[eligible[a]].id, scores[a], estimates[a], bonuses[a]) for a in order]
-    return ranking if question.request.count is None else ranking[: question.request.count]
+    if question.request.count is not None:
+        del order[question.request.count :]
+    return [RankedArm(arms[eligible[a]].id, scores[a], estimates[a], bonuses[a]) for a in order]

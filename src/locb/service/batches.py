@@ -67,6 +67,7 @@ class Batch:
     records: Records = field(default_factory=Records)
     outcomes: list[Asked | Rewarded | ProblemError | None] = field(default_factory=list)
     made: dict[str, Remembered] = field(default_factory=dict)
+    grouped: list[bool] = field(default_factory=list)  # of each decision made: whether it rests on a group
     answers: dict[str, tuple[bytes, bytes]] = field(default_factory=dict)  # request and answer
     taught: dict[str, tuple[Remembered, LessonRow]] = field(default_factory=dict)
     activated: dict[str, tuple[Remembered, float]] = field(default_factory=dict)

@@ -36,7 +36,7 @@ class Committer:
     log : Log
         Where it is written first.
     after : callable
-        Called after each batch that was learned.
+        Called with each batch that was learned.
     give_up : callable
         Called with the reason if the log went on without us: what is in memory is no longer what it says.
     most_waiting : int
@@ -48,7 +48,7 @@ class Committer:
         engine: Engine,
         log: Log,
         *,
-        after: Callable[[], None],
+        after: Callable[[Batch], None],
         give_up: Callable[[str], None],
         most_waiting: int = 20_000,
     ) -> None:
@@ -137,6 +137,7 @@ class Committer:
             erased = await self.write(self.log.erase, place, {"anew": None, "seq": batch.last}, words)
             self._unsure = None
             self.engine.apply(batch)
+            self._after(batch)
         except (StoreError, AlreadyOpenError) as error:
             raise self._explain(error) from error
         return int(erased)
@@ -246,7 +247,7 @@ class Committer:
             self._unsure = None
             self.engine.apply(batch)
             self._is_well()
-        self._after()
+        self._after(batch)
 
     async def make_sure(self) -> None:
         """After a failure, learn from the log itself whether the last batch is in it; the caller holds the turn."""
@@ -256,7 +257,7 @@ class Committer:
         batch, self._unsure = self._unsure, None
         if seq == batch.last and seq > self.engine.seq:
             self.engine.apply(batch)
-            self._after()
+            self._after(batch)
         elif seq != self.engine.seq:
             told = f"the log ends at {seq}, where this service knows of {self.engine.seq}: another one wrote to it"
             self._unsure = batch

@@ -5,6 +5,10 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable
 
+import numpy as np
+
+from locb.arrays import Ints
+
 
 class Directory:
     """Users by name and by place. A place is free until somebody comes for it, and again when they are forgotten.
@@ -48,6 +52,12 @@ class Directory:
     def name(self, place: int) -> str | None:
         """Who is there."""
         return self._names[place]
+
+    def taken(self) -> Ints:
+        """The places that somebody has."""
+        if not self.empty:
+            return np.arange(len(self._names))
+        return np.array([place for place, name in enumerate(self._names) if name is not None], np.int64)
 
     def welcome(self, name: str) -> int:
         """A place for somebody new: the lowest free one, or one more."""

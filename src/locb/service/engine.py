@@ -9,14 +9,18 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Iterable, Sequence
+from typing import Any
 
-from locb.policies import Policy
+from locb.arrays import Floats
+from locb.policies import Explanation, Policy
 from locb.service.answers import Answers
 from locb.service.batches import Activate, Ask, Asked, Batch, Pay, Remembered, Task
 from locb.service.directory import Directory
+from locb.service.lending import by_group, told_by_group
 from locb.service.lessons import learn
 from locb.service.messages import Rewarded
 from locb.service.problems import ProblemError
+from locb.service.questions import Question
 from locb.service.store.rows import DecisionRow, FoundDecision, LessonRow
 from locb.service.store.tables import CORRECTION, DEFAULT, REWARD
 
@@ -91,16 +95,14 @@ class Engine:
         """Records and outcomes of these requests, if they are committed next."""
         batch = self._new_batch()
         known = {row.decision.id.decode(): row for row in found}
-        outcomes: dict[int, Asked | Rewarded | ProblemError | None] = {}
-        for t, task in enumerate(tasks):
-            if isinstance(task, Ask):
-                outcomes[t] = self._ask(task, known, batch)
+        outcomes: list[Asked | Rewarded | ProblemError | None] = [None] * len(tasks)
+        self._decide(tasks, known, batch, outcomes)
         for t, task in enumerate(tasks):
             if isinstance(task, Pay):
                 outcomes[t] = self._pay(task, known, batch)
             elif isinstance(task, Activate):
                 outcomes[t] = self._activate(task, known, batch)
-        batch.outcomes = [outcomes[t] for t in range(len(tasks))]
+        batch.outcomes = outcomes
         return batch
 
     def prepare_defaults(self, now: float, limit: int) -> Batch:
@@ -124,28 +126,45 @@ class Engine:
             self._log_arrival(batch, *arrived)
         return batch
 
-    def _ask(self, task: Ask, known: dict[str, FoundDecision], batch: Batch) -> Asked | ProblemError:
-        question = task.question
-        name = question.request.decision_id
-        if name is None:
-            self._named += 1
-            name = f"{self._prefix}{self._named:012x}"
-        else:
-            before = batch.answers.get(name)
-            if before is None and name in known:
-                before = known[name].decision.request, known[name].decision.answer
-            if before is not None:
-                if before[0] == question.packed:
-                    return Asked(name, before[1])
-                return ProblemError(409, "conflict", f"decision {name!r} was asked for before, in other words")
-        place = self.directory.place(question.request.user)
-        if place is None:
-            place = self._welcome(question.request.user, batch)
+    def _decide(
+        self, tasks: Sequence[Task], known: dict[str, FoundDecision], batch: Batch, outcomes: list[Any]
+    ) -> None:
+        """Answer who asks for decisions: first all who are new are let in, then all decisions are made."""
+        new: dict[str, tuple[int, Ask, int]] = {}
+        again: list[tuple[int, Ask, str]] = []
+        for t, task in enumerate(tasks):
+            if not isinstance(task, Ask):
+                continue
+            name = task.question.request.decision_id
+            if name is None:
+                self._named += 1
+                name = f"{self._prefix}{self._named:012x}"
+            elif name in known or name in new:
+                again.append((t, task, name))
+                continue
+            user = task.question.request.user
+            place = self.directory.place(user)
+            new[name] = t, task, self._welcome(user, batch) if place is None else place
+        places, contexts = (
+            [place for *_, place in new.values()],
+            [task.question.contexts for _, task, _ in new.values()],
+        )
+        for (name, (t, task, place)), told in zip(new.items(), self._explain(places, contexts), strict=True):
+            outcomes[t] = told if isinstance(told, ProblemError) else self._decided(name, task, place, told, batch)
+        for t, task, name in again:
+            outcomes[t] = self._repeated(name, task, known, batch)
+
+    def _explain(self, places: list[int], contexts: list[Floats]) -> Sequence[Explanation | ProblemError]:
         try:
-            told = self.policy.explain(place, question.contexts)
+            return self.policy.explain_all(places, contexts)
         except Exception as error:  # a policy of somebody's own may raise anything
+            if len(places) > 1:  # the others are to have their answers
+                return [self._explain([place], [own])[0] for place, own in zip(places, contexts, strict=True)]
             _log.exception("the policy gave no answer")
-            return ProblemError(500, "internal", f"the policy gave no answer: {type(error).__name__}")
+            return [ProblemError(500, "internal", f"the policy gave no answer: {type(error).__name__}")]
+
+    def _decided(self, name: str, task: Ask, place: int, told: Explanation, batch: Batch) -> Asked:
+        question = task.question
         answer = self._answers.encode(name, question, told, self.policy.memberships(place))
         context = question.contexts[told.arm].tobytes()
         batch.last += 1
@@ -155,9 +174,22 @@ class Engine:
                 batch.last, name.encode(), place, task.now, active_at, told.arm, context, question.packed, answer
             )
         )
+        # Where there are places that nobody has, lenders are told without them.
+        batch.grouped.append(told_by_group(answer) if self.directory.empty else by_group(told.lenders))
         batch.made[name] = Remembered(batch.last, place, context, active_at)
         batch.answers[name] = question.packed, answer
         return Asked(name, answer)
+
+    def _repeated(self, name: str, task: Ask, known: dict[str, FoundDecision], batch: Batch) -> Asked | ProblemError:
+        """What was answered before under this name, in the log or in this batch."""
+        before = batch.answers.get(name)
+        if before is None and name in known:
+            before = known[name].decision.request, known[name].decision.answer
+        if before is None:
+            return ProblemError(500, "internal", f"there is no answer to decision {name!r}, which was asked for before")
+        if before[0] != task.question.packed:
+            return ProblemError(409, "conflict", f"decision {name!r} was asked for before, in other words")
+        return Asked(name, before[1])
 
     def _welcome(self, user: str, batch: Batch) -> int:
         place = self.directory.welcome(user)
@@ -255,6 +287,14 @@ class Engine:
     def waiting_rewards(self) -> int:
         """Decisions at hand from which nothing was learned yet."""
         return sum(decision.kind is None for decision in self._at_hand.values())
+
+    def preview(self, question: Question) -> bytes:
+        """The answer to a question if it were asked now, under the name ""; nothing changes."""
+        place = self.directory.place(question.request.user)
+        if place is None:
+            raise ProblemError(404, "unknown-user", f"there is no user {question.request.user!r}")
+        told = self.policy.explain(place, question.contexts)
+        return self._answers.encode("", question, told, self.policy.memberships(place))
 
     def await_all(self, decisions: Iterable[tuple[str, Remembered]]) -> None:
         """Wait for the rewards of these, found in the log."""

@@ -30,8 +30,8 @@ class Arm(Message):
     ]
 
 
-class RecommendRequest(Message):
-    """Which of these arms for this user?"""
+class PreviewRequest(Message):
+    """Which of these arms would be recommended to this user now?"""
 
     user: Id
     arms: Annotated[list[Arm], Meta(min_length=1, max_length=MOST_ARMS)]
@@ -47,6 +47,11 @@ class RecommendRequest(Message):
         ]
         | None
     ) = None
+
+
+class RecommendRequest(PreviewRequest):
+    """Which of these arms for this user?"""
+
     decision_id: Annotated[
         Id | None,
         Meta(description="A name for this decision. The same request under the same name gets the same answer."),
@@ -177,6 +182,22 @@ class User(Answer):
     theta: list[float] | None
     radius: float | None
     clusters: list[Group]
+    intervals: Annotated[
+        list[tuple[float, float]] | None,
+        Meta(
+            description="Of each entry of theta, 95%: theta ± 1.96 · ½ · √(A⁻¹) of its place, as if rewards in [0, 1] "
+            "varied as much as they can; from ELOC, of what it believes. Null from a policy that does not tell."
+        ),
+    ]
+    rewards: Annotated[int, Meta(description="In the log.")]
+    mean_reward: float | None
+    names: Annotated[
+        dict[str, int],
+        Meta(
+            description="Features that recent requests gave by name, each with its place in theta, negative where its "
+            "sign is; the constant is at 0. Empty where features are numbers."
+        ),
+    ]
 
 
 class SimilarUser(Answer):

@@ -35,7 +35,7 @@ class Options:
     personalizer_user: str = "user.id"
     most_body: int = 1 << 20
     most_in_flight: int = 1000
-    read_seconds: float = 30.0  # for a body to arrive
+    read_seconds: float = 30.0  # for a request to arrive
 
 
 def agree(options: Options, log: Log) -> tuple[Model, str]:

@@ -1,12 +1,16 @@
-"""HTTP as uvicorn speaks it, but for this: an answer goes out in one piece, and what is not HTTP is a problem too."""
+"""HTTP as uvicorn speaks it, but for this: an answer goes out in one piece, what is not HTTP is a problem too, and who
+sends too slowly is not waited for.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from locb.service.arrivals import Arrivals
 from locb.service.problems import ProblemError
 from locb.service.web.gate import told
 
@@ -14,16 +18,51 @@ from locb.service.web.gate import told
 class OnePieceProtocol(HttpToolsProtocol):
     """uvicorn's protocol, with a transport that waits for the body before it sends the head."""
 
+    def __init__(self, *arguments: Any, arrivals: Arrivals, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.since = math.inf
+        self._arrivals = arrivals
+
     def connection_made(self, transport: Any) -> None:
         """Begin a connection."""
         super().connection_made(_Joined(transport))  # type: ignore[arg-type]  # it has all that is used of one
+        self.since = self.loop.time()
+        self._arrivals.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It is gone."""
+        self._arrivals.discard(self)
+        super().connection_lost(exc)
+
+    def on_message_begin(self) -> None:
+        """A request arrives."""
+        self.since = self.loop.time()
+        super().on_message_begin()
+
+    def on_message_complete(self) -> None:
+        """It has arrived."""
+        self.since = math.inf
+        super().on_message_complete()
+
+    def give_up(self, seconds: float) -> None:
+        """The request that is arriving took longer than this."""
+        if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
+            self._end(ProblemError(408, "timeout", f"the request did not arrive in {seconds:g} seconds"))
+        else:  # it is answered already, whatever its body
+            self.transport.close()
 
     def send_400_response(self, msg: str) -> None:
         """What is not HTTP is a problem as others are."""
-        problem = told(ProblemError(400, "bad-request", msg))
-        headers = [*self.server_state.default_headers, *problem.raw_headers, (b"connection", b"close")]
-        lines = [b"HTTP/1.1 400 Bad Request", *(name + b": " + value for name, value in headers), b""]
-        self.transport.write(b"\r\n".join([*lines, bytes(problem.body)]))
+        self._end(ProblemError(400, "bad-request", msg))
+
+    def _end(self, error: ProblemError) -> None:
+        problem = told(error)
+        headers = [*self.server_state.default_headers, *problem.raw_headers]
+        if not any(name == b"connection" for name, _ in headers):
+            headers.append((b"connection", b"close"))
+        status = f"HTTP/1.1 {error.status.value} {error.status.phrase}".encode()
+        lines = [status, *(name + b": " + value for name, value in headers), b"", bytes(problem.body)]
+        self.transport.write(b"\r\n".join(lines))
         self.transport.close()
 
     def _unsupported_upgrade_warning(self) -> None:

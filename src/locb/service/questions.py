@@ -49,7 +49,11 @@ def read_question(request: RecommendRequest, dim: int) -> Question:
         eligible = [a for a in eligible if ids[a] not in out]
         if not eligible:
             raise invalid("all arms are excluded", "exclude")
-    contexts: Floats = np.array([_vector(arms[a].features, dim, a) for a in eligible])
+    rows = [arms[a].features for a in eligible]
+    for place, features in enumerate(rows):
+        if type(features) is not list or len(features) != dim:
+            rows[place] = _vector(features, dim, eligible[place])
+    contexts: Floats = np.array(rows)
     if not np.abs(contexts).max() <= LARGEST_FEATURE:
         for row, a in enumerate(eligible):
             if not np.abs(contexts[row]).max() <= LARGEST_FEATURE:

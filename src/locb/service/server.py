@@ -9,11 +9,13 @@ import signal
 import socket
 import sys
 import time
+from functools import partial
 from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
 
+from locb.service.arrivals import Arrivals
 from locb.service.options import Options
 from locb.service.protocol import OnePieceProtocol
 from locb.service.service import Service
@@ -66,7 +68,8 @@ def serve(options: Options, host: str, port: int, tokens: Tokens, stop_seconds: 
         raise ValueError(f"--host {host} can be reached from other machines: give a --token-file, or use 127.0.0.1")
     with listen(host, port) as listener:
         service = Service(options)
-        server = uvicorn.Server(settings(make_app(service, tokens), host, port, stop_seconds))
+        app = make_app(service, tokens, draw_at_once=True)
+        server = uvicorn.Server(settings(app, host, port, stop_seconds, options.read_seconds))
         # uvicorn raises the signal that stopped it once more when all is done: to who started us that is no failure.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: setattr(server, "should_exit", True))
@@ -94,13 +97,13 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def settings(app: ASGIApp, host: str, port: int, stop_seconds: int) -> uvicorn.Config:
+def settings(app: ASGIApp, host: str, port: int, stop_seconds: int, read_seconds: float) -> uvicorn.Config:
     """How uvicorn is to serve it."""
     return uvicorn.Config(
         app,
         host=host,
         port=port,
-        http=OnePieceProtocol,
+        http=partial(OnePieceProtocol, arrivals=Arrivals(read_seconds)),  # type: ignore[arg-type]  # it makes one
         ws="none",
         lifespan="on",
         access_log=False,

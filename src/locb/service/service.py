@@ -11,20 +11,23 @@ import time
 
 import numpy as np
 
+from locb.arrays import Ints
 from locb.clusters import Cluster
 from locb.policies import Policy
 from locb.service.answers import told_seed
-from locb.service.batches import Remembered, Task
+from locb.service.batches import Batch, Remembered, Task
 from locb.service.commits import TRY_EVERY, Committer, Outcome
 from locb.service.directory import Directory
 from locb.service.engine import Engine
 from locb.service.options import SEEDED, UNSEEDED, Options, agree
+from locb.service.past import count_past, keep_settled
 from locb.service.problems import ProblemError
 from locb.service.replay import Model, replay
 from locb.service.snapshots import Snapshots
 from locb.service.store.database import StoreError
 from locb.service.store.locks import AlreadyOpenError
 from locb.service.store.log import Log, Words
+from locb.service.tally import Tally
 
 TIDY_EVERY = 0.5  # seconds between tidying SQLite's log file: often, so that it is little and the disk soon free again
 MOST_PAIRED = 2_000  # members of a set of which all pairs are looked at
@@ -65,6 +68,11 @@ class Service:
         self._can_save = True
         self._stopping = False
         self.given_up: str | None = None  # why this process ends itself
+        self.started = time.time()
+        self.erasures = 0  # users erased by this process: what was worked out before may name them
+        self.tally = Tally()
+        self._counting: asyncio.Task[None] | None = None
+        self._settling: asyncio.Task[None] | None = None
         self._snapshot_at = self.engine.seq
 
     @property
@@ -111,6 +119,7 @@ class Service:
         self.committer = Committer(self.engine, self.log, after=self._after_batch, give_up=self._give_up)
         self.committer.start()
         self._tidying = asyncio.create_task(self._tidy())
+        self._count_anew()
 
     async def stop(self) -> None:
         """Finish what waits, write a snapshot, and let the store go."""
@@ -121,6 +130,7 @@ class Service:
         if self._renewing is not None:
             self._renewing.cancel()  # the next start makes the policy anew
         await self.committer.stop()
+        await self._stop_counting()
         if self._can_save and self.engine.seq > (self.snapshots.newest or 0) and not self.engine.vacated:
             self._snapshot()
         await asyncio.to_thread(self.snapshots.wait)
@@ -133,8 +143,13 @@ class Service:
             raise outcome
         return outcome
 
-    def _after_batch(self) -> None:
+    def _after_batch(self, batch: Batch) -> None:
         engine = self.engine
+        if batch.forgotten is None:
+            self.tally.add(batch.records, batch.grouped)
+        else:
+            self.erasures += 1
+            self._count_anew()
         if engine.vacated and (self._renewing is None or self._renewing.done()):
             self._renewing = asyncio.create_task(self._renew())
         due = engine.seq - self._snapshot_at >= self.options.snapshot_every
@@ -187,7 +202,6 @@ class Service:
         async with self.committer.turn:
             erased = await self.committer.erase(user, words)
             await asyncio.to_thread(self.snapshots.remove_all)
-            self._after_batch()
         if self._renewing is not None:
             await asyncio.shield(self._renewing)
         return erased
@@ -246,6 +260,34 @@ class Service:
                 return  # a long log must not keep the process from ending
             time.sleep(0)  # lets requests be served between steps
 
+    # Counting
+
+    @property
+    def renewing(self) -> bool:
+        """Whether the policy is made anew, since it still rests on users who were erased."""
+        return bool(self.engine.vacated)
+
+    @property
+    def reading_history(self) -> bool:
+        """Whether the past of the log is still being counted."""
+        return self._counting is not None and not self._counting.done()
+
+    def _count_anew(self) -> None:
+        """Count the log up to now in the background, and what comes next at once."""
+        for task in (self._counting, self._settling):
+            if task is not None:
+                task.cancel()
+        self.tally = tally = Tally()
+        last = self.engine.seq
+        self._counting = asyncio.create_task(count_past(self.log, tally, last, lambda: self._stopping))
+        self._settling = asyncio.create_task(keep_settled(self.log, tally))
+
+    async def _stop_counting(self) -> None:
+        tasks = [task for task in (self._counting, self._settling) if task is not None]
+        for task in tasks[1:]:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
     # Reading
 
     def place_of(self, user: str) -> int:
@@ -278,11 +320,15 @@ class Service:
     async def certificate(self, cluster: Cluster) -> tuple[float | None, bool]:
         """How far apart two members can be, and whether that was looked at for all pairs; None if it is not known."""
         name = self.engine.directory.name
+        members = np.array([place for place in cluster.members.tolist() if name(place) is not None], np.int64)
+        return await self.certificate_of(members, len(cluster) <= MOST_PAIRED)
+
+    async def certificate_of(self, members: Ints, exact: bool) -> tuple[float | None, bool]:
+        """The same of users by their places, over all pairs or by way of the middle."""
         try:
-            certify = self.policy.certifier([place for place in cluster.members.tolist() if name(place) is not None])
+            certify = self.policy.certifier(members)
         except (TypeError, ValueError):
             return None, False
-        exact = len(cluster) <= MOST_PAIRED
         return await asyncio.to_thread(certify, exact), exact
 
 

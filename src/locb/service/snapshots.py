@@ -37,6 +37,7 @@ class Snapshots:
         self._writing: threading.Thread | None = None
         self._room = Room()
         self.newest: int | None = max(self._places(), default=None)
+        self.newest_time: float | None = None  # when it was written
         self.seconds = 0.0  # that the last one took
         self.blocked = 0.0  # seconds of it in which nothing else was done
 
@@ -63,7 +64,7 @@ class Snapshots:
             except (ValueError, OSError) as error:
                 _log.warning("snapshot %s is skipped: %s", path.name, error)
                 continue
-            self.newest = seq
+            self.newest, self.newest_time = seq, path.stat().st_mtime
             return policy, seq
         self.newest = None
         return None
@@ -81,7 +82,7 @@ class Snapshots:
             except OSError as error:
                 _log.warning("no snapshot at %d: %s", seq, error)
             else:
-                self.newest = seq
+                self.newest, self.newest_time = seq, time.time()
                 self.seconds = time.perf_counter() - start
                 self._prune()
                 _log.info("snapshot at %d in %.2f s", seq, self.seconds)

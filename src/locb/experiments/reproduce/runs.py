@@ -8,12 +8,10 @@ from typing import Any
 from locb.arrays import Ints
 from locb.clusters import match_clusters
 from locb.environments import Environment
-from locb.environments.base import first_rounds
 from locb.experiments.compare import checkpoints
-from locb.experiments.simulate import simulate
+from locb.experiments.simulate import pieces, simulate
 from locb.experiments.worlds import quiet_world, truth
 from locb.policies import CLUB, LOCB, SCLUB, Policy, make_policy
-from locb.rounds import Rounds
 
 CLUSTERED = {"club": CLUB, "sclub": SCLUB}
 
@@ -123,15 +121,11 @@ def until_returned(policy: LOCB, env: Environment, seed: int, most_rounds: int) 
 def play_to(policy: Policy, env: Environment, seed: int, stops: Sequence[int]) -> Iterator[int]:
     """Play one stream, stopping after each of these rounds, which ascend."""
     played = 0
-    waiting = list(stops)
-    for block in env.stream(waiting[-1], seed=seed):
-        start = played
-        while waiting and waiting[0] <= start + len(block):
-            policy.play(_part(block, played - start, waiting[0] - start))
-            played = waiting.pop(0)
+    for piece in pieces(env.stream(stops[-1], seed=seed), stops):
+        policy.play(piece)
+        played += len(piece)
+        if played in stops:
             yield played
-        policy.play(_part(block, played - start, len(block)))
-        played = start + len(block)
 
 
 def until_quiet(
@@ -146,7 +140,7 @@ def until_quiet(
     changed_at, changed, from_start, played = 0, False, True, 0
     for block in env.stream(most_rounds, seed=seed):
         for t in range(len(block)):
-            policy.play(_part(block, t, t + 1))
+            policy.play(block.part(t, t + 1))
             played += 1
             now = policy.group_sizes().tobytes()
             if now != sizes:
@@ -161,12 +155,6 @@ def until_quiet(
                 return
     for counted in ["start", "change"] if from_start else ["change"]:
         yield counted, played
-
-
-def _part(block: Rounds, start: int, stop: int) -> Rounds:
-    if start == 0:
-        return first_rounds(block, stop)
-    return Rounds(block.users[start:stop], block.contexts[start:stop], block.rewards[start:stop])
 
 
 def _locb(env: Environment, gamma: float, tau: float, n_seeds: int, sigma: float, delta: float, seed: int) -> LOCB:

@@ -1,17 +1,28 @@
 """Charts, each made once: as a picture in a file, in a self-contained page, or as JSON for one that is served."""
 
-from locb.report.charts.lines import regret_chart, regret_rows, series_chart
-from locb.report.charts.look import COLOURS, style
-from locb.report.charts.users import colour_groups, groups_chart, plane, users_chart
+from locb.report.charts.bars import estimate_chart, overlap_chart, parts_chart
+from locb.report.charts.lines import curve_chart, regret_chart, regret_rows, series_chart
+from locb.report.charts.live import live_map_chart, reward_chart, traffic_chart
+from locb.report.charts.look import COLOURS, THEMES, style
+from locb.report.charts.users import colour_groups, groups_chart, map_chart, plane, users_chart
 
 __all__ = [
     "COLOURS",
+    "THEMES",
     "colour_groups",
+    "curve_chart",
+    "estimate_chart",
     "groups_chart",
+    "live_map_chart",
+    "map_chart",
+    "overlap_chart",
+    "parts_chart",
     "plane",
     "regret_chart",
     "regret_rows",
+    "reward_chart",
     "series_chart",
     "style",
+    "traffic_chart",
     "users_chart",
 ]

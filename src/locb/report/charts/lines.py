@@ -9,6 +9,7 @@ import numpy as np
 
 from locb.findings import Series
 from locb.report.charts.look import COLOURS
+from locb.report.curves import Curve
 from locb.results import Comparison, Entry, half_width
 
 
@@ -30,6 +31,58 @@ def regret_rows(comparison: Comparison) -> list[dict[str, Any]]:
     return rows
 
 
+def _policy_colour(names: list[str], colours: list[str], **legend: Any) -> Any:
+    return alt.Color(
+        "policy:N",
+        sort=names,
+        scale=alt.Scale(domain=names, range=colours),
+        legend=alt.Legend(title=None, symbolType="stroke", symbolStrokeWidth=3, symbolOpacity=1.0, **legend),
+    )
+
+
+def _picked() -> Any:
+    return alt.selection_point(name="policy_picked", fields=["policy"], bind="legend")
+
+
+def _banded_lines(data: Any, y: str, title: str, form: str, colour: Any, picked: Any) -> tuple[Any, Any]:
+    """A line a policy over rounds, and its band; those that are picked in the legend stand out."""
+    base = alt.Chart(data).encode(x=alt.X("round:Q", title="round", axis=alt.Axis(format=",d", tickCount=5)))
+    band = base.mark_area().encode(
+        y=alt.Y("low:Q", title=title),
+        y2="high:Q",
+        color=colour,
+        opacity=alt.condition(picked, alt.value(0.2), alt.value(0.02)),
+    )
+    line = base.mark_line(strokeWidth=2).encode(
+        y=f"{y}:Q",
+        color=colour,
+        opacity=alt.condition(picked, alt.value(1.0), alt.value(0.1)),
+        tooltip=[
+            alt.Tooltip("policy:N"),
+            alt.Tooltip("round:Q", format=","),
+            alt.Tooltip(f"{y}:Q", format=form),
+            alt.Tooltip("low:Q", format=form, title="95% from"),
+            alt.Tooltip("high:Q", format=form, title="to"),
+        ],
+    )
+    return band, line
+
+
+def curve_chart(curve: Curve, policies: list[str], height: int = 280) -> Any:
+    """One curve over rounds, to be filled with the rows "curves": a line a policy and repeat, a colour a policy."""
+    colours = [COLOURS[i % len(COLOURS)] for i in range(len(policies))]
+    colour = _policy_colour(policies, colours, orient="top", columns=3, columnPadding=18)
+    picked = _picked()
+    data = alt.NamedData(name="curves")
+    band, line = _banded_lines(data, curve.name, curve.axis, curve.form, colour, picked)
+    scale = alt.Scale(zero=curve.least == 0.0)
+    band = band.transform_filter("isValid(datum.low)").encode(y=alt.Y("low:Q", title=curve.axis, scale=scale))
+    # Repeats one by one are lines of the same colour, and thinner than a mean.
+    thin = alt.condition("datum.repeat === 'mean'", alt.value(2.0), alt.value(1.4))
+    line = line.encode(detail="repeat:N", strokeWidth=thin)
+    return (band + line.add_params(picked)).properties(width="container", height=height)
+
+
 def regret_chart(comparison: Comparison, width: int = 420, height: int = 340) -> Any:
     """Cumulative regret over rounds: a line a policy, with the 95% band of the mean over repeats.
 
@@ -41,35 +94,11 @@ def regret_chart(comparison: Comparison, width: int = 420, height: int = 340) ->
     colour_of = {label(entry, sweep): COLOURS[i % len(COLOURS)] for i, entry in enumerate(entries)}
     final = {label(entry, sweep): float(entry.final_regret.mean()) for entry in entries}
     names = sorted(final, key=lambda name: -final[name])
-    colour = alt.Color(
-        "policy:N",
-        sort=names,
-        scale=alt.Scale(domain=names, range=[colour_of[name] for name in names]),
-        legend=alt.Legend(title=None, symbolType="stroke", symbolStrokeWidth=3, symbolOpacity=1.0),
-    )
-    picked = alt.selection_point(name="policy_picked", fields=["policy"], bind="legend")
+    colour = _policy_colour(names, [colour_of[name] for name in names])
+    picked = _picked()
 
     def panel(shown: list[dict[str, Any]], title: str, subtitle: str, *params: Any) -> Any:
-        axis = alt.Axis(format=",d", tickCount=5)
-        base = alt.Chart(alt.InlineData(values=shown)).encode(x=alt.X("round:Q", title="round", axis=axis))
-        band = base.mark_area().encode(
-            y=alt.Y("low:Q", title="cumulative regret"),
-            y2="high:Q",
-            color=colour,
-            opacity=alt.condition(picked, alt.value(0.2), alt.value(0.02)),
-        )
-        line = base.mark_line(strokeWidth=2).encode(
-            y="regret:Q",
-            color=colour,
-            opacity=alt.condition(picked, alt.value(1.0), alt.value(0.1)),
-            tooltip=[
-                alt.Tooltip("policy:N"),
-                alt.Tooltip("round:Q", format=","),
-                alt.Tooltip("regret:Q", format=",.1f"),
-                alt.Tooltip("low:Q", format=",.1f", title="95% from"),
-                alt.Tooltip("high:Q", format=",.1f", title="to"),
-            ],
-        )
+        band, line = _banded_lines(alt.InlineData(values=shown), "regret", "cumulative regret", ",.1f", colour, picked)
         return (band + line.add_params(*params)).properties(
             width=width, height=height, title=alt.Title(title, subtitle=subtitle)
         )
@@ -120,7 +149,7 @@ def series_chart(series: Series, width: int = 620, height: int = 340) -> Any:
     line = base.mark_line(strokeWidth=2, point=few).encode(
         y=alt.Y(f"{series.y}:Q", title=series.y, **vertical),
         color=colour,
-        strokeDash=alt.StrokeDash("line:N", sort=names, scale=alt.Scale(domain=names, range=dashes), legend=None),
+        strokeDash=alt.StrokeDash("line:N", sort=names, scale=alt.Scale(domain=names, range=dashes), legend=legend),
         opacity=alt.condition(picked, alt.value(1.0), alt.value(0.1)),
         tooltip=[alt.Tooltip("line:N"), alt.Tooltip(f"{series.x}:Q"), alt.Tooltip(f"{series.y}:Q", format=",.3~f")],
     )

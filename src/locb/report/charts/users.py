@@ -8,12 +8,11 @@ import altair as alt
 import numpy as np
 
 from locb.arrays import Floats
-from locb.clusters import match_clusters
-from locb.report.charts.look import COLOURS
+from locb.clusters import users_in_common
+from locb.report.charts.look import COLOURS, INK, NOBODY
 from locb.results import UserMap
 
 SHAPES = ("circle", "square", "triangle-up", "cross", "diamond", "triangle-down", "stroke")  # one fewer: pairs differ
-NOBODY = "#BBBBBB"  # users in no group
 
 
 def plane(theta: Floats) -> Floats:
@@ -33,32 +32,34 @@ def colour_groups(user_map: UserMap) -> tuple[list[int], list[int], list[int]]:
     for the best-fitting set that holds it; −1 if none does.
     """
     count = len(user_map.theta)
-    true_of, found_of, held = [-1] * count, [-1] * count, [0] * count
-    for number, members in enumerate(user_map.truth):
-        for user in members:
-            true_of[user] = number
-    quality = [-1.0] * count
-    for group in user_map.found:
-        fits = [match_clusters([group], [members]).f1 for members in user_map.truth]
-        number = int(np.argmax(fits))
-        for user in group:
-            held[user] += 1
-            if fits[number] > quality[user]:
-                quality[user], found_of[user] = fits[number], number
-    return true_of, found_of, held
+    true_of, found_of, held = np.full(count, -1), np.full(count, -1), np.zeros(count, np.int64)
+    truth = [np.asarray(members) for members in user_map.truth]
+    for number, members in enumerate(truth):
+        true_of[members] = number
+    found = [np.asarray(members) for members in user_map.found if len(members)]
+    if found:
+        sizes = np.array([len(members) for members in found])
+        fits = 2.0 * users_in_common(truth, found) / (np.array([len(members) for members in truth])[:, None] + sizes)
+        quality = np.full(count, -1.0)
+        for members, number, fit in zip(found, fits.argmax(axis=0), fits.max(axis=0), strict=True):
+            held[members] += 1
+            better = members[fit > quality[members]]
+            quality[better], found_of[better] = fit, number
+    return true_of.tolist(), found_of.tolist(), held.tolist()
 
 
-def _user_points(rows: list[dict[str, Any]], n_groups: int) -> Any:
+def _user_points(data: Any, n_groups: int, legend: Any = alt.Undefined) -> Any:
     """Users as points, one look a group."""
     names = [f"{number + 1}" for number in range(n_groups)] + ["none"]
     colours = [COLOURS[i % len(COLOURS)] for i in range(n_groups)] + [NOBODY]
     shapes = [SHAPES[i % len(SHAPES)] for i in range(n_groups)] + ["triangle-right"]
-    points = alt.Chart(alt.InlineData(values=rows)).mark_point(filled=True, size=70)
+    points = alt.Chart(data).mark_point(filled=True, size=70)
+    look = {"title": "cluster", "sort": names, "legend": legend}
     return points.encode(
         x=alt.X("x:Q", title=None, axis=alt.Axis(labels=False, ticks=False)),
         y=alt.Y("y:Q", title=None, axis=alt.Axis(labels=False, ticks=False)),
-        color=alt.Color("group:N", title="cluster", sort=names, scale=alt.Scale(domain=names, range=colours)),
-        shape=alt.Shape("group:N", title="cluster", sort=names, scale=alt.Scale(domain=names, range=shapes)),
+        color=alt.Color("group:N", scale=alt.Scale(domain=names, range=colours), **look),
+        shape=alt.Shape("group:N", scale=alt.Scale(domain=names, range=shapes), **look),
         tooltip=["user:Q", alt.Tooltip("group:N", title="cluster"), alt.Tooltip("sets:Q", title="in so many sets")],
     )
 
@@ -77,7 +78,7 @@ def users_chart(user_map: UserMap, size: int = 330) -> Any:
     once = [int(group >= 0) for group in true_of]
     rows = _user_rows(flat, true_of, once, "true") + _user_rows(flat, found_of, held, "found")
     picked = alt.selection_point(name="group_picked", fields=["group"], bind="legend")
-    base = _user_points(rows, len(user_map.truth)).encode(
+    base = _user_points(alt.InlineData(values=rows), len(user_map.truth)).encode(
         opacity=alt.condition(picked, alt.value(0.8), alt.value(0.08))
     )
     left = base.add_params(picked).transform_filter("datum.panel == 'true'")
@@ -90,11 +91,27 @@ def users_chart(user_map: UserMap, size: int = 330) -> Any:
     )
 
 
+def map_chart(n_groups: int, height: int = 340) -> Any:
+    """Users in two dimensions, to be filled with the rows "users"; the more sets hold one, the thicker its ring."""
+    few = n_groups < 12  # more do not fit below a map
+    legend = alt.Legend(orient="bottom", columns=6, symbolSize=70, symbolStrokeWidth=0) if few else None
+    ring = alt.StrokeWidth("sets:Q", scale=alt.Scale(domain=[1, 6], range=[0, 1.8], clamp=True), legend=None)
+    bare: dict[str, Any] = {
+        "axis": alt.Axis(labels=False, ticks=False, domain=False, title=None, tickCount=5),
+        "scale": alt.Scale(zero=False, padding=16),
+    }
+    points = _user_points(alt.NamedData(name="users"), n_groups, legend).encode(
+        x=alt.X("x:Q", **bare), y=alt.Y("y:Q", **bare), stroke=alt.value(INK), strokeWidth=ring
+    )
+    return points.properties(width="container", height=height)
+
+
 def groups_chart(theta: Floats, groups: list[list[int]], title: str, subtitle: str, size: int = 420) -> Any:
     """Users in two dimensions, coloured by group."""
     group_of, held = [-1] * len(theta), [0] * len(theta)
     for number, members in enumerate(groups):
         for user in members:
             group_of[user], held[user] = number, held[user] + 1
-    points = _user_points(_user_rows(plane(theta), group_of, held, "users"), len(groups))
+    rows = _user_rows(plane(theta), group_of, held, "users")
+    points = _user_points(alt.InlineData(values=rows), len(groups))
     return points.properties(width=size, height=size, title=alt.Title(title, subtitle=subtitle))

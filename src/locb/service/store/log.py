@@ -19,6 +19,7 @@ from locb.service.store.reading import Reader
 from locb.service.store.rows import Records
 
 LARGEST_WAL = 1 << 26  # bytes
+READ_SECONDS = 5.0  # that a log which is closed waits for those who read from it
 TIDY_MILLISECONDS = 100  # that writers wait, at most, for readers who keep SQLite's log file from being emptied
 _log = logging.getLogger("locb.service")
 _REWORD = {
@@ -51,6 +52,7 @@ class Log(Reader):
     """
 
     def __init__(self, folder: Path, url: str | None = None) -> None:
+        super().__init__()
         self._url = database_url(folder, url)
         self._folder_claim = claim_folder(folder)
         self._sqlite = self._url.get_backend_name() == "sqlite"
@@ -82,10 +84,25 @@ class Log(Reader):
             raise
 
     def close(self) -> None:
-        """Let go of the database and of the folder."""
+        """Let go of the database and of the folder, once nobody reads any more."""
+        self._wait_for_readers(READ_SECONDS)
         self._drop_writer()
         self._engine.dispose()
         self._folder_claim.close()
+
+    @property
+    def kind(self) -> str:
+        """What keeps it: sqlite or postgresql."""
+        return self._url.get_backend_name()
+
+    def size(self) -> int | None:
+        """Bytes that it takes; None where that is not known."""
+        if self._sqlite:
+            files = [Path(f"{self._url.database}{more}") for more in ("", "-wal")]
+            return sum(file.stat().st_size for file in files if file.exists())
+        with self._reading() as connection:
+            sizes = [func.pg_total_relation_size(table.name) for table in tables.metadata.sorted_tables]
+            return sum(int(size) for size in connection.execute(select(*sizes)).one())
 
     def commit(self, records: Records) -> None:
         """Bring these to disk, all or none.

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from threading import Condition
 from typing import Any
 
-from sqlalchemy import Connection, Engine, select
+from sqlalchemy import Connection, Engine, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from locb.service.store import tables
 from locb.service.store.database import StoreError, reason
 from locb.service.store.rows import DecisionRow, FoundDecision
+from locb.service.store.totals import Totals, add_up
 
 CHUNK = 20_000  # rows read at a time
 
@@ -21,6 +23,10 @@ class Reader:
     """What a log can be asked. Each question has a connection of its own, so that any thread may ask."""
 
     _engine: Engine
+
+    def __init__(self) -> None:
+        self._reads = 0  # under way, in whatever thread
+        self._readers = Condition()
 
     def settings(self) -> dict[str, Any]:
         """All settings by name."""
@@ -69,6 +75,44 @@ class Reader:
             names = [name for (name,) in connection.execute(newest)]
         return sorted(self.find(names), key=lambda found: -found.decision.seq)
 
+    def totals(self, after: int, until: int) -> Totals:
+        """What stands after a place up to another, added up."""
+        with self._reading() as connection:
+            return add_up(connection, after, until)
+
+    def counts(self, until: int) -> tuple[int, int]:
+        """How many decisions and rewards stand up to a place; corrections are not counted."""
+        decisions, lessons = tables.decisions, tables.lessons
+        with self._reading() as connection:
+            made = select(func.count()).where(decisions.c.seq <= until)
+            learned = select(func.count()).where(lessons.c.seq <= until, lessons.c.kind != tables.CORRECTION)
+            return int(connection.execute(made).scalar_one()), int(connection.execute(learned).scalar_one())
+
+    def last_answers(self, until: int, limit: int) -> list[tuple[int, float, bytes]]:
+        """Seq, time and answer of the last decisions up to a place, the newest first."""
+        table = tables.decisions
+        newest = select(table.c.seq, table.c.time, table.c.answer).where(table.c.seq <= until)
+        with self._reading() as connection:
+            return [(*row,) for row in connection.execute(newest.order_by(table.c.seq.desc()).limit(limit))]
+
+    def last_requests(self, limit: int) -> list[bytes]:
+        """The last requests for decisions, the newest first."""
+        table = tables.decisions
+        with self._reading() as connection:
+            newest = select(table.c.request).order_by(table.c.seq.desc()).limit(limit)
+            return [request for (request,) in connection.execute(newest)]
+
+    def default_times(self, decisions: Sequence[int]) -> dict[int, float]:
+        """When the defaults of these decisions were learned, by the place of the decision."""
+        table = tables.lessons
+        found: dict[int, float] = {}
+        with self._reading() as connection:
+            for start in range(0, len(decisions), 500):
+                wanted = table.c.decision.in_(decisions[start : start + 500])
+                chosen = select(table.c.decision, table.c.time).where(table.c.kind == tables.DEFAULT, wanted)
+                found |= {row.decision: row.time for row in connection.execute(chosen)}
+        return found
+
     def unrewarded(self) -> Iterator[list[Any]]:
         """Chunks of (seq, id, place, active_at, context) of active decisions from which nothing was learned yet."""
         table, lessons = tables.decisions, tables.lessons
@@ -107,8 +151,19 @@ class Reader:
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
         """A connection of one's own."""
+        with self._readers:
+            self._reads += 1
         try:
             with self._engine.connect() as connection:
                 yield connection
         except SQLAlchemyError as error:
             raise StoreError(reason(error)) from error
+        finally:
+            with self._readers:
+                self._reads -= 1
+                self._readers.notify_all()
+
+    def _wait_for_readers(self, seconds: float) -> None:
+        """Until nobody reads any more, or for so long."""
+        with self._readers:
+            self._readers.wait_for(lambda: self._reads == 0, seconds)

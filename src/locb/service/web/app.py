@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -23,8 +22,10 @@ from locb.service.problems import ProblemError, invalid
 from locb.service.service import Service
 from locb.service.store.database import StoreError
 from locb.service.web.desk import Desk
+from locb.service.web.drawing import Drawing
 from locb.service.web.gate import SAFE_HEADERS, Gate, decode, told
 from locb.service.web.openapi import description
+from locb.service.web.pages import Pages
 from locb.service.web.routes import ROUTES, Route
 from locb.service.web.tokens import Tokens
 
@@ -32,19 +33,24 @@ _log = logging.getLogger("locb.service")
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-def make_app(service: Service, tokens: Tokens) -> ASGIApp:
-    """The application; it starts and stops the service with itself."""
+def make_app(service: Service, tokens: Tokens, draw_at_once: bool = False) -> ASGIApp:
+    """The application; it starts and stops the service with itself.
+
+    What the page draws with is made at once, or when the page is first asked for.
+    """
     options = service.options
-    desk = Desk(service, Gate(tokens, options.most_in_flight, options.most_body, options.read_seconds))
+    desk = Desk(service, Gate(tokens, options.most_in_flight, options.most_body))
+    drawing = Drawing(options.data_dir)
 
     @asynccontextmanager
     async def lifespan(_: Any) -> AsyncIterator[None]:
         await service.start()
-        watching = asyncio.create_task(desk.gate.watch())
+        if draw_at_once:
+            drawing.prepare()
         try:
             yield
         finally:
-            watching.cancel()
+            drawing.stop()
             await service.stop()
 
     by_path: dict[str, dict[str, Endpoint]] = {}
@@ -52,6 +58,7 @@ def make_app(service: Service, tokens: Tokens) -> ASGIApp:
         by_path.setdefault(route.path, {})[route.method] = _endpoint(desk, route)
     described = msgspec.json.encode(description(ROUTES, service.model.dim, bool(tokens)))
     by_path["/openapi.json"] = {"GET": _fixed(described)}
+    by_path |= {path: {"GET": endpoint} for path, endpoint in Pages(desk.gate, drawing).routes().items()}
     routes = [StarletteRoute(path, _by_method(methods), methods=None) for path, methods in by_path.items()]
     return _Encoded(Router(routes, default=_not_found, lifespan=lifespan, redirect_slashes=False))
 

@@ -12,6 +12,7 @@ from starlette.background import BackgroundTask
 from starlette.responses import Response
 
 from locb.service.service import Service
+from locb.service.views.views import Views
 from locb.service.web.gate import SAFE_HEADERS, Gate
 from locb.service.web.metrics import Metrics
 
@@ -37,6 +38,7 @@ class Desk:
         self.service = service
         self.gate = gate
         self.metrics = Metrics(service, gate)
+        self.views = Views(service)
 
     def now(self) -> float:
         """Seconds since 1970."""

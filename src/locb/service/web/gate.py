@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import time
 from typing import Any
 
 import msgspec
@@ -14,7 +12,6 @@ from starlette.responses import Response
 from locb.service.problems import ProblemError
 from locb.service.web.tokens import Tokens, is_loopback
 
-LATE = -1.0  # instead of a time: it was given up
 _log = logging.getLogger("locb.service")
 _encode = msgspec.json.Encoder().encode
 
@@ -38,16 +35,12 @@ class Gate:
         Requests at once.
     most_body : int
         Bytes of a body.
-    read_seconds : float
-        For a body to arrive.
     """
 
-    def __init__(self, tokens: Tokens, most_in_flight: int, most_body: int, read_seconds: float) -> None:
+    def __init__(self, tokens: Tokens, most_in_flight: int, most_body: int) -> None:
         self._tokens = tokens
         self._most_in_flight = most_in_flight
         self._most_body = most_body
-        self._read_seconds = read_seconds
-        self._reading: dict[asyncio.Task[Any], float] = {}  # since when
         self.in_flight = 0
 
     def enter(self) -> None:
@@ -92,36 +85,16 @@ class Gate:
         length = headers.get(b"content-length", b"")
         if length.isdigit() and int(length[:20]) > self._most_body:
             raise self._too_large()
-        task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - this is one
-        self._reading[task] = time.monotonic()
-        try:
+        message = await request.receive()
+        body: bytes = message.get("body", b"")
+        while message.get("more_body") and len(body) <= self._most_body:
             message = await request.receive()
-            body: bytes = message.get("body", b"")
-            while message.get("more_body") and len(body) <= self._most_body:
-                message = await request.receive()
-                body += message.get("body", b"")
-        except asyncio.CancelledError:
-            if self._reading[task] != LATE:
-                raise
-            task.uncancel()
-            raise ProblemError(408, "timeout", f"the body did not arrive in {self._read_seconds:g} seconds") from None
-        finally:
-            del self._reading[task]
+            body += message.get("body", b"")
         if len(body) > self._most_body:
             raise self._too_large()
         if message["type"] != "http.request":
             raise ProblemError(400, "bad-request", "the body did not arrive")
         return body
-
-    async def watch(self) -> None:
-        """Give up on bodies that do not arrive. One look at all now and then is cheaper than a timer a request."""
-        while True:
-            await asyncio.sleep(self._read_seconds / 4)
-            start = time.monotonic() - self._read_seconds
-            for task in [task for task, since in self._reading.items() if LATE < since < start]:
-                self._reading[task] = LATE
-                task.cancel()
 
     def _too_large(self) -> ProblemError:
         return ProblemError(413, "too-large", f"the body may have at most {self._most_body} bytes")

@@ -10,7 +10,6 @@ from msgspec import Raw, Struct
 from starlette.responses import FileResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from locb.service.answers import group
 from locb.service.batches import Ask, Asked, Pay
 from locb.service.commits import Outcome
 from locb.service.export import export_parquet
@@ -26,12 +25,12 @@ from locb.service.messages import (
     RewardRequest,
     SimilarUser,
     SimilarUsers,
-    User,
 )
-from locb.service.problems import ProblemError, invalid
+from locb.service.problems import ProblemError
 from locb.service.questions import read_question
 from locb.service.web.desk import Desk, Json
 from locb.service.web.gate import SAFE_HEADERS
+from locb.service.web.queries import whole
 
 MOST_SIMILAR = 1000
 METRICS = "text/plain; version=0.0.4; charset=utf-8"  # as Prometheus asks for it
@@ -90,31 +89,16 @@ def _told(word: str, outcome: Outcome) -> dict[str, Any]:
     return {word: Raw(outcome.answer) if isinstance(outcome, Asked) else outcome}
 
 
-async def user(desk: Desk, user: str) -> User:
-    """What is known of a user."""
-    service = desk.service
-    place = service.place_of(user)
-    estimate = service.policy.estimate(place)
-    return User(
-        user,
-        None if estimate is None else estimate.served,
-        None if estimate is None else estimate.theta.tolist(),
-        None if estimate is None else estimate.radius,
-        [told for told in (group(one, service.engine.directory) for one in service.policy.memberships(place)) if told],
-    )
-
-
 async def similar(desk: Desk, user: str, limit: str = "10") -> SimilarUsers:
     """Users like this one."""
     service = desk.service
-    if not (limit.isascii() and limit.isdigit() and len(limit) < 20 and int(limit) <= MOST_SIMILAR):
-        raise invalid(f"limit must be a whole number from 0 to {MOST_SIMILAR}, not {limit[:20]!r}", "limit")
+    most = whole("limit", limit, MOST_SIMILAR)
     place = service.place_of(user)
     name = service.engine.directory.name
     # Places that nobody has are not users.
     found = [(name(other), far, radius) for other, far, radius in service.policy.similar_users(place, MOST_SIMILAR)]
     nearest = [SimilarUser(other, far, radius) for other, far, radius in found if other is not None]
-    return SimilarUsers(user, nearest[: int(limit)])
+    return SimilarUsers(user, nearest[:most])
 
 
 async def forget(desk: Desk, user: str) -> Forgotten:

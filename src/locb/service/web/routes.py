@@ -11,12 +11,14 @@ from starlette.responses import Response
 
 from locb.service import personalizer
 from locb.service.messages import (
+    LONGEST_ID,
     Decision,
     Decisions,
     Forgotten,
     GroupMembers,
     Groups,
     Health,
+    PreviewRequest,
     RecommendBatch,
     RecommendRequest,
     RewardBatch,
@@ -27,8 +29,12 @@ from locb.service.messages import (
     User,
 )
 from locb.service.problems import ProblemError
-from locb.service.web import azure, handlers
+from locb.service.views.groups import MOST_LISTED, SORTS
+from locb.service.views.history import SPANS
+from locb.service.views.messages import GroupTable, History, Map, Now, Preview, UserDecisions
+from locb.service.web import azure, handlers, looking
 from locb.service.web.gate import told
+from locb.service.web.queries import LATEST
 
 Scope = Literal["decide", "read", "delete"] | None
 
@@ -54,7 +60,13 @@ class Route:
     also: tuple[int, ...] = ()  # statuses that come with the same message as success
 
 
-LIMIT = {"type": "integer", "minimum": 0, "maximum": 1000, "default": 10}
+def _whole(most: int, usual: int) -> dict[str, Any]:
+    return {"type": "integer", "minimum": 0, "maximum": most, "default": usual}
+
+
+LIMIT = _whole(handlers.MOST_SIMILAR, 10)
+MOMENT = {"type": "number", "minimum": 0, "maximum": LATEST, "description": "Seconds since 1970."}
+TEXT = {"type": "string", "maxLength": LONGEST_ID}
 
 ROUTES = (
     Route("POST", "/v1/recommend", handlers.recommend, "Which of these arms for this user?", "decide",
@@ -65,14 +77,27 @@ ROUTES = (
           RewardRequest, Rewarded, (404, 409, 503)),
     Route("POST", "/v1/reward:batch", handlers.reward_batch, "Several rewards at once", "decide",
           RewardBatch, Rewardeds, (503,)),
-    Route("GET", "/v1/users/{user}", handlers.user, "What is known of a user", "read", None, User, (404,)),
+    Route("GET", "/v1/users/{user}", looking.user, "What is known of a user", "read", None, User, (404,)),
     Route("GET", "/v1/users/{user}/similar", handlers.similar, "Users like this one, the nearest first", "read",
           None, SimilarUsers, (404, 422), {"limit": LIMIT}),
+    Route("GET", "/v1/users/{user}/decisions", looking.user_decisions, "The last decisions for a user, the latest "
+          "first", "read", None, UserDecisions, (404, 422, 503), {"limit": _whole(looking.MOST_DECISIONS, 20)}),
+    Route("POST", "/v1/preview", looking.preview, "What would be recommended now; nothing is decided", "read",
+          PreviewRequest, Preview, (404,)),
     Route("DELETE", "/v1/users/{user}", handlers.forget, "Erase a user and all that was learned from them", "delete",
           None, Forgotten, (404, 503)),
     Route("GET", "/v1/clusters", handlers.clusters, "All sets of users who may be alike", "read", None, Groups),
     Route("GET", "/v1/clusters/{seed}", handlers.cluster, "The members of a set, and its certificate", "read",
           None, GroupMembers, (404,)),
+    Route("GET", "/v1/now", looking.now, "How the service does", "read", None, Now),
+    Route("GET", "/v1/history", looking.history, "Decisions and rewards over time", "read", None, History, (422, 503),
+          {"span": {"type": "string", "enum": list(SPANS), "default": "hour"}, "baseline_from": MOMENT,
+           "baseline_to": MOMENT}),
+    Route("GET", "/v1/map", looking.map, "Users' estimates on a plane that stays as it is", "read", None, Map, (422,),
+          {"basis": TEXT}),
+    Route("GET", "/v1/groups", looking.groups, "The table of sets", "read", None, GroupTable, (422, 503),
+          {"sort": {"type": "string", "enum": list(SORTS), "default": "size"}, "limit": _whole(MOST_LISTED, 50),
+           "offset": _whole(looking.FARTHEST, 0), "search": TEXT}),
     Route("GET", "/v1/export", handlers.export, "All decisions and rewards, as Parquet", "read",
           None, handlers.PARQUET, (503,)),
     Route("GET", "/v1/health", handlers.health, "Whether the service can decide and learn", None, None, Health,

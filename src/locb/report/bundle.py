@@ -1,0 +1,67 @@
+"""What a browser needs to draw the charts of a page, in a folder: Vega as one script, and the charts themselves.
+
+``python -m locb.report.bundle FOLDER`` makes it. It takes a second or two, and memory that a service has better uses
+for, so that a service has a process of its own make it and keeps what comes out.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+import sys
+import zlib
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+SCRIPT, CHARTS = "vega.js.gz", "charts.json"
+
+
+def key() -> str:
+    """Changes when what is made would be another."""
+    sources = sorted(Path(__file__).parent.glob("charts/*.py"))
+    made_of = [version("altair"), version("vl-convert-python"), *(path.read_text("utf-8") for path in sources)]
+    return f"{zlib.crc32(chr(0).join(made_of).encode()):08x}"
+
+
+def page_charts() -> dict[str, Any]:
+    """The charts of the service's page by name, with empty data sets, and the themes that they may be shown in."""
+    from locb.report import charts
+
+    made = {
+        "reward": charts.reward_chart(),
+        "traffic": charts.traffic_chart(),
+        "map": charts.live_map_chart(),
+        "overlap": charts.overlap_chart(),
+        "parts": charts.parts_chart(),
+        "estimate": charts.estimate_chart(),
+    }
+    return {"themes": charts.THEMES, "charts": {name: chart.to_dict() for name, chart in made.items()}}
+
+
+def vega() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script."""
+    import vl_convert
+
+    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
+
+
+def make(folder: Path) -> None:
+    """Write the folder, as a whole or not at all."""
+    unfinished = folder.with_name(f"{folder.name}.{os.getpid()}")
+    unfinished.mkdir(parents=True)
+    try:
+        (unfinished / SCRIPT).write_bytes(gzip.compress(vega().encode(), 9, mtime=0))
+        (unfinished / CHARTS).write_text(json.dumps(page_charts()), encoding="utf-8")
+        if not folder.exists():
+            unfinished.rename(folder)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    if hasattr(os, "nice"):
+        os.nice(10)  # requests come first
+    make(Path(sys.argv[1]))

@@ -1,0 +1,1 @@
+"""What ``locb watch`` draws: words and numbers first, a chart of characters beside them."""

@@ -1,0 +1,57 @@
+/* Decisions as bars: what each feature of the recommended arm adds to its score, and the bonus. */
+
+const FEATURES = 5; // with a colour of their own; the chart knows as many
+
+/* decisions: [{arm, name, explanation}], from the top. Rows and values for the chart "parts". */
+export function parts(decisions) {
+  const told = decisions.filter((one) => one.explanation);
+  const sums = new Map();
+  for (const { explanation } of told) {
+    for (const [feature, value] of Object.entries(explanation.contributions)) {
+      sums.set(feature, (sums.get(feature) ?? 0) + Math.abs(value));
+    }
+  }
+  const names = [...sums].filter(([, size]) => size > 0).sort((a, b) => b[1] - a[1]).slice(0, FEATURES)
+    .map(([feature]) => feature);
+  const rows = told.flatMap(({ arm, explanation }, row) => ofOne(explanation, names)
+    .map(([part, label, value], place) => ({ row, arm, part, told: label, value, place }))
+    .filter(({ value }) => value !== 0));
+  const used = new Set(rows.map(({ part }) => part));
+  return {
+    rows: { parts: rows, scores: told.map(({ explanation }, row) => ({ row, score: score(explanation) })) },
+    values: {
+      rows: told.map(({ name }) => name),
+      names,
+      shown: [...names.keys()].map(String).concat(["rest", "constant"].filter((part) => used.has(part)), "bonus"),
+    },
+  };
+}
+
+function score({ contributions, constant, bonus }) {
+  return Object.values(contributions).reduce((sum, value) => sum + value, constant + bonus);
+}
+
+/* [part, label, value] in the order of the stack; what has no colour of its own adds up, gains and losses apart. */
+function ofOne({ contributions, constant, bonus }, names) {
+  const found = names.map((name, place) => [String(place), name, contributions[name] ?? 0]);
+  const rest = Object.entries(contributions).filter(([name]) => !names.includes(name)).map(([, value]) => value);
+  for (const sign of [1, -1]) {
+    found.push(["rest", "other features", rest.filter((value) => value * sign > 0).reduce((sum, one) => sum + one, 0)]);
+  }
+  return [...found, ["constant", "constant", constant], ["bonus", "bonus for what is uncertain", bonus]];
+}
+
+/* A ranking as bars of estimate and bonus, for the same chart. */
+export function ranked(ranking) {
+  const told = ranking.filter((one) => one.score !== null);
+  return {
+    rows: {
+      parts: told.flatMap(({ arm, estimate, bonus }, row) => [
+        { row, arm, part: "estimate", told: "estimate", value: estimate, place: 0 },
+        { row, arm, part: "bonus", told: "bonus for what is uncertain", value: bonus, place: 1 },
+      ]),
+      scores: told.map(({ score: end }, row) => ({ row, score: end })),
+    },
+    values: { rows: told.map(({ arm }) => arm), names: [], shown: ["estimate", "bonus"] },
+  };
+}

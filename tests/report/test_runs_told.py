@@ -1,0 +1,201 @@
+"""Folders of runs in the terminal: how far they are, and what was found."""
+
+import io
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+import locb
+from locb.findings import Claim, Findings, Measured, Part
+from locb.report.curves import CURVES
+from locb.report.folder import comparison_json
+from locb.report.run_record import Lines, read_run
+from locb.report.terminal.run import curve_chart, read_progress, run_view
+from locb.report.verdicts import write_findings
+from locb.results import Comparison
+from locb.run_files import PLAN_FILE, RunPlan
+
+NOW = 10_000.0
+
+
+def told(folder: Path, width: int = 200, *, plain: bool = False, now: float = NOW) -> tuple[str, bool]:
+    shown, over = run_view(folder, width, now, plain=plain)
+    console = Console(width=width, file=io.StringIO(), no_color=True, highlight=False)
+    console.print(shown)
+    text = console.file.getvalue()
+    assert max(map(len, text.splitlines())) <= width
+    return " ".join(text.split()), over
+
+
+def going_on(folder: Path, done: int, *, plan: RunPlan | None, kind: str = "reproduce") -> Path:
+    """A folder of four runs of 1, 2, 3 and 4 units of work, of which the first ones are done, one a minute."""
+    (folder / "runs").mkdir(parents=True)
+    (folder / "settings.json").write_text(json.dumps({"kind": kind, "format": 1}))
+    for place in range(done):
+        path = folder / "runs" / f"run-{place}.json"
+        path.write_text("{}")
+        os.utime(path, (NOW - 240 + 60 * (place + 1),) * 2)
+    if plan is not None:
+        plan.write(folder)
+    return folder
+
+
+def plan(process: int = os.getpid(), host: str | None = None, started: float = NOW - 240) -> RunPlan:
+    return RunPlan(started, {f"run-{i}.json": i + 1.0 for i in range(4)}, host or socket.gethostname(), process)
+
+
+def ended() -> int:
+    """The number of a process that is no more."""
+    done = subprocess.Popen([sys.executable, "-c", ""])
+    done.wait()
+    return done.pid
+
+
+def test_how_far_it_is_and_how_long_it_will_take(tmp_path: Path) -> None:
+    text, over = told(going_on(tmp_path / "run", 2, plan=plan()))
+    # Three units of ten in four minutes: seven take nine minutes and twenty seconds.
+    assert "2 of 4 runs, 30% of the work ██████░░░░░░░░░░░░░░" in text
+    assert "going on for 4 min; about 9 min 20 s left" in text
+    assert "Last run-1, 2 min ago" in text
+    assert not over
+
+
+def test_what_was_there_before_does_not_count_for_the_pace(tmp_path: Path) -> None:
+    # The first run is of an earlier time: two units in 140 seconds, seven to go.
+    text, _ = told(going_on(tmp_path / "run", 2, plan=plan(started=NOW - 140)))
+    assert "about 8 min 10 s left" in text
+
+
+@pytest.mark.parametrize(
+    ("done", "planned", "sentence"),
+    [
+        (0, plan(), "how long it will take shows after the first run"),
+        (1, plan(process=ended()), "stopped; the same command goes on from here"),
+        (1, plan(process=ended(), host="elsewhere"), "about 36 min left"),
+        (4, plan(), "all is played, tables and figures are being written"),
+        (3, None, "3 runs State not finished; how many runs there will be was not written down"),
+    ],
+)
+def test_a_state_has_its_sentence(tmp_path: Path, done: int, planned: RunPlan | None, sentence: str) -> None:
+    text, over = told(going_on(tmp_path / "run", done, plan=planned))
+    assert sentence in text
+    assert not over
+
+
+def test_verdicts_when_it_is_finished(tmp_path: Path) -> None:
+    folder = going_on(tmp_path / "run", 4, plan=plan(), kind="verify")
+    parts = [Part("a above b", Measured(2.0, 1.0)), Part("a above c", Measured(-5.0, 1.0))]
+    claims = [
+        Claim("s", "synthetic", "a is best", "Figure 1", parts, why="c was lucky"),
+        Claim("s", "synthetic", "b is second", "Figure 1", parts[:1]),
+    ]
+    write_findings(Findings("T", [], [], claims, {"s": "S"}), folder)
+    os.utime(folder / "index.html", (NOW - 1,) * 2)
+    text, over = told(folder)
+    assert over
+    assert "the paper's theorems, checked" in text
+    assert "finished at" in text
+    assert "a above b: by 2.000 ± 1.000" in text
+    assert "c was lucky" in text
+    assert "Claims: 1 hold, 1 do not hold, 0 cannot be told from these runs." in text
+    os.utime(folder / "index.html", (NOW - 9_000,) * 2)  # of an earlier time: this one is still being written
+    assert not told(folder)[1]
+    plan(process=ended()).write(folder)
+    assert told(folder)[1], "all was there already, and nobody writes any more"
+
+
+def test_a_plan_that_cannot_be_read_is_none(tmp_path: Path) -> None:
+    folder = going_on(tmp_path / "run", 1, plan=plan())
+    for content in ("{", "{}", "[]", '{"started": "x", "costs": {}, "host": "h", "process": 1}'):
+        (folder / PLAN_FILE).write_text(content)
+        assert read_progress(folder).plan is None
+
+
+@pytest.fixture(scope="module")
+def result() -> Comparison:
+    policies = ["linucb-one", "linucb-ind", "locb"]
+    world = {"n_users": 8, "n_clusters": 2, "n_arms": 4}
+    return locb.compare(policies, alphas=[0.3, 1.0], rounds=300, repeats=2, world=world, jobs=1)
+
+
+@pytest.fixture
+def folder(result: Comparison, tmp_path: Path) -> Path:
+    (tmp_path / "run.json").write_text(json.dumps(comparison_json(result)))
+    return tmp_path
+
+
+def test_a_comparison_is_read_back(result: Comparison, folder: Path) -> None:
+    record = read_run(folder)
+    again = record.comparison
+    assert again.verdict() == result.verdict()
+    for before, after in zip(result.entries, again.entries, strict=True):
+        assert (after.policy, after.alpha) == (before.policy, before.alpha)
+        for name in ("reward", "n_clusters", "f1", "microseconds", "final_regret"):
+            np.testing.assert_array_equal(getattr(after, name), getattr(before, name))
+        np.testing.assert_allclose(after.regret, before.regret, rtol=1e-5)
+    np.testing.assert_array_equal(again.checkpoints, result.checkpoints)
+    assert [lines.curve.name for lines in record.lines] == ["regret", "reward", "clusters", "f1"]
+    regret, _, clusters, _ = record.lines
+    assert list(clusters.means) == ["locb"]
+    for entry in result.best_of_each():
+        np.testing.assert_allclose(regret.means[entry.policy], entry.regret.mean(axis=0), rtol=1e-5)
+    np.testing.assert_array_equal(clusters.rounds, result.moments)
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_a_comparison_is_told(result: Comparison, folder: Path, width: int) -> None:
+    text, over = told(folder, width)
+    assert over
+    assert " ".join(result.verdict().split()) in text
+    for word in ("linucb-ind", "µs/round", "Regret", "Reward", "Sets of users", "F1 of the sets"):
+        assert word in text
+    assert "Sets of users" not in told(folder, width, plain=True)[0]
+
+
+def test_the_record_of_an_earlier_locb_has_no_curves(result: Comparison, folder: Path) -> None:
+    kept = comparison_json(result)
+    for name in ("rounds", "moments"):
+        del kept[name]
+    for one in kept["results"]:
+        del one["curves"]
+    (folder / "run.json").write_text(json.dumps(kept))
+    text, _ = told(folder)
+    assert " ".join(result.verdict().split()) in text
+    assert "Sets of users" not in text
+
+
+def test_a_policy_that_would_squeeze_the_others_is_left_out_and_named() -> None:
+    means = {name: np.array([0.0, last]) for name, last in (("first", 100.0), ("worst", 900.0), ("second", 300.0))}
+    chart = curve_chart(Lines(CURVES[0], np.array([1, 50]), means), 70, {}).plain
+    assert chart.startswith("Regret (without worst, so that the others can be told apart)\n")
+    assert chart.splitlines()[1].startswith("300 ┤")
+    names = [row.split()[-1] for row in chart.splitlines()[1:-1] if row.split()[-1].isalpha()]
+    assert names == ["second", "first"]
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({}, r"run holds no run: neither the run\.json that locb compare writes in the end, nor the settings\.json"),
+        ({"run.json": "{"}, r"run\.json is not a run of locb compare: it is not JSON"),
+        ({"run.json": "{}"}, r"run\.json is not a run of locb compare: it lacks 'results'"),
+        ({"settings.json": "{"}, r"settings\.json cannot be read"),
+        ({"settings.json": '{"kind": "holiday"}'}, r"settings\.json is of no run that locb knows"),
+    ],
+)
+def test_a_folder_without_a_run_is_named(tmp_path: Path, files: dict[str, str], message: str) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    for name, content in files.items():
+        (folder / name).write_text(content)
+    with pytest.raises(ValueError, match=message):
+        run_view(folder, 80, NOW)
+    with pytest.raises(ValueError, match="there is no folder .*gone; a service is watched by its address"):
+        run_view(tmp_path / "gone", 80, NOW)

@@ -1,0 +1,216 @@
+"""Counts of the log against the log gone through by hand, on SQLite and PostgreSQL alike."""
+
+import asyncio
+import math
+import random
+import time
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from sqlalchemy import select
+
+from locb.service import past
+from locb.service import tally as tally_module
+from locb.service.past import count_past, place_corrections
+from locb.service.store.log import Log
+from locb.service.store.rows import DecisionRow, LessonRow, Records
+from locb.service.store.tables import CORRECTION, DEFAULT, REWARD, lessons
+from locb.service.tally import COARSE, DAY, FINE, KEPT, MIDDLE, Counts, Tally
+from service.store.rows import decision, lesson
+
+NOW = time.time()
+ANSWERS = {
+    False: b'{"explanation":{"lenders":[{"kind":"set","seed":"a","weight":1.0,"users":1,"observations":4}]}}',
+    True: b'{"explanation":{"lenders":[{"kind":"own","seed":null,"weight":0.4,"users":1,"observations":4},'
+    b'{"kind":"neighbourhood","seed":"a","weight":0.6,"users":2,"observations":4}]}}',
+}
+
+
+def made_up(rng: random.Random, count: int, start: float) -> tuple[list[Records], list[list[bool]]]:
+    """Batches of decisions, rewards, defaults and corrections, over three months, and whether groups served."""
+    seq, batches, flags, open_decisions, defaults = 0, [], [], [], []
+    times = sorted(rng.choice([rng.uniform(start, NOW), NOW - rng.expovariate(1 / 20_000)]) for _ in range(count))
+    for now in times:
+        batch, grouped = Records(), []
+        for _ in range(rng.randrange(3)):
+            seq += 1
+            grouped.append(rng.random() < 0.5)
+            row = decision(seq, f"d{seq}", rng.randrange(9), time=now, active_at=now, answer=ANSWERS[grouped[-1]])
+            batch.decisions.append(row)
+            open_decisions.append(row)
+        for _ in range(rng.randrange(3)):
+            if not open_decisions:
+                break
+            about = open_decisions.pop(rng.randrange(len(open_decisions)))
+            seq += 1
+            kind = rng.choice([REWARD, DEFAULT])
+            told = lesson(seq, about.seq, kind, rng.random(), time=now, place=about.place)
+            batch.lessons.append(told)
+            if kind == DEFAULT:
+                defaults.append(told)
+        if defaults and rng.random() < 0.4:
+            before = defaults.pop(rng.randrange(len(defaults)))
+            seq += 1
+            told = before._replace(seq=seq, kind=CORRECTION, learned=before.reward, reward=rng.random(), time=now)
+            batch.lessons.append(told)
+        batches.append(batch)
+        flags.append(grouped)
+    return batches, flags
+
+
+class Replay:
+    """The log by hand: when decisions were made, when each was first rewarded, and with what in the end."""
+
+    def __init__(self, log: Log) -> None:
+        with log._reading() as connection:
+            self.lessons = [LessonRow(*row) for row in connection.execute(select(lessons).order_by(lessons.c.seq))]
+        rewards: dict[int, tuple[float, float]] = {}
+        for row in self.lessons:
+            rewards[row.decision] = (rewards[row.decision][0] if row.kind == CORRECTION else row.time, row.reward)
+        self.decisions = np.array([row.time for chunk in log.decisions() for row in chunk])
+        self.times, self.rewards = np.array(list(rewards.values())).T
+
+    def between(self, start: float, stop: float) -> Counts:
+        """Of a correction, at the time of its default, the reward that came in its place."""
+        found = self.rewards[(start <= self.times) & (self.times < stop)]
+        decisions = np.count_nonzero((start <= self.decisions) & (self.decisions < stop))
+        return Counts(decisions, 0, 0, len(found), found.sum(), (found**2).sum())
+
+
+def is_counted(tally: Tally, log: Log) -> None:
+    """All that can be asked of a tally is as the log says."""
+    replay = Replay(log)
+    whole = replay.between(0.0, math.inf)
+    assert (tally.decisions, tally.rewards) == (whole.decisions, whole.rewards)
+    for step, seconds in ((FINE, 3600.0), (MIDDLE, 1.0 * DAY), (COARSE, 31.0 * DAY), (DAY, 100.0 * DAY)):
+        start = math.floor((NOW - seconds) / step) * step
+        steps = tally.steps(step, start, math.inf)
+        assert [begin for begin, _ in steps] == sorted({begin for begin, _ in steps})
+        assert all(begin % step == 0 for begin, _ in steps)
+        for begin, counts in steps:
+            expected = replay.between(begin, begin + step)
+            assert counts._replace(told=0, grouped=0) == pytest.approx(expected, abs=1e-9)
+        told = sum(counts.decisions + counts.rewards for _, counts in steps)
+        expected = replay.between(start, math.inf)
+        assert told == expected.decisions + expected.rewards
+    places: dict[int, list[float]] = {}
+    for row in replay.lessons:
+        count, total = places.get(row.place, [0, 0.0])
+        change = row.reward - row.learned if row.kind == CORRECTION else row.reward
+        places[row.place] = [count + (row.kind != CORRECTION), total + change]
+    assert tally.learned_users == len(places)
+    found = tally.at(np.arange(12))
+    for place in range(12):
+        assert found[place].tolist() == pytest.approx(places.get(place, [0, 0.0]))
+
+
+@pytest.fixture(autouse=True)
+def _stopped_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is NOW, however long other tests took before."""
+    for module in (past, tally_module):
+        monkeypatch.setattr(module, "time", SimpleNamespace(time=lambda: NOW))
+
+
+@pytest.fixture
+def filled(log: Log) -> tuple[Log, list[Records], list[list[bool]]]:
+    batches, flags = made_up(random.Random(4), 400, NOW - 90 * DAY)
+    log.commit(
+        Records(
+            decisions=[row for batch in batches for row in batch.decisions],
+            lessons=[row for batch in batches for row in batch.lessons],
+        )
+    )
+    return log, batches, flags
+
+
+def test_the_past_and_what_comes_are_counted_alike(filled: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(past, "AT_ONCE", 37)
+    monkeypatch.setattr(past, "ANSWERS_AT_ONCE", 7)
+    log, batches, flags = filled
+
+    async def run(split: int) -> Tally:
+        """The first batches are past, the others come."""
+        tally = Tally()
+        last = max((row.seq for batch in batches[:split] for row in [*batch.decisions, *batch.lessons]), default=0)
+        counting = asyncio.create_task(count_past(log, tally, last, lambda: False))
+        for batch, grouped in zip(batches[split:], flags[split:], strict=True):
+            tally.add(batch, grouped)
+        await counting
+        await place_corrections(log, tally)
+        assert tally.unplaced == []
+        return tally
+
+    for split in (0, 200, 400):
+        is_counted(asyncio.run(run(split)), log)
+    hour = sum(np.array(counts) for _, counts in asyncio.run(run(400)).steps(FINE, NOW - 3600, math.inf))
+    rows = [row for batch in batches for row in batch.decisions if row.time >= math.floor((NOW - 3600) / FINE) * FINE]
+    recent = [row.answer == ANSWERS[True] for row in rows if row.time >= NOW - 3600]
+    assert len(recent) > 5
+    assert abs(hour[1] - len(recent)) <= len(rows) - len(recent)
+    assert abs(hour[2] - sum(recent)) <= len(rows) - len(recent)
+
+
+def test_any_time_is_counted_by_the_finest_steps_that_are_kept(filled: Any) -> None:
+    log, batches, flags = filled
+    tally = Tally()
+    for batch, grouped in zip(batches, flags, strict=True):
+        tally.add(batch, grouped)
+    asyncio.run(place_corrections(log, tally))
+    rng, replay = random.Random(7), Replay(log)
+    for _ in range(40):
+        start, stop = sorted(NOW - rng.choice([3600.0, DAY, 40 * DAY, 90 * DAY]) * rng.random() for _ in range(2))
+
+        def step_at(when: float) -> int:
+            return next(step for step in (FINE, MIDDLE, COARSE) if when >= NOW - KEPT[step] + COARSE)
+
+        low = math.floor(start / step_at(start)) * step_at(start)
+        high = math.ceil(stop / step_at(stop)) * step_at(stop)
+        counts = tally.between(start, stop, NOW)._replace(told=0, grouped=0)
+        assert counts == pytest.approx(replay.between(low, high), abs=1e-9), (NOW - start, NOW - stop)
+    everything = tally.between(0.0, math.inf, NOW)
+    assert everything.rewards == tally.rewards
+    assert everything.without(everything) == Counts()
+
+
+def test_what_is_old_is_let_go() -> None:
+    """However long it counts, a day has no more than its steps of ten seconds."""
+    tally = Tally()
+    for begin in range(0, 4 * DAY, 8):
+        row = DecisionRow(begin, b"", 0, NOW - 3.9 * DAY + begin, None, 0, b"", b"", b"")
+        tally.add(Records(decisions=[row]), [True])
+    tally.steps(FINE, 0.0, math.inf)
+    assert len(tally._steps[FINE]) < 1.3 * DAY / FINE
+    assert tally.between(0.0, math.inf, NOW).decisions == tally.decisions
+
+
+def test_an_empty_tally() -> None:
+    tally = Tally()
+    assert tally.first() is None
+    assert tally.between(0.0, math.inf, NOW) == Counts()
+    assert tally.at(np.arange(3)).tolist() == [[0, 0]] * 3
+    assert tally.steps(DAY, 0.0, math.inf) == []
+
+
+def test_the_store_may_be_away_for_a_while(filled: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from locb.service.store.database import StoreError
+
+    monkeypatch.setattr(past, "TRY_EVERY", 0.001)
+    monkeypatch.setattr(past, "AT_ONCE", 100)
+    log, batches, _ = filled
+    read: Callable[..., Any] = log.totals
+    tries = []
+
+    def flaky(after: int, until: int) -> Any:
+        tries.append(until)
+        if len(tries) % 2:
+            raise StoreError("away")
+        return read(after, until)
+
+    monkeypatch.setattr(log, "totals", flaky)
+    tally = Tally()
+    last = max(row.seq for batch in batches for row in [*batch.decisions, *batch.lessons])
+    asyncio.run(count_past(log, tally, last, lambda: False))
+    is_counted(tally, log)
