@@ -127,6 +127,18 @@ def test_heads_that_come_slowly(tmp_path: Path, sent: bytes) -> None:
             assert connection.recv(10_000) == b""
 
 
+def test_a_blank_line_does_not_hold_a_connection(tmp_path: Path) -> None:
+    with (
+        serving(tmp_path, read_seconds=0.4) as (client, _),
+        socket.create_connection(("127.0.0.1", client.base_url.port), timeout=10) as connection,
+    ):
+        connection.sendall(b"GET /v1/ping HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert connection.recv(10_000).startswith(b"HTTP/1.1 204 ")
+        connection.sendall(b"\r\n")
+        assert connection.recv(10_000).startswith(b"HTTP/1.1 408 ")
+        assert connection.recv(10_000) == b""
+
+
 def test_what_a_killed_process_did_not_send_is_removed(tmp_path: Path) -> None:
     (tmp_path / "export-x").mkdir()
     (tmp_path / "export-x" / "00000001.part").write_text("half")

@@ -34,6 +34,12 @@ class OnePieceProtocol(HttpToolsProtocol):
         self._arrivals.discard(self)
         super().connection_lost(exc)
 
+    def _unset_keepalive_if_required(self) -> None:
+        """The rest after an answer is over, also if it is a blank line that ends it, which begins no request."""
+        if self.timeout_keep_alive_task is not None:
+            self.since = self.loop.time()
+            super()._unset_keepalive_if_required()
+
     def on_message_begin(self) -> None:
         """A request arrives."""
         self.since = self.loop.time()
