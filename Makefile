@@ -14,8 +14,8 @@ help:            ## what there is
 run: .venv/run   ## compare six policies on the paper's synthetic world: a table and pictures in runs/compare
 	@$(BIN)/locb compare --output runs/compare
 
-page: .venv/service ## a service with made-up visitors on http://127.0.0.1:8080, to look at in a browser
-	@$(BIN)/locb demo
+page: .venv/service ## a service with made-up visitors on http://127.0.0.1:8080 (or PORT=…), to look at in a browser
+	@$(BIN)/locb demo $(if $(PORT),--port $(PORT))
 
 test: .venv/dev  ## run the tests
 	@echo "Compiling the kernels (once) …"

@@ -19,6 +19,7 @@ SPANS = {"hour": "the last hour", "day": "the last day", "month": "the last mont
 PLENTY = 10_000  # lines: room for everything
 WIDE = 120  # columns from which there is room for bars
 LEAST_CHART = 6  # lines, with its margin and heading
+WIDEST = 2.0  # no two tastes of length 1 at most are farther apart: a larger certificate says nothing
 
 
 @dataclass(frozen=True)
@@ -203,7 +204,7 @@ def groups_told(groups: Mapping[str, Any], most: int, width: int) -> RenderableT
     told: list[RenderableType] = [Text(_title(groups, most), style="bold")]
     for group in groups["groups"][:most]:
         words = [many(group["size"], "user", "users"), _state(group)]
-        words += [f"at most {_apart(group)} apart"] if group["certificate"] is not None else []
+        words += [f"at most {_apart(group)} apart"] if _apart(group) != DASH else []
         words += [f"reward {number(group['mean_reward'])}"] if group["mean_reward"] is not None else []
         likes = _likes(group)
         told.append(Text.assemble((str(group["seed"] or DASH), "bold"), ": ", ", ".join(words)))
@@ -224,7 +225,8 @@ def _state(group: Mapping[str, Any]) -> str:
 
 
 def _apart(group: Mapping[str, Any]) -> str:
-    return number(group["certificate"], ".2f")
+    told = group["certificate"]
+    return DASH if told is None or told > WIDEST else number(told, ".2f")
 
 
 def _likes(group: Mapping[str, Any]) -> str:

@@ -29,8 +29,11 @@ function progress(row) {
     make("span", { className: "figure" }, `${Math.floor(100 * row.progress)}%`));
 }
 
+const WIDEST = 2; // no two tastes of length 1 at most are farther apart
+
 function certificate(row) {
   if (row.certificate === null) return "–";
+  if (row.certificate > WIDEST) return "says nothing";
   return (row.certificate_exact ? "" : "≤ ") + number(row.certificate);
 }
 
@@ -84,8 +87,9 @@ export class GroupsPanel {
     if (!groups.length && this.offset) return this.turn(-this.offset); // there are fewer than there were
     put(at("groups-told"), !total && !this.search
       ? "There are no sets: nobody has come yet, or the policy does not group users."
-      : `${count(returned)} returned, ${count(forming)} forming. A set is returned when it is certain to be complete; `
-        + "by the certificate no two of its members differ more than that.");
+      : `${count(returned)} returned, ${count(forming)} forming. A set is returned when it is complete by the `
+        + "policy's own radii. The certificate is stricter: with the probability that the policy was set to, no two "
+        + `members differ by more. Tastes are at most ${WIDEST} apart in any case, so that a larger one says nothing.`);
     at("groups-all").hidden = !total && !this.search;
     this.table.update(groups);
     at("groups-pages").hidden = total <= LIMIT;

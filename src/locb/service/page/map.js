@@ -19,6 +19,7 @@ export class MapPanel {
     this.basis = null;
     this.again = () => {};
     this.rows = null; // not known yet
+    this.looks = []; // the seed that each look is for: a set keeps its own as long as it is listed
     const click = ({ user }) => user && (location.hash = userLink(user));
     this.chart = new Place(at("map-chart"), "map", { click });
     this.table = table(at("map-users"), COLUMNS, null, {
@@ -65,21 +66,38 @@ export class MapPanel {
       this.chart.show({ empty: "No user has an estimate yet: the map begins with the first rewards." });
       return;
     }
+    const looks = this.dress(groups.map((group) => group.seed));
     this.rows = points.user.map((user, place) => {
       const group = points.group[place];
       return {
         user, x: points.x[place], y: points.y[place], served: points.served[place], sets: points.sets[place],
-        group: group === -1 ? "none" : group === -2 ? "others" : String(group),
+        group: group === -1 ? "none" : group === -2 ? "others" : String(looks[group]),
         told: group === -1 ? "none" : group === -2 ? "another" : groups[group].seed ?? "–",
       };
     });
     // Those in no set lie below the others.
     this.rows.sort((a, b) => (a.group === "none" ? 0 : 1) - (b.group === "none" ? 0 : 1));
     put(at("map-how"), `${map.how.replace(/\.$/, "")}. The plane shows ${share(map.variance)} of how they differ.`);
-    this.names = groups.map((group) => `${group.seed ?? "–"} (${count(group.size)})`);
-    this.used = [...groups.keys()].map(String)
+    this.names = Array(this.looks.length).fill("–");
+    groups.forEach((group, place) => {
+      this.names[looks[place]] = `${group.seed ?? "–"} (${count(group.size)})`;
+    });
+    this.used = looks.map(String)
       .concat(["others", "none"].filter((name) => this.rows.some((row) => row.group === name)));
     this.list();
+  }
+
+  /* The look of each of these sets. */
+  dress(seeds) {
+    this.looks = this.looks.map((seed) => (seeds.includes(seed) ? seed : undefined));
+    return seeds.map((seed) => {
+      let look = this.looks.indexOf(seed);
+      if (look < 0) {
+        look = [...this.looks, undefined].indexOf(undefined);
+        this.looks[look] = seed;
+      }
+      return look;
+    });
   }
 
   found() {

@@ -59,7 +59,7 @@ function badge(kind, text) {
 /* Read aloud once, not with every answer. */
 function notices() {
   const words = [...general, ...particular];
-  const next = JSON.stringify(words.map(([kind, text]) => [kind, text.replace(/ The page asks again in .* s\./, "")]));
+  const next = JSON.stringify(words);
   if (next === told) return;
   told = next;
   put(at("notices"), words.map(([kind, text]) => make("p", { className: `note ${kind}` }, text)));
@@ -113,6 +113,7 @@ function restart() {
     particular = [];
     notices();
     panel.show(answer);
+    if (lost) beat.now(); // it answers again
   };
   const fail = (problem, seconds) => {
     if ([0, 401, 403].includes(problem.status) && problem.kind !== "slow") beat.now();

@@ -1,6 +1,6 @@
 /* Asks again and again while the page is looked at; less and less often while there is no answer. */
 
-const SLOWEST = 30;
+const SLOWEST = 8;
 
 export class Polling {
   /* ask() gives a promise; show(answer) and fail(problem, seconds until it is asked again) tell what came of it. */

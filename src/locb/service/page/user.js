@@ -118,7 +118,7 @@ export class UserPanel {
       ["Rewards learned", count(served), `${count(rewards)} came`],
       ["Mean reward", number(mean), "of what they were shown"],
       ["Sets", count(clusters.length), `${count(returned)} returned`],
-      ["Off by at most", number(radius), "how far the estimate may be from the truth"],
+      ["Radius", number(radius), "by which the policy tells users apart; intervals are below"],
     ];
     put(at("user-cards"), cards.map(([title, figure, more]) =>
       make("div", {}, make("dt", {}, title), make("dd", {}, figure), make("dd", {}, more))));

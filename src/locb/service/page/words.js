@@ -3,7 +3,7 @@
 const { count, number, time } = window.look;
 
 export function ofProblem(problem, seconds) {
-  const again = seconds ? ` The page asks again in ${count(seconds)} s.` : "";
+  const again = seconds ? " The page goes on asking, at least every ten seconds." : "";
   if (problem.status === 0 && problem.kind === "slow") return `The service takes very long to answer.${again}`;
   if (problem.status === 0) return `The service does not answer: it may be restarting.${again}`;
   if (problem.status === 429) return `The service has too many requests at once.${again}`;
@@ -62,12 +62,17 @@ export function ofHistory(history) {
   const period = `${time(baseline.from)} to ${time(baseline.to)}`;
   if (baseline.mean === null) return `${mean} No reward came in the baseline period, ${period}.`;
   const base = `In the baseline period, ${period}, it was ${number(baseline.mean)}${ofInterval(baseline)}.`;
-  if (!change || change.mean === null) return `${mean} ${base}`;
+  if (!change || change.mean === null) {
+    return `${mean} ${base} There are too few rewards outside that period to compare it with.`;
+  }
   const sign = (value) => (value > 0 ? "+" : "") + number(value);
   const verdict = change.low === null ? "too few rewards to tell how sure that is"
     : change.low > 0 ? "it has risen" : change.high < 0 ? "it has fallen" : "that may be chance";
   const interval = change.low === null ? "" : ` (95% interval ${sign(change.low)} to ${sign(change.high)})`;
-  return `${mean} ${base} The difference is ${sign(change.mean)}${interval}: ${verdict}.`;
+  // The period itself is left out of what it is compared with.
+  const overlaps = baseline.to > total.from && baseline.from < total.to;
+  const rest = overlaps ? ` Without that period it is ${number(baseline.mean + change.mean)}.` : "";
+  return `${mean} ${base}${rest} The difference is ${sign(change.mean)}${interval}: ${verdict}.`;
 }
 
 function ofInterval({ low, high }) {
