@@ -20,7 +20,7 @@ from locb.service.views.picture import Picture, take_picture
 
 # Seconds for which each is kept.
 NOW, HISTORY, PICTURE, NAMES, SIZE = 1.0, 2.0, 2.0, 10.0, 10.0
-REST = 300.0  # what rests on all users is kept so many times as long as it took: each takes a third of a percent of the time
+REST = 300.0  # what rests on all users is kept so many times as long as it took: a third of a percent of the time each
 PATIENCE = 0.3  # seconds that the first of all figures wait for a picture
 
 _encode = msgspec.json.Encoder().encode
