@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Iterator
@@ -23,7 +24,7 @@ PANELS = {
     "now": ("#now", "#now-cards dd >> nth=0", "#reward-chart canvas"),
     "map": ("#map", "#map-users tbody tr >> nth=0", "#map-chart canvas"),
     "groups": ("#groups", "#groups-table tbody tr >> nth=0", "#overlap-chart canvas"),
-    "user": ("#user/user-7", "#user-cards dd >> nth=0", "#estimate-chart canvas"),
+    "user": ("#user/", "#user-cards dd >> nth=0", "#estimate-chart canvas"),
 }
 PAGES = 10
 GOES = 4
@@ -39,9 +40,11 @@ def page(place: Place, events: int, users: int, rate: float = 100.0, seconds: fl
     with Server(place.folder, [], place.url) as server, chromium() as browser:
         server.start()
         _wait_drawn(browser, server.url)  # what charts are drawn with is made once, at the first start of a service
-        for name, (panel, figures, chart) in PANELS.items():
+        somebody = json.loads(server.get("/v1/map")[1])["points"]["user"][0]
+        addresses = [server.url + "/" + panel + somebody * (name == "user") for name, (panel, *_) in PANELS.items()]
+        for address, (name, (_, figures, chart)) in zip(addresses, PANELS.items(), strict=True):
             found[f"{name}: figures, seconds"], found[f"{name}: chart, seconds"] = _open(
-                browser, f"{server.url}/{panel}", figures, chart
+                browser, address, figures, chart
             )
         plan = traffic.Plan(
             url=server.url, rate=rate, connections=50, users=users, arms=ARMS, dim=DIM, count=1,
@@ -54,8 +57,7 @@ def page(place: Place, events: int, users: int, rate: float = 100.0, seconds: fl
             alone.append(_busy(server.pid, seconds))
             with ExitStack() as pages:
                 for number in range(PAGES):
-                    address = list(PANELS.values())[number % len(PANELS)][0]
-                    pages.enter_context(_new(browser)).goto(f"{server.url}/{address}")
+                    pages.enter_context(_new(browser)).goto(addresses[number % len(addresses)])
                 time.sleep(3.0)
                 beside.append(_busy(server.pid, seconds))
         errors = load.report().errors
