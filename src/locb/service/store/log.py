@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, RootTransaction, delete, func, insert, select, text, update
+from sqlalchemy import Connection, delete, func, insert, select, text, update
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from locb.service.store import tables
-from locb.service.store.database import BUSY_SECONDS, NameTakenError, StoreError, connect, database_url, reason
+from locb.service.store.database import (
+    BUSY_SECONDS,
+    NameTakenError,
+    StoreError,
+    connect,
+    database_url,
+    driver,
+    reason,
+    writer_for,
+)
 from locb.service.store.locks import AlreadyOpenError, claim_database, claim_folder
 from locb.service.store.reading import Reader
 from locb.service.store.rows import Records
@@ -56,23 +65,13 @@ class Log(Reader):
         self._url = database_url(folder, url)
         self._folder_claim = claim_folder(folder)
         self._sqlite = self._url.get_backend_name() == "sqlite"
-        # A file is written to at once, and a thread that hands every row over to another would wait longer for its turn
-        # than that takes; only to bring it to disk is slow. A server takes its time for all.
-        self.stages_at_once = self._sqlite
         self._engine = connect(self._url)
         self._writer: Connection | None = None
-        self._staged: RootTransaction | None = None
         self._owed = False  # SQLite's log file may still hold what was erased
-        compiled = {
-            table: insert(table).compile(dialect=self._engine.dialect) for table in tables.metadata.sorted_tables
-        }
-        self._insert = {table.name: str(statement) for table, statement in compiled.items()}
-        self._insert["locb_users"] += " ON CONFLICT (place) DO UPDATE SET id = excluded.id"
-        self._activate = str(
-            text("UPDATE locb_decisions SET active_at = :active_at WHERE seq = :seq").compile(
-                dialect=self._engine.dialect
-            )
-        )
+        self._rows = writer_for(self._engine)
+        database = self._engine.dialect.loaded_dbapi
+        self._taken = IntegrityError, database.IntegrityError
+        self._failed = SQLAlchemyError, database.Error
         try:
             with self._writing() as connection:
                 tables.metadata.create_all(connection)
@@ -117,23 +116,27 @@ class Log(Reader):
         self.stage(records)
         self.finish()
 
+    @property
+    def stages_at_once(self) -> bool:
+        """Whether ``stage`` takes so little that no other thread need do it."""
+        return self._rows.at_once
+
     def stage(self, records: Records) -> None:
         """Write these, but not yet to disk: ``finish`` must follow."""
         with self._guarded():
-            connection = self._claimed()
-            self._staged = connection.begin()
-            self._write_rows(connection, tables.users.name, records.users)
-            self._write_rows(connection, tables.decisions.name, records.decisions)
-            self._write_rows(connection, tables.lessons.name, records.lessons)
-            if records.activations:
-                connection.exec_driver_sql(self._activate, records.activations)
+            connection = driver(self._claimed())
+            try:
+                self._rows.write(connection, records)
+            except self._taken:
+                self._rows.roll_back(connection)
+                raise
 
     def finish(self) -> None:
         """Bring what was staged to disk."""
+        if self._writer is None:
+            raise StoreError("what was staged was lost with its connection")
         with self._guarded():
-            staged, self._staged = self._staged, None
-            if staged is not None:
-                staged.commit()
+            self._rows.commit(driver(self._writer))
 
     def write_settings(self, values: dict[str, Any]) -> None:
         """Keep these settings; others stay as they are."""
@@ -193,10 +196,6 @@ class Log(Reader):
 
     # The writer's connection
 
-    def _write_rows(self, connection: Connection, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        if rows:
-            connection.exec_driver_sql(self._insert[table], [tuple(row) for row in rows])
-
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
         """The writer's connection in a transaction."""
@@ -217,20 +216,18 @@ class Log(Reader):
         """Nothing half-written stays behind a failure, which is told in our own terms."""
         try:
             yield
-        except IntegrityError as error:
-            staged, self._staged = self._staged, None
-            if staged is not None:
-                staged.rollback()
-            raise NameTakenError(reason(error)) from error
         except AlreadyOpenError:
             self._drop_writer()
             raise
-        except SQLAlchemyError as error:
+        except self._taken as error:
+            raise NameTakenError(reason(error)) from error
+        except self._failed as error:
             self._drop_writer()
+            self._engine.dispose()  # if this connection is lost, so are those that wait for readers
             raise StoreError(reason(error)) from error
 
     def _drop_writer(self) -> None:
-        writer, self._writer, self._staged = self._writer, None, None
+        writer, self._writer = self._writer, None
         if writer is not None:
             try:
                 writer.invalidate()

@@ -43,6 +43,8 @@ decisions = Table(
     Column("request", LargeBinary, nullable=False),  # as asked, MessagePack
     Column("answer", LargeBinary, nullable=False),  # as answered, JSON
     Index("locb_decisions_of", "place", "seq"),
+    # Rows of more than 2 KB stay as they are while they fit into a page: to compress one takes longer than to write it.
+    postgresql_with={"toast_tuple_target": 8160},
 )
 
 # All that replaying needs stands here: the requests and answers are ten times as much to read.
