@@ -89,7 +89,7 @@ def _restart(asked: argparse.Namespace) -> Found:
 def _throughput(asked: argparse.Namespace) -> Found:
     for kind in asked.store:
         with new_store(kind) as place:
-            figures = throughput(place, asked.connections)
+            figures = throughput(place, asked.clients)
         missed = [] if figures["ratio"] >= RATIO else [f"a ratio of {figures['ratio']}, not {RATIO}"]
         if figures["p99 at half, milliseconds"] > P99:
             missed.append(f"p99 of {figures['p99 at half, milliseconds']} ms at half of that load, not {P99:g}")
@@ -126,8 +126,7 @@ def main() -> int:
     parser.add_argument("--store", action="append", choices=STORES, help="may be repeated; both if not given")
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--outages", type=int, default=5, help="of the database, and full disks")
-    parser.add_argument("--clients", type=int, default=200, help="connections at once, under faults")
-    parser.add_argument("--connections", type=int, default=64, help="at once, when throughput is measured")
+    parser.add_argument("--clients", type=int, default=200, help="connections at once")
     parser.add_argument("--events", type=int, default=1_000_000, help="of the store that is started again")
     parser.add_argument("--users", type=int, default=100_000, help="of that store")
     parser.add_argument("--rate", type=float, default=400.0, help="decisions a second beside snapshots")

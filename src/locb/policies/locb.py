@@ -202,12 +202,13 @@ class LOCB(CompiledPolicy):
 
     def _tell_sets(self) -> None:
         """Put into words, anew, the sets that have changed."""
-        state, before = self._state, self._told
-        told = zip(state.seeds.tolist(), state.sizes.tolist(), state.returned.tolist(), strict=True)
-        self._told = [Membership(seed, size, returned or None) for seed, size, returned in told]
-        for s, (old, new) in enumerate(zip(before, self._told, strict=False)):
-            if old == new:
-                self._told[s] = old
+        state = self._state
+        now = [*zip(state.seeds.tolist(), state.sizes.tolist(), state.returned.tolist(), strict=True)]
+        for s, (seed, size, returned) in enumerate(now):
+            if s == len(self._told):
+                self._told.append(Membership(seed, size, returned or None))
+            elif self._told[s] != (seed, size, returned or None):
+                self._told[s] = Membership(seed, size, returned or None)
 
     def outline(self) -> Outline:
         """One set a seed, in the order of the seeds.
@@ -340,7 +341,8 @@ class LOCB(CompiledPolicy):
 @lru_cache(maxsize=4096)
 def _picker(words: bytes) -> Callable[[list[Membership]], Iterable[Membership]]:
     """What picks those whose bits are set in these words."""
-    inside = np.flatnonzero(np.unpackbits(np.frombuffer(words, np.uint8), bitorder="little")).tolist()
+    bits = int.from_bytes(words, "little")
+    inside = [s for s in range(bits.bit_length()) if bits >> s & 1]
     if len(inside) > 1:
         return itemgetter(*inside)
     return lambda told: [told[s] for s in inside]

@@ -50,22 +50,20 @@ class Answers:
         )
 
     def _groups(self, memberships: Sequence[Membership]) -> msgspec.Raw:
-        try:
-            found = [*map(self._told.__getitem__, map(id, memberships))]
-        except KeyError:
-            for one in memberships:
-                if id(one) not in self._told:
-                    if len(self._kept) >= MOST_REMEMBERED:
-                        self.forget()
-                        return self._groups(memberships)
-                    self._told[id(one)] = self._group(one)
-                    self._kept.append(one)  # so that its id is not given to another
-            return self._groups(memberships)
+        found = []
+        for one in memberships:
+            words = self._told.get(id(one))
+            found.append(self._tell(one) if words is None else words)
         return msgspec.Raw(b"[" + b",".join(filter(None, found)) + b"]")
 
-    def _group(self, one: Membership) -> bytes:
+    def _tell(self, one: Membership) -> bytes:
+        """A set as JSON, once; nothing while nobody has come for its seed's place."""
+        if len(self._kept) >= MOST_REMEMBERED:
+            self.forget()
         told = group(one, self._directory)
-        return b"" if told is None else _encode(told)
+        words = self._told[id(one)] = b"" if told is None else _encode(told)
+        self._kept.append(one)  # so that its id is not given to another
+        return words
 
     def _explanation(self, question: Question, told: Told) -> Explanation | None:
         if told.theta is None or told.bonus is None:

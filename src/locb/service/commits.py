@@ -7,7 +7,6 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from locb.policies import Policy
@@ -18,6 +17,7 @@ from locb.service.problems import ProblemError
 from locb.service.store.database import NameTakenError, StoreError
 from locb.service.store.locks import AlreadyOpenError
 from locb.service.store.log import Log, Words
+from locb.service.worker import Worker
 
 LARGEST_BATCH = 256  # requests: what is prepared in about 10 ms
 DEFAULTS_EVERY = 0.25  # seconds between looks for rewards that did not come
@@ -61,7 +61,7 @@ class Committer:
         self._most_waiting = most_waiting
         self._queue: deque[tuple[Task, asyncio.Future[Outcome]]] = deque()
         self._wake = asyncio.Event()
-        self._writer = ThreadPoolExecutor(1, "locb-writer")
+        self._writer = Worker("locb-writer")
         self._unsure: Batch | None = None  # sent, and not known to be on disk
         self._worker: asyncio.Task[None] | None = None
         self._stopping = False
@@ -82,7 +82,7 @@ class Committer:
         self._wake.set()
         if self._worker is not None:
             await self._worker
-        self._writer.shutdown()
+        self._writer.stop()
 
     def submit(self, task: Task) -> asyncio.Future[Outcome]:
         """Queue a request; its outcome comes when it is on disk.
@@ -103,7 +103,7 @@ class Committer:
 
     async def write(self, work: Callable[..., Any], *arguments: Any) -> Any:
         """Have the writer's thread do this."""
-        return await asyncio.get_running_loop().run_in_executor(self._writer, work, *arguments)
+        return await self._writer.do(work, *arguments)
 
     async def reword(self, words: Words) -> None:
         """Have stored answers say something else; the caller holds the turn.

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, delete, func, insert, select, text, update
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
-from locb.service.store import tables
+from locb.service.store import decided, tables
 from locb.service.store.database import (
     BUSY_SECONDS,
     NameTakenError,
@@ -28,6 +28,7 @@ from locb.service.store.reading import Reader
 from locb.service.store.rows import Records
 
 LARGEST_WAL = 1 << 26  # bytes
+BEHIND = 2_000  # events: as many decisions, at most, are looked through to find a user's own
 READ_SECONDS = 5.0  # that a log which is closed waits for those who read from it
 TIDY_MILLISECONDS = 100  # that writers wait, at most, for readers who keep SQLite's log file from being emptied
 _log = logging.getLogger("locb.service")
@@ -67,6 +68,7 @@ class Log(Reader):
         self._sqlite = self._url.get_backend_name() == "sqlite"
         self._engine = connect(self._url)
         self._writer: Connection | None = None
+        self._last_decision = 0
         self._owed = False  # SQLite's log file may still hold what was erased
         self._rows = writer_for(self._engine)
         database = self._engine.dialect.loaded_dbapi
@@ -75,6 +77,7 @@ class Log(Reader):
         try:
             with self._writing() as connection:
                 tables.metadata.create_all(connection)
+                self._decided = decided.bring_up(connection)
             self._owed = self._sqlite  # a process that was killed may have left there what was erased
             with suppress(StoreError):  # a disk that is full
                 self.tidy(True)
@@ -130,6 +133,8 @@ class Log(Reader):
             except self._taken:
                 self._rows.roll_back(connection)
                 raise
+        if records.decisions:
+            self._last_decision = records.decisions[-1].seq
 
     def finish(self) -> None:
         """Bring what was staged to disk."""
@@ -137,6 +142,9 @@ class Log(Reader):
             raise StoreError("what was staged was lost with its connection")
         with self._guarded():
             self._rows.commit(driver(self._writer))
+        if self._last_decision - self._decided >= BEHIND:
+            with suppress(StoreError), self._writing() as connection:  # if not now, then after the next
+                self._decided = decided.bring_up(connection)
 
     def write_settings(self, values: dict[str, Any]) -> None:
         """Keep these settings; others stay as they are."""
@@ -157,12 +165,12 @@ class Log(Reader):
             if words is not None:
                 _reword(connection, words)
             connection.execute(delete(tables.lessons).where(tables.lessons.c.place == place))
-            count = connection.execute(delete(tables.decisions).where(tables.decisions.c.place == place)).rowcount
+            count = decided.erase(connection, place)
             connection.execute(update(tables.users).where(tables.users.c.place == place).values(id=None))
             _set(connection, values)
         if self._sqlite:  # what was erased must not live on in the file beside the database
             self.tidy(True)
-        return int(count)
+        return count
 
     def tidy(self, truncate: bool = False) -> None:
         """Move what is in SQLite's log file into its database; without ``truncate`` no writer waits for it."""

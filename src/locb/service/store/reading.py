@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from locb.service.store import tables
+from locb.service.store import decided, tables
 from locb.service.store.database import StoreError, reason
 from locb.service.store.rows import DecisionRow, FoundDecision
 from locb.service.store.totals import Totals, add_up
@@ -30,26 +30,14 @@ class Reader:
 
     def settings(self) -> dict[str, Any]:
         """All settings by name."""
+        chosen = select(tables.settings).where(tables.settings.c.name != decided.MARK)
         with self._reading() as connection:
-            return {name: json.loads(value) for name, value in connection.execute(select(tables.settings))}
+            return {name: json.loads(value) for name, value in connection.execute(chosen)}
 
     def find(self, names: Sequence[bytes]) -> list[FoundDecision]:
         """The decisions of these names that are in the log."""
-        found: list[FoundDecision] = []
         with self._reading() as connection:
-            for start in range(0, len(names), 500):  # SQLite bounds how many values a statement takes
-                wanted = tables.decisions.c.id.in_(names[start : start + 500])
-                rows = [DecisionRow(*row) for row in connection.execute(select(tables.decisions).where(wanted))]
-                last = tables.lessons
-                chosen = select(last.c.decision, last.c.kind, last.c.reward).order_by(last.c.seq)
-                lessons = {
-                    decision: (kind, reward)
-                    for decision, kind, reward in connection.execute(
-                        chosen.where(last.c.decision.in_([row.seq for row in rows]))
-                    )
-                }
-                found += [FoundDecision(row, *lessons.get(row.seq, (None, None))) for row in rows]
-        return found
+            return _find(connection, tables.decisions.c.id, names)
 
     def users(self) -> list[tuple[int, int, bytes | None]]:
         """Place, seq and name of every place."""
@@ -69,11 +57,9 @@ class Reader:
 
     def decisions_of(self, place: int, limit: int) -> list[FoundDecision]:
         """The last decisions for one user, the newest first."""
-        table = tables.decisions
         with self._reading() as connection:
-            newest = select(table.c.id).where(table.c.place == place).order_by(table.c.seq.desc()).limit(limit)
-            names = [name for (name,) in connection.execute(newest)]
-        return sorted(self.find(names), key=lambda found: -found.decision.seq)
+            found = _find(connection, tables.decisions.c.seq, decided.last_of(connection, place, limit))
+        return sorted(found, key=lambda one: -one.decision.seq)
 
     def totals(self, after: int, until: int) -> Totals:
         """What stands after a place up to another, added up."""
@@ -167,3 +153,21 @@ class Reader:
         """Until nobody reads any more, or for so long."""
         with self._readers:
             self._readers.wait_for(lambda: self._reads == 0, seconds)
+
+
+def _find(connection: Connection, column: Any, values: Sequence[Any]) -> list[FoundDecision]:
+    """The decisions that have these values there, each with its last lesson."""
+    found: list[FoundDecision] = []
+    lessons = tables.lessons
+    for start in range(0, len(values), 500):  # SQLite bounds how many values a statement takes
+        wanted = select(tables.decisions).where(column.in_(values[start : start + 500]))
+        rows = [DecisionRow(*row) for row in connection.execute(wanted)]
+        last = select(lessons.c.decision, lessons.c.kind, lessons.c.reward).order_by(lessons.c.seq)
+        told = {
+            decision: (kind, reward)
+            for decision, kind, reward in connection.execute(
+                last.where(lessons.c.decision.in_([row.seq for row in rows]))
+            )
+        }
+        found += [FoundDecision(row, *told.get(row.seq, (None, None))) for row in rows]
+    return found

@@ -6,7 +6,6 @@ from sqlalchemy import (
     BigInteger,
     Column,
     Double,
-    Index,
     Integer,
     LargeBinary,
     MetaData,
@@ -42,9 +41,16 @@ decisions = Table(
     Column("context", LargeBinary, nullable=False),  # of the chosen arm, float64
     Column("request", LargeBinary, nullable=False),  # as asked, MessagePack
     Column("answer", LargeBinary, nullable=False),  # as answered, JSON
-    Index("locb_decisions_of", "place", "seq"),
     # Rows of more than 2 KB stay as they are while they fit into a page: to compress one takes longer than to write it.
     postgresql_with={"toast_tuple_target": 8160},
+)
+
+decided = Table(
+    "locb_decided",
+    metadata,
+    Column("place", Integer, primary_key=True, autoincrement=False),
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    sqlite_with_rowid=False,
 )
 
 # All that replaying needs stands here: the requests and answers are ten times as much to read.
