@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import Connection, func, select, text
 
-from locb.service.store import reading
+from locb.service.store import decided, reading, tables
+from locb.service.store import log as log_module
 from locb.service.store.database import NameTakenError, StoreError, database_url
 from locb.service.store.log import Log
 from locb.service.store.rows import Records
@@ -75,6 +77,78 @@ def test_the_decisions_of_a_user(log: Log) -> None:
     assert [one.decision.id for one in log.decisions_of(1, 10)] == [b"c", b"b"]
     assert [one.decision.id for one in log.decisions_of(1, 1)] == [b"c"]
     assert [(one.decision.id, one.reward) for one in log.decisions_of(0, 10)] == [(b"a", 1.0)]
+
+
+def test_the_decisions_of_a_user_taken_in_or_not(store: Any, open_log: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_module, "BEHIND", 10)
+    log = open_log(store)
+    for start in range(1, 26, 5):
+        log.commit(Records(decisions=[decision(seq, f"d{seq}", seq % 3) for seq in range(start, start + 5)]))
+    expected = [seq for seq in range(25, 0, -1) if seq % 3 == 1]
+
+    def taken_in() -> int:
+        with log._engine.connect() as connection:
+            return int(connection.execute(select(func.count()).select_from(tables.decided)).scalar_one())
+
+    assert taken_in() == 20  # after 10 and after 20
+    for limit in (1, 2, 4, 9, 100):
+        assert [one.decision.seq for one in log.decisions_of(1, limit)] == expected[:limit]
+    log.close()
+    log = open_log(store)
+    assert taken_in() == 25
+    log.commit(Records(decisions=[decision(26, "d26", 1), decision(27, "d27", 2)]))
+    assert [one.decision.seq for one in log.decisions_of(1, 100)] == [26, *expected]
+    assert log.settings() == {}
+    assert log.erase(1, {}) == 10
+    assert log.decisions_of(1, 100) == []
+    left = [seq for seq in range(1, 26) if seq % 3 != 1]
+    assert [row.seq for chunk in log.decisions() for row in chunk] == [*left, 27]
+    assert taken_in() == 17
+
+
+def test_taking_in_may_fail(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A commit that is on disk is one, whether or not its decisions can be taken in."""
+
+    def fail(connection: Connection) -> int:
+        connection.execute(text("SELECT * FROM nowhere"))
+        raise AssertionError
+
+    monkeypatch.setattr(log_module, "BEHIND", 1)
+    with monkeypatch.context() as broken:
+        broken.setattr(decided, "bring_up", fail)
+        log.commit(Records(decisions=[decision(1, "a")]))
+    assert [one.decision.seq for one in log.decisions_of(0, 10)] == [1]
+    log.commit(Records(decisions=[decision(2, "b")]))
+    assert [one.decision.seq for one in log.decisions_of(0, 10)] == [2, 1]
+
+
+@pytest.mark.parametrize("count", [1, 2, 4, 5, 16, 17, 255, 256, 257, 600])
+def test_batches_of_any_size(log: Log, count: int) -> None:
+    decisions = [decision(seq, f"d{seq}", seq % 7, active_at=None if seq % 3 else 0.5) for seq in range(1, count + 1)]
+    lessons = [lesson(count + row.seq, row.seq, context=b"" if row.seq % 2 else CONTEXT) for row in decisions]
+    log.commit(Records(decisions=decisions, lessons=lessons))
+    assert flat(log.decisions()) == decisions
+    assert [row[-1] for row in flat(log.lessons(0))] == [row.context for row in lessons]
+
+
+def test_what_was_staged_is_lost_with_its_connection(log: Log) -> None:
+    log.stage(Records(decisions=[decision(1, "a")]))
+    log._drop_writer()
+    with pytest.raises(StoreError, match="lost"):
+        log.finish()
+    log.commit(Records(lessons=[lesson(2, 1)]))
+    assert log.last_seq() == 2
+
+
+def test_settings_are_kept_all_or_none_whatever_was_committed_before(log: Log) -> None:
+    log.commit(Records(decisions=[decision(1, "a")]))
+    with pytest.raises(TypeError):
+        log.write_settings({"first": 1, "second": object()})
+    with pytest.raises(NameTakenError):
+        log.commit(Records(decisions=[decision(2, "a")]))
+    with pytest.raises(TypeError):
+        log.write_settings({"first": 1, "second": object()})
+    assert log.settings() == {}
 
 
 def test_ids_are_any_text(log: Log) -> None:

@@ -1,0 +1,65 @@
+"""Work is done by one thread, in order; what comes of it is told to who waits, if anybody still does."""
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+from locb.service.worker import Worker
+
+
+@pytest.fixture
+def worker():
+    worker = Worker("test")
+    yield worker
+    worker.stop()
+
+
+def test_work_is_done_in_order_by_another_thread(worker: Worker) -> None:
+    done: list[tuple[int, str]] = []
+
+    def work(number: int, seconds: float) -> int:
+        time.sleep(seconds)
+        done.append((number, threading.current_thread().name))
+        return number * number
+
+    async def main() -> list[int]:
+        return await asyncio.gather(worker.do(work, 1, 0.02), worker.do(work, 2, 0.0), worker.do(work, 3, 0.01))
+
+    assert asyncio.run(main()) == [1, 4, 9]
+    assert done == [(1, "test"), (2, "test"), (3, "test")]
+
+
+def test_what_work_raises_is_raised_where_it_is_waited_for(worker: Worker) -> None:
+    async def main() -> int:
+        with pytest.raises(KeyError, match="culprit"):
+            await worker.do({}.__getitem__, "culprit")
+        return await worker.do(lambda: 1)
+
+    assert asyncio.run(main()) == 1
+
+
+def test_nobody_need_wait(worker: Worker) -> None:
+    heard: list[dict[str, object]] = []
+
+    async def main() -> int:
+        asyncio.get_running_loop().set_exception_handler(lambda _, told: heard.append(told))
+        for work in (lambda: 1, lambda: 1 / 0):
+            worker.do(work).cancel()
+        return await worker.do(lambda: 2)
+
+    assert asyncio.run(main()) == 2
+    assert heard == []
+
+
+def test_a_worker_that_is_stopped_has_done_all() -> None:
+    worker, done = Worker("test"), []
+
+    async def main() -> None:
+        for number in range(3):
+            worker.do(lambda number=number: (time.sleep(0.01), done.append(number)))
+        worker.stop()
+
+    asyncio.run(main())
+    assert done == [0, 1, 2]
