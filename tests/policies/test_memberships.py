@@ -39,3 +39,16 @@ def test_those_of_a_policy_of_ones_own() -> None:
     assert Halves(n_users=5, dim=2).memberships(3) == [(7, 2, 5)]
     assert Halves(n_users=5, dim=2).memberships(2) == [(None, 3, None)]
     assert Popular(n_users=5, dim=2).memberships(2) == []
+
+
+def test_of_more_sets_than_a_word_has_bits() -> None:
+    world = locb.Synthetic(n_users=80, n_clusters=4, n_arms=4, raw_dim=4, seed=0)
+    policy = locb.LOCB(n_users=80, dim=5, n_seeds=70, gamma=0.6, seed=0)
+    policy.play(world.draw(np.random.default_rng(0), 3_000))
+    seen = set()
+    for user in range(80):
+        expected = [(cluster.seed, len(cluster), cluster.returned_at) for cluster in policy.clusters_of(user)]
+        assert policy.memberships(user) == expected
+        seen.add(len(expected))
+    assert len(seen) > 10
+    assert max(seen) < 70
