@@ -142,6 +142,8 @@ def test_a_user_is_found_and_explained(browser: Browser, client: httpx.Client, u
         assert [row[1] for row in rows] == [one["arm"] for one in decisions]
         score = decisions[0]["answer"]["ranking"][0]["score"]
         assert rows[0][4] == figure(score)
+        second = decisions[0]["answer"]["ranking"][1]
+        assert rows[0][5] == f"{second['arm']}, {figure(score - second['score'])} less"
         for place in ("#estimate-chart", "#decisions-chart"):
             drawn(page, place)
         expect(page.locator("#estimate-chart")).to_contain_text("as recent requests name them")

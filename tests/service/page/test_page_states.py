@@ -78,6 +78,8 @@ def test_an_unknown_user_is_told(browser: Browser, client: httpx.Client) -> None
         page.goto(f"{client.base_url}/#user/nobody%2Fat%20all")
         expect(page.locator("#user-told")).to_contain_text("There is no user “nobody/at all”")
         expect(page.locator("#user")).to_be_hidden()
+        page.goto(f"{client.base_url}/#user/..")
+        expect(page.locator("#user-told")).to_contain_text("No browser asks for an address that ends in “..”")
         seen.expected = ("404",)
 
 

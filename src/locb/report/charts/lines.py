@@ -41,7 +41,7 @@ def _policy_colour(names: list[str], colours: list[str], **legend: Any) -> Any:
 
 
 def _picked() -> Any:
-    return alt.selection_point(name="policy_picked", fields=["policy"], bind="legend")
+    return alt.selection_point(name="policy_picked", fields=["policy"], bind="legend", toggle="true")
 
 
 def _banded_lines(data: Any, y: str, title: str, form: str, colour: Any, picked: Any) -> tuple[Any, Any]:
@@ -117,7 +117,7 @@ def series_chart(series: Series, width: int = 620, height: int = 340) -> Any:
     names = list(dict.fromkeys(row["line"] for row in series.rows))
     colours = [COLOURS[i % len(COLOURS)] for i in range(len(names))]
     dashes = [[5, 4] if name in series.dashed else [1, 0] for name in names]
-    picked = alt.selection_point(name="line_picked", fields=["line"], bind="legend")
+    picked = alt.selection_point(name="line_picked", fields=["line"], bind="legend", toggle="true")
 
     def axis(name: str, log: bool) -> dict[str, Any]:
         values = [float(row[name]) for row in series.rows if name in row]

@@ -101,7 +101,7 @@ def live_map_chart(height: int = 480) -> Any:
     columns = alt.param(name="columns", value=5)  # of the legend: a page sets it by the width of the box
     shown = alt.param(name="shown", value=["none"])  # never empty: a legend of nothing has no size
     picked = alt.param(name="picked", value="")
-    chosen = alt.selection_point(name="group_picked", fields=["group"], bind="legend")
+    chosen = alt.selection_point(name="group_picked", fields=["group"], bind="legend", toggle="true")
     legend = alt.Legend(
         title=None,
         orient="bottom",

@@ -77,7 +77,7 @@ def users_chart(user_map: UserMap, size: int = 330) -> Any:
     flat = plane(user_map.theta)
     once = [int(group >= 0) for group in true_of]
     rows = _user_rows(flat, true_of, once, "true") + _user_rows(flat, found_of, held, "found")
-    picked = alt.selection_point(name="group_picked", fields=["group"], bind="legend")
+    picked = alt.selection_point(name="group_picked", fields=["group"], bind="legend", toggle="true")
     base = _user_points(alt.InlineData(values=rows), len(user_map.truth)).encode(
         opacity=alt.condition(picked, alt.value(0.8), alt.value(0.08))
     )

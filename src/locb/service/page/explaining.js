@@ -1,9 +1,17 @@
 /* Decisions as bars: what each feature of the recommended arm adds to its score, and the bonus. */
 
 const FEATURES = 5; // with a colour of their own; the chart knows as many
+export const INDENT = 130; // pixels of the chart "parts" beside its bars
 
-/* decisions: [{arm, name, explanation}], from the top. Rows and values for the chart "parts". */
-export function parts(decisions) {
+/* Names in the places that they have in another chart, so that they have their colours too; others where there is room. */
+function placed(names, like) {
+  const free = names.filter((name) => !like.includes(name));
+  return Array.from({ length: FEATURES }, (_, place) => (names.includes(like[place]) ? like[place] : free.shift() ?? ""));
+}
+
+/* decisions: [{arm, name, explanation}], from the top; like: the names of another such chart. Rows and values for the
+   chart "parts". */
+export function parts(decisions, like = []) {
   const told = decisions.filter((one) => one.explanation);
   const sums = new Map();
   for (const { explanation } of told) {
@@ -11,8 +19,8 @@ export function parts(decisions) {
       sums.set(feature, (sums.get(feature) ?? 0) + Math.abs(value));
     }
   }
-  const names = [...sums].filter(([, size]) => size > 0).sort((a, b) => b[1] - a[1]).slice(0, FEATURES)
-    .map(([feature]) => feature);
+  const largest = [...sums].filter(([, size]) => size > 0).sort((a, b) => b[1] - a[1]).slice(0, FEATURES);
+  const names = placed(largest.map(([feature]) => feature), like);
   const rows = told.flatMap(({ arm, explanation }, row) => ofOne(explanation, names)
     .map(([part, label, value], place) => ({ row, arm, part, told: label, value, place }))
     .filter(({ value }) => value !== 0));
@@ -22,7 +30,8 @@ export function parts(decisions) {
     values: {
       rows: told.map(({ name }) => name),
       names,
-      shown: [...names.keys()].map(String).concat(["rest", "constant"].filter((part) => used.has(part)), "bonus"),
+      shown: [...names.keys()].filter((place) => names[place]).map(String)
+        .concat(["rest", "constant"].filter((part) => used.has(part)), "bonus"),
     },
   };
 }
@@ -33,7 +42,7 @@ function score({ contributions, constant, bonus }) {
 
 /* [part, label, value] in the order of the stack; what has no colour of its own adds up, gains and losses apart. */
 function ofOne({ contributions, constant, bonus }, names) {
-  const found = names.map((name, place) => [String(place), name, contributions[name] ?? 0]);
+  const found = names.map((name, place) => [String(place), name, (name && contributions[name]) || 0]);
   const rest = Object.entries(contributions).filter(([name]) => !names.includes(name)).map(([, value]) => value);
   for (const sign of [1, -1]) {
     found.push(["rest", "other features", rest.filter((value) => value * sign > 0).reduce((sum, one) => sum + one, 0)]);

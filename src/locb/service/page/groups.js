@@ -31,7 +31,7 @@ function progress(row) {
 
 const WIDEST = 2; // no two tastes of length 1 at most are farther apart
 
-function certificate(row) {
+export function certificate(row) {
   if (row.certificate === null) return "–";
   if (row.certificate > WIDEST) return "says nothing";
   return (row.certificate_exact ? "" : "≤ ") + number(row.certificate);

@@ -2,7 +2,7 @@
 
 import { ask } from "./api.js";
 import { Place } from "./charts.js";
-import { parts, ranked } from "./explaining.js";
+import { INDENT, parts, ranked } from "./explaining.js";
 import { ofLenders, ofProblem } from "./words.js";
 
 const { make, number, put } = window.look;
@@ -11,8 +11,9 @@ const SHOWN = 12; // arms of a ranking
 
 export class Preview {
   constructor() {
-    this.ranking = new Place(at("preview-ranking"), "parts");
-    this.parts = new Place(at("preview-parts"), "parts");
+    this.ranking = new Place(at("preview-ranking"), "parts", { indent: INDENT });
+    this.parts = new Place(at("preview-parts"), "parts", { indent: INDENT });
+    this.like = []; // features as the bars of the decisions have them
     at("preview").addEventListener("submit", (event) => {
       event.preventDefault();
       this.ask();
@@ -81,7 +82,7 @@ export class Preview {
     }
     if (!explanation) this.parts.show({ empty: "The policy does not explain its choice." });
     else {
-      this.parts.show({ ...parts([{ arm, name: arm, explanation }]), label: `What makes the score of ${arm}`,
+      this.parts.show({ ...parts([{ arm, name: arm, explanation }], this.like), label: `What makes the score of ${arm}`,
         summary: "What each feature of the recommended arm adds." });
     }
   }

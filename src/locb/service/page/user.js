@@ -2,7 +2,7 @@
 
 import { ask, path } from "./api.js";
 import { Place } from "./charts.js";
-import { parts } from "./explaining.js";
+import { INDENT, parts } from "./explaining.js";
 import { state } from "./groups.js";
 import { userLink } from "./map.js";
 import { Preview } from "./preview.js";
@@ -11,6 +11,7 @@ import { ofLenders } from "./words.js";
 const { clock, count, make, number, put, table, time } = window.look;
 const at = (id) => document.getElementById(id);
 const FEATURES = 24; // bars of an estimate
+const DOTS = [".", ".."]; // which in an address stand for other addresses
 const KINDS = {
   waiting: ["waiting", ""],
   reward: ["rewarded", "good"],
@@ -48,6 +49,8 @@ const DECISIONS = [
   { name: "reward", title: "Reward", number: true, show: (row) => (row.reward === null ? "–" : number(row.reward, 2)) },
   { name: "score", title: "Score", number: true, value: (row) => row.answer.ranking[0]?.score,
     show: (row) => number(row.answer.ranking[0]?.score) },
+  { name: "next", title: "Next best", sort: false, show: ({ answer: { ranking: [first, next] } }) =>
+    (next ? make("span", { className: "name next" }, `${next.arm}, ${number(first.score - next.score)} less`) : "–") },
   { name: "whose", title: "Rests on the rewards of", sort: false, show: ({ answer }) =>
     make("span", { className: "whose small" }, ofLenders(answer.explanation?.lenders ?? []) || "–") },
 ];
@@ -57,7 +60,7 @@ export class UserPanel {
     this.user = null;
     this.again = () => {};
     this.estimate = new Place(at("estimate-chart"), "estimate");
-    this.why = new Place(at("decisions-chart"), "parts");
+    this.why = new Place(at("decisions-chart"), "parts", { indent: INDENT });
     this.sets = table(at("user-sets"), SETS, null, { caption: "Sets the user is in", key: (row) => row.seed,
       sort: ["size", "ascending"], tall: true, empty: "In none yet." });
     this.similar = table(at("user-similar"), SIMILAR, null, { caption: "Similar users", key: (row) => row.user,
@@ -78,6 +81,11 @@ export class UserPanel {
     at("user-text").value = this.user ?? "";
     put(at("user-title"), this.user ?? "User");
     put(at("user-told"), this.user === null ? "Open a user by their id, from the map, or from a set." : "Looking …");
+    if (DOTS.includes(this.user)) {
+      put(at("user-told"), `No browser asks for an address that ends in “${this.user}”: ask for this user with `
+        + "locb watch, or through the API.");
+      this.user = null;
+    }
     if (this.user !== null) this.preview.open(this.user);
   }
 
@@ -148,9 +156,11 @@ export class UserPanel {
       return this.why.show({ empty });
     }
     const named = told.map(({ arm, time: when, answer }) =>
-      ({ arm, name: `${arm} · ${clock(when).slice(0, 5)}`, explanation: answer.explanation }));
+      ({ arm, name: `${arm} · ${clock(when)}`, explanation: answer.explanation }));
+    const drawn = parts(named);
+    this.preview.like = drawn.values.names;
     return this.why.show({
-      ...parts(named), label: "Why each arm was recommended: contributions of its features and bonus",
+      ...drawn, label: "Why each arm was recommended: contributions of its features and bonus",
       summary: "One bar a decision, the latest on top: what the arm's features add, and the bonus. "
         + "The line marks the score.",
     });
