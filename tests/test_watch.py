@@ -75,7 +75,7 @@ def test_the_examples_of_the_page_run(service: tuple[str, Any], tmp_path: Path) 
 
 
 def test_tokens_and_bad_states(tmp_path: Path) -> None:
-    (tmp_path / "token").write_text(f"{READ.replace(' ', '-')} read\n")
+    (tmp_path / "token").write_text(f"# ours\n{DECIDE.replace(' ', '-')} decide\n{READ.replace(' ', '-')} read\n")
     (tmp_path / "empty").write_text("")
     tokens = Tokens({READ.replace(" ", "-"): frozenset(["read"]), DECIDE.replace(" ", "-"): frozenset(["decide"])})
     with serving(tmp_path / "state", tokens) as (client, _):
@@ -87,7 +87,7 @@ def test_tokens_and_bad_states(tmp_path: Path) -> None:
             ([], 1, f"locb: {url}: It wants a token that it knows"),
             (["--token", DECIDE.replace(" ", "-")], 1, f"locb: {url}: The token is known, but not for reading"),
             (["--token-file", "token", "--user", "zoe"], 1, f"locb: {url}: there is no user 'zoe'"),
-            (["--token-file", "empty"], 2, "locb: --token-file: empty holds no token"),
+            (["--token-file", "empty"], 2, "locb: --token-file: empty holds no token that may read"),
             (["--span", "week"], 2, "locb: --span must be one of hour, day, month, all, not 'week'"),
             (["--baseline", "1d"], 2, "locb: --baseline must be FROM/TO, such as 2d/1d, not '1d'"),
             (["--baseline", "1d/2d"], 2, "locb: --baseline must begin before it ends, not '1d/2d'"),
@@ -184,3 +184,11 @@ def test_the_demonstration_starts_is_served_and_leaves_nothing(tmp_path: Path) -
         process.kill()
         process.wait()
     assert [path.name for path in tmp_path.iterdir()] == ["said"]
+
+
+def test_a_run_may_be_named_by_one_of_its_files(tmp_path: Path) -> None:
+    done = call("compare", "--rounds", "200", "--repeats", "1", "--users", "10", "--output", "run", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    by_folder = call("watch", "run", cwd=tmp_path)
+    assert "200 rounds, 1 repeat" in by_folder.stdout
+    assert call("watch", "run/run.json", cwd=tmp_path).stdout == by_folder.stdout

@@ -167,6 +167,15 @@ def test_what_is_not_known_is_not_made_up() -> None:
     assert "Reward" not in text
 
 
+@pytest.mark.parametrize(("certificate", "words"), [(2.0, "2.00"), (2.01, None), (None, None)])
+def test_a_certificate_beyond_two_says_nothing(certificate: float | None, words: str | None) -> None:
+    one = groups(1)
+    one["groups"][0] |= {"certificate": certificate}
+    text = told(service_view(seen(groups=one), 120))
+    assert ("2.0" in text) == (words is not None)
+    assert words is None or words in text
+
+
 USER = {
     "user": "ann",
     "served": 40,

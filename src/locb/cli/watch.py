@@ -62,7 +62,7 @@ def watch(
     ] = None,
     token_file: Annotated[
         Path | None,
-        typer.Option(help="A file that begins with the token, so that no list of processes shows it.",
+        typer.Option(help="A file with the token, such as the service's own, so that no list of processes shows it.",
                      rich_help_panel=SERVICE),
     ] = None,
 ) -> None:  # fmt: skip
@@ -86,7 +86,8 @@ def watch(
     if what.startswith(("http://", "https://")):
         _watch_service(what, span, baseline, user, _token(token, token_file), every, once, plain)
     else:
-        _watch_run(Path(what), every, once, plain)
+        run = Path(what)
+        _watch_run(run.parent if run.is_file() else run, every, once, plain)
 
 
 def _watch_service(
@@ -160,13 +161,14 @@ def _show(draw: Callable[[], tuple[RenderableType, bool]], every: float, once: b
 
 
 def _token(token: str | None, file: Path | None) -> str | None:
-    """The token that was given, or the first word of the file."""
+    """The token that was given, or the first in the file that may read; the service's own file will do."""
     if file is None:
         return token
-    words = file.read_text(encoding="utf-8").split()
-    if not words:
-        raise ValueError(f"--token-file: {file} holds no token")
-    return words[0]
+    for line in file.read_text(encoding="utf-8").splitlines():
+        words = line.split("#", 1)[0].replace(",", " ").split()
+        if len(words) == 1 or "read" in words[1:]:
+            return words[0]
+    raise ValueError(f"--token-file: {file} holds no token that may read")
 
 
 def _period(text: str) -> Callable[[float], tuple[tuple[float, float], str]]:
