@@ -5,9 +5,13 @@ import zlib
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
+KEPT = ROOT / ".numba_cache"
+
+# Not the user's own; but what pages are drawn with is made once for all tests.
+os.environ.setdefault("LOCB_CACHE", str(KEPT / "locb"))
 
 if "NUMBA_CACHE_DIR" not in os.environ:
     package = ROOT / "src" / "locb"
     sources = sorted([*package.glob("*.py"), *package.glob("kernels/*.py")])
     fingerprint = zlib.crc32(b"".join(source.read_bytes() for source in sources))
-    os.environ["NUMBA_CACHE_DIR"] = str(ROOT / ".numba_cache" / f"{fingerprint:08x}")
+    os.environ["NUMBA_CACHE_DIR"] = str(KEPT / f"{fingerprint:08x}")

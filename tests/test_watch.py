@@ -165,7 +165,9 @@ def test_the_demonstration_starts_is_served_and_leaves_nothing(tmp_path: Path) -
     from stress.postgres import free_port
 
     port = free_port()
-    environment = os.environ | surroundings(tmp_path, 200) | {"TMPDIR": str(tmp_path)}
+    # What pages are drawn with stays, but in the folder for that.
+    kept = {"LOCB_CACHE": os.environ["LOCB_CACHE"]}
+    environment = os.environ | surroundings(tmp_path, 200) | kept | {"TMPDIR": str(tmp_path)}
     command = [*LOCB, "demo", "--port", str(port), "--rate", "200"]
     with (tmp_path / "said").open("wb") as said:
         process = subprocess.Popen(command, stdout=said, stderr=said, stdin=subprocess.DEVNULL, env=environment)

@@ -50,7 +50,8 @@ def test_scripts_import_what_is_there_and_name_no_other_host() -> None:
         assert set(re.findall(r'from "\./([\w.]+)"', text)) <= FILES.keys(), name
 
 
-def test_what_draws_is_made_once_and_kept(tmp_path: Path) -> None:
+def test_what_draws_is_made_once_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCB_CACHE", str(tmp_path / "cache"))
     folder = tmp_path / "state"
     (folder / "page-old").mkdir(parents=True)
     with serving(folder) as (client, _):
@@ -69,9 +70,26 @@ def test_what_draws_is_made_once_and_kept(tmp_path: Path) -> None:
     with serving(folder) as (client, _):
         assert client.get("/page/vega.js").status_code == 200
     assert kept.stat().st_mtime_ns == before
+    with serving(tmp_path / "another") as (client, _):  # another service of this machine has it at once
+        assert client.get("/page/vega.js").status_code == 200
+        assert client.get("/page/charts.json").json() == described
+
+
+@pytest.mark.parametrize("place", ["file/below", "folder"])
+def test_what_draws_needs_no_folder_for_what_is_kept(
+    tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("LOCB_CACHE", str(tmp_path / place))
+    monkeypatch.setattr(bundle, "_script", lambda: "a script")
+    assert bundle.vega() == "a script"
+    bundle.make(tmp_path / "made")
+    assert gzip.decompress((tmp_path / "made" / bundle.SCRIPT).read_bytes()) == b"a script"
+    assert bundle.copy(tmp_path / "copied") == (place == "folder")
 
 
 def test_what_cannot_be_made_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with serving(tmp_path / "state") as (client, _):
         assert client.get("/page/vega.js").status_code == 202

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import secrets
 import shutil
 import warnings
@@ -15,14 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from locb.caches import cache_folder
+
 VERSION = 1  # of what an entry holds; a newer locb does not read older entries
-
-
-def default_folder() -> Path:
-    """$LOCB_CACHE, or locb in the user's cache folder."""
-    if own := os.environ.get("LOCB_CACHE"):
-        return Path(own)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "locb"
 
 
 def prepared(
@@ -36,7 +30,7 @@ def prepared(
     throws its own away. An entry that cannot be read is made again; a folder that cannot be written to is done without.
     """
     digest = hashlib.sha256(json.dumps([VERSION, key], sort_keys=True).encode()).hexdigest()[:24]
-    entry = (default_folder() if folder is None else Path(folder)) / f"{key['name']}-{digest}"
+    entry = (cache_folder() if folder is None else Path(folder)) / f"{key['name']}-{digest}"
     if entry.is_dir():
         try:
             return _read(entry)

@@ -1,7 +1,8 @@
 """What a browser needs to draw the charts of a page, in a folder: Vega as one script, and the charts themselves.
 
 ``python -m locb.report.bundle FOLDER`` makes it. It takes a second or two, and memory that a service has better uses
-for, so that a service has a process of its own make it and keeps what comes out.
+for, so that a service has a process of its own make it and keeps what comes out. A copy stays in the cache folder, for
+other services and for reports.
 """
 
 from __future__ import annotations
@@ -12,9 +13,12 @@ import os
 import shutil
 import sys
 import zlib
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+from locb.caches import cache_folder
 
 SCRIPT, CHARTS = "vega.js.gz", "charts.json"
 
@@ -42,19 +46,55 @@ def page_charts() -> dict[str, Any]:
 
 
 def vega() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script."""
+    """Vega, Vega-Lite and Vega-Embed as one script, which takes a second to make where none was kept."""
+    try:
+        kept = _kept()
+        _write(kept)
+        return gzip.decompress((kept / SCRIPT).read_bytes()).decode()
+    except (OSError, RuntimeError):  # there is no home, or it is not to be written to
+        return _script()
+
+
+def make(folder: Path) -> None:
+    """Write the folder, as a whole or not at all."""
+    with suppress(OSError, RuntimeError):
+        _write(_kept())
+    if not copy(folder):
+        _write(folder)
+
+
+def copy(folder: Path) -> bool:
+    """Write the folder from what is kept; whether anything is."""
+    try:
+        kept = {name: (_kept() / name).read_bytes() for name in (SCRIPT, CHARTS)}
+    except (OSError, RuntimeError):
+        return False
+    _write(folder, kept)
+    return True
+
+
+def _kept() -> Path:
+    return cache_folder() / f"page-{key()}"
+
+
+def _script() -> str:
     import vl_convert
 
     return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
 
 
-def make(folder: Path) -> None:
-    """Write the folder, as a whole or not at all."""
+def _write(folder: Path, files: dict[str, bytes] | None = None) -> None:
+    """Put files into a new folder, made anew if they are not given; not if it is there."""
+    if folder.exists():
+        return
     unfinished = folder.with_name(f"{folder.name}.{os.getpid()}")
     unfinished.mkdir(parents=True)
     try:
-        (unfinished / SCRIPT).write_bytes(gzip.compress(vega().encode(), 9, mtime=0))
-        (unfinished / CHARTS).write_text(json.dumps(page_charts()), encoding="utf-8")
+        if files is None:
+            files = {SCRIPT: gzip.compress(_script().encode(), 9, mtime=0)}
+            files[CHARTS] = json.dumps(page_charts()).encode()
+        for name, content in files.items():
+            (unfinished / name).write_bytes(content)
         if not folder.exists():
             unfinished.rename(folder)
     finally:

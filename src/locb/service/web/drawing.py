@@ -1,4 +1,4 @@
-"""What the page draws its charts with: made once by a process of its own, and kept in the data folder."""
+"""What the page draws its charts with: made once a machine by a process of its own, and kept in the data folder."""
 
 from __future__ import annotations
 
@@ -44,6 +44,8 @@ class Drawing:
             return
         for old in self._data_dir.glob("page-*"):
             shutil.rmtree(old, ignore_errors=True)
+        if bundle.copy(self._folder):
+            return
         self._making = subprocess.Popen(  # noqa: S603 - Python itself, with a module of ours
             [sys.executable, "-m", "locb.report.bundle", str(self._folder)],
             stdin=subprocess.DEVNULL,
@@ -53,10 +55,10 @@ class Drawing:
 
     def read(self, name: str) -> bytes | None:
         """A file; None while it is being made."""
+        self.prepare()
         try:
             return (self._folder / name).read_bytes()
         except FileNotFoundError:
-            self.prepare()
             return None
 
     def stop(self) -> None:
