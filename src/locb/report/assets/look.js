@@ -273,7 +273,9 @@
       if (box.clientWidth === width || !box.clientWidth) return;
       width = box.clientWidth;
       window.dispatchEvent(new Event("resize"));
-      if (spec.params?.some((one) => one.name === "columns")) holder.view.signal("columns", columns(box, holder.indent));
+      if (spec.params?.some((one) => one.name === "columns")) {
+        holder.view.signal("columns", columns(box, holder.indent));
+      }
       run();
     });
     sizes.observe(box);

@@ -3,10 +3,11 @@
 const FEATURES = 5; // with a colour of their own; the chart knows as many
 export const INDENT = 130; // pixels of the chart "parts" beside its bars
 
-/* Names in the places that they have in another chart, so that they have their colours too; others where there is room. */
+/* Names in the places that they have in another chart, so that they have their colours too; others where room is. */
 function placed(names, like) {
   const free = names.filter((name) => !like.includes(name));
-  return Array.from({ length: FEATURES }, (_, place) => (names.includes(like[place]) ? like[place] : free.shift() ?? ""));
+  const places = Array.from({ length: FEATURES }, (_, place) => like[place]);
+  return places.map((name) => (names.includes(name) ? name : free.shift() ?? ""));
 }
 
 /* decisions: [{arm, name, explanation}], from the top; like: the names of another such chart. Rows and values for the
