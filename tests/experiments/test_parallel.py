@@ -41,7 +41,7 @@ def fails(number: int) -> int:
 @pytest.fixture
 def dask_address() -> Iterator[str]:
     """A real cluster of two worker processes, in which this folder's modules can be imported."""
-    distributed = pytest.importorskip("dask.distributed")
+    distributed = pytest.importorskip("dask.distributed", reason="Dask is not installed")
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50, host="127.0.0.1"
     ) as cluster:
@@ -98,7 +98,7 @@ def test_dask_gives_the_same_bytes_and_survives_a_death(tmp_path: Path, dask_add
 
 @pytest.mark.filterwarnings("ignore")  # Ray's own, about its sockets and its future
 def test_ray_gives_the_same_bytes_and_survives_a_death(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("ray")
+    pytest.importorskip("ray", reason="Ray is not installed")
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))  # where Ray's workers find this file
     here = kept(tmp_path / "loky", Workers(jobs=2))
     tasks = [(number, str(tmp_path / "died")) for number in range(12)]
@@ -124,7 +124,7 @@ def test_bad_settings(arguments: dict[str, Any], message: str) -> None:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("backend", "what"), [("dask", "Dask scheduler"), ("ray", "Ray head")])
 def test_an_unreachable_cluster_is_named_at_once(backend: str, what: str) -> None:
-    pytest.importorskip(backend)
+    pytest.importorskip(backend, reason=f"{backend} is not installed")
     began = time.monotonic()
     with pytest.raises(ValueError, match=f"no {what} answers at '127.0.0.1:9'.*start one with"):
         Workers(backend=backend, address="127.0.0.1:9").__enter__()

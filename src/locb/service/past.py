@@ -22,6 +22,46 @@ T = TypeVar("T")
 _log = logging.getLogger("locb.service")
 
 
+class Counting:
+    """A tally that is kept of a log: of its past in the background, of what comes as it comes.
+
+    Parameters
+    ----------
+    log : Log
+        What is counted.
+    stopping : callable
+        Whether the service is stopping: the past is then let be.
+    """
+
+    def __init__(self, log: Log, stopping: Callable[[], bool]) -> None:
+        self.tally = Tally()
+        self._log = log
+        self._stopping = stopping
+        self._past: asyncio.Task[None] | None = None
+        self._settling: asyncio.Task[None] | None = None
+
+    @property
+    def reading(self) -> bool:
+        """Whether the past is still being counted."""
+        return self._past is not None and not self._past.done()
+
+    def begin(self, last: int) -> None:
+        """Count the log up to its event ``last`` in the background, and what comes next at once; from nothing."""
+        for task in (self._past, self._settling):
+            if task is not None:
+                task.cancel()
+        self.tally = tally = Tally()
+        self._past = asyncio.create_task(count_past(self._log, tally, last, self._stopping))
+        self._settling = asyncio.create_task(keep_settled(self._log, tally))
+
+    async def stop(self) -> None:
+        """End what is under way; the part of the past that is being added up is waited for."""
+        if self._settling is not None:
+            self._settling.cancel()
+        tasks = [task for task in (self._past, self._settling) if task is not None]
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
 async def count_past(log: Log, tally: Tally, last: int, stopping: Callable[[], bool]) -> None:
     """Count the log up to its event ``last``, the newest first, a part at a time."""
     tally.begin_with(*await _until_it_answers(stopping, log.counts, last))

@@ -20,7 +20,7 @@ from locb.service.commits import TRY_EVERY, Committer, Outcome
 from locb.service.directory import Directory
 from locb.service.engine import Engine
 from locb.service.options import SEEDED, UNSEEDED, Options, agree
-from locb.service.past import count_past, keep_settled
+from locb.service.past import Counting
 from locb.service.problems import ProblemError
 from locb.service.replay import Model, replay
 from locb.service.snapshots import Snapshots
@@ -70,15 +70,28 @@ class Service:
         self.given_up: str | None = None  # why this process ends itself
         self.started = time.time()
         self.erasures = 0  # users erased by this process: what was worked out before may name them
-        self.tally = Tally()
-        self._counting: asyncio.Task[None] | None = None
-        self._settling: asyncio.Task[None] | None = None
+        self._counting = Counting(self.log, lambda: self._stopping)
         self._snapshot_at = self.engine.seq
 
     @property
     def policy(self) -> Policy:
         """As it is now."""
         return self.engine.policy
+
+    @property
+    def tally(self) -> Tally:
+        """What was counted so far."""
+        return self._counting.tally
+
+    @property
+    def reading_history(self) -> bool:
+        """Whether the past of the log is still being counted."""
+        return self._counting.reading
+
+    @property
+    def renewing(self) -> bool:
+        """Whether the policy is made anew, since it still rests on users who were erased."""
+        return bool(self.engine.vacated)
 
     def _recover(self) -> Engine:
         """The newest good snapshot, and what the log has after it."""
@@ -119,7 +132,7 @@ class Service:
         self.committer = Committer(self.engine, self.log, after=self._after_batch, give_up=self._give_up)
         self.committer.start()
         self._tidying = asyncio.create_task(self._tidy())
-        self._count_anew()
+        self._counting.begin(self.engine.seq)
 
     async def stop(self) -> None:
         """Finish what waits, write a snapshot, and let the store go."""
@@ -130,7 +143,7 @@ class Service:
         if self._renewing is not None:
             self._renewing.cancel()  # the next start makes the policy anew
         await self.committer.stop()
-        await self._stop_counting()
+        await self._counting.stop()
         if self._can_save and self.engine.seq > (self.snapshots.newest or 0) and not self.engine.vacated:
             self._snapshot()
         await asyncio.to_thread(self.snapshots.wait)
@@ -149,7 +162,7 @@ class Service:
             self.tally.add(batch.records, batch.grouped)
         else:
             self.erasures += 1
-            self._count_anew()
+            self._counting.begin(engine.seq)
         if engine.vacated and (self._renewing is None or self._renewing.done()):
             self._renewing = asyncio.create_task(self._renew())
         due = engine.seq - self._snapshot_at >= self.options.snapshot_every
@@ -259,34 +272,6 @@ class Service:
             if self._stopping:
                 return  # a long log must not keep the process from ending
             time.sleep(0)  # lets requests be served between steps
-
-    # Counting
-
-    @property
-    def renewing(self) -> bool:
-        """Whether the policy is made anew, since it still rests on users who were erased."""
-        return bool(self.engine.vacated)
-
-    @property
-    def reading_history(self) -> bool:
-        """Whether the past of the log is still being counted."""
-        return self._counting is not None and not self._counting.done()
-
-    def _count_anew(self) -> None:
-        """Count the log up to now in the background, and what comes next at once."""
-        for task in (self._counting, self._settling):
-            if task is not None:
-                task.cancel()
-        self.tally = tally = Tally()
-        last = self.engine.seq
-        self._counting = asyncio.create_task(count_past(self.log, tally, last, lambda: self._stopping))
-        self._settling = asyncio.create_task(keep_settled(self.log, tally))
-
-    async def _stop_counting(self) -> None:
-        tasks = [task for task in (self._counting, self._settling) if task is not None]
-        for task in tasks[1:]:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
     # Reading
 

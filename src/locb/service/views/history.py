@@ -23,8 +23,8 @@ async def history(service: Service, span: str, baseline: Baseline | None) -> His
     await place_corrections(service.log, service.tally)
     tally, now = service.tally, time.time()
     step, length = SPANS[span]
-    start = math.floor((now - length) / step) * step if math.isfinite(length) else tally.first()
-    begun = now if start is None else float(start)
+    start = now - length if math.isfinite(length) else tally.first()
+    begun = now if start is None else float(math.floor(start / step) * step)
     counted = tally.between(begun, math.inf, now)
     points = [_step(begin, counts) for begin, counts in tally.steps(step, begun, math.inf)]
     total = _period(begun, now, counted)
