@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, Request
 
 from locb import traffic
 from stress.history import ARMS, DIM, live
@@ -28,13 +31,15 @@ PANELS = {
 }
 PAGES = 10
 GOES = 4
+SETTLED = 3.0  # seconds after which a page has all that it asks for once
 
 
-def page(place: Place, events: int, users: int, rate: float = 100.0, seconds: float = 20.0) -> dict[str, Any]:
+def page(place: Place, events: int, users: int, rate: float = 20.0, seconds: float = 20.0) -> dict[str, Any]:
     """Seconds from opening each panel until its figures and its chart are there, on a store of so many events.
 
     Then what ten open pages cost: processor time of the service at an even rate of decisions, with and without them,
-    in turn.
+    in turn. What they ask for is taken down once and then asked for by threads at the same moments: a browser that
+    draws ten pages on the same processors makes everything on them slower, which is not the service's cost.
     """
     found: dict[str, Any] = {"events": live(place.folder, place.url, events, users), "users": users}
     with Server(place.folder, [], place.url) as server, chromium() as browser:
@@ -48,21 +53,22 @@ def page(place: Place, events: int, users: int, rate: float = 100.0, seconds: fl
             )
         plan = traffic.Plan(
             url=server.url, rate=rate, connections=50, users=users, arms=ARMS, dim=DIM, count=1,
-            seconds=2 * GOES * (seconds + 5.0) + 10.0,
+            seconds=(2 * GOES + 1) * (seconds + 3.0) + 10.0,
         )  # fmt: skip
         load = Load(plan)
         load.wait_started()
+        asked = _asked(browser, [addresses[number % len(addresses)] for number in range(PAGES)], seconds)
         alone, beside = [], []
         for _ in range(GOES):
             alone.append(_busy(server.pid, seconds))
-            with ExitStack() as pages:
-                for number in range(PAGES):
-                    pages.enter_context(_new(browser)).goto(addresses[number % len(addresses)])
-                time.sleep(3.0)
+            with ThreadPoolExecutor(PAGES) as threads:
+                for requests in asked:
+                    threads.submit(_ask_again, server.port, requests)
                 beside.append(_busy(server.pid, seconds))
         errors = load.report().errors
         server.stop()
     found["decisions a second meanwhile"] = round(rate)
+    found["requests of the pages, a second"] = round(sum(map(len, asked)) / seconds, 1)
     found["busy without pages, %"] = round(100.0 * sum(alone) / GOES, 2)
     found[f"busy with {PAGES} pages, %"] = round(100.0 * sum(beside) / GOES, 2)
     found["cost of the pages, % of a processor"] = round(100.0 * (sum(beside) - sum(alone)) / GOES, 2)
@@ -94,6 +100,40 @@ def _new(browser: Browser) -> Iterator[Page]:
         yield context.new_page()
     finally:
         context.close()
+
+
+def _asked(browser: Browser, addresses: list[str], seconds: float) -> list[list[tuple[float, str]]]:
+    """What each of some open pages asks for in so many seconds, some time after it was opened: when, and where."""
+    with ExitStack() as pages:
+        opened = [pages.enter_context(_new(browser)) for _ in addresses]
+        for one, address in zip(opened, addresses, strict=True):
+            one.goto(address)
+        opened[0].wait_for_timeout(SETTLED * 1000.0)
+        began = time.perf_counter()
+        asked = [_taken_down(one, began) for one in opened]
+        opened[0].wait_for_timeout(seconds * 1000.0)
+        return asked
+
+
+def _taken_down(page: Page, began: float) -> list[tuple[float, str]]:
+    requests: list[tuple[float, str]] = []
+
+    def take_down(request: Request) -> None:
+        requests.append((time.perf_counter() - began, request.url))
+
+    page.on("request", take_down)
+    return requests
+
+
+def _ask_again(port: int, requests: list[tuple[float, str]]) -> None:
+    """Ask for the same at the same moments."""
+    began = time.perf_counter()
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30.0)) as connection:
+        for when, url in requests:
+            time.sleep(max(0.0, when - (time.perf_counter() - began)))
+            parts = urlsplit(url)
+            connection.request("GET", f"{parts.path}?{parts.query}" if parts.query else parts.path)
+            connection.getresponse().read()
 
 
 def _busy(pid: int, seconds: float) -> float:

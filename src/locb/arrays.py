@@ -8,4 +8,5 @@ from numpy.typing import NDArray
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 Places: TypeAlias = NDArray[np.int32]  # indices, where there are many
+Bools: TypeAlias = NDArray[np.bool_]
 Words: TypeAlias = NDArray[np.uint64]  # bits, 64 to a word

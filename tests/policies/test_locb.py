@@ -5,6 +5,7 @@ import pytest
 
 import locb
 import naive
+from locb.policies import compiled
 from policies.helpers import make, world
 
 
@@ -172,7 +173,8 @@ def test_similar_users_are_those_of_the_users_sets_nearest_first() -> None:
             gap = np.linalg.norm(policy.theta[user] - policy.theta[other.user])
             assert other.distance == pytest.approx(gap)
             assert other.radius == policy.radii[other.user]
-        assert len(policy.similar_users(user, limit=1)) == min(1, len(similar))
+        for limit in (0, 1, 2, len(similar)):
+            assert policy.similar_users(user, limit=limit) == similar[:limit]
 
 
 def test_seeds_are_drawn_without_repetition_or_given() -> None:
@@ -204,3 +206,17 @@ def test_the_set_of_a_late_seed_rests_on_everybody_from_the_first_round_on() -> 
         assert policy.clusters()[s].members.tolist() == list(range(9))
         assert policy._state.sums[s] == pytest.approx(everyone, abs=1e-12)
         assert policy._state.observed[s] == 200
+
+
+def test_similar_users_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The nearest of many, some of them equally near, are those that all in order begin with."""
+    monkeypatch.setattr(compiled, "AT_ONCE", 7)
+    policy = locb.LOCB(n_users=60, dim=3, n_seeds=4, gamma=5.0, seed=0)
+    policy.play(locb.Synthetic(n_users=30, n_clusters=2, raw_dim=2, n_arms=3, seed=0).rounds(300, seed=1))
+    similar = policy.similar_users(2, limit=60)
+    assert [one.user for one in similar] == sorted(
+        set(range(60)) - {2}, key=lambda other: (np.linalg.norm(policy.theta[other] - policy.theta[2]), other)
+    )
+    assert len({one.distance for one in similar}) < 59, "those who never came are equally near"
+    for limit in (1, 20, 40, 58):
+        assert policy.similar_users(2, limit=limit) == similar[:limit]

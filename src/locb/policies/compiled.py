@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from locb.arrays import Floats, Ints
+from locb.arrays import Bools, Floats, Ints
 from locb.clusters import SimilarUser, members_of, widest_across, widest_pair
 from locb.confidence import ELLIPSOID, shrinkage, width
 from locb.kernels import explaining
@@ -23,6 +23,7 @@ from locb.policies.explanations import Estimate, Explanation, Loan
 from locb.policies.rows import rows_to_be_replaced
 from locb.rounds import Rounds, checked_array
 
+AT_ONCE = 8_192  # users whose distances are worked out together: as many as stay in the cache
 LARGEST_DEVIATION = 0.5  # of rewards in [0, 1]
 
 
@@ -180,19 +181,34 @@ class CompiledPolicy(Policy):
         """Users who share a group with this one, nearest estimate first; none where a policy has no groups."""
         user = self.check_user(user)
         limit = whole_number("limit", limit, 0)
-        together = np.zeros(self._n_users, bool)
-        for cluster in self.clusters_of(user):
-            together[cluster.members] = True
+        together = self._companions(user)
         together[user] = False
         others = np.flatnonzero(together)
-        theta = self.theta
-        distance = np.linalg.norm(theta[others] - theta[user], axis=1)
+        distance = self._distances(user, others)
+        if 0 < limit < len(others):  # of many only the nearest are put in order
+            near = np.flatnonzero(distance <= np.partition(distance, limit - 1)[limit - 1])
+            others, distance = others[near], distance[near]
         nearest = np.argsort(distance, kind="stable")[:limit]
         radii = self._radii_of(others[nearest])
         return [
             SimilarUser(int(others[j]), float(distance[j]), float(radius))
             for j, radius in zip(nearest, radii, strict=True)
         ]
+
+    def _companions(self, user: int) -> Bools:
+        """Who shares a group with this user: (n,)."""
+        together = np.zeros(self._n_users, bool)
+        for cluster in self.clusters_of(user):
+            together[cluster.members] = True
+        return together
+
+    def _distances(self, user: int, others: Ints) -> Floats:
+        """How far the estimates of others are from that of this user."""
+        theta, distances = self.theta, np.empty(len(others))
+        for start in range(0, len(others), AT_ONCE):
+            gaps = theta[others[start : start + AT_ONCE]] - theta[user]
+            distances[start : start + AT_ONCE] = np.sqrt(np.einsum("ij,ij->i", gaps, gaps))
+        return distances
 
     def certificate(self, cluster: Any, *, sigma: float | None = None, delta: float | None = None) -> float:
         """How far apart two users of this group can be, at most; with probability 1 − delta for all groups at once.

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from locb.arrays import Floats, Ints
+from locb.arrays import Bools, Floats, Ints
 from locb.clusters import Cluster, Membership
 from locb.confidence import ELLIPSOID, RADII, THEORY, scale
 from locb.kernels import locb as kernel
@@ -240,6 +240,12 @@ class LOCB(CompiledPolicy):
         apart = np.linalg.norm(state.estimates[members, :d] - state.estimates[state.seeds[s], :d], axis=1)
         reach = float(np.sort(apart + self._radii_of(members))[-2:].sum())
         return min(1.0, float(self._parameters["gamma"]) / reach)
+
+    def _companions(self, user: int) -> Bools:
+        state = self._state
+        own = unpack(state.sets_of[user, None], len(state.seeds))[0]
+        together: Bools = unpack(np.bitwise_or.reduce(state.members[own], axis=0)[None], self._n_users)[0]
+        return together
 
     def _belonging(self, users: Ints) -> Belonging:
         return Overlapping(self._state.sets_of[users], len(self._state.seeds))
