@@ -181,6 +181,7 @@ USER = {
     "served": 40,
     "theta": [0.1, 0.4, -0.3],
     "intervals": [[0.0, 0.2], [0.3, 0.5], [-0.5, -0.1]],
+    "names": {},
     "rewards": 40,
     "mean_reward": 0.55,
     "clusters": [{"seed": "bob", "size": 12, "returned": True}, {"seed": None, "size": None, "returned": False}],
@@ -197,7 +198,12 @@ DECISION = {
     "kind": "reward",
     "features": [0.0, 1.0, 0.0],
     "answer": {
-        "explanation": {"contributions": {"0": 0.1, "1": -0.42}, "constant": 0.25, "bonus": 0.08, "lenders": LENDERS}
+        "explanation": {
+            "contributions": {"0": 0.1, "1": -0.42, "2": 0.0},
+            "constant": 0.25,
+            "bonus": 0.08,
+            "lenders": LENDERS,
+        }
     },
 }
 
@@ -223,17 +229,15 @@ def test_a_user_is_explained(width: int) -> None:
         assert figure in text, figure
 
 
-def test_features_are_told_by_the_names_that_decisions_give() -> None:
-    from locb.hashing import parts
-
-    _, (name,), (place,), (weight,) = parts({"genre": "drama"}, 3)
-    theta = [0.0, 0.0, 0.0]
-    theta[place] = 0.5
-    user = USER | {"theta": theta, "intervals": [[x - 0.1, x + 0.2] for x in theta]}
-    text = told(user_view(seen(), Person("ann", user, [], [DECISION | {"features": {"genre": "drama"}}]), 120), 120)
-    expected = "genre=drama +0.50 +0.40 to +0.70" if weight > 0 else "genre=drama −0.50 −0.70 to −0.40"
-    assert name == "genre=drama"
-    assert expected in text
+def test_features_are_told_by_the_names_that_requests_give() -> None:
+    user = USER | {"names": {"genre=drama": 1, "length": -2}}
+    text = told(user_view(seen(), Person("ann", user, [], [DECISION]), 120), 120)
+    assert "genre=drama +0.40 +0.30 to +0.50" in text
+    assert "length +0.30 +0.10 to +0.50" in text
+    assert "constant +0.10 +0.00 to +0.20" in text
+    assert "What they like, as far as it is known feature" in text
+    many = user | {"names": {f"word {place}": place % 3 for place in range(20)}}
+    assert "the 8 largest of 21 features" in told(user_view(seen(), Person("ann", many, [], []), 120), 120)
 
 
 def test_nobody_of_that_name() -> None:

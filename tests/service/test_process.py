@@ -94,6 +94,7 @@ def test_a_second_process_is_refused(tmp_path: Path) -> None:
         same_port = run("--data-dir", str(tmp_path / "other"), "--port", str(server.port), *NEW)
         assert same_port.returncode == 2
         assert same_port.stderr == f"locb: --host 127.0.0.1 --port {server.port}: Address already in use\n"
+        assert "Starting" not in same_port.stdout
         assert not (tmp_path / "other").exists()
         assert server.get("/v1/health")[0] == 200
 

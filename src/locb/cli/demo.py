@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 import tempfile
 from pathlib import Path
 from typing import Annotated
@@ -35,7 +37,9 @@ def demo(
     console.print("Starting; the first start on this machine compiles the policy, a minute or less …")
 
     def started() -> None:
-        console.print(f"[bold]Open {url} in a browser[/], or in another terminal: locb watch {url}")
+        command = "locb" if shutil.which("locb") else sys.argv[0]
+        console.print(f"[bold]Open {url} in a browser[/], or in another terminal:")
+        console.print(f"  {command} watch {url}", soft_wrap=True)
         console.print("Visitors come, and groups form within two or three minutes. Ctrl-C ends it.")
 
     with tempfile.TemporaryDirectory(prefix="locb-demo-") as folder:

@@ -119,9 +119,12 @@ def serve(
     log_lines(log_level)
     if not tokens and is_loopback(host):
         console.print("No --token-file: whoever is on this machine may ask, and nobody else.", style="yellow")
-    console.print(f"Starting at http://{host}:{port} …  (Ctrl-C stops it)")
+
+    def listening() -> None:
+        console.print(f"Starting at http://{host}:{port} …  (Ctrl-C stops it)")
+
     try:
-        run(options, host, port, tokens, stop_seconds)
+        run(options, host, port, tokens, stop_seconds, listening)
     except (AlreadyOpenError, StoreError) as error:
         leave(str(error), 1)
 

@@ -23,9 +23,10 @@ def show(folder: Path, port: int, rate: float, started: Callable[[], None], seed
     with Client(f"http://{HOST}:{port}", retries=0) as client:
         visitors = Visitors(client, Cinema(seed), rate)
         coming = threading.Thread(target=visitors.come, args=(started,), name="visitors")
-        coming.start()
         try:
-            serve(options, HOST, port, Tokens(), stop_seconds=5)
+            # They come once the address is ours: another service may be there.
+            serve(options, HOST, port, Tokens(), stop_seconds=5, listening=coming.start)
         finally:
             visitors.stay_at_home()
-            coming.join()
+            if coming.ident is not None:
+                coming.join()

@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -52,8 +53,10 @@ def log_lines(level: str) -> None:
         logger.setLevel(level.upper() if name == "locb.service" else "WARNING")
 
 
-def serve(options: Options, host: str, port: int, tokens: Tokens, stop_seconds: int) -> None:
-    """Serve until told to stop.
+def serve(
+    options: Options, host: str, port: int, tokens: Tokens, stop_seconds: int, listening: Callable[[], None]
+) -> None:
+    """Serve until told to stop; ``listening`` is called once the address is ours, before the service is ready.
 
     Raises
     ------
@@ -67,6 +70,7 @@ def serve(options: Options, host: str, port: int, tokens: Tokens, stop_seconds: 
     if not tokens and not is_loopback(host):
         raise ValueError(f"--host {host} can be reached from other machines: give a --token-file, or use 127.0.0.1")
     with listen(host, port) as listener:
+        listening()
         service = Service(options)
         app = make_app(service, tokens, draw_at_once=True)
         server = uvicorn.Server(settings(app, host, port, stop_seconds, options.read_seconds))

@@ -152,6 +152,15 @@ def test_a_user_is_found_and_explained(browser: Browser, client: httpx.Client, u
         expect(page.locator("#preview-answer")).to_contain_text("Now it would be")
         drawn(page, "#preview-ranking")
         drawn(page, "#preview-parts")
+        answered = page.locator("#preview-answer strong").inner_text()
+        expect(page.locator("#preview-parts button").first).to_have_text(
+            f"Save the data (CSV): What makes the score of {answered}"
+        )
+        other = [one for one in json.loads(page.locator("#preview-arms").input_value()) if one["id"] != answered]
+        page.locator("#preview-arms").fill(json.dumps(other))
+        page.get_by_role("button", name="Ask", exact=True).click()
+        expect(page.locator("#preview-answer strong")).not_to_have_text(answered)
+        expect(page.locator("#preview-parts button").first).not_to_contain_text(answered)
         page.locator("#preview-arms").fill(json.dumps(arms([1.0, 2.0])))
         page.get_by_role("button", name="Ask", exact=True).click()
         expect(page.locator("#preview-answer")).to_contain_text("The arms do not fit")

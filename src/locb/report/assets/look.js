@@ -213,11 +213,11 @@
     const data = () => Object.values(holder.rows).find((rows) => rows.length) ?? [];
     const save = () => look.download(`${holder.name}.csv`, data());
     const picture = async () => look.download(`${holder.name}.png`, await holder.view.toImageURL("png", 2));
+    const button = (onclick, words, kind) =>
+      make("button", { type: "button", className: "button plain small", onclick }, words,
+        make("span", { className: "only-heard" }, ` (${kind}): `, make("span", { className: "of" }, holder.label)));
     return make("span", { className: "row" },
-      make("button", { type: "button", className: "button plain small", onclick: save }, "Save the data",
-        make("span", { className: "only-heard" }, ` (CSV): ${holder.label}`)),
-      make("button", { type: "button", className: "button plain small", onclick: picture }, "Save the picture",
-        make("span", { className: "only-heard" }, ` (PNG): ${holder.label}`)));
+      button(save, "Save the data", "CSV"), button(picture, "Save the picture", "PNG"));
   }
 
   async function chart(element, spec, options = {}) {
@@ -234,6 +234,7 @@
       holder.label = label ?? holder.label;
       box.setAttribute("aria-label", summary ? `${holder.label}. ${summary}` : holder.label);
       told.textContent = summary ?? "";
+      for (const one of foot.querySelectorAll(".of")) one.textContent = holder.label;
       foot.hidden = !summary && options.actions === false;
     }
 

@@ -11,7 +11,6 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from locb.hashing import parts
 from locb.report.terminal.layout import NARROW, facts, table
 from locb.report.terminal.service import Seen, heading, status
 from locb.report.terminal.words import DASH, interval, many, moment, number, percent
@@ -50,7 +49,7 @@ def user_view(seen: Seen, person: Person | None, width: int, *, plain: bool = Fa
     rows.append(("Alike", Text(near or "nobody shares a group with them")))
     shown: list[RenderableType] = [heading(seen), facts(rows)]
     if user["theta"] is not None:
-        shown += ["", estimate_table(user, person.decisions, bars=not plain and width >= NARROW)]
+        shown += ["", estimate_table(user, bars=not plain and width >= NARROW)]
     shown += ["", Text("Last decisions" if person.decisions else "No decision is kept for them.", style="bold")]
     for decision in person.decisions:
         shown.append(decision_told(decision, seen.time))
@@ -66,33 +65,27 @@ def _groups(groups: Sequence[Mapping[str, Any]]) -> Text:
     return Text("; ".join(told) or "none")
 
 
-def _weights(
-    user: Mapping[str, Any], decisions: Sequence[Mapping[str, Any]]
-) -> list[tuple[str, float, list[float] | None]]:
-    """Feature, weight, interval: by name where decisions tell names, else by place; the largest first."""
+def _weights(user: Mapping[str, Any]) -> list[tuple[str, float, list[float] | None]]:
+    """Feature, weight, interval: by the names of recent requests, else by place; the largest first."""
     theta, around = user["theta"], user["intervals"]
-    names: dict[str, tuple[int, float]] = {}
-    for decision in decisions:
-        if isinstance(decision["features"], Mapping):
-            _, keys, places, weights = parts(decision["features"], len(theta))
-            names |= {
-                key: (place, -1.0 if weight < 0 else 1.0)
-                for key, place, weight in zip(keys, places, weights, strict=True)
-                if weight
-            }
+    named = {"constant": 0, **user["names"]} if user["names"] else {str(place): place for place in range(len(theta))}
     rows = []
-    for name, (place, sign) in (names or {str(place): (place, 1.0) for place in range(len(theta))}).items():
+    for name, told in named.items():
+        place, sign = abs(told), -1.0 if told < 0 else 1.0
         within = None if around is None or around[place] is None else sorted(sign * edge for edge in around[place])
         rows.append((name, sign * theta[place], within))
     rows.sort(key=lambda row: -abs(row[1]))
-    return rows[:MOST_FEATURES]
+    return rows
 
 
-def estimate_table(user: Mapping[str, Any], decisions: Sequence[Mapping[str, Any]], *, bars: bool) -> Table:
+def estimate_table(user: Mapping[str, Any], *, bars: bool) -> Table:
     """The largest weights of the estimate with their intervals."""
-    rows = _weights(user, decisions)
+    every = _weights(user)
+    rows = every[:MOST_FEATURES]
+    title = "What they like, as far as it is known"
+    title += f": the {len(rows)} largest of {len(every)} features" if len(rows) < len(every) else ""
     headings = ["feature", "weight", "95% interval"] + ([""] if bars else [])
-    made = table("What they like, as far as it is known", headings, ("feature", "95% interval", ""))
+    made = table(title, headings, ("feature", "95% interval", ""))
     most = max((max(map(abs, [weight, *(within or ())])) for _, weight, within in rows), default=0.0) or 1.0
     for name, weight, within in rows:
         told = DASH if within is None else interval(within[0], within[-1], "+.2f")
@@ -132,7 +125,7 @@ def _explained(explained: Mapping[str, Any] | None) -> list[str]:
     if explained is None:
         return ["not explained by this policy"]
     added = sorted(explained["contributions"].items(), key=lambda pair: -abs(pair[1]))
-    pieces = [f"{name} {number(value, '+.2f')}" for name, value in added]
+    pieces = [f"{name} {number(value, '+.2f')}" for name, value in added if value]
     pieces += [f"constant {number(explained['constant'], '+.2f')}"] if explained["constant"] else []
     lenders = [_lender(lender) for lender in explained["lenders"] if lender["weight"] > 0.005]
     told = [f"{', '.join(pieces)}; bonus {number(explained['bonus'], '+.2f')}"]

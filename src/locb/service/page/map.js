@@ -80,7 +80,8 @@ export class MapPanel {
     put(at("map-how"), `${map.how.replace(/\.$/, "")}. The plane shows ${share(map.variance)} of how they differ.`);
     this.names = Array(this.looks.length).fill("–");
     groups.forEach((group, place) => {
-      this.names[looks[place]] = `${group.seed ?? "–"} (${count(group.size)})`;
+      const drawn = points.group.filter((one) => one === place).length;
+      this.names[looks[place]] = `${group.seed ?? "–"} (${count(drawn)} of ${count(group.size)})`;
     });
     this.used = looks.map(String)
       .concat(["others", "none"].filter((name) => this.rows.some((row) => row.group === name)));
@@ -126,8 +127,8 @@ export class MapPanel {
   summary() {
     const several = this.rows.filter((row) => row.sets > 1).length;
     const none = this.rows.filter((row) => row.group === "none").length;
-    return "One mark a user: colour and shape tell the set, size the rewards learned, a ring that they are in several "
-      + `sets (${count(several)}). ${count(none)} are in none. Click a user to open them, a set in the legend to `
-      + "single it out.";
+    return "One mark a user: colour and shape tell the smallest set that holds them, size the rewards learned, a ring "
+      + `that they are in several sets (${count(several)}). ${count(none)} are in none. The legend tells how many of a `
+      + "set's users have its look here. Click a user to open them, a set in the legend to single it out.";
   }
 }

@@ -27,6 +27,7 @@ function entry(feature, place, theta, intervals) {
   return { feature, value: place < 0 ? -theta[at] : theta[at], low, high };
 }
 
+const less = (gap) => (gap < 0.0005 ? "as good" : `${number(gap)} less`);
 const link = (user) => (user === null ? "–" : make("a", { href: userLink(user), className: "name" }, user));
 
 const SETS = [
@@ -50,7 +51,7 @@ const DECISIONS = [
   { name: "score", title: "Score", number: true, value: (row) => row.answer.ranking[0]?.score,
     show: (row) => number(row.answer.ranking[0]?.score) },
   { name: "next", title: "Next best", sort: false, show: ({ answer: { ranking: [first, next] } }) =>
-    (next ? make("span", { className: "name next" }, `${next.arm}, ${number(first.score - next.score)} less`) : "–") },
+    (next ? make("span", { className: "name next" }, `${next.arm}, ${less(first.score - next.score)}`) : "–") },
   { name: "whose", title: "Rests on the rewards of", sort: false, show: ({ answer }) =>
     make("span", { className: "whose small" }, ofLenders(answer.explanation?.lenders ?? []) || "–") },
 ];
@@ -140,12 +141,13 @@ export class UserPanel {
     const rows = all.sort((a, b) => Math.abs(b.value) - Math.abs(a.value)).slice(0, FEATURES)
       .map((row, place) => ({ ...row, place }));
     const sure = rows.filter(({ low, high }) => low > 0 || (high !== null && high < 0)).length;
-    const how = named ? "as recent requests name them" : "by place";
+    const how = named ? "as recent requests name them; “constant” is what every arm has" : "by place";
     const which = rows.length < all.length ? `The ${rows.length} largest of ${all.length} features, ${how}.`
       : `All features, ${how}.`;
     return this.estimate.show({
       rows: { features: rows }, label: "Estimate of the user's taste, feature by feature",
-      summary: intervals ? `${which} Lines: 95% intervals; ${count(sure)} of them leave 0 out.` : `${which}`,
+      summary: intervals ? `${which} Lines: 95% intervals; ${count(sure)} of them leave${sure === 1 ? "s" : ""} 0 out.`
+        : which,
     });
   }
 
