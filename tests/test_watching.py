@@ -33,12 +33,12 @@ def test_what_costs_more_is_asked_for_less_often() -> None:
             watch.look()
             clock.time += SLOWER / 5
         assert paths(server.asked) == [
-            "/v1/now",
             "/v1/history",
             "/v1/groups",
             *["/v1/now"] * 5,
             "/v1/history",
             "/v1/groups",
+            "/v1/now",
         ]
         assert watch.seen.now is not None
         assert watch.seen.groups["path"].endswith("sort=size&limit=7&offset=0")
@@ -70,7 +70,7 @@ def test_a_user_is_asked_for_instead() -> None:
         assert watch.person is not None
         assert watch.person.user is not None
     base = "/v1/users/a%2Fb"
-    assert paths(server.asked) == ["/v1/now", base, f"{base}/similar", f"{base}/decisions"]
+    assert paths(server.asked) == [base, f"{base}/similar", f"{base}/decisions", "/v1/now"]
 
 
 def test_a_user_who_is_not_known() -> None:

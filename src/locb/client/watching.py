@@ -55,11 +55,11 @@ class Watch:
         """Ask for what may have changed."""
         when = self._clock()
         try:
-            now = self._client.now()
-            self.seen = replace(self.seen, time=when, now=now, trouble=None)
             if not 0.0 <= when - self._slow_at < SLOWER:
                 self._look_closer(when)
                 self._slow_at = when
+            now = self._client.now()  # last: in all there are then no fewer than in an hour
+            self.seen = replace(self.seen, time=when, now=now, trouble=None)
         except ServiceError as error:
             before = self.seen.trouble
             told, lasts = self._told(error)
