@@ -95,7 +95,8 @@ def _lay(theta: Floats, last: Basis | None) -> Basis:
 def _colours(picture: Picture) -> tuple[Ints, Ints, Ints]:
     """The groups to list, their users among those shown, and the one that gives each user its colour.
 
-    The largest first, then always the one with most users who are in none before: many sets are nearly the same.
+    The largest first, then always the one with most users who are in none before: many sets are nearly the same. A user
+    has the colour of the smallest of them; one that is nobody's smallest is left out.
     """
     names, count, rows = picture.names, len(picture.names), picture.shown
     sample = picture.groups.at(rows)
@@ -115,8 +116,10 @@ def _colours(picture: Picture) -> tuple[Ints, Ints, Ints]:
     sizes = np.where(columns, picture.sizes[listed], np.iinfo(np.int64).max)
     smallest = sizes.argmin(axis=1) if len(listed) else np.zeros(len(rows), np.int64)
     elsewhere = np.where(sample.counts(names) > 0, OTHERS, NOBODY)
-    group = np.where(columns.any(axis=1), smallest, elsewhere)
-    return listed, columns.sum(axis=0), group
+    held = np.asarray(columns.any(axis=1))
+    used = np.unique(smallest[held])
+    group = np.where(held, np.searchsorted(used, smallest), elsewhere)
+    return listed[used], columns[:, used].sum(axis=0), group
 
 
 def tell(drawn: Drawn, picture: Picture, directory: Directory) -> Map:

@@ -148,7 +148,10 @@ class Map(Answer):
     how: str
     groups: Annotated[
         list[MapGroup],
-        Meta(description="Up to 7: the largest, then always the one with most users who are in none before."),
+        Meta(
+            description="Up to 7: the largest, then always the one with most users who are in none before; "
+            "not one whose users are all in smaller ones of these."
+        ),
     ]
     points: Points
 
