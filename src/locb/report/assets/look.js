@@ -7,7 +7,7 @@
      themeSwitch(button)         makes a button change it; the choice is kept for this browser
      make(tag, attributes, ...children)   an element; children are elements or text, never HTML
      put(element, ...children)   instead of what is in it
-     chart(element, spec, {rows, values, label, summary, name, actions, click, indent})
+     chart(element, spec, {rows, values, label, summary, name, actions, click, indent, entry})
                                  draws a Vega-Lite specification; a promise of a handle:
                                    .update(set, rows)  other rows of a named data set (all of them)
                                    .set(parameter, value)  of the specification's params
@@ -18,6 +18,7 @@
                                  label and summary: what the chart is, and what it shows, in words;
                                  a parameter "columns" is that of a legend, by the width of the box, of which
                                  indent, in pixels, is not the legend's: it begins where the marks do;
+                                 entry: pixels of its widest entry;
                                  name: of files; actions: false leaves the buttons out; click(datum) for marks
      table(element, columns, rows, {caption, sort, onSort, key, empty, tall})
                                  a table whose headings sort; a handle: .update(rows), .sorted(name, direction);
@@ -193,13 +194,13 @@
       [name, name === "values" || name === "datasets" ? one : recoloured(one, colours)]));
   }
 
-  const columns = (box, indent) => Math.max(1, Math.floor((box.clientWidth - indent) / 125));
+  const columns = (box, { indent, entry }) => Math.max(1, Math.floor((box.clientWidth - indent) / entry));
 
-  async function embed(box, spec, { rows, values, indent }) {
+  async function embed(box, spec, { rows, values, legend }) {
     const { config = {}, colours = {} } = look.themes?.[theme()] ?? {};
     const { config: own, ...bare } = recoloured(spec, colours); // its own look is that of charts in files
     const sets = Object.fromEntries(Object.entries(rows).map(([set, some]) => [set, copied(some)]));
-    const given = { ...values, columns: columns(box, indent) };
+    const given = { ...values, columns: columns(box, legend) };
     const params = bare.params?.map((one) => (one.name in given ? { ...one, value: given[one.name] } : one));
     const whole = { ...bare, params, datasets: { ...bare.datasets, ...sets }, ...(look.themes ? {} : { config: own }) };
     const { view } = await window.vegaEmbed(box, whole, {
@@ -223,7 +224,8 @@
   async function chart(element, spec, options = {}) {
     const holder = {
       rows: { ...options.rows }, label: options.label ?? "Chart", name: options.name ?? "chart",
-      values: { ...options.values }, indent: options.indent ?? 0, view: null, gone: false,
+      values: { ...options.values }, view: null, gone: false,
+      legend: { indent: options.indent ?? 0, entry: options.entry ?? 125 },
     };
     const box = make("div", { className: "chart", role: "img" });
     const told = make("p");
@@ -275,7 +277,7 @@
       width = box.clientWidth;
       window.dispatchEvent(new Event("resize"));
       if (spec.params?.some((one) => one.name === "columns")) {
-        holder.view.signal("columns", columns(box, holder.indent));
+        holder.view.signal("columns", columns(box, holder.legend));
       }
       run();
     });

@@ -12,6 +12,7 @@ const COLUMNS = [
   { name: "served", title: "Rewards", number: true, show: (row) => count(row.served) },
 ];
 
+const ENTRY = 165; // pixels of a set in the legend
 export const userLink = (user) => `#user/${encodeURIComponent(user)}`;
 
 export class MapPanel {
@@ -21,7 +22,7 @@ export class MapPanel {
     this.rows = null; // not known yet
     this.looks = []; // the seed that each look is for: a set keeps its own as long as it is listed
     const click = ({ user }) => user && (location.hash = userLink(user));
-    this.chart = new Place(at("map-chart"), "map", { click });
+    this.chart = new Place(at("map-chart"), "map", { click, entry: ENTRY });
     this.table = table(at("map-users"), COLUMNS, null, {
       caption: "Users on the map", key: (row) => row.user, sort: ["served", "descending"], tall: true, empty: "Nobody.",
     });
