@@ -32,6 +32,7 @@ from locb.policies.crowds import Crowd, Outline, Overlapping, endless
 from locb.policies.eloc_state import USER_ROWS, blank_state, more_room
 from locb.policies.explanations import Estimate, Lender, Loan
 from locb.policies.seeds import choose_seeds
+from locb.policies.telling import nearest_first
 
 NO_NUMBERS, NO_GROUPS = np.empty((0, 0)), np.empty((0, 0), bool)  # for what is not asked of the kernel
 LEAST_WEIGHT = 1e-9  # a lender of less is not told of
@@ -182,7 +183,7 @@ class ELOC(CompiledPolicy):
         rows = self._beliefs(np.append(others, user))
         distance = np.linalg.norm(rows[:-1, : self._dim] - rows[-1, : self._dim], axis=1)
         radii = self._spread(rows)
-        nearest = np.argsort(distance, kind="stable")[:limit]
+        nearest = nearest_first(distance, limit)
         return [SimilarUser(int(others[j]), float(distance[j]), float(radii[j])) for j in nearest]
 
     def certifier(
