@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 # Compiled kernels under a name made of all that they may import, so that an edit to any of it is never missed.
-FRESH := NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache/$(shell cat src/locb/*.py src/locb/kernels/*.py | cksum | cut -d' ' -f1)
+FRESH := NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache/$(shell find src/locb/kernels src/locb/common src/locb/evaluation -name "*.py" | sort | xargs cat | cksum | cut -d' ' -f1)
 # Who has nothing left takes over tests from the other: neighbours, which share what they start, stay together.
 TWO := -n 2 --dist worksteal
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
@@ -62,7 +62,7 @@ results: .venv/data ## docs/results.md anew, from everything; with MOVIELENS=pat
 	@$(FRESH) $(BIN)/locb reproduce all --repeats 20 $(if $(MOVIELENS),--movielens $(MOVIELENS)) --output runs/results
 	@$(FRESH) $(BIN)/locb verify --output runs/verify
 	@$(FRESH) $(BIN)/locb compare --worlds all --policies all $(if $(MOVIELENS),--data movielens --path $(MOVIELENS)) --output runs/worlds
-	@$(BIN)/python -m locb.report.results_page runs/results runs/verify runs/worlds docs
+	@$(BIN)/python -m locb.report.pages.results_page runs/results runs/verify runs/worlds docs
 
 pictures: .venv/dev ## the pictures of README and docs anew, some five minutes; with MOVIELENS=path also of MovieLens
 	@$(FRESH) $(BIN)/python -m tools.pictures $(if $(MOVIELENS),--movielens $(MOVIELENS))

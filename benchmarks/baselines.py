@@ -42,7 +42,7 @@ def main() -> None:
                 began = time.perf_counter()
                 policy.play(rounds)
                 costs.append(1e6 * (time.perf_counter() - began) / BLOCK)
-                groups.append(len(policy.group_sizes()))
+                groups.append(len(policy.cluster_sizes()))
             shown = [f"{cost:.1f}" for cost in (costs[0], max(costs), costs[-1], float(np.mean(costs)))]
             size = sum(array.nbytes for array in policy._state) / 2**20
             rows.append((title, f"{users:,}", *shown, f"{groups[0]:,}", f"{groups[-1]:,}", f"{size:,.0f}"))

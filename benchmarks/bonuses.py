@@ -9,12 +9,12 @@ from typing import Any
 from timing import show
 
 import locb
+from locb.evaluation.findings import Measured, Part
+from locb.experiments.environment_factory import noise_free_environment
 from locb.experiments.parallel import Workers
-from locb.experiments.worlds import quiet_world
-from locb.findings import Measured, Part
 
 SEEDS, ROUNDS = range(10), 50_000
-WORLDS: dict[str, dict[str, Any]] = {
+SCENARIOS: dict[str, dict[str, Any]] = {
     "Bernoulli, 100 users": {},
     "Bernoulli, 500 users": {"n_users": 500},
     "noise 0.1": {"noise": 0.1},
@@ -26,13 +26,13 @@ WORLDS: dict[str, dict[str, Any]] = {
 
 def regret(task: tuple[dict[str, Any], str, int]) -> float:
     world, bonus, seed = task
-    env = quiet_world(world, seed)
+    env = noise_free_environment(world, seed)
     policy = locb.LOCB(n_users=env.n_users, dim=env.dim, bonus=bonus, seed=seed)
     return float(locb.simulate(policy, env, rounds=ROUNDS, seed=seed).regret[-1])
 
 
 def main() -> None:
-    worlds = dict(WORLDS)
+    worlds = dict(SCENARIOS)
     for path in sys.argv[1:]:
         worlds["MovieLens"] = {"data": "movielens", "path": path}
     tasks = [(world, bonus, seed) for world in worlds.values() for bonus in ("mean", "pooled") for seed in SEEDS]

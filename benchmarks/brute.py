@@ -8,7 +8,7 @@ import math
 import numpy as np
 from numba import njit
 
-from locb.arrays import Floats, Ints
+from locb.common.arrays import Floats, Ints
 
 
 def play(n: int, seeds: Ints, limit: float, alpha: float, users: Ints, contexts: Floats, rewards: Floats) -> Ints:

@@ -17,7 +17,7 @@ import numpy as np
 from timing import put_into, show
 
 import locb
-from locb.findings import Series
+from locb.evaluation.findings import Series
 from locb.report.charts import series_chart, style
 
 USUAL = {"users": 1_000, "seeds": 100, "features": 10, "arms": 10}

@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from locb.policies import Policy, storage
-from locb.service.options import Options, agree
-from locb.service.replay import recheck
-from locb.service.snapshots import Snapshots
+from locb.loadtest import Report
+from locb.policies import Policy
+from locb.policies.base import serialization as storage
+from locb.service.config import Options, load_or_create_model
+from locb.service.core.replay import recheck
+from locb.service.core.snapshots import Snapshots
 from locb.service.store.log import Log
-from locb.service.store.tables import CORRECTION
-from locb.traffic import Report
+from locb.service.store.schema import CORRECTION
 
 # Each must be 0.
 WRONG = (
@@ -49,10 +50,10 @@ def check(folder: Path, store: str | None, acknowledged: Acknowledged) -> dict[s
     log = Log(folder, store)
     try:
         arms, rewards, twice = _read(log)
-        lessons = sum(row.kind != CORRECTION for chunk in log.lessons(0) for row in chunk)
+        observations = sum(row.kind != CORRECTION for chunk in log.observations(0) for row in chunk)
         counts = {
             "decisions": len(arms),
-            "lessons": lessons,
+            "lessons": observations,
             "acknowledged decisions": len(acknowledged.arms),
             "acknowledged rewards": len(acknowledged.rewards),
             "decisions missing": len(acknowledged.arms.keys() - arms.keys()),
@@ -60,7 +61,7 @@ def check(folder: Path, store: str | None, acknowledged: Acknowledged) -> dict[s
             "rewards missing": len(acknowledged.rewards.keys() - rewards.keys()),
             "rewards told otherwise": _differing(acknowledged.rewards, rewards),
         }
-        return counts | _compare(log, folder, lessons, twice)
+        return counts | _compare(log, folder, observations, twice)
     finally:
         log.close()
 
@@ -90,9 +91,9 @@ def _differing(told: dict[str, Any], kept: dict[str, Any]) -> int:
     return sum(kept.get(name, value) != value for name, value in told.items())
 
 
-def _compare(log: Log, folder: Path, lessons: int, twice: int) -> dict[str, int]:
+def _compare(log: Log, folder: Path, observations: int, twice: int) -> dict[str, int]:
     """The policy that the service left against a replay of the whole log on a new one."""
-    model, name = agree(Options(folder), log)
+    model, name = load_or_create_model(Options(folder), log)
     since, last = log.settings()["anew"] or 0, log.last_seq()
     again, mismatches = recheck(log, model, since)
     left = Snapshots(folder / "snapshots", name).newest_good(since, last)
@@ -100,7 +101,7 @@ def _compare(log: Log, folder: Path, lessons: int, twice: int) -> dict[str, int]
     if left is None or left[1] != last:
         return counts | {"snapshots missing": 1}
     one, other = _saved(left[0]), _saved(again)
-    counts["learned twice"] += abs(int(one["served"].sum()) - lessons)
+    counts["learned twice"] += abs(int(one["served"].sum()) - observations)
     counts["arrays that differ"] = sum(
         array not in one or array not in other or one[array].tobytes() != other[array].tobytes()
         for array in one.keys() | other.keys()

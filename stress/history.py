@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from locb.environments import Synthetic
-from locb.service.batches import Ask, Asked, Pay
-from locb.service.directory import Directory
-from locb.service.engine import Engine
-from locb.service.messages import Arm, RecommendRequest
-from locb.service.options import Options, agree
-from locb.service.questions import read_question
+from locb.service.config import Options, load_or_create_model
+from locb.service.core.commands import Asked, RecommendCommand, RewardCommand
+from locb.service.core.engine import Engine
+from locb.service.core.user_index import UserIndex
+from locb.service.request_parsing import parse_request
+from locb.service.schemas import Arm, RecommendRequest
 from locb.service.store.log import Log
 
 AT_ONCE = 500  # about as many as wait for a busy service, so that users come in between as they would
@@ -25,8 +25,8 @@ def live(folder: Path, store: str | None, events: int, users: int, seed: int = 0
     """Fill an empty store with so many events, half of them decisions and half rewards; how many there are."""
     log = Log(folder, store)
     try:
-        model, _ = agree(Options(folder, dim=DIM), log)
-        engine = Engine(model.build(), Directory(model.places), log.last_seq())
+        model, _ = load_or_create_model(Options(folder, dim=DIM), log)
+        engine = Engine(model.build(), UserIndex(model.places), log.last_seq())
         world = Synthetic(n_users=users, n_clusters=10, raw_dim=DIM - 1, n_arms=ARMS, seed=seed)
         rng = np.random.default_rng(seed)
         names = [f"arm-{arm}" for arm in range(ARMS)]
@@ -38,14 +38,14 @@ def live(folder: Path, store: str | None, events: int, users: int, seed: int = 0
             for user, contexts in zip(rounds.users.tolist(), rounds.contexts.tolist(), strict=True):
                 arms = [Arm(name, features) for name, features in zip(names, contexts, strict=True)]
                 request = RecommendRequest(f"user-{user}", arms, count=1, decision_id=f"past-{number:08x}")
-                asks.append(Ask(read_question(request, DIM), now))
+                asks.append(RecommendCommand(parse_request(request, DIM), now))
                 number += 1
             batch = engine.prepare(asks)
             log.commit(batch.records)
             engine.apply(batch)
             chosen = [row.chosen for row in batch.records.decisions]
             pays = [
-                Pay(asked.name, float(rewards[arm]), now)
+                RewardCommand(asked.name, float(rewards[arm]), now)
                 for asked, rewards, arm in zip(batch.outcomes, rounds.rewards, chosen, strict=True)
                 if isinstance(asked, Asked)
             ]

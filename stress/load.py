@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from locb import traffic
+from locb import loadtest as traffic
 
 
 class Load:

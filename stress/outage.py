@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from typing import Any
 
-from locb import traffic
+from locb import loadtest as traffic
 from stress.checks import Acknowledged, check
 from stress.load import Load
 from stress.server import Server

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, Page, Request
 
-from locb import traffic
+from locb import loadtest as traffic
 from stress.history import ARMS, DIM, live
 from stress.load import Load
 from stress.server import Server

@@ -8,7 +8,7 @@ import shutil
 import time
 from typing import Any
 
-from locb import traffic
+from locb import loadtest as traffic
 from stress.history import ARMS, DIM, live
 from stress.load import Load
 from stress.server import Server

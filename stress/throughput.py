@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import median
 from typing import Any
 
-from locb import traffic
+from locb import loadtest as traffic
 from stress.server import Server
 from stress.stores import Place
 

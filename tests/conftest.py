@@ -12,6 +12,6 @@ os.environ.setdefault("LOCB_CACHE", str(KEPT / "locb"))
 
 if "NUMBA_CACHE_DIR" not in os.environ:
     package = ROOT / "src" / "locb"
-    sources = sorted([*package.glob("*.py"), *package.glob("kernels/*.py")])
+    sources = sorted(path for name in ("kernels", "common", "evaluation") for path in (package / name).rglob("*.py"))
     fingerprint = zlib.crc32(b"".join(source.read_bytes() for source in sources))
     os.environ["NUMBA_CACHE_DIR"] = str(KEPT / f"{fingerprint:08x}")

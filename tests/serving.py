@@ -13,12 +13,12 @@ import httpx
 import numpy as np
 import uvicorn
 
-from locb.service.options import Options
+from locb.service.api.app import make_app
+from locb.service.api.auth import Tokens
+from locb.service.api.guard import SAFE_HEADERS
+from locb.service.config import Options
+from locb.service.core.service import Service
 from locb.service.server import settings
-from locb.service.service import Service
-from locb.service.web.app import make_app
-from locb.service.web.gate import SAFE_HEADERS
-from locb.service.web.tokens import Tokens
 
 
 @contextmanager

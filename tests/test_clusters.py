@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import locb
-from locb.clusters import widest_pair
+from locb.evaluation.clusters import diameter
 
 
 def test_each_true_cluster_is_scored_by_its_best_set() -> None:
@@ -56,5 +56,5 @@ def test_widest_pair_is_the_largest_over_all_pairs() -> None:
     pairs = [
         np.linalg.norm(theta[i] - theta[j]) + radius[i] + radius[j] for i in range(12) for j in range(12) if i != j
     ]
-    assert widest_pair(theta, radius) == pytest.approx(max(pairs))
-    assert widest_pair(theta[:1], radius[:1]) == 0.0
+    assert diameter(theta, radius) == pytest.approx(max(pairs))
+    assert diameter(theta[:1], radius[:1]) == 0.0

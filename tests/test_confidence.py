@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import naive
-from locb import confidence
+from locb.evaluation import confidence
 
 pytestmark = pytest.mark.interpreted
 

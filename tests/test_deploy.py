@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from commandline import call
-from locb.service.web.routes import ROUTES
+from locb.service.api.routes import ROUTES
 
 ROOT = Path(__file__).parent.parent
 UNIT = (ROOT / "deploy" / "locb.service").read_text(encoding="utf-8")

@@ -80,7 +80,7 @@ def test_every_option_is_documented(command: str, page: str, tmp_path: Path) -> 
 
 
 def test_the_page_of_results_is_what_its_csv_files_say() -> None:
-    from locb.report.results_page import PARTS, render
+    from locb.report.pages.results_page import PARTS, render
 
     results = ROOT / "docs" / "results"
     assert (ROOT / "docs" / "results.md").read_text(encoding="utf-8") == render(results)

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from locb.findings import FAILS, HOLDS, OPEN, Claim, Findings, Measured, Part
+from locb.evaluation.findings import FAILS, HOLDS, OPEN, Claim, Findings, Measured, Part
 
 
 def claim(*parts: Part, promised: bool = False) -> Claim:

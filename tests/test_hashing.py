@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import locb
-from locb import hashing
+from locb.common import feature_hashing as hashing
 
 ROOT = math.sqrt(0.5)
 

@@ -260,7 +260,7 @@ def test_locb_settings_return_some_sets_and_keep_others() -> None:
     assert min(returned, still_open, shrunk) > 200, (returned, still_open, shrunk)
 
 
-class Counting(naive.LOCB):
+class HistoryBackfill(naive.LOCB):
     """The oracle, remembering whether late users were taken in."""
 
     def takes_in(self, s: int, i: int, B: list[float]) -> bool:  # noqa: N803 - the paper's letter
@@ -277,7 +277,7 @@ def test_returned_sets_take_in_late_users_as_the_oracle_does(stop: str) -> None:
     rounds.users[: join_after + BATCH] %= 6
     parameters = {"gamma": 3.0, "seeds": [0, 3, 5], "alpha": 1.0, "tau": 2.0, "delta": 0.1, "sigma": 0.05}
     parameters |= {"radius": "ellipsoid", "min_eigenvalue": None, "stop": stop, "bonus": "mean", "ties": "first"}
-    oracle = Counting(6, 3, **parameters, generator=1)
+    oracle = HistoryBackfill(6, 3, **parameters, generator=1)
     compare(lambda: locb.LOCB(n_users=6, dim=3, **parameters), oracle, rounds, join_after)
     assert max(oracle.returned.values()) <= join_after + BATCH
     assert oracle.answers.count(True) > 0

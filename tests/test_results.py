@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from locb.results import Comparison, Entry, half_width
+from locb.evaluation.results import Comparison, Entry, half_width
 
 
 def entry(policy: str, finals: list[float], alpha: float | None = 1.0) -> Entry:

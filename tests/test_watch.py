@@ -18,9 +18,9 @@ import pytest
 
 from commandline import call, surroundings
 from locb.client import Client
-from locb.demo.films import DIM, Cinema
+from locb.demo.film_catalogue import DIM, Cinema
 from locb.demo.visitors import Visitors
-from locb.service.web.tokens import Tokens
+from locb.service.api.auth import Tokens
 from loopback import loopback
 from serving import serving
 
@@ -146,7 +146,7 @@ def test_in_a_terminal_it_goes_on_until_ctrl_c_and_keeps_the_last_picture(tmp_pa
 def test_visitors_are_a_world_of_groups_whose_chances_are_linear_in_what_is_sent() -> None:
     import numpy as np
 
-    from locb.hashing import features
+    from locb.common.feature_hashing import features
 
     cinema = Cinema(seed=1)
     evening = cinema.evening()

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from locb.client import Client
-from locb.client.watching import SLOWER, Watch
+from locb.client.monitor import SLOWER, Watch
 from loopback import Asked, Said, loopback
 
 

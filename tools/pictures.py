@@ -30,8 +30,8 @@ from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 
 from locb.client import Client, ServiceError
-from locb.client.watching import Watch
-from locb.report.terminal.service import service_view
+from locb.client.monitor import Watch
+from locb.report.terminal.service_view import service_view
 from tools.chromium import chromium
 
 ROOT = Path(__file__).parent.parent

@@ -3,9 +3,10 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from locb.clusters import Cluster, ClusterScore, Membership, SimilarUser, match_clusters
+from locb.common.feature_hashing import features
+from locb.common.rounds import Rounds
 from locb.environments import Environment, Interactions, Synthetic
-from locb.hashing import features
+from locb.evaluation.clusters import Cluster, ClusterScore, Membership, SimilarUser, match_clusters
 from locb.policies import (
     CLUB,
     ELOC,
@@ -14,20 +15,19 @@ from locb.policies import (
     SCLUB,
     Checkpoint,
     Estimate,
+    EvidenceSource,
     Explanation,
-    Lender,
     LinUCB,
     Policy,
     load,
     make_policy,
 )
-from locb.rounds import Rounds
 
 if TYPE_CHECKING:
     from locb import datasets
+    from locb.evaluation.results import Comparison, Run
     from locb.experiments.compare import compare
     from locb.experiments.simulate import simulate
-    from locb.results import Comparison, Run
 
 __version__ = "0.1.0"
 __all__ = [
@@ -42,9 +42,9 @@ __all__ = [
     "Comparison",
     "Environment",
     "Estimate",
+    "EvidenceSource",
     "Explanation",
     "Interactions",
-    "Lender",
     "LinUCB",
     "Membership",
     "Policy",
@@ -63,8 +63,8 @@ __all__ = [
 
 # Found on first use, so that `import locb` costs little more than its compiler.
 _LATER = {
-    "Comparison": "locb.results",
-    "Run": "locb.results",
+    "Comparison": "locb.evaluation.results",
+    "Run": "locb.evaluation.results",
     "compare": "locb.experiments.compare",
     "simulate": "locb.experiments.simulate",
 }

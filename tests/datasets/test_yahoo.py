@@ -6,7 +6,7 @@ import pytest
 
 import locb
 from datasets import files
-from locb.datasets.sources import Source
+from locb.datasets.source_files import Source
 from locb.datasets.yahoo import read
 
 

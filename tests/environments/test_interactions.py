@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import locb
-from locb.clusters import largest_close_set
+from locb.evaluation.clusters import maximum_clique
 
 JIT_OFF = os.environ.get("NUMBA_DISABLE_JIT") == "1"
 pytestmark = pytest.mark.interpreted
@@ -113,7 +113,7 @@ def test_the_largest_close_set_is_the_largest() -> None:
         rng = np.random.default_rng(seed)
         theta = rng.standard_normal((int(rng.integers(1, 10)), 2))
         gamma = float(rng.uniform(0.3, 2.5))
-        found = largest_close_set(theta, gamma)
+        found = maximum_clique(theta, gamma)
 
         def close(members: tuple[int, ...], theta: np.ndarray = theta, gamma: float = gamma) -> bool:
             return all(np.linalg.norm(theta[i] - theta[j]) < gamma for i, j in combinations(members, 2))
@@ -123,7 +123,7 @@ def test_the_largest_close_set_is_the_largest() -> None:
             size for size in range(1, len(theta) + 1) for c in combinations(range(len(theta)), size) if close(c)
         )
         assert len(found) == largest
-    assert largest_close_set(np.empty((0, 2)), 1.0).tolist() == []
+    assert maximum_clique(np.empty((0, 2)), 1.0).tolist() == []
 
 
 def test_true_clusters_are_close_and_grow_with_gamma() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from locb.experiments.jobs import Job, Ledger, run_jobs
 from locb.experiments.parallel import Workers
-from locb.report.terminal.run import read_progress
+from locb.report.terminal.run_view import read_progress
 
 CALLS: list[int] = []
 

@@ -14,15 +14,15 @@ import locb
 from commandline import run
 from datasets import files
 from locb.cli import app
+from locb.evaluation.findings import FAILS, HOLDS, OPEN, Findings, Measured
 from locb.experiments.matrix import code_digest, plan_matrix
 from locb.experiments.matrix.claims import claims
 from locb.experiments.matrix.standings import Standing, WorldResult, geometric_mean, ratio
-from locb.experiments.matrix.tell import tell
-from locb.experiments.named_worlds import WORLDS
+from locb.experiments.matrix.tables import tell
 from locb.experiments.parallel import Workers
-from locb.findings import FAILS, HOLDS, OPEN, Findings, Measured
-from locb.report.matrix import matrix_table, policies_table
-from locb.report.verdicts import write_findings
+from locb.experiments.scenarios import SCENARIOS
+from locb.report.findings_folder import write_findings
+from locb.report.tables.scenario_matrix import matrix_table, policies_table
 
 SETTINGS = {"rounds": None, "repeats": 3, "alphas": [0.1, 1.0], "command": "locb compare"}
 
@@ -35,7 +35,7 @@ def world_result(name: str, noise: float = 0.0, **regrets: float) -> WorldResult
         regret = mean * hard + (noise * mean * np.array([1.0, -2.0, 1.0]) if policy == "eloc" else 0.0)
         tried += [Standing(policy, 0.1, regret, Measured(0.9, 0.01), 2.0), Standing(policy, 1.0, 3 * regret, None, 2.0)]
     baselines = tuple(policy for policy in regrets if policy != "eloc")
-    return WorldResult(WORLDS[name], tried, baselines)
+    return WorldResult(SCENARIOS[name], tried, baselines)
 
 
 def played(folder: Path, policies: list[str], worlds: list[str], progress: Any = None, **more: Any) -> Findings:
@@ -128,7 +128,7 @@ def test_a_matrix_from_real_runs(tmp_path: Path) -> None:
     rows = found.tables[0].rows
     assert [row["world"] for row in rows] == ["one-cluster", "drift-users"]
     for row in rows:
-        world = WORLDS[row["world"]]
+        world = SCENARIOS[row["world"]]
         regret = {}
         for name in names:
             for alpha in (0.1, 1.0):

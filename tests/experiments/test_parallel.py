@@ -10,8 +10,8 @@ import pytest
 
 from locb.experiments.jobs import Job, Ledger, run_jobs
 from locb.experiments.parallel import Workers
-from locb.experiments.reproduce.common import Sizes, open_data_set
 from locb.experiments.reproduce.regret import plan_regret
+from locb.experiments.reproduce.targets import Sizes, open_data_set
 
 
 def square(number: int) -> int:

@@ -14,11 +14,11 @@ import pytest
 
 import locb
 from commandline import call
-from locb.experiments import paper
+from locb.evaluation.findings import FAILS, HOLDS
+from locb.experiments import paper_values as paper
 from locb.experiments.parallel import Workers
 from locb.experiments.reproduce import TARGETS, plan_reproduction, runs
-from locb.experiments.reproduce.common import peak_inside
-from locb.findings import FAILS, HOLDS
+from locb.experiments.reproduce.targets import peak_inside
 
 SMALL = {"n_users": 12, "n_clusters": 3, "n_arms": 4}
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "ml-latest-small"

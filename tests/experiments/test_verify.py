@@ -8,11 +8,11 @@ import pytest
 
 import locb
 import naive
-from locb.confidence import RADII, regret_bound, rounds_a_user, termination_bound
+from locb.evaluation.confidence import RADII, regret_bound, rounds_a_user, termination_bound
+from locb.evaluation.findings import FAILS, HOLDS
 from locb.experiments.parallel import Workers
 from locb.experiments.verify import Verification, correctness, coverage, termination
-from locb.findings import FAILS, HOLDS
-from locb.kernels.audit import audit
+from locb.kernels.coverage import audit
 from locb.policies.linucb import blank_estimates
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from locb.kernels import bits
+from locb.kernels.common import bit_sets as bits
 from through import called
 
 pytestmark = pytest.mark.interpreted

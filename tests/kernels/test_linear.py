@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from locb.kernels import linear, solving
+from locb.kernels.common import cholesky as solving
+from locb.kernels.common import linear_algebra as linear
 from through import called
 
 pytestmark = pytest.mark.interpreted

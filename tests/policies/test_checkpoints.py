@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import locb
-from locb.policies import checkpoints
+from locb.policies.base import checkpoints
 from policies.helpers import DIM, KINDS, N, make, world
 from policies.test_base import Popular
 
@@ -42,7 +42,7 @@ def test_it_shares_no_memory_with_the_policy(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_after_another_in_the_same_memory(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoints, "LARGE", 1)
-    policy, room = make(kind), checkpoints.Room()
+    policy, room = make(kind), checkpoints.BufferPool()
     for step in range(3):
         policy.make_room(room)
         kept = dict(room._kept)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import locb
-from locb.kernels.bits import unpack
-from locb.kernels.linear import unpack as matrices
+from locb.kernels.common.bit_sets import unpack
+from locb.kernels.common.linear_algebra import unpack as matrices
 from policies.helpers import DIM, KINDS, N, contexts, make, state_of, world
 from policies.test_base import Popular
 
@@ -29,13 +29,13 @@ def test_sums_are_those_of_the_right_rewards(kind: str) -> None:
         x, reward = rounds.contexts[t, 0], float(rounds.rewards[t, 0])
         right.update(user, x, reward)
         corrected.update(user, x, reward + 1.0 if t % 3 == 0 else reward)
-    played, served = int(corrected._state.whole[0]), corrected.served.copy()
+    played, served = int(corrected._state.int_params[0]), corrected.served.copy()
     late = np.arange(0, 120, 3)
     rng.shuffle(late)
     for t in late.tolist():
         reward = float(rounds.rewards[t, 0])
         corrected.correct(int(rounds.users[t]), rounds.contexts[t, 0].tolist(), reward + 1.0, reward)
-    assert int(corrected._state.whole[0]) == played
+    assert int(corrected._state.int_params[0]) == played
     assert np.array_equal(corrected.served, served)
     near = 1e-4 if kind.endswith("float32") else 1e-9
     for mine, other in zip(statistics(corrected), statistics(right), strict=True):

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 import locb
-from locb.policies.base import Policy
-from locb.policies.crowds import Apart, Overlapping
+from locb.policies.base.policy import Policy
+from locb.policies.base.user_batch import OverlappingGroups, Partition
 from policies.helpers import DIM, KINDS, make, world
 from policies.test_base import Popular
 
 
-def groups_of(crowd: Any, outline: Any, row: int) -> list[int]:
+def groups_of(user_batch: Any, group_summary: Any, row: int) -> list[int]:
     """In which groups of the outline a user is."""
-    one = crowd.groups.at(np.array([row]))
-    ((_, inside),) = one.blocks(outline.names)
+    one = user_batch.groups.at(np.array([row]))
+    ((_, inside),) = one.blocks(group_summary.names)
     return np.flatnonzero(inside[0]).tolist()
 
 
@@ -25,50 +25,58 @@ def test_what_is_said_of_a_crowd_is_said_of_each(kind: str) -> None:
     policy.add_users(3)
     policy.play(world(100, seed=2))
     users = np.random.default_rng(0).permutation(policy.n_users)
-    outline, crowd, clusters = policy.outline(), policy.crowd(users), policy.clusters()
-    slow = Policy.crowd(policy, users)
-    assert np.array_equal(slow.theta, crowd.theta)
-    assert np.array_equal(slow.served, crowd.served)
+    group_summary, user_batch, clusters = policy.group_summary(), policy.user_batch(users), policy.clusters()
+    slow = Policy.user_batch(policy, users)
+    assert np.array_equal(slow.theta, user_batch.theta)
+    assert np.array_equal(slow.served, user_batch.served)
     listed = [
-        k for k in range(len(outline.names)) if crowd.groups.sums(outline.names[[k]], np.ones((len(users), 1)))[0]
+        k
+        for k in range(len(group_summary.names))
+        if user_batch.groups.sums(group_summary.names[[k]], np.ones((len(users), 1)))[0]
     ]
-    assert [outline.seeds[k] for k in listed] == [-1 if one.seed is None else one.seed for one in clusters]
-    assert [outline.returned[k] for k in listed] == [one.returned_at is not None for one in clusters]
-    assert (outline.theta is None) == (not kind.startswith("locb"))
-    if outline.theta is not None:
-        np.testing.assert_allclose(outline.theta, crowd.groups.sums(outline.names, crowd.theta), atol=1e-5)
+    assert [group_summary.seeds[k] for k in listed] == [-1 if one.seed is None else one.seed for one in clusters]
+    assert [group_summary.returned[k] for k in listed] == [one.returned_at is not None for one in clusters]
+    assert (group_summary.theta is None) == (not kind.startswith("locb"))
+    if group_summary.theta is not None:
+        np.testing.assert_allclose(
+            group_summary.theta, user_batch.groups.sums(group_summary.names, user_batch.theta), atol=1e-5
+        )
     for row, user in enumerate(users.tolist()):
-        assert groups_of(crowd, outline, row) == [k for k, one in zip(listed, clusters, strict=True) if user in one]
-        assert np.array_equal(crowd.theta[row], policy.estimate(user).theta)
-        assert crowd.served[row] == policy.served[user]
+        assert groups_of(user_batch, group_summary, row) == [
+            k for k, one in zip(listed, clusters, strict=True) if user in one
+        ]
+        assert np.array_equal(user_batch.theta[row], policy.estimate(user).theta)
+        assert user_batch.served[row] == policy.served[user]
     values = np.random.default_rng(1).normal(size=(len(users), 2))
-    for sums, one in zip(crowd.groups.sums(outline.names[listed], values), clusters, strict=True):
+    for sums, one in zip(user_batch.groups.sums(group_summary.names[listed], values), clusters, strict=True):
         np.testing.assert_allclose(sums, values[np.isin(users, one.members)].sum(axis=0), atol=1e-12)
-    assert crowd.groups.counts(outline.names).tolist() == [len(policy.clusters_of(user)) for user in users.tolist()]
+    assert user_batch.groups.counts(group_summary.names).tolist() == [
+        len(policy.clusters_of(user)) for user in users.tolist()
+    ]
 
 
 @pytest.mark.parametrize("kind", ["locb", "club", "eloc"])
 def test_parts_of_a_crowd_make_the_whole(kind: str) -> None:
     policy = make(kind)
-    names = policy.outline().names
+    names = policy.group_summary().names
     users = np.arange(policy.n_users)
-    whole = policy.crowd(users).groups
-    parts = [policy.crowd(part).groups for part in (users[:5], users[5:])]
-    joined = type(whole).joined(parts)
-    for one, other in zip(whole.blocks(names), joined.blocks(names), strict=True):
+    int_params = policy.user_batch(users).groups
+    parts = [policy.user_batch(part).groups for part in (users[:5], users[5:])]
+    joined = type(int_params).joined(parts)
+    for one, other in zip(int_params.blocks(names), joined.blocks(names), strict=True):
         assert np.array_equal(one[1], other[1])
 
 
 def test_blocks_are_those_of_all_users(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("locb.policies.crowds.BLOCK", 3)
+    monkeypatch.setattr("locb.policies.base.user_batch.BLOCK", 3)
     inside = np.random.default_rng(0).random((200, 70)) < 0.4
-    groups = Overlapping.of(inside)
+    groups = OverlappingGroups.of(inside)
     assert np.array_equal(np.concatenate([block for _, block in groups.blocks(np.arange(70))]), inside)
     assert groups.sums(np.arange(70), np.ones((200, 1))).ravel().tolist() == inside.sum(axis=0).tolist()
     assert groups.counts(np.array([3, 66])).tolist() == inside[:, [3, 66]].sum(axis=1).tolist()
     names = np.random.default_rng(0).integers(0, 90, 200)
     some = np.array([4, 89, 17])
-    apart = Apart(names)
+    apart = Partition(names)
     assert np.array_equal(np.concatenate([block for _, block in apart.blocks(some)]), names[:, None] == some)
     assert apart.sums(some, np.ones((200, 1))).ravel().tolist() == [int((names == one).sum()) for one in some]
     assert apart.counts(some).tolist() == np.isin(names, some).tolist()
@@ -81,24 +89,24 @@ def test_a_policy_of_ones_own_has_crowds_too() -> None:
             return [locb.Cluster(None, np.arange(0, 5, 2)), locb.Cluster(1, np.arange(1, 5, 2), returned_at=5)]
 
     policy = Halves(n_users=5, dim=2)
-    outline, crowd = policy.outline(), policy.crowd(np.array([3, 0]))
-    assert outline.seeds.tolist() == [-1, 1]
-    assert outline.returned.tolist() == [False, True]
-    assert outline.progress[1] == 1.0
-    assert np.isnan(outline.progress[0])
-    assert [groups_of(crowd, outline, row) for row in (0, 1)] == [[1], [0]]
-    assert np.isnan(crowd.theta).all()
-    assert policy.crowd(np.empty(0, np.int64)).theta.shape == (0, 2)
+    group_summary, user_batch = policy.group_summary(), policy.user_batch(np.array([3, 0]))
+    assert group_summary.seeds.tolist() == [-1, 1]
+    assert group_summary.returned.tolist() == [False, True]
+    assert group_summary.progress[1] == 1.0
+    assert np.isnan(group_summary.progress[0])
+    assert [groups_of(user_batch, group_summary, row) for row in (0, 1)] == [[1], [0]]
+    assert np.isnan(user_batch.theta).all()
+    assert policy.user_batch(np.empty(0, np.int64)).theta.shape == (0, 2)
 
 
 @pytest.mark.parametrize("kind", ["locb", "locb-pooled", "locb-certificate"])
 def test_progress_is_one_when_the_rule_is_met(kind: str) -> None:
     """Worked out from the rule by hand, along the way."""
     policy = make(kind, 0, gamma=5.0 if kind == "locb-certificate" else 0.6)
-    parameters, seen = policy._parameters, policy.outline().progress.tolist()
+    parameters, seen = policy._parameters, policy.group_summary().progress.tolist()
     for block in range(60):
         policy.play(world(40, seed=block))
-        for progress, cluster in zip(policy.outline().progress.tolist(), policy.clusters(), strict=True):
+        for progress, cluster in zip(policy.group_summary().progress.tolist(), policy.clusters(), strict=True):
             seen.append(progress)
             if cluster.returned_at is not None:
                 assert progress == 1.0

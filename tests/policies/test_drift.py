@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import locb
-from locb.kernels.bits import unpack
-from locb.kernels.linear import unpack as matrices
-from locb.kernels.locb_state import refresh_sums
+from locb.kernels.common.bit_sets import unpack
+from locb.kernels.common.linear_algebra import unpack as matrices
+from locb.kernels.locb.state import refresh_sums
 from through import called
 
 ROUNDS = 1_000_000
@@ -79,7 +79,7 @@ def test_what_bounds_the_sets_holds_after_every_round() -> None:
         state = policy._state
         mean = matrices(state.sums[:, 4:] / state.sizes[:, None], 4)
         far = np.linalg.norm(mean - matrices(state.reference[0, 4:], 4), ord=2, axis=(1, 2))
-        return state.departure[:-1] + state.departure[-1] / state.sizes - far
+        return state.drift_bound[:-1] + state.drift_bound[-1] / state.sizes - far
 
     loosest = 0.0
     rounds = env.rounds(1200, seed=1)

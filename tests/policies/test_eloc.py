@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import locb
-from locb.kernels.eloc_state import EQUATION, SLOTS, refresh_sums
+from locb.kernels.eloc.state import EQUATION, SLOTS, refresh_sums
 from policies.helpers import make, state_of
 from through import called
 

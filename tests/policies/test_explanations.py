@@ -55,7 +55,7 @@ def test_it_is_what_recommend_gives_and_changes_nothing(kind: str) -> None:
             )
             assert explanation.theta.dtype == np.float64
             assert (explanation.bonus >= 0).all()
-            assert sum(lender.weight for lender in explanation.lenders) == pytest.approx(1.0, abs=1e-7)
+            assert sum(source.weight for source in explanation.sources) == pytest.approx(1.0, abs=1e-7)
     assert "ties" in KINDS[kind] or state_of(policy) == before
 
 
@@ -64,17 +64,17 @@ def test_many_at_once_are_told_as_one_by_one(kind: str) -> None:
     policy, alone = make(kind), make(kind)
     users = [3, 0, 3, N - 1, 5]
     offered = [contexts(seed)[: 1 + seed % ARMS] for seed in range(len(users))]
-    told = policy.explain_all(users, offered)
+    told = policy.explain_batch(users, offered)
     assert len(told) == len(users)
     for one, user, arms in zip(told, users, offered, strict=True):
         again = alone.explain(user, arms)
-        assert (one.arm, one.lenders) == (again.arm, again.lenders)
+        assert (one.arm, one.sources) == (again.arm, again.sources)
         for mine, other in ((one.estimate, again.estimate), (one.bonus, again.bonus), (one.theta, again.theta)):
             assert mine.tolist() == other.tolist()
     assert state_of(policy) == state_of(alone)
-    assert policy.explain_all([], []) == []
+    assert policy.explain_batch([], []) == []
     with pytest.raises(ValueError, match=r"contexts\[1, 0\] is nan"):
-        policy.explain_all([1, 2], [contexts(), np.array([[0.0] * policy.dim, [np.nan] * policy.dim])])
+        policy.explain_batch([1, 2], [contexts(), np.array([[0.0] * policy.dim, [np.nan] * policy.dim])])
 
 
 @pytest.mark.parametrize("kind", RANDOM_TIES)
@@ -107,12 +107,12 @@ def check_best_sets(policy: Any) -> int:
         worth = [best_set(policy, user, x) for x in arms]
         assert explanation.estimate == pytest.approx([estimate for estimate, _, _ in worth], abs=1e-9)
         assert explanation.bonus == pytest.approx([bonus for _, bonus, _ in worth], abs=1e-9)
-        (lender,), cluster = explanation.lenders, worth[explanation.arm][2]
+        (source,), cluster = explanation.sources, worth[explanation.arm][2]
         if cluster is None:
             own += 1
-            assert lender == ("own", None, 1.0, 1, policy.served[user])
+            assert source == ("own", None, 1.0, 1, policy.served[user])
         else:
-            assert lender == ("set", cluster.seed, 1.0, len(cluster), policy.served[cluster.members].sum())
+            assert source == ("set", cluster.seed, 1.0, len(cluster), policy.served[cluster.members].sum())
     return own
 
 
@@ -128,7 +128,7 @@ def test_groups_lend_with_exact_counts(kind: str) -> None:
             groups = policy.clusters_of(user)
             members = groups[0].members if groups else [user] if kind == "linucb-ind" else np.arange(policy.n_users)
             expected = (kinds.get(kind, "component"), None, 1.0, len(members), policy.served[members].sum())
-            assert policy.explain(user, contexts()).lenders == (expected,)
+            assert policy.explain(user, contexts()).sources == (expected,)
     assert kind.startswith("linucb") or len(policy.clusters()) > 1
 
 
@@ -140,16 +140,16 @@ def test_neighbourhoods_lend_with_exact_counts() -> None:
     for block in range(8):
         policy.play(env.rounds(150, seed=block))
         state = policy._state
-        lenders = policy.explain(block, np.eye(4)).lenders
-        assert lenders is not None
-        assert [lender.weight for lender in lenders] == sorted((lender.weight for lender in lenders), reverse=True)
-        assert {lender.kind for lender in lenders} <= {"neighbourhood", "everyone", "population"}
+        sources = policy.explain(block, np.eye(4)).sources
+        assert sources is not None
+        assert [source.weight for source in sources] == sorted((source.weight for source in sources), reverse=True)
+        assert {source.kind for source in sources} <= {"neighbourhood", "everyone", "population"}
         for s, seed in enumerate(state.seeds.tolist()):
             inside = np.flatnonzero(((state.slots == state.names[s]) & (state.weights > 0)).any(axis=1))
             expected = len(inside), policy.served[inside].sum()
             assert tuple(state.lent[s]) == expected
-            assert all(lender[3:] == expected for lender in lenders if lender.seed == seed)
-        everybody = [lender[3:] for lender in lenders if lender.seed is None]
+            assert all(source[3:] == expected for source in sources if source.seed == seed)
+        everybody = [source[3:] for source in sources if source.seed is None]
         assert everybody == [(30, policy.rounds_played)] * len(everybody)
     assert policy._state.seeds.tolist() != first
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import locb
-from locb.policies.checks import number_type
-from locb.results import half_width
+from locb.evaluation.results import half_width
+from locb.policies.base.validation import number_type
 from policies.helpers import KINDS, make, world
 
 NAMES = ("linucb-ind", "linucb-one", "club", "sclub", "locb")
@@ -17,16 +17,16 @@ def test_regret_is_within_noise_of_float64(name: str) -> None:
     gaps, usual = [], []
     for seed in range(6):
         env = locb.Synthetic(seed=seed)
-        whole, half = (
+        int_params, half = (
             locb.simulate(
                 locb.make_policy(name, n_users=100, dim=env.dim, dtype=dtype, seed=seed), env, rounds=20_000, seed=seed
             )
             for dtype in ("float64", "float32")
         )
-        gaps.append(half.regret[-1] - whole.regret[-1])
-        usual.append(whole.regret[-1])
-        assert np.mean(half.chosen == whole.chosen) > 0.98
-        assert np.median(np.abs(half.policy.theta - whole.policy.theta)) < 1e-5  # one other choice moves a user
+        gaps.append(half.regret[-1] - int_params.regret[-1])
+        usual.append(int_params.regret[-1])
+        assert np.mean(half.chosen == int_params.chosen) > 0.98
+        assert np.median(np.abs(half.policy.theta - int_params.policy.theta)) < 1e-5  # one other choice moves a user
     assert abs(np.mean(gaps)) < half_width(usual)
     assert abs(np.mean(gaps)) < 0.01 * np.mean(usual)
 
@@ -54,9 +54,9 @@ def test_the_sums_of_sets_do_not_drift() -> None:
 
 
 def test_certificates_and_newcomers() -> None:
-    half, whole = make("locb-float32"), make("locb")
-    for a, b in zip(half.clusters(), whole.clusters(), strict=True):
-        assert half.certificate(a) == pytest.approx(whole.certificate(b), rel=1e-4)
+    half, int_params = make("locb-float32"), make("locb")
+    for a, b in zip(half.clusters(), int_params.clusters(), strict=True):
+        assert half.certificate(a) == pytest.approx(int_params.certificate(b), rel=1e-4)
     half.add_users(3)
     assert half._state.estimates.dtype == np.float32
     assert half.play(world(50)).shape == (50,)

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import locb
-from locb.kernels import club_components, sclub_sets
-from locb.kernels.bits import pack_indices, unpack
-from locb.policies.edges import drawn, lists_of
+from locb.kernels.club import components as club_components
+from locb.kernels.common.bit_sets import pack_indices, unpack
+from locb.kernels.sclub import clusters as sclub_sets
+from locb.policies.state.club_graph import drawn, lists_of
 
 DIM, ARMS = 3, 4
 
@@ -67,7 +68,7 @@ def test_a_random_graph_of_a_hundred_thousand_users() -> None:
     assert state.neighbours.size == 0
     assert len(policy._edges()) == pytest.approx(1.5 * n * np.log(n), rel=0.01)
     policy.play(busy_rounds(np.arange(0, n, 700), 4_000, seed=1))
-    sizes = policy.group_sizes()
+    sizes = policy.cluster_sizes()
     assert 20 < len(sizes) < 200
     assert lowest_users(policy) == components(policy._edges(), n)
     assert sizes.tolist() == [len(cluster) for cluster in policy.clusters()]
@@ -108,7 +109,7 @@ def test_pieces_of_any_size(graph: str, seed: int) -> None:
         assert gap_to_exact(policy, policy._state.component) < 1e-8
         counts.append(len(policy.clusters()))
     assert counts[0] < counts[2] < counts[-1]
-    assert max(policy.group_sizes()) > 2
+    assert max(policy.cluster_sizes()) > 2
 
 
 def test_pairs_are_drawn_as_often_as_they_should_be() -> None:
@@ -149,7 +150,7 @@ def test_sets_of_twenty_thousand_users() -> None:
         policy.play(busy_rounds(np.arange(0, n, 20), 2_000, seed=block))
         after = len(policy.clusters())
         split, merged = split + (after > before), merged + (after < before)
-        slots.append(int(policy._state.whole[sclub_sets.SLOTS]))
+        slots.append(int(policy._state.int_params[sclub_sets.SLOTS]))
         check_sets(policy)
     assert min(split, merged) > 0
     assert max(slots) > 128  # three blocks of slots
@@ -175,7 +176,7 @@ def check_sets(policy: Any) -> None:
     c = np.flatnonzero((state.sizes > 0) & (state.unchecked == 0) & (state.moved == 0))
     theta, mean = state.shared[c, : policy.dim], state.shared_served[c] / state.sizes[c]
     width = np.sqrt((1 + np.log1p(state.shared_served[c])) / (1 + state.shared_served[c]))
-    t = state.whole[sclub_sets.T]
+    t = state.int_params[sclub_sets.T]
     reach = 0.1 * (width[:, None] + width)
     near = ((theta[:, None] - theta) ** 2).sum(axis=2) < reach**2 - 1e-9
     alike = near & (np.abs(mean[:, None] - mean) / t < 0.3 * np.sqrt((1 + np.log1p(t)) / (1 + t)))

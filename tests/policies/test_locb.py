@@ -5,7 +5,7 @@ import pytest
 
 import locb
 import naive
-from locb.policies import telling
+from locb.policies.base import inspectable as telling
 from policies.helpers import make, world
 
 

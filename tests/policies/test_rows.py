@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import locb
-from locb.kernels.bits import unpack
+from locb.kernels.common.bit_sets import unpack
 from policies.helpers import DIM, KINDS, N, make, world
 from policies.test_large import busy_rounds, check_sets, components, gap_to_exact, lowest_users
 
@@ -33,12 +33,12 @@ def test_rows_are_made_seldom(kind: str) -> None:
 
 @pytest.mark.parametrize("shared", [False, True])
 def test_linucb_is_what_it_would_be_with_all_from_the_start(shared: bool) -> None:
-    grown, whole = (locb.LinUCB(n_users=n, dim=DIM, shared=shared) for n in (1, N))
+    grown, int_params = (locb.LinUCB(n_users=n, dim=DIM, shared=shared) for n in (1, N))
     for _ in range(N - 1):
         grown.add_users(1)
-    for policy in (grown, whole):
+    for policy in (grown, int_params):
         policy.play(world(200))
-    for name, array in whole._arrays().items():
+    for name, array in int_params._arrays().items():
         assert np.array_equal(grown._arrays()[name], array), name
 
 
@@ -89,7 +89,7 @@ def test_sets_are_what_their_users_make_them(at_once: int) -> None:
         policy.play(busy_rounds(policy.n_users, 60, seed=block))
         policy.add_users(at_once)
         check_sets(policy)
-        assert policy.group_sizes().sum() == policy.n_users
+        assert policy.cluster_sizes().sum() == policy.n_users
 
 
 @pytest.mark.interpreted

@@ -194,11 +194,11 @@ def test_no_file_with_objects_is_unpickled(tmp_path: Path) -> None:
 def test_damage_anywhere_is_noticed(tmp_path: Path) -> None:
     path = tmp_path / "policy.locb"
     make("locb").save(path)
-    whole = path.read_bytes()
+    int_params = path.read_bytes()
     expected = state_of(locb.load(path))
     rng = np.random.default_rng(11)
-    for place in rng.integers(len(whole), size=150).tolist():
-        damaged = bytearray(whole)
+    for place in rng.integers(len(int_params), size=150).tolist():
+        damaged = bytearray(int_params)
         damaged[place] ^= 1 << int(rng.integers(8))
         path.write_bytes(damaged)
         try:
@@ -206,8 +206,8 @@ def test_damage_anywhere_is_noticed(tmp_path: Path) -> None:
         except ValueError:
             continue
         assert state_of(loaded) == expected, place  # a byte that carries nothing, such as a date
-    for length in (0, 10, len(whole) // 2, len(whole) - 1):
-        path.write_bytes(whole[:length])
+    for length in (0, 10, len(int_params) // 2, len(int_params) - 1):
+        path.write_bytes(int_params[:length])
         with pytest.raises(ValueError, match="damaged"):
             locb.load(path)
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from locb.findings import Claim, Findings, GroupMap, Measured, Part, ResultTable, Series
+from locb.evaluation.findings import Claim, Findings, GroupMap, Measured, Part, ResultTable, Series
 
 TABLE = ResultTable(
     "accuracy-x",

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import locb
+from locb.evaluation.results import DRAWN, Comparison, Entry, Forming, UserMap, drawn_users, half_width
 from locb.report import curves
 from locb.report.charts import curve_chart, map_chart
-from locb.report.forming import forming_shown
-from locb.results import DRAWN, Comparison, Entry, Forming, UserMap, drawn_users, half_width
+from locb.report.pages.cluster_timeline import forming_shown
 
 
 def comparison(earned: list[list[float]], checkpoints: list[int]) -> Comparison:

@@ -11,8 +11,8 @@ from samples import findings
 
 import locb
 from browsing import Watched, browser, violations
-from locb.report.folder import write_comparison
-from locb.report.verdicts import write_findings
+from locb.report.comparison_folder import write_comparison
+from locb.report.findings_folder import write_findings
 
 ROUNDS, REPEATS = 1_500, 3
 

@@ -12,11 +12,11 @@ import pytest
 from rich.console import Console
 
 import locb
+from locb.evaluation.results import Entry, UserMap
 from locb.report.charts import colour_groups, plane, regret_chart, regret_rows, users_chart
-from locb.report.folder import write_comparison
-from locb.report.html import document, settings_html, table_html
-from locb.report.tables import comparison_rows, comparison_table, with_margin
-from locb.results import Entry, UserMap
+from locb.report.comparison_folder import write_comparison
+from locb.report.pages.html import document, settings_html, table_html
+from locb.report.tables.comparison_table import comparison_rows, comparison_table, with_margin
 
 
 @pytest.fixture(scope="module")

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from locb.findings import HeatMap
+from locb.evaluation.findings import HeatMap
 from locb.report.charts import style
-from locb.report.heat_map import FARTHEST, cell_text, heat_map_chart
+from locb.report.charts.heat_map import FARTHEST, cell_text, heat_map_chart
 
 
 def heat_map(worlds: int, policies: int) -> HeatMap:

@@ -5,9 +5,9 @@ import json
 import pytest
 import vl_convert
 
-from locb.report.bundle import page_charts
 from locb.report.charts import COLOURS, THEMES
-from locb.report.charts.look import INK, NOBODY
+from locb.report.charts.chart_theme import INK, NOBODY
+from locb.report.charts.vega_bundle import page_charts
 
 SETS = {
     "reward": {"points", "baseline"},

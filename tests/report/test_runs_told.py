@@ -13,14 +13,14 @@ import pytest
 from rich.console import Console
 
 import locb
-from locb.findings import Claim, Findings, Measured, Part
+from locb.evaluation.findings import Claim, Findings, Measured, Part
+from locb.evaluation.results import Comparison
+from locb.evaluation.run_folder import PLAN_FILE, RunPlan
+from locb.report.comparison_folder import comparison_json
 from locb.report.curves import CURVES
-from locb.report.folder import comparison_json
+from locb.report.findings_folder import write_findings
 from locb.report.run_record import Lines, read_run
-from locb.report.terminal.run import curve_chart, read_progress, run_view
-from locb.report.verdicts import write_findings
-from locb.results import Comparison
-from locb.run_files import PLAN_FILE, RunPlan
+from locb.report.terminal.run_view import curve_chart, read_progress, run_view
 
 NOW = 10_000.0
 

@@ -9,8 +9,8 @@ from rich.console import Console, RenderableType
 
 from locb.report.terminal.layout import lines_of
 from locb.report.terminal.plot import Line, plot
-from locb.report.terminal.service import Seen, Trouble, service_view
-from locb.report.terminal.user import Person, user_view
+from locb.report.terminal.service_view import Seen, Trouble, service_view
+from locb.report.terminal.user_view import Person, user_view
 
 NOW = 1_000_000.0
 
@@ -202,7 +202,7 @@ DECISION = {
             "contributions": {"0": 0.1, "1": -0.42, "2": 0.0},
             "constant": 0.25,
             "bonus": 0.08,
-            "lenders": LENDERS,
+            "sources": LENDERS,
         }
     },
 }

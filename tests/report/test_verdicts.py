@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from samples import TABLE, findings
 
-from locb.findings import Measured, Part
-from locb.report.cells import from_csv, to_csv, to_markdown
-from locb.report.results_page import main, render
-from locb.report.verdicts import part_told, verdict_table, verdicts_told, write_findings
+from locb.evaluation.findings import Measured, Part
+from locb.report.findings_folder import part_told, verdict_table, verdicts_told, write_findings
+from locb.report.pages.results_page import main, render
+from locb.report.tables.result_table import from_csv, to_csv, to_markdown
 
 
 def test_csv_holds_every_number_and_cells_round_them() -> None:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from locb.service.service import Service
-from locb.service.web.gate import SAFE_HEADERS
-from locb.service.web.routes import ROUTES, Route
-from locb.service.web.tokens import SCOPES, Tokens
+from locb.service.api.auth import SCOPES, Tokens
+from locb.service.api.guard import SAFE_HEADERS
+from locb.service.api.routes import ROUTES, Route
+from locb.service.core.service import Service
 from serving import serving
 
 ALL = "this token is for everything"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from locb.service.audit import audit
+from locb.service.core.audit import audit
 from locb.service.store.locks import AlreadyOpenError
 from serving import arms, same_state, serving
 

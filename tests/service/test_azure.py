@@ -9,7 +9,7 @@ from azure.cognitiveservices.personalizer.models import RankableAction, RankRequ
 from msrest.authentication import CognitiveServicesCredentials
 from msrest.exceptions import HttpOperationError
 
-from locb.service.web.tokens import SCOPES, Tokens
+from locb.service.api.auth import SCOPES, Tokens
 from serving import serving, wait_for
 
 KEY = "the key of the old service"

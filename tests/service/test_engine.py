@@ -5,22 +5,22 @@ from typing import Any
 
 import pytest
 
-from locb.service.batches import Ask, Asked, Batch, Pay
-from locb.service.directory import Directory
-from locb.service.engine import Engine
-from locb.service.messages import Arm, RecommendRequest
-from locb.service.options import new_model
-from locb.service.problems import ProblemError
-from locb.service.questions import read_question
-from locb.service.replay import recheck
+from locb.service.config import new_model
+from locb.service.core.commands import Asked, Batch, RecommendCommand, RewardCommand
+from locb.service.core.engine import Engine
+from locb.service.core.replay import recheck
+from locb.service.core.user_index import UserIndex
+from locb.service.errors import ProblemError
+from locb.service.request_parsing import parse_request
+from locb.service.schemas import Arm, RecommendRequest
 from locb.service.store.log import Log
 
 MODEL = new_model("locb", 2, {"n_seeds": 2, "gamma": 0.5})
 
 
-def ask(user: str, name: str, now: float = 0.0) -> Ask:
+def ask(user: str, name: str, now: float = 0.0) -> RecommendCommand:
     arms = [Arm("x", [1.0, 0.0]), Arm("y", [0.6, 0.8])]
-    return Ask(read_question(RecommendRequest(user, arms, decision_id=name), 2), now)
+    return RecommendCommand(parse_request(RecommendRequest(user, arms, decision_id=name), 2), now)
 
 
 class Served:
@@ -28,7 +28,7 @@ class Served:
 
     def __init__(self, folder: Path, **options: Any) -> None:
         self.log = Log(folder)
-        self.engine = Engine(MODEL.build(), Directory(MODEL.places), 0, **options)
+        self.engine = Engine(MODEL.build(), UserIndex(MODEL.places), 0, **options)
 
     def commit(self, batch: Batch) -> Batch:
         self.log.commit(batch.records)
@@ -36,10 +36,10 @@ class Served:
         assert self.log.last_seq() == self.engine.seq
         return batch
 
-    def serve(self, *tasks: Ask | Pay) -> list[Any]:
+    def serve(self, *tasks: RecommendCommand | RewardCommand) -> list[Any]:
         return self.commit(self.engine.prepare(tasks)).outcomes
 
-    def fail(self, *tasks: Ask | Pay) -> None:
+    def fail(self, *tasks: RecommendCommand | RewardCommand) -> None:
         self.engine.prepare(tasks)
 
     def check(self, folder: Path) -> None:
@@ -65,7 +65,7 @@ def test_decisions_and_rewards(served: Served) -> None:
     for number in range(40):
         (asked,) = served.serve(ask(f"user {number % 7}", f"d{number}"))
         assert isinstance(asked, Asked)
-        served.serve(Pay(f"d{number}", number % 3 / 2, 1.0))
+        served.serve(RewardCommand(f"d{number}", number % 3 / 2, 1.0))
 
 
 def test_who_came_in_a_commit_that_failed_is_in_the_log_before_anything_is_learned(served: Served) -> None:
@@ -73,7 +73,7 @@ def test_who_came_in_a_commit_that_failed_is_in_the_log_before_anything_is_learn
     served.fail(ask("joe", "d"), ask("sue", "e"))
     served.commit(served.engine.prepare_defaults(100.0, 10))
     assert [name for _, _, name in served.log.users()] == [b"ann", b"bob", b"eve", b"joe", b"sue"]
-    served.serve(ask("joe", "d"), Pay("d", 1.0, 1.0))
+    served.serve(ask("joe", "d"), RewardCommand("d", 1.0, 1.0))
 
 
 def test_somebody_in_a_place_of_before_is_no_event(served: Served) -> None:
@@ -88,7 +88,7 @@ def test_somebody_in_a_place_of_before_is_no_event(served: Served) -> None:
     served.log.write_settings({"seq": batch.last})
     engine.apply(batch)
     served.fail(ask("joe", "d"))
-    (outcome,) = served.serve(Pay("nobody's", 1.0, 1.0))
+    (outcome,) = served.serve(RewardCommand("nobody's", 1.0, 1.0))
     assert outcome.status == 404
     assert {place: name for place, _, name in served.log.users()}[1] == b"joe"
 
@@ -96,8 +96,8 @@ def test_somebody_in_a_place_of_before_is_no_event(served: Served) -> None:
 def test_zero_has_no_sign(served: Served) -> None:
     """SQLite does not keep it."""
     served.serve(ask("ann", "a"))
-    batch = served.engine.prepare([Pay("a", -0.0, 1.0)])
-    assert str(batch.records.lessons[0].reward) == "0.0"
+    batch = served.engine.prepare([RewardCommand("a", -0.0, 1.0)])
+    assert str(batch.records.observations[0].reward) == "0.0"
     served.commit(batch)
 
 
@@ -114,14 +114,14 @@ def test_one_who_cannot_be_answered_does_not_keep_the_others_from_it(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     policy = served.engine.policy
-    explain_all = policy.explain_all
+    explain_batch = policy.explain_batch
 
     def explain_some(users: list[int], contexts: list[Any]) -> Any:
-        if served.engine.directory.place("bob") in users:
+        if served.engine.user_index.place("bob") in users:
             raise ArithmeticError("not for bob")
-        return explain_all(users, contexts)
+        return explain_batch(users, contexts)
 
-    monkeypatch.setattr(policy, "explain_all", explain_some)
+    monkeypatch.setattr(policy, "explain_batch", explain_some)
     ann, bob, again, eve = served.serve(ask("ann", "a"), ask("bob", "b"), ask("bob", "b"), ask("eve", "c"))
     assert isinstance(ann, Asked)
     assert isinstance(eve, Asked)

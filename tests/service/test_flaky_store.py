@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from locb.service import commits
-from locb.service import service as service_module
-from locb.service.batches import Activate, Ask, Asked, Pay
-from locb.service.messages import Arm, RecommendRequest
-from locb.service.options import Options
-from locb.service.problems import ProblemError
-from locb.service.questions import read_question
-from locb.service.service import Service
+from locb.service.config import Options
+from locb.service.core import group_commit as commits
+from locb.service.core import service as service_module
+from locb.service.core.commands import ActivateCommand, Asked, RecommendCommand, RewardCommand
+from locb.service.core.service import Service
+from locb.service.errors import ProblemError
+from locb.service.request_parsing import parse_request
+from locb.service.schemas import Arm, RecommendRequest
 from locb.service.store.database import StoreError
 from locb.service.store.log import Log
 from stress.checks import Acknowledged, check, wrong
@@ -77,16 +77,16 @@ class Client:
             name, deferred = f"{self.name}-{step}", self.rng.random() < 0.3
             angle = self.rng.random()
             arms = [Arm("x", [1.0, 0.0]), Arm("y", [angle, 1 - angle]), Arm("z", [0.6, 0.8])]
-            question = read_question(RecommendRequest(user, arms, decision_id=name), 2)
-            asked = await self.until_done(Ask(question, asyncio.get_running_loop().time(), deferred))
+            question = parse_request(RecommendRequest(user, arms, decision_id=name), 2)
+            asked = await self.until_done(RecommendCommand(question, asyncio.get_running_loop().time(), deferred))
             assert isinstance(asked, Asked)
             if deferred and self.rng.random() < 0.7:
-                await self.until_done(Activate(name, 0.0))
+                await self.until_done(ActivateCommand(name, 0.0))
             if self.rng.random() < 0.3:
                 await asyncio.sleep(0.03)  # so that the default is learned first
             if self.rng.random() < 0.7:
                 reward = float(self.rng.randrange(3)) / 2
-                rewarded = await self.until_done(Pay(name, reward, 1.0))
+                rewarded = await self.until_done(RewardCommand(name, reward, 1.0))
                 assert not isinstance(rewarded, ProblemError) or rewarded.status == 404  # erased meanwhile
             if self.rng.random() < 0.04:
                 await self.forget(user)
@@ -117,7 +117,7 @@ async def session(folder: Path, url: str | None, number: int, rng: random.Random
         service.snapshots.wait()
         service.log.close()
         return
-    while service.committer.failure is not None or service.engine.vacated:
+    while service.committer.failure is not None or service.engine.pending_erasure:
         await asyncio.sleep(0.01)
     await service.stop()
 

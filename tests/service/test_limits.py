@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from locb.service.service import Service
+from locb.service.core.service import Service
 from serving import arms, is_safe, serving, state
 
 BODY = 60_000  # bytes, at most

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from locb.report import bundle
-from locb.service.web.pages import FOLDER, KINDS, SHARED
-from locb.service.web.tokens import Tokens
+from locb.report.charts import vega_bundle as bundle
+from locb.service.api.auth import Tokens
+from locb.service.dashboard.page_files import FOLDER, KINDS, SHARED
 from serving import serving, wait_for
 
 FILES = {path.name: path for path in (*FOLDER.iterdir(), *SHARED) if path.suffix in KINDS}

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from msrest.authentication import CognitiveServicesCredentials
 from msrest.exceptions import HttpOperationError
 
-from locb import hashing
-from locb.service import personalizer as p
+from locb.common import feature_hashing as hashing
+from locb.service.api.personalizer import schemas as p
 from loopback import Asked, Said, loopback
 
 

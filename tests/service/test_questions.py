@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import locb
-from locb.service.messages import RecommendRequest
-from locb.service.problems import ProblemError
-from locb.service.questions import read_question, reread_question
-from locb.service.web.gate import decode
+from locb.service.api.guard import decode
+from locb.service.errors import ProblemError
+from locb.service.request_parsing import parse_request, parse_stored_request
+from locb.service.schemas import RecommendRequest
 
 DIM = 3
 ARMS: list[dict[str, Any]] = [{"id": "a", "features": [1, 0, 0]}, {"id": "b", "features": [0, 0.5, -2]}]
@@ -22,7 +22,7 @@ def asked(**fields: Any) -> bytes:
 
 
 def read(**fields: Any) -> Any:
-    return read_question(decode(decoder, asked(**fields)), DIM)
+    return parse_request(decode(decoder, asked(**fields)), DIM)
 
 
 def test_numbers_are_taken_as_they_are() -> None:
@@ -54,7 +54,7 @@ def test_a_question_from_the_log_is_read_the_same() -> None:
         {"arms": [{"id": "🦆", "features": {"a": 1e300}}]},
     ):
         question = read(**fields)
-        again = reread_question(question.packed, DIM)
+        again = parse_stored_request(question.packed, DIM)
         assert again.packed == question.packed
         assert again.contexts.tobytes() == question.contexts.tobytes()
         assert again.eligible == question.eligible
@@ -108,7 +108,7 @@ def test_half_a_surrogate_pair_is_no_text(where: str) -> None:
         "arms[0].features": f'{{"user": "u", "arms": [{{"id": "a", "features": {{{half}: 1}}}}]}}',
     }[where]
     with pytest.raises(ProblemError) as caught:
-        read_question(decode(decoder, body.encode()), DIM)
+        parse_request(decode(decoder, body.encode()), DIM)
     assert caught.value.status in (400, 422)
 
 
@@ -117,7 +117,7 @@ def test_what_is_no_number_never_gets_through(number: str) -> None:
     for features in (f"[1, 0, {number}]", f'{{"a": {number}}}'):
         body = f'{{"user": "u", "arms": [{{"id": "a", "features": {features}}}]}}'
         with pytest.raises(ProblemError) as caught:
-            read_question(decode(decoder, body.encode()), DIM)
+            parse_request(decode(decoder, body.encode()), DIM)
         assert caught.value.status in (400, 422)
 
 

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import locb
-from locb.service.replay import recheck
+from locb.service.core.replay import recheck
 from serving import arms, same_state, serving, wait_for
 
 BASIS = ([1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.6, 0.0, 0.8])
@@ -50,7 +50,7 @@ def test_decisions_are_those_of_the_policy_and_explained_to_the_last_digit(tmp_p
             assert scores[0] >= max(scores) - 1e-9
             why = told["explanation"]
             assert sum(why["contributions"].values()) == pytest.approx(told["ranking"][0]["estimate"], abs=1e-12)
-            assert sum(lender["weight"] for lender in why["lenders"]) == pytest.approx(1.0)
+            assert sum(source["weight"] for source in why["sources"]) == pytest.approx(1.0)
             value = float(rng.random() < 0.5)
             assert reward(client, told, value).json()["reward"] == value
             own.update(places[user], contexts[expected.arm], value)

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import schemathesis
 
-from locb.service.replay import recheck
-from locb.service.web.tokens import SCOPES, Tokens
+from locb.service.api.auth import SCOPES, Tokens
+from locb.service.core.replay import recheck
 from serving import same_state, serving
 
 TOKEN = "a token for all the scopes"

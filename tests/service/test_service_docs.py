@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from locb.service.options import new_model
-from locb.service.problems import TITLES
-from locb.service.web.routes import ROUTES
+from locb.service.api.routes import ROUTES
+from locb.service.config import new_model
+from locb.service.errors import TITLES
 from serving import serving
 from stress.server import Server
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import locb
-from locb.service.snapshots import KEPT, Snapshots
+from locb.service.core.snapshots import KEPT, Snapshots
 
 STORE = "0123abcd"
 
@@ -138,7 +138,7 @@ def test_it_is_written_in_the_background(tmp_path: Path) -> None:
 
 def test_what_is_learned_meanwhile_is_not_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     may = threading.Event()
-    write_file = locb.policies.storage.write
+    write_file = locb.policies.base.serialization.write
 
     def later(*arguments: Any) -> None:
         assert may.wait(10)
@@ -146,7 +146,7 @@ def test_what_is_learned_meanwhile_is_not_in_it(tmp_path: Path, monkeypatch: pyt
 
     policy = taught(3)
     policy.save(tmp_path / "before")
-    monkeypatch.setattr(locb.policies.storage, "write", later)
+    monkeypatch.setattr(locb.policies.base.serialization, "write", later)
     snapshots = Snapshots(tmp_path / "snapshots", STORE)
     snapshots.write(policy, 3)
     policy.update(1, np.array([0.6, 0.8]), 1.0)
@@ -165,7 +165,7 @@ def test_a_disk_that_is_full_is_a_warning(
     snapshots = Snapshots(tmp_path, STORE)
     write(snapshots, 3)
     with monkeypatch.context() as patched:
-        patched.setattr(locb.policies.storage.os, "fsync", full)
+        patched.setattr(locb.policies.base.serialization.os, "fsync", full)
         write(snapshots, 7)
     assert "no snapshot at 7: [Errno 28] No space left on device" in caplog.text
     assert (snapshots.newest, names(tmp_path)) == (3, named(3))

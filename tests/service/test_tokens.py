@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from locb.service.web.tokens import Tokens, is_loopback, read_tokens
+from locb.service.api.auth import Tokens, is_loopback, read_tokens
 
 LONG, OTHER = "a-token-of-somebody", "another-token-still"
 

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import numpy as np
 import pytest
 
-from locb.service.replay import recheck
+from locb.service.core.replay import recheck
 from serving import arms, same_state, serving
 
 ODD = ["a/b", "%2F", "ä ö", "similar", "..", "x" * 256, "\N{PILE OF POO}", "nul\0byte"]
@@ -77,7 +77,7 @@ def test_a_user_who_leaves_has_never_been(tmp_path: Path, name: str) -> None:
         play(client, rng, users, 90)
         waiting = client.post("/v1/recommend", json={"user": "u2", "arms": arms([1, 0, 0])}).json()["decision_id"]
         place = service.place_of("u2")
-        kept = [row for chunk in service.log.lessons(0) for row in chunk if row.place != place]
+        kept = [row for chunk in service.log.observations(0) for row in chunk if row.place != place]
         without = service.model.build()
         without.add_users(service.policy.n_users - without.n_users)
         gone = client.delete("/v1/users/u2")
@@ -107,7 +107,7 @@ def test_sums_no_longer_hold_who_left(tmp_path: Path) -> None:
         client.post("/v1/recommend", json={"user": "first", "arms": arms([1, 0, 0])})
         play(client, rng, ["left", "first", "left"], 50)
         client.delete("/v1/users/left")
-        told = [(row.place, row.context, row.reward) for chunk in service.log.lessons(0) for row in chunk]
+        told = [(row.place, row.context, row.reward) for chunk in service.log.observations(0) for row in chunk]
         alone = service.model.build()
         alone.add_users(1)
         for place, context, reward in told:
@@ -119,7 +119,7 @@ def test_sums_no_longer_hold_who_left(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("policy", ["locb", "eloc"])
 def test_answers_to_others_no_longer_name_who_left(store: Any, policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("locb.service.service.REWORDED", 7)
+    monkeypatch.setattr("locb.service.core.service.REWORDED", 7)
     rng = np.random.default_rng(4)
     left = 'who "left" ä\N{PILE OF POO}\0'
     options = {"policy": policy, "parameters": {"n_seeds": 2}, "store": store.url}
@@ -131,11 +131,11 @@ def test_answers_to_others_no_longer_name_who_left(store: Any, policy: str, monk
         assert left in {one["seed"] for one in before["clusters"]}
         client.delete(f"/v1/users/{in_path(left)}")
         told = [json.loads(row.answer) for chunk in service.log.decisions() for row in chunk]
-        seeds = {one["seed"] for each in told for one in each["clusters"] + each["explanation"]["lenders"]}
+        seeds = {one["seed"] for each in told for one in each["clusters"] + each["explanation"]["sources"]}
         assert left not in seeds
         assert None in seeds
         after = client.post("/v1/recommend", json=asked).json()
-        for one in before["clusters"] + before["explanation"]["lenders"]:
+        for one in before["clusters"] + before["explanation"]["sources"]:
             one["seed"] = None if one["seed"] == left else one["seed"]
         assert after == before
         _, wrong = recheck(service.log, service.model, service.log.settings()["anew"])
@@ -160,6 +160,6 @@ def test_all_routes_agree_on_who_is_left(tmp_path: Path) -> None:
             assert told["clusters"] == expected
             assert client.get("/v1/clusters").json()["clusters"] == expected
             assert client.get("/v1/users/ann").json()["clusters"] == expected
-            assert told["explanation"]["lenders"][0]["users"] == len(left)
+            assert told["explanation"]["sources"][0]["users"] == len(left)
             assert client.get("/v1/clusters/ann").json()["members"] == left
             assert client.get("/v1/clusters/ann").json()["size"] == len(left)

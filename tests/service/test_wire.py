@@ -10,9 +10,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from locb.service.service import Service
+from locb.service.api.guard import SAFE_HEADERS
+from locb.service.core.service import Service
 from locb.service.store.database import StoreError
-from locb.service.web.gate import SAFE_HEADERS
 from serving import arms, is_safe, serving, state, wait_for
 
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from locb.service.worker import Worker
+from locb.service.core.writer_thread import Worker
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import commandline
-from locb.traffic import Plan, Progress, run
-from locb.traffic.connection import Connection
-from locb.traffic.questions import Questions
+from locb.loadtest import Plan, Progress, run
+from locb.loadtest.connection import Connection
+from locb.loadtest.requests import Questions
 from loopback import Asked, Said, loopback
 
 SMALL: dict[str, Any] = {"users": 20, "clusters": 3, "arms": 4, "dim": 5, "connections": 8}
@@ -346,4 +346,4 @@ def test_without_msgspec_it_says_what_to_install(tmp_path: Path) -> None:
     (tmp_path / "msgspec.py").write_text("raise ImportError('no msgspec')")
     done = commandline.run("load", "http://127.0.0.1:1", cwd=tmp_path, first=(str(tmp_path),))
     assert done.returncode == 2
-    assert done.stderr.splitlines() == ["locb: locb.traffic needs msgspec: pip install 'locb[service]'"]
+    assert done.stderr.splitlines() == ["locb: locb.loadtest needs msgspec: pip install 'locb[service]'"]

@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from locb.findings import Findings
+from locb.evaluation.findings import Findings
 
 if TYPE_CHECKING:
     from locb.experiments.jobs import Ledger

@@ -142,12 +142,12 @@ def compare(
     - `locb compare --worlds all --policies all --data movielens --path ml-latest-small.zip`
     - `locb compare --worlds overlap,hierarchy --rounds 5000 --repeats 2`
     """
-    from locb.cli.worlds import compare_worlds
+    from locb.cli.compare_scenarios import compare_worlds
     from locb.experiments.compare import DEFAULT_POLICIES, plan
-    from locb.experiments.own_policy import register
+    from locb.experiments.custom_policy import register
     from locb.policies import POLICIES
-    from locb.report.folder import write_comparison
-    from locb.report.tables import comparison_table
+    from locb.report.comparison_folder import write_comparison
+    from locb.report.tables.comparison_table import comparison_table
 
     usual = ",".join(DEFAULT_POLICIES) if worlds is None else "all"
     asked = [

@@ -37,10 +37,10 @@ def data(
     - `locb data movielens --download ml-latest-small`
     - `locb data table likes.csv --columns user=customer,item=product,rating=stars`
     """
-    from locb.experiments.survey import survey
-    from locb.experiments.worlds import make_world
-    from locb.report.folder import write_groups
-    from locb.report.tables import facts_table
+    from locb.experiments.dataset_summary import survey
+    from locb.experiments.environment_factory import make_environment
+    from locb.report.comparison_folder import write_groups
+    from locb.report.tables.comparison_table import facts_table
 
     picture = output or Path(f"users-{name}.png")
     if picture.suffix not in (".png", ".svg"):
@@ -51,7 +51,7 @@ def data(
         raise ValueError(f"PATH must name the files of {name} (or use --download)")
     world = data_world(name, path, zeros, columns, item_features, cache_dir)
     with preparing(path):
-        env: Any = make_world({**world, "n_users": users}, 0)
+        env: Any = make_environment({**world, "n_users": users}, 0)
         found = survey(env)
     console.print(facts_table(f"{name}: {path}", found.facts))
     subtitle = f"θ of {env.n_users} users in two dimensions; groups of users all nearer than {found.gamma:.3g}"

@@ -28,7 +28,7 @@ def demo(
     - `locb demo --rate 200 --port 8081`
     """
     try:
-        from locb.demo.show import show
+        from locb.demo.runner import show
         from locb.service.server import log_lines
     except ImportError as error:
         leave(f"the demonstration needs more than is installed: pip install 'locb[client,service]' ({error})", 2)

@@ -15,7 +15,7 @@ from rich.table import Table
 from locb.cli.common import console, leave, number
 
 if TYPE_CHECKING:
-    from locb.traffic import Progress, Report
+    from locb.loadtest import Progress, Report
 
 
 def load(
@@ -79,7 +79,7 @@ def load(
     - `locb load http://127.0.0.1:8080 --route ping`
     """
     try:
-        from locb.traffic import Plan, run
+        from locb.loadtest import Plan, run
     except ImportError as error:
         raise ValueError(str(error)) from error
 

@@ -61,7 +61,7 @@ def reproduce(
     """
     from locb.experiments.parallel import Workers
     from locb.experiments.reproduce import plan_reproduction
-    from locb.report.verdicts import verdict_table, verdicts_told, write_findings
+    from locb.report.findings_folder import verdict_table, verdicts_told, write_findings
 
     workers = Workers(jobs=jobs, backend=backend, address=address)
     data: dict[str, dict[str, Any]] = {}

@@ -85,18 +85,18 @@ def serve(
     Ask at /v1/recommend, send rewards to /v1/reward; /openapi.json and docs/service.md tell the rest.
     """
     try:
-        from locb.service.options import Options
+        from locb.service.api.auth import Tokens, is_loopback, read_tokens
+        from locb.service.config import Options
         from locb.service.server import log_lines
         from locb.service.server import serve as run
         from locb.service.store.database import StoreError
         from locb.service.store.locks import AlreadyOpenError
-        from locb.service.web.tokens import Tokens, is_loopback, read_tokens
     except ImportError as error:
         leave(f"the service needs {error.name}: pip install 'locb[service]'", 2)
     if log_level not in ("debug", "info", "warning", "error"):
         raise ValueError(f"--log-level must be debug, info, warning or error, not {log_level!r}")
     if policy is not None and policy.partition(":")[0].endswith(".py"):
-        from locb.experiments.own_policy import register
+        from locb.experiments.custom_policy import register
 
         policy = register(policy)
     parameters: dict[str, Any] = {"gamma": gamma, "n_seeds": seeds, "alpha": alpha}

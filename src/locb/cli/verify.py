@@ -47,7 +47,7 @@ def verify(
     """
     from locb.experiments.parallel import Workers
     from locb.experiments.verify import FULL, QUICK
-    from locb.report.verdicts import verdict_table, verdicts_told, write_findings
+    from locb.report.findings_folder import verdict_table, verdicts_told, write_findings
 
     workers = Workers(jobs=jobs, backend=backend, address=address)
     for name, value, least in (("worlds", worlds, 2), ("seed", seed, 0)):

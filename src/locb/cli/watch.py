@@ -15,7 +15,7 @@ from rich.live import Live
 from locb.cli.common import console, leave, seconds
 
 if TYPE_CHECKING:
-    from locb.client.watching import Watch
+    from locb.client.monitor import Watch
 
 SERVICE = "A service"
 SPANS = ("hour", "day", "month", "all")
@@ -102,7 +102,7 @@ def _watch_service(
 ) -> None:
     try:
         from locb.client import Client
-        from locb.client.watching import Watch
+        from locb.client.monitor import Watch
     except ImportError as error:
         raise ValueError(str(error)) from error
 
@@ -126,8 +126,8 @@ def _watch_service(
 
 
 def _picture(watch: Watch, height: int | None, plain: bool) -> RenderableType:
-    from locb.report.terminal.service import service_view
-    from locb.report.terminal.user import user_view
+    from locb.report.terminal.service_view import service_view
+    from locb.report.terminal.user_view import user_view
 
     if watch.user is not None:
         return user_view(watch.seen, watch.person, console.width, plain=plain)
@@ -139,7 +139,7 @@ def _lasts(watch: Watch) -> bool:
 
 
 def _watch_run(folder: Path, every: float, once: bool, plain: bool) -> None:
-    from locb.report.terminal.run import run_view
+    from locb.report.terminal.run_view import run_view
 
     _show(lambda: run_view(folder, console.width, time.time(), plain=plain), every, once)
 

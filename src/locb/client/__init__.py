@@ -15,7 +15,7 @@ except ImportError as error:
     raise ImportError("locb.client needs httpx: pip install 'locb[client]'") from error
 
 from locb.client import calls
-from locb.client.exchange import LOST, Answer, Reply, Request, Service, ServiceError, Steps
+from locb.client.transport import LOST, Answer, Reply, Request, Service, ServiceError, Steps
 
 __all__ = ["Answer", "AsyncClient", "Client", "ServiceError"]
 

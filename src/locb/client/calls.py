@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import quote, urlencode
 
-from locb.client.exchange import Answer, Service, ServiceError, Steps, error_of
+from locb.client.transport import Answer, Service, ServiceError, Steps, error_of
 
 Arms: TypeAlias = Mapping[str, Any] | Iterable[Mapping[str, Any]]
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from locb.datasets.features import one_hot
-from locb.datasets.lines import rating_columns, text_lines
+from locb.datasets.item_features import one_hot
 from locb.datasets.records import Records, numbered, world
-from locb.datasets.sources import Source, find
+from locb.datasets.source_files import Source, find
+from locb.datasets.text_files import rating_columns, text_lines
 from locb.environments import Interactions
 
 LAYOUTS = (("ratings.csv", "movies.csv"), ("ratings.dat", "movies.dat"), ("u.data", "u.item"))

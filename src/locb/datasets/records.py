@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from locb.datasets import cache
-from locb.datasets.features import SAID, item_features
-from locb.datasets.sources import Source
+from locb.datasets import dataset_cache as cache
+from locb.datasets.item_features import SAID, item_features
+from locb.datasets.source_files import Source
 from locb.environments import Interactions
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from locb.datasets.features import with_constant
+from locb.datasets.item_features import with_constant
 from locb.datasets.records import Records, world
-from locb.datasets.sources import Source
+from locb.datasets.source_files import Source
 from locb.environments import Interactions
 
 PATTERN = "ydata-fp-td-clicks-v1_0.*"

@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from locb.datasets.features import one_hot
-from locb.datasets.lines import json_lines
+from locb.datasets.item_features import one_hot
 from locb.datasets.records import Records, world
-from locb.datasets.sources import Source, find
+from locb.datasets.source_files import Source, find
+from locb.datasets.text_files import json_lines
 from locb.environments import Interactions
 
 LAYOUTS = (

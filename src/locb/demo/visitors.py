@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from locb.client import Client, ServiceError
-from locb.demo.films import Cinema
+from locb.demo.film_catalogue import Cinema
 
 TICK = 0.2  # seconds between batches
 SILENT = 0.02  # share of visitors who never say how it was

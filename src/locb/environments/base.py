@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from locb.arrays import Ints
-from locb.rounds import Rounds
+from locb.common.arrays import Ints
+from locb.common.rounds import Rounds
 
 BLOCK = 4096  # rounds are drawn in blocks of this many, each from a generator of its own
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from locb.arrays import Floats, Ints
-from locb.environments.tastes import unit
+from locb.common.arrays import Floats, Ints
+from locb.environments.preferences import unit
 
 PACE = 10_000  # rounds within which a taste turns by the angle of the drift
 

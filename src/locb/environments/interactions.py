@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from locb.arrays import Floats, Ints
-from locb.clusters import largest_close_set
+from locb.common.arrays import Floats, Ints
+from locb.common.rounds import Rounds, check_array
 from locb.environments.base import Environment
+from locb.evaluation.clusters import maximum_clique
 from locb.kernels import sampling
-from locb.kernels.bits import pack_indices
-from locb.rounds import Rounds, checked_array
+from locb.kernels.common.bit_sets import pack_indices
 
 ZEROS = {"any": sampling.ANY, "rated": sampling.RATED, "shown": sampling.RATED}
 
@@ -73,7 +73,7 @@ class Interactions(Environment):
                 raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}")
         if zeros not in ZEROS:
             raise ValueError(f"zeros must be one of {', '.join(map(repr, ZEROS))}, not {zeros!r}")
-        self.item_features: Floats = checked_array("item_features", item_features, (None, None))
+        self.item_features: Floats = check_array("item_features", item_features, (None, None))
         n_items, self.dim = self.item_features.shape
         if n_arms > n_items:
             raise ValueError(f"n_arms must be at most the number of items, {n_items}, not {n_arms}")
@@ -153,7 +153,7 @@ class Interactions(Environment):
         """K-means groups of the users' θ, and in each the largest set whose users are all nearer than gamma."""
         if not gamma > 0.0:
             raise ValueError(f"gamma must be above 0, not {gamma!r}")
-        return [members[largest_close_set(self.theta[members], gamma)] for members in self.groups(n_groups)]
+        return [members[maximum_clique(self.theta[members], gamma)] for members in self.groups(n_groups)]
 
     def groups(self, n_groups: int = 5) -> list[Ints]:
         """K-means groups of the users' θ; fewer if there are fewer different users."""
@@ -175,7 +175,7 @@ class Interactions(Environment):
         groups = [self.theta[members] for members in self.groups(n_groups)]
 
         def held(gamma: float) -> bool:
-            sizes = [len(largest_close_set(theta, gamma)) for theta in groups]
+            sizes = [len(maximum_clique(theta, gamma)) for theta in groups]
             return sum(size for size in sizes if size > 1) >= share * self.n_users
 
         low, high = 0.0, 1e-3

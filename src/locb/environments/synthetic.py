@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from locb.arrays import Floats, Ints
-from locb.environments import tastes
+from locb.common.arrays import Floats, Ints
+from locb.common.rounds import Rounds
+from locb.environments import preferences as tastes
 from locb.environments.base import Environment
 from locb.environments.drift import Turning, draw_turning
-from locb.rounds import Rounds
 
 ARRIVALS = ("uniform", "zipf")
 DRIFTERS = ("clusters", "users")

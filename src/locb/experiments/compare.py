@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from locb.arrays import Floats, Ints
-from locb.clusters import match_clusters
+from locb.common.arrays import Floats, Ints
+from locb.evaluation.clusters import match_clusters
+from locb.evaluation.results import Comparison, Entry, Forming, UserMap, drawn_users
+from locb.experiments.environment_factory import make_environment, noise_free_environment, note, truth
 from locb.experiments.parallel import Workers
 from locb.experiments.simulate import simulate
-from locb.experiments.worlds import make_world, note, quiet_world, truth
 from locb.policies import POLICIES, Policy
-from locb.results import Comparison, Entry, Forming, UserMap, drawn_users
 
 POINTS = 200  # of a regret curve
 FEWEST, MOST = 12, 24  # moments at which groups are kept
@@ -97,7 +97,7 @@ def different(policy: Policy) -> list[Ints]:
 
 def run_task(task: Task) -> Outcome:
     """Play one task from scratch."""
-    env = quiet_world(task.world, task.seed)
+    env = noise_free_environment(task.world, task.seed)
     policy = task.make(n_users=env.n_users, dim=env.dim)
     drawn = drawn_users(env.n_users)
     counts: list[int] = []
@@ -207,7 +207,7 @@ def plan(
     """Check the settings of a comparison, before any work; they are those of ``compare``."""
     world = dict(world or {})
     check_asked(policies, alphas, rounds, repeats)
-    env = make_world(world, seed)
+    env = make_environment(world, seed)
     common = {"gamma": gamma, "n_seeds": n_seeds}
     looks = moments(rounds, env.n_users)
     tasks = [
@@ -323,7 +323,7 @@ def _user_map(tasks: list[Task], outcomes: list[Outcome]) -> UserMap | None:
     """The first run of the first policy that finds groups."""
     for task, outcome in zip(tasks, outcomes, strict=True):
         if outcome.found:
-            env: Any = quiet_world(task.world, task.seed)
+            env: Any = noise_free_environment(task.world, task.seed)
             groups = [cluster.tolist() for cluster in truth(env, task.gamma)]
             return UserMap(task.policy, env.theta, groups, outcome.found)
     return None

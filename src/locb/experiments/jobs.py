@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import locb
+from locb.evaluation.run_folder import RUNS_FOLDER, SETTINGS_FILE, RunPlan, write_json
 from locb.experiments.parallel import Workers
-from locb.run_files import RUNS_FOLDER, SETTINGS_FILE, RunPlan, write_json
 
 FORMAT = 1
 

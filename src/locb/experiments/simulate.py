@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
+from locb.common.rounds import Rounds
 from locb.environments import Environment
+from locb.evaluation.results import Run
 from locb.policies import Policy
-from locb.results import Run
-from locb.rounds import Rounds
 
 
 def pieces(blocks: Iterable[Rounds], stops: Sequence[int]) -> Iterator[Rounds]:

@@ -4,10 +4,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from locb.arrays import Floats, Ints, Words
-from locb.jit import borrowing, entry, part
-from locb.kernels.bits import has
-from locb.kernels.linear import next_random
+from locb.common.arrays import Floats, Ints, Words
+from locb.common.jit import entry_point, inline, no_alloc
+from locb.kernels.common.bit_sets import has
+from locb.kernels.common.linear_algebra import next_random
 
 ANY, RATED = 0, 1  # where zero items come from
 TRIES = 64  # draws for an item that the round does not have yet, before one is shown twice
@@ -26,14 +26,14 @@ class Pool(NamedTuple):
     features: Floats  # (items, d)
 
 
-@part
+@inline
 def below(generator: Words, limit: int) -> int:
     """A whole number from 0 to limit − 1, limit at most 2³¹."""
     number: Any = np.int64(((next_random(generator) >> np.uint64(33)) * np.uint64(limit)) >> np.uint64(31))
     return int(number)
 
 
-@part
+@inline
 def weighted(generator: Words, cumulative: Ints, start: int, stop: int) -> int:
     """A place from start to stop − 1, as often as its weight says; ``cumulative`` restarts at each start."""
     total = cumulative[stop - 1]
@@ -50,7 +50,7 @@ def weighted(generator: Words, cumulative: Ints, start: int, stop: int) -> int:
     return low
 
 
-@part
+@inline
 def not_liked(generator: Words, liked_bits: Words, user: int, n_items: int) -> int:
     """An item that the user does not like, all alike; there is at least one."""
     for _ in range(TRIES):
@@ -63,7 +63,7 @@ def not_liked(generator: Words, liked_bits: Words, user: int, n_items: int) -> i
     return item
 
 
-@borrowing
+@no_alloc
 def draw_rounds(
     generator: Words, zeros: int, pool: Pool, users: Ints, contexts: Floats, rewards: Floats, shown: Ints
 ) -> None:
@@ -97,7 +97,7 @@ def draw_rounds(
                 contexts[t, a, q] = features[item, q]
 
 
-@entry
+@entry_point
 def draw(generator: Words, zeros: int, pool: Pool, users: Ints, contexts: Floats, rewards: Floats) -> None:
     """As ``draw_rounds``, called from Python."""
     draw_rounds(generator, zeros, pool, users, contexts, rewards, np.empty(contexts.shape[1], np.int64))

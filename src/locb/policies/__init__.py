@@ -4,12 +4,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from locb.policies.base import Policy
-from locb.policies.checkpoints import Checkpoint
+from locb.policies.base.checkpoints import Checkpoint
+from locb.policies.base.compiled import CompiledPolicy, load
+from locb.policies.base.explanations import Estimate, EvidenceSource, Explanation
+from locb.policies.base.policy import Policy
 from locb.policies.club import CLUB
-from locb.policies.compiled import CompiledPolicy, load
 from locb.policies.eloc import ELOC
-from locb.policies.explanations import Estimate, Explanation, Lender
 from locb.policies.linucb import LinUCB
 from locb.policies.locb import LOCB
 from locb.policies.sclub import SCLUB
@@ -23,8 +23,8 @@ __all__ = [
     "Checkpoint",
     "CompiledPolicy",
     "Estimate",
+    "EvidenceSource",
     "Explanation",
-    "Lender",
     "LinUCB",
     "Policy",
     "load",

@@ -9,16 +9,17 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from locb.arrays import Floats, Ints, Places
-from locb.clusters import Cluster, Membership, groups_by_name
-from locb.kernels import club as kernel
-from locb.kernels import club_components, club_graph
-from locb.kernels.bits import words_for
-from locb.policies.checks import TIE_RULES, number_type, one_of, real_number, whole_number
-from locb.policies.compiled import CompiledPolicy, new_generator
-from locb.policies.corrections import move_estimate
-from locb.policies.crowds import Apart, Belonging, Outline, endless
-from locb.policies.edges import (
+from locb.common.arrays import Floats, IndexArray, Ints
+from locb.evaluation.clusters import Cluster, Membership, groups_by_name
+from locb.kernels.club import components as club_components
+from locb.kernels.club import graph as club_graph
+from locb.kernels.club import loop as kernel
+from locb.kernels.common.bit_sets import words_for
+from locb.policies.base.compiled import CompiledPolicy, new_generator
+from locb.policies.base.explanations import EvidenceSource, ScoringRow
+from locb.policies.base.user_batch import BatchMembership, GroupSummary, Partition, summarize_open_groups
+from locb.policies.base.validation import TIE_RULES, check_float, check_int, number_type, one_of
+from locb.policies.state.club_graph import (
     NO_EDGES,
     check_size,
     connect_all,
@@ -29,8 +30,8 @@ from locb.policies.edges import (
     most_users,
     with_edges,
 )
-from locb.policies.explanations import Lender, Loan
-from locb.policies.rows import blank_estimates, only_first, with_room
+from locb.policies.state.corrections import move_estimate
+from locb.policies.state.user_rows import blank_estimates, only_first, with_room
 
 GRAPHS = {"complete": club_graph.COMPLETE, "erdos-renyi": club_graph.SPARSE}
 # What a file does not hold: room for work, counts, and the lists of neighbours, which are made from the edges.
@@ -85,11 +86,11 @@ class CLUB(CompiledPolicy):
     ) -> None:
         super().__init__(n_users=n_users, dim=dim)
         dtype = number_type(dtype)
-        alpha = real_number("alpha", alpha, 0.0)
-        alpha2 = real_number("alpha2", alpha2, 0.0)
+        alpha = check_float("alpha", alpha, 0.0)
+        alpha2 = check_float("alpha2", alpha2, 0.0)
         graph_kind = one_of("graph", graph, GRAPHS)
         tie_rule = one_of("ties", ties, TIE_RULES)
-        seed = whole_number("seed", seed, 0)
+        seed = check_int("seed", seed, 0)
         self._parameters = {
             "n_users": self._n_users,
             "dim": self._dim,
@@ -115,8 +116,8 @@ class CLUB(CompiledPolicy):
             sizes=np.zeros(n, np.int64),
             observed=np.zeros(n, np.int64),
             peaks=np.zeros((n, 3)),
-            whole=np.array([0, 0, tie_rule, graph_kind]),
-            real=np.array([alpha, alpha2]),
+            int_params=np.array([0, 0, tie_rule, graph_kind]),
+            float_params=np.array([alpha, alpha2]),
             generator=new_generator(np.random.default_rng(seed)),
             **_room(n),
         )
@@ -131,15 +132,15 @@ class CLUB(CompiledPolicy):
         """The component of this user, without its members."""
         return [Membership(None, int(self._state.sizes[self._state.component[self.check_user(user)]]))]
 
-    def outline(self) -> Outline:
+    def group_summary(self) -> GroupSummary:
         """The components, in the order of their first members; they are never complete."""
         names, first = np.unique(self._state.component[: self._n_users], return_index=True)
-        return endless(names[np.argsort(first)])
+        return summarize_open_groups(names[np.argsort(first)])
 
-    def _belonging(self, users: Ints) -> Belonging:
-        return Apart(self._state.component[users])
+    def _batch_membership(self, users: Ints) -> BatchMembership:
+        return Partition(self._state.component[users])
 
-    def group_sizes(self) -> Ints:
+    def cluster_sizes(self) -> Ints:
         """How many users each component holds, in the order of ``clusters``."""
         _, first, counts = np.unique(self._state.component[: self._n_users], return_index=True, return_counts=True)
         sizes: Ints = counts[np.argsort(first)]
@@ -151,7 +152,7 @@ class CLUB(CompiledPolicy):
         Components that these edges connect become one. In a complete graph that is all of them, and each new user takes
         time in proportion to the users there are.
         """
-        count = whole_number("count", count, 0)
+        count = check_int("count", count, 0)
         if count == 0:
             return
         state, old, new = self._state, self._n_users, self._n_users + count
@@ -169,14 +170,14 @@ class CLUB(CompiledPolicy):
         self._state = state
         self._n_users = self._parameters["n_users"] = new
 
-    def _lent(self, user: int) -> Loan:
+    def _scoring_row(self, user: int) -> ScoringRow:
         state = self._state
         name = int(state.component[user])
-        lender = Lender("component", None, 1.0, int(state.sizes[name]), int(state.observed[name]))
-        log_round = math.log(state.whole[club_graph.T] + 2.0)  # as the kernel has it
-        return Loan(state.shared, name, self._parameters["alpha"], log_round, (lender,))
+        source = EvidenceSource("component", None, 1.0, int(state.sizes[name]), int(state.observed[name]))
+        log_round = math.log(state.int_params[club_graph.T] + 2.0)  # as the kernel has it
+        return ScoringRow(state.shared, name, self._parameters["alpha"], log_round, (source,))
 
-    def _edges(self) -> Places:
+    def _edges(self) -> IndexArray:
         """The edges of a random graph that were not cut, by the higher user, then by the lower: (edges, 2)."""
         edges = np.empty((int(self._state.degree.sum()) // 2, 2), np.int32)
         club_graph.list_edges(self._state, edges)
@@ -191,7 +192,7 @@ class CLUB(CompiledPolicy):
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         arrays = super()._arrays()
-        names = int(self._state.whole[club_graph.NAMES])  # rows beyond are of no component
+        names = int(self._state.int_params[club_graph.NAMES])  # rows beyond are of no component
         kept = {name: only_first(arrays[name], names) for name in ("shared", "shared_sums")}
         bits = arrays["neighbours"][: self._n_users, : words_for(self._n_users)]
         return {**arrays, **kept, "neighbours": bits, "edges": self._edges()}
@@ -211,7 +212,7 @@ class CLUB(CompiledPolicy):
         self._state = self._state._replace(**lists_of(edges, self._n_users if sparse else 0))
         super()._restore({name: array for name, array in arrays.items() if name != "edges"})
 
-    def _settle(self) -> None:
+    def _rebuild_derived(self) -> None:
         self._state.observed[:] = 0
         np.add.at(self._state.observed, self._state.component, self._state.served)
 
@@ -230,7 +231,7 @@ class CLUB(CompiledPolicy):
         return fine | {
             "component": np.array_equal(np.sort(first), np.arange(count))
             and np.array_equal(first[names], state.component),
-            "whole": state.whole[club_graph.NAMES] == count,
+            "whole": state.int_params[club_graph.NAMES] == count,
             "sizes": np.array_equal(np.bincount(state.component, minlength=self._n_users), state.sizes),
         }
 

@@ -10,10 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from locb.arrays import Floats, Ints
-from locb.clusters import Cluster, Membership, SimilarUser
-from locb.kernels import eloc as kernel
-from locb.kernels.eloc_state import (
+from locb.common.arrays import Floats, Ints
+from locb.evaluation.clusters import Cluster, Membership, SimilarUser
+from locb.kernels.common.linear_algebra import diagonal, packed_identity, unpack
+from locb.kernels.eloc import loop as kernel
+from locb.kernels.eloc.state import (
     BETA,
     BONUS_ROUNDS,
     GAMMA,
@@ -25,17 +26,16 @@ from locb.kernels.eloc_state import (
     UNREFRESHED,
     T,
 )
-from locb.kernels.linear import diagonal, packed_identity, unpack
-from locb.policies.checks import TIE_RULES, number_type, one_of, real_number, whole_number
-from locb.policies.compiled import CompiledPolicy, new_generator
-from locb.policies.crowds import Crowd, Outline, Overlapping, endless
-from locb.policies.eloc_state import USER_ROWS, blank_state, more_room
-from locb.policies.explanations import Estimate, Lender, Loan
-from locb.policies.seeds import choose_seeds
-from locb.policies.telling import nearest_first
+from locb.policies.base.compiled import CompiledPolicy, new_generator
+from locb.policies.base.explanations import Estimate, EvidenceSource, ScoringRow
+from locb.policies.base.inspectable import nearest_first
+from locb.policies.base.user_batch import GroupSummary, OverlappingGroups, UserBatch, summarize_open_groups
+from locb.policies.base.validation import TIE_RULES, check_float, check_int, number_type, one_of
+from locb.policies.state.eloc_state import USER_ROWS, blank_state, more_room
+from locb.policies.state.seeds import choose_seeds
 
 NO_NUMBERS, NO_GROUPS = np.empty((0, 0)), np.empty((0, 0), bool)  # for what is not asked of the kernel
-LEAST_WEIGHT = 1e-9  # a lender of less is not told of
+LEAST_WEIGHT = 1e-9  # a source of less is not told of
 
 
 class ELOC(CompiledPolicy):
@@ -75,7 +75,7 @@ class ELOC(CompiledPolicy):
     [0, 2, None]
     """
 
-    crowd_size: ClassVar[int] = 64
+    user_batch_size: ClassVar[int] = 64
 
     _kernel: ClassVar[Any] = kernel
     _rows: ClassVar[str] = "sums"
@@ -102,12 +102,12 @@ class ELOC(CompiledPolicy):
     ) -> None:
         super().__init__(n_users=n_users, dim=dim)
         dtype = number_type(dtype)
-        gamma = real_number("gamma", gamma, 0.0, open_ends=True)
-        beta = real_number("beta", beta, 0.0)
+        gamma = check_float("gamma", gamma, 0.0, open_ends=True)
+        beta = check_float("beta", beta, 0.0)
         if memory is not None:
-            memory = real_number("memory", memory, 1.0, open_ends=True)
+            memory = check_float("memory", memory, 1.0, open_ends=True)
         tie_rule = one_of("ties", ties, TIE_RULES)
-        seed = whole_number("seed", seed, 0)
+        seed = check_int("seed", seed, 0)
         rng = np.random.default_rng(seed)
         chosen = choose_seeds(self._n_users, n_seeds, seeds, rng)
         self._parameters = {
@@ -121,14 +121,18 @@ class ELOC(CompiledPolicy):
             "dtype": dtype,
             "seed": seed,
         }
-        real = np.zeros(3)
-        real[GAMMA], real[BETA], real[KEPT] = gamma, beta, 1.0 if memory is None else 1.0 - 1.0 / memory
-        self._state = blank_state(self._n_users, self._dim, dtype, chosen, real, tie_rule, new_generator(rng))
+        float_params = np.zeros(3)
+        float_params[GAMMA], float_params[BETA], float_params[KEPT] = (
+            gamma,
+            beta,
+            1.0 if memory is None else 1.0 - 1.0 / memory,
+        )
+        self._state = blank_state(self._n_users, self._dim, dtype, chosen, float_params, tie_rule, new_generator(rng))
 
     @property
     def rounds_played(self) -> int:
         """t: how many rewards were learned."""
-        return int(self._state.whole[T])
+        return int(self._state.int_params[T])
 
     @property
     def noise(self) -> float:
@@ -175,7 +179,7 @@ class ELOC(CompiledPolicy):
     def similar_users(self, user: int, limit: int = 10) -> list[SimilarUser]:
         """Users who share a seed's group with this one, or all who are like everyone, nearest belief first."""
         user = self.check_user(user)
-        limit = whole_number("limit", limit, 0)
+        limit = check_int("limit", limit, 0)
         inside = self._inside(np.arange(self._n_users))
         together: NDArray[np.bool_] = np.any(inside[inside[:, user]], axis=0)
         together[user] = False
@@ -206,20 +210,20 @@ class ELOC(CompiledPolicy):
         deviation = np.sqrt(diagonal(row[0, self._dim :]))
         return Estimate(row[0, : self._dim], float(self._spread(row)[0]), int(self.served[user]), deviation)
 
-    def outline(self) -> Outline:
+    def group_summary(self) -> GroupSummary:
         """The groups around seeds, and that of those who are like everyone; they are never complete."""
-        return endless(np.arange(len(self._state.seeds) + 1), np.append(self._state.seeds, -1))
+        return summarize_open_groups(np.arange(len(self._state.seeds) + 1), np.append(self._state.seeds, -1))
 
-    def crowd(self, users: Ints) -> Crowd:
+    def user_batch(self, users: Ints) -> UserBatch:
         """What is believed of these users and which groups hold them, copied."""
         rows = np.empty((len(users), self._state.sums.shape[1]))
         inside = np.empty((len(users), len(self._state.seeds) + 1), bool)
         kernel.beliefs(self._state, users, self._dim, rows, NO_NUMBERS, inside)
-        return Crowd(np.ascontiguousarray(rows[:, : self._dim]), self.served[users], Overlapping.of(inside))
+        return UserBatch(np.ascontiguousarray(rows[:, : self._dim]), self.served[users], OverlappingGroups.of(inside))
 
     def add_users(self, count: int) -> None:
         """Let ``count`` more users in: about each the policy believes what it believes of anybody."""
-        count = whole_number("count", count, 0)
+        count = check_int("count", count, 0)
         new = self._n_users + count
         if new > len(self._state.served):
             self._state = more_room(self._state, max(new, 2 * len(self._state.served)))
@@ -238,19 +242,19 @@ class ELOC(CompiledPolicy):
         kernel.beliefs(self._state, users, self._dim, NO_NUMBERS, NO_NUMBERS, inside)
         return inside.T
 
-    def _lent(self, user: int) -> Loan:
+    def _scoring_row(self, user: int) -> ScoringRow:
         state, n_seeds = self._state, len(self._state.seeds)
         row, weights = np.empty((1, state.sums.shape[1])), np.empty((1, n_seeds + 2))
         kernel.beliefs(state, np.array([user]), self._dim, row, weights, NO_GROUPS)
         fading = math.sqrt(BONUS_ROUNDS / (BONUS_ROUNDS + int(state.served[user])))
         *near, everyone, population = weights[0].tolist()
         lent = zip(state.seeds.tolist(), near, *state.lent.T.tolist(), strict=True)
-        lenders = [Lender("neighbourhood", s, q, users, m) for s, q, users, m in lent if q >= LEAST_WEIGHT]
+        sources = [EvidenceSource("neighbourhood", s, q, users, m) for s, q, users, m in lent if q >= LEAST_WEIGHT]
         for kind, q in (("everyone", everyone), ("population", population)):
             if q >= LEAST_WEIGHT:
-                lenders.append(Lender(kind, None, q, self._n_users, int(state.whole[T])))
-        lenders.sort(key=attrgetter("weight"), reverse=True)
-        return Loan(row, 0, self._parameters["beta"] * fading, 1.0, tuple(lenders))
+                sources.append(EvidenceSource(kind, None, q, self._n_users, int(state.int_params[T])))
+        sources.sort(key=attrgetter("weight"), reverse=True)
+        return ScoringRow(row, 0, self._parameters["beta"] * fading, 1.0, tuple(sources))
 
     def _spread(self, rows: Floats) -> Floats:
         """The root of the trace of each V̄."""
@@ -289,7 +293,7 @@ class ELOC(CompiledPolicy):
             if name >= 0 and state.names[s] == name:
                 state.pooled[s, :d] += weight * step
 
-    def _settle(self) -> None:
+    def _rebuild_derived(self) -> None:
         self._state.n_users[0] = self._n_users
         slots, lent = self._state.slots, self._state.lent
         held = (slots >= 0) & (self._state.names[slots % len(lent)] == slots)
@@ -302,7 +306,7 @@ class ELOC(CompiledPolicy):
         return {"slots": (-1, 2**31), "names": (0, 2**31), "seed_of": (-1, n_seeds), "seeds": (0, self._n_users)}
 
     def _consistency(self, state: Any) -> dict[str, bool]:
-        whole = state.whole
+        int_params = state.int_params
         return super()._consistency(state) | {
             "weights": bool(((state.weights >= 0.0) & (state.weights <= 1.0)).all())
             and not state.weights[state.slots < 0].any(),
@@ -314,5 +318,6 @@ class ELOC(CompiledPolicy):
             "shares": bool((state.shares > 0.0).all()),
             "learned": bool(state.learned[NOISE] > 0.0),
             "levels": bool((np.abs(state.levels) < 2_000).all()),  # e^±446: a width that is still a number
-            "whole": bool(0 <= whole[UNREFRESHED] <= whole[T]) and int((state.served > 0).sum()) == int(whole[SEEN]),
+            "whole": bool(0 <= int_params[UNREFRESHED] <= int_params[T])
+            and int((state.served > 0).sum()) == int(int_params[SEEN]),
         }

@@ -6,13 +6,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from locb.arrays import Floats, Ints
-from locb.kernels import linucb as kernel
-from locb.policies.checks import TIE_RULES, number_type, one_of, real_number, whole_number
-from locb.policies.compiled import CompiledPolicy, new_generator
-from locb.policies.corrections import move_estimate
-from locb.policies.explanations import Lender, Loan
-from locb.policies.rows import blank_estimates, with_room
+from locb.common.arrays import Floats, Ints
+from locb.kernels.linucb import loop as kernel
+from locb.policies.base.compiled import CompiledPolicy, new_generator
+from locb.policies.base.explanations import EvidenceSource, ScoringRow
+from locb.policies.base.validation import TIE_RULES, check_float, check_int, number_type, one_of
+from locb.policies.state.corrections import move_estimate
+from locb.policies.state.user_rows import blank_estimates, with_room
 
 
 class LinUCB(CompiledPolicy):
@@ -60,9 +60,9 @@ class LinUCB(CompiledPolicy):
         dtype = number_type(dtype)
         if not isinstance(shared, bool | np.bool_):
             raise ValueError(f"shared must be True or False, not {shared!r}")
-        alpha = real_number("alpha", alpha, 0.0)
+        alpha = check_float("alpha", alpha, 0.0)
         tie_rule = one_of("ties", ties, TIE_RULES)
-        seed = whole_number("seed", seed, 0)
+        seed = check_int("seed", seed, 0)
         self._shared = bool(shared)
         self._parameters = {
             "n_users": self._n_users,
@@ -76,8 +76,8 @@ class LinUCB(CompiledPolicy):
         self._state = kernel.LinearState(
             estimates=blank_estimates(1 if shared else self._n_users, self._dim, dtype),
             served=np.zeros(self._n_users, np.int64),
-            whole=np.array([0, tie_rule, int(self._shared)]),
-            real=np.array([alpha]),
+            int_params=np.array([0, tie_rule, int(self._shared)]),
+            float_params=np.array([alpha]),
             generator=new_generator(np.random.default_rng(seed)),
         )
 
@@ -91,7 +91,7 @@ class LinUCB(CompiledPolicy):
 
     def add_users(self, count: int) -> None:
         """Let ``count`` more users in."""
-        new = self._n_users + whole_number("count", count, 0)
+        new = self._n_users + check_int("count", count, 0)
         state = self._state
         if new > len(state.served):
             names = ("served",) if self._shared else self._user_rows
@@ -99,13 +99,13 @@ class LinUCB(CompiledPolicy):
             self._state = state._replace(**with_room(state, names, max(new, 2 * len(state.served)), blanks))
         self._n_users = self._parameters["n_users"] = new
 
-    def _lent(self, user: int) -> Loan:
+    def _scoring_row(self, user: int) -> ScoringRow:
         state = self._state
         if self._shared:
-            row, lender = 0, Lender("everyone", None, 1.0, self._n_users, int(state.whole[kernel.T]))
+            row, source = 0, EvidenceSource("everyone", None, 1.0, self._n_users, int(state.int_params[kernel.T]))
         else:
-            row, lender = user, Lender("own", None, 1.0, 1, int(state.served[user]))
-        return Loan(state.estimates, row, self._parameters["alpha"], 1.0, (lender,))
+            row, source = user, EvidenceSource("own", None, 1.0, 1, int(state.served[user]))
+        return ScoringRow(state.estimates, row, self._parameters["alpha"], 1.0, (source,))
 
     def _move_sums(self, user: int, change: Floats) -> None:
         move_estimate(self._state.estimates, 0 if self._shared else user, change)

@@ -10,13 +10,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from locb.arrays import Bools, Floats, Ints
-from locb.clusters import Cluster, Membership
-from locb.confidence import ELLIPSOID, RADII, THEORY, scale
-from locb.kernels import locb as kernel
-from locb.kernels import locb_explanation
-from locb.kernels.bits import pack, unpack, words_for
-from locb.kernels.locb_state import (
+from locb.common.arrays import Bools, Floats, Ints
+from locb.evaluation.clusters import Cluster, Membership
+from locb.evaluation.confidence import ELLIPSOID, RADII, THEORY, scale
+from locb.kernels.common.bit_sets import pack, unpack, words_for
+from locb.kernels.locb import explanation as locb_explanation
+from locb.kernels.locb import loop as kernel
+from locb.kernels.locb.state import (
     ACTIVE,
     AS_PUBLISHED,
     BY_CERTIFICATE,
@@ -30,13 +30,13 @@ from locb.kernels.locb_state import (
     LocalState,
     T,
 )
-from locb.policies.checks import TIE_RULES, number_type, one_of, real_number, whole_number
-from locb.policies.compiled import CompiledPolicy, new_generator
-from locb.policies.corrections import move_estimate
-from locb.policies.crowds import Belonging, Outline, Overlapping
-from locb.policies.explanations import Explanation, Lender
-from locb.policies.locb_state import USER_ROWS, blank_state, more_room, more_seeds
-from locb.policies.seeds import choose_seeds
+from locb.policies.base.compiled import CompiledPolicy, new_generator
+from locb.policies.base.explanations import EvidenceSource, Explanation
+from locb.policies.base.user_batch import BatchMembership, GroupSummary, OverlappingGroups
+from locb.policies.base.validation import TIE_RULES, check_float, check_int, number_type, one_of
+from locb.policies.state.corrections import move_estimate
+from locb.policies.state.locb_state import USER_ROWS, blank_state, more_room, more_seeds
+from locb.policies.state.seeds import choose_seeds
 
 STOPS = {"radius": BY_RADIUS, "certificate": BY_CERTIFICATE, "published": AS_PUBLISHED}
 BONUSES = {"mean": MEAN, "pooled": POOLED}
@@ -118,11 +118,11 @@ class LOCB(CompiledPolicy):
     ) -> None:
         super().__init__(n_users=n_users, dim=dim)
         dtype = number_type(dtype)
-        gamma = real_number("gamma", gamma, 0.0, open_ends=True)
-        alpha = real_number("alpha", alpha, 0.0)
-        tau = real_number("tau", tau, 0.0, open_ends=True)
-        delta = real_number("delta", delta, 0.0, 1.0, open_ends=True)
-        sigma = real_number("sigma", sigma, 0.0)
+        gamma = check_float("gamma", gamma, 0.0, open_ends=True)
+        alpha = check_float("alpha", alpha, 0.0)
+        tau = check_float("tau", tau, 0.0, open_ends=True)
+        delta = check_float("delta", delta, 0.0, 1.0, open_ends=True)
+        sigma = check_float("sigma", sigma, 0.0)
         modes = [
             one_of("radius", radius, RADII),
             one_of("stop", stop, STOPS),
@@ -132,10 +132,10 @@ class LOCB(CompiledPolicy):
         if modes[0] == THEORY and min_eigenvalue is None:
             raise ValueError("min_eigenvalue must be given for radius='theory', not None")
         if min_eigenvalue is not None:
-            min_eigenvalue = real_number("min_eigenvalue", min_eigenvalue, 0.0, open_ends=True)
+            min_eigenvalue = check_float("min_eigenvalue", min_eigenvalue, 0.0, open_ends=True)
         if modes[1] == BY_CERTIFICATE and modes[0] != ELLIPSOID:
             raise ValueError(f"stop='certificate' needs radius='ellipsoid', not radius={radius!r}")
-        seed = whole_number("seed", seed, 0)
+        seed = check_int("seed", seed, 0)
         rng = np.random.default_rng(seed)
         chosen = choose_seeds(self._n_users, n_seeds, seeds, rng)
         self._parameters = {
@@ -143,7 +143,7 @@ class LOCB(CompiledPolicy):
             "dim": self._dim,
             "gamma": gamma,
             "seeds": chosen.tolist(),
-            "late_seeds": whole_number("late_seeds", late_seeds, 0),
+            "late_seeds": check_int("late_seeds", late_seeds, 0),
             "alpha": alpha,
             "tau": tau,
             "delta": delta,
@@ -156,26 +156,26 @@ class LOCB(CompiledPolicy):
             "dtype": dtype,
             "seed": seed,
         }
-        real = np.array([gamma, alpha, tau, delta, sigma, min_eigenvalue or 0.0])
-        self._state = blank_state(self._n_users, self._dim, dtype, chosen, real, modes, new_generator(rng))
+        float_params = np.array([gamma, alpha, tau, delta, sigma, min_eigenvalue or 0.0])
+        self._state = blank_state(self._n_users, self._dim, dtype, chosen, float_params, modes, new_generator(rng))
         self._told: list[Membership] = []  # all sets, in words
         self._told_at = b""  # how they were then
 
     @property
     def rounds_played(self) -> int:
         """t: how many rewards were learned."""
-        return int(self._state.whole[T])
+        return int(self._state.int_params[T])
 
     @property
     def finished(self) -> bool:
         """Whether all sets are returned: clustering has ended."""
-        return bool(self._state.whole[ACTIVE] == 0)
+        return bool(self._state.int_params[ACTIVE] == 0)
 
     def _radii_of(self, users: Ints) -> Floats:
         """B(i, t) of these users."""
-        whole = self._state.whole
+        int_params = self._state.int_params
         delta, sigma = self._parameters["delta"], self._parameters["sigma"]
-        ball = scale(whole[RADIUS], whole[T], self._n_users, self._dim, sigma, delta)
+        ball = scale(int_params[RADIUS], int_params[T], self._n_users, self._dim, sigma, delta)
         widths: Floats = ball * self._state.width[users]
         return widths
 
@@ -210,7 +210,7 @@ class LOCB(CompiledPolicy):
             elif self._told[s] != (seed, size, returned or None):
                 self._told[s] = Membership(seed, size, returned or None)
 
-    def outline(self) -> Outline:
+    def group_summary(self) -> GroupSummary:
         """One set a seed, in the order of the seeds.
 
         Progress is 1 where the rule for returning a set is met. With ``stop="certificate"`` it is gamma over the sum of
@@ -218,7 +218,7 @@ class LOCB(CompiledPolicy):
         all must be. A set with a member who was never served cannot be returned.
         """
         state, returned = self._state, self._state.returned > 0
-        if state.whole[STOP] == BY_CERTIFICATE:
+        if state.int_params[STOP] == BY_CERTIFICATE:
             progress = np.array([self._certified(s) for s in range(len(returned))])
         else:
             limit = self._parameters["gamma"] * self._parameters["tau"] / 8.0
@@ -229,7 +229,7 @@ class LOCB(CompiledPolicy):
             progress = np.array([np.bitwise_count(row & bits).sum() for row in state.members]) / state.sizes
         progress = np.where(returned, 1.0, progress)
         sums = state.sums[:, : self._dim].copy()
-        return Outline(np.arange(len(returned)), state.seeds.copy(), returned, progress, sums)
+        return GroupSummary(np.arange(len(returned)), state.seeds.copy(), returned, progress, sums)
 
     def _certified(self, s: int) -> float:
         """How near set s is to its certificate."""
@@ -247,8 +247,8 @@ class LOCB(CompiledPolicy):
         together: Bools = unpack(np.bitwise_or.reduce(state.members[own], axis=0)[None], self._n_users)[0]
         return together
 
-    def _belonging(self, users: Ints) -> Belonging:
-        return Overlapping(self._state.sets_of[users], len(self._state.seeds))
+    def _batch_membership(self, users: Ints) -> BatchMembership:
+        return OverlappingGroups(self._state.sets_of[users], len(self._state.seeds))
 
     def explain(self, user: int, contexts: Any) -> Explanation:
         """What ``recommend`` gives, in its place, with what each arm is worth and whose rewards say so.
@@ -256,9 +256,9 @@ class LOCB(CompiledPolicy):
         Estimate and bonus of an arm are those of the set that gives it the highest score, of all that hold the user.
         Where sets have the same members, the first seed stands for them. With ``bonus="mean"`` all members are visited.
         """
-        return self.explain_all([user], [contexts])[0]
+        return self.explain_batch([user], [contexts])[0]
 
-    def explain_all(self, users: Sequence[int], contexts: Sequence[Any]) -> list[Explanation]:
+    def explain_batch(self, users: Sequence[int], contexts: Sequence[Any]) -> list[Explanation]:
         """``explain`` for several users, each with contexts of its own, in one call of the kernel."""
         asked = [self._check_choice(user, own) for user, own in zip(users, contexts, strict=True)]
         if not asked:
@@ -275,14 +275,14 @@ class LOCB(CompiledPolicy):
             user, own = asked[i]
             self._check_arm(arm, user, own)
             if s < 0:
-                lender = Lender("own", None, 1.0, 1, int(state.served[user]))
+                source = EvidenceSource("own", None, 1.0, 1, int(state.served[user]))
             else:
-                lender = Lender("set", int(state.seeds[s]), 1.0, int(state.sizes[s]), int(state.observed[s]))
-            told.append(Explanation(arm, estimate[start:stop], bonus[start:stop], theta[i], (lender,)))
+                source = EvidenceSource("set", int(state.seeds[s]), 1.0, int(state.sizes[s]), int(state.observed[s]))
+            told.append(Explanation(arm, estimate[start:stop], bonus[start:stop], theta[i], (source,)))
             start = stop
         return told
 
-    def group_sizes(self) -> Ints:
+    def cluster_sizes(self) -> Ints:
         """How many users each set holds, in the order of the seeds."""
         sizes: Ints = self._state.sizes.copy()
         return sizes
@@ -292,7 +292,7 @@ class LOCB(CompiledPolicy):
 
         The first of them become seeds, if ``late_seeds`` are still to come.
         """
-        count = whole_number("count", count, 0)
+        count = check_int("count", count, 0)
         old, new = self._n_users, self._n_users + count
         if count == 0:
             return
@@ -305,34 +305,36 @@ class LOCB(CompiledPolicy):
             self._state = more_seeds(self._state, np.arange(old, old + become), new)
             self._parameters["seeds"] = self._state.seeds.tolist()
             self._parameters["late_seeds"] -= become
-            self._settle()
+            self._rebuild_derived()
 
     def _move_sums(self, user: int, change: Floats) -> None:
         state, d = self._state, self._dim
         step = move_estimate(state.estimates, user, change)
         state.sums[unpack(state.sets_of[user, None], len(state.seeds))[0], :d] += step
         seed = int(state.seed_of[user])
-        state.witness[(state.witness == user).any(axis=1)] = -1  # what was proven by its distance may hold no more
+        state.blocking_member[
+            (state.blocking_member == user).any(axis=1)
+        ] = -1  # what was proven by its distance may hold no more
         if seed >= 0:
             state.seed_points[:d, seed] = state.estimates[user, :d]
-            state.witness[seed] = -1
+            state.blocking_member[seed] = -1
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         arrays = super()._arrays()
         return {name: arrays[name] for name in SAVED} | {"members": arrays["members"][:, : words_for(self._n_users)]}
 
-    def _settle(self) -> None:
+    def _rebuild_derived(self) -> None:
         state = self._state
         active = state.returned == 0
         state.sets_of[:] = 0
         state.active[:] = pack(active[None, :])[0]
-        state.whole[[N_USERS, ACTIVE]] = self._n_users, active.sum()
+        state.int_params[[N_USERS, ACTIVE]] = self._n_users, active.sum()
         state.seed_points[: self._dim] = state.estimates[state.seeds, : self._dim].T
-        state.witness[:] = -1
-        kernel.settle(state, self._dim)
+        state.blocking_member[:] = -1
+        kernel.rebuild_derived(state, self._dim)
 
     def _consistency(self, state: Any) -> dict[str, bool]:
-        played = state.whole[T]
+        played = state.int_params[T]
         last = unpack(state.members[:, -1:], 64)[:, (self._n_users - 1) % 64 + 1 :]  # beyond the last user
         seeds = state.seeds.astype(np.uint64)
         own = state.members[np.arange(len(seeds)), seeds >> np.uint64(6)] >> (seeds & np.uint64(63))
@@ -340,7 +342,7 @@ class LOCB(CompiledPolicy):
             "members": not last.any() and bool((own & np.uint64(1)).all()),
             "returned": bool(((state.returned >= 0) & (state.returned <= played)).all()),
             "joined": bool(((state.joined >= 0) & (state.joined <= played)).all()),
-            "whole": bool(0 <= state.whole[UNREFRESHED] <= played),
+            "whole": bool(0 <= state.int_params[UNREFRESHED] <= played),
         }
 
 

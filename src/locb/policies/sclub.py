@@ -8,17 +8,18 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from locb.arrays import Floats, Ints
-from locb.clusters import Cluster, Membership, groups_by_name
-from locb.kernels import sclub as kernel
-from locb.kernels import sclub_merging, sclub_sets
-from locb.kernels.bits import ONE, pack, unpack, words_for
-from locb.policies.checks import TIE_RULES, number_type, one_of, real_number, whole_number
-from locb.policies.compiled import CompiledPolicy, new_generator
-from locb.policies.corrections import move_estimate
-from locb.policies.crowds import Apart, Belonging, Outline, endless
-from locb.policies.explanations import Lender, Loan
-from locb.policies.rows import blank_estimates, only_first, with_room
+from locb.common.arrays import Floats, Ints
+from locb.evaluation.clusters import Cluster, Membership, groups_by_name
+from locb.kernels.common.bit_sets import ONE, pack, unpack, words_for
+from locb.kernels.sclub import clusters as sclub_sets
+from locb.kernels.sclub import loop as kernel
+from locb.kernels.sclub import merging as sclub_merging
+from locb.policies.base.compiled import CompiledPolicy, new_generator
+from locb.policies.base.explanations import EvidenceSource, ScoringRow
+from locb.policies.base.user_batch import BatchMembership, GroupSummary, Partition, summarize_open_groups
+from locb.policies.base.validation import TIE_RULES, check_float, check_int, number_type, one_of
+from locb.policies.state.corrections import move_estimate
+from locb.policies.state.user_rows import blank_estimates, only_first, with_room
 
 NOT_SAVED = ("lists", "points", "free")  # room for work, and what follows from the rest
 USER_ROWS = tuple(n for n in sclub_sets.SetState._fields if n not in (*NOT_SAVED, "whole", "real", "generator"))
@@ -70,11 +71,11 @@ class SCLUB(CompiledPolicy):
     ) -> None:
         super().__init__(n_users=n_users, dim=dim)
         dtype = number_type(dtype)
-        alpha = real_number("alpha", alpha, 0.0)
-        alpha_theta = real_number("alpha_theta", alpha_theta, 0.0)
-        alpha_p = real_number("alpha_p", alpha_p, 0.0)
+        alpha = check_float("alpha", alpha, 0.0)
+        alpha_theta = check_float("alpha_theta", alpha_theta, 0.0)
+        alpha_p = check_float("alpha_p", alpha_p, 0.0)
         tie_rule = one_of("ties", ties, TIE_RULES)
-        seed = whole_number("seed", seed, 0)
+        seed = check_int("seed", seed, 0)
         self._parameters = {
             "n_users": self._n_users,
             "dim": self._dim,
@@ -110,8 +111,8 @@ class SCLUB(CompiledPolicy):
             wake=np.full(n, sclub_sets.NEVER),
             phase_theta=np.zeros((n, self._dim)),
             phase_served=np.zeros(n, np.int64),
-            whole=np.array([0, 0, 0, 1, 0, tie_rule]),
-            real=np.array([alpha, alpha_theta, alpha_p, sclub_sets.NEVER]),
+            int_params=np.array([0, 0, 0, 1, 0, tie_rule]),
+            float_params=np.array([alpha, alpha_theta, alpha_p, sclub_sets.NEVER]),
             generator=new_generator(np.random.default_rng(seed)),
             lists=np.zeros((3, 0), np.int64),
             points=np.zeros((0, 0, 64), "float32"),
@@ -127,21 +128,21 @@ class SCLUB(CompiledPolicy):
         """The set of this user, without its members."""
         return [Membership(None, int(self._state.sizes[self._state.slot[self.check_user(user)]]))]
 
-    def outline(self) -> Outline:
+    def group_summary(self) -> GroupSummary:
         """The sets as they are now; they are never complete."""
-        return endless(np.flatnonzero(self._state.sizes > 0))
+        return summarize_open_groups(np.flatnonzero(self._state.sizes > 0))
 
-    def _belonging(self, users: Ints) -> Belonging:
-        return Apart(self._state.slot[users])
+    def _batch_membership(self, users: Ints) -> BatchMembership:
+        return Partition(self._state.slot[users])
 
-    def group_sizes(self) -> Ints:
+    def cluster_sizes(self) -> Ints:
         """How many users each set holds, in the order of ``clusters``."""
         sizes: Ints = self._state.sizes[self._state.sizes > 0]
         return sizes
 
     def add_users(self, count: int) -> None:
         """Let ``count`` more users in, each in a set of its own that may merge once it has been served."""
-        count = whole_number("count", count, 0)
+        count = check_int("count", count, 0)
         old, new = self._n_users, self._n_users + count
         if new > len(self._state.served):
             blanks = {"estimates": blank_estimates(1, self._dim), "wake": sclub_sets.NEVER}
@@ -161,14 +162,14 @@ class SCLUB(CompiledPolicy):
         state.sizes[slots] = 1
         state.unchecked[slots] = 1
         state.wake[slots] = sclub_sets.NEVER
-        state.whole[sclub_sets.SLOTS] = max(state.whole[sclub_sets.SLOTS], slots.max(initial=-1) + 1)
+        state.int_params[sclub_sets.SLOTS] = max(state.int_params[sclub_sets.SLOTS], slots.max(initial=-1) + 1)
         self._n_users = self._parameters["n_users"] = new
 
-    def _lent(self, user: int) -> Loan:
+    def _scoring_row(self, user: int) -> ScoringRow:
         state = self._state
         slot = int(state.slot[user])
-        lender = Lender("set", None, 1.0, int(state.sizes[slot]), int(state.shared_served[slot]))
-        return Loan(state.shared, slot, self._parameters["alpha"], 1.0, (lender,))
+        source = EvidenceSource("set", None, 1.0, int(state.sizes[slot]), int(state.shared_served[slot]))
+        return ScoringRow(state.shared, slot, self._parameters["alpha"], 1.0, (source,))
 
     def _move_sums(self, user: int, change: Floats) -> None:
         state = self._state
@@ -178,15 +179,15 @@ class SCLUB(CompiledPolicy):
             sums[row, : self._dim] += change
         if state.moved[group] == 0:  # have it looked at: it may have come near to another
             state.moved[group] = 1
-            state.lists[sclub_sets.QUEUE, state.whole[sclub_sets.WAITING]] = group
-            state.whole[sclub_sets.WAITING] += 1
+            state.lists[sclub_sets.QUEUE, state.int_params[sclub_sets.WAITING]] = group
+            state.int_params[sclub_sets.WAITING] += 1
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         arrays = super()._arrays()
-        slots = int(self._state.whole[sclub_sets.SLOTS])  # those beyond are free
+        slots = int(self._state.int_params[sclub_sets.SLOTS])  # those beyond are free
         return arrays | {name: only_first(arrays[name], slots) for name in ("shared", "shared_sums")}
 
-    def _settle(self) -> None:
+    def _rebuild_derived(self) -> None:
         self._state = _settled(self._state)
 
     def _index_limits(self) -> dict[str, tuple[int, int]]:
@@ -198,7 +199,7 @@ class SCLUB(CompiledPolicy):
         }
 
     def _consistency(self, state: Any) -> dict[str, bool]:
-        n, whole = self._n_users, state.whole
+        n, int_params = self._n_users, state.int_params
         sizes = np.bincount(state.slot, minlength=n)
         left = np.bincount(state.slot[state.checked == 0], minlength=n)
         right_sizes = np.array_equal(sizes, state.sizes)
@@ -206,11 +207,11 @@ class SCLUB(CompiledPolicy):
             "sizes": right_sizes,
             "ring": right_sizes and sclub_sets.is_circular(state),
             "unchecked": np.array_equal(left[sizes > 0], state.unchecked[sizes > 0]),
-            "whole": whole[sclub_sets.SLOTS] == np.flatnonzero(sizes)[-1] + 1
-            and 0 <= whole[sclub_sets.PHASE] < 62
-            and whole[sclub_sets.PHASE_END] == 2 ** (whole[sclub_sets.PHASE] + 1) - 2
-            and whole[sclub_sets.T] <= whole[sclub_sets.PHASE_END]
-            and whole[sclub_sets.WAITING] == np.count_nonzero(state.moved),
+            "whole": int_params[sclub_sets.SLOTS] == np.flatnonzero(sizes)[-1] + 1
+            and 0 <= int_params[sclub_sets.PHASE] < 62
+            and int_params[sclub_sets.PHASE_END] == 2 ** (int_params[sclub_sets.PHASE] + 1) - 2
+            and int_params[sclub_sets.T] <= int_params[sclub_sets.PHASE_END]
+            and int_params[sclub_sets.WAITING] == np.count_nonzero(state.moved),
         }
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from locb.arrays import Floats, Ints
-from locb.results import Comparison, Entry, half_width
+from locb.common.arrays import Floats, Ints
+from locb.evaluation.results import Comparison, Entry, half_width
 
 WINDOW = 20  # rewards are averaged over the last of so many parts of a run
 LARGEST = 150_000  # numbers that a page holds; beyond them it shows fewer points

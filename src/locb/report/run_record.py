@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from locb.arrays import Floats, Ints
+from locb.common.arrays import Floats, Ints
+from locb.evaluation.results import Comparison, Entry
 from locb.report.curves import CURVES, Curve
-from locb.results import Comparison, Entry
 
 RECORD = "run.json"
 

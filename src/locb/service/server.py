@@ -16,13 +16,13 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp
 
-from locb.service.arrivals import Arrivals
-from locb.service.options import Options
-from locb.service.protocol import OnePieceProtocol
-from locb.service.service import Service
+from locb.service.api.app import make_app
+from locb.service.api.auth import Tokens, is_loopback
+from locb.service.config import Options
+from locb.service.core.service import Service
+from locb.service.http_protocol import OnePieceProtocol
+from locb.service.read_timeouts import Arrivals
 from locb.service.store.database import StoreError
-from locb.service.web.app import make_app
-from locb.service.web.tokens import Tokens, is_loopback
 
 _log = logging.getLogger("locb.service")
 

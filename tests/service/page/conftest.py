@@ -11,7 +11,7 @@ from playwright.sync_api import Browser
 from seeded import DIM, seed
 
 from browsing import browser as one_browser
-from locb.report import bundle
+from locb.report.charts import vega_bundle as bundle
 from serving import serving
 
 

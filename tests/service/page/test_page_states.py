@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
 from browsing import violations, watched
-from locb.service.web.tokens import Tokens
+from locb.service.api.auth import Tokens
 from serving import arms, serving
 
 AWAY = {"type": "urn:locb:problem:unavailable", "title": "", "status": 503, "detail": "the store is away"}

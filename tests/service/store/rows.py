@@ -2,8 +2,8 @@
 
 import struct
 
-from locb.service.store.rows import DecisionRow, LessonRow, Records
-from locb.service.store.tables import REWARD
+from locb.service.store.rows import DecisionRow, ObservationRow, Records
+from locb.service.store.schema import REWARD
 
 CONTEXT = struct.pack("<2d", 0.6, 0.8)
 
@@ -13,8 +13,8 @@ def decision(seq: int, name: str, place: int = 0, **others: object) -> DecisionR
     return row._replace(**others)
 
 
-def lesson(seq: int, of: int, kind: int = REWARD, reward: float = 1.0, **others: object) -> LessonRow:
-    row = LessonRow(seq, of, 0, kind, 0.0, reward, 200.0 + seq, CONTEXT)
+def observation(seq: int, of: int, kind: int = REWARD, reward: float = 1.0, **others: object) -> ObservationRow:
+    row = ObservationRow(seq, of, 0, kind, 0.0, reward, 200.0 + seq, CONTEXT)
     return row._replace(**others)
 
 
@@ -27,5 +27,5 @@ def small() -> Records:
     return Records(
         users=[arrival(0, 1, "ann"), arrival(1, 3, "bob")],
         decisions=[decision(2, "a"), decision(4, "b", 1), decision(5, "c", 1)],
-        lessons=[lesson(6, 2)],
+        observations=[observation(6, 2)],
     )

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from locb.service.store import log as log_module
-from locb.service.store import reading as reading_module
+from locb.service.store import reader as reading_module
 from locb.service.store.log import Log
 from locb.service.store.rows import Records
-from service.store.rows import arrival, decision, lesson, small
+from service.store.rows import arrival, decision, observation, small
 
 
 def test_erasing_a_user(log: Log) -> None:
@@ -21,7 +21,7 @@ def test_erasing_a_user(log: Log) -> None:
     assert log.last_seq() == 7
     assert log.settings() == {"anew": None, "seq": 7}
     assert log.erase(0, {}) == 1
-    assert list(log.lessons(0)) == []
+    assert list(log.observations(0)) == []
 
 
 def test_a_freed_place_gets_a_new_name_and_keeps_its_time(log: Log) -> None:
@@ -47,11 +47,13 @@ def test_what_was_erased_is_in_no_file(tmp_path: Path) -> None:
             log.commit(Records(decisions=decisions))
             log.commit(
                 Records(
-                    lessons=[lesson(row.seq + 20, row.seq, place=row.place, context=row.context) for row in decisions]
+                    observations=[
+                        observation(row.seq + 20, row.seq, place=row.place, context=row.context) for row in decisions
+                    ]
                 )
             )
             seq += 40
-            log.tidy()
+            log.wal_checkpoint()
         assert any(secret in path.read_bytes() for path in tmp_path.iterdir())
         assert log.erase(1, {"seq": seq}) == 200
         files = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
@@ -73,10 +75,10 @@ def test_what_was_erased_while_somebody_reads_goes_when_they_are_done(
         assert next(reading)[0].id == b"a"
         log.erase(1, {"seq": 7})
         assert b"bob" in wal.read_bytes()
-        assert log.untidy
+        assert log.wal_pending
         assert [row.id for chunk in reading for row in chunk] == [b"b", b"c"]
-        log.tidy(True)
-        assert not log.untidy
+        log.wal_checkpoint(True)
+        assert not log.wal_pending
         assert wal.read_bytes() == b""
     finally:
         log.close()
@@ -100,18 +102,18 @@ def test_the_log_file_is_tidied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         log.commit(small())
         wal = tmp_path / "log.db-wal"
         assert wal.stat().st_size > 0
-        assert not log.untidy
+        assert not log.wal_pending
         monkeypatch.setattr(log_module, "LARGEST_WAL", 10)
-        assert log.untidy
-        log.tidy(True)
+        assert log.wal_pending
+        log.wal_checkpoint(True)
         assert wal.stat().st_size == 0
-        assert not log.untidy
+        assert not log.wal_pending
     finally:
         log.close()
 
 
 def test_postgres_has_nothing_to_tidy(postgres: Any, tmp_path: Path) -> None:
     log = Log(tmp_path, postgres.create())
-    log.tidy(True)
-    assert not log.untidy
+    log.wal_checkpoint(True)
+    assert not log.wal_pending
     log.close()

@@ -7,13 +7,15 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, func, select, text
 
-from locb.service.store import decided, reading, tables
 from locb.service.store import log as log_module
+from locb.service.store import reader as reading
+from locb.service.store import schema as tables
+from locb.service.store import user_decisions as decided
 from locb.service.store.database import NameTakenError, StoreError, database_url
 from locb.service.store.log import Log
 from locb.service.store.rows import Records
-from locb.service.store.tables import CORRECTION, DEFAULT, REWARD
-from service.store.rows import CONTEXT, arrival, decision, lesson, small
+from locb.service.store.schema import CORRECTION, DEFAULT, REWARD
+from service.store.rows import CONTEXT, arrival, decision, observation, small
 
 ODD_NAMES = ["\0", "a\0b", "🦆", "é" * 256, "🦆" * 256, "'; DROP TABLE locb_users; --", "%s %(x)s ?", " ", "\ufffe"]
 Opener = Callable[[Any], Log]
@@ -30,7 +32,7 @@ def test_an_empty_log(log: Log) -> None:
     assert log.find([b"a"]) == []
     assert log.find([]) == []
     assert log.decisions_of(0, 10) == []
-    assert flat(log.lessons(0)) == flat(log.decisions()) == flat(log.unrewarded()) == flat(log.records()) == []
+    assert flat(log.observations(0)) == flat(log.decisions()) == flat(log.unrewarded()) == flat(log.records()) == []
 
 
 def test_what_was_committed_is_found_by_another_opener(store: Any, open_log: Opener) -> None:
@@ -42,26 +44,26 @@ def test_what_was_committed_is_found_by_another_opener(store: Any, open_log: Ope
     assert log.last_seq() == 6
     assert log.users() == [(0, 1, b"ann"), (1, 3, b"bob")]
     assert flat(log.decisions()) == [decision(2, "a"), decision(4, "b", 1), decision(5, "c", 1)]
-    assert flat(log.lessons(0)) == [(6, 0, REWARD, 0.0, 1.0, CONTEXT)]
+    assert flat(log.observations(0)) == [(6, 0, REWARD, 0.0, 1.0, CONTEXT)]
     assert log.settings() == {"format": 1, "model": {"dim": 2}}
 
 
 def test_parts_of_the_log(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "CHUNK", 2)
     log.commit(Records(decisions=[decision(seq, f"d{seq}") for seq in range(1, 8)]))
-    log.commit(Records(lessons=[lesson(10 + seq, seq) for seq in range(1, 8)]))
+    log.commit(Records(observations=[observation(10 + seq, seq) for seq in range(1, 8)]))
     assert [len(chunk) for chunk in log.decisions()] == [2, 2, 2, 1]
     assert [row[0] for row in flat(log.decisions(2, 5))] == [3, 4, 5]
-    assert [row[0] for row in flat(log.lessons(12))] == [13, 14, 15, 16, 17]
-    assert [row[0] for row in flat(log.lessons(12, 14))] == [13, 14]
+    assert [row[0] for row in flat(log.observations(12))] == [13, 14, 15, 16, 17]
+    assert [row[0] for row in flat(log.observations(12, 14))] == [13, 14]
 
 
 def test_find_tells_the_last_lesson(log: Log) -> None:
     log.commit(small())
-    log.commit(Records(lessons=[lesson(7, 4, DEFAULT, 0.25)]))
+    log.commit(Records(observations=[observation(7, 4, DEFAULT, 0.25)]))
     found = {one.decision.id: (one.kind, one.reward) for one in log.find([b"a", b"b", b"c", b"nobody"])}
     assert found == {b"a": (REWARD, 1.0), b"b": (DEFAULT, 0.25), b"c": (None, None)}
-    log.commit(Records(lessons=[lesson(8, 4, CORRECTION, 0.75, learned=0.25)]))
+    log.commit(Records(observations=[observation(8, 4, CORRECTION, 0.75, learned=0.25)]))
     ((row, kind, reward),) = log.find([b"b"])
     assert (row, kind, reward) == (decision(4, "b", 1), CORRECTION, 0.75)
 
@@ -125,10 +127,10 @@ def test_taking_in_may_fail(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("count", [1, 2, 4, 5, 16, 17, 255, 256, 257, 600])
 def test_batches_of_any_size(log: Log, count: int) -> None:
     decisions = [decision(seq, f"d{seq}", seq % 7, active_at=None if seq % 3 else 0.5) for seq in range(1, count + 1)]
-    lessons = [lesson(count + row.seq, row.seq, context=b"" if row.seq % 2 else CONTEXT) for row in decisions]
-    log.commit(Records(decisions=decisions, lessons=lessons))
+    observations = [observation(count + row.seq, row.seq, context=b"" if row.seq % 2 else CONTEXT) for row in decisions]
+    log.commit(Records(decisions=decisions, observations=observations))
     assert flat(log.decisions()) == decisions
-    assert [row[-1] for row in flat(log.lessons(0))] == [row.context for row in lessons]
+    assert [row[-1] for row in flat(log.observations(0))] == [row.context for row in observations]
 
 
 def test_what_was_staged_is_lost_with_its_connection(log: Log) -> None:
@@ -136,7 +138,7 @@ def test_what_was_staged_is_lost_with_its_connection(log: Log) -> None:
     log._drop_writer()
     with pytest.raises(StoreError, match="lost"):
         log.finish()
-    log.commit(Records(lessons=[lesson(2, 1)]))
+    log.commit(Records(observations=[observation(2, 1)]))
     assert log.last_seq() == 2
 
 
@@ -166,8 +168,8 @@ def test_ids_are_any_text(log: Log) -> None:
 
 def test_numbers_come_back_to_the_last_bit(log: Log) -> None:
     for seq, reward in enumerate((0.1, 5e-324, -1e6, 1 / 3, 2**53 - 1.0), 1):
-        log.commit(Records(lessons=[lesson(seq, seq, reward=reward, learned=reward)]))
-        ((_, _, _, learned, back, _),) = flat(log.lessons(seq - 1))
+        log.commit(Records(observations=[observation(seq, seq, reward=reward, learned=reward)]))
+        ((_, _, _, learned, back, _),) = flat(log.observations(seq - 1))
         assert (learned.hex(), back.hex()) == (reward.hex(), reward.hex())
 
 
@@ -175,10 +177,12 @@ def test_numbers_come_back_to_the_last_bit(log: Log) -> None:
     "refused",
     [
         Records(
-            users=[arrival(2, 7, "eve")], decisions=[decision(8, "new"), decision(9, "a")], lessons=[lesson(10, 8)]
+            users=[arrival(2, 7, "eve")],
+            decisions=[decision(8, "new"), decision(9, "a")],
+            observations=[observation(10, 8)],
         ),
-        Records(users=[arrival(2, 7, "eve")], decisions=[decision(8, "new")], lessons=[lesson(9, 2)]),
-        Records(decisions=[decision(8, "new")], lessons=[lesson(9, 8), lesson(10, 8)]),
+        Records(users=[arrival(2, 7, "eve")], decisions=[decision(8, "new")], observations=[observation(9, 2)]),
+        Records(decisions=[decision(8, "new")], observations=[observation(9, 8), observation(10, 8)]),
         Records(users=[arrival(2, 7, "ann")], decisions=[decision(8, "new")]),
     ],
     ids=["a name twice", "a lesson twice", "a lesson twice at once", "a user twice"],
@@ -190,18 +194,18 @@ def test_a_refused_commit_leaves_nothing_behind(log: Log, refused: Records) -> N
     assert log.last_seq() == 6
     assert len(log.users()) == 2
     assert log.find([b"new"]) == []
-    assert len(flat(log.lessons(0))) == 1
+    assert len(flat(log.observations(0))) == 1
     log.commit(Records(decisions=[decision(7, "new")]))
     assert log.last_seq() == 7
 
 
 def test_a_default_and_its_correction_are_each_learned_once(log: Log) -> None:
     log.commit(small())
-    log.commit(Records(lessons=[lesson(7, 4, DEFAULT, 0.0)]))
-    log.commit(Records(lessons=[lesson(8, 4, CORRECTION, 1.0)]))
+    log.commit(Records(observations=[observation(7, 4, DEFAULT, 0.0)]))
+    log.commit(Records(observations=[observation(8, 4, CORRECTION, 1.0)]))
     for kind in (DEFAULT, CORRECTION):
         with pytest.raises(NameTakenError):
-            log.commit(Records(lessons=[lesson(9, 4, kind, 0.5)]))
+            log.commit(Records(observations=[observation(9, 4, kind, 0.5)]))
 
 
 def test_active_decisions_without_a_lesson_wait(log: Log) -> None:
@@ -210,14 +214,14 @@ def test_active_decisions_without_a_lesson_wait(log: Log) -> None:
     assert [row[0] for row in flat(log.unrewarded())] == [4, 5]
     log.commit(Records(activations=[(321.0, 7)]))
     assert flat(log.unrewarded())[-1] == (7, b"later", 0, 321.0, CONTEXT)
-    log.commit(Records(lessons=[lesson(8, 7)]))
+    log.commit(Records(observations=[observation(8, 7)]))
     assert [row[0] for row in flat(log.unrewarded())] == [4, 5]
 
 
 def test_records_tell_each_decision_once(log: Log) -> None:
     log.commit(small())
-    log.commit(Records(lessons=[lesson(7, 4, DEFAULT, 0.0), lesson(8, 5, DEFAULT, 0.0)]))
-    log.commit(Records(lessons=[lesson(9, 4, CORRECTION, 0.5)]))
+    log.commit(Records(observations=[observation(7, 4, DEFAULT, 0.0), observation(8, 5, DEFAULT, 0.0)]))
+    log.commit(Records(observations=[observation(9, 4, CORRECTION, 0.5)]))
     told = {row.id: row for chunk in log.records() for row in chunk}
     assert [row[1] for row in flat(log.records())] == [b"a", b"b", b"c"]
     assert {name: (row.user, row.default, row.reward) for name, row in told.items()} == {
@@ -250,7 +254,7 @@ def test_a_lost_database_is_found_again(postgres: Any, tmp_path: Path) -> None:
         assert log.last_seq() == 7
         assert [one.decision.seq for one in log.find([b"lost", b"found"])] == [7]
         postgres.stop()
-        for ask in (log.last_seq, log.users, lambda: log.find([b"a"]), lambda: flat(log.lessons(0))):
+        for ask in (log.last_seq, log.users, lambda: log.find([b"a"]), lambda: flat(log.observations(0))):
             with pytest.raises(StoreError):
                 ask()
         with pytest.raises(StoreError, match="refused"):

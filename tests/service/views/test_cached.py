@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from locb.service.views import cached
-from locb.service.views.cached import Cached
+from locb.service.dashboard import cache as cached
+from locb.service.dashboard.cache import Cached
 
 
 class Clock:

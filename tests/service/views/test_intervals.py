@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from locb.service.tally import Counts
-from locb.service.views.intervals import difference, mean_of, student
+from locb.service.stats.event_stats import Counts
+from locb.service.stats.intervals import difference, mean_of, student
 
 
 def counts(rewards: np.ndarray) -> Counts:

@@ -3,22 +3,22 @@
 import numpy as np
 import pytest
 
-from locb.policies.crowds import Overlapping
-from locb.service.views.map import draw
-from locb.service.views.picture import Picture
+from locb.policies.base.user_batch import OverlappingGroups
+from locb.service.dashboard.map import draw
+from locb.service.dashboard.state_view import StateView
 
 
-def picture(users: int, *sets: list[int]) -> Picture:
+def picture(users: int, *sets: list[int]) -> StateView:
     """Users on a circle, in these sets."""
     inside = np.zeros((users, len(sets)), bool)
     for place, members in enumerate(sets):
         inside[members, place] = True
     everyone, groups = np.arange(users), len(sets)
     angle = 2.0 * np.pi * everyone / users
-    return Picture(
+    return StateView(
         places=everyone,
         served=np.ones(users, np.int64),
-        groups=Overlapping.of(inside),
+        groups=OverlappingGroups.of(inside),
         names=np.arange(groups),
         heads=np.arange(groups),
         returned=np.zeros(groups, bool),

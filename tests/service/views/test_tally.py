@@ -12,19 +12,19 @@ import numpy as np
 import pytest
 from sqlalchemy import select
 
-from locb.service import past
-from locb.service import tally as tally_module
-from locb.service.past import count_past, place_corrections
+from locb.service.stats import event_stats as tally_module
+from locb.service.stats import history_backfill as past
+from locb.service.stats.event_stats import COARSE, DAY, FINE, KEPT, MIDDLE, Counts, EventStats
+from locb.service.stats.history_backfill import count_past, place_corrections
 from locb.service.store.log import Log
-from locb.service.store.rows import DecisionRow, LessonRow, Records
-from locb.service.store.tables import CORRECTION, DEFAULT, REWARD, lessons
-from locb.service.tally import COARSE, DAY, FINE, KEPT, MIDDLE, Counts, Tally
-from service.store.rows import decision, lesson
+from locb.service.store.rows import DecisionRow, ObservationRow, Records
+from locb.service.store.schema import CORRECTION, DEFAULT, REWARD, observations
+from service.store.rows import decision, observation
 
 NOW = time.time()
 ANSWERS = {
-    False: b'{"explanation":{"lenders":[{"kind":"set","seed":"a","weight":1.0,"users":1,"observations":4}]}}',
-    True: b'{"explanation":{"lenders":[{"kind":"own","seed":null,"weight":0.4,"users":1,"observations":4},'
+    False: b'{"explanation":{"sources":[{"kind":"set","seed":"a","weight":1.0,"users":1,"observations":4}]}}',
+    True: b'{"explanation":{"sources":[{"kind":"own","seed":null,"weight":0.4,"users":1,"observations":4},'
     b'{"kind":"neighbourhood","seed":"a","weight":0.6,"users":2,"observations":4}]}}',
 }
 
@@ -47,15 +47,15 @@ def made_up(rng: random.Random, count: int, start: float) -> tuple[list[Records]
             about = open_decisions.pop(rng.randrange(len(open_decisions)))
             seq += 1
             kind = rng.choice([REWARD, DEFAULT])
-            told = lesson(seq, about.seq, kind, rng.random(), time=now, place=about.place)
-            batch.lessons.append(told)
+            told = observation(seq, about.seq, kind, rng.random(), time=now, place=about.place)
+            batch.observations.append(told)
             if kind == DEFAULT:
                 defaults.append(told)
         if defaults and rng.random() < 0.4:
             before = defaults.pop(rng.randrange(len(defaults)))
             seq += 1
             told = before._replace(seq=seq, kind=CORRECTION, learned=before.reward, reward=rng.random(), time=now)
-            batch.lessons.append(told)
+            batch.observations.append(told)
         batches.append(batch)
         flags.append(grouped)
     return batches, flags
@@ -66,9 +66,11 @@ class Replay:
 
     def __init__(self, log: Log) -> None:
         with log._reading() as connection:
-            self.lessons = [LessonRow(*row) for row in connection.execute(select(lessons).order_by(lessons.c.seq))]
+            self.observations = [
+                ObservationRow(*row) for row in connection.execute(select(observations).order_by(observations.c.seq))
+            ]
         rewards: dict[int, tuple[float, float]] = {}
-        for row in self.lessons:
+        for row in self.observations:
             rewards[row.decision] = (rewards[row.decision][0] if row.kind == CORRECTION else row.time, row.reward)
         self.decisions = np.array([row.time for chunk in log.decisions() for row in chunk])
         self.times, self.rewards = np.array(list(rewards.values())).T
@@ -80,14 +82,14 @@ class Replay:
         return Counts(decisions, 0, 0, len(found), found.sum(), (found**2).sum())
 
 
-def is_counted(tally: Tally, log: Log) -> None:
+def is_counted(event_stats: EventStats, log: Log) -> None:
     """All that can be asked of a tally is as the log says."""
     replay = Replay(log)
     whole = replay.between(0.0, math.inf)
-    assert (tally.decisions, tally.rewards) == (whole.decisions, whole.rewards)
+    assert (event_stats.decisions, event_stats.rewards) == (whole.decisions, whole.rewards)
     for step, seconds in ((FINE, 3600.0), (MIDDLE, 1.0 * DAY), (COARSE, 31.0 * DAY), (DAY, 100.0 * DAY)):
         start = math.floor((NOW - seconds) / step) * step
-        steps = tally.steps(step, start, math.inf)
+        steps = event_stats.steps(step, start, math.inf)
         assert [begin for begin, _ in steps] == sorted({begin for begin, _ in steps})
         assert all(begin % step == 0 for begin, _ in steps)
         for begin, counts in steps:
@@ -97,12 +99,12 @@ def is_counted(tally: Tally, log: Log) -> None:
         expected = replay.between(start, math.inf)
         assert told == expected.decisions + expected.rewards
     places: dict[int, list[float]] = {}
-    for row in replay.lessons:
+    for row in replay.observations:
         count, total = places.get(row.place, [0, 0.0])
         change = row.reward - row.learned if row.kind == CORRECTION else row.reward
         places[row.place] = [count + (row.kind != CORRECTION), total + change]
-    assert tally.learned_users == len(places)
-    found = tally.at(np.arange(12))
+    assert event_stats.learned_users == len(places)
+    found = event_stats.at(np.arange(12))
     for place in range(12):
         assert found[place].tolist() == pytest.approx(places.get(place, [0, 0.0]))
 
@@ -120,7 +122,7 @@ def filled(log: Log) -> tuple[Log, list[Records], list[list[bool]]]:
     log.commit(
         Records(
             decisions=[row for batch in batches for row in batch.decisions],
-            lessons=[row for batch in batches for row in batch.lessons],
+            observations=[row for batch in batches for row in batch.observations],
         )
     )
     return log, batches, flags
@@ -131,17 +133,17 @@ def test_the_past_and_what_comes_are_counted_alike(filled: Any, monkeypatch: pyt
     monkeypatch.setattr(past, "ANSWERS_AT_ONCE", 7)
     log, batches, flags = filled
 
-    async def run(split: int) -> Tally:
+    async def run(split: int) -> EventStats:
         """The first batches are past, the others come."""
-        tally = Tally()
-        last = max((row.seq for batch in batches[:split] for row in [*batch.decisions, *batch.lessons]), default=0)
-        counting = asyncio.create_task(count_past(log, tally, last, lambda: False))
+        event_stats = EventStats()
+        last = max((row.seq for batch in batches[:split] for row in [*batch.decisions, *batch.observations]), default=0)
+        counting = asyncio.create_task(count_past(log, event_stats, last, lambda: False))
         for batch, grouped in zip(batches[split:], flags[split:], strict=True):
-            tally.add(batch, grouped)
+            event_stats.add(batch, grouped)
         await counting
-        await place_corrections(log, tally)
-        assert tally.unplaced == []
-        return tally
+        await place_corrections(log, event_stats)
+        assert event_stats.unplaced == []
+        return event_stats
 
     for split in (0, 200, 400):
         is_counted(asyncio.run(run(split)), log)
@@ -155,10 +157,10 @@ def test_the_past_and_what_comes_are_counted_alike(filled: Any, monkeypatch: pyt
 
 def test_any_time_is_counted_by_the_finest_steps_that_are_kept(filled: Any) -> None:
     log, batches, flags = filled
-    tally = Tally()
+    event_stats = EventStats()
     for batch, grouped in zip(batches, flags, strict=True):
-        tally.add(batch, grouped)
-    asyncio.run(place_corrections(log, tally))
+        event_stats.add(batch, grouped)
+    asyncio.run(place_corrections(log, event_stats))
     rng, replay = random.Random(7), Replay(log)
     for _ in range(40):
         start, stop = sorted(NOW - rng.choice([3600.0, DAY, 40 * DAY, 90 * DAY]) * rng.random() for _ in range(2))
@@ -168,30 +170,30 @@ def test_any_time_is_counted_by_the_finest_steps_that_are_kept(filled: Any) -> N
 
         low = math.floor(start / step_at(start)) * step_at(start)
         high = math.ceil(stop / step_at(stop)) * step_at(stop)
-        counts = tally.between(start, stop, NOW)._replace(told=0, grouped=0)
+        counts = event_stats.between(start, stop, NOW)._replace(told=0, grouped=0)
         assert counts == pytest.approx(replay.between(low, high), abs=1e-9), (NOW - start, NOW - stop)
-    everything = tally.between(0.0, math.inf, NOW)
-    assert everything.rewards == tally.rewards
+    everything = event_stats.between(0.0, math.inf, NOW)
+    assert everything.rewards == event_stats.rewards
     assert everything.without(everything) == Counts()
 
 
 def test_what_is_old_is_let_go() -> None:
     """However long it counts, a day has no more than its steps of ten seconds."""
-    tally = Tally()
+    event_stats = EventStats()
     for begin in range(0, 4 * DAY, 8):
         row = DecisionRow(begin, b"", 0, NOW - 3.9 * DAY + begin, None, 0, b"", b"", b"")
-        tally.add(Records(decisions=[row]), [True])
-    tally.steps(FINE, 0.0, math.inf)
-    assert len(tally._steps[FINE]) < 1.3 * DAY / FINE
-    assert tally.between(0.0, math.inf, NOW).decisions == tally.decisions
+        event_stats.add(Records(decisions=[row]), [True])
+    event_stats.steps(FINE, 0.0, math.inf)
+    assert len(event_stats._steps[FINE]) < 1.3 * DAY / FINE
+    assert event_stats.between(0.0, math.inf, NOW).decisions == event_stats.decisions
 
 
 def test_an_empty_tally() -> None:
-    tally = Tally()
-    assert tally.first() is None
-    assert tally.between(0.0, math.inf, NOW) == Counts()
-    assert tally.at(np.arange(3)).tolist() == [[0, 0]] * 3
-    assert tally.steps(DAY, 0.0, math.inf) == []
+    event_stats = EventStats()
+    assert event_stats.first() is None
+    assert event_stats.between(0.0, math.inf, NOW) == Counts()
+    assert event_stats.at(np.arange(3)).tolist() == [[0, 0]] * 3
+    assert event_stats.steps(DAY, 0.0, math.inf) == []
 
 
 def test_the_store_may_be_away_for_a_while(filled: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,7 +212,7 @@ def test_the_store_may_be_away_for_a_while(filled: Any, monkeypatch: pytest.Monk
         return read(after, until)
 
     monkeypatch.setattr(log, "totals", flaky)
-    tally = Tally()
-    last = max(row.seq for batch in batches for row in [*batch.decisions, *batch.lessons])
-    asyncio.run(count_past(log, tally, last, lambda: False))
-    is_counted(tally, log)
+    event_stats = EventStats()
+    last = max(row.seq for batch in batches for row in [*batch.decisions, *batch.observations])
+    asyncio.run(count_past(log, event_stats, last, lambda: False))
+    is_counted(event_stats, log)

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import locb
-from locb.hashing import features
-from locb.service.service import Service
-from locb.service.views import certificates, views
+from locb.common.feature_hashing import features
+from locb.service.core.service import Service
+from locb.service.dashboard import certificates, views
 from serving import arms, is_safe, serving, state, wait_for
 
 DIM = 6
@@ -74,11 +74,11 @@ def get(client: Any, path: str, **query: Any) -> Any:
 
 def test_now(served: Any) -> None:
     client, service = served
-    lessons = [row for chunk in service.log.lessons(0) for row in chunk]
+    observations = [row for chunk in service.log.observations(0) for row in chunk]
     now = get(client, "/v1/now")
-    assert (now["users"], now["learned_users"]) == (12, len({row.place for row in lessons}))
-    assert (now["decisions"], now["rewards"]) == (made := count(service), len(lessons))
-    assert now["waiting_rewards"] == made - len(lessons) > 0
+    assert (now["users"], now["learned_users"]) == (12, len({row.place for row in observations}))
+    assert (now["decisions"], now["rewards"]) == (made := count(service), len(observations))
+    assert now["waiting_rewards"] == made - len(observations) > 0
     assert now["policy"] == "locb"
     assert now["version"] == locb.__version__
     assert now["started"] < now["time"] <= time.time()
@@ -103,7 +103,7 @@ def test_now(served: Any) -> None:
 
 def test_history(served: Any) -> None:
     client, service = served
-    rewards = np.array([row.reward for chunk in service.log.lessons(0) for row in chunk])
+    rewards = np.array([row.reward for chunk in service.log.observations(0) for row in chunk])
     for span, step in (("hour", 10), ("day", 300), ("month", 10_800), ("all", 86_400)):
         told = get(client, "/v1/history", span=span)
         assert (told["span"], told["step"]) == (span, step)
@@ -171,14 +171,15 @@ def test_the_plane_is_that_of_most_variance(served: Any) -> None:
 
 def test_groups(served: Any) -> None:
     client, service = served
-    name, policy = service.engine.directory.name, service.policy
+    name, policy = service.engine.user_index.name, service.policy
     told = get(client, "/v1/groups")
     sets = {name(one.seed): one for one in policy.clusters()}
     progress = {
-        name(int(seed)): share for seed, share in zip(policy.outline().seeds, policy.outline().progress, strict=True)
+        name(int(seed)): share
+        for seed, share in zip(policy.group_summary().seeds, policy.group_summary().progress, strict=True)
     }
     assert told["total"] == told["returned"] + told["forming"] == len(told["groups"]) == len(sets) == 4
-    lessons = [row for chunk in service.log.lessons(0) for row in chunk]
+    observations = [row for chunk in service.log.observations(0) for row in chunk]
     for row in told["groups"]:
         one = sets[row["seed"]]
         assert row["size"] == len(one)
@@ -186,7 +187,7 @@ def test_groups(served: Any) -> None:
         assert row["progress"] == progress[row["seed"]]
         assert row["certificate"] == policy.certificate(one)
         assert row["certificate_exact"]
-        rewards = [lesson.reward for lesson in lessons if lesson.place in one]
+        rewards = [observation.reward for observation in observations if observation.place in one]
         assert row["rewards"] == len(rewards)
         assert row["mean_reward"] == pytest.approx(np.mean(rewards))
         theta = policy.theta[one.members].mean(axis=0)
@@ -249,10 +250,10 @@ def test_a_user(served: Any) -> None:
     client, service = served
     place = service.place_of("u3")
     told = get(client, "/v1/users/u3")
-    rewards = [row.reward for chunk in service.log.lessons(0) for row in chunk if row.place == place]
+    rewards = [row.reward for chunk in service.log.observations(0) for row in chunk if row.place == place]
     assert (told["rewards"], told["mean_reward"]) == (len(rewards), pytest.approx(np.mean(rewards)))
     contexts = np.array(
-        [np.frombuffer(row.context) for chunk in service.log.lessons(0) for row in chunk if row.place == place]
+        [np.frombuffer(row.context) for chunk in service.log.observations(0) for row in chunk if row.place == place]
     )
     reach = 1.96 * 0.5 * np.sqrt(np.diag(np.linalg.inv(np.eye(DIM) + contexts.T @ contexts)))
     expected = np.stack([told["theta"] - reach, told["theta"] + reach], axis=1)
@@ -263,7 +264,7 @@ def test_the_decisions_of_a_user(tmp_path: Path) -> None:
     with serving(tmp_path, **LOCB, default_reward=0.25, reward_wait=0.02) as (client, service):
         asked = {"user": "ann", "arms": [{"id": k, "features": {"kind": k}} for k in KINDS], "exclude": ["drama"]}
         made = [client.post("/v1/recommend", json=asked | {"decision_id": f"d{i}"}).json() for i in range(3)]
-        wait_for(lambda: service.tally.rewards == 3 or get(client, "/v1/now")["rewards"] == 3)
+        wait_for(lambda: service.event_stats.rewards == 3 or get(client, "/v1/now")["rewards"] == 3)
         client.post("/v1/reward", json={"decision_id": "d1", "reward": 0.75})
         service.engine.reward_wait = 1000.0
         made.append(client.post("/v1/recommend", json=asked | {"decision_id": "d3"}).json())
@@ -323,7 +324,7 @@ def test_users_come_and_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 def some_are_shown(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr("locb.service.views.picture.MOST_SHOWN", 5)
+        patched.setattr("locb.service.dashboard.state_view.MOST_SHOWN", 5)
         told = get(client, "/v1/map")
         assert (told["users"], told["shown"]) == (12, 5)
         assert told["how"] == "5 of 12 users, drawn by chance once and kept"
@@ -346,9 +347,9 @@ def nothing_names_who_is_erased(client: Any, service: Service) -> None:
         assert answer.status_code == 200 or path == f"/v1/users/{seed}/decisions"
         assert f'"{seed}"' not in answer.text, path
     now = get(client, "/v1/now")
-    lessons = [row for chunk in service.log.lessons(0) for row in chunk]
-    assert (now["users"], now["learned_users"], now["rewards"]) == (13, 13, len(lessons))
-    assert get(client, "/v1/history")["total"]["mean"] == pytest.approx(np.mean([row.reward for row in lessons]))
+    observations = [row for chunk in service.log.observations(0) for row in chunk]
+    assert (now["users"], now["learned_users"], now["rewards"]) == (13, 13, len(observations))
+    assert get(client, "/v1/history")["total"]["mean"] == pytest.approx(np.mean([row.reward for row in observations]))
     assert get(client, "/v1/map")["users"] == 13
     assert all(row["size"] <= 13 for row in get(client, "/v1/groups")["groups"])
 

@@ -11,23 +11,23 @@ from typing import Any
 import numpy as np
 
 import locb
-from locb.experiments import paper
+from locb.evaluation.findings import Findings, Measured
+from locb.experiments import paper_values as paper
 from locb.experiments.compare import Task, check_asked, parameter_sets
+from locb.experiments.environment_factory import noise_free_environment
 from locb.experiments.jobs import Job, Ledger, run_jobs
-from locb.experiments.matrix import play
+from locb.experiments.matrix import runs as play
 from locb.experiments.matrix.claims import CONTENDER
 from locb.experiments.matrix.standings import Standing, WorldResult
-from locb.experiments.matrix.tell import tell
-from locb.experiments.named_worlds import DEVELOPMENT, JUDGING, NamedWorld, choose_worlds, data_worlds
+from locb.experiments.matrix.tables import tell
 from locb.experiments.parallel import Workers
-from locb.experiments.reproduce.common import open_data_set
-from locb.experiments.worlds import quiet_world
-from locb.findings import Findings, Measured
+from locb.experiments.reproduce.targets import open_data_set
+from locb.experiments.scenarios import DEVELOPMENT, JUDGING, Scenario, dataset_scenarios, select_scenarios
 from locb.policies import POLICIES, make_policy
 
 ALPHAS = (0.1, 0.3, 1.0)
 # What the outcome of a run depends on, besides its settings.
-SOURCES = ("policies", "kernels", "environments", "datasets", "clusters.py", "confidence.py", "jit.py", "rounds.py")
+SOURCES = ("common", "policies", "kernels", "environments", "datasets", "evaluation")
 # Microseconds a round with six features, roughly: only for the order of the runs and the time left.
 COST = {"linucb-one": 1.0, "linucb-ind": 1.0, "locb": 2.0, "club": 2.0, "sclub": 2.0, CONTENDER: 20.0}
 
@@ -36,7 +36,7 @@ COST = {"linucb-one": 1.0, "linucb-ind": 1.0, "locb": 2.0, "club": 2.0, "sclub":
 class MatrixPlan:
     """A matrix that was checked and not yet run."""
 
-    worlds: list[NamedWorld]
+    worlds: list[Scenario]
     policies: list[str]
     own: dict[str, str]  # policies of one's own: name → file.py:Class
     alphas: list[float]
@@ -92,7 +92,7 @@ class MatrixPlan:
         }
         return tell(results, self.policies, settings)
 
-    def _job(self, world: NamedWorld, policy: str, parameters: dict[str, Any], repeat: int) -> Job:
+    def _job(self, world: Scenario, policy: str, parameters: dict[str, Any], repeat: int) -> Job:
         rounds = world.rounds if self.rounds is None else self.rounds
         _, dim, n_arms = self.sizes[world.name]
         settings = {
@@ -142,7 +142,7 @@ def plan_matrix(
     check_asked(policies, alphas, 100 if rounds is None else rounds, repeats)
     if rounds is not None and rounds < 100:
         raise ValueError(f"rounds must be at least 100, not {rounds}")
-    chosen = choose_worlds(worlds)
+    chosen = select_scenarios(worlds)
     for world in chosen:
         world.seed(seed)
         world.seed(seed + repeats - 1)
@@ -150,7 +150,7 @@ def plan_matrix(
     digests: dict[str, str] = {}
     if data is not None:
         role = JUDGING if any(world.role == JUDGING for world in chosen) else DEVELOPMENT
-        for world in data_worlds(data, role):
+        for world in dataset_scenarios(data, role):
             about = open_data_set(str(data["data"]), world.settings, 0)
             judged_at[world.name] = paper.GAMMA if about.scaled is None else about.scaled
             digests[world.name] = about.digest
@@ -158,7 +158,7 @@ def plan_matrix(
         chosen.sort(key=lambda world: world.role != JUDGING)
     sizes = {}
     for world in chosen:
-        env = quiet_world(world.settings, world.seed(seed))
+        env = noise_free_environment(world.settings, world.seed(seed))
         sizes[world.name] = env.n_users, env.dim, env.n_arms
         for name in policies:
             for parameters in parameter_sets(name, alphas, {}):
@@ -183,8 +183,7 @@ def code_digest() -> str:
     root = Path(locb.__file__).parent
     digest = hashlib.sha256()
     for name in SOURCES:
-        where = root / name
-        for path in sorted(where.glob("*.py")) if where.is_dir() else [where]:
+        for path in sorted((root / name).rglob("*.py")):
             digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 

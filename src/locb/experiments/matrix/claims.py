@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from locb.evaluation.findings import Claim, Measured, Part
 from locb.experiments.matrix.standings import WorldResult, geometric_mean
-from locb.experiments.named_worlds import DEVELOPMENT, JUDGING
-from locb.findings import Claim, Measured, Part
+from locb.experiments.scenarios import DEVELOPMENT, JUDGING
 
 CONTENDER = "eloc"
 MOST_ABOVE = 1.05  # of the best baseline, plus the interval

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from locb.arrays import Floats
-from locb.experiments.named_worlds import NamedWorld
-from locb.findings import Measured
-from locb.results import half_width
+from locb.common.arrays import Floats
+from locb.evaluation.findings import Measured
+from locb.evaluation.results import half_width
+from locb.experiments.scenarios import Scenario
 
 LEAST = 1e-9  # a regret of nothing cannot be divided by
 
@@ -32,7 +32,7 @@ class Standing:
 class WorldResult:
     """All policies in one world."""
 
-    world: NamedWorld
+    world: Scenario
     tried: list[Standing]  # every alpha
     baselines: tuple[str, ...]
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from locb.experiments import paper
+from locb.evaluation.findings import Findings
+from locb.experiments import paper_values as paper
 from locb.experiments.jobs import Job, Ledger, run_jobs
 from locb.experiments.parallel import Workers
-from locb.experiments.reproduce import accuracy, parameters, pictures, regret
-from locb.experiments.reproduce.common import DataSet, Evidence, Played, Sizes, open_data_set
-from locb.findings import Findings
+from locb.experiments.reproduce import accuracy, parameters, regret
+from locb.experiments.reproduce import figures as pictures
+from locb.experiments.reproduce.targets import DataSet, Evidence, Played, Sizes, open_data_set
 from locb.policies import make_policy
 
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from locb.experiments import paper
+from locb.evaluation.findings import Claim, Part, ResultTable
+from locb.experiments import paper_values as paper
 from locb.experiments.jobs import Job
 from locb.experiments.reproduce import runs
-from locb.experiments.reproduce.common import (
+from locb.experiments.reproduce.targets import (
     MOST_ROUNDS,
     DataSet,
     Evidence,
@@ -20,7 +21,6 @@ from locb.experiments.reproduce.common import (
     setting_told,
     suffix,
 )
-from locb.findings import Claim, Part, ResultTable
 
 SECTION = "accuracy"
 NOTE = (

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from locb.experiments import paper
+from locb.evaluation.findings import FAILS, Claim, Part, ResultTable, Series, banded
+from locb.experiments import paper_values as paper
 from locb.experiments.jobs import Job
 from locb.experiments.reproduce import runs
-from locb.experiments.reproduce.common import (
+from locb.experiments.reproduce.targets import (
     MOST_ROUNDS,
     DataSet,
     Evidence,
@@ -21,7 +22,6 @@ from locb.experiments.reproduce.common import (
     setting_told,
     suffix,
 )
-from locb.findings import FAILS, Claim, Part, ResultTable, Series, banded
 
 
 def _job(data: DataSet, sizes: Sizes, repeat: int, gamma: float, n_seeds: int, judged_at: list[float]) -> Job:

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from locb.experiments import paper
+from locb.evaluation.findings import FAILS, Claim, Measured, Part, ResultTable, Series, banded
+from locb.experiments import paper_values as paper
 from locb.experiments.jobs import Job
 from locb.experiments.reproduce import runs
-from locb.experiments.reproduce.common import DataSet, Evidence, Played, Sizes, peak_inside
 from locb.experiments.reproduce.parameters import scaled_gammas
-from locb.findings import FAILS, Claim, Measured, Part, ResultTable, Series, banded
+from locb.experiments.reproduce.targets import DataSet, Evidence, Played, Sizes, peak_inside
 
 BASELINES = {"linucb-one": "LinUCB-ONE", "linucb-ind": "LinUCB-IND", "club": "CLUB", "sclub": "SCLUB"}
 EARLY = 10  # rounds a user that count as "in the beginning"

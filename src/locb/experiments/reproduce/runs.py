@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from locb.arrays import Ints
-from locb.clusters import match_clusters
+from locb.common.arrays import Ints
 from locb.environments import Environment
+from locb.evaluation.clusters import match_clusters
 from locb.experiments.compare import checkpoints
+from locb.experiments.environment_factory import noise_free_environment, truth
 from locb.experiments.simulate import pieces, simulate
-from locb.experiments.worlds import quiet_world, truth
 from locb.policies import CLUB, LOCB, SCLUB, Policy, make_policy
 
 CLUSTERED = {"club": CLUB, "sclub": SCLUB}
@@ -31,7 +31,7 @@ def accuracy(
     most_rounds: int,
 ) -> dict[str, Any]:
     """LOCB until its last return, CLUB and SCLUB until that very round, and those that stop when it is quiet."""
-    env = quiet_world(world, seed)
+    env = noise_free_environment(world, seed)
     judges = _judges(env, judged_at)
     records: list[dict[str, Any]] = []
 
@@ -74,7 +74,7 @@ def clusters(
     most_rounds: int,
 ) -> dict[str, Any]:
     """LOCB until its last set is returned, and how well its sets match."""
-    env = quiet_world(world, seed)
+    env = noise_free_environment(world, seed)
     policy = _locb(env, gamma, tau, n_seeds, sigma, delta, seed)
     ended = until_returned(policy, env, seed, most_rounds)
     judges = _judges(env, judged_at)
@@ -91,7 +91,7 @@ def over_rounds(
     parameters: dict[str, Any],
 ) -> dict[str, Any]:
     """How well the groups of a policy match as rounds go by."""
-    env = quiet_world(world, seed)
+    env = noise_free_environment(world, seed)
     player = _made(policy, env, seed, parameters)
     judges = _judges(env, judged_at)
     f1: dict[str, list[float]] = {f"{gamma:g}": [] for gamma in judged_at}
@@ -103,7 +103,7 @@ def over_rounds(
 
 def regret(*, world: dict[str, Any], seed: int, policy: str, rounds: int, parameters: dict[str, Any]) -> dict[str, Any]:
     """Cumulative regret of a policy, at evenly spaced rounds."""
-    env = quiet_world(world, seed)
+    env = noise_free_environment(world, seed)
     run = simulate(_made(policy, env, seed, parameters), env, rounds=rounds, seed=seed)
     at = checkpoints(rounds)
     return {"rounds": at.tolist(), "regret": run.regret[at - 1].tolist()}
@@ -136,13 +136,13 @@ def until_quiet(
     From the start, as the rule is written: before anything is known nothing changes, so that it stops almost at once.
     And from the first change on. Gives ("start", round), then ("change", round), with the policy as it is then.
     """
-    sizes = policy.group_sizes().tobytes()
+    sizes = policy.cluster_sizes().tobytes()
     changed_at, changed, from_start, played = 0, False, True, 0
     for block in env.stream(most_rounds, seed=seed):
         for t in range(len(block)):
             policy.play(block.part(t, t + 1))
             played += 1
-            now = policy.group_sizes().tobytes()
+            now = policy.cluster_sizes().tobytes()
             if now != sizes:
                 sizes, changed_at, changed = now, played, True
             if played - changed_at < quiet:

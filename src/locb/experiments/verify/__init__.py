@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from locb.evaluation.findings import Findings
 from locb.experiments.jobs import Ledger, run_jobs
 from locb.experiments.parallel import Workers
 from locb.experiments.verify import correctness, coverage, growth, termination
-from locb.findings import Findings
 from locb.policies import make_policy
 
 SECTIONS = {

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from locb.environments import Synthetic
+from locb.evaluation.findings import Claim, Measured, Part, ResultTable
 from locb.experiments.jobs import Job
 from locb.experiments.reproduce.runs import until_returned
-from locb.findings import Claim, Measured, Part, ResultTable
 from locb.policies import LOCB
 
 SECTION = "correctness"

@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from locb.confidence import RADII
 from locb.environments import Synthetic
+from locb.evaluation.confidence import RADII
+from locb.evaluation.findings import Claim, Part, ResultTable
 from locb.experiments.jobs import Job
-from locb.findings import Claim, Part, ResultTable
-from locb.kernels.audit import audit
+from locb.kernels.coverage import audit
 from locb.policies import LOCB
-from locb.policies.rows import blank_estimates
+from locb.policies.state.user_rows import blank_estimates
 
 SECTION = "coverage"
-WORLDS = 400
+SCENARIOS = 400
 WORLDS_A_JOB = 20
 N_USERS = 20
 DELTA = 0.1
@@ -39,7 +39,7 @@ def plan(rounds: int, seed: int) -> list[Job]:
             {"worlds": WORLDS_A_JOB, "rounds": rounds},
             cost=2.0 * WORLDS_A_JOB * rounds,
         )
-        for first in range(0, WORLDS, WORLDS_A_JOB)
+        for first in range(0, SCENARIOS, WORLDS_A_JOB)
     ]
 
 

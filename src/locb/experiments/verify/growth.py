@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from locb.confidence import regret_bound
 from locb.environments import Synthetic
+from locb.evaluation.confidence import regret_bound
+from locb.evaluation.findings import Claim, Measured, Part, ResultTable, Series, banded
 from locb.experiments.jobs import Job
 from locb.experiments.simulate import simulate
 from locb.experiments.verify.coverage import smallest_eigenvalue
-from locb.findings import Claim, Measured, Part, ResultTable, Series, banded
 from locb.policies import make_policy
 
 SECTION = "growth"

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from locb.confidence import rounds_a_user, termination_bound
 from locb.environments import Synthetic
+from locb.evaluation.confidence import rounds_a_user, termination_bound
+from locb.evaluation.findings import Claim, Measured, Part, ResultTable, Series
 from locb.experiments.jobs import Job
 from locb.experiments.reproduce.runs import until_returned
 from locb.experiments.verify.coverage import smallest_eigenvalue
-from locb.findings import Claim, Measured, Part, ResultTable, Series
 from locb.policies import LOCB
 
 SECTION = "termination"

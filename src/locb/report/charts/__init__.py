@@ -1,10 +1,10 @@
 """Charts, each made once: as a picture in a file, in a self-contained page, or as JSON for one that is served."""
 
-from locb.report.charts.bars import estimate_chart, overlap_chart, parts_chart
-from locb.report.charts.lines import curve_chart, regret_chart, regret_rows, series_chart
-from locb.report.charts.live import live_map_chart, reward_chart, traffic_chart
-from locb.report.charts.look import COLOURS, THEMES, style
-from locb.report.charts.users import colour_groups, groups_chart, map_chart, plane, users_chart
+from locb.report.charts.bar_charts import estimate_chart, overlap_chart, parts_chart
+from locb.report.charts.chart_theme import COLOURS, THEMES, style
+from locb.report.charts.dashboard_charts import live_map_chart, reward_chart, traffic_chart
+from locb.report.charts.line_charts import curve_chart, regret_chart, regret_rows, series_chart
+from locb.report.charts.user_maps import colour_groups, groups_chart, map_chart, plane, users_chart
 
 __all__ = [
     "COLOURS",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from rich.text import Text
 
-from locb.arrays import Floats
+from locb.common.arrays import Floats
 
 DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # of a braille character, by row and column
 BLANK = 0x2800

@@ -69,12 +69,12 @@ class Writer(Protocol):
 
 def writer_for(engine: Engine) -> Writer:
     """The writer for a database."""
-    welcome, activate = (str(statement.compile(dialect=engine.dialect)) for statement in (_WELCOME, _ACTIVATE))
+    assign, activate = (str(statement.compile(dialect=engine.dialect)) for statement in (_WELCOME, _ACTIVATE))
     if engine.dialect.name == "sqlite":
-        return sqlite.Writer(welcome, activate)
+        return sqlite.Writer(assign, activate)
     from locb.service.store import postgresql  # whoever has no use for it need not be able to load its driver
 
-    return postgresql.Writer(welcome, activate)
+    return postgresql.Writer(assign, activate)
 
 
 def driver(connection: Connection) -> Any:

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, delete, func, insert, select, text, update
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
-from locb.service.store import decided, tables
+from locb.service.store import schema as tables
+from locb.service.store import user_decisions as decided
 from locb.service.store.database import (
     BUSY_SECONDS,
     NameTakenError,
@@ -24,7 +25,7 @@ from locb.service.store.database import (
     writer_for,
 )
 from locb.service.store.locks import AlreadyOpenError, claim_database, claim_folder
-from locb.service.store.reading import Reader
+from locb.service.store.reader import Reader
 from locb.service.store.rows import Records
 
 LARGEST_WAL = 1 << 26  # bytes
@@ -41,7 +42,7 @@ _REWORD = {
 }
 
 
-class Words(NamedTuple):
+class Redaction(NamedTuple):
     """What answers say, what they are to say instead, and where: after a place in the log up to another."""
 
     old: str
@@ -80,7 +81,7 @@ class Log(Reader):
                 self._decided = decided.bring_up(connection)
             self._owed = self._sqlite  # a process that was killed may have left there what was erased
             with suppress(StoreError):  # a disk that is full
-                self.tidy(True)
+                self.wal_checkpoint(True)
         except BaseException:
             self.close()
             raise
@@ -151,28 +152,28 @@ class Log(Reader):
         with self._writing() as connection:
             _set(connection, values)
 
-    def reword(self, words: Words) -> None:
+    def redact(self, words: Redaction) -> None:
         """Have stored answers say something else."""
         with self._writing() as connection:
-            _reword(connection, words)
+            _redact(connection, words)
 
-    def erase(self, place: int, values: dict[str, Any], words: Words | None = None) -> int:
+    def erase(self, place: int, values: dict[str, Any], words: Redaction | None = None) -> int:
         """Erase a user's name, decisions and lessons for good, and keep these settings; the number of decisions.
 
         ``words``, if given, are those in which answers to others tell of the user.
         """
         with self._writing() as connection:
             if words is not None:
-                _reword(connection, words)
-            connection.execute(delete(tables.lessons).where(tables.lessons.c.place == place))
+                _redact(connection, words)
+            connection.execute(delete(tables.observations).where(tables.observations.c.place == place))
             count = decided.erase(connection, place)
             connection.execute(update(tables.users).where(tables.users.c.place == place).values(id=None))
             _set(connection, values)
         if self._sqlite:  # what was erased must not live on in the file beside the database
-            self.tidy(True)
+            self.wal_checkpoint(True)
         return count
 
-    def tidy(self, truncate: bool = False) -> None:
+    def wal_checkpoint(self, truncate: bool = False) -> None:
         """Move what is in SQLite's log file into its database; without ``truncate`` no writer waits for it."""
         if not self._sqlite:
             return
@@ -187,7 +188,7 @@ class Log(Reader):
                 connection.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)")
 
     @property
-    def untidy(self) -> bool:
+    def wal_pending(self) -> bool:
         """Whether SQLite's log file holds what was erased, or has grown so much that writers should wait for it."""
         file = Path(f"{self._url.database}-wal")
         return self._sqlite and (self._owed or (file.exists() and file.stat().st_size > LARGEST_WAL))
@@ -197,7 +198,7 @@ class Log(Reader):
         with self._writing() as connection:  # the writer's own connection: a lost one is replaced here
             found = [
                 connection.execute(select(func.max(table.c.seq))).scalar()
-                for table in (tables.users, tables.decisions, tables.lessons)
+                for table in (tables.users, tables.decisions, tables.observations)
             ]
             turned = connection.execute(select(tables.settings.c.value).where(tables.settings.c.name == "seq")).scalar()
         return max(0, int(json.loads(turned)) if turned else 0, *(int(seq) for seq in found if seq is not None))
@@ -244,7 +245,7 @@ class Log(Reader):
                 _log.debug("a lost connection did not close: %s", error)
 
 
-def _reword(connection: Connection, words: Words) -> None:
+def _redact(connection: Connection, words: Redaction) -> None:
     change = words._asdict() | {"sought": words.old.encode()}
     connection.execute(text(_REWORD[connection.dialect.name]), change)
 

@@ -11,7 +11,7 @@ from psycopg.adapt import Dumper
 from psycopg.pq import Format
 from sqlalchemy import BigInteger, Double, Integer, LargeBinary, SmallInteger, Table
 
-from locb.service.store import tables
+from locb.service.store import schema as tables
 from locb.service.store.rows import Records
 
 # The name of an array, the number of its elements' type, and how an element is written, with its length before it.
@@ -62,17 +62,17 @@ class Writer:
 
     at_once = False  # each statement waits for the server
 
-    def __init__(self, welcome: str, activate: str) -> None:
-        self._welcome, self._activate = welcome, activate
+    def __init__(self, assign: str, activate: str) -> None:
+        self._welcome, self._activate = assign, activate
         self._insert = (
-            f"WITH decisions AS ({_statement(tables.decisions)}), lessons AS ({_statement(tables.lessons)}) SELECT"
+            f"WITH decisions AS ({_statement(tables.decisions)}), lessons AS ({_statement(tables.observations)}) SELECT"
         )
 
     def write(self, connection: Connection[Any], records: Records) -> None:
         """Write these over a connection of the driver's; on disk they are for sure after ``commit``."""
         # One statement is a transaction by itself, without a way to the server for its beginning and one for its end.
         connection.autocommit = not (records.users or records.activations)
-        columns = [*_columns(tables.decisions, records.decisions), *_columns(tables.lessons, records.lessons)]
+        columns = [*_columns(tables.decisions, records.decisions), *_columns(tables.observations, records.observations)]
         with connection.cursor() as cursor:
             cursor.adapters.register_dumper(_Column, _ColumnDumper)
             if records.users:

@@ -20,7 +20,7 @@ class DecisionRow(NamedTuple):
     answer: bytes
 
 
-class LessonRow(NamedTuple):
+class ObservationRow(NamedTuple):
     """A lesson as it is written."""
 
     seq: int
@@ -47,8 +47,8 @@ class Records:
 
     users: list[tuple[int, int, bytes | None]] = field(default_factory=list)  # place, seq, id
     decisions: list[DecisionRow] = field(default_factory=list)
-    lessons: list[LessonRow] = field(default_factory=list)
+    observations: list[ObservationRow] = field(default_factory=list)
     activations: list[tuple[float, int]] = field(default_factory=list)  # when, seq of the decision
 
     def __bool__(self) -> bool:
-        return bool(self.users or self.decisions or self.lessons or self.activations)
+        return bool(self.users or self.decisions or self.observations or self.activations)

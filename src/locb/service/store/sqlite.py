@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Table
 
-from locb.service.store import tables
+from locb.service.store import schema as tables
 from locb.service.store.rows import Records
 
 ROWS = (1, 4, 16, 64, 256)  # that a statement has room for: it is prepared once, and room that is left stays empty
@@ -37,10 +37,10 @@ class Writer:
 
     at_once = True  # a file is written to in no time; only to bring it to disk is slow
 
-    def __init__(self, welcome: str, activate: str) -> None:
-        self._welcome, self._activate = welcome, activate
+    def __init__(self, assign: str, activate: str) -> None:
+        self._welcome, self._activate = assign, activate
         self._insert = {
-            (table, room): _statement(table, room) for table in (tables.decisions, tables.lessons) for room in ROWS
+            (table, room): _statement(table, room) for table in (tables.decisions, tables.observations) for room in ROWS
         }
 
     def write(self, connection: Any, records: Records) -> None:
@@ -49,7 +49,7 @@ class Writer:
         if records.users:
             cursor.executemany(self._welcome, records.users)
         self._write(cursor, tables.decisions, records.decisions)
-        self._write(cursor, tables.lessons, records.lessons)
+        self._write(cursor, tables.observations, records.observations)
         if records.activations:
             cursor.executemany(self._activate, records.activations)
 

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from sqlalchemy import BigInteger, Connection, case, cast, func, literal_column, select
 
-from locb.arrays import Floats, Ints
-from locb.service.store import tables
-from locb.service.store.tables import CORRECTION, DEFAULT
+from locb.common.arrays import Floats, Ints
+from locb.service.store import schema as tables
+from locb.service.store.schema import CORRECTION, DEFAULT
 
 STEP = 10  # seconds
 
@@ -38,26 +38,26 @@ def add_up(connection: Connection, after: int, until: int) -> Totals:
         found = [tuple(row) for row in connection.execute(within)]
         return np.array(found, np.float64).reshape(-1, width)
 
-    decisions, lessons, default = tables.decisions, tables.lessons, tables.lessons.alias()
-    correcting = lessons.c.kind == CORRECTION
-    reward, learned = lessons.c.reward, lessons.c.learned
+    decisions, observations, default = tables.decisions, tables.observations, tables.observations.alias()
+    correcting = observations.c.kind == CORRECTION
+    reward, learned = observations.c.reward, observations.c.learned
     step = step_of(decisions.c.time)
     made = rows(select(step, func.count()), decisions, step, 2)
-    step = step_of(lessons.c.time)
+    step = step_of(observations.c.time)
     earned = select(step, func.count(), func.sum(reward), func.sum(reward * reward)).where(~correcting)
     step_before = step_of(default.c.time)
     corrected = (
         select(step_before, func.sum(reward - learned), func.sum(reward * reward - learned * learned))
-        .join(default, (default.c.decision == lessons.c.decision) & (default.c.kind == DEFAULT))
+        .join(default, (default.c.decision == observations.c.decision) & (default.c.kind == DEFAULT))
         .where(correcting)
     )
-    place = lessons.c.place
+    place = observations.c.place
     by_place = select(
         place, func.sum(case((correcting, 0), else_=1)), func.sum(case((correcting, reward - learned), else_=reward))
     )
     return Totals(
         made.astype(np.int64),
-        rows(earned, lessons, step, 4),
-        rows(corrected, lessons, step_before, 3),
-        rows(by_place, lessons, place, 3),
+        rows(earned, observations, step, 4),
+        rows(corrected, observations, step_before, 3),
+        rows(by_place, observations, place, 3),
     )

@@ -1,0 +1,1 @@
+"""Shared building blocks: array types, rounds, feature hashing, the cache directory."""

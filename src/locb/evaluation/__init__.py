@@ -1,0 +1,1 @@
+"""Results of experiments: runs, comparisons, claims, cluster scores and confidence radii."""

@@ -1,0 +1,125 @@
+"""How far a user's estimate may be from the truth: the four radii B(i, t); and what the paper's theorems promise.
+
+Each radius is a width of the user times a scale of the round, B(i, t) = scale(t) · width(i). The width changes
+only when the user is served, so the kernels keep it, and a round pays for one scale whatever the number of users.
+"""
+
+import math
+
+import numpy as np
+
+from locb.common.jit import inline_entry_point
+
+REGRET, CLUSTERING, THEORY, ELLIPSOID = 0, 1, 2, 3
+RADII = {"regret": REGRET, "clustering": CLUSTERING, "theory": THEORY, "ellipsoid": ELLIPSOID}
+
+
+@inline_entry_point
+def shrinkage(served: int) -> float:
+    """F(m) = √((1 + log(1 + m)) / (1 + m)), the width that CLUB, SCLUB and the regret experiments use."""
+    return math.sqrt((1.0 + math.log(1.0 + served)) / (1.0 + served))
+
+
+@inline_entry_point
+def scale(kind: int, t: int, n_users: int, dim: int, sigma: float, delta: float) -> float:
+    """The part of a radius that every user shares in round t; +inf where it is not defined."""
+    if kind in (REGRET, ELLIPSOID):
+        return 1.0
+    if t < 1:
+        return np.inf
+    top = sigma * math.sqrt(2.0 * dim * math.log(t) + 2.0 * math.log(2.0 * n_users / delta)) + 1.0
+    if kind == CLUSTERING:
+        top /= n_users ** (1.0 / 3.0)
+    return top
+
+
+@inline_entry_point
+def width(
+    kind: int,
+    served: int,
+    n_users: int,
+    dim: int,
+    sigma: float,
+    delta: float,
+    min_eigenvalue: float,
+    log_det: float,
+    largest_inverse: float,
+) -> float:
+    """The part of a radius that is the user's own.
+
+    ``min_eigenvalue`` is Lemma 5.2's λ of the contexts (``theory`` alone). ``log_det`` is log det A_i and
+    ``largest_inverse`` the largest eigenvalue of A_i⁻¹, that is 1 / λ_min(A_i) (``ellipsoid`` alone).
+    """
+    if kind == REGRET:
+        return shrinkage(served)
+    if kind == CLUSTERING:
+        return 1.0 / math.sqrt(1.0 + served / 4.0)
+    if kind == THEORY:
+        log_term = math.log((served + 3.0) * (2.0 * n_users * dim) / (delta / n_users))
+        h = min_eigenvalue * served / 4.0 - 8.0 * log_term - 2.0 * math.sqrt(served * log_term)
+        return 1.0 / math.sqrt(1.0 + max(h, 0.0))
+    noise = sigma * math.sqrt(log_det + 2.0 * math.log(n_users / delta))
+    return (noise + 1.0) * math.sqrt(largest_inverse)
+
+
+def rounds_a_user(n_users: int, dim: int, delta: float, min_eigenvalue: float) -> float:
+    """How often each user must have been served before Theorem 2 speaks: its condition on m.
+
+    Examples
+    --------
+    >>> f"{rounds_a_user(100, 6, 0.1, 0.1):,.0f}"
+    '40,637,827'
+    """
+    steep = 32.0**2 / min_eigenvalue**2
+    size = math.log(2.0 * n_users * dim * n_users / delta)
+    return 2.0 * steep * size * math.log(steep * size)
+
+
+def termination_bound(
+    n_users: int, dim: int, *, gamma: float, sigma: float = 0.5, delta: float = 0.1, min_eigenvalue: float
+) -> float:
+    """Theorem 2: the round before which all sets are returned, with tau = 1, the ``theory`` radius and even arrivals.
+
+    The theorem speaks only of users served ``rounds_a_user`` times; where that takes longer, the bound proves nothing
+    by itself.
+
+    Examples
+    --------
+    >>> f"{termination_bound(100, 6, gamma=0.2, min_eigenvalue=0.1):,.0f}"
+    '6,495,162,843'
+    """
+    per_user = min_eigenvalue * gamma**2 / (16.0**3 * sigma**2)  # the paper's C
+    log_term = (dim + 1) * math.log(2.0) + math.log(n_users / delta)
+    rest = log_term - (gamma**2 - 256.0) / (512.0 * sigma**2)
+    size = n_users * dim / per_user
+    return 2.0 * size * math.log(size) + 2.0 * n_users / per_user * rest + n_users
+
+
+def regret_bound(
+    rounds: int,
+    n_users: int,
+    dim: int,
+    *,
+    gamma: float,
+    sigma: float = 0.5,
+    delta: float = 0.1,
+    min_eigenvalue: float,
+) -> float:
+    """Theorem 3: the largest regret after so many rounds, with the constants of its proof in place of each O(·).
+
+    Three parts: twice the summed bonuses, 2 √(nT) √(2d log(1 + T/(dn))) α; 2γ a round once the sets are returned; and
+    8A a round before that, A = σ √(2d log T + 2 log(2n/δ)) + 1 being the largest radius (the proof writes 4A for two
+    terms of at most 4A each). α is that of the self-normalised bound, σ √(d log((1 + T/n) n/δ)) + 1. No regret exceeds
+    one a round, so a value above ``rounds`` says nothing.
+
+    Examples
+    --------
+    >>> f"{regret_bound(50_000, 100, 6, gamma=0.2, min_eigenvalue=0.1):,.0f}"
+    '2,986,021'
+    """
+    bonus = sigma * math.sqrt(dim * math.log((1.0 + rounds / n_users) * n_users / delta)) + 1.0
+    explored = math.sqrt(n_users * rounds * 2.0 * dim * math.log(1.0 + rounds / (dim * n_users)))
+    radius = sigma * math.sqrt(2.0 * dim * math.log(rounds) + 2.0 * math.log(2.0 * n_users / delta)) + 1.0
+    end = termination_bound(n_users, dim, gamma=gamma, sigma=sigma, delta=delta, min_eigenvalue=min_eigenvalue)
+    before = min(float(rounds), end)
+    return 2.0 * bonus * explored + 2.0 * gamma * (rounds - before) + 8.0 * radius * before

@@ -1,0 +1,1 @@
+"""Building blocks of the kernels: compilation, linear algebra, bit sets."""

@@ -1,0 +1,198 @@
+"""Linear algebra of one round: packed symmetric matrices, rank-one learning, the choice of an arm.
+
+A symmetric d × d matrix is kept as its upper triangle, row by row: p = d (d + 1) / 2 numbers.
+"""
+
+import math
+
+import numpy as np
+
+from locb.common.arrays import Floats, Words
+from locb.common.jit import inline, inline_fastmath
+from locb.common.rounds import LARGEST_CONTEXT
+
+TIE = 1e-9  # arms within this of the highest score are tied
+FIRST, RANDOM = 0, 1  # tie rules
+
+
+def packed_size(dim: int) -> int:
+    """How many numbers a packed dim × dim matrix takes."""
+    return dim * (dim + 1) // 2
+
+
+def packed_identity(dim: int) -> Floats:
+    """The identity matrix, packed: (p,)."""
+    rows, columns = np.triu_indices(dim)
+    identity: Floats = (rows == columns).astype(np.float64)
+    return identity
+
+
+def unpack(packed: Floats, dim: int) -> Floats:
+    """Full matrices (…, d, d) from packed ones (…, p)."""
+    rows, columns = np.triu_indices(dim)
+    full = np.empty((*packed.shape[:-1], dim, dim), dtype=packed.dtype)
+    full[..., rows, columns] = packed
+    full[..., columns, rows] = packed
+    return full
+
+
+def diagonal(packed: Floats) -> Floats:
+    """The diagonals (…, d) of packed matrices (…, p).
+
+    Examples
+    --------
+    >>> diagonal(np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])).tolist()
+    [1.0, 4.0, 6.0]
+    """
+    dim = int(math.sqrt(2 * packed.shape[-1]))
+    lengths = np.arange(dim, 0, -1)  # of the rows of the upper triangle
+    return packed[..., np.cumsum(lengths) - lengths]
+
+
+@inline
+def packed_trace(rows: Floats, i: int, d: int) -> float:
+    """Trace of the packed matrix in row i, whose first d numbers are a vector."""
+    total = 0.0
+    q = d
+    for a in range(d):
+        total += rows[i, q]
+        q += d - a
+    return total
+
+
+@inline
+def expand(contexts: Floats, arms: Floats) -> None:
+    """From contexts (k, d) to rows (x, x xᵀ packed with its off-diagonal terms doubled): (k, d + p).
+
+    Against a row (θ̂, A⁻¹) the first d products add up to θ̂ᵀx and the others to xᵀA⁻¹x.
+    """
+    d = contexts.shape[1]
+    for a in range(contexts.shape[0]):
+        for i in range(d):
+            arms[a, i] = contexts[a, i]
+        q = d
+        for i in range(d):
+            arms[a, q] = contexts[a, i] * contexts[a, i]
+            q += 1
+            for j in range(i + 1, d):
+                arms[a, q] = 2.0 * contexts[a, i] * contexts[a, j]
+                q += 1
+
+
+@inline_fastmath
+def dot(rows: Floats, i: int, others: Floats, j: int, start: int, stop: int) -> float:
+    """Inner product of two rows between two columns. Takes matrices, not rows: a view would cost more than the sum."""
+    total = 0.0
+    for q in range(np.uintp(start), np.uintp(stop)):
+        total += rows[i, q] * others[j, q]
+    return total
+
+
+@inline_fastmath
+def squared_distance(rows: Floats, i: int, others: Floats, j: int, stop: int) -> float:
+    """Squared distance of two rows over their first columns."""
+    total = 0.0
+    for q in range(stop):
+        total += (rows[i, q] - others[j, q]) * (rows[i, q] - others[j, q])
+    return total
+
+
+@inline
+def score_arms(arms: Floats, estimates: Floats, i: int, d: int, alpha: float, factor: float, scores: Floats) -> None:
+    """θ̂ᵀx + α √(xᵀA⁻¹x · factor) of every arm, from row i of the estimates."""
+    for a in range(scores.size):
+        spread = dot(arms, a, estimates, i, d, arms.shape[1])
+        scores[a] = dot(arms, a, estimates, i, 0, d) + alpha * math.sqrt(max(spread, 0.0) * factor)
+
+
+@inline
+def learn(estimates: Floats, i: int, x: Floats, reward: float, step: Floats) -> float:
+    """Take one observation into the estimate (θ̂, A⁻¹) of row i: A ← A + x xᵀ, b ← b + r x, θ̂ ← A⁻¹ b.
+
+    The change of the row is left in ``step`` (d + p,). Returns det A_new / det A_old.
+    """
+    d = x.size
+    for a in range(d):
+        step[a] = 0.0
+    q = d
+    for a in range(d):  # step = A⁻¹ x, for now
+        step[a] += estimates[i, q] * x[a]
+        q += 1
+        for b in range(a + 1, d):
+            step[a] += estimates[i, q] * x[b]
+            step[b] += estimates[i, q] * x[a]
+            q += 1
+    growth = 1.0
+    surprise = reward
+    for a in range(d):
+        growth += step[a] * x[a]
+        surprise -= estimates[i, a] * x[a]
+    scale = -1.0 / growth
+    q = d
+    for a in range(d):
+        row = scale * step[a]
+        for b in range(a, d):
+            step[q] = row * step[b]
+            q += 1
+    for a in range(d):
+        step[a] *= surprise / growth
+    for q in range(step.size):
+        estimates[i, q] += step[q]
+    return growth
+
+
+@inline
+def add_observation(sums: Floats, i: int, x: Floats, reward: float) -> None:
+    """Add one observation to the sums (b, G packed) in row i."""
+    d = x.size
+    q = d
+    for a in range(d):
+        sums[i, a] += reward * x[a]
+        for b in range(a, d):
+            sums[i, q] += x[a] * x[b]
+            q += 1
+
+
+@inline
+def next_random(generator: Words) -> np.uint64:
+    """Advance a xorshift generator (Marsaglia, 2003) and return its 64 bits."""
+    word: np.uint64 = generator[0]
+    word ^= word << np.uint64(13)
+    word ^= word >> np.uint64(7)
+    word ^= word << np.uint64(17)
+    generator[0] = word
+    return word
+
+
+@inline
+def pick(scores: Floats, ties: int, generator: Words) -> int:
+    """The arm of the highest score; among arms tied with it the first, or a random one."""
+    highest = -np.inf
+    for a in range(scores.size):
+        highest = max(highest, scores[a])
+    first = -1
+    tied = 0
+    for a in range(scores.size):
+        if scores[a] >= highest - TIE:
+            tied += 1
+            if first < 0:
+                first = a
+    if ties == FIRST or tied == 1:
+        return first
+    # The upper 31 bits, scaled to 0 … tied − 1.
+    skip = np.int64(((next_random(generator) >> np.uint64(33)) * np.uint64(tied)) >> np.uint64(31))
+    for a in range(first, scores.size):
+        if scores[a] >= highest - TIE:
+            if skip == 0:
+                return a
+            skip -= 1
+    return first
+
+
+@inline
+def usable(values: Floats) -> bool:
+    """Whether every number is finite and at most LARGEST_CONTEXT in size."""
+    for q in range(values.size):
+        if not abs(values[q]) <= LARGEST_CONTEXT:
+            return False
+    return True

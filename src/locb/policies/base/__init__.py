@@ -1,0 +1,1 @@
+"""Base classes of policies and the types that they return."""

@@ -1,0 +1,1 @@
+"""Initial state arrays of the compiled policies, and how they grow."""

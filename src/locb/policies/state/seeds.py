@@ -1,0 +1,31 @@
+"""The seed users around whom sets and neighbourhoods grow."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+import numpy as np
+
+from locb.common.arrays import Ints
+from locb.policies.base.validation import check_int
+
+
+def choose_seeds(n_users: int, n_seeds: int | None, seeds: Iterable[int] | None, rng: np.random.Generator) -> Ints:
+    """The seed users, ascending where they are drawn."""
+    if seeds is None:
+        count = min(30, n_users) if n_seeds is None else check_int("n_seeds", n_seeds, 1)
+        if count > n_users:
+            raise ValueError(f"n_seeds must be at most n_users = {n_users}, not {count}")
+        return np.sort(rng.choice(n_users, size=count, replace=False)).astype(np.int64)
+    if n_seeds is not None:
+        raise ValueError(f"give seeds or n_seeds, not both (n_seeds={n_seeds!r})")
+    if isinstance(seeds, str | bytes) or not isinstance(seeds, Iterable):
+        raise ValueError(f"seeds must be a list of users, not {seeds!r}")
+    chosen = [check_int("seeds", user, 0, n_users - 1) for user in seeds]
+    if not chosen:
+        raise ValueError("seeds must hold at least one user, not []")
+    repeated = sorted(user for user, times in Counter(chosen).items() if times > 1)
+    if repeated:
+        raise ValueError(f"seeds must be different users, but {repeated} appear more than once")
+    return np.array(chosen, dtype=np.int64)

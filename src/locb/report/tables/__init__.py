@@ -1,0 +1,1 @@
+"""Tables for terminals, CSV files and pages."""

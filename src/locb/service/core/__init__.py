@@ -1,0 +1,1 @@
+"""The service without HTTP: engine, group commit, replay, snapshots."""

@@ -1,0 +1,1 @@
+"""Counts of decisions and rewards over time."""
