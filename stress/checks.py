@@ -53,7 +53,7 @@ def check(folder: Path, store: str | None, acknowledged: Acknowledged) -> dict[s
         observations = sum(row.kind != CORRECTION for chunk in log.observations(0) for row in chunk)
         counts = {
             "decisions": len(arms),
-            "lessons": observations,
+            "observations": observations,
             "acknowledged decisions": len(acknowledged.arms),
             "acknowledged rewards": len(acknowledged.rewards),
             "decisions missing": len(acknowledged.arms.keys() - arms.keys()),

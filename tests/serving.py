@@ -62,7 +62,9 @@ def same_state(first: Any, second: Any) -> bool:
 
 def state(service: Service) -> Any:
     """All that a request could have changed."""
-    rows = sum(len(chunk) for chunk in service.log.decisions()) + sum(len(chunk) for chunk in service.log.lessons(0))
+    rows = sum(len(chunk) for chunk in service.log.decisions()) + sum(
+        len(chunk) for chunk in service.log.observations(0)
+    )
     arrays = {name: array.tobytes() for name, array in service.policy._arrays().items()}
     return service.engine.seq, rows, service.log.users(), service.log.settings(), arrays
 

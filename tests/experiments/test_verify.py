@@ -106,7 +106,7 @@ def test_coverage_looks_at_every_world() -> None:
 
 
 def test_the_four_checks_at_a_small_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coverage, "WORLDS", 40)
+    monkeypatch.setattr(coverage, "ENVIRONMENTS", 40)
     small = Verification(coverage_rounds=200, users=4, gammas=(3.0, 2.5), worlds=2, sizes=(10, 20), rounds=2000)
     with Workers(jobs=2) as workers:
         findings = small.run(small.open_folder(tmp_path), workers)
@@ -132,7 +132,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     small = Verification(coverage_rounds=100, users=4, gammas=(6.0, 5.0), worlds=2, sizes=(10, 12), rounds=1000)
     monkeypatch.setattr(verify, "QUICK", small)
-    monkeypatch.setattr(coverage, "WORLDS", 40)
+    monkeypatch.setattr(coverage, "ENVIRONMENTS", 40)
     monkeypatch.setattr(termination, "GAMMA", 4.0)  # wide sets are returned soon; what is found is tested above
     monkeypatch.chdir(tmp_path)
     called = CliRunner().invoke(app, ["verify", "--quick", "--jobs", "1"])

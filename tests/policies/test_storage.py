@@ -129,7 +129,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("locb", with_array("returned", fill(10_000)), "returned contradicts"),
     ("locb", with_array("joined", fill(-1)), "joined contradicts"),
     ("locb", with_array("generator", fill(0)), "generator contradicts"),
-    ("locb", with_array("whole", fill(-50)), "contradicts"),
+    ("locb", with_array("int_params", fill(-50)), "contradicts"),
     ("club", with_array("component", fill(-5)), "component holds -5"),
     ("club", with_array("neighbours", fill(2**63)), "neighbours contradicts"),
     ("club", with_array("shared", fill(np.inf)), "estimates contradicts"),
@@ -141,7 +141,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("club", with_array("edges", lambda a: np.zeros((1, 2), np.int32)), r"edges is int32 of shape \(1, 2\), not"),
     ("club", with_array("component", lambda a: np.zeros_like(a)), "component contradicts"),
     ("club-random", with_array("component", lambda a: np.zeros_like(a)), "component contradicts"),
-    ("club-random", with_array("whole", lambda a: a + np.array([0, 1, 0, 0])), "whole contradicts"),
+    ("club-random", with_array("int_params", lambda a: a + np.array([0, 1, 0, 0])), "int_params contradicts"),
     ("club-random", with_array("edges", lambda a: a.astype(np.int64)), r"edges is int64"),
     ("club-random", with_array("edges", fill(N)), f"edges joins users outside 0 … {N - 1}"),
     ("club-random", with_array("edges", lambda a: a[:, ::-1]), "edges joins users .* not the lower one to the higher"),
@@ -156,7 +156,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("sclub", with_array("unchecked", fill(99)), "unchecked contradicts"),
     ("sclub", with_array("moved", fill(7)), "moved holds 7"),
     ("sclub", with_array("slot", fill(N)), f"slot holds {N}"),
-    ("sclub", with_array("whole", fill(300)), "whole contradicts"),
+    ("sclub", with_array("int_params", fill(300)), "int_params contradicts"),
     ("sclub", with_array("sizes", fill(1)), "sizes contradicts"),
     ("eloc", with_parameters(dim=30_000), "header claims 12 users and 30000 features, its arrays differ"),
     ("eloc", with_array("slots", fill(-2)), "slots holds -2 … -2, outside -1 … 2147483647"),
@@ -170,7 +170,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("eloc", with_array("learned", fill(-1.0)), "learned contradicts"),
     ("eloc", with_array("levels", fill(10**9)), "levels contradicts"),
     ("eloc", with_array("pooled", fill(np.nan)), "estimates contradicts"),
-    ("eloc", with_array("whole", lambda a: a + np.array([0, 1, 0, 0])), "whole contradicts"),
+    ("eloc", with_array("int_params", lambda a: a + np.array([0, 1, 0, 0])), "int_params contradicts"),
 ]
 
 

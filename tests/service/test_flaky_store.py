@@ -131,4 +131,4 @@ def test_the_log_is_the_policy_whatever_fails(seed: int, store: Any, monkeypatch
         asyncio.run(session(store.folder, store.url, number, rng, killed=number < SESSIONS - 1))
     found = check(store.folder, store.url, Acknowledged())
     assert wrong(found) == []
-    assert found["lessons"] > 0
+    assert found["observations"] > 0

@@ -153,7 +153,7 @@ def maximum_clique(theta: Floats, gamma: float) -> Ints:
 
     Examples
     --------
-    >>> largest_close_set(np.array([[0.0], [0.1], [0.15], [0.9]]), 0.2).tolist()
+    >>> maximum_clique(np.array([[0.0], [0.1], [0.15], [0.9]]), 0.2).tolist()
     [0, 1, 2]
     """
     count = len(theta)

@@ -102,7 +102,7 @@ def select_scenarios(names: Sequence[str]) -> list[Scenario]:
 
     Examples
     --------
-    >>> [world.name for world in choose_worlds(["overlap", "one-cluster"])]
+    >>> [world.name for world in select_scenarios(["overlap", "one-cluster"])]
     ['one-cluster', 'overlap']
     """
     groups = {"all": (JUDGING, DEVELOPMENT), JUDGING: (JUDGING,), DEVELOPMENT: (DEVELOPMENT,)}

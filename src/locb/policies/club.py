@@ -70,7 +70,7 @@ class CLUB(CompiledPolicy):
     _kernel: ClassVar[Any] = kernel
     _not_saved: ClassVar[tuple[str, ...]] = NOT_SAVED
     _user_rows: ClassVar[tuple[str, ...]] = USER_ROWS
-    _settings: ClassVar[dict[str, slice]] = {"whole": slice(club_graph.TIES, None), "real": slice(None)}
+    _settings: ClassVar[dict[str, slice]] = {"int_params": slice(club_graph.TIES, None), "float_params": slice(None)}
 
     def __init__(
         self,
@@ -231,7 +231,7 @@ class CLUB(CompiledPolicy):
         return fine | {
             "component": np.array_equal(np.sort(first), np.arange(count))
             and np.array_equal(first[names], state.component),
-            "whole": state.int_params[club_graph.NAMES] == count,
+            "int_params": state.int_params[club_graph.NAMES] == count,
             "sizes": np.array_equal(np.bincount(state.component, minlength=self._n_users), state.sizes),
         }
 

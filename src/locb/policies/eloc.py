@@ -82,8 +82,8 @@ class ELOC(CompiledPolicy):
     _user_rows: ClassVar[tuple[str, ...]] = USER_ROWS
     _not_saved: ClassVar[tuple[str, ...]] = ("lent", "n_users")
     _settings: ClassVar[dict[str, slice]] = {
-        "whole": slice(TIES, None),
-        "real": slice(None),
+        "int_params": slice(TIES, None),
+        "float_params": slice(None),
     }
 
     def __init__(
@@ -318,6 +318,6 @@ class ELOC(CompiledPolicy):
             "shares": bool((state.shares > 0.0).all()),
             "learned": bool(state.learned[NOISE] > 0.0),
             "levels": bool((np.abs(state.levels) < 2_000).all()),  # e^±446: a width that is still a number
-            "whole": bool(0 <= int_params[UNREFRESHED] <= int_params[T])
+            "int_params": bool(0 <= int_params[UNREFRESHED] <= int_params[T])
             and int((state.served > 0).sum()) == int(int_params[SEEN]),
         }

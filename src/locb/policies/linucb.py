@@ -43,7 +43,7 @@ class LinUCB(CompiledPolicy):
 
     _kernel: ClassVar[Any] = kernel
     _user_rows: ClassVar[tuple[str, ...]] = ("estimates", "served")
-    _settings: ClassVar[dict[str, slice]] = {"whole": slice(kernel.TIES, None), "real": slice(None)}
+    _settings: ClassVar[dict[str, slice]] = {"int_params": slice(kernel.TIES, None), "float_params": slice(None)}
 
     def __init__(
         self,

@@ -40,7 +40,18 @@ from locb.policies.state.seeds import choose_seeds
 
 STOPS = {"radius": BY_RADIUS, "certificate": BY_CERTIFICATE, "published": AS_PUBLISHED}
 BONUSES = {"mean": MEAN, "pooled": POOLED}
-SAVED = ("estimates", "log_det", "served", "joined", "members", "sums", "returned", "whole", "real", "generator")
+SAVED = (
+    "estimates",
+    "log_det",
+    "served",
+    "joined",
+    "members",
+    "sums",
+    "returned",
+    "int_params",
+    "float_params",
+    "generator",
+)
 
 
 class LOCB(CompiledPolicy):
@@ -93,7 +104,7 @@ class LOCB(CompiledPolicy):
     _kernel: ClassVar[Any] = kernel
     _user_rows: ClassVar[tuple[str, ...]] = USER_ROWS
     _not_saved: ClassVar[tuple[str, ...]] = tuple(name for name in LocalState._fields if name not in SAVED)
-    _settings: ClassVar[dict[str, slice]] = {"whole": slice(RADIUS, None), "real": slice(None)}
+    _settings: ClassVar[dict[str, slice]] = {"int_params": slice(RADIUS, None), "float_params": slice(None)}
 
     def __init__(
         self,
@@ -342,7 +353,7 @@ class LOCB(CompiledPolicy):
             "members": not last.any() and bool((own & np.uint64(1)).all()),
             "returned": bool(((state.returned >= 0) & (state.returned <= played)).all()),
             "joined": bool(((state.joined >= 0) & (state.joined <= played)).all()),
-            "whole": bool(0 <= state.int_params[UNREFRESHED] <= played),
+            "int_params": bool(0 <= state.int_params[UNREFRESHED] <= played),
         }
 
 

@@ -22,7 +22,9 @@ from locb.policies.state.corrections import move_estimate
 from locb.policies.state.user_rows import blank_estimates, only_first, with_room
 
 NOT_SAVED = ("lists", "points", "free")  # room for work, and what follows from the rest
-USER_ROWS = tuple(n for n in sclub_sets.SetState._fields if n not in (*NOT_SAVED, "whole", "real", "generator"))
+USER_ROWS = tuple(
+    n for n in sclub_sets.SetState._fields if n not in (*NOT_SAVED, "int_params", "float_params", "generator")
+)
 
 
 class SCLUB(CompiledPolicy):
@@ -55,7 +57,10 @@ class SCLUB(CompiledPolicy):
     _kernel: ClassVar[Any] = kernel
     _not_saved: ClassVar[tuple[str, ...]] = NOT_SAVED
     _user_rows: ClassVar[tuple[str, ...]] = USER_ROWS
-    _settings: ClassVar[dict[str, slice]] = {"whole": slice(sclub_sets.TIES, None), "real": slice(sclub_sets.WAKE)}
+    _settings: ClassVar[dict[str, slice]] = {
+        "int_params": slice(sclub_sets.TIES, None),
+        "float_params": slice(sclub_sets.WAKE),
+    }
 
     def __init__(
         self,
@@ -207,7 +212,7 @@ class SCLUB(CompiledPolicy):
             "sizes": right_sizes,
             "ring": right_sizes and sclub_sets.is_circular(state),
             "unchecked": np.array_equal(left[sizes > 0], state.unchecked[sizes > 0]),
-            "whole": int_params[sclub_sets.SLOTS] == np.flatnonzero(sizes)[-1] + 1
+            "int_params": int_params[sclub_sets.SLOTS] == np.flatnonzero(sizes)[-1] + 1
             and 0 <= int_params[sclub_sets.PHASE] < 62
             and int_params[sclub_sets.PHASE_END] == 2 ** (int_params[sclub_sets.PHASE] + 1) - 2
             and int_params[sclub_sets.T] <= int_params[sclub_sets.PHASE_END]

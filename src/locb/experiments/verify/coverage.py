@@ -15,8 +15,8 @@ from locb.policies import LOCB
 from locb.policies.state.user_rows import blank_estimates
 
 SECTION = "coverage"
-SCENARIOS = 400
-WORLDS_A_JOB = 20
+ENVIRONMENTS = 400
+ENVIRONMENTS_PER_JOB = 20
 N_USERS = 20
 DELTA = 0.1
 # ½ is right for rewards of 0 or 1; the accuracy experiments use 1 with their own radius.
@@ -36,10 +36,10 @@ def plan(rounds: int, seed: int) -> list[Job]:
             cover,
             {"n_users": N_USERS, "n_clusters": 4},
             seed + first,
-            {"worlds": WORLDS_A_JOB, "rounds": rounds},
-            cost=2.0 * WORLDS_A_JOB * rounds,
+            {"worlds": ENVIRONMENTS_PER_JOB, "rounds": rounds},
+            cost=2.0 * ENVIRONMENTS_PER_JOB * rounds,
         )
-        for first in range(0, SCENARIOS, WORLDS_A_JOB)
+        for first in range(0, ENVIRONMENTS, ENVIRONMENTS_PER_JOB)
     ]
 
 

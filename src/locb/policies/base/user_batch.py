@@ -46,7 +46,7 @@ class OverlappingGroups(NamedTuple):
 
     Examples
     --------
-    >>> three = Overlapping.of(np.array([[True, True], [False, True], [True, False]]))
+    >>> three = OverlappingGroups.of(np.array([[True, True], [False, True], [True, False]]))
     >>> three.counts(np.arange(2)).tolist(), three.sums(np.arange(2), np.array([[1.0], [2.0], [4.0]])).ravel().tolist()
     ([2, 1, 1], [5.0, 3.0])
     """
@@ -109,7 +109,7 @@ class Partition(NamedTuple):
 
     Examples
     --------
-    >>> three = Apart(np.array([7, 5, 7]))
+    >>> three = Partition(np.array([7, 5, 7]))
     >>> three.sums(np.array([5, 7]), np.array([[1.0], [2.0], [4.0]])).ravel().tolist()
     [2.0, 5.0]
     """

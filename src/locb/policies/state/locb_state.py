@@ -80,7 +80,7 @@ def more_seeds(state: LocalState, users: Ints, n: int) -> LocalState:
         "members": np.tile(pack(everyone), (more, 1)),
         "sums": np.tile(state.estimates[:n].sum(axis=0, dtype=np.float64), (more, 1)),
     }
-    rows = ("sizes", "hashes", "unserved", "observed", "departure", "returned", "witness")
+    rows = ("sizes", "hashes", "unserved", "observed", "drift_bound", "returned", "blocking_member")
     per_seed |= {name: np.zeros((more, *getattr(state, name).shape[1:]), getattr(state, name).dtype) for name in rows}
     grown = {name: np.concatenate([getattr(state, name), row]) for name, row in per_seed.items()}
     words = words_for(old + more)

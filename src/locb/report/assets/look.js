@@ -1,7 +1,7 @@
 /* What the service's page and the HTML reports do alike; a plain script, so that a report may hold it in itself.
 
    window.look:
-     themes                      {light: {config, colours}, dark: …} of locb.report.charts.chart_theme.THEMES; set it first
+     themes                      {light: {config, colours}, dark: …} of chart_theme.THEMES; set it first
      theme()                     "light" or "dark", as it is shown now
      onTheme(f)                  f(theme) whenever that changes
      themeSwitch(button)         makes a button change it; the choice is kept for this browser

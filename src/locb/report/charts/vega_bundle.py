@@ -1,7 +1,7 @@
 """What a browser needs to draw the charts of a page, in a folder: Vega as one script, and the charts themselves.
 
-``python -m locb.report.charts.vega_bundle FOLDER`` makes it. It takes a second or two, and memory that a service has better uses
-for, so that a service has a process of its own make it and keeps what comes out. A copy stays in the cache folder, for
+``python -m locb.report.charts.vega_bundle FOLDER`` creates it. This takes one to two seconds and much memory, so a
+service runs it in a separate process and keeps the result. A copy stays in the cache directory, for
 other services and for reports.
 """
 

@@ -85,7 +85,7 @@ def recheck(log: Log, model: Model, since: int) -> tuple[Policy, list[Mismatch]]
     events = merge(  # read as they are needed: requests and answers are large
         ((seq, "user", None) for seq in growth),
         ((row.seq, "decision", row) for chunk in log.decisions(since) for row in chunk),
-        ((row.seq, "lesson", row) for chunk in log.observations(0) for row in chunk),
+        ((row.seq, "observation", row) for chunk in log.observations(0) for row in chunk),
         key=itemgetter(0),
     )
     for seq, kind, row in events:
