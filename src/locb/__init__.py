@@ -3,31 +3,30 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from locb.common.feature_hashing import features
-from locb.common.rounds import Rounds
-from locb.environments import Environment, Interactions, Synthetic
-from locb.evaluation.clusters import Cluster, ClusterScore, Membership, SimilarUser, match_clusters
-from locb.policies import (
-    CLUB,
-    ELOC,
-    LOCB,
-    POLICIES,
-    SCLUB,
-    Checkpoint,
-    Estimate,
-    EvidenceSource,
-    Explanation,
-    LinUCB,
-    Policy,
-    load,
-    make_policy,
-)
-
 if TYPE_CHECKING:
     from locb import datasets
+    from locb.common.feature_hashing import features
+    from locb.common.rounds import Rounds
+    from locb.environments import Environment, Interactions, Synthetic
+    from locb.evaluation.clusters import Cluster, ClusterScore, Membership, SimilarUser, match_clusters
     from locb.evaluation.results import Comparison, Run
     from locb.experiments.compare import compare
     from locb.experiments.simulate import simulate
+    from locb.policies import (
+        CLUB,
+        ELOC,
+        LOCB,
+        POLICIES,
+        SCLUB,
+        Checkpoint,
+        Estimate,
+        EvidenceSource,
+        Explanation,
+        LinUCB,
+        Policy,
+        load,
+        make_policy,
+    )
 
 __version__ = "0.1.0"
 __all__ = [
@@ -61,18 +60,42 @@ __all__ = [
     "simulate",
 ]
 
-# Found on first use, so that `import locb` costs little more than its compiler.
-_LATER = {
-    "Comparison": "locb.evaluation.results",
-    "Run": "locb.evaluation.results",
-    "compare": "locb.experiments.compare",
-    "simulate": "locb.experiments.simulate",
+# Every public name is imported on first use, so that ``import locb.client`` needs neither NumPy nor Numba.
+_MODULES = {
+    "locb.common.feature_hashing": ("features",),
+    "locb.common.rounds": ("Rounds",),
+    "locb.environments": ("Environment", "Interactions", "Synthetic"),
+    "locb.evaluation.clusters": ("Cluster", "ClusterScore", "Membership", "SimilarUser", "match_clusters"),
+    "locb.evaluation.results": ("Comparison", "Run"),
+    "locb.experiments.compare": ("compare",),
+    "locb.experiments.simulate": ("simulate",),
+    "locb.policies": (
+        "CLUB",
+        "ELOC",
+        "LOCB",
+        "POLICIES",
+        "SCLUB",
+        "Checkpoint",
+        "Estimate",
+        "EvidenceSource",
+        "Explanation",
+        "LinUCB",
+        "Policy",
+        "load",
+        "make_policy",
+    ),
 }
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
     if name == "datasets":
         return import_module("locb.datasets")
-    if name in _LATER:
-        return getattr(import_module(_LATER[name]), name)
-    raise AttributeError(f"module 'locb' has no attribute {name!r}")
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'locb' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_MODULE_OF[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
