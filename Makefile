@@ -32,11 +32,13 @@ coverage: .venv/dev ## both, and which lines no test reaches
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest $(TWO) --cov --cov-append --cov-report= -q -m interpreted
 	$(BIN)/python -m coverage report --fail-under=95
 
-lint: .venv/dev  ## ruff, mypy, import-linter
+lint: .venv/dev  ## ruff, mypy, import-linter, retired words, size limits
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tools.check_language
+	$(BIN)/python -m tools.check_layout
 
 bench: .venv/bench ## timings, as ratios taken in one run
 	@$(FRESH) $(BIN)/python benchmarks/imports.py

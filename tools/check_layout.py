@@ -1,0 +1,69 @@
+"""Check the size limits of the source tree: run by ``make lint``.
+
+A file has at most 350 lines, a function at most 60, a folder at most 14 entries (``__init__.py`` and ``py.typed`` are
+not counted). An exception needs a reason.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+MAX_FILE_LINES = 350
+MAX_FUNCTION_LINES = 60
+MAX_FOLDER_ENTRIES = 14
+SOURCE_SUFFIXES = (".py", ".js", ".css", ".html")
+NOT_COUNTED = ("__init__.py", "py.typed")
+
+# Files, functions ("path:name") and folders above a limit, each with the reason.
+EXCEPTIONS: dict[str, str] = {}
+
+
+def check_file(path: str, source: str) -> list[str]:
+    """Return what is too long in one file: the file itself, or functions of it."""
+    problems = []
+    lines = source.count("\n")
+    if lines > MAX_FILE_LINES and path not in EXCEPTIONS:
+        problems.append(f"{path}: {lines} lines, at most {MAX_FILE_LINES}")
+    for node in ast.walk(ast.parse(source)) if path.endswith(".py") else ():
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None:
+            length = node.end_lineno - node.lineno + 1
+            if length > MAX_FUNCTION_LINES and f"{path}:{node.name}" not in EXCEPTIONS:
+                problems.append(f"{path}:{node.lineno}: {node.name} has {length} lines, at most {MAX_FUNCTION_LINES}")
+    return problems
+
+
+def check_folders(paths: list[str]) -> list[str]:
+    """Return the folders with too many entries."""
+    entries: dict[str, set[str]] = defaultdict(set)
+    for path in paths:
+        parts = path.split("/")
+        for depth in range(1, len(parts)):
+            entries["/".join(parts[:depth])].add(parts[depth])
+    return [
+        f"{folder}: {len(names)} entries, at most {MAX_FOLDER_ENTRIES}"
+        for folder, names in ((folder, found.difference(NOT_COUNTED)) for folder, found in sorted(entries.items()))
+        if len(names) > MAX_FOLDER_ENTRIES and folder not in EXCEPTIONS
+    ]
+
+
+def main() -> int:
+    """Print every problem; return 1 if there is one."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "src"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    paths = [path for path in listed if (ROOT / path).is_file()]
+    problems = check_folders(paths)
+    for path in paths:
+        if path.endswith(SOURCE_SUFFIXES):
+            problems += check_file(path, (ROOT / path).read_text(encoding="utf-8"))
+    for problem in problems:
+        print(problem)
+    return int(bool(problems))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
