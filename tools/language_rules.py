@@ -82,7 +82,7 @@ PHRASES = {
     r"\b(rooms|crowds?|desk)\b": "name the mechanism",
     r"\bas though (it|they) had never\b": "without the user",
     r"\bof one's own\b": "custom, own",
-    r"\b(µs|us|ms|bytes|numbers|rounds|rows?|times|seconds|events|requests|decisions|rewards|verdict|points|[MG]iB) an? "
+    r"\b(µs|us|ms|bytes|numbers|rounds|rows?|times|seconds|events|requests|decisions|rewards|verdict|[MG]iB) an? "
     r"(round|user|second|arm|claim|decision|line|repeat|policy|job|day|row|request|minute)\b": _PER,
     r"\b(a|an|one|each|every) \w+ a (command|policy|user|line|claim|file|round|repeat|row|job|panel|machine)\b": _PER,
 }
