@@ -110,16 +110,16 @@ def check_best_sets(policy: Any) -> int:
         (source,), cluster = explanation.sources, worth[explanation.arm][2]
         if cluster is None:
             own += 1
-            assert source == ("own", None, 1.0, 1, policy.served[user])
+            assert source == ("user", None, 1.0, 1, policy.served[user])
         else:
-            assert source == ("set", cluster.seed, 1.0, len(cluster), policy.served[cluster.members].sum())
+            assert source == ("cluster", cluster.seed, 1.0, len(cluster), policy.served[cluster.members].sum())
     return own
 
 
 @pytest.mark.parametrize("kind", ["linucb-one", "linucb-ind", "club", "club-random", "sclub"])
 def test_groups_lend_with_exact_counts(kind: str) -> None:
     policy = make(kind, 0)
-    kinds = {"linucb-one": "everyone", "linucb-ind": "own", "sclub": "set"}
+    kinds = {"linucb-one": "everyone", "linucb-ind": "user", "sclub": "cluster"}
     for block in range(6):
         if block == 3:
             policy.add_users(4)

@@ -187,8 +187,8 @@ USER = {
     "clusters": [{"seed": "bob", "size": 12, "returned": True}, {"seed": None, "size": None, "returned": False}],
 }
 LENDERS = [
-    {"kind": "set", "seed": "bob", "weight": 0.8, "users": 12, "observations": 345},
-    {"kind": "own", "seed": "ann", "weight": 0.2, "users": 1, "observations": 9},
+    {"kind": "cluster", "seed": "bob", "weight": 0.8, "users": 12, "observations": 345},
+    {"kind": "user", "seed": "ann", "weight": 0.2, "users": 1, "observations": 9},
 ]
 DECISION = {
     "decision_id": "d",
@@ -222,7 +222,7 @@ def test_a_user_is_explained(width: int) -> None:
         "1 +0.40 +0.30 to +0.50",
         "2 −0.30 −0.50 to −0.10",
         "film [1] earned 1 1 −0.42, 0 +0.10, constant +0.25; bonus +0.08",
-        "rests on a set around bob (12 users, 345 rewards), 80%; their own rewards (1 user, 9 rewards), 20%",
+        "rests on a cluster around bob (12 users, 345 rewards), 80%; their own rewards (1 user, 9 rewards), 20%",
         "waits for its reward not explained by this policy",
         "no reward came, learned as 0",
     ):

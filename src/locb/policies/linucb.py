@@ -104,7 +104,7 @@ class LinUCB(CompiledPolicy):
         if self._shared:
             row, source = 0, EvidenceSource("everyone", None, 1.0, self._n_users, int(state.int_params[kernel.T]))
         else:
-            row, source = user, EvidenceSource("own", None, 1.0, 1, int(state.served[user]))
+            row, source = user, EvidenceSource("user", None, 1.0, 1, int(state.served[user]))
         return ScoringRow(state.estimates, row, self._parameters["alpha"], 1.0, (source,))
 
     def _move_sums(self, user: int, change: Floats) -> None:

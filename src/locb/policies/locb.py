@@ -286,9 +286,9 @@ class LOCB(CompiledPolicy):
             user, own = asked[i]
             self._check_arm(arm, user, own)
             if s < 0:
-                source = EvidenceSource("own", None, 1.0, 1, int(state.served[user]))
+                source = EvidenceSource("user", None, 1.0, 1, int(state.served[user]))
             else:
-                source = EvidenceSource("set", int(state.seeds[s]), 1.0, int(state.sizes[s]), int(state.observed[s]))
+                source = EvidenceSource("cluster", int(state.seeds[s]), 1.0, int(state.sizes[s]), int(state.observed[s]))
             told.append(Explanation(arm, estimate[start:stop], bonus[start:stop], theta[i], (source,)))
             start = stop
         return told

@@ -173,7 +173,7 @@ class SCLUB(CompiledPolicy):
     def _scoring_row(self, user: int) -> ScoringRow:
         state = self._state
         slot = int(state.slot[user])
-        source = EvidenceSource("set", None, 1.0, int(state.sizes[slot]), int(state.shared_served[slot]))
+        source = EvidenceSource("cluster", None, 1.0, int(state.sizes[slot]), int(state.shared_served[slot]))
         return ScoringRow(state.shared, slot, self._parameters["alpha"], 1.0, (source,))
 
     def _move_sums(self, user: int, change: Floats) -> None:

@@ -23,8 +23,8 @@ from service.store.rows import decision, observation
 
 NOW = time.time()
 ANSWERS = {
-    False: b'{"explanation":{"sources":[{"kind":"set","seed":"a","weight":1.0,"users":1,"observations":4}]}}',
-    True: b'{"explanation":{"sources":[{"kind":"own","seed":null,"weight":0.4,"users":1,"observations":4},'
+    False: b'{"explanation":{"sources":[{"kind":"cluster","seed":"a","weight":1.0,"users":1,"observations":4}]}}',
+    True: b'{"explanation":{"sources":[{"kind":"user","seed":null,"weight":0.4,"users":1,"observations":4},'
     b'{"kind":"neighbourhood","seed":"a","weight":0.6,"users":2,"observations":4}]}}',
 }
 

@@ -144,8 +144,8 @@ def _outcome(decision: Mapping[str, Any]) -> str:
 
 def _lender(source: Mapping[str, Any]) -> str:
     kind, seed = source["kind"], source["seed"]
-    whose = {"own": "their own rewards", "everyone": "everyone", "population": "everyone"}.get(kind, f"a {kind}")
-    whose += f" around {seed}" if seed is not None and kind != "own" else ""
+    whose = {"user": "their own rewards", "everyone": "everyone", "population": "everyone"}.get(kind, f"a {kind}")
+    whose += f" around {seed}" if seed is not None and kind != "user" else ""
     counted = [
         many(source[name], one, more)
         for name, one, more in (("users", "user", "users"), ("observations", "reward", "rewards"))

@@ -47,7 +47,7 @@ class Answers:
         changing = {one.seed for one in memberships if one.seed is not None and one.returned_at is None}
         empty = self._directory.empty
         return tuple(
-            one._replace(users=one.users - empty) if one.kind == "set" and one.seed in changing else one
+            one._replace(users=one.users - empty) if one.kind == "cluster" and one.seed in changing else one
             for one in sources
         )
 

@@ -9,7 +9,7 @@ import msgspec
 from locb.policies import EvidenceSource as PolicyEvidenceSource
 from locb.service.schemas import EvidenceSource
 
-GROUPS = ("set", "component", "neighbourhood")
+GROUPS = ("cluster", "component", "neighbourhood")
 
 
 class _Lenders(msgspec.Struct):

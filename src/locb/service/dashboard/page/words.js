@@ -81,7 +81,7 @@ function ofInterval({ low, high }) {
 
 /* Whose rewards a decision rests on. */
 export function ofLenders(sources) {
-  const whose = { own: () => "their own", everyone: () => "everyone", population: () => "the population" };
+  const whose = { user: () => "their own", everyone: () => "everyone", population: () => "the population" };
   return sources.filter((one) => one.weight > 0.005).sort((a, b) => b.weight - a.weight).map((one) => {
     const who = (whose[one.kind] ?? (() => (one.seed === null ? `a ${one.kind}` : `the ${one.kind} of ${one.seed}`)))();
     const users = one.users > 1 ? `${count(one.users)} users, ` : "";
