@@ -9,7 +9,7 @@ from typing import Any
 from timing import show
 
 import locb
-from locb.evaluation.findings import Measured, Part
+from locb.evaluation.findings import Criterion, Measurement
 from locb.experiments.environment_factory import noise_free_environment
 from locb.experiments.parallel import Workers
 
@@ -42,8 +42,8 @@ def main() -> None:
     for place, name in enumerate(worlds):
         start = 2 * place * len(SEEDS)
         mean, pooled = ([found[start + part * len(SEEDS) + r] for r in range(len(SEEDS))] for part in (0, 1))
-        gap = Part.paired("", pooled, mean).difference
-        usual = Measured.of(mean)
+        gap = Criterion.paired("", pooled, mean).difference
+        usual = Measurement.from_values(mean)
         rows.append((name, f"{usual.mean:,.0f} ± {usual.margin:,.0f}", f"{gap.mean:+,.0f} ± {gap.margin:,.0f}"))
     title = f"regret after {ROUNDS:,} rounds, {len(SEEDS)} seeds, 30 sets, alpha 1"
     show(title, ("world", 'bonus="mean"', '"pooled" less "mean", paired'), rows)

@@ -17,7 +17,7 @@ import numpy as np
 from timing import put_into, show
 
 import locb
-from locb.evaluation.findings import Series
+from locb.evaluation.findings import LineChart
 from locb.report.charts import series_chart, style
 
 USUAL = {"users": 1_000, "seeds": 100, "features": 10, "arms": 10}
@@ -165,7 +165,7 @@ def sweep(name: str, values: tuple[int, ...], docs: Path | None) -> None:
     if docs is not None:
         put_into(docs / "experiments.md", f"growth with {name}", headings, rows)
         title = f"LOCB's round by {name}"
-        chart = Series("scaling", "", title, f"{around}; logarithmic axes", name, "µs a round", points, True, True)
+        chart = LineChart("scaling", "", title, f"{around}; logarithmic axes", name, "µs a round", points, True, True)
         style(series_chart(chart)).save(str(docs / "pictures" / f"scaling-{name}.svg"))
 
 

@@ -9,9 +9,9 @@ SMALL = {"rounds": 600, "repeats": 2, "world": {"n_users": 15, "n_clusters": 3, 
 
 def test_all_policies_play_the_same_rounds() -> None:
     result = locb.compare(["locb", "linucb-ind"], n_seeds=5, seed=4, **SMALL)
-    assert [entry.policy for entry in result.entries] == ["locb", "linucb-ind"]
+    assert [entry.policy for entry in result.results] == ["locb", "linucb-ind"]
     assert result.seeds == [4, 5]
-    for entry in result.entries:
+    for entry in result.results:
         for repeat, seed in enumerate(result.seeds):
             env = locb.Synthetic(**SMALL["world"], seed=seed)
             extra = {"n_seeds": 5} if entry.policy == "locb" else {}
@@ -19,11 +19,11 @@ def test_all_policies_play_the_same_rounds() -> None:
             run = locb.simulate(policy, env, rounds=600, seed=seed)
             assert np.array_equal(entry.regret[repeat], run.regret[result.checkpoints - 1])
             assert entry.reward[repeat] == run.rewards.mean()
-            assert np.array_equal(entry.earned[repeat], np.cumsum(run.rewards)[result.checkpoints - 1])
-    found = result.entries[0]
+            assert np.array_equal(entry.cumulative_reward[repeat], np.cumsum(run.rewards)[result.checkpoints - 1])
+    found = result.results[0]
     assert (found.n_clusters >= 1).all()
     assert ((found.f1 > 0) & (found.f1 <= 1)).all()
-    assert np.isnan(result.entries[1].f1).all()
+    assert np.isnan(result.results[1].f1).all()
     assert result.user_map is not None
     assert result.user_map.policy == "locb"
 
@@ -31,22 +31,22 @@ def test_all_policies_play_the_same_rounds() -> None:
 @pytest.mark.parametrize("name", ["locb", "club"])
 def test_groups_are_kept_as_they_form(name: str) -> None:
     result = locb.compare([name], n_seeds=5, **SMALL) if name == "locb" else locb.compare([name], **SMALL)
-    (entry,) = result.entries
-    assert entry.forming is not None
-    assert entry.forming.count.shape == entry.forming.f1.shape == (2, len(result.moments))
-    assert entry.forming.count[:, -1].tolist() == entry.n_clusters.tolist()
-    assert entry.forming.f1[:, -1].tolist() == entry.f1.tolist()
+    (entry,) = result.results
+    assert entry.cluster_history is not None
+    assert entry.cluster_history.count.shape == entry.cluster_history.f1.shape == (2, len(result.cluster_checkpoints))
+    assert entry.cluster_history.count[:, -1].tolist() == entry.n_clusters.tolist()
+    assert entry.cluster_history.f1[:, -1].tolist() == entry.f1.tolist()
     for repeat, seed in enumerate(result.seeds):
         env = locb.Synthetic(**SMALL["world"], seed=seed)
         for place in (3, 10):
             extra = {"n_seeds": 5} if name == "locb" else {}
             policy = locb.make_policy(name, n_users=15, dim=env.dim, seed=seed, **extra)
-            policy.play(env.rounds(int(result.moments[place]), seed=seed))
+            policy.play(env.rounds(int(result.cluster_checkpoints[place]), seed=seed))
             found = {tuple(cluster.members.tolist()) for cluster in policy.clusters()}
-            assert entry.forming.count[repeat, place] == len(found)
-            assert entry.forming.f1[repeat, place] == locb.match_clusters(found, env.true_clusters()).f1
+            assert entry.cluster_history.count[repeat, place] == len(found)
+            assert entry.cluster_history.f1[repeat, place] == locb.match_clusters(found, env.true_clusters()).f1
             if repeat == 0:
-                assert {tuple(members.tolist()) for members in entry.forming.sets[place]} == found
+                assert {tuple(members.tolist()) for members in entry.cluster_history.clusters[place]} == found
 
 
 def test_moments_are_more_where_looks_cost_little() -> None:
@@ -60,7 +60,7 @@ def test_moments_are_more_where_looks_cost_little() -> None:
 def test_processes_do_not_change_the_result() -> None:
     one = locb.compare(["locb", "club"], **SMALL)
     two = locb.compare(["locb", "club"], **{**SMALL, "jobs": 2})
-    for a, b in zip(one.entries, two.entries, strict=True):
+    for a, b in zip(one.results, two.results, strict=True):
         assert np.array_equal(a.regret, b.regret)
         assert np.array_equal(a.f1, b.f1)
 
@@ -78,7 +78,7 @@ def test_a_sweep_runs_every_alpha_and_a_policy_without_one_runs_once() -> None:
         result = locb.compare(["linucb-one", "random"], alphas=[0.1, 1.0], **SMALL)
     finally:
         del locb.POLICIES["random"]
-    assert [(e.policy, e.alpha) for e in result.entries] == [("linucb-one", 0.1), ("linucb-one", 1.0), ("random", None)]
+    assert [(e.policy, e.alpha) for e in result.results] == [("linucb-one", 0.1), ("linucb-one", 1.0), ("random", None)]
     assert result.user_map is None
 
 
@@ -107,7 +107,7 @@ def test_policies_of_ones_own_are_prepared_as_they_are_run(monkeypatch: pytest.M
     monkeypatch.setitem(locb.POLICIES, "own", NeedsAlpha)
     planned = plan(["own"], **{name: value for name, value in SMALL.items() if name != "jobs"})
     planned.prepare()
-    assert planned.run(jobs=1).entries[0].policy == "own"
+    assert planned.run(jobs=1).results[0].policy == "own"
 
 
 def test_a_broken_policy_is_named_with_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,7 +61,7 @@ def test_what_is_planned_is_written_down_for_who_watches(tmp_path: Path) -> None
     progress = read_progress(tmp_path)
     assert progress.plan is not None
     assert progress.plan.costs == {task.name: task.cost for task in tasks}
-    assert progress.plan.goes_on
+    assert progress.plan.is_running
     assert progress.done < 3  # the longest first, at which it was stopped
     assert progress.work(progress.plan.started - 5.0) == progress.work()
 

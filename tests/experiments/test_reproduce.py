@@ -141,7 +141,7 @@ def test_the_whole_on_synthetic_and_on_records(tmp_path: Path) -> None:
     assert {claim.section for claim in findings.claims} == set(TARGETS)
     names = [table.name for table in findings.tables]
     assert len(set(names)) == len(names)
-    assert {claim.rests_on for claim in findings.claims} <= set(names)
+    assert {claim.evidence for claim in findings.claims} <= set(names)
     scaled = f"{planned.data_sets[1].scaled:g}"
     assert {"accuracy-movielens", f"accuracy-movielens-judged-{scaled}", f"accuracy-movielens-gamma-{scaled}"} <= set(
         names

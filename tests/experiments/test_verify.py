@@ -112,11 +112,11 @@ def test_the_four_checks_at_a_small_size(tmp_path: Path, monkeypatch: pytest.Mon
         findings = small.run(small.open_folder(tmp_path), workers)
     assert [table.name for table in findings.tables] == ["coverage", "correctness", "termination", "growth"]
     assert {claim.section for claim in findings.claims} == set(findings.sections)
-    verdict = {(claim.says, claim.data): claim.verdict for claim in findings.claims}
-    covered = {claim.says.split()[2]: claim.verdict for claim in findings.claims if claim.section == "coverage"}
+    verdict = {(claim.statement, claim.data): claim.verdict for claim in findings.claims}
+    covered = {claim.statement.split()[2]: claim.verdict for claim in findings.claims if claim.section == "coverage"}
     assert covered["ellipsoid"] == HOLDS
     assert covered["regret"] == FAILS
-    assert not findings.broken_promises()
+    assert not findings.failed_guarantees()
     assert "rounds were played in" in findings.notes[0]
     assert verdict["No set is wider than its certificate.", "all of these runs"] == HOLDS
     termination = findings.tables[2].rows

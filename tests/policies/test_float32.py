@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import locb
-from locb.evaluation.results import half_width
+from locb.evaluation.results import ci_half_width
 from locb.policies.base.validation import number_type
 from policies.helpers import KINDS, make, world
 
@@ -27,7 +27,7 @@ def test_regret_is_within_noise_of_float64(name: str) -> None:
         usual.append(int_params.regret[-1])
         assert np.mean(half.chosen == int_params.chosen) > 0.98
         assert np.median(np.abs(half.policy.theta - int_params.policy.theta)) < 1e-5  # one other choice moves a user
-    assert abs(np.mean(gaps)) < half_width(usual)
+    assert abs(np.mean(gaps)) < ci_half_width(usual)
     assert abs(np.mean(gaps)) < 0.01 * np.mean(usual)
 
 

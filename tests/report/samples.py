@@ -2,15 +2,15 @@
 
 import numpy as np
 
-from locb.evaluation.findings import Claim, Findings, GroupMap, Measured, Part, ResultTable, Series
+from locb.evaluation.findings import Claim, Criterion, Findings, GroupMap, LineChart, Measurement, ResultTable
 
 TABLE = ResultTable(
     "accuracy-x",
     "accuracy",
     "Accuracy",
     [
-        {"method": "LOCB", "F1": Measured(0.97635, 0.06671), "paper's F1": 0.88, "F1 less paper's": 0.09635},
-        {"method": "a|b", "F1": Measured(0.25, float("nan")), "rounds": Measured(56999.2, 1234.5), "gamma": None},
+        {"method": "LOCB", "F1": Measurement(0.97635, 0.06671), "paper's F1": 0.88, "F1 less paper's": 0.09635},
+        {"method": "a|b", "F1": Measurement(0.25, float("nan")), "rounds": Measurement(56999.2, 1234.5), "gamma": None},
     ],
     "A note.",
 )
@@ -20,7 +20,7 @@ def findings() -> Findings:
     points = [{"line": "a", "round": t, "regret": 2.0 * t, "low": t, "high": 3 * t} for t in (1, 2, 3)]
     points += [{"line": "bound", "round": t, "regret": 9.0} for t in (1, 2, 3)]
     theta = np.random.default_rng(0).standard_normal((6, 3))
-    parts = [Part("a above b", Measured(0.2, 0.1)), Part("a above <c>", Measured(150.0, 200.0))]
+    parts = [Criterion("a above b", Measurement(0.2, 0.1)), Criterion("a above <c>", Measurement(150.0, 200.0))]
     return Findings(
         title="Tried & tested",
         tables=[
@@ -29,13 +29,19 @@ def findings() -> Findings:
             ResultTable("speed", "speed", "Speed", [{"method": "LOCB", "rounds": 3}]),
         ],
         figures=[
-            Series("curve", "accuracy", "Curve", "told", "round", "regret", points, log_y=True, dashed=("bound",)),
+            LineChart("curve", "accuracy", "Curve", "told", "round", "regret", points, log_y=True, dashed=("bound",)),
             GroupMap("users", "accuracy", "Users", "told", theta, [[0, 1], [2]]),
         ],
         claims=[
             Claim("accuracy", "Synthetic", "LOCB is best.", "Table 1", parts, "Because.", "accuracy-x"),
             Claim(
-                "speed", "Synthetic", "LOCB is fast.", "Table 2", [Part("b above a", Measured(-1.0, 0.5))], "", "speed"
+                "speed",
+                "Synthetic",
+                "LOCB is fast.",
+                "Table 2",
+                [Criterion("b above a", Measurement(-1.0, 0.5))],
+                "",
+                "speed",
             ),
         ],
         sections={"accuracy": "Accuracy of the clusters", "speed": "Speed"},

@@ -81,7 +81,7 @@ def test_what_is_chosen_is_what_is_saved(opened: Any, folder: Path) -> None:
     page.get_by_label("Alpha").select_option("0.3")
     page.get_by_label("Repeats").select_option("2")
     (kept,) = [one for one in record["results"] if one["policy"] == "locb" and one["alpha"] == 0.3]
-    for title, name, rounds in (("Regret", "regret", "rounds"), ("F1 of the sets", "f1", "moments")):
+    for title, name, rounds in (("Regret", "regret", "rounds"), ("F1 of the sets", "f1", "cluster_rounds")):
         rows = saved(page, save_data(card(page, title)))
         assert {(row["policy"], row["alpha"], row["repeat"]) for row in rows} == {("locb", "0.3", "2")}
         assert column(rows, "round") == record[rounds]
@@ -102,12 +102,12 @@ def test_the_groups_form_on_the_map(opened: Any, folder: Path) -> None:
     told = page.locator("#map-told")
     slider = page.get_by_role("slider", name="Round")
     kept = next(one for one in record["results"] if one["policy"] == "locb" and one["alpha"] == 1.0)
-    last = len(record["moments"]) - 1
+    last = len(record["cluster_rounds"]) - 1
 
     def sentence(place: int) -> str:
         count, f1 = kept["curves"]["clusters"][0][place], kept["curves"]["f1"][0][place]
         different = f"{count:.0f} different set{'s' if count > 1 else ''}, F1 {f1:.3f}."
-        return f"After {record['moments'][place]:,} of 1,500 rounds: {different}"
+        return f"After {record['cluster_rounds'][place]:,} of 1,500 rounds: {different}"
 
     assert told.inner_text().startswith(sentence(last))
     slider.focus()
@@ -115,12 +115,12 @@ def test_the_groups_form_on_the_map(opened: Any, folder: Path) -> None:
     assert told.inner_text().startswith(sentence(0))
     page.keyboard.press("ArrowRight")
     assert told.inner_text().startswith(sentence(1))
-    assert slider.get_attribute("aria-valuetext") == f"after {record['moments'][1]} rounds"
+    assert slider.get_attribute("aria-valuetext") == f"after {record['cluster_rounds'][1]} rounds"
     page.get_by_role("button", name="Next").click()  # Play, where motion is wanted
     assert told.inner_text().startswith(sentence(2))
     users = saved(page, save_data(page.locator("#map-found")))
     assert [row["user"] for row in users] == [str(user) for user in range(20)]
-    assert {row["round"] for row in users} == {str(record["moments"][2])}
+    assert {row["round"] for row in users} == {str(record["cluster_rounds"][2])}
     in_none = sum(row["sets"] == "0" for row in users)
     assert told.inner_text().endswith(f"{in_none} in none.")
     page.locator("#map").get_by_label("Policy").select_option("club")

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 import locb
-from locb.evaluation.results import Entry, UserMap
+from locb.evaluation.results import PolicyResult, UserMap
 from locb.report.charts import colour_groups, plane, regret_chart, regret_rows, users_chart
 from locb.report.comparison_folder import write_comparison
 from locb.report.pages.html import document, settings_html, table_html
@@ -38,7 +38,7 @@ def test_the_folder(result: locb.Comparison, tmp_path: Path) -> None:
     assert record["settings"]["rounds"] == 800
     assert record["seeds"] == [0, 1, 2]
     assert record["versions"]["locb"] == locb.__version__
-    assert record["results"][0]["regret"] == result.entries[0].final_regret.tolist()
+    assert record["results"][0]["regret"] == result.results[0].final_regret.tolist()
     assert record["results"][2]["f1"] == [None, None, None]
     assert max(map(len, written[3].read_text().splitlines())) > 1000  # a curve is a line, not a number a line
     curves = record["results"][0]["curves"]
@@ -47,7 +47,7 @@ def test_the_folder(result: locb.Comparison, tmp_path: Path) -> None:
     assert [row[-1] for row in curves["clusters"]] == record["results"][0]["clusters"]
     assert [row[-1] for row in curves["f1"]] == pytest.approx(record["results"][0]["f1"], rel=1e-5)
     assert {len(row) for row in curves["reward"]} == {len(record["rounds"])}
-    assert {len(row) for row in curves["f1"]} == {len(record["moments"])}
+    assert {len(row) for row in curves["f1"]} == {len(record["cluster_rounds"])}
     assert record["results"][2]["curves"].keys() == {"regret", "reward"}
 
 
@@ -73,7 +73,7 @@ def test_text_cannot_break_out_of_the_page() -> None:
 
 def test_the_chart_shows_the_best_alpha_with_its_band(result: locb.Comparison) -> None:
     rows = regret_rows(result)
-    best = result.best_of_each()[0]
+    best = result.best_per_policy()[0]
     last = [row for row in rows if row["round"] == 800 and row["policy"].startswith("locb")]
     assert len(last) == 1
     assert last[0]["policy"] == f"locb (α = {best.alpha:g})"
@@ -85,10 +85,10 @@ def test_the_chart_shows_the_best_alpha_with_its_band(result: locb.Comparison) -
 
 
 def test_a_policy_that_squeezes_the_others_is_left_out_of_a_second_panel() -> None:
-    def entry(policy: str, final: float) -> Entry:
+    def entry(policy: str, final: float) -> PolicyResult:
         regret = np.linspace(0, final, 5)[None, :] * np.array([[0.9], [1.1]])
         blank = np.zeros(2)
-        return Entry(policy, 1.0, regret, blank, blank.astype(np.int64), blank, blank)
+        return PolicyResult(policy, 1.0, regret, blank, blank.astype(np.int64), blank, blank)
 
     entries = [entry("good", 10.0), entry("fair", 20.0), entry("bad", 900.0)]
     settings = {"alphas": [1.0], "repeats": 2}
@@ -137,7 +137,9 @@ def test_the_plane_keeps_the_two_widest_directions() -> None:
 def test_the_table_fits_a_terminal_of_80_columns() -> None:
     wide = np.array([10_236.0, 9_999.0, 8_200.0])
     blank = np.array([0.81, 0.82, 0.8])
-    entry = Entry("linucb-ind", 0.3, wide[:, None], blank, np.array([100, 99, 98]), blank, np.array([33.1, 33.2, 33.3]))
+    entry = PolicyResult(
+        "linucb-ind", 0.3, wide[:, None], blank, np.array([100, 99, 98]), blank, np.array([33.1, 33.2, 33.3])
+    )
     settings = {"alphas": [0.3], "rounds": 1_000_000, "repeats": 3}
     shown = Console(width=80, file=StringIO())
     shown.print(comparison_table(locb.Comparison(settings, np.array([1]), [entry], None, [0])))

@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 import locb
-from locb.evaluation.findings import Claim, Findings, Measured, Part
+from locb.evaluation.findings import Claim, Criterion, Findings, Measurement
 from locb.evaluation.results import Comparison
 from locb.evaluation.run_folder import PLAN_FILE, RunPlan
 from locb.report.comparison_folder import comparison_json
@@ -91,9 +91,9 @@ def test_a_state_has_its_sentence(tmp_path: Path, done: int, planned: RunPlan | 
 
 def test_verdicts_when_it_is_finished(tmp_path: Path) -> None:
     folder = going_on(tmp_path / "run", 4, plan=plan(), kind="verify")
-    parts = [Part("a above b", Measured(2.0, 1.0)), Part("a above c", Measured(-5.0, 1.0))]
+    parts = [Criterion("a above b", Measurement(2.0, 1.0)), Criterion("a above c", Measurement(-5.0, 1.0))]
     claims = [
-        Claim("s", "synthetic", "a is best", "Figure 1", parts, why="c was lucky"),
+        Claim("s", "synthetic", "a is best", "Figure 1", parts, explanation="c was lucky"),
         Claim("s", "synthetic", "b is second", "Figure 1", parts[:1]),
     ]
     write_findings(Findings("T", [], [], claims, {"s": "S"}), folder)
@@ -104,7 +104,7 @@ def test_verdicts_when_it_is_finished(tmp_path: Path) -> None:
     assert "finished at" in text
     assert "a above b: by 2.000 ± 1.000" in text
     assert "c was lucky" in text
-    assert "Claims: 1 hold, 1 do not hold, 0 cannot be told from these runs." in text
+    assert "Claims: 1 hold, 1 do not hold, 0 are undecided." in text
     os.utime(folder / "index.html", (NOW - 9_000,) * 2)  # of an earlier time: this one is still being written
     assert not told(folder)[1]
     plan(process=ended()).write(folder)
@@ -135,18 +135,18 @@ def test_a_comparison_is_read_back(result: Comparison, folder: Path) -> None:
     record = read_run(folder)
     again = record.comparison
     assert again.verdict() == result.verdict()
-    for before, after in zip(result.entries, again.entries, strict=True):
+    for before, after in zip(result.results, again.results, strict=True):
         assert (after.policy, after.alpha) == (before.policy, before.alpha)
-        for name in ("reward", "n_clusters", "f1", "microseconds", "final_regret"):
+        for name in ("reward", "n_clusters", "f1", "microseconds_per_round", "final_regret"):
             np.testing.assert_array_equal(getattr(after, name), getattr(before, name))
         np.testing.assert_allclose(after.regret, before.regret, rtol=1e-5)
     np.testing.assert_array_equal(again.checkpoints, result.checkpoints)
     assert [lines.curve.name for lines in record.lines] == ["regret", "reward", "clusters", "f1"]
     regret, _, clusters, _ = record.lines
     assert list(clusters.means) == ["locb"]
-    for entry in result.best_of_each():
+    for entry in result.best_per_policy():
         np.testing.assert_allclose(regret.means[entry.policy], entry.regret.mean(axis=0), rtol=1e-5)
-    np.testing.assert_array_equal(clusters.rounds, result.moments)
+    np.testing.assert_array_equal(clusters.rounds, result.cluster_checkpoints)
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
@@ -161,7 +161,7 @@ def test_a_comparison_is_told(result: Comparison, folder: Path, width: int) -> N
 
 def test_the_record_of_an_earlier_locb_has_no_curves(result: Comparison, folder: Path) -> None:
     kept = comparison_json(result)
-    for name in ("rounds", "moments"):
+    for name in ("rounds", "cluster_rounds"):
         del kept[name]
     for one in kept["results"]:
         del one["curves"]

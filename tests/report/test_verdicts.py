@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from samples import TABLE, findings
 
-from locb.evaluation.findings import Measured, Part
-from locb.report.findings_folder import part_told, verdict_table, verdicts_told, write_findings
+from locb.evaluation.findings import Criterion, Measurement
+from locb.report.findings_folder import format_criterion, verdict_table, verdicts_told, write_findings
 from locb.report.pages.results_page import main, render
 from locb.report.tables.result_table import from_csv, to_csv, to_markdown
 
@@ -52,11 +52,11 @@ def test_cells(column: str, text: str, shown: str) -> None:
 
 
 def test_parts_in_words() -> None:
-    assert part_told(Part("a above b", Measured(1234.5, 99.6))) == "a above b: by 1,234 ± 100"
-    assert part_told(Part("a above b", Measured(32.786, 26.383))) == "a above b: by 32.8 ± 26.4"
-    assert part_told(Part("a above b", Measured(0.5, float("nan")))) == "a above b: by 0.500, one repeat"
-    assert part_told(Part("a", Measured(0.0003, 0.0001))) == "a: by 0.0003 ± 0.0001"
-    assert part_told(Part("a", Measured(1.0, 0.0), "in words")) == "in words"
+    assert format_criterion(Criterion("a above b", Measurement(1234.5, 99.6))) == "a above b: by 1,234 ± 100"
+    assert format_criterion(Criterion("a above b", Measurement(32.786, 26.383))) == "a above b: by 32.8 ± 26.4"
+    assert format_criterion(Criterion("a above b", Measurement(0.5, float("nan")))) == "a above b: by 0.500, one repeat"
+    assert format_criterion(Criterion("a", Measurement(0.0003, 0.0001))) == "a: by 0.0003 ± 0.0001"
+    assert format_criterion(Criterion("a", Measurement(1.0, 0.0), "in words")) == "in words"
 
 
 def test_the_folder(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_the_folder(tmp_path: Path) -> None:
         assert f'id="{anchor}"' in outside, anchor
     assert "a above &lt;c&gt;: by 150 ± 200" in outside
     assert "Tried &amp; tested" in outside
-    assert "1 × cannot be told" in outside
+    assert "1 × undecided" in outside
     assert "0.976 ± 0.067" in outside
     assert "Mind the gap." in outside
     assert verdicts_told(found) in page
@@ -95,10 +95,8 @@ def test_the_results_page_is_made_of_the_csv_alone(tmp_path: Path) -> None:
     main(*(str(tmp_path / name) for name in ("reproduce", "verify", "worlds")), str(docs))
     page = (docs / "results.md").read_text()
     assert page == render(docs / "results")
-    assert "Claims: 0 hold, 2 do not hold, 2 cannot be told from these runs. Of\nall 4, 0 are not the paper's" in page
-    assert (
-        "| LOCB is best. | Table 1 | Synthetic | cannot be told | a above b: by 0.200 ± 0.100; a above <c>: by" in page
-    )
+    assert "Claims: 0 hold, 2 do not hold, 2 are undecided. Of\nall 4, 0 are not the paper's" in page
+    assert "| LOCB is best. | Table 1 | Synthetic | undecided | a above b: by 0.200 ± 0.100; a above <c>: by" in page
     assert "| LOCB | 0.976 ± 0.067 |" in page
     assert "![Curve](results/verify/curve.svg)" in page
     assert "## Policies in many worlds" in page

@@ -64,6 +64,6 @@ def verify(
     console.print("\nWritten:")
     for path in write_findings(findings, folder):
         console.print(f"  {path}", soft_wrap=True)
-    broken = findings.broken_promises()
+    broken = findings.failed_guarantees()
     if broken:
-        leave("broken: " + " ".join(f"{claim.says} ({claim.data})" for claim in broken), 1)
+        leave("broken: " + " ".join(f"{claim.statement} ({claim.data})" for claim in broken), 1)

@@ -1,43 +1,46 @@
-"""What reproducing and verifying give: tables, figures and claims with a verdict. Plain numbers, no policies."""
+"""Result types of reproduction, verification and scenario runs: tables, figures, and claims with a verdict.
+
+The types hold plain numbers and text. They do not depend on policies.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from locb.common.arrays import Floats
-from locb.evaluation.results import half_width
+from locb.evaluation.results import ci_half_width
 
-HOLDS, FAILS, OPEN = "holds", "does not hold", "cannot be told from these runs"
+HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
 
 
 @dataclass(frozen=True)
-class Measured:
-    """A mean over repeats with half of its 95% interval; NaN from a single repeat."""
+class Measurement:
+    """Mean over repeats with its margin, half of the 95% confidence interval. The margin of one repeat is NaN."""
 
     mean: float
     margin: float
 
     @classmethod
-    def of(cls, values: Any) -> Measured:
-        """From one value a repeat.
+    def from_values(cls, values: Iterable[Any]) -> Measurement:
+        """Return the measurement of ``values``, which has one value per repeat.
 
         Examples
         --------
-        >>> Measured.of([1.0, 2.0, 3.0]).mean
+        >>> Measurement.from_values([1.0, 2.0, 3.0]).mean
         2.0
         """
         values = [float(value) for value in values]
-        return cls(sum(values) / len(values), float(half_width(values)))
+        return cls(sum(values) / len(values), float(ci_half_width(values)))
 
 
 @dataclass(frozen=True)
 class ResultTable:
-    """Rows of the same columns; a cell is text, a number, None or Measured."""
+    """Table of results. A cell is text, a number, None or a :class:`Measurement`."""
 
-    name: str  # also its file name
+    name: str  # also the file name
     section: str
     title: str
     rows: list[dict[str, Any]]
@@ -45,8 +48,8 @@ class ResultTable:
 
 
 @dataclass(frozen=True)
-class Series:
-    """A chart of lines: a row is a point of one of them, with ``low`` and ``high`` around it where they are known."""
+class LineChart:
+    """Line chart. Each row is one point of one line, with ``low`` and ``high`` where an interval is known."""
 
     name: str
     section: str
@@ -60,26 +63,41 @@ class Series:
     dashed: tuple[str, ...] = ()  # lines that are not measured: the paper's figures, bounds
 
 
-def banded(line: str, x: str, xs: Sequence[float], y: str, values: Any, most: float = math.inf) -> list[dict[str, Any]]:
-    """The points of one line of a chart from ``values`` (repeats, points): mean and 95% band, within 0 and most.
+def line_points(
+    line: str, x: str, xs: Sequence[float], y: str, values: Any, upper: float = math.inf
+) -> list[dict[str, Any]]:
+    """Return the points of one chart line with 95% confidence bands, clipped to the range from 0 to ``upper``.
+
+    Parameters
+    ----------
+    line : str
+        Name of the line.
+    x, y : str
+        Names of the two axes.
+    xs : sequence of float
+        Positions of the points on the x axis.
+    values : (repeats, points) array
+        Measured values.
+    upper : float, default inf
+        Upper limit of the band.
 
     Examples
     --------
-    >>> banded("a", "round", [10], "F1", [[0.9], [0.9]])
+    >>> line_points("a", "round", [10], "F1", [[0.9], [0.9]])
     [{'line': 'a', 'round': 10, 'F1': 0.9, 'low': 0.9, 'high': 0.9}]
     """
     points = []
-    for place, at in enumerate(xs):
-        here = Measured.of(row[place] for row in values)
-        around = 0.0 if math.isnan(here.margin) else here.margin
-        band = {"low": max(0.0, here.mean - around), "high": min(most, here.mean + around)}
-        points.append({"line": line, x: at, y: here.mean, **band})
+    for index, position in enumerate(xs):
+        measured = Measurement.from_values(row[index] for row in values)
+        margin = 0.0 if math.isnan(measured.margin) else measured.margin
+        band = {"low": max(0.0, measured.mean - margin), "high": min(upper, measured.mean + margin)}
+        points.append({"line": line, x: position, y: measured.mean, **band})
     return points
 
 
 @dataclass(frozen=True)
 class GroupMap:
-    """A chart of users in two dimensions, coloured by group."""
+    """Scatter chart of users in two dimensions, coloured by group."""
 
     name: str
     section: str
@@ -91,7 +109,7 @@ class GroupMap:
 
 @dataclass(frozen=True)
 class HeatMap:
-    """A chart of ratios, one a cell; a row is a cell. 1 is neutral, below it is good."""
+    """Heat map of ratios, one row per cell. A ratio of 1 is neutral, and smaller is better."""
 
     name: str
     section: str
@@ -101,80 +119,92 @@ class HeatMap:
     y: str
     rows: list[
         dict[str, Any]
-    ]  # "panel", x, y, "ratio", "margin" (None where there is none), "best" (whether it is the 1)
+    ]  # "panel", x, y, "ratio", "margin" (None if unknown), "best" (True for the baseline, whose ratio is 1)
 
 
 @dataclass(frozen=True)
-class Part:
-    """One comparison that a claim rests on: a difference that the claim says is above zero."""
+class Criterion:
+    """One test of a claim: a difference that must be positive for the claim to hold."""
 
-    says: str
-    difference: Measured
-    told: str = ""  # the finding in words, where a difference and its interval do not say it well
-
-    @classmethod
-    def paired(cls, says: str, larger: Any, smaller: Any) -> Part:
-        """From paired values, one a repeat: ``larger`` is the one that the claim says is larger."""
-        return cls(says, Measured.of([a - b for a, b in zip(larger, smaller, strict=True)]))
+    statement: str
+    difference: Measurement
+    detail: str = ""  # full text of the result, where the difference and its interval are not enough
 
     @classmethod
-    def share(cls, says: str, count: int, total: int, least: float) -> Part:
-        """That something happens with at least this probability, from how often it did (Wilson's 95% interval)."""
+    def paired(cls, statement: str, larger: Any, smaller: Any) -> Criterion:
+        """Return the criterion that ``larger`` exceeds ``smaller``; both have one value per repeat."""
+        return cls(statement, Measurement.from_values([a - b for a, b in zip(larger, smaller, strict=True)]))
+
+    @classmethod
+    def proportion(cls, statement: str, count: int, total: int, claimed: float) -> Criterion:
+        """Return the criterion that an event has at least probability ``claimed``, with Wilson's 95% interval.
+
+        Parameters
+        ----------
+        statement : str
+            What is counted.
+        count, total : int
+            The event occurred ``count`` times in ``total`` trials.
+        claimed : float
+            Probability that the claim states.
+        """
         z2 = 1.959964**2
         middle = (count + z2 / 2) / (total + z2)
-        around = math.sqrt(z2) / (total + z2) * math.sqrt(count * (total - count) / total + z2 / 4)
-        told = f"{says}: in {count:,} of {total:,}, a share from {middle - around:.3f} to {middle + around:.3f}"
-        return cls(says, Measured(middle - least, around), f"{told} (95%) where {least:g} is claimed")
+        margin = math.sqrt(z2) / (total + z2) * math.sqrt(count * (total - count) / total + z2 / 4)
+        interval = f"95% interval {middle - margin:.3f} to {middle + margin:.3f}"
+        detail = f"{statement}: {count:,} of {total:,} ({interval}; claimed: at least {claimed:g})"
+        return cls(statement, Measurement(middle - claimed, margin), detail)
 
     @classmethod
-    def always(cls, says: str, count: int, total: int) -> Part:
-        """That something happened every time."""
-        return cls(says, Measured(1.0 if count == total and total else -1.0, 0.0), f"{says}: {count:,} of {total:,}")
+    def always(cls, statement: str, count: int, total: int) -> Criterion:
+        """Return the criterion that an event occurred in every one of ``total`` trials."""
+        difference = Measurement(1.0 if count == total and total else -1.0, 0.0)
+        return cls(statement, difference, f"{statement}: {count:,} of {total:,}")
 
     @property
     def verdict(self) -> str:
-        """Whether the 95% interval of the difference is above zero, below zero, or neither."""
+        """HOLDS if the 95% interval of the difference is above zero, FAILS if it is below, else UNDECIDED."""
         mean, margin = self.difference.mean, self.difference.margin
         if mean - margin > 0.0:
             return HOLDS
-        return FAILS if mean + margin < 0.0 else OPEN  # NaN is neither
+        return FAILS if mean + margin < 0.0 else UNDECIDED  # NaN compares false with both
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What the paper says, and what these runs say to it."""
+    """Statement of the paper or of this project, with the criteria that decide it."""
 
     section: str
     data: str
-    says: str
-    where: str  # in the paper
-    parts: Sequence[Part]  # the claim holds if all of them do
-    why: str = ""  # what explains the verdict, where that is known
-    rests_on: str = ""  # the name of the table or figure to look at
-    promised: bool = False  # whether locb itself promises it, so that a failure is an error
+    statement: str
+    source: str  # where the paper makes the claim
+    criteria: Sequence[Criterion]  # the claim holds if all of them hold
+    explanation: str = ""  # reason for the verdict, where it is known
+    evidence: str = ""  # name of the table or figure that shows the numbers
+    guaranteed: bool = False  # True if locb itself guarantees the claim, so that a failure is an error
 
     @property
     def verdict(self) -> str:
-        """Holds if every part does; does not hold if one is the other way round; else it cannot be told.
+        """HOLDS if every criterion holds, FAILS if one fails, else UNDECIDED.
 
         Examples
         --------
-        >>> both = [Part("a above b", Measured(2.0, 1.0)), Part("a above c", Measured(0.5, 1.0))]
+        >>> both = [Criterion("a above b", Measurement(2.0, 1.0)), Criterion("a above c", Measurement(0.5, 1.0))]
         >>> Claim("regret", "synthetic", "a is best", "Figure 3", both).verdict
-        'cannot be told from these runs'
+        'undecided'
         """
-        verdicts = [part.verdict for part in self.parts]
+        verdicts = [criterion.verdict for criterion in self.criteria]
         if FAILS in verdicts:
             return FAILS
-        return HOLDS if verdicts and all(verdict == HOLDS for verdict in verdicts) else OPEN
+        return HOLDS if verdicts and all(verdict == HOLDS for verdict in verdicts) else UNDECIDED
 
 
-Figure = Series | GroupMap | HeatMap
+Figure = LineChart | GroupMap | HeatMap
 
 
 @dataclass(frozen=True)
 class Findings:
-    """All that a reproduction, a verification or a matrix of worlds found."""
+    """All results of a reproduction, a verification or a scenario matrix."""
 
     title: str
     tables: list[ResultTable]
@@ -185,9 +215,9 @@ class Findings:
     settings: dict[str, Any] = field(default_factory=dict)
 
     def count(self, verdict: str) -> int:
-        """How many claims have this verdict."""
+        """Return the number of claims with this verdict."""
         return sum(claim.verdict == verdict for claim in self.claims)
 
-    def broken_promises(self) -> list[Claim]:
-        """What locb promises and these runs contradict."""
-        return [claim for claim in self.claims if claim.promised and claim.verdict == FAILS]
+    def failed_guarantees(self) -> list[Claim]:
+        """Return the claims that locb guarantees and that these runs contradict."""
+        return [claim for claim in self.claims if claim.guaranteed and claim.verdict == FAILS]

@@ -1,4 +1,4 @@
-"""What experiments give and reports show: plain numbers, no policies."""
+"""Result types of simulations and comparisons. They hold plain numbers, and experiments and reports share them."""
 
 from __future__ import annotations
 
@@ -10,21 +10,33 @@ import numpy as np
 
 from locb.common.arrays import Floats, Ints
 
-# 97.5% quantiles of Student's t for 1 … 30 degrees of freedom.
-_STUDENT = (
+# 97.5% quantiles of Student's t distribution for 1 to 30 degrees of freedom.
+_STUDENT_T_QUANTILES = (
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
     2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 )  # fmt: skip
 
-DRAWN = 500  # users on a map to explore, at most
+MAX_MAP_USERS = 500  # limit of users on an interactive map
 
 
-def half_width(values: Any, axis: int = 0) -> Any:
-    """Half of the 95% interval of a mean (Student's t); NaN from fewer than two values.
+def ci_half_width(values: Any, axis: int = 0) -> Any:
+    """Return half of the 95% confidence interval of a mean (Student's t).
+
+    Parameters
+    ----------
+    values : array_like
+        One value per repeat along ``axis``.
+    axis : int, default 0
+        Axis of the repeats.
+
+    Returns
+    -------
+    float or array
+        NaN for fewer than two values.
 
     Examples
     --------
-    >>> round(float(half_width([1.0, 2.0, 3.0])), 3)
+    >>> round(float(ci_half_width([1.0, 2.0, 3.0])), 3)
     2.484
     """
     values = np.asarray(values, dtype=np.float64)
@@ -33,43 +45,60 @@ def half_width(values: Any, axis: int = 0) -> Any:
         return np.full(np.delete(values.shape, axis), np.nan)[()]
     freedom = count - 1
     normal = 1.959964
-    quantile = _STUDENT[freedom - 1] if freedom <= len(_STUDENT) else normal + (normal**3 + normal) / (4 * freedom)
+    if freedom <= len(_STUDENT_T_QUANTILES):
+        quantile = _STUDENT_T_QUANTILES[freedom - 1]
+    else:
+        quantile = normal + (normal**3 + normal) / (4 * freedom)
     return quantile * values.std(axis=axis, ddof=1) / math.sqrt(count)
 
 
 @dataclass(frozen=True)
 class Run:
-    """One policy's play of one stream of rounds."""
+    """Result of one policy on one stream of rounds.
 
-    regret: Floats  # (T,) cumulative
-    rewards: Floats  # (T,)
-    chosen: Ints  # (T,)
-    seconds: float  # spent choosing and learning, not in making rounds
-    policy: Any  # as it is after the last round
+    Attributes
+    ----------
+    regret : (T,) floats
+        Cumulative regret.
+    rewards : (T,) floats
+        Reward of each round.
+    chosen : (T,) ints
+        Arm chosen in each round.
+    seconds : float
+        Time spent choosing and learning. The time to generate rounds is not included.
+    policy : Policy
+        The policy after the last round.
+    """
+
+    regret: Floats
+    rewards: Floats
+    chosen: Ints
+    seconds: float
+    policy: Any
 
 
 @dataclass(frozen=True)
-class Forming:
-    """How the groups of a policy came about: what there was at the comparison's moments."""
+class ClusterHistory:
+    """Clusters of a policy at the cluster checkpoints of a comparison."""
 
-    count: Ints  # (repeats, moments) different groups
-    f1: Floats  # (repeats, moments) against the true clusters; NaN where there are no groups
-    sets: list[list[Ints]]  # in the first repeat the different groups at each moment, of the users who are drawn
+    count: Ints  # (repeats, checkpoints) distinct clusters
+    f1: Floats  # (repeats, checkpoints) against the true clusters; NaN where there are no clusters
+    clusters: list[list[Ints]]  # first repeat: the distinct clusters per checkpoint, reduced to the sampled users
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One policy at one alpha in a comparison, over all repeats."""
+class PolicyResult:
+    """Result of one policy at one alpha in a comparison, over all repeats."""
 
     policy: str
-    alpha: float | None  # None for a policy without one
-    regret: Floats  # (repeats, points) cumulative, at the comparison's checkpoints
-    reward: Floats  # (repeats,) mean a round
-    n_clusters: Ints  # (repeats,) different groups found
-    f1: Floats  # (repeats,) against the true clusters; NaN for a policy without groups
-    microseconds: Floats  # (repeats,) a round
-    earned: Floats | None = None  # (repeats, points) cumulative reward, at the comparison's checkpoints
-    forming: Forming | None = None  # None for a policy without groups
+    alpha: float | None  # None for a policy without the parameter
+    regret: Floats  # (repeats, points) cumulative, at the checkpoints
+    reward: Floats  # (repeats,) mean per round
+    n_clusters: Ints  # (repeats,) distinct clusters found
+    f1: Floats  # (repeats,) against the true clusters; NaN for a policy without clusters
+    microseconds_per_round: Floats  # (repeats,)
+    cumulative_reward: Floats | None = None  # (repeats, points) at the checkpoints
+    cluster_history: ClusterHistory | None = None  # None for a policy without clusters
 
     @property
     def final_regret(self) -> Floats:
@@ -79,56 +108,82 @@ class Entry:
 
 @dataclass(frozen=True)
 class UserMap:
-    """Where users are and who belongs together, in the first repeat."""
+    """Users with their true and found clusters, in the first repeat."""
 
     policy: str
-    theta: Floats  # (n, d) the true ones
+    theta: Floats  # (n, d) true parameters
     truth: list[list[int]]
     found: list[list[int]]
 
 
-def drawn_users(count: int) -> Ints:
-    """The users on a map to explore, ascending: all of them, or ``DRAWN`` drawn by chance, always the same ones."""
-    if count <= DRAWN:
+def sample_users(count: int) -> Ints:
+    """Return the users to show on an interactive map, in ascending order.
+
+    More than ``MAX_MAP_USERS`` users are reduced to a random sample, which depends on ``count`` only.
+    """
+    if count <= MAX_MAP_USERS:
         return np.arange(count)
-    return np.sort(np.random.default_rng(count).choice(count, DRAWN, replace=False))
+    return np.sort(np.random.default_rng(count).choice(count, MAX_MAP_USERS, replace=False))
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Several policies on the same worlds and the same rounds."""
+    """Result of several policies on the same environments and the same rounds.
+
+    Attributes
+    ----------
+    settings : dict
+        Arguments of :func:`locb.compare`.
+    checkpoints : (points,) ints
+        Rounds after which regret and reward are recorded.
+    results : list of PolicyResult
+        One element per policy and alpha.
+    user_map : UserMap or None
+        Users and clusters of the first policy that finds clusters.
+    seeds : list of int
+        One seed per repeat.
+    versions : dict
+        Versions of the packages that influence the numbers.
+    notes : list of str
+        Limitations of the data that readers must know.
+    cluster_checkpoints : (k,) ints
+        Rounds after which clusters are recorded.
+    """
 
     settings: dict[str, Any]
-    checkpoints: Ints  # (points,) rounds after which regret and reward are kept
-    entries: list[Entry]
+    checkpoints: Ints
+    results: list[PolicyResult]
     user_map: UserMap | None
-    seeds: list[int]  # one a repeat
+    seeds: list[int]
     versions: dict[str, str] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)  # what a reader must know
-    moments: Ints = field(default_factory=lambda: np.empty(0, np.int64))  # rounds after which groups are kept
+    notes: list[str] = field(default_factory=list)
+    cluster_checkpoints: Ints = field(default_factory=lambda: np.empty(0, np.int64))
 
-    def best_of_each(self) -> list[Entry]:
-        """For every policy its alpha of the lowest mean regret, in the order in which policies were given."""
-        best: dict[str, Entry] = {}
-        for entry in self.entries:
-            known = best.get(entry.policy)
-            if known is None or entry.final_regret.mean() < known.final_regret.mean():
-                best[entry.policy] = entry
+    def best_per_policy(self) -> list[PolicyResult]:
+        """Return each policy at the alpha of its lowest mean regret, in the order of the policies."""
+        best: dict[str, PolicyResult] = {}
+        for result in self.results:
+            known = best.get(result.policy)
+            if known is None or result.final_regret.mean() < known.final_regret.mean():
+                best[result.policy] = result
         return list(best.values())
 
     def verdict(self) -> str:
-        """One sentence: who has the lowest regret, and by how much over the next, from paired differences."""
-        ranked = sorted(self.best_of_each(), key=lambda entry: float(entry.final_regret.mean()))
+        """Return one sentence that names the policy with the lowest regret and its lead over the next one.
+
+        The lead and its 95% interval come from paired differences.
+        """
+        ranked = sorted(self.best_per_policy(), key=lambda result: float(result.final_regret.mean()))
         first = ranked[0]
         if len(ranked) == 1:
-            return f"{first.policy} ran alone: there is nothing to compare it with."
+            return f"Only {first.policy} was run, so there is no comparison."
         second = ranked[1]
         gap = second.final_regret - first.final_regret
         if not gap.any():
             return f"{first.policy} and {second.policy} have the same regret, {first.final_regret.mean():,.0f}."
-        sentence = f"{first.policy} has the lowest regret, {gap.mean():,.0f} below {second.policy}'s"
-        margin = float(half_width(gap))
+        sentence = f"{first.policy} has the lowest regret, {gap.mean():,.0f} below {second.policy}"
+        margin = float(ci_half_width(gap))
         if math.isnan(margin):
-            return f"{sentence}; one repeat cannot tell how sure that is."
-        sure = "more than its 95% interval" if gap.mean() > margin else "within its 95% interval, so it may be chance"
-        return f"{sentence} (± {margin:,.0f}, paired over {len(gap)} repeats: {sure})."
+            return f"{sentence}. With one repeat there is no confidence interval."
+        size = "exceeds the margin" if gap.mean() > margin else "is within the margin and may be due to chance"
+        return f"{sentence} (± {margin:,.0f}, 95% interval, paired over {len(gap)} repeats): the difference {size}."

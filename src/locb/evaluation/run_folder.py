@@ -1,7 +1,4 @@
-"""What the folder of a long run holds: runs as they finish, and how many there will be.
-
-Experiments write it, reports read it.
-"""
+"""Files in the folder of a long run: settings, plan and finished runs. Experiments write them and reports read them."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ RUNS_FOLDER = "runs"
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Write a file that is whole or not there."""
+    """Write a JSON file atomically."""
     temporary = path.with_name(f".{path.name[-60:]}.{os.getpid()}.part")
     try:
         temporary.write_text(json.dumps(content) + "\n", encoding="utf-8")
@@ -29,40 +26,40 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class RunPlan:
-    """What a process set out to play in a folder."""
+    """Runs that a process has planned for a folder."""
 
     started: float  # seconds since 1970
-    costs: dict[str, float]  # expected work by the file name of a run, also of those that were there already
+    costs: dict[str, float]  # expected work by file name of the run, including runs that were finished before
     host: str
     process: int
 
     @classmethod
-    def of_this_process(cls, started: float, costs: dict[str, float]) -> RunPlan:
-        """What this process sets out to play."""
+    def for_this_process(cls, started: float, costs: dict[str, float]) -> RunPlan:
+        """Return the plan of this process."""
         return cls(started, costs, socket.gethostname(), os.getpid())
 
     def write(self, folder: Path) -> None:
-        """Keep it in the folder of the run."""
+        """Write the plan to the folder of the run."""
         write_json(folder / PLAN_FILE, vars(self))
 
     @classmethod
     def read(cls, folder: Path) -> RunPlan | None:
-        """What is kept there; None if there is none that can be read."""
+        """Return the plan in a folder; None if there is none or it cannot be read."""
         try:
-            kept = json.loads((folder / PLAN_FILE).read_text(encoding="utf-8"))
-            return cls(float(kept["started"]), dict(kept["costs"]), str(kept["host"]), int(kept["process"]))
+            content = json.loads((folder / PLAN_FILE).read_text(encoding="utf-8"))
+            return cls(float(content["started"]), dict(content["costs"]), str(content["host"]), int(content["process"]))
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
     @property
-    def goes_on(self) -> bool | None:
-        """Whether the process still runs; None where only another machine knows."""
+    def is_running(self) -> bool | None:
+        """Whether the process still runs; None if it belongs to another machine."""
         if self.host != socket.gethostname():
             return None
         try:
             os.kill(self.process, 0)
         except ProcessLookupError:
             return False
-        except OSError:  # it is somebody else's
+        except OSError:  # the process belongs to another user
             return True
         return True

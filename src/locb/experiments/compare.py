@@ -16,7 +16,7 @@ import numpy as np
 
 from locb.common.arrays import Floats, Ints
 from locb.evaluation.clusters import match_clusters
-from locb.evaluation.results import Comparison, Entry, Forming, UserMap, drawn_users
+from locb.evaluation.results import ClusterHistory, Comparison, PolicyResult, UserMap, sample_users
 from locb.experiments.environment_factory import make_environment, noise_free_environment, note, truth
 from locb.experiments.parallel import Workers
 from locb.experiments.simulate import simulate
@@ -38,7 +38,7 @@ class Task:
     rounds: int
     seed: int
     gamma: float
-    moments: tuple[int, ...] = ()  # rounds after which groups are looked at
+    cluster_checkpoints: tuple[int, ...] = ()  # rounds after which groups are looked at
     draws: bool = False  # whether the groups of these moments are wanted, not only what they are worth
 
     def make(self, *, n_users: int, dim: int) -> Policy:
@@ -56,14 +56,14 @@ class Outcome:
     """What a task gives back."""
 
     regret: Floats  # (points,)
-    earned: Floats  # (points,)
+    cumulative_reward: Floats  # (points,)
     reward: float
     found: list[list[int]]
     f1: float
-    microseconds: float
+    microseconds_per_round: float
     counts: list[int]  # a number a moment, here and below
     f1s: list[float]
-    sets: list[list[Ints]]
+    clusters: list[list[Ints]]
 
 
 def accepted(factory: Callable[..., Any], parameters: dict[str, Any]) -> dict[str, Any]:
@@ -99,10 +99,10 @@ def run_task(task: Task) -> Outcome:
     """Play one task from scratch."""
     env = noise_free_environment(task.world, task.seed)
     policy = task.make(n_users=env.n_users, dim=env.dim)
-    drawn = drawn_users(env.n_users)
+    drawn = sample_users(env.n_users)
     counts: list[int] = []
     f1s: list[float] = []
-    sets: list[list[Ints]] = []
+    clusters_seen: list[list[Ints]] = []
 
     @cache  # real data take long to say, and some policies are never asked
     def true() -> list[Ints]:
@@ -117,10 +117,10 @@ def run_task(task: Task) -> Outcome:
         f1s.append(f1(found))
         if task.draws:
             few = len(drawn) == env.n_users
-            sets.append(found if few else [members[np.isin(members, drawn)] for members in found])
+            clusters_seen.append(found if few else [members[np.isin(members, drawn)] for members in found])
 
     try:
-        run = simulate(policy, env, rounds=task.rounds, seed=task.seed, stops=task.moments, at_stop=look)
+        run = simulate(policy, env, rounds=task.rounds, seed=task.seed, stops=task.cluster_checkpoints, at_stop=look)
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         told = f"{type(error).__name__}: {error} ({Path(last.filename).name}, line {last.lineno})"
@@ -129,14 +129,14 @@ def run_task(task: Task) -> Outcome:
     at = checkpoints(task.rounds) - 1
     return Outcome(
         regret=run.regret[at],
-        earned=np.cumsum(run.rewards)[at],
+        cumulative_reward=np.cumsum(run.rewards)[at],
         reward=float(run.rewards.mean()),
         found=[members.tolist() for members in distinct],
         f1=f1(distinct),
-        microseconds=1e6 * run.seconds / task.rounds,
+        microseconds_per_round=1e6 * run.seconds / task.rounds,
         counts=counts,
         f1s=f1s,
-        sets=sets,
+        clusters=clusters_seen,
     )
 
 
@@ -166,7 +166,7 @@ class Plan:
         return Comparison(
             settings=self.settings,
             checkpoints=checkpoints(self.settings["rounds"]),
-            entries=[
+            results=[
                 _entry(self.tasks[start], outcomes[start : start + repeats])
                 for start in range(0, len(self.tasks), repeats)
             ],
@@ -174,7 +174,7 @@ class Plan:
             seeds=[task.seed for task in self.tasks[:repeats]],
             versions=_versions(),
             notes=self.notes,
-            moments=np.array(self.tasks[0].moments),
+            cluster_checkpoints=np.array(self.tasks[0].cluster_checkpoints),
         )
 
 
@@ -219,7 +219,7 @@ def plan(
             rounds,
             seed + repeat,
             gamma,
-            moments=looks,
+            cluster_checkpoints=looks,
             draws=repeat == 0,
         )
         for name in policies
@@ -273,7 +273,7 @@ def compare(
     --------
     >>> import locb
     >>> result = locb.compare(["linucb-one", "linucb-ind"], rounds=300, repeats=2, world={"n_users": 10}, jobs=1)
-    >>> [entry.policy for entry in result.entries]
+    >>> [entry.policy for entry in result.results]
     ['linucb-one', 'linucb-ind']
     """
     planned = plan(
@@ -298,25 +298,25 @@ def parameter_sets(name: str, alphas: Sequence[float], common: dict[str, Any]) -
     return [common]
 
 
-def _entry(task: Task, outcomes: list[Outcome]) -> Entry:
-    return Entry(
+def _entry(task: Task, outcomes: list[Outcome]) -> PolicyResult:
+    return PolicyResult(
         policy=task.policy,
         alpha=task.parameters.get("alpha"),
         regret=np.array([outcome.regret for outcome in outcomes]),
         reward=np.array([outcome.reward for outcome in outcomes]),
         n_clusters=np.array([len(outcome.found) for outcome in outcomes]),
         f1=np.array([outcome.f1 for outcome in outcomes]),
-        microseconds=np.array([outcome.microseconds for outcome in outcomes]),
-        earned=np.array([outcome.earned for outcome in outcomes]),
-        forming=_forming(outcomes),
+        microseconds_per_round=np.array([outcome.microseconds_per_round for outcome in outcomes]),
+        cumulative_reward=np.array([outcome.cumulative_reward for outcome in outcomes]),
+        cluster_history=_forming(outcomes),
     )
 
 
-def _forming(outcomes: list[Outcome]) -> Forming | None:
+def _forming(outcomes: list[Outcome]) -> ClusterHistory | None:
     counts = np.array([outcome.counts for outcome in outcomes])
     if not counts.any():
         return None
-    return Forming(counts, np.array([outcome.f1s for outcome in outcomes]), outcomes[0].sets)
+    return ClusterHistory(counts, np.array([outcome.f1s for outcome in outcomes]), outcomes[0].clusters)
 
 
 def _user_map(tasks: list[Task], outcomes: list[Outcome]) -> UserMap | None:

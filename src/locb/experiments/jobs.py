@@ -127,7 +127,7 @@ def run_jobs(
     ledger.reused, ledger.total = len(jobs) - len(missing), len(jobs)
     total = sum(jobs[place].cost for place in missing)
     done = 0.0
-    RunPlan.of_this_process(time.time(), {job.name: job.cost for job in jobs}).write(ledger.folder)
+    RunPlan.for_this_process(time.time(), {job.name: job.cost for job in jobs}).write(ledger.folder)
     for number, outcome in workers.run(Job.run, [jobs[place] for place in missing]):
         place = missing[number]
         # What JSON makes of it, so that a run that goes on has the same figures as one that never stopped.

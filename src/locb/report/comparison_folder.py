@@ -22,7 +22,7 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
         "verdict": comparison.verdict(),
         "notes": comparison.notes,
         "rounds": comparison.checkpoints.tolist(),  # of the curves of regret and reward
-        "moments": comparison.moments.tolist(),  # of the curves of clusters and F1
+        "cluster_rounds": comparison.cluster_checkpoints.tolist(),  # of the curves of clusters and F1
         "results": [
             {
                 "policy": entry.policy,
@@ -31,10 +31,10 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
                 "reward": entry.reward.tolist(),
                 "clusters": entry.n_clusters.tolist(),
                 "f1": [None if value != value else value for value in entry.f1.tolist()],
-                "microseconds": entry.microseconds.tolist(),
+                "microseconds_per_round": entry.microseconds_per_round.tolist(),
                 "curves": curves_json(comparison, entry),
             }
-            for entry in comparison.entries
+            for entry in comparison.results
         ],
     }
 

@@ -10,35 +10,45 @@ from typing import Any
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from locb.evaluation.findings import FAILS, HOLDS, OPEN, Figure, Findings, GroupMap, HeatMap, Part, ResultTable
+from locb.evaluation.findings import (
+    FAILS,
+    HOLDS,
+    UNDECIDED,
+    Criterion,
+    Figure,
+    Findings,
+    GroupMap,
+    HeatMap,
+    ResultTable,
+)
 from locb.report.charts import groups_chart, series_chart, style
 from locb.report.charts.heat_map import heat_map_chart
 from locb.report.pages.findings_page import findings_page
 from locb.report.tables.result_table import from_csv, to_csv, to_markdown
 
-COLOURS = {HOLDS: "green", FAILS: "red", OPEN: "yellow"}
+COLOURS = {HOLDS: "green", FAILS: "red", UNDECIDED: "yellow"}
 RULE = (
-    "A verdict comes from differences between runs on the same worlds and rounds, taken repeat by repeat. "
-    "A claim holds if the 95% interval of every difference that it names lies above zero, does not hold "
-    "if one lies below zero, and cannot be told otherwise. Claims about probabilities are judged by "
-    "Wilson's interval, claims that say all by counting."
+    "A verdict comes from paired differences between runs on the same environments and rounds. "
+    "A claim holds if the 95% interval of every difference is above zero, does not hold if one interval is "
+    "below zero, and is undecided otherwise. Claims about probabilities use Wilson's interval. "
+    "Claims about all cases are decided by counting."
 )
 CLAIMS, CONTENTS = "claims", "contents"
-BETWEEN_PARTS = "; "  # of the evidence of a claim
+CRITERIA_SEPARATOR = "; "  # of the evidence of a claim
 
 
-def part_told(part: Part) -> str:
+def format_criterion(criterion: Criterion) -> str:
     """One comparison in words: what is said to be above zero, and by how much it is."""
-    if part.told:
-        return part.told
-    mean, margin = part.difference.mean, part.difference.margin
+    if criterion.detail:
+        return criterion.detail
+    mean, margin = criterion.difference.mean, criterion.difference.margin
     if abs(mean) >= 10:
         form = ",.0f" if abs(mean) >= 100 else ".1f"
     else:
         form = ".3f" if mean == 0 or abs(mean) >= 0.0005 else ".2g"
     if margin != margin:
-        return f"{part.says}: by {format(mean, form)}, one repeat"
-    return f"{part.says}: by {format(mean, form)}" + (f" ± {format(margin, form)}" if margin else "")
+        return f"{criterion.statement}: by {format(mean, form)}, one repeat"
+    return f"{criterion.statement}: by {format(mean, form)}" + (f" ± {format(margin, form)}" if margin else "")
 
 
 def claims_table(findings: Findings) -> ResultTable:
@@ -47,11 +57,11 @@ def claims_table(findings: Findings) -> ResultTable:
         {
             "section": claim.section,
             "data": claim.data,
-            "claim": claim.says,
-            "where": claim.where,
+            "claim": claim.statement,
+            "source": claim.source,
             "verdict": claim.verdict,
-            "evidence": BETWEEN_PARTS.join(part_told(part) for part in claim.parts),
-            "why": claim.why,
+            "evidence": CRITERIA_SEPARATOR.join(format_criterion(criterion) for criterion in claim.criteria),
+            "explanation": claim.explanation,
         }
         for claim in findings.claims
     ]
@@ -89,8 +99,8 @@ def claims_shown(claims: Iterable[Mapping[str, str]]) -> Table:
     for heading in ("claim", "data", "verdict", "evidence"):
         table.add_column(heading, overflow="fold", ratio=3 if heading == "evidence" else 2 if heading == "claim" else 1)
     for claim in claims:
-        told = claim["evidence"].replace(BETWEEN_PARTS, "\n")
-        told += f"\n[dim]{claim['why']}[/]" if claim["why"] and claim["verdict"] != HOLDS else ""
+        told = claim["evidence"].replace(CRITERIA_SEPARATOR, "\n")
+        told += f"\n[dim]{claim['explanation']}[/]" if claim["explanation"] and claim["verdict"] != HOLDS else ""
         table.add_row(claim["claim"], claim["data"], f"[{COLOURS[claim['verdict']]}]{claim['verdict']}[/]", told)
     return table
 
@@ -98,7 +108,7 @@ def claims_shown(claims: Iterable[Mapping[str, str]]) -> Table:
 def verdicts_counted(verdicts: Iterable[str]) -> str:
     """One sentence: how many claims hold."""
     counts = Counter(verdicts)
-    return f"Claims: {counts[HOLDS]} hold, {counts[FAILS]} do not hold, {counts[OPEN]} cannot be told from these runs."
+    return f"Claims: {counts[HOLDS]} hold, {counts[FAILS]} do not hold, {counts[UNDECIDED]} are undecided."
 
 
 def chart_of(figure: Figure) -> Any:
@@ -123,6 +133,6 @@ def write_findings(findings: Findings, folder: Path) -> list[Path]:
         chart.save(str(folder / "figures" / f"{figure.name}.png"), scale_factor=2)
         chart.save(str(folder / "figures" / f"{figure.name}.svg"))
     index = folder / "index.html"
-    page = findings_page(findings, verdicts_told(findings), RULE, part_told, chart_of)
+    page = findings_page(findings, verdicts_told(findings), RULE, format_criterion, chart_of)
     index.write_text(page, encoding="utf-8")
     return [index, folder / "tables", folder / "figures"]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from locb.common.arrays import Floats, Ints
-from locb.evaluation.results import Comparison, Entry
+from locb.evaluation.results import Comparison, PolicyResult
 from locb.report.curves import CURVES, Curve
 
 RECORD = "run.json"
@@ -53,26 +53,26 @@ def read_run(folder: Path) -> RunRecord:
 
 def _comparison(kept: dict[str, Any]) -> Comparison:
     entries = [
-        Entry(
+        PolicyResult(
             policy=result["policy"],
             alpha=result["alpha"],
             regret=_regret(result),
             reward=np.array(result["reward"], dtype=np.float64),
             n_clusters=np.array(result["clusters"]),
             f1=np.array(result["f1"], dtype=np.float64),
-            microseconds=np.array(result["microseconds"], dtype=np.float64),
+            microseconds_per_round=np.array(result["microseconds_per_round"], dtype=np.float64),
         )
         for result in kept["results"]
     ]
     return Comparison(
         settings=kept["settings"],
         checkpoints=np.array(kept.get("rounds", [kept["settings"]["rounds"]])),
-        entries=entries,
+        results=entries,
         user_map=None,
         seeds=kept["seeds"],
         versions=kept["versions"],
         notes=kept["notes"],
-        moments=np.array(kept.get("moments", []), dtype=np.int64),
+        cluster_checkpoints=np.array(kept.get("cluster_rounds", []), dtype=np.int64),
     )
 
 
@@ -85,7 +85,7 @@ def _regret(result: dict[str, Any]) -> Floats:
 
 
 def _lines(results: list[dict[str, Any]], comparison: Comparison) -> list[Lines]:
-    best = [(entry.policy, entry.alpha) for entry in comparison.best_of_each()]
+    best = [(entry.policy, entry.alpha) for entry in comparison.best_per_policy()]
     shown = [result for result in results if (result["policy"], result["alpha"]) in best]
     found = []
     for curve in CURVES:

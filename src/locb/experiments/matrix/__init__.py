@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import locb
-from locb.evaluation.findings import Findings, Measured
+from locb.evaluation.findings import Findings, Measurement
 from locb.experiments import paper_values as paper
 from locb.experiments.compare import Task, check_asked, parameter_sets
 from locb.experiments.environment_factory import noise_free_environment
@@ -201,6 +201,6 @@ def _standing(policy: str, alpha: float | None, outcomes: list[dict[str, Any]]) 
         policy,
         alpha,
         np.array([outcome["regret"] for outcome in outcomes]),
-        Measured.of(scores) if scores else None,
-        float(np.mean([outcome["microseconds"] for outcome in outcomes])),
+        Measurement.from_values(scores) if scores else None,
+        float(np.mean([outcome["microseconds_per_round"] for outcome in outcomes])),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from locb.evaluation.findings import Claim, Measured, Part
+from locb.evaluation.findings import Claim, Criterion, Measurement
 from locb.experiments.matrix.standings import WorldResult, geometric_mean
 from locb.experiments.scenarios import DEVELOPMENT, JUDGING
 
@@ -17,7 +17,7 @@ WHERE = "not in the paper: what ELOC sets out to do"
 NEVER = "never worse than the best baseline by more than 5% plus its interval"
 
 
-def claims(results: Sequence[WorldResult], section: str, rests_on: str) -> list[Claim]:
+def claims(results: Sequence[WorldResult], section: str, evidence: str) -> list[Claim]:
     """The aims, for the judging worlds first."""
     made: list[Claim] = []
     for role in (JUDGING, DEVELOPMENT):
@@ -37,7 +37,7 @@ def claims(results: Sequence[WorldResult], section: str, rests_on: str) -> list[
             aims[f"ELOC's regret is at most {limit:g} of the best baseline's on {_listed(plain)}."] = [
                 _at_most(result.world.name, result.ratio(CONTENDER), limit) for result in plain
             ]
-        made += [Claim(section, on, says, WHERE, parts, rests_on=rests_on) for says, parts in aims.items()]
+        made += [Claim(section, on, says, WHERE, parts, evidence=evidence) for says, parts in aims.items()]
     return made
 
 
@@ -48,20 +48,22 @@ def loses(result: WorldResult) -> bool:
     return found.mean - around > MOST_ABOVE
 
 
-def told(ratio: Measured) -> str:
+def told(ratio: Measurement) -> str:
     """A ratio with its interval."""
     return f"{ratio.mean:.3f}" + ("" if ratio.margin != ratio.margin else f" ± {ratio.margin:.3f}")
 
 
-def _never_worse(results: Sequence[WorldResult]) -> Part:
+def _never_worse(results: Sequence[WorldResult]) -> Criterion:
     worse = [result for result in results if loses(result)]
-    part = Part.always("worlds in which that is so", len(results) - len(worse), len(results))
+    part = Criterion.always("worlds in which that is so", len(results) - len(worse), len(results))
     where = ", ".join(f"{result.world.name} ({told(result.ratio(CONTENDER))})" for result in worse)
-    return Part(part.says, part.difference, f"{part.told}{f'; worse in {where}' if where else ''}")
+    return Criterion(part.statement, part.difference, f"{part.detail}{f'; worse in {where}' if where else ''}")
 
 
-def _at_most(says: str, found: Measured, limit: float) -> Part:
-    return Part(says, Measured(limit - found.mean, found.margin), f"{says}: {told(found)} where {limit:g} is the aim")
+def _at_most(says: str, found: Measurement, limit: float) -> Criterion:
+    return Criterion(
+        says, Measurement(limit - found.mean, found.margin), f"{says}: {told(found)} where {limit:g} is the aim"
+    )
 
 
 def _counted(results: Sequence[WorldResult], noun: str) -> str:

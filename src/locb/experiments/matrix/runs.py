@@ -32,5 +32,5 @@ def in_world(
         "reward": outcome.reward,
         "groups": len(outcome.found),
         "f1": None if outcome.f1 != outcome.f1 else outcome.f1,
-        "microseconds": outcome.microseconds,
+        "microseconds_per_round": outcome.microseconds_per_round,
     }

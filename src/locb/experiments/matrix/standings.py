@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from locb.common.arrays import Floats
-from locb.evaluation.findings import Measured
-from locb.evaluation.results import half_width
+from locb.evaluation.findings import Measurement
+from locb.evaluation.results import ci_half_width
 from locb.experiments.scenarios import Scenario
 
 LEAST = 1e-9  # a regret of nothing cannot be divided by
@@ -24,8 +24,8 @@ class Standing:
     policy: str
     alpha: float | None
     regret: Floats  # (repeats,)
-    f1: Measured | None
-    microseconds: float  # a round
+    f1: Measurement | None
+    microseconds_per_round: float  # a round
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class WorldResult:
     baselines: tuple[str, ...]
 
     @property
-    def best_of_each(self) -> dict[str, Standing]:
+    def best_per_policy(self) -> dict[str, Standing]:
         """Every policy at the alpha of its lowest mean regret in this world."""
         best: dict[str, Standing] = {}
         for standing in self.tried:
@@ -49,15 +49,15 @@ class WorldResult:
     @property
     def best_baseline(self) -> Standing:
         """The baseline of the lowest mean regret."""
-        best = self.best_of_each
+        best = self.best_per_policy
         return min((best[name] for name in self.baselines), key=lambda standing: float(standing.regret.mean()))
 
-    def ratio(self, policy: str) -> Measured:
+    def ratio(self, policy: str) -> Measurement:
         """The policy's regret over the best baseline's."""
-        return ratio(self.best_of_each[policy].regret, self.best_baseline.regret)
+        return ratio(self.best_per_policy[policy].regret, self.best_baseline.regret)
 
 
-def ratio(regret: Any, base: Any) -> Measured:
+def ratio(regret: Any, base: Any) -> Measurement:
     """Mean over mean, with half of its 95% interval (Student's) from paired values.
 
     The interval is that of ``regret − ratio × base``, repeat by repeat, over the mean of ``base``: what the two have in
@@ -71,10 +71,10 @@ def ratio(regret: Any, base: Any) -> Measured:
     ours, theirs = np.asarray(regret, dtype=float), np.asarray(base, dtype=float)
     below = max(float(theirs.mean()), LEAST)
     times = max(float(ours.mean()), LEAST) / below
-    return Measured(times, float(half_width(ours - times * theirs)) / below)
+    return Measurement(times, float(ci_half_width(ours - times * theirs)) / below)
 
 
-def geometric_mean(ratios: Iterable[Measured]) -> Measured:
+def geometric_mean(ratios: Iterable[Measurement]) -> Measurement:
     """Of ratios of different worlds; their intervals add up as those of independent numbers do, on the log scale.
 
     Examples
@@ -84,4 +84,4 @@ def geometric_mean(ratios: Iterable[Measured]) -> Measured:
     """
     kept = list(ratios)
     mean = math.exp(sum(math.log(one.mean) for one in kept) / len(kept))
-    return Measured(mean, mean * math.sqrt(sum((one.margin / one.mean) ** 2 for one in kept)) / len(kept))
+    return Measurement(mean, mean * math.sqrt(sum((one.margin / one.mean) ** 2 for one in kept)) / len(kept))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from locb.evaluation.findings import Findings, HeatMap, Measured, ResultTable
+from locb.evaluation.findings import Findings, HeatMap, Measurement, ResultTable
 from locb.experiments.matrix.claims import CONTENDER, claims, told
 from locb.experiments.matrix.standings import WorldResult, geometric_mean
 from locb.experiments.scenarios import DEVELOPMENT, JUDGING
@@ -40,7 +40,7 @@ def tell(results: Sequence[WorldResult], policies: Sequence[str], settings: dict
     )
 
 
-def _ratio(result: WorldResult, name: str) -> Measured | float:
+def _ratio(result: WorldResult, name: str) -> Measurement | float:
     return 1.0 if name == result.best_baseline.policy else result.ratio(name)
 
 
@@ -49,7 +49,7 @@ def _matrix(results: Sequence[WorldResult], names: Sequence[str]) -> ResultTable
     for result in results:
         best = result.best_baseline
         row: dict[str, Any] = {"world": result.world.name, "groups": GROUPS[result.world.groups]}
-        row |= {"best baseline": best.policy, "its regret": Measured.of(best.regret)}
+        row |= {"best baseline": best.policy, "its regret": Measurement.from_values(best.regret)}
         rows.append(row | {name: _ratio(result, name) for name in names})
     return ResultTable(MATRIX, SECTION, "Regret relative to the best baseline", rows, HOW)
 
@@ -64,10 +64,10 @@ def _policies(results: Sequence[WorldResult], names: Sequence[str]) -> ResultTab
                 row[f"mean ratio, {role}"] = geometric_mean(ratios)
         worst = max(results, key=lambda result: result.ratio(name).mean)
         row |= {"worst world": worst.world.name, "ratio there": _ratio(worst, name)}
-        scores = [r.best_of_each[name].f1 for r in results if r.world.groups]
+        scores = [r.best_per_policy[name].f1 for r in results if r.world.groups]
         known = [score.mean for score in scores if score is not None]
         row["F1"] = sum(known) / len(known) if known else None
-        row["µs a round"] = sum(r.best_of_each[name].microseconds for r in results) / len(results)
+        row["µs a round"] = sum(r.best_per_policy[name].microseconds_per_round for r in results) / len(results)
         rows.append(row)
     note = f"{AVERAGED} F1: mean over the same worlds."
     return ResultTable(POLICIES, SECTION, "Every policy over the worlds", rows, note)
@@ -75,15 +75,15 @@ def _policies(results: Sequence[WorldResult], names: Sequence[str]) -> ResultTab
 
 def _row(result: WorldResult, standing: Any) -> dict[str, Any]:
     row = {"world": result.world.name, "policy": standing.policy, "alpha": standing.alpha}
-    return row | {"regret": Measured.of(standing.regret)}
+    return row | {"regret": Measurement.from_values(standing.regret)}
 
 
 def _each(results: Sequence[WorldResult]) -> ResultTable:
     """Regret and F1 of each policy at its best alpha. The name keeps it folded on the page."""
     rows = []
     for result in results:
-        for name, standing in result.best_of_each.items():
-            more = {"ratio": _ratio(result, name), "F1": standing.f1, "µs a round": standing.microseconds}
+        for name, standing in result.best_per_policy.items():
+            more = {"ratio": _ratio(result, name), "F1": standing.f1, "µs a round": standing.microseconds_per_round}
             rows.append(_row(result, standing) | more)
     return ResultTable("each-settings", SECTION, "Regret and F1 of every policy in every world", rows)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from locb.evaluation.findings import Claim, Part, ResultTable
+from locb.evaluation.findings import Claim, Criterion, ResultTable
 from locb.experiments import paper_values as paper
 from locb.experiments.jobs import Job
 from locb.experiments.reproduce import runs
@@ -120,27 +120,27 @@ def _tell_one(data: DataSet, gamma: float, judged: float, records: Records, evid
     def values(method: str, what: str = "f1") -> list[float]:
         return by_seed({seed: record[what] for seed, record in shown[method].items()})
 
-    def claim(says: str, parts: list[Part]) -> None:
+    def claim(says: str, parts: list[Criterion]) -> None:
         evidence.claims.append(Claim(SECTION, where, says, "Tables 1 and 2", parts, why, name))
 
     best = values("LOCB")
     others = [method for method in paper.METHODS if method != "LOCB"]
     claim(
         "LOCB finds the clusters better than every baseline.",
-        [Part.paired(f"F1 of LOCB above that of {method}", best, values(method)) for method in others],
+        [Criterion.paired(f"F1 of LOCB above that of {method}", best, values(method)) for method in others],
     )
     claim(
         "Stopped with LOCB, SCLUB finds the clusters better than CLUB.",
-        [Part.paired("F1 of ST-SCLUB above that of ST-CLUB", values("ST-SCLUB"), values("ST-CLUB"))],
+        [Criterion.paired("F1 of ST-SCLUB above that of ST-CLUB", values("ST-SCLUB"), values("ST-CLUB"))],
     )
     claim(
         "Stopped when it is quiet, LOCB finds the clusters better than CLUB.",
-        [Part.paired("F1 of N-LOCB above that of N-CLUB", values("N-LOCB"), values("N-CLUB"))],
+        [Criterion.paired("F1 of N-LOCB above that of N-CLUB", values("N-LOCB"), values("N-CLUB"))],
     )
     claim(
         "Stopped when it is quiet, CLUB's groups are too large: recall is above precision.",
         [
-            Part.paired(
+            Criterion.paired(
                 "recall of N-CLUB above its precision", values("N-CLUB", "recall"), values("N-CLUB", "precision")
             )
         ],

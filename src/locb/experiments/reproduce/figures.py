@@ -7,7 +7,17 @@ from typing import Any
 import numpy as np
 
 from locb.environments import Interactions
-from locb.evaluation.findings import FAILS, HOLDS, Claim, GroupMap, Measured, Part, ResultTable, Series, banded
+from locb.evaluation.findings import (
+    FAILS,
+    HOLDS,
+    Claim,
+    Criterion,
+    GroupMap,
+    LineChart,
+    Measurement,
+    ResultTable,
+    line_points,
+)
 from locb.experiments import paper_values as paper
 from locb.experiments.environment_factory import noise_free_environment, truth
 from locb.experiments.jobs import Job
@@ -40,12 +50,12 @@ def tell_users(data: DataSet, sizes: Sizes, played: Played) -> Evidence:
         "largest distance": float(apart.max()),
         "pairs nearer than 0.2": float((apart < paper.GAMMA).mean()),
     }
-    parts = [Part.always("pairs of users who differ", int((apart > 0.0).sum()), apart.size)]
+    parts = [Criterion.always("pairs of users who differ", int((apart > 0.0).sum()), apart.size)]
     says = "No two users have the same parameters."
     return Evidence(
         [ResultTable(name, "users", title, [row])],
         [GroupMap(name, "users", title, subtitle, env.theta, groups)],
-        [Claim("users", data.label, says, "Cluster structure, figure in Section 1", parts, rests_on=name)],
+        [Claim("users", data.label, says, "Cluster structure, figure in Section 1", parts, evidence=name)],
     )
 
 
@@ -81,18 +91,18 @@ def tell_rounds(data: DataSet, sizes: Sizes, played: Played) -> Evidence:
             curves[name] = np.array([of[seed][f"{judged:g}"] for seed in sorted(of)])
         points = []
         for name, label in FOLLOWED.items():
-            points += banded(label, "round", at, "F1", curves[name], most=1.0)
+            points += line_points(label, "round", at, "F1", curves[name], upper=1.0)
         where = data.label if data.scaled is None else f"{data.label}, judged at gamma {judged:g}"
         name = f"rounds-{data.name}" + ("" if judged == paper.GAMMA else f"-judged-{judged:g}")
         title = f"Accuracy over rounds: {where}"
         subtitle = "LOCB at tau 10 with 100 seeds, CLUB and SCLUB at alpha 1; shaded: 95% interval"
-        evidence.figures.append(Series(name, "rounds", title, subtitle, "round", "F1", points))
+        evidence.figures.append(LineChart(name, "rounds", title, subtitle, "round", "F1", points))
         rows: list[dict[str, Any]] = [
             {
                 "policy": label,
                 "highest mean F1": float(curves[key].mean(axis=0).max()),
                 "in round": int(at[int(curves[key].mean(axis=0).argmax())]),
-                "F1": Measured.of(curves[key][:, -1]),
+                "F1": Measurement.from_values(curves[key][:, -1]),
                 "rounds": at[-1],
             }
             for key, label in FOLLOWED.items()
@@ -100,16 +110,16 @@ def tell_rounds(data: DataSet, sizes: Sizes, played: Played) -> Evidence:
         evidence.tables.append(ResultTable(name, "rounds", title, rows, "F1 is that after the last round."))
         chosen = "(its round chosen by the other repeats)"
         falls = [
-            Part(
+            Criterion(
                 f"F1 of {label} at its peak {chosen} above that at the end",
-                Measured.of(_fall(curves[key])),
+                Measurement.from_values(_fall(curves[key])),
             )
             for key, label in FOLLOWED.items()
             if key != "locb"
         ]
         last = curves["locb"][:, -1]
         best = [
-            Part.paired(f"F1 of LOCB above that of {label} at the end", last, curves[key][:, -1])
+            Criterion.paired(f"F1 of LOCB above that of {label} at the end", last, curves[key][:, -1])
             for key, label in FOLLOWED.items()
             if key != "locb"
         ]
@@ -119,7 +129,7 @@ def tell_rounds(data: DataSet, sizes: Sizes, played: Played) -> Evidence:
             why = "CLUB only cuts, and loses what it had; SCLUB also merges, and keeps it."
         says = "CLUB and SCLUB find the clusters best at some round and lose them again."
         evidence.claims.append(Claim("rounds", where, says, source, falls, why, name))
-        evidence.claims.append(Claim("rounds", where, "LOCB ends with the best clusters.", source, best, rests_on=name))
+        evidence.claims.append(Claim("rounds", where, "LOCB ends with the best clusters.", source, best, evidence=name))
     return evidence
 
 

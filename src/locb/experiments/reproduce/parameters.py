@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from locb.evaluation.findings import FAILS, Claim, Part, ResultTable, Series, banded
+from locb.evaluation.findings import FAILS, Claim, Criterion, LineChart, ResultTable, line_points
 from locb.experiments import paper_values as paper
 from locb.experiments.jobs import Job
 from locb.experiments.reproduce import runs
@@ -86,13 +86,15 @@ def _curve(
     records: dict[float, list[Any]],
     at: Sequence[float],
     published: Sequence[float] | None,
-) -> Series:
+) -> LineChart:
     """F1 against a setting, with the paper's figures as a dashed line."""
-    points = banded("measured", x, at, "F1", np.array([[r["f1"] for r in records[value]] for value in at]).T, most=1.0)
+    points = line_points(
+        "measured", x, at, "F1", np.array([[r["f1"] for r in records[value]] for value in at]).T, upper=1.0
+    )
     if published is not None:
         points += [{"line": "the paper", x: value, "F1": f1} for value, f1 in zip(at, published, strict=True)]
     shade = "mean of the repeats, shaded: 95% interval"
-    return Series(name, x, title, shade, x, "F1", points, log_x=True, dashed=("the paper",))
+    return LineChart(name, x, title, shade, x, "F1", points, log_x=True, dashed=("the paper",))
 
 
 def _disagreement(data: DataSet) -> str:
@@ -127,8 +129,8 @@ def tell_seeds(data: DataSet, sizes: Sizes, played: Played) -> Evidence:
                     "More seeds find the clusters better.",
                     "Table 3",
                     [
-                        Part.paired("F1 with 20 seeds above that with 5", some, few),
-                        Part.paired("F1 with 100 seeds above that with 5", many, few),
+                        Criterion.paired("F1 with 20 seeds above that with 5", some, few),
+                        Criterion.paired("F1 with 100 seeds above that with 5", many, few),
                     ],
                     why,
                     name,
@@ -141,7 +143,7 @@ def tell_seeds(data: DataSet, sizes: Sizes, played: Played) -> Evidence:
                     where,
                     "Beyond 20 seeds little accuracy is gained.",
                     "Table 3, Section 6.3",
-                    [Part.paired("F1 gained from 5 to 20 seeds above that from 20 to 100", gained, more)],
+                    [Criterion.paired("F1 gained from 5 to 20 seeds above that from 20 to 100", gained, more)],
                     why,
                     name,
                 )
@@ -149,7 +151,7 @@ def tell_seeds(data: DataSet, sizes: Sizes, played: Played) -> Evidence:
     return evidence
 
 
-def _why_no_peak(data: DataSet, centre: float, parts: list[Part]) -> str:
+def _why_no_peak(data: DataSet, centre: float, parts: list[Criterion]) -> str:
     """What stands against a peak, by the end at which it is missing."""
     if centre == paper.GAMMA and data.why:
         return data.why

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from locb.evaluation.findings import FAILS, Claim, Measured, Part, ResultTable, Series, banded
+from locb.evaluation.findings import FAILS, Claim, Criterion, LineChart, Measurement, ResultTable, line_points
 from locb.experiments import paper_values as paper
 from locb.experiments.jobs import Job
 from locb.experiments.reproduce import runs
@@ -77,11 +77,13 @@ def tell_regret(data: DataSet, sizes: Sizes, played: Played) -> Evidence:
         curves = {alpha: _curves(played, name, alpha=alpha, **wanted) for alpha in paper.ALPHAS}
         alpha = min(curves, key=lambda a: float(curves[a][:, -1].mean()))
         best[label] = curves[alpha]
-        points += banded(label, "round", rounds, "regret", curves[alpha])
-        rows.append({"policy": label, "alpha": alpha, "regret": Measured.of(curves[alpha][:, -1])})
-        all_rows += [{"policy": label, "alpha": a, "regret": Measured.of(of[:, -1])} for a, of in curves.items()]
+        points += line_points(label, "round", rounds, "regret", curves[alpha])
+        rows.append({"policy": label, "alpha": alpha, "regret": Measurement.from_values(curves[alpha][:, -1])})
+        all_rows += [
+            {"policy": label, "alpha": a, "regret": Measurement.from_values(of[:, -1])} for a, of in curves.items()
+        ]
     for row in rows:
-        behind = Part.paired("", best[row["policy"]][:, -1], best["LOCB"][:, -1]).difference
+        behind = Criterion.paired("", best[row["policy"]][:, -1], best["LOCB"][:, -1]).difference
         row["regret less LOCB's"] = None if row["policy"] == "LOCB" else behind
     rows.sort(key=lambda row: float(row["regret"].mean))
     told = f"{sizes.rounds:,} rounds; each policy at its best alpha of {', '.join(f'{a:g}' for a in paper.ALPHAS)}"
@@ -93,15 +95,15 @@ def tell_regret(data: DataSet, sizes: Sizes, played: Played) -> Evidence:
         ResultTable(name, "regret", title, rows, note),
         ResultTable(f"{name}-settings", "regret", f"Every alpha: {data.label}", all_rows),
     ]
-    figure = Series(name, "regret", title, f"{told}; shaded: 95% interval", "round", "regret", points)
+    figure = LineChart(name, "regret", title, f"{told}; shaded: 95% interval", "round", "regret", points)
     final = {label: curves[:, -1] for label, curves in best.items()}
     number = 1 if data.name in ("synthetic", "yelp") else 2
 
-    def claim(says: str, *parts: Part, why: str = "") -> Claim:
+    def claim(says: str, *parts: Criterion, why: str = "") -> Claim:
         return Claim("regret", data.label, says, f"Regret comparison, figure {number}", list(parts), why, name)
 
-    def below(lower: str, higher: str) -> Part:
-        return Part.paired(f"regret of {higher} above that of {lower}", final[higher], final[lower])
+    def below(lower: str, higher: str) -> Criterion:
+        return Criterion.paired(f"regret of {higher} above that of {lower}", final[higher], final[lower])
 
     early = int(np.searchsorted(rounds, min(rounds[-1], EARLY * 100)))
     ind, one = best["LinUCB-IND"][:, early], best["LinUCB-ONE"][:, early]
@@ -110,7 +112,7 @@ def tell_regret(data: DataSet, sizes: Sizes, played: Played) -> Evidence:
         claim("In the long run LinUCB-IND is ahead of LinUCB-ONE.", below("LinUCB-IND", "LinUCB-ONE")),
         claim(
             "In the beginning LinUCB-ONE is ahead of LinUCB-IND.",
-            Part.paired(f"regret of LinUCB-IND above that of LinUCB-ONE after {rounds[early]:,} rounds", ind, one),
+            Criterion.paired(f"regret of LinUCB-IND above that of LinUCB-ONE after {rounds[early]:,} rounds", ind, one),
         ),
         claim("CLUB is ahead of LinUCB-ONE.", below("CLUB", "LinUCB-ONE")),
         claim("SCLUB is ahead of CLUB.", below("SCLUB", "CLUB")),
@@ -120,10 +122,10 @@ def tell_regret(data: DataSet, sizes: Sizes, played: Played) -> Evidence:
 
 def _by_setting(x: str, values: dict[float, Any], name: str, section: str, title: str, told: str) -> Evidence:
     """A table and a chart of the last regret against a setting."""
-    rows = [{x: value, "regret": Measured.of(final)} for value, final in values.items()]
-    points = banded("LOCB", x, list(values), "regret", np.array(list(values.values())).T)
+    rows = [{x: value, "regret": Measurement.from_values(final)} for value, final in values.items()]
+    points = line_points("LOCB", x, list(values), "regret", np.array(list(values.values())).T)
     subtitle = f"{told}; shaded: 95% interval"
-    figure = Series(name, section, title, subtitle, x, "regret", points, log_x=True)
+    figure = LineChart(name, section, title, subtitle, x, "regret", points, log_x=True)
     return Evidence([ResultTable(name, section, title, rows, told)], [figure], [])
 
 
@@ -142,10 +144,10 @@ def tell_by_seeds(data: DataSet, sizes: Sizes, played: Played) -> Evidence:
             "More seeds, less regret.",
             where,
             [
-                Part.paired("regret with 5 seeds above that with 20", few, some),
-                Part.paired("regret with 5 seeds above that with 100", few, many),
+                Criterion.paired("regret with 5 seeds above that with 20", few, some),
+                Criterion.paired("regret with 5 seeds above that with 100", few, many),
             ],
-            rests_on=name,
+            evidence=name,
         )
     )
     saved = "regret saved from 5 to 20 seeds above that from 20 to 100"
@@ -155,14 +157,14 @@ def tell_by_seeds(data: DataSet, sizes: Sizes, played: Played) -> Evidence:
             data.label,
             "Beyond 20 seeds little regret is saved.",
             where,
-            [Part.paired(saved, few - some, some - many)],
-            rests_on=name,
+            [Criterion.paired(saved, few - some, some - many)],
+            evidence=name,
         )
     )
     return evidence
 
 
-def _why_no_valley(parts: list[Part]) -> str:
+def _why_no_valley(parts: list[Criterion]) -> str:
     """What stands against a valley."""
     if parts[1].verdict != FAILS:
         return ""

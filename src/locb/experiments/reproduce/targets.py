@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from locb.environments import Interactions
-from locb.evaluation.findings import Claim, GroupMap, Measured, Part, ResultTable, Series
+from locb.evaluation.findings import Claim, Criterion, GroupMap, LineChart, Measurement, ResultTable
 from locb.experiments import paper_values as paper
 from locb.experiments.environment_factory import make_environment, note
 from locb.experiments.jobs import Job
@@ -61,7 +61,7 @@ class Evidence(NamedTuple):
     """What a target found."""
 
     tables: list[ResultTable]
-    figures: list[Series | GroupMap]
+    figures: list[LineChart | GroupMap]
     claims: list[Claim]
 
     def plus(self, other: Evidence) -> Evidence:
@@ -107,16 +107,16 @@ def f1_row(records: Iterable[dict[str, Any]], published: tuple[float, ...] | Non
     kept = list(records)
     row: dict[str, Any] = {}
     for place, (key, name) in enumerate((("f1", "F1"), ("precision", "precision"), ("recall", "recall"))):
-        ours = Measured.of(record[key] for record in kept)
+        ours = Measurement.from_values(record[key] for record in kept)
         row[name] = ours
         if published is not None and place < len(published):
             row[f"paper's {name}"] = published[place]
             row[f"{name} less paper's"] = ours.mean - published[place]
-    row["rounds"] = Measured.of(record["ended"] for record in kept)
+    row["rounds"] = Measurement.from_values(record["ended"] for record in kept)
     return row
 
 
-def peak_inside(says_left: str, says_right: str, values: Any, best: str = "highest") -> list[Part]:
+def peak_inside(says_left: str, says_right: str, values: Any, best: str = "highest") -> list[Criterion]:
     """Is a value inside better than both ends? ``values`` is (repeats, settings), in the order of the settings.
 
     The best inner setting is chosen for every repeat from the other repeats, so that the choice favours nothing.
@@ -129,4 +129,4 @@ def peak_inside(says_left: str, says_right: str, values: Any, best: str = "highe
         inner = 1 + int(others.mean(axis=0)[1:-1].argmax())
         left.append(table[one, inner] - table[one, 0])
         right.append(table[one, inner] - table[one, -1])
-    return [Part(says_left, Measured.of(left)), Part(says_right, Measured.of(right))]
+    return [Criterion(says_left, Measurement.from_values(left)), Criterion(says_right, Measurement.from_values(right))]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from locb.environments import Synthetic
-from locb.evaluation.findings import Claim, Measured, Part, ResultTable
+from locb.evaluation.findings import Claim, Criterion, Measurement, ResultTable
 from locb.experiments.jobs import Job
 from locb.experiments.reproduce.runs import until_returned
 from locb.policies import LOCB
@@ -102,7 +102,7 @@ def tell(played: list[tuple[Job, dict[str, Any]]]) -> tuple[list[ResultTable], l
                 "gamma": gamma,
                 "rule": STOPS[stop],
                 "worlds": len(outcomes),
-                "rounds": Measured.of(outcome["rounds"] for outcome in outcomes),
+                "rounds": Measurement.from_values(outcome["rounds"] for outcome in outcomes),
                 "sets": sets,
                 "not a gamma-cluster": wrong,
                 "largest true width": max(outcome["widest"] for outcome in outcomes),
@@ -115,7 +115,7 @@ def tell(played: list[tuple[Job, dict[str, Any]]]) -> tuple[list[ResultTable], l
             says = "All sets returned by their certificate are true gamma-clusters."
         rule = "" if stop == "certificate" else ", with the re-test" if stop == "radius" else ", as published"
         data = f"gamma {gamma:g}, users come {how}{rule}"
-        part = Part.always("returned sets that are true gamma-clusters", sets - wrong, sets)
+        part = Criterion.always("returned sets that are true gamma-clusters", sets - wrong, sets)
         why = ""
         if wrong:
             why = (
@@ -124,18 +124,18 @@ def tell(played: list[tuple[Job, dict[str, Any]]]) -> tuple[list[ResultTable], l
                 "the gap in the proof of Theorem 1. Testing all members once more before the return closes it."
             )
         where = "not in the paper: the guarantee of Theorem 1" if stop == "certificate" else "Theorem 1"
-        claims.append(Claim(SECTION, data, says, where, [part], why, SECTION, promised=stop != "published"))
+        claims.append(Claim(SECTION, data, says, where, [part], why, SECTION, guaranteed=stop != "published"))
     broken = sum(outcome["certificates broken"] for _, outcome in played)
     total = sum(outcome["sets"] for _, outcome in played)
-    part = Part.always("certificates at least as large as the true width", total - broken, total)
+    part = Criterion.always("certificates at least as large as the true width", total - broken, total)
     says = "No set is wider than its certificate."
-    claims.append(Claim(SECTION, "all of these runs", says, "not in the paper", [part], "", SECTION, promised=True))
+    claims.append(Claim(SECTION, "all of these runs", says, "not in the paper", [part], "", SECTION, guaranteed=True))
     for gamma in dict.fromkeys(gamma for _, gamma, _ in found):
         slow = [outcome["rounds"] for outcome in found["mixed", gamma, "radius"]]
         fast = [outcome["rounds"] for outcome in found["mixed", gamma, "certificate"]]
-        ratio = Measured.of(a / b for a, b in zip(slow, fast, strict=True))
+        ratio = Measurement.from_values(a / b for a, b in zip(slow, fast, strict=True))
         told = f"rounds with tau = 1 over rounds with the certificate: {ratio.mean:.1f} ± {ratio.margin:.1f}"
-        part = Part("sooner", Measured(ratio.mean - 1.0, ratio.margin), told)
+        part = Criterion("sooner", Measurement(ratio.mean - 1.0, ratio.margin), told)
         says = "Stopping by the certificate gives the guarantee of Theorem 1 sooner."
         claims.append(
             Claim(SECTION, f"gamma {gamma:g}, users come at random", says, "not in the paper", [part], "", SECTION)

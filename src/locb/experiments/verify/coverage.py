@@ -8,7 +8,7 @@ import numpy as np
 
 from locb.environments import Synthetic
 from locb.evaluation.confidence import RADII
-from locb.evaluation.findings import Claim, Part, ResultTable
+from locb.evaluation.findings import Claim, Criterion, ResultTable
 from locb.experiments.jobs import Job
 from locb.kernels.coverage import audit
 from locb.policies import LOCB
@@ -97,11 +97,11 @@ def tell(played: list[tuple[Job, dict[str, Any]]]) -> tuple[list[ResultTable], l
             }
         )
         says = f"With radius {name} every error stays below its radius in all rounds, with probability 1 − δ."
-        part = Part.share("worlds covered", covered, len(worst), 1.0 - DELTA)
+        part = Criterion.proportion("worlds covered", covered, len(worst), 1.0 - DELTA)
         why = ""
         if name in ("regret", "clustering"):
             why = f"The {name} radius is smaller than any that is proven; it is there to learn sooner."
         data = f"{len(worst)} worlds of {rounds:,} rounds"
-        claims.append(Claim(SECTION, data, says, SOURCES[name], [part], why, SECTION, promised=name == "ellipsoid"))
+        claims.append(Claim(SECTION, data, says, SOURCES[name], [part], why, SECTION, guaranteed=name == "ellipsoid"))
     note = f"{N_USERS} users, δ = {DELTA:g}, arms chosen by LOCB. An error of 1 radius or less is covered."
     return [ResultTable("coverage", SECTION, "Coverage of the four radii", rows, note)], claims

@@ -8,7 +8,7 @@ import numpy as np
 
 from locb.environments import Synthetic
 from locb.evaluation.confidence import regret_bound
-from locb.evaluation.findings import Claim, Measured, Part, ResultTable, Series, banded
+from locb.evaluation.findings import Claim, Criterion, LineChart, Measurement, ResultTable, line_points
 from locb.experiments.jobs import Job
 from locb.experiments.simulate import simulate
 from locb.experiments.verify.coverage import smallest_eigenvalue
@@ -55,7 +55,7 @@ def lose(
     return {"label": label, "at": at.tolist(), "regret": run.regret[at - 1].tolist(), "rounds": rounds}
 
 
-def tell(played: list[tuple[Job, dict[str, Any]]]) -> tuple[list[ResultTable], list[Series], list[Claim]]:
+def tell(played: list[tuple[Job, dict[str, Any]]]) -> tuple[list[ResultTable], list[LineChart], list[Claim]]:
     """Regret curves beside the bound, and what their slopes say."""
     curves: dict[str, Any] = {}
     for _, outcome in played:
@@ -72,8 +72,8 @@ def tell(played: list[tuple[Job, dict[str, Any]]]) -> tuple[list[ResultTable], l
     rows = [
         {
             "policy": label,
-            "regret": Measured.of(values[:, -1]),
-            "power of T": Measured.of(slopes(label)),
+            "regret": Measurement.from_values(values[:, -1]),
+            "power of T": Measurement.from_values(slopes(label)),
             "bound": bound[-1],
             "share of the bound": float(values[:, -1].mean() / bound[-1]),
         }
@@ -81,11 +81,11 @@ def tell(played: list[tuple[Job, dict[str, Any]]]) -> tuple[list[ResultTable], l
     ]
     points = []
     for label, values in curves.items():
-        points += banded(label, "round", at, "regret", values)
+        points += line_points(label, "round", at, "regret", values)
     points += [{"line": "bound of Theorem 3", "round": t, "regret": value} for t, value in zip(at, bound, strict=True)]
     points += [{"line": "one a round", "round": t, "regret": float(t)} for t in at]
     usual = f"LOCB, {USUAL} seeds"
-    told_slope = Measured.of(slopes(usual))
+    told_slope = Measurement.from_values(slopes(usual))
     growth = f"regret grows as T to the power {told_slope.mean:.3f} ± {told_slope.margin:.3f} in the last tenfold"
 
     def seeded(count: int) -> Any:
@@ -98,14 +98,14 @@ def tell(played: list[tuple[Job, dict[str, Any]]]) -> tuple[list[ResultTable], l
     data = f"{at[-1]:,} rounds of the synthetic world"
     proven, one, alone = (curves[label][:, -1] for label in (PROVEN, "LinUCB-ONE", "LinUCB-IND"))
 
-    def claim(says: str, where: str, parts: list[Part], why: str = "") -> Claim:
+    def claim(says: str, where: str, parts: list[Criterion], why: str = "") -> Claim:
         return Claim(SECTION, data, says, where, parts, why, SECTION)
 
     claims = [
         claim(
             "Regret stays below the bound.",
             "Theorem 3",
-            [Part.always("points of the curves below the bound", under, total)],
+            [Criterion.always("points of the curves below the bound", under, total)],
             "The bound is above one a round here, which nobody can lose, so that it says nothing at this size."
             if useless
             else "",
@@ -113,24 +113,28 @@ def tell(played: list[tuple[Job, dict[str, Any]]]) -> tuple[list[ResultTable], l
         claim(
             "Regret grows more slowly than the rounds.",
             "Theorem 3",
-            [Part("slower than T", Measured(1.0 - told_slope.mean, told_slope.margin), growth)],
+            [Criterion("slower than T", Measurement(1.0 - told_slope.mean, told_slope.margin), growth)],
         ),
         claim(
             "Regret grows as the root of the rounds, or more slowly.",
             "Theorem 3, first term",
-            [Part("no faster than √T", Measured(0.5 - told_slope.mean, told_slope.margin), growth)],
+            [Criterion("no faster than √T", Measurement(0.5 - told_slope.mean, told_slope.margin), growth)],
             "The theorem has a second term, γ a round: a set of users who differ costs something in every round, and "
             "no number of rounds makes up for it.",
         ),
         claim(
             "More seeds do not raise the regret.",
             "Theorem 3, free of |S|",
-            [Part.paired(f"regret with {SEED_COUNTS[0]} seeds above that with {SEED_COUNTS[-1]}", few, many)],
+            [Criterion.paired(f"regret with {SEED_COUNTS[0]} seeds above that with {SEED_COUNTS[-1]}", few, many)],
         ),
         claim(
             "LOCB stays ahead of LinUCB-IND.",
             "not in the paper: Section 6.2 with 20 times the rounds",
-            [Part.paired(f"regret of LinUCB-IND above that of LOCB with {USUAL} seeds", alone, curves[usual][:, -1])],
+            [
+                Criterion.paired(
+                    f"regret of LinUCB-IND above that of LOCB with {USUAL} seeds", alone, curves[usual][:, -1]
+                )
+            ],
             "Returned sets are frozen, and what is not shared inside a set costs something in every round; a user who "
             "learns alone stops paying."
             if alone.mean() < curves[usual][:, -1].mean()
@@ -139,13 +143,13 @@ def tell(played: list[tuple[Job, dict[str, Any]]]) -> tuple[list[ResultTable], l
         claim(
             "With the radius that the theorems rest on, LOCB does better than one estimate for all.",
             "not in the paper: implied by Theorems 2 and 3",
-            [Part.paired("regret of LinUCB-ONE above that of LOCB with the theory radius", one, proven)],
+            [Criterion.paired("regret of LinUCB-ONE above that of LOCB with the theory radius", one, proven)],
             "With that radius nobody leaves a set for as long as these runs last, so that LOCB pools everyone; the "
             "experiments of the paper use smaller radii without a proof.",
         ),
     ]
     title = "Theorem 3: regret and its bound"
-    chart = Series(
+    chart = LineChart(
         "growth",
         SECTION,
         title,
@@ -157,14 +161,16 @@ def tell(played: list[tuple[Job, dict[str, Any]]]) -> tuple[list[ResultTable], l
         log_y=True,
         dashed=("bound of Theorem 3", "one a round"),
     )
-    by_seeds = Series(
+    by_seeds = LineChart(
         "growth-by-seeds",
         SECTION,
         "Theorem 3: regret by the number of seeds",
         f"after {at[-1]:,} rounds; shaded: 95% interval",
         "seeds",
         "regret",
-        banded("LOCB", "seeds", SEED_COUNTS, "regret", np.array([seeded(count)[:, -1] for count in SEED_COUNTS]).T),
+        line_points(
+            "LOCB", "seeds", SEED_COUNTS, "regret", np.array([seeded(count)[:, -1] for count in SEED_COUNTS]).T
+        ),
         log_x=True,
     )
     note = f"γ = {GAMMA:g}, δ = 0.1, alpha 1; the power of T is fitted to the last tenfold of rounds."

@@ -9,7 +9,7 @@ import numpy as np
 
 from locb.environments import Synthetic
 from locb.evaluation.confidence import rounds_a_user, termination_bound
-from locb.evaluation.findings import Claim, Measured, Part, ResultTable, Series
+from locb.evaluation.findings import Claim, Criterion, LineChart, Measurement, ResultTable
 from locb.experiments.jobs import Job
 from locb.experiments.reproduce.runs import until_returned
 from locb.experiments.verify.coverage import smallest_eigenvalue
@@ -48,7 +48,7 @@ def ending(*, world: dict[str, Any], seed: int, gamma: float) -> dict[str, Any]:
     return {"rounds": until_returned(policy, env, seed, 1_000_000_000), "finished": policy.finished}
 
 
-def tell(played: list[tuple[Job, dict[str, Any]]]) -> tuple[list[ResultTable], list[Series], list[Claim]]:
+def tell(played: list[tuple[Job, dict[str, Any]]]) -> tuple[list[ResultTable], list[LineChart], list[Claim]]:
     """Measured rounds beside the bound, and the exponent of their growth."""
     ends: dict[int, list[int]] = {}
     for job, outcome in played:
@@ -60,7 +60,7 @@ def tell(played: list[tuple[Job, dict[str, Any]]]) -> tuple[list[ResultTable], l
     for n, rounds in ends.items():
         bound = termination_bound(n, env.dim, gamma=GAMMA, delta=DELTA, min_eigenvalue=eigenvalue)
         condition = n * rounds_a_user(n, env.dim, DELTA, eigenvalue)
-        measured = Measured.of(rounds)
+        measured = Measurement.from_values(rounds)
         rows.append(
             {
                 "users": n,
@@ -85,7 +85,7 @@ def tell(played: list[tuple[Job, dict[str, Any]]]) -> tuple[list[ResultTable], l
         end = np.log([rounds[world] for rounds in ends.values()])
         power.append(float(np.polyfit(log_n, end, 1)[0]))
         excess.append(float(np.polyfit(log_n, end - np.log(log_n) - log_n, 1)[0]))
-    exponent, over = Measured.of(power), Measured.of(excess)
+    exponent, over = Measurement.from_values(power), Measurement.from_values(excess)
     told = (
         f"rounds grow as n to the power {exponent.mean:.3f} ± {exponent.margin:.3f}; "
         f"rounds / (n log n) as n to the power {over.mean:.3f} ± {over.margin:.3f}"
@@ -97,7 +97,7 @@ def tell(played: list[tuple[Job, dict[str, Any]]]) -> tuple[list[ResultTable], l
             data,
             "All sets are returned before the bound.",
             "Theorem 2",
-            [Part.always("runs that ended before the bound", sum(below), len(below))],
+            [Criterion.always("runs that ended before the bound", sum(below), len(below))],
             "The theorem presupposes more rounds than either: its proof uses a simpler radius that needs them.",
             SECTION,
         ),
@@ -106,13 +106,13 @@ def tell(played: list[tuple[Job, dict[str, Any]]]) -> tuple[list[ResultTable], l
             data,
             "Rounds to terminate grow no faster than n log n.",
             "Theorem 2",
-            [Part("no growth beyond n log n", Measured(-over.mean, over.margin), told)],
-            rests_on=SECTION,
+            [Criterion("no growth beyond n log n", Measurement(-over.mean, over.margin), told)],
+            evidence=SECTION,
         ),
     ]
     note = f"d = {env.dim}, λ = {eigenvalue:g}, σ = ½, δ = {DELTA:g}, 10 seeds, users come uniformly."
     title = "Theorem 2: rounds until all sets are returned"
-    chart = Series(
+    chart = LineChart(
         "termination",
         SECTION,
         title,

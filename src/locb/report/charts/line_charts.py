@@ -7,13 +7,13 @@ from typing import Any
 import altair as alt
 import numpy as np
 
-from locb.evaluation.findings import Series
-from locb.evaluation.results import Comparison, Entry, half_width
+from locb.evaluation.findings import LineChart
+from locb.evaluation.results import Comparison, PolicyResult, ci_half_width
 from locb.report.charts.chart_theme import COLOURS
 from locb.report.curves import Curve
 
 
-def label(entry: Entry, sweep: bool) -> str:
+def label(entry: PolicyResult, sweep: bool) -> str:
     """The name of a line: the policy, with its alpha where several were tried."""
     return f"{entry.policy} (α = {entry.alpha:g})" if sweep and entry.alpha is not None else entry.policy
 
@@ -22,9 +22,9 @@ def regret_rows(comparison: Comparison) -> list[dict[str, Any]]:
     """A row a policy and checkpoint: mean regret and its 95% band, each policy at its best alpha."""
     sweep = len(comparison.settings["alphas"]) > 1
     rows = []
-    for entry in comparison.best_of_each():
+    for entry in comparison.best_per_policy():
         mean = entry.regret.mean(axis=0)
-        margin = np.broadcast_to(np.nan_to_num(half_width(entry.regret)), mean.shape)
+        margin = np.broadcast_to(np.nan_to_num(ci_half_width(entry.regret)), mean.shape)
         for t, value, around in zip(comparison.checkpoints.tolist(), mean.tolist(), margin.tolist(), strict=True):
             band = {"low": max(0.0, value - around), "high": value + around}
             rows.append({"policy": label(entry, sweep), "round": t, "regret": value, **band})
@@ -90,7 +90,7 @@ def regret_chart(comparison: Comparison, width: int = 420, height: int = 340) ->
     """
     rows = regret_rows(comparison)
     sweep = len(comparison.settings["alphas"]) > 1
-    entries = comparison.best_of_each()
+    entries = comparison.best_per_policy()
     colour_of = {label(entry, sweep): COLOURS[i % len(COLOURS)] for i, entry in enumerate(entries)}
     final = {label(entry, sweep): float(entry.final_regret.mean()) for entry in entries}
     names = sorted(final, key=lambda name: -final[name])
@@ -112,7 +112,7 @@ def regret_chart(comparison: Comparison, width: int = 420, height: int = 340) ->
     return chart
 
 
-def series_chart(series: Series, width: int = 620, height: int = 340) -> Any:
+def series_chart(series: LineChart, width: int = 620, height: int = 340) -> Any:
     """Lines with bands, on plain or logarithmic axes; what was not measured is dashed."""
     names = list(dict.fromkeys(row["line"] for row in series.rows))
     colours = [COLOURS[i % len(COLOURS)] for i in range(len(names))]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from locb.evaluation.results import Comparison, drawn_users
+from locb.evaluation.results import Comparison, sample_users
 from locb.report.charts import colour_groups, plane
 from locb.report.curves import plain
 
@@ -18,28 +18,28 @@ def forming_shown(comparison: Comparison) -> dict[str, Any] | None:
     An entry without groups has None. Clusters count from 0, and −1 is none.
     """
     user_map = comparison.user_map
-    if user_map is None or not len(comparison.moments):
+    if user_map is None or not len(comparison.cluster_checkpoints):
         return None
     count = len(user_map.theta)
-    drawn = drawn_users(count)
+    drawn = sample_users(count)
     truth = [np.intersect1d(members, drawn) for members in user_map.truth]
     seen = replace(user_map, truth=[members.tolist() for members in truth if len(members)])
     true_of = np.array(colour_groups(replace(seen, found=[]))[0])
     flat = plane(user_map.theta)[drawn]
     entries: list[dict[str, Any] | None] = []
-    for entry in comparison.entries:
-        if entry.forming is None:
+    for entry in comparison.results:
+        if entry.cluster_history is None:
             entries.append(None)
             continue
         kept: dict[str, Any] = {"group": [], "sets": []}
-        for found in entry.forming.sets:
+        for found in entry.cluster_history.clusters:
             _, found_of, held = colour_groups(replace(seen, found=[members.tolist() for members in found]))
             kept["group"].append(np.array(found_of)[drawn].tolist())
             kept["sets"].append(np.array(held)[drawn].tolist())
         entries.append(kept)
     how = f"All {count:,} users" if len(drawn) == count else f"{len(drawn):,} of {count:,} users, drawn by chance"
     return {
-        "rounds": comparison.moments.tolist(),
+        "rounds": comparison.cluster_checkpoints.tolist(),
         "users": drawn.tolist(),
         "x": plain(flat[:, 0].tolist()),
         "y": plain(flat[:, 1].tolist()),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-from locb.evaluation.findings import Measured, ResultTable
+from locb.evaluation.findings import Measurement, ResultTable
 from locb.evaluation.results import Comparison
 from locb.report.charts import COLOURS, curve_chart, map_chart
 from locb.report.curves import CURVES, curves_shown
@@ -44,7 +44,7 @@ def comparison_page(comparison: Comparison, about: dict[str, Any]) -> str:
         f"{table_html('results', HEADINGS, comparison_rows(comparison), 'Results, lowest regret first', 'first')}"
         f'<p class="quiet small">{escape(COLUMNS_TOLD)}</p></section>'
     )
-    best = comparison.best_of_each()
+    best = comparison.best_per_policy()
     forming = forming_shown(comparison)
     data = {
         "policies": settings["policies"],
@@ -53,8 +53,8 @@ def comparison_page(comparison: Comparison, about: dict[str, Any]) -> str:
         "repeats": repeats,
         "seeds": comparison.seeds,
         "rounds": settings["rounds"],
-        "entries": [{"policy": entry.policy, "alpha": entry.alpha} for entry in comparison.entries],
-        "best": [place for place, entry in enumerate(comparison.entries) if any(entry is one for one in best)],
+        "entries": [{"policy": entry.policy, "alpha": entry.alpha} for entry in comparison.results],
+        "best": [place for place, entry in enumerate(comparison.results) if any(entry is one for one in best)],
         "curves": _curves(comparison),
         "map": forming,
         "map_spec": map_chart(forming["n_groups"]).to_dict() if forming else None,
@@ -88,12 +88,12 @@ def _results(comparison: Comparison) -> ResultTable:
         {
             "policy": entry.policy,
             "alpha": entry.alpha,
-            "regret": Measured.of(entry.final_regret),
-            "reward": Measured.of(entry.reward),
-            "clusters": Measured.of(entry.n_clusters),
-            "f1": Measured.of(entry.f1),
-            "microseconds": Measured.of(entry.microseconds),
+            "regret": Measurement.from_values(entry.final_regret),
+            "reward": Measurement.from_values(entry.reward),
+            "clusters": Measurement.from_values(entry.n_clusters),
+            "f1": Measurement.from_values(entry.f1),
+            "microseconds_per_round": Measurement.from_values(entry.microseconds_per_round),
         }
-        for entry in comparison.entries
+        for entry in comparison.results
     ]
     return ResultTable("results", "", "Results", rows)

@@ -8,15 +8,19 @@ from collections.abc import Callable
 from html import escape
 from typing import Any
 
-from locb.evaluation.findings import FAILS, HOLDS, OPEN, Claim, Figure, Findings, HeatMap, Part, ResultTable
+from locb.evaluation.findings import FAILS, HOLDS, UNDECIDED, Claim, Criterion, Figure, Findings, HeatMap, ResultTable
 from locb.report.pages.html import document, settings_html, table_html
 from locb.report.tables.result_table import from_csv, to_csv
 
-KINDS = {HOLDS: "good", FAILS: "bad", OPEN: "warn"}
+KINDS = {HOLDS: "good", FAILS: "bad", UNDECIDED: "warn"}
 
 
 def findings_page(
-    findings: Findings, lead: str, rule: str, part_told: Callable[[Part], str], chart_of: Callable[[Figure], Any]
+    findings: Findings,
+    lead: str,
+    rule: str,
+    format_criterion: Callable[[Criterion], str],
+    chart_of: Callable[[Figure], Any],
 ) -> str:
     """All verdicts first, then a section a target with its claims, figures and tables.
 
@@ -35,7 +39,7 @@ def findings_page(
         body.append(
             f'<section data-section="{len(claims)}"><div class="head"><h2 id="{name}">{escape(heading)}</h2></div>'
         )
-        body += [_claim_html(claim, figures, part_told) for claim in claims]
+        body += [_claim_html(claim, figures, format_criterion) for claim in claims]
         body += [_figure_html(figure) for figure in findings.figures if figure.section == name]
         body += [_table_html(table) for table in findings.tables if table.section == name]
         body.append("</section>")
@@ -53,7 +57,7 @@ def _word(name: str) -> str:
 
 def _section_link(findings: Findings, name: str, heading: str) -> str:
     found = Counter(claim.verdict for claim in findings.claims if claim.section == name)
-    marks = " ".join(_badge(verdict, f"{found[verdict]} × ") for verdict in (HOLDS, FAILS, OPEN) if found[verdict])
+    marks = " ".join(_badge(verdict, f"{found[verdict]} × ") for verdict in (HOLDS, FAILS, UNDECIDED) if found[verdict])
     return f'<li><a href="#{name}">{escape(heading)}</a> {marks}</li>'
 
 
@@ -61,19 +65,19 @@ def _badge(verdict: str, before: str = "") -> str:
     return f'<span class="badge {KINDS[verdict]}">{before}{escape(verdict)}</span>'
 
 
-def _claim_html(claim: Claim, figures: set[str], part_told: Callable[[Part], str]) -> str:
-    links = f'<a href="#table-{_word(claim.rests_on)}">table</a>'
-    if claim.rests_on in figures:
-        links += f', <a href="#chart-{_word(claim.rests_on)}">figure</a>'
-    source = claim.where.capitalize() if claim.where.startswith("not in") else f"In the paper: {claim.where}"
+def _claim_html(claim: Claim, figures: set[str], format_criterion: Callable[[Criterion], str]) -> str:
+    links = f'<a href="#table-{_word(claim.evidence)}">table</a>'
+    if claim.evidence in figures:
+        links += f', <a href="#chart-{_word(claim.evidence)}">figure</a>'
+    source = claim.source.capitalize() if claim.source.startswith("not in") else f"In the paper: {claim.source}"
     parts = "".join(
-        f"<li>{escape(part_told(part))} {_badge(part.verdict) if len(claim.parts) > 1 else ''}</li>"
-        for part in claim.parts
+        f"<li>{escape(format_criterion(criterion))} {_badge(criterion.verdict) if len(claim.criteria) > 1 else ''}</li>"
+        for criterion in claim.criteria
     )
-    why = f"<p>{escape(claim.why)}</p>" if claim.why else ""
+    why = f"<p>{escape(claim.explanation)}</p>" if claim.explanation else ""
     return (
         f'<article class="card claim" data-verdict="{escape(claim.verdict)}" data-data="{escape(claim.data)}">'
-        f"<h3>{escape(claim.says)} {_badge(claim.verdict)}</h3>"
+        f"<h3>{escape(claim.statement)} {_badge(claim.verdict)}</h3>"
         f'<p class="quiet small">{escape(claim.data)}. {escape(source)}. Evidence: {links}.</p>'
         f"<ul>{parts}</ul>{why}</article>"
     )

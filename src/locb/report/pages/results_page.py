@@ -13,7 +13,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from locb.evaluation.findings import FAILS, HOLDS, OPEN
+from locb.evaluation.findings import FAILS, HOLDS, UNDECIDED
 from locb.report.findings_folder import RULE
 from locb.report.tables.result_table import from_csv, to_markdown
 
@@ -23,7 +23,7 @@ PARTS = {
     "worlds": "Policies in many worlds",
 }
 NOT_OF_DATA = ("coverage", "correctness", "termination", "growth", "matrix")  # sections that are not about a data set
-MARKS = {HOLDS: "holds", FAILS: "**does not hold**", OPEN: "cannot be told"}
+MARKS = {HOLDS: "holds", FAILS: "**does not hold**", UNDECIDED: "undecided"}
 
 
 def render(results: Path) -> str:
@@ -31,14 +31,14 @@ def render(results: Path) -> str:
     parts = {name: results / name for name in PARTS if (results / name / "claims.csv").exists()}
     claims = {name: _rows(folder / "claims.csv") for name, folder in parts.items()}
     total = Counter(row["verdict"] for rows in claims.values() for row in rows)
-    own = sum(row["where"].startswith("not in the paper") for rows in claims.values() for row in rows)
+    own = sum(row["source"].startswith("not in the paper") for rows in claims.values() for row in rows)
     lines = [
         "# Results",
         "",
         "What was reproduced of the paper, what was not, and why. This page is written from the CSV files in",
         "[results/](results) by `make results`, and a test compares the two; no figure in it was typed.",
         "",
-        f"Claims: {total[HOLDS]} hold, {total[FAILS]} do not hold, {total[OPEN]} cannot be told from these runs. Of",
+        f"Claims: {total[HOLDS]} hold, {total[FAILS]} do not hold, {total[UNDECIDED]} are undecided. Of",
         f"all {sum(total.values())}, {own} are not the paper's but ours, and say so. {RULE}",
     ]
     lines += ["", "## In short", "", *_in_short(claims)]
@@ -57,7 +57,7 @@ def _in_short(claims: dict[str, list[dict[str, str]]]) -> list[str]:
     for name, rows in groups.items():
         count = Counter(row["verdict"] for row in rows)
         lines += [f"**{name}**: {count[HOLDS]} of {len(rows)} claims hold.", ""]
-        for verdict in (HOLDS, FAILS, OPEN):
+        for verdict in (HOLDS, FAILS, UNDECIDED):
             told: dict[str, list[str]] = {}
             for row in rows:
                 if row["verdict"] == verdict:
@@ -72,7 +72,7 @@ def _in_short(claims: dict[str, list[dict[str, str]]]) -> list[str]:
 def _where(row: dict[str, str]) -> str:
     """The setting of a claim beyond its data set, with the reason that is known."""
     setting = row["data"].partition(", ")[2] if row["section"] not in NOT_OF_DATA else row["data"]
-    return ": ".join(text for text in (setting, row["why"] if row["verdict"] != HOLDS else "") if text)
+    return ": ".join(text for text in (setting, row["explanation"] if row["verdict"] != HOLDS else "") if text)
 
 
 def _places(places: list[str]) -> str:
@@ -96,9 +96,9 @@ def _render_part(part: str, folder: Path, claims: list[dict[str, str]]) -> list[
             lines += [f"### {row['title']}", ""]
             found = [claim for claim in claims if claim["section"] == row["name"]]
             if found:
-                cells = [[c["claim"], c["where"], c["data"], MARKS[c["verdict"]], c["evidence"]] for c in found]
+                cells = [[c["claim"], c["source"], c["data"], MARKS[c["verdict"]], c["evidence"]] for c in found]
                 lines += [to_markdown(["claim", "in the paper", "on", "verdict", "evidence"], cells), ""]
-            whys = dict.fromkeys(claim["why"] for claim in found if claim["why"])
+            whys = dict.fromkeys(claim["explanation"] for claim in found if claim["explanation"])
             lines += [line for why in whys for line in (why, "")]
         elif row["kind"] == "figure" and (folder / f"{row['name']}.svg").exists():
             lines += [f"![{row['title']}](results/{part}/{row['name']}.svg)", ""]

@@ -10,7 +10,7 @@ import numpy as np
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from locb.evaluation.results import Comparison, half_width
+from locb.evaluation.results import Comparison, ci_half_width
 
 COLUMNS_TOLD = (
     "Regret: what was lost against always showing the best arm. Reward: mean a round. Clusters: different sets found, "
@@ -23,14 +23,14 @@ def with_margin(values: Any, form: str) -> str:
     """Mean ± half of its 95% interval; a dash where there is nothing to average."""
     if np.isnan(values).all():
         return "–"
-    margin = float(half_width(values))
+    margin = float(ci_half_width(values))
     mean = format(float(np.mean(values)), form)
     return mean if math.isnan(margin) else f"{mean} ± {format(margin, form)}"
 
 
 def comparison_rows(comparison: Comparison) -> list[tuple[str, ...]]:
     """One row a policy and alpha, lowest regret first."""
-    ranked = sorted(comparison.entries, key=lambda entry: float(entry.final_regret.mean()))
+    ranked = sorted(comparison.results, key=lambda entry: float(entry.final_regret.mean()))
     return [
         (
             entry.policy,
@@ -39,7 +39,7 @@ def comparison_rows(comparison: Comparison) -> list[tuple[str, ...]]:
             f"{entry.reward.mean():.4f}",
             f"{entry.n_clusters.mean():.1f}" if entry.n_clusters.any() else "–",
             with_margin(entry.f1, ".3f"),
-            f"{entry.microseconds.mean():.2f}",
+            f"{entry.microseconds_per_round.mean():.2f}",
         )
         for entry in ranked
     ]

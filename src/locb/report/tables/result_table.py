@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from locb.evaluation.findings import Measured, ResultTable
+from locb.evaluation.findings import Measurement, ResultTable
 
 MARGIN = " ±"  # a column of this ending holds half of the 95% interval of the one before it
 _WHOLE = ("regret", "rounds", "round", "bound", "served")
@@ -23,7 +23,7 @@ def to_csv(table: ResultTable) -> str:
     for row in table.rows:
         for name, value in row.items():
             columns[name] = None
-            if isinstance(value, Measured):
+            if isinstance(value, Measurement):
                 columns[name + MARGIN] = None
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -36,10 +36,10 @@ def to_csv(table: ResultTable) -> str:
 def _plain(row: dict[str, Any], column: str) -> str:
     if column.endswith(MARGIN):
         measured = row.get(column.removesuffix(MARGIN))
-        value: Any = measured.margin if isinstance(measured, Measured) else None
+        value: Any = measured.margin if isinstance(measured, Measurement) else None
     else:
         value = row.get(column)
-        value = value.mean if isinstance(value, Measured) else value
+        value = value.mean if isinstance(value, Measurement) else value
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     return format(value, ".6g") if isinstance(value, float) else str(value)

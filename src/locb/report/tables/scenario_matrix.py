@@ -7,7 +7,7 @@ from typing import Any
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from locb.evaluation.findings import Findings, Measured, ResultTable
+from locb.evaluation.findings import Findings, Measurement, ResultTable
 
 ABOUT = ("world", "groups", "best baseline", "its regret")  # the columns before those of policies
 
@@ -27,7 +27,7 @@ def matrix_table(findings: Findings) -> Table:
     for policy in policies:
         table.add_column(policy.replace("-", "-\n"), justify="right", overflow="fold")
     for row in matrix.rows:
-        ratios = {name: row[name].mean if isinstance(row[name], Measured) else row[name] for name in policies}
+        ratios = {name: row[name].mean if isinstance(row[name], Measurement) else row[name] for name in policies}
         lowest = min(ratios.values())
         cells = [_cell(row[name], ratios[name] == lowest) for name in policies]
         table.add_row(row["world"], f"{row['its regret'].mean:,.0f}", *cells)
@@ -53,13 +53,13 @@ def _table(title: str) -> Table:
 
 
 def _cell(value: Any, lowest: bool) -> str:
-    text = _told(value) if isinstance(value, Measured) else "1"
+    text = _told(value) if isinstance(value, Measurement) else "1"
     return f"[bold green]{text}[/]" if lowest else text
 
 
 def _told(value: Any) -> str:
     """A number in two digits after the point, its margin without the zero before it."""
-    if isinstance(value, Measured):
+    if isinstance(value, Measurement):
         form = ".2f" if value.mean < 10 else ".1f" if value.mean < 100 else ",.0f"
         margin = "" if value.margin != value.margin else " ±" + format(value.margin, form).removeprefix("0")
         return format(value.mean, form) + margin

@@ -65,7 +65,7 @@ def comparison_view(record: RunRecord, folder: Path, width: int, *, plain: bool)
     parts: list[RenderableType] = [Text(str(folder), style="bold"), "", ranking, Text(told)]
     if plain or not record.lines:
         return Group(*parts)
-    order = [entry.policy for entry in comparison.best_of_each()]
+    order = [entry.policy for entry in comparison.best_per_policy()]
     styles = {policy: STYLES[place % len(STYLES)] for place, policy in enumerate(order)}
     side_by_side = width >= TWO_CHARTS
     charts = [curve_chart(lines, (width - 2) // 2 if side_by_side else width, styles) for lines in record.lines]
@@ -132,7 +132,7 @@ class RunProgress:
         if self.plan is None:
             return self.written is not None
         played = self.done == len(self.plan.costs)
-        return played and self.written is not None and (self.written >= self.plan.started or not self.plan.goes_on)
+        return played and self.written is not None and (self.written >= self.plan.started or not self.plan.is_running)
 
     def work(self, since: float = 0.0) -> float:
         """Share of the work that was done since then."""
@@ -197,7 +197,7 @@ def _state(progress: RunProgress, now: float) -> Text:
         return Text(f"finished at {moment(progress.written or now, now)}", style="green")
     if plan is None:
         return Text("not finished; how many runs there will be was not written down", style="yellow")
-    if plan.goes_on is False:
+    if plan.is_running is False:
         return Text("stopped; the same command goes on from here", style="yellow")
     since = f"going on for {lasting(now - plan.started)}"
     if progress.done == len(plan.costs):
