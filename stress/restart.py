@@ -68,7 +68,7 @@ def snapshots(place: Place, users: int, rate: float, seconds: float = 20.0) -> d
             blocked[server.metric("locb_snapshot_position")] = server.metric("locb_snapshot_blocked_seconds")
             time.sleep(0.25)
         report = load.report()
-        took = server.metric("locb_snapshot_seconds")
+        took = server.metric("locb_snapshot_duration_seconds")
         server.stop()
     return {
         "users": users,

@@ -196,8 +196,8 @@ def test_batches(calling: Callable[..., Call]) -> None:
     problem = {"type": "about:blank", "title": "Unknown", "status": 404, "detail": "no decision 'x'"}
 
     def handler(asked: Asked) -> Said:
-        kind = "decision" if asked.path == "/v1/recommend:batch" else "rewarded"
-        return 200, {}, {"answers": [{kind: {"decision_id": "d1"}}, {"problem": problem}]}
+        kind = "decision" if asked.path == "/v1/recommend:batch" else "reward"
+        return 200, {}, {"results": [{kind: {"decision_id": "d1"}}, {"problem": problem}]}
 
     with loopback(handler) as server:
         call = calling(server.url)
@@ -217,14 +217,14 @@ def test_batches(calling: Callable[..., Call]) -> None:
 @pytest.mark.parametrize("user", ["ann", "a/b", "100%", "a%2Fb", "..", ".", "ü ?#&+;", "a\nb"])
 def test_ids_in_paths_are_any_string(calling: Callable[..., Call], user: str) -> None:
     def handler(asked: Asked) -> Said:
-        return 200, {}, {"user": user, "similar": [{"user": "bob"}], "members": [], "decisions": 3}
+        return 200, {}, {"user": user, "similar": [{"user": "bob"}], "members": [], "erased_decisions": 3}
 
     with loopback(handler) as server:
         call = calling(server.url + "/under/")
         assert call("user", user).user == user
         assert call("similar", user, limit=3)[0].user == "bob"
         assert call("cluster", user).members == []
-        assert call("forget", user).decisions == 3
+        assert call("forget", user).erased_decisions == 3
     expected = [
         ("GET", "users", ""),
         ("GET", "users", "/similar?limit=3"),
@@ -256,21 +256,21 @@ def test_what_is_read_is_asked_as_the_api_has_it(calling: Callable[..., Call]) -
         assert call("decisions", "a/b", limit=3) == [Answer(arm="a")]
         call("groups")
         assert call("groups", sort="reward", limit=5, offset=10, search="ü&").total == 0
-        call("now")
+        call("status")
         assert call("history").points == []
         call("history", "day", baseline=(100.5, 200))
         call("map")
-        call("map", basis="new")
+        call("map", projection="new")
         call("preview", "ann", ARMS, exclude={"a"}, count=1)
     assert [(asked.method, asked.path) for asked in server.asked] == [
         ("GET", "/v1/users/a%2Fb/decisions?limit=3"),
         ("GET", "/v1/groups?sort=size&limit=50&offset=0"),
         ("GET", "/v1/groups?sort=reward&limit=5&offset=10&search=%C3%BC%26"),
-        ("GET", "/v1/now"),
+        ("GET", "/v1/status"),
         ("GET", "/v1/history?span=hour"),
         ("GET", "/v1/history?span=day&baseline_from=100.5&baseline_to=200"),
         ("GET", "/v1/map"),
-        ("GET", "/v1/map?basis=new"),
+        ("GET", "/v1/map?projection=new"),
         ("POST", "/v1/preview"),
     ]
     assert server.asked[-1].json == {

@@ -46,16 +46,16 @@ def test_what_it_shows_is_what_the_api_says(service: tuple[str, Any], tmp_path: 
     url, _ = service
     done = call("watch", url, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    now, history = httpx.get(f"{url}/v1/now").json(), httpx.get(f"{url}/v1/history?span=hour").json()
+    now, history = httpx.get(f"{url}/v1/status").json(), httpx.get(f"{url}/v1/history?span=hour").json()
     groups = httpx.get(f"{url}/v1/groups?limit=10").json()
     assert now["decisions"] == 301
     text = " ".join(done.stdout.split())
     for figure in (
-        f"301 decisions, {now['rewards']} rewards; {now['waiting_rewards']} decisions wait",
+        f"301 decisions, {now['rewards']} rewards; {now['pending_rewards']} decisions wait",
         f"{history['total']['mean']:.3f} on average in the last hour ({now['rewards']} rewards",
-        f"{now['users']} users, {now['learned_users']} of them with a reward learned",
-        f"{now['groups']['returned']} returned, {now['groups']['forming']} forming",
-        f"{groups['groups'][0]['seed']} {groups['groups'][0]['size']} forming",
+        f"{now['users']} users, {now['rewarded_users']} of them with a reward learned",
+        f"{now['clusters']['returned']} returned, {now['clusters']['forming']} forming",
+        f"{groups['clusters'][0]['seed']} {groups['clusters'][0]['size']} forming",
         "no reward in the hour before",
         "All is well.",
     ):
@@ -176,7 +176,7 @@ def test_the_demonstration_starts_is_served_and_leaves_nothing(tmp_path: Path) -
             end, users = time.monotonic() + 120, 0
             while users < 50 and time.monotonic() < end and process.poll() is None:
                 with suppress(Exception):
-                    users = client.now().users
+                    users = client.status().users
                 time.sleep(0.1)
         assert users >= 50, (tmp_path / "said").read_text()
         assert f"Open http://127.0.0.1:{port} in a browser" in (tmp_path / "said").read_text()

@@ -35,10 +35,10 @@ def test_what_costs_more_is_asked_for_less_often() -> None:
         assert paths(server.asked) == [
             "/v1/history",
             "/v1/groups",
-            *["/v1/now"] * 5,
+            *["/v1/status"] * 5,
             "/v1/history",
             "/v1/groups",
-            "/v1/now",
+            "/v1/status",
         ]
         assert watch.seen.now is not None
         assert watch.seen.groups["path"].endswith("sort=size&limit=7&offset=0")
@@ -70,7 +70,7 @@ def test_a_user_is_asked_for_instead() -> None:
         assert watch.person is not None
         assert watch.person.user is not None
     base = "/v1/users/a%2Fb"
-    assert paths(server.asked) == [base, f"{base}/similar", f"{base}/decisions", "/v1/now"]
+    assert paths(server.asked) == [base, f"{base}/similar", f"{base}/decisions", "/v1/status"]
 
 
 def test_a_user_who_is_not_known() -> None:
@@ -117,7 +117,7 @@ def test_what_was_seen_stays_while_nobody_answers() -> None:
     [
         (401, "It wants a token that it knows", True),
         (403, "not for reading: it needs the scope read", True),
-        (404, "There is no /v1/now here", True),
+        (404, "There is no /v1/status here", True),
         (500, "It says: 500 Broken: all of it.", True),
         (503, "It says: 503 Broken: all of it.", False),
     ],

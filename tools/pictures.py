@@ -93,7 +93,7 @@ def of_a_run(names: list[str], into: Path) -> None:
 def of_a_service(names: list[str], into: Path) -> None:
     """The page and the terminal, of a service that visitors came to for some minutes."""
     with demo() as client:
-        seen(client, lambda: client.now().decisions >= DECISIONS, 4.0 * DECISIONS / RATE)
+        seen(client, lambda: client.status().decisions >= DECISIONS, 4.0 * DECISIONS / RATE)
         groups = client.groups().groups
         someone = next((group.seed for group in groups if group.returned), groups[0].seed)
         if "watch" in names:

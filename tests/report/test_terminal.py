@@ -29,22 +29,22 @@ def now(**other: Any) -> dict[str, Any]:
         "time": NOW,
         "policy": "locb",
         "version": "9.9",
-        "started": NOW - 3700.0,
+        "started_at": NOW - 3700.0,
         "status": "ok",
         "detail": None,
         "users": 812,
-        "learned_users": 640,
+        "rewarded_users": 640,
         "decisions": 12_345,
         "rewards": 11_900,
-        "waiting_rewards": 37,
+        "pending_rewards": 37,
         "decisions_per_second": 12.34,
         "rewards_per_second": 11.8,
-        "grouped_share": 0.743,
-        "groups": {"returned": 2, "forming": 28},
-        "reading_history": False,
-        "renewing": False,
-        "store": {"kind": "sqlite", "events": 24_245, "bytes": 14_200_000, "waiting": 3, "failure": None},
-        "snapshot": {"events": 20_000, "time": NOW - 720.0, "behind": 4_245},
+        "cluster_based_share": 0.743,
+        "clusters": {"returned": 2, "forming": 28},
+        "backfilling": False,
+        "rebuilding": False,
+        "store": {"kind": "sqlite", "position": 24_245, "bytes": 14_200_000, "queued_requests": 3, "error": None},
+        "snapshot": {"position": 20_000, "time": NOW - 720.0, "events_since": 4_245},
     }
     return usual | other
 
@@ -54,7 +54,7 @@ def history(**other: Any) -> dict[str, Any]:
         {
             "time": NOW - 3600 + 10 * i,
             "decisions": 5,
-            "grouped": 4,
+            "cluster_based": 4,
             "rewards": 5,
             "mean": i / 100,
             "low": 0.0,
@@ -64,7 +64,7 @@ def history(**other: Any) -> dict[str, Any]:
     ]
     usual = {
         "span": "hour",
-        "step": 10,
+        "step_seconds": 10,
         "points": points,
         "total": {"from": 0, "to": NOW, "rewards": 4_211, "mean": 0.6123, "low": 0.598, "high": 0.626},
         "baseline": {"from": 0, "to": 0, "rewards": 90, "mean": 0.56, "low": 0.5, "high": 0.6},
@@ -84,11 +84,11 @@ def groups(count: int = 30) -> dict[str, Any]:
             "certificate_exact": True,
             "rewards": 400,
             "mean_reward": 0.61,
-            "likes": [{"feature": "genre=drama", "weight": 0.62}, {"feature": "length", "weight": -0.31}],
+            "top_features": [{"feature": "genre=drama", "weight": 0.62}, {"feature": "length", "weight": -0.31}],
         }
         for place in range(count)
     ]
-    return {"total": 30, "returned": 2, "forming": 28, "groups": listed}
+    return {"total": 30, "returned": 2, "forming": 28, "clusters": listed}
 
 
 def seen(**other: Any) -> Seen:
@@ -143,8 +143,8 @@ def test_it_fits_the_terminal(width: int, height: int) -> None:
             {"now": now(status="unavailable", detail="disk full")},
             "The store fails: disk full. Decisions and rewards are",
         ),
-        ({"now": now(reading_history=True)}, "The past of the log is still being read"),
-        ({"now": now(renewing=True)}, "The policy is being made anew, since a user was erased."),
+        ({"now": now(backfilling=True)}, "The past of the log is still being read"),
+        ({"now": now(rebuilding=True)}, "The policy is being made anew, since a user was erased."),
         ({"now": now(snapshot=None)}, "Snapshot none yet"),
         ({"history": history(total={"rewards": 0, "mean": None, "low": None, "high": None})}, "none in the last hour"),
         ({"history": history(baseline={"mean": None})}, "cannot be told: no reward in the hour before"),
@@ -158,9 +158,15 @@ def test_a_bad_state_has_its_sentence(other: dict[str, Any], sentence: str) -> N
 
 def test_what_is_not_known_is_not_made_up() -> None:
     blank = groups(1)
-    blank["groups"][0] |= {"seed": None, "progress": None, "returned": False, "certificate": None, "mean_reward": None}
-    blank["groups"][0]["likes"] = []
-    text = told(service_view(seen(now=now(grouped_share=None), groups=blank, history=None), 80))
+    blank["clusters"][0] |= {
+        "seed": None,
+        "progress": None,
+        "returned": False,
+        "certificate": None,
+        "mean_reward": None,
+    }
+    blank["clusters"][0]["top_features"] = []
+    text = told(service_view(seen(now=now(cluster_based_share=None), groups=blank, history=None), 80))
     assert "–: 90 users, forming" in text
     assert "%" not in text
     assert "likes" not in text
@@ -170,7 +176,7 @@ def test_what_is_not_known_is_not_made_up() -> None:
 @pytest.mark.parametrize(("certificate", "words"), [(2.0, "2.00"), (2.01, None), (None, None)])
 def test_a_certificate_beyond_two_says_nothing(certificate: float | None, words: str | None) -> None:
     one = groups(1)
-    one["groups"][0] |= {"certificate": certificate}
+    one["clusters"][0] |= {"certificate": certificate}
     text = told(service_view(seen(groups=one), 120))
     assert ("2.0" in text) == (words is not None)
     assert words is None or words in text
@@ -181,7 +187,7 @@ USER = {
     "served": 40,
     "theta": [0.1, 0.4, -0.3],
     "intervals": [[0.0, 0.2], [0.3, 0.5], [-0.5, -0.1]],
-    "names": {},
+    "feature_indices": {},
     "rewards": 40,
     "mean_reward": 0.55,
     "clusters": [{"seed": "bob", "size": 12, "returned": True}, {"seed": None, "size": None, "returned": False}],
@@ -195,12 +201,12 @@ DECISION = {
     "time": NOW - 60,
     "arm": "film [1]",
     "reward": 1.0,
-    "kind": "reward",
+    "reward_status": "received",
     "features": [0.0, 1.0, 0.0],
-    "answer": {
+    "response": {
         "explanation": {
             "contributions": {"0": 0.1, "1": -0.42, "2": 0.0},
-            "constant": 0.25,
+            "intercept": 0.25,
             "bonus": 0.08,
             "sources": LENDERS,
         }
@@ -210,8 +216,8 @@ DECISION = {
 
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_a_user_is_explained(width: int) -> None:
-    waiting = DECISION | {"kind": "waiting", "reward": None, "answer": {"explanation": None}}
-    late = DECISION | {"kind": "default", "reward": 0.0}
+    waiting = DECISION | {"reward_status": "pending", "reward": None, "response": {"explanation": None}}
+    late = DECISION | {"reward_status": "default", "reward": 0.0}
     person = Person("ann", USER, [{"user": "cat", "distance": 0.123, "radius": 0.1}], [DECISION, waiting, late])
     text = told(user_view(seen(), person, width), width)
     for figure in (
@@ -221,7 +227,7 @@ def test_a_user_is_explained(width: int) -> None:
         "cat (0.12 away)",
         "1 +0.40 +0.30 to +0.50",
         "2 −0.30 −0.50 to −0.10",
-        "film [1] earned 1 1 −0.42, 0 +0.10, constant +0.25; bonus +0.08",
+        "film [1] earned 1 1 −0.42, 0 +0.10, intercept +0.25; bonus +0.08",
         "rests on a cluster around bob (12 users, 345 rewards), 80%; their own rewards (1 user, 9 rewards), 20%",
         "waits for its reward not explained by this policy",
         "no reward came, learned as 0",
@@ -230,13 +236,13 @@ def test_a_user_is_explained(width: int) -> None:
 
 
 def test_features_are_told_by_the_names_that_requests_give() -> None:
-    user = USER | {"names": {"genre=drama": 1, "length": -2}}
+    user = USER | {"feature_indices": {"genre=drama": 1, "length": -2}}
     text = told(user_view(seen(), Person("ann", user, [], [DECISION]), 120), 120)
     assert "genre=drama +0.40 +0.30 to +0.50" in text
     assert "length +0.30 +0.10 to +0.50" in text
     assert "constant +0.10 +0.00 to +0.20" in text
     assert "What they like, as far as it is known feature" in text
-    many = user | {"names": {f"word {place}": place % 3 for place in range(20)}}
+    many = user | {"feature_indices": {f"word {place}": place % 3 for place in range(20)}}
     assert "the 8 largest of 21 features" in told(user_view(seen(), Person("ann", many, [], []), 120), 120)
 
 

@@ -34,7 +34,7 @@ def test_the_files_need_no_token_and_allow_nothing_from_elsewhere(tmp_path: Path
         for path in ("/page/nothing.js", "/page/..%2Fweb%2Fapp.py", "/page/%2e%2e", "/page/"):
             assert client.get(path).status_code == 404
         assert client.post("/").status_code == 405
-        assert client.get("/v1/now").status_code == 401
+        assert client.get("/v1/status").status_code == 401
 
 
 def test_without_tokens_only_this_machine_gets_the_page(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_features_by_name_are_the_library_s(tmp_path: Path) -> None:
         told = client.post("/v1/recommend", json=request).json()
         why = told["explanation"]
         assert set(why["contributions"]) == {"genre=drama", "length", "new=true"}
-        whole = sum(why["contributions"].values()) + why["constant"]
+        whole = sum(why["contributions"].values()) + why["intercept"]
         assert whole == pytest.approx(told["ranking"][0]["estimate"], abs=1e-12)
 
 
@@ -122,12 +122,12 @@ def test_batches_answer_each_by_itself(tmp_path: Path) -> None:
     with serving(tmp_path) as (client, _):
         asked = [{"user": f"u{i}", "arms": arms(*BASIS), "decision_id": f"d{i}"} for i in range(3)]
         asked[1]["arms"] = arms([1.0])
-        answers = client.post("/v1/recommend:batch", json={"requests": asked}).json()["answers"]
+        answers = client.post("/v1/recommend:batch", json={"requests": asked}).json()["results"]
         assert [set(answer) for answer in answers] == [{"decision"}, {"problem"}, {"decision"}]
         assert answers[1]["problem"]["fields"] == ["arms[0].features"]
         paid = [{"decision_id": f"d{i}", "reward": 1} for i in range(3)]
-        answers = client.post("/v1/reward:batch", json={"rewards": paid}).json()["answers"]
-        assert [set(answer) for answer in answers] == [{"rewarded"}, {"problem"}, {"rewarded"}]
+        answers = client.post("/v1/reward:batch", json={"rewards": paid}).json()["results"]
+        assert [set(answer) for answer in answers] == [{"reward"}, {"problem"}, {"reward"}]
         assert answers[1]["problem"]["status"] == 404
 
 

@@ -36,7 +36,7 @@ def test_ids_are_any_string(tmp_path: Path) -> None:
     with serving(tmp_path) as (client, _):
         for user in ODD:
             assert client.get(f"/v1/users/{in_path(user)}").json()["user"] == user
-            assert client.delete(f"/v1/users/{in_path(user)}").json()["decisions"] == 1
+            assert client.delete(f"/v1/users/{in_path(user)}").json()["erased_decisions"] == 1
 
 
 def test_what_is_known_of_users_and_sets(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_a_user_who_leaves_has_never_been(tmp_path: Path, name: str) -> None:
         without.add_users(service.policy.n_users - without.n_users)
         gone = client.delete("/v1/users/u2")
         assert gone.status_code == 200
-        assert gone.json()["decisions"] > 5
+        assert gone.json()["erased_decisions"] > 5
         assert client.get("/v1/users/u2").status_code == 404
         assert client.delete("/v1/users/u2").status_code == 404
         assert client.post("/v1/reward", json={"decision_id": waiting, "reward": 1}).status_code == 404

@@ -71,7 +71,7 @@ def recommend_batch(service: Service, requests: Iterable[Mapping[str, Any]]) -> 
     """Several questions, each with the arguments of ``recommend``; a question that fails has an error in its place."""
     asked = {"requests": [_named_question(request) for request in requests]}
     told = yield from service.ask("POST", "/v1/recommend:batch", asked)
-    return [each["decision"] if "decision" in each else error_of(each["problem"]) for each in told["answers"]]
+    return [each["decision"] if "decision" in each else error_of(each["problem"]) for each in told["results"]]
 
 
 def reward_batch(
@@ -81,7 +81,7 @@ def reward_batch(
     pairs = rewards.items() if isinstance(rewards, Mapping) else rewards
     asked = {"rewards": [{"decision_id": decision_id, "reward": reward} for decision_id, reward in pairs]}
     told = yield from service.ask("POST", "/v1/reward:batch", asked)
-    return [each["rewarded"] if "rewarded" in each else error_of(each["problem"]) for each in told["answers"]]
+    return [each["reward"] if "reward" in each else error_of(each["problem"]) for each in told["results"]]
 
 
 def preview(
@@ -131,9 +131,9 @@ def groups(
     return answer
 
 
-def now(service: Service) -> Steps[Answer]:
+def status(service: Service) -> Steps[Answer]:
     """What the service does at this moment, and how it is."""
-    answer: Answer = yield from service.ask("GET", "/v1/now")
+    answer: Answer = yield from service.ask("GET", "/v1/status")
     return answer
 
 
@@ -146,9 +146,9 @@ def history(service: Service, span: str = "hour", baseline: tuple[float, float] 
     return answer
 
 
-def map(service: Service, basis: str | None = None) -> Steps[Answer]:  # noqa: A001 - as the API calls it
-    """Users in two dimensions; the same ``basis`` gives the same plane, ``"new"`` another."""
-    answer: Answer = yield from service.ask("GET", f"/v1/map{_query(basis=basis)}".rstrip("?"))
+def map(service: Service, projection: str | None = None) -> Steps[Answer]:  # noqa: A001 - as the API calls it
+    """Users in two dimensions; the same ``projection`` gives the same axes, ``"new"`` another."""
+    answer: Answer = yield from service.ask("GET", f"/v1/map{_query(projection=projection)}".rstrip("?"))
     return answer
 
 

@@ -58,7 +58,7 @@ class Watch:
             if not 0.0 <= when - self._slow_at < SLOWER:
                 self._look_closer(when)
                 self._slow_at = when
-            now = self._client.now()  # last: in all there are then no fewer than in an hour
+            now = self._client.status()  # last: in all there are then no fewer than in an hour
             self.seen = replace(self.seen, time=when, now=now, trouble=None)
         except ServiceError as error:
             before = self.seen.trouble
@@ -105,5 +105,5 @@ class Watch:
         if error.status == 403:
             return "The token is known, but not for reading: it needs the scope read.", True
         if error.status == 404:
-            return "There is no /v1/now here: it is no service of locb, or an older one.", True
+            return "There is no /v1/status here: it is no service of locb, or an older one.", True
         return f"It says: {error}.", error.status not in AT_ONCE

@@ -288,7 +288,9 @@ class LOCB(CompiledPolicy):
             if s < 0:
                 source = EvidenceSource("user", None, 1.0, 1, int(state.served[user]))
             else:
-                source = EvidenceSource("cluster", int(state.seeds[s]), 1.0, int(state.sizes[s]), int(state.observed[s]))
+                source = EvidenceSource(
+                    "cluster", int(state.seeds[s]), 1.0, int(state.sizes[s]), int(state.observed[s])
+                )
             told.append(Explanation(arm, estimate[start:stop], bonus[start:stop], theta[i], (source,)))
             start = stop
         return told

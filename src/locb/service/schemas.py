@@ -1,4 +1,4 @@
-"""What goes over the wire: requests and answers of the API, version 1."""
+"""Requests and responses of version 1 of the HTTP API."""
 
 from __future__ import annotations
 
@@ -6,60 +6,61 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-MOST_ARMS = 1000
-LONGEST_ID = 256  # characters of any kind
-Id = Annotated[str, Meta(min_length=1, max_length=LONGEST_ID)]
+MAX_ARMS = 1000
+MAX_BATCH = 1000  # requests or rewards in one batch
+MAX_ID_LENGTH = 256  # characters
+MAX_REWARD = 1e6  # absolute value
+Id = Annotated[str, Meta(min_length=1, max_length=MAX_ID_LENGTH)]
 Features = list[float] | dict[str, float | str | bool]
 
 
-class Message(Struct, forbid_unknown_fields=True):
-    """A request: a field that is not known is an error, since it is most likely a slip of the pen."""
+class RequestModel(Struct, forbid_unknown_fields=True):
+    """Base of request bodies. Unknown fields are rejected with 422, because they are usually typos."""
 
 
-class Answer(Struct, gc=False):
-    """What the service says. Nothing in it leads back to it, so the collector of cycles need not look."""
+class ResponseModel(Struct, gc=False):
+    """Base of response bodies. They contain no reference cycles, so the garbage collector can skip them."""
 
 
-class Arm(Message):
-    """One of the items to choose from."""
+class Arm(RequestModel):
+    """An item to choose from."""
 
     id: Id
     features: Annotated[
         Features,
-        Meta(description="`dim` numbers, or an object of names and values that is hashed into a vector of length 1."),
+        Meta(description="Array of `dim` numbers, or an object of named values that is hashed into a unit vector."),
     ]
 
 
-class PreviewRequest(Message):
-    """Which of these arms would be recommended to this user now?"""
+class PreviewRequest(RequestModel):
+    """Request for the current recommendation, without a decision."""
 
     user: Id
-    arms: Annotated[list[Arm], Meta(min_length=1, max_length=MOST_ARMS)]
-    exclude: Annotated[list[Id], Meta(description="Ids of arms not to recommend this time.")] = []
+    arms: Annotated[list[Arm], Meta(min_length=1, max_length=MAX_ARMS)]
+    exclude: Annotated[list[Id], Meta(description="Ids of arms that must not be recommended.")] = []
     count: (
         Annotated[
             int,
-            Meta(
-                ge=1,
-                le=MOST_ARMS,
-                description="How many arms the ranking tells, the best first; all of them if not given.",
-            ),
+            Meta(ge=1, le=MAX_ARMS, description="Maximum number of arms in `ranking`, best first; default: all arms."),
         ]
         | None
     ) = None
 
 
 class RecommendRequest(PreviewRequest):
-    """Which of these arms for this user?"""
+    """Request for a decision."""
 
     decision_id: Annotated[
         Id | None,
-        Meta(description="A name for this decision. The same request under the same name gets the same answer."),
+        Meta(
+            description="Id of the decision, generated if null. Repeating a request with the same id returns the same "
+            "decision."
+        ),
     ] = None
 
 
-class RankedArm(Answer):
-    """An arm and its score = estimate + bonus; null from a policy that does not tell."""
+class RankedArm(ResponseModel):
+    """Arm with its score, which is estimate + bonus. Null if the policy does not report scores."""
 
     arm: str
     score: float | None
@@ -67,192 +68,200 @@ class RankedArm(Answer):
     bonus: float | None
 
 
-class Group(Answer):
-    """A set of users who may be alike."""
+class ClusterSummary(ResponseModel):
+    """Cluster of users with similar preferences."""
 
     seed: Annotated[
-        str | None, Meta(description="The user around whom the set grew; null while nobody has come for its place.")
+        str | None, Meta(description="User around whom the cluster is built; null if the cluster has no seed.")
     ]
-    size: Annotated[int | None, Meta(description="Users in it; null from a policy that does not count them.")]
-    returned: Annotated[bool, Meta(description="Whether the set is complete; false while it still changes.")]
+    size: Annotated[int | None, Meta(description="Number of users; null if the policy does not report it.")]
+    returned: Annotated[bool, Meta(description="Whether the cluster is final; false while it can still change.")]
 
 
-class EvidenceSource(Answer):
-    """Where the estimate of the recommended arm comes from."""
+class EvidenceSource(ResponseModel):
+    """Source of the observations behind the estimate of the recommended arm."""
 
-    kind: Annotated[str, Meta(description="own, set, component, neighbourhood, everyone or population.")]
-    seed: str | None
-    weight: float
-    users: int | None
-    observations: int | None
+    kind: Annotated[str, Meta(description="user, cluster, component, neighbourhood, everyone or population.")]
+    seed: Annotated[str | None, Meta(description="Seed of the cluster or neighbourhood; null for other kinds.")]
+    weight: Annotated[float, Meta(description="Share of the estimate; the weights of all sources add up to 1.")]
+    users: Annotated[int | None, Meta(description="Number of users in the source; null if unknown.")]
+    observations: Annotated[int | None, Meta(description="Rewards learned from these users; null if unknown.")]
 
 
-class Explanation(Answer):
-    """Why this arm: contributions and constant add up to its estimate, and estimate + bonus is its score."""
+class Explanation(ResponseModel):
+    """Parts of a score: contributions + intercept = estimate, and estimate + bonus = score."""
 
     contributions: Annotated[
         dict[str, float],
-        Meta(description="By the name of a feature, or by its place if features are numbers."),
+        Meta(description="Contribution of each feature, by name, or by index if features are an array."),
     ]
-    constant: Annotated[float, Meta(description="What the constant adds that comes with features of names.")]
-    bonus: float
+    intercept: Annotated[
+        float, Meta(description="Contribution of the constant feature, which is added to named features.")
+    ]
+    bonus: Annotated[float, Meta(description="Exploration bonus for uncertainty.")]
     sources: list[EvidenceSource]
 
 
-class Decision(Answer):
-    """The arm to show."""
+class Decision(ResponseModel):
+    """Recommended arm."""
 
     decision_id: str
     arm: str
     ranking: list[RankedArm]
-    clusters: list[Group]
-    explanation: Explanation | None
+    clusters: Annotated[list[ClusterSummary], Meta(description="Clusters that contain the user.")]
+    explanation: Annotated[Explanation | None, Meta(description="Null if the policy does not explain its choices.")]
 
 
-class RecommendBatch(Message):
-    """Several questions at once."""
+class RecommendBatchRequest(RequestModel):
+    """Several requests for decisions."""
 
-    requests: Annotated[list[RecommendRequest], Meta(min_length=1, max_length=1000)]
+    requests: Annotated[list[RecommendRequest], Meta(min_length=1, max_length=MAX_BATCH)]
 
 
-class Problem(Answer, omit_defaults=True):
-    """What is wrong, after RFC 9457."""
+class Problem(ResponseModel, omit_defaults=True):
+    """Error response (RFC 9457)."""
 
     type: str
     title: str
     status: int
     detail: str
-    fields: Annotated[list[str] | UnsetType, Meta(description="Where in the request.")] = UNSET
+    fields: Annotated[list[str] | UnsetType, Meta(description="Paths of the fields that caused the problem.")] = UNSET
 
 
-class DecisionOrProblem(Answer, omit_defaults=True):
-    """One of a batch: a decision or a problem."""
+class RecommendResult(ResponseModel, omit_defaults=True):
+    """Result of one request of a batch: a decision or a problem."""
 
     decision: Decision | UnsetType = UNSET
     problem: Problem | UnsetType = UNSET
 
 
-class Decisions(Answer):
-    """In the order of the questions."""
+class RecommendBatchResponse(ResponseModel):
+    """Results in the order of the requests."""
 
-    answers: list[DecisionOrProblem]
+    results: list[RecommendResult]
 
 
-class RewardRequest(Message):
-    """What the recommended arm of a decision earned."""
+class RewardRequest(RequestModel):
+    """Reward of a decision."""
 
     decision_id: Id
-    reward: Annotated[float, Meta(ge=-1e6, le=1e6)]
+    reward: Annotated[float, Meta(ge=-MAX_REWARD, le=MAX_REWARD)]
 
 
-class Rewarded(Answer):
-    """The reward is on disk and learned."""
+class RewardResponse(ResponseModel):
+    """Confirmation that the reward is stored and learned."""
 
     decision_id: str
     reward: float
-    corrected: Annotated[bool, Meta(description="Whether it took the place of a default reward learned before.")] = (
-        False
-    )
+    corrected: Annotated[bool, Meta(description="Whether this reward replaced a default reward.")] = False
 
 
-class RewardBatch(Message):
-    """Several rewards at once."""
+class RewardBatchRequest(RequestModel):
+    """Several rewards."""
 
-    rewards: Annotated[list[RewardRequest], Meta(min_length=1, max_length=1000)]
+    rewards: Annotated[list[RewardRequest], Meta(min_length=1, max_length=MAX_BATCH)]
 
 
-class RewardedOrProblem(Answer, omit_defaults=True):
-    """One of a batch: what was learned, or a problem."""
+class RewardResult(ResponseModel, omit_defaults=True):
+    """Result of one reward of a batch: a confirmation or a problem."""
 
-    rewarded: Rewarded | UnsetType = UNSET
+    reward: RewardResponse | UnsetType = UNSET
     problem: Problem | UnsetType = UNSET
 
 
-class Rewardeds(Answer):
-    """In the order of the rewards."""
+class RewardBatchResponse(ResponseModel):
+    """Results in the order of the rewards."""
 
-    answers: list[RewardedOrProblem]
+    results: list[RewardResult]
 
 
-class User(Answer):
-    """What is known of a user."""
+class UserDetail(ResponseModel):
+    """Estimate and statistics of a user."""
 
     user: str
-    served: Annotated[int | None, Meta(description="Rewards learned; null from a policy that does not tell.")]
-    theta: list[float] | None
-    radius: float | None
-    clusters: list[Group]
+    served: Annotated[int | None, Meta(description="Rewards learned; null if the policy does not report it.")]
+    theta: Annotated[list[float] | None, Meta(description="Estimated preferences; null if the policy has none.")]
+    radius: Annotated[float | None, Meta(description="Confidence radius of the estimate; null if there is none.")]
+    clusters: Annotated[list[ClusterSummary], Meta(description="Clusters that contain the user.")]
     intervals: Annotated[
         list[tuple[float, float]] | None,
         Meta(
-            description="Of each entry of theta, 95%: theta ± 1.96 · ½ · √(A⁻¹) of its place, as if rewards in [0, 1] "
-            "varied as much as they can; from ELOC, of what it believes. Null from a policy that does not tell."
+            description="95% interval of each entry of theta: theta_j ± 1.96 · ½ · √(A⁻¹)_jj, where ½ is the largest "
+            "standard deviation of a reward in [0, 1]. ELOC: posterior interval. Null if the policy does not report it."
         ),
     ]
-    rewards: Annotated[int, Meta(description="In the log.")]
+    rewards: Annotated[int, Meta(description="Rewards of this user in the log.")]
     mean_reward: float | None
-    names: Annotated[
+    feature_indices: Annotated[
         dict[str, int],
         Meta(
-            description="Features that recent requests gave by name, each with its place in theta, negative where its "
-            "sign is; the constant is at 0. Empty where features are numbers."
+            description="Index in theta of each feature named in recent requests. A negative index means that theta is "
+            "to be negated for this feature. The constant feature has index 0. Empty if features are arrays."
         ),
     ]
 
 
-class SimilarUser(Answer):
-    """Somebody who shares a set with the user."""
+class SimilarUser(ResponseModel):
+    """User in the same cluster."""
 
     user: str
-    distance: float
-    radius: float
+    distance: Annotated[float, Meta(description="Distance between the two estimates.")]
+    radius: Annotated[float, Meta(description="Confidence radius of that user's estimate.")]
 
 
-class SimilarUsers(Answer):
-    """The nearest first."""
+class SimilarUsers(ResponseModel):
+    """Similar users, nearest first."""
 
     user: str
     similar: list[SimilarUser]
 
 
-class Groups(Answer):
-    """All sets."""
+class ClusterList(ResponseModel):
+    """All clusters."""
 
-    clusters: list[Group]
+    clusters: list[ClusterSummary]
 
 
-class GroupMembers(Answer):
-    """A set, its members, and how far apart two of them can be."""
+class ClusterDetail(ResponseModel):
+    """Cluster with its members and certificate."""
 
     seed: str
     size: int
-    returned: bool
-    returned_at: int | None
+    returned: Annotated[bool, Meta(description="Whether the cluster is final.")]
+    returned_at: Annotated[int | None, Meta(description="Round in which it became final; null if it is not final.")]
     members: list[str]
     certificate: Annotated[
         float | None,
-        Meta(description="With probability 1 − delta no two members' tastes are farther apart; null if not known."),
+        Meta(
+            description="Upper bound on the distance between the preferences of any two members, with probability "
+            "1 − delta; null if unknown."
+        ),
     ]
     certificate_exact: Annotated[
         bool,
-        Meta(description="Over all pairs; else by way of the middle of a large set: not as tight, still true."),
+        Meta(
+            description="Whether the bound was computed over all pairs. Otherwise it was computed from the centre of a "
+            "large cluster: it is valid, but less tight."
+        ),
     ]
 
 
-class Forgotten(Answer):
-    """A user is gone, and so is everything that was learned from them."""
+class UserErased(ResponseModel):
+    """Confirmation that a user, and everything learned from that user, was erased."""
 
     user: str
-    decisions: Annotated[int, Meta(description="How many decisions were erased, with their rewards.")]
+    erased_decisions: Annotated[int, Meta(description="Number of decisions erased, with their rewards.")]
 
 
-class Health(Answer):
-    """How the service is."""
+class Health(ResponseModel):
+    """Health of the service."""
 
-    status: str
+    status: Annotated[str, Meta(description="ok, or unavailable while the store cannot be written.")]
     policy: str
     users: int
-    events: Annotated[int, Meta(description="Place of the last event in the log.")]
-    waiting: Annotated[int, Meta(description="Requests that wait for the disk.")]
-    snapshot: Annotated[int | None, Meta(description="Place in the log of the newest snapshot.")]
-    detail: str | None = None
+    log_position: Annotated[int, Meta(description="Sequence number of the last event in the log.")]
+    queued_requests: Annotated[int, Meta(description="Requests waiting to be written to the store.")]
+    snapshot_position: Annotated[
+        int | None, Meta(description="Sequence number of the last event in the newest snapshot; null without snapshot.")
+    ]
+    detail: Annotated[str | None, Meta(description="Reason why the status is not ok.")] = None

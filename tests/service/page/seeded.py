@@ -16,14 +16,14 @@ def seed(client: httpx.Client, rounds: int = 12) -> None:
     rng = np.random.default_rng(7)
     for number in range(rounds):
         asked = [_question(rng, place, number) for place in range(len(PEOPLE))]
-        answers = client.post("/v1/recommend:batch", json={"requests": asked}).raise_for_status().json()["answers"]
+        answers = client.post("/v1/recommend:batch", json={"requests": asked}).raise_for_status().json()["results"]
         rewards = [
             {"decision_id": one["decision"]["decision_id"], "reward": float(rng.random() < _chance(place, one))}
             for place, one in enumerate(answers)
             if place % 15 or number < rounds - 1  # some rewards are still waited for
         ]
-        paid = client.post("/v1/reward:batch", json={"rewards": rewards}).raise_for_status().json()["answers"]
-        assert all("rewarded" in one for one in paid)
+        paid = client.post("/v1/reward:batch", json={"rewards": rewards}).raise_for_status().json()["results"]
+        assert all("reward" in one for one in paid)
 
 
 def _question(rng: np.random.Generator, place: int, number: int) -> dict[str, Any]:

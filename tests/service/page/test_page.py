@@ -36,7 +36,7 @@ def figure(value: float) -> str:
 
 
 def test_now_shows_the_figures_and_a_reward_that_comes_meanwhile(browser: Browser, client: httpx.Client) -> None:
-    now = client.get("/v1/now").json()
+    now = client.get("/v1/status").json()
     total = client.get("/v1/history").json()["total"]
     with watched(browser, str(client.base_url)) as seen:
         page = seen.page
@@ -44,12 +44,12 @@ def test_now_shows_the_figures_and_a_reward_that_comes_meanwhile(browser: Browse
         expect(page.locator("#status")).to_have_text("running")
         assert card(page, "Decisions a second")[1] == f"{now['decisions']} in all"
         assert card(page, "Users learned") == [str(len(PEOPLE)), f"of {len(PEOPLE)} who came"]
-        assert card(page, "Rewards waited for")[0] == str(now["waiting_rewards"])
-        assert card(page, "Sets returned") == [str(now["groups"][k]) + end for k, end in
+        assert card(page, "Rewards waited for")[0] == str(now["pending_rewards"])
+        assert card(page, "Sets returned") == [str(now["clusters"][k]) + end for k, end in
                                                (("returned", ""), ("forming", " still forming"))]  # fmt: skip
         told = f"Mean reward in the last hour: {figure(total['mean'])} (95% interval {figure(total['low'])} to"
         expect(page.locator("#change")).to_contain_text(told)
-        expect(page.locator("#store")).to_contain_text(f"{now['store']['events']:,} events")
+        expect(page.locator("#store")).to_contain_text(f"{now['store']['position']:,} events")
         drawn(page, "#reward-chart")
         drawn(page, "#traffic-chart")
         assert page.locator("#notices").inner_text() == ""
@@ -68,7 +68,7 @@ def test_the_map_shows_users_and_opens_them(browser: Browser, client: httpx.Clie
     with watched(browser, str(client.base_url)) as seen:
         page = seen.page
         page.goto(f"{client.base_url}/#map")
-        expect(page.locator("#map-how")).to_contain_text(told["how"])
+        expect(page.locator("#map-how")).to_contain_text(told["description"])
         drawn(page, "#map-chart")
         rows = cells(page, "#map-users")
         assert {row[0] for row in rows} == set(told["points"]["user"]) == set(PEOPLE)
@@ -76,7 +76,7 @@ def test_the_map_shows_users_and_opens_them(browser: Browser, client: httpx.Clie
         assert [row[0] for row in cells(page, "#map-users")] == ["user 44"]
         with page.expect_response(re.compile(r"/v1/map\?basis=new")) as asked:
             page.get_by_role("button", name="Refresh the axes").click()
-        assert asked.value.json()["basis"] != told["basis"]
+        assert asked.value.json()["projection"] != told["projection"]
 
         # Whatever is drawn in the colour of a group is a user, who opens with a click.
         page.get_by_label("Find a user").fill("")
@@ -104,16 +104,16 @@ def test_groups_are_those_of_the_api(browser: Browser, client: httpx.Client) -> 
         page.goto(f"{client.base_url}/#groups")
         expect(page.locator("#groups-told")).to_contain_text(f"{told['returned']} returned, {told['forming']} forming")
         rows = cells(page, "#groups-table")
-        assert [row[:2] for row in rows] == [[one["seed"], str(one["size"])] for one in told["groups"]]
-        first = told["groups"][0]
+        assert [row[:2] for row in rows] == [[one["seed"], str(one["size"])] for one in told["clusters"]]
+        first = told["clusters"][0]
         assert rows[0][2] == ("returned" if first["returned"] else "forming")
         assert rows[0][6] == figure(first["mean_reward"])
-        assert all(one["feature"] in rows[0][7] for one in first["likes"])
+        assert all(one["feature"] in rows[0][7] for one in first["top_features"])
         drawn(page, "#overlap-chart")
 
         page.get_by_role("button", name="Seed").click()
         expect(page.locator("#groups-table th[aria-sort]")).to_have_text("Seed")
-        by_seed = client.get("/v1/groups?sort=seed").json()["groups"]
+        by_seed = client.get("/v1/groups?sort=seed").json()["clusters"]
         expect(page.locator("#groups-table tbody th").first).to_have_text(by_seed[0]["seed"])
         page.get_by_label("Find a set").fill(first["seed"])
         page.get_by_role("button", name="Find").click()
@@ -126,7 +126,7 @@ def test_groups_are_those_of_the_api(browser: Browser, client: httpx.Client) -> 
 def test_a_user_is_found_and_explained(browser: Browser, client: httpx.Client, user: str) -> None:
     known = client.get(f"/v1/users/{quote(user, safe='')}").json()
     decisions = client.get(f"/v1/users/{quote(user, safe='')}/decisions?limit=20").json()["decisions"]
-    events = client.get("/v1/now").json()["store"]["events"]
+    events = client.get("/v1/status").json()["store"]["position"]
     with watched(browser, str(client.base_url)) as seen:
         page = seen.page
         page.goto(f"{client.base_url}/#user")
@@ -140,9 +140,9 @@ def test_a_user_is_found_and_explained(browser: Browser, client: httpx.Client, u
         assert len(cells(page, "#user-similar")) == 10
         rows = cells(page, "#decisions-table")
         assert [row[1] for row in rows] == [one["arm"] for one in decisions]
-        score = decisions[0]["answer"]["ranking"][0]["score"]
+        score = decisions[0]["response"]["ranking"][0]["score"]
         assert rows[0][4] == figure(score)
-        second = decisions[0]["answer"]["ranking"][1]
+        second = decisions[0]["response"]["ranking"][1]
         assert rows[0][5] == f"{second['arm']}, {figure(score - second['score'])} less"
         for place in ("#estimate-chart", "#decisions-chart"):
             drawn(page, place)
@@ -165,7 +165,7 @@ def test_a_user_is_found_and_explained(browser: Browser, client: httpx.Client, u
         page.get_by_role("button", name="Ask", exact=True).click()
         expect(page.locator("#preview-answer")).to_contain_text("The arms do not fit")
         seen.expected = ("422",)
-    assert client.get("/v1/now").json()["store"]["events"] == events, "a preview decides nothing"
+    assert client.get("/v1/status").json()["store"]["position"] == events, "a preview decides nothing"
 
 
 def test_all_panels_by_keyboard(browser: Browser, client: httpx.Client) -> None:

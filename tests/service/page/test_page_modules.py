@@ -68,7 +68,7 @@ def test_a_certificate_beyond_two_says_nothing(ask: Any) -> None:
 
 def test_features_keep_their_colours_from_chart_to_chart(ask: Any) -> None:
     def decision(**contributions: float) -> dict[str, Any]:
-        explanation = {"contributions": contributions, "constant": 0.0, "bonus": 0.1}
+        explanation = {"contributions": contributions, "intercept": 0.0, "bonus": 0.1}
         return {"arm": "x", "name": "x", "explanation": explanation}
 
     told = "return m.parts(given.decisions, given.like).values;"

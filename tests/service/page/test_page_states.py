@@ -17,14 +17,14 @@ READER, DECIDER = "reads-and-reads-1", "decides-only-1234"
 
 
 class Stand:
-    """What stands in for the service's own answer to /v1/now."""
+    """What stands in for the service's own answer to /v1/status."""
 
     def __init__(self, page: Page, client: httpx.Client) -> None:
         self.page = page
-        self.told = client.get("/v1/now").json()
+        self.told = client.get("/v1/status").json()
         self.fails = False
         page.clock.install()
-        page.route("**/v1/now", self._answer)
+        page.route("**/v1/status", self._answer)
         page.goto(str(client.base_url))
         expect(page.locator("#status")).not_to_have_text("asking")
 
@@ -37,7 +37,9 @@ class Stand:
     def next(self, seconds: int = 3, **changed: Any) -> str:
         """What the notices say after the next look; the page's clock goes ahead."""
         self.told |= changed
-        with self.page.expect_event("requestfailed" if self.fails else "requestfinished", lambda one: "now" in one.url):
+        with self.page.expect_event(
+            "requestfailed" if self.fails else "requestfinished", lambda one: "/v1/status" in one.url
+        ):
             self.page.clock.fast_forward(1000 * seconds)
         self.page.wait_for_timeout(50)
         return self.page.locator("#notices").inner_text()
@@ -48,12 +50,12 @@ def test_each_state_has_its_sentence(browser: Browser, client: httpx.Client) -> 
         page = seen.page
         stand = Stand(page, client)
         store = stand.told["store"]
-        assert "still being read" in stand.next(reading_history=True)
-        assert "made anew" in stand.next(reading_history=False, renewing=True)
-        assert stand.next(renewing=False) == ""
-        assert "450 requests wait for the disk" in stand.next(store=store | {"waiting": 450})
+        assert "still being read" in stand.next(backfilling=True)
+        assert "made anew" in stand.next(backfilling=False, rebuilding=True)
+        assert stand.next(rebuilding=False) == ""
+        assert "450 requests wait for the disk" in stand.next(store=store | {"queued_requests": 450})
         assert page.locator("#status").inner_text() == "behind"
-        said = stand.next(store=store | {"failure": "disk full"}, status="unavailable", detail="disk full")
+        said = stand.next(store=store | {"error": "disk full"}, status="unavailable", detail="disk full")
         assert "cannot be written: disk full" in said
         assert page.locator("#status").inner_text() == "not writing"
         assert "No reward has come yet" in stand.next(store=store, status="ok", detail=None, rewards=0)
@@ -107,8 +109,8 @@ def test_thousands_of_groups_come_page_by_page(browser: Browser, client: httpx.C
 
     def many(route: Route) -> None:
         offset = int(httpx.URL(route.request.url).params["offset"])
-        rows = [told["groups"][0] | {"seed": f"seed {place}"} for place in range(offset, offset + 25)]
-        route.fulfill(json=told | {"total": 5000, "groups": rows})
+        rows = [told["clusters"][0] | {"seed": f"seed {place}"} for place in range(offset, offset + 25)]
+        route.fulfill(json=told | {"total": 5000, "clusters": rows})
 
     with watched(browser, str(client.base_url)) as seen:
         page = seen.page

@@ -18,7 +18,7 @@ def test_a_user_is_told_by_the_names_that_requests_gave(tmp_path: Path) -> None:
             client.post("/v1/recommend", json=asked).raise_for_status()
             client.post("/v1/reward", json={"decision_id": f"d{number}", "reward": reward}).raise_for_status()
         told = client.get("/v1/users/ann").json()
-    theta, names = np.array(told["theta"]), told["names"]
+    theta, names = np.array(told["theta"]), told["feature_indices"]
     assert set(names) == {"genre=drama", "genre=crime", "length", "new=true"}
     for name, place in names.items():
         key, _, value = name.partition("=")
@@ -30,4 +30,4 @@ def test_a_user_is_told_by_the_names_that_requests_gave(tmp_path: Path) -> None:
 def test_features_by_number_have_no_names(tmp_path: Path) -> None:
     with serving(tmp_path / "state") as (client, _):
         client.post("/v1/recommend", json={"user": "ann", "arms": arms([1.0, 0.0, 0.0])}).raise_for_status()
-        assert client.get("/v1/users/ann").json()["names"] == {}
+        assert client.get("/v1/users/ann").json()["feature_indices"] == {}

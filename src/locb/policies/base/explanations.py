@@ -25,7 +25,7 @@ class EvidenceSource(NamedTuple):
     Attributes
     ----------
     kind : str
-        "own" (the user alone), "set" (of LOCB or SCLUB), "component" (of CLUB's graph), "neighbourhood" (of ELOC),
+        "user" (the user alone), "cluster" (of LOCB or SCLUB), "component" (of CLUB's graph), "neighbourhood" (of ELOC),
         "everyone", or "population" (ELOC: how tastes spread over all users).
     seed : int or None
         The seed user of a set or neighbourhood; None where there is none.

@@ -61,7 +61,7 @@ def service_view(seen: Seen, width: int, height: int | None = None, *, plain: bo
             room -= 1 + lines_of(chart, width)
     if seen.groups is not None:
         told = groups_told if plain or width < NARROW else groups_table
-        most = min(room, len(seen.groups["groups"]))
+        most = min(room, len(seen.groups["clusters"]))
         while most > 0 and 1 + lines_of(told(seen.groups, most, width), width) > room:
             most -= 1
         parts += ["", told(seen.groups, most, width)] if most > 0 else []
@@ -93,19 +93,19 @@ def status(seen: Seen) -> Text:
         return Text("Asking …")
     sentences = []
     if now["status"] != "ok":
-        why = now["detail"] or now["store"]["failure"] or now["status"]
+        why = now["detail"] or now["store"]["error"] or now["status"]
         sentences.append(
             f"The store fails: {_sentence(why)} Decisions and rewards are refused until it can be written."
         )
-    if now["renewing"]:
+    if now["rebuilding"]:
         sentences.append("The policy is being made anew, since a user was erased.")
-    if now["reading_history"]:
+    if now["backfilling"]:
         sentences.append("The past of the log is still being read: figures of the past are not complete yet.")
     style = "red" if now["status"] != "ok" else "yellow" if sentences else "green"
     if not now["decisions"]:
         sentences.append("No data yet: nothing has been decided. Ask at /v1/recommend, or try: locb load " + seen.url)
     told = Text(" ".join(sentences) or "All is well.", style=style)
-    return told.append(f" Up for {lasting(now['time'] - now['started'])}.")
+    return told.append(f" Up for {lasting(now['time'] - now['started_at'])}.")
 
 
 def _sentence(text: str) -> str:
@@ -113,25 +113,25 @@ def _sentence(text: str) -> str:
 
 
 def _facts(now: Mapping[str, Any], seen: Seen) -> list[tuple[str, str | Text]]:
-    store, snapshot, groups = now["store"], now["snapshot"], now["groups"]
-    shared = now["grouped_share"]
+    store, snapshot, groups = now["store"], now["snapshot"], now["clusters"]
+    shared = now["cluster_based_share"]
     rests = "" if shared is None else f"; {percent(shared)} of the last hour's decisions rest on one"
     kept = "" if store["bytes"] is None else f", {size(store['bytes'])}"
     decided = f"{many(now['decisions'], 'decision', 'decisions')}, {many(now['rewards'], 'reward', 'rewards')}"
-    waiting = many(now["waiting_rewards"], "decision waits for its reward", "decisions wait for their rewards")
-    behind = many(store["waiting"], "request waits for the disk", "requests wait for the disk")
+    waiting = many(now["pending_rewards"], "decision waits for its reward", "decisions wait for their rewards")
+    behind = many(store["queued_requests"], "request waits for the disk", "requests wait for the disk")
     rates = f"{rate(now['decisions_per_second'])} decisions and {rate(now['rewards_per_second'])} rewards a second"
     copied = "none yet"
     if snapshot is not None:
-        after = many(snapshot["behind"], "event", "events")
+        after = many(snapshot["events_since"], "event", "events")
         copied = f"{lasting(now['time'] - snapshot['time'])} old, {after} came after it"
     return [
         ("Now", rates),
         ("In all", f"{decided}; {waiting}"),
         *_rewards(seen),
-        ("Users", f"{many(now['users'], 'user', 'users')}, {now['learned_users']:,} of them with a reward learned"),
+        ("Users", f"{many(now['users'], 'user', 'users')}, {now['rewarded_users']:,} of them with a reward learned"),
         ("Groups", f"{groups['returned']:,} returned, {groups['forming']:,} forming{rests}"),
-        ("Store", f"{store['kind']}, {many(store['events'], 'event', 'events')}{kept}; {behind}"),
+        ("Store", f"{store['kind']}, {many(store['position'], 'event', 'events')}{kept}; {behind}"),
         ("Snapshot", copied),
     ]
 
@@ -175,7 +175,7 @@ def reward_chart(history: Mapping[str, Any] | None, width: int, height: int) -> 
     lows = [max(low, min(means) - spread) for low in lows]
     highs = [min(high, max(means) + spread) for high in highs]
     times = [point["time"] for point in points]
-    line = Line(times, means, lows, highs, style="bold cyan", gap=max(6.0 * history["step"], 60.0))
+    line = Line(times, means, lows, highs, style="bold cyan", gap=max(6.0 * history["step_seconds"], 60.0))
     told = Text(f"Mean reward in {SPANS.get(history['span'], history['span'])} (shaded: 95% interval)\n", style="bold")
     chart = plot([line], width, height, y_told=lambda y: number(y, ".2f"), x_told=lambda t: moment(t, times[-1]))
     return Text("").append_text(told).append_text(chart)
@@ -185,7 +185,7 @@ def groups_table(groups: Mapping[str, Any], most: int, width: int) -> Table:
     """The largest sets, a line each; for terminals that are wide."""
     headings = ("around", "users", "state", "apart at most", "reward", "likes")
     made = table(_title(groups, most), headings, ("around", "state", "likes"))
-    for group in groups["groups"][:most]:
+    for group in groups["clusters"][:most]:
         progress = group["progress"]
         bars = "" if width < WIDE or group["returned"] or progress is None else f" {bar(progress)}"
         made.add_row(
@@ -202,7 +202,7 @@ def groups_table(groups: Mapping[str, Any], most: int, width: int) -> Table:
 def groups_told(groups: Mapping[str, Any], most: int, width: int) -> RenderableType:  # noqa: ARG001 - as the table
     """The largest sets in words."""
     told: list[RenderableType] = [Text(_title(groups, most), style="bold")]
-    for group in groups["groups"][:most]:
+    for group in groups["clusters"][:most]:
         words = [many(group["size"], "user", "users"), _state(group)]
         words += [f"at most {_apart(group)} apart"] if _apart(group) != DASH else []
         words += [f"reward {number(group['mean_reward'])}"] if group["mean_reward"] is not None else []
@@ -230,4 +230,4 @@ def _apart(group: Mapping[str, Any]) -> str:
 
 
 def _likes(group: Mapping[str, Any]) -> str:
-    return ", ".join(f"{like['feature']} {number(like['weight'], '+.2f')}" for like in group["likes"])
+    return ", ".join(f"{like['feature']} {number(like['weight'], '+.2f')}" for like in group["top_features"])

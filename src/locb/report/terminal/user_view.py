@@ -68,7 +68,11 @@ def _groups(groups: Sequence[Mapping[str, Any]]) -> Text:
 def _weights(user: Mapping[str, Any]) -> list[tuple[str, float, list[float] | None]]:
     """Feature, weight, interval: by the names of recent requests, else by place; the largest first."""
     theta, around = user["theta"], user["intervals"]
-    named = {"constant": 0, **user["names"]} if user["names"] else {str(place): place for place in range(len(theta))}
+    named = (
+        {"constant": 0, **user["feature_indices"]}
+        if user["feature_indices"]
+        else {str(place): place for place in range(len(theta))}
+    )
     rows = []
     for name, told in named.items():
         place, sign = abs(told), -1.0 if told < 0 else 1.0
@@ -117,7 +121,7 @@ def decision_told(decision: Mapping[str, Any], now: float) -> RenderableType:
     told = Text.assemble(
         f"{moment(decision['time'], now)}  ", (str(decision["arm"]), "bold"), f"  {_outcome(decision)}"
     )
-    why = "\n".join(_explained(decision["answer"].get("explanation")))
+    why = "\n".join(_explained(decision["response"].get("explanation")))
     return Group(told, Padding(Text(why), (0, 0, 0, 2)))
 
 
@@ -126,20 +130,20 @@ def _explained(explained: Mapping[str, Any] | None) -> list[str]:
         return ["not explained by this policy"]
     added = sorted(explained["contributions"].items(), key=lambda pair: -abs(pair[1]))
     pieces = [f"{name} {number(value, '+.2f')}" for name, value in added if value]
-    pieces += [f"constant {number(explained['constant'], '+.2f')}"] if explained["constant"] else []
+    pieces += [f"intercept {number(explained['intercept'], '+.2f')}"] if explained["intercept"] else []
     sources = [_lender(source) for source in explained["sources"] if source["weight"] > 0.005]
     told = [f"{', '.join(pieces)}; bonus {number(explained['bonus'], '+.2f')}"]
     return told + ([f"rests on {'; '.join(sources)}"] if sources else [])
 
 
 def _outcome(decision: Mapping[str, Any]) -> str:
-    if decision["kind"] == "waiting" or decision["reward"] is None:
+    if decision["reward_status"] == "pending" or decision["reward"] is None:
         return "waits for its reward"
     earned = number(decision["reward"], "g")
     return {
         "default": f"no reward came, learned as {earned}",
-        "correction": f"earned {earned}, later than it was waited for",
-    }.get(decision["kind"], f"earned {earned}")
+        "corrected": f"earned {earned}, later than it was waited for",
+    }.get(decision["reward_status"], f"earned {earned}")
 
 
 def _lender(source: Mapping[str, Any]) -> str:

@@ -26,7 +26,7 @@ from locb.service.core.service import Service
 from locb.service.dashboard.chart_files import Drawing
 from locb.service.dashboard.page_files import Pages
 from locb.service.errors import ProblemError, invalid
-from locb.service.schemas import LONGEST_ID
+from locb.service.schemas import MAX_ID_LENGTH
 from locb.service.store.database import StoreError
 
 _log = logging.getLogger("locb.service")
@@ -145,8 +145,8 @@ def _parameters(request: Request, route: Route) -> dict[str, str]:
             found[name] = unquote(value, errors="strict")
         except UnicodeDecodeError:
             raise ProblemError(400, "bad-request", f"{name} is not UTF-8", fields=[name]) from None
-        if len(found[name]) > LONGEST_ID:
-            raise invalid(f"an id has at most {LONGEST_ID} characters", name)
+        if len(found[name]) > MAX_ID_LENGTH:
+            raise invalid(f"an id has at most {MAX_ID_LENGTH} characters", name)
     found |= {name: value for name, value in request.query_params.items() if name in route.parameters}
     return found
 

@@ -9,17 +9,17 @@ from locb.service.api.query_params import moment, one_of, whole
 from locb.service.dashboard import user_detail as person
 from locb.service.dashboard.groups import MOST_LISTED, SORTS, Wanted
 from locb.service.dashboard.history import SPANS
-from locb.service.dashboard.schemas import Preview, UserDecisions
+from locb.service.dashboard.schemas import PreviewResponse, UserDecisions
 from locb.service.errors import invalid
-from locb.service.schemas import LONGEST_ID, PreviewRequest, User
+from locb.service.schemas import MAX_ID_LENGTH, PreviewRequest, UserDetail
 
 MOST_DECISIONS = 100
 FARTHEST = 1_000_000  # groups that are passed over
 
 
-async def now(app: AppContext) -> Response:
+async def status(app: AppContext) -> Response:
     """How the service does."""
-    return Json(await app.views.now())
+    return Json(await app.views.status())
 
 
 async def history(
@@ -38,26 +38,26 @@ async def history(
     return Json(await app.views.history(span, baseline))
 
 
-async def map(app: AppContext, basis: str | None = None) -> Response:  # noqa: A001 - as the API calls it
+async def map(app: AppContext, projection: str | None = None) -> Response:  # noqa: A001 - as the API calls it
     """Users on a plane."""
-    if basis is not None and len(basis) > LONGEST_ID:
-        raise invalid(f"basis has at most {LONGEST_ID} characters", "basis")
-    return Json(await app.views.map(basis))
+    if projection is not None and len(projection) > MAX_ID_LENGTH:
+        raise invalid(f"projection has at most {MAX_ID_LENGTH} characters", "projection")
+    return Json(await app.views.map(projection))
 
 
 async def groups(
     app: AppContext, sort: str = "size", limit: str = "50", offset: str = "0", search: str = ""
 ) -> Response:
     """The table of sets."""
-    if len(search) > LONGEST_ID:
-        raise invalid(f"search has at most {LONGEST_ID} characters", "search")
+    if len(search) > MAX_ID_LENGTH:
+        raise invalid(f"search has at most {MAX_ID_LENGTH} characters", "search")
     wanted = Wanted(
         one_of("sort", sort, SORTS), whole("limit", limit, MOST_LISTED), whole("offset", offset, FARTHEST), search
     )
     return Json(await app.views.groups(wanted))
 
 
-async def user(app: AppContext, user: str) -> User:
+async def user(app: AppContext, user: str) -> UserDetail:
     """What is known of a user."""
     return person.user(app.service, user, await app.views.names())
 
@@ -67,6 +67,6 @@ async def user_decisions(app: AppContext, user: str, limit: str = "20") -> UserD
     return await person.decisions(app.service, user, whole("limit", limit, MOST_DECISIONS))
 
 
-async def preview(app: AppContext, message: PreviewRequest) -> Preview:
+async def preview(app: AppContext, message: PreviewRequest) -> PreviewResponse:
     """What would be recommended."""
     return person.preview(app.service, message)

@@ -18,17 +18,17 @@ from locb.service.core.group_commit import Outcome
 from locb.service.errors import ProblemError
 from locb.service.request_parsing import parse_request
 from locb.service.schemas import (
-    Forgotten,
-    Group,
-    GroupMembers,
-    Groups,
+    ClusterDetail,
+    ClusterList,
+    ClusterSummary,
     Health,
-    RecommendBatch,
+    RecommendBatchRequest,
     RecommendRequest,
-    RewardBatch,
+    RewardBatchRequest,
     RewardRequest,
     SimilarUser,
     SimilarUsers,
+    UserErased,
 )
 from locb.service.store.export import export_parquet
 
@@ -37,10 +37,10 @@ METRICS = "text/plain; version=0.0.4; charset=utf-8"  # as Prometheus asks for i
 PARQUET = "application/vnd.apache.parquet"
 
 
-class Answers(Struct):
+class BatchResponse(Struct):
     """Of a batch."""
 
-    answers: list[dict[str, Any]]
+    results: list[dict[str, Any]]
 
 
 async def recommend(app: AppContext, message: RecommendRequest) -> Response:
@@ -50,7 +50,7 @@ async def recommend(app: AppContext, message: RecommendRequest) -> Response:
     return Json(outcome.answer)
 
 
-async def recommend_batch(app: AppContext, message: RecommendBatch) -> Answers:
+async def recommend_batch(app: AppContext, message: RecommendBatchRequest) -> BatchResponse:
     """Several decisions; each stands for itself."""
     tasks: list[RecommendCommand | ProblemError] = []
     for request in message.requests:
@@ -58,7 +58,7 @@ async def recommend_batch(app: AppContext, message: RecommendBatch) -> Answers:
             tasks.append(_ask(app, request))
         except ProblemError as error:
             tasks.append(error)
-    return Answers([_told("decision", outcome) for outcome in await _all(app, tasks)])
+    return BatchResponse([_told("decision", outcome) for outcome in await _all(app, tasks)])
 
 
 async def reward(app: AppContext, message: RewardRequest) -> Any:
@@ -66,11 +66,11 @@ async def reward(app: AppContext, message: RewardRequest) -> Any:
     return await app.service.submit(RewardCommand(message.decision_id, message.reward, app.now()))
 
 
-async def reward_batch(app: AppContext, message: RewardBatch) -> Answers:
+async def reward_batch(app: AppContext, message: RewardBatchRequest) -> BatchResponse:
     """Several rewards; each stands for itself."""
     now = app.now()
     tasks = [RewardCommand(one.decision_id, one.reward, now) for one in message.rewards]
-    return Answers([_told("rewarded", outcome) for outcome in await _all(app, tasks)])
+    return BatchResponse([_told("reward", outcome) for outcome in await _all(app, tasks)])
 
 
 def _ask(app: AppContext, message: RecommendRequest) -> RecommendCommand:
@@ -101,31 +101,31 @@ async def similar(app: AppContext, user: str, limit: str = "10") -> SimilarUsers
     return SimilarUsers(user, nearest[:most])
 
 
-async def forget(app: AppContext, user: str) -> Forgotten:
+async def forget(app: AppContext, user: str) -> UserErased:
     """Erase a user."""
-    return Forgotten(user, await app.service.forget(user))
+    return UserErased(user, await app.service.forget(user))
 
 
-async def clusters(app: AppContext) -> Groups:
+async def clusters(app: AppContext) -> ClusterList:
     """All sets."""
     service = app.service
-    return Groups(
+    return ClusterList(
         [
-            Group(service.seed_name(cluster), service.size(cluster), cluster.returned_at is not None)
+            ClusterSummary(service.seed_name(cluster), service.size(cluster), cluster.returned_at is not None)
             for cluster in service.policy.clusters()
             if cluster.seed is None or service.seed_name(cluster) is not None
         ]
     )
 
 
-async def cluster(app: AppContext, seed: str) -> GroupMembers:
+async def cluster(app: AppContext, seed: str) -> ClusterDetail:
     """One set with its members and certificate."""
     service = app.service
     found = service.cluster_of_seed(seed)
     name = service.engine.user_index.name
     members = [one for one in map(name, found.members.tolist()) if one is not None]
     width, exact = await service.certificate(found)
-    return GroupMembers(seed, len(members), found.returned_at is not None, found.returned_at, members, width, exact)
+    return ClusterDetail(seed, len(members), found.returned_at is not None, found.returned_at, members, width, exact)
 
 
 async def export(app: AppContext) -> Response:

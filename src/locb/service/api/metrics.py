@@ -44,11 +44,11 @@ class Metrics:
         for name, told, value in (
             ("locb_users", "Users known.", len(service.engine.user_index)),
             ("locb_log_position", "Place of the last event in the log.", service.engine.seq),
-            ("locb_waiting_requests", "Requests that wait for the disk.", service.committer.waiting),
+            ("locb_queued_requests", "Requests that wait for the disk.", service.committer.waiting),
             ("locb_requests_in_flight", "Requests under way.", self._gate.in_flight),
-            ("locb_rewards_awaited", "Recent decisions without a reward.", service.engine.waiting_rewards),
+            ("locb_pending_rewards", "Recent decisions without a reward.", service.engine.waiting_rewards),
             ("locb_snapshot_position", "Place in the log of the newest snapshot.", service.snapshots.newest or 0),
-            ("locb_snapshot_seconds", "Time that the newest snapshot took.", service.snapshots.seconds),
+            ("locb_snapshot_duration_seconds", "Time that the newest snapshot took.", service.snapshots.seconds),
             ("locb_snapshot_blocked_seconds", "Time of it in which requests waited.", service.snapshots.blocked),
             ("locb_store_unavailable", "1 while the store cannot be written.", service.committer.failure is not None),
         ):

@@ -17,25 +17,25 @@ from locb.service.api.personalizer import schemas as personalizer
 from locb.service.api.query_params import LATEST
 from locb.service.dashboard.groups import MOST_LISTED, SORTS
 from locb.service.dashboard.history import SPANS
-from locb.service.dashboard.schemas import GroupTable, History, Map, Now, Preview, UserDecisions
+from locb.service.dashboard.schemas import ClusterTable, History, Map, PreviewResponse, Status, UserDecisions
 from locb.service.errors import ProblemError
 from locb.service.schemas import (
-    LONGEST_ID,
+    MAX_ID_LENGTH,
+    ClusterDetail,
+    ClusterList,
     Decision,
-    Decisions,
-    Forgotten,
-    GroupMembers,
-    Groups,
     Health,
     PreviewRequest,
-    RecommendBatch,
+    RecommendBatchRequest,
+    RecommendBatchResponse,
     RecommendRequest,
-    RewardBatch,
-    Rewarded,
-    Rewardeds,
+    RewardBatchRequest,
+    RewardBatchResponse,
     RewardRequest,
+    RewardResponse,
     SimilarUsers,
-    User,
+    UserDetail,
+    UserErased,
 )
 
 Scope = Literal["decide", "read", "delete"] | None
@@ -68,36 +68,36 @@ def _whole(most: int, usual: int) -> dict[str, Any]:
 
 LIMIT = _whole(handlers.MOST_SIMILAR, 10)
 MOMENT = {"type": "number", "minimum": 0, "maximum": LATEST, "description": "Seconds since 1970."}
-TEXT = {"type": "string", "maxLength": LONGEST_ID}
+TEXT = {"type": "string", "maxLength": MAX_ID_LENGTH}
 
 ROUTES = (
     Route("POST", "/v1/recommend", handlers.recommend, "Which of these arms for this user?", "decide",
           RecommendRequest, Decision, (409, 503)),
     Route("POST", "/v1/recommend:batch", handlers.recommend_batch, "Several questions at once", "decide",
-          RecommendBatch, Decisions, (503,)),
+          RecommendBatchRequest, RecommendBatchResponse, (503,)),
     Route("POST", "/v1/reward", handlers.reward, "What the recommended arm earned", "decide",
-          RewardRequest, Rewarded, (404, 409, 503)),
+          RewardRequest, RewardResponse, (404, 409, 503)),
     Route("POST", "/v1/reward:batch", handlers.reward_batch, "Several rewards at once", "decide",
-          RewardBatch, Rewardeds, (503,)),
-    Route("GET", "/v1/users/{user}", looking.user, "What is known of a user", "read", None, User, (404,)),
+          RewardBatchRequest, RewardBatchResponse, (503,)),
+    Route("GET", "/v1/users/{user}", looking.user, "What is known of a user", "read", None, UserDetail, (404,)),
     Route("GET", "/v1/users/{user}/similar", handlers.similar, "Users like this one, the nearest first", "read",
           None, SimilarUsers, (404, 422), {"limit": LIMIT}),
     Route("GET", "/v1/users/{user}/decisions", looking.user_decisions, "The last decisions for a user, the latest "
           "first", "read", None, UserDecisions, (404, 422, 503), {"limit": _whole(looking.MOST_DECISIONS, 20)}),
     Route("POST", "/v1/preview", looking.preview, "What would be recommended now; nothing is decided", "read",
-          PreviewRequest, Preview, (404,)),
+          PreviewRequest, PreviewResponse, (404,)),
     Route("DELETE", "/v1/users/{user}", handlers.forget, "Erase a user and all that was learned from them", "delete",
-          None, Forgotten, (404, 503)),
-    Route("GET", "/v1/clusters", handlers.clusters, "All sets of users who may be alike", "read", None, Groups),
+          None, UserErased, (404, 503)),
+    Route("GET", "/v1/clusters", handlers.clusters, "All sets of users who may be alike", "read", None, ClusterList),
     Route("GET", "/v1/clusters/{seed}", handlers.cluster, "The members of a set, and its certificate", "read",
-          None, GroupMembers, (404,)),
-    Route("GET", "/v1/now", looking.now, "How the service does", "read", None, Now),
+          None, ClusterDetail, (404,)),
+    Route("GET", "/v1/status", looking.status, "How the service does", "read", None, Status),
     Route("GET", "/v1/history", looking.history, "Decisions and rewards over time", "read", None, History, (422, 503),
           {"span": {"type": "string", "enum": list(SPANS), "default": "hour"}, "baseline_from": MOMENT,
            "baseline_to": MOMENT}),
     Route("GET", "/v1/map", looking.map, "Users' estimates on a plane that stays as it is", "read", None, Map, (422,),
-          {"basis": TEXT}),
-    Route("GET", "/v1/groups", looking.groups, "The table of sets", "read", None, GroupTable, (422, 503),
+          {"projection": TEXT}),
+    Route("GET", "/v1/groups", looking.groups, "The table of sets", "read", None, ClusterTable, (422, 503),
           {"sort": {"type": "string", "enum": list(SORTS), "default": "size"}, "limit": _whole(MOST_LISTED, 50),
            "offset": _whole(looking.FARTHEST, 0), "search": TEXT}),
     Route("GET", "/v1/export", handlers.export, "All decisions and rewards, as Parquet", "read",

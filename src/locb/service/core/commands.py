@@ -8,7 +8,7 @@ from typing import NamedTuple
 from locb.policies import Policy
 from locb.service.errors import ProblemError
 from locb.service.request_parsing import Question
-from locb.service.schemas import Rewarded
+from locb.service.schemas import RewardResponse
 from locb.service.store.rows import ObservationRow, Records
 
 
@@ -65,7 +65,7 @@ class Batch:
     """Prepared requests: what to commit, and what to tell each if that succeeds."""
 
     records: Records = field(default_factory=Records)
-    outcomes: list[Asked | Rewarded | ProblemError | None] = field(default_factory=list)
+    outcomes: list[Asked | RewardResponse | ProblemError | None] = field(default_factory=list)
     made: dict[str, CachedDecision] = field(default_factory=dict)
     grouped: list[bool] = field(default_factory=list)  # of each decision made: whether it rests on a group
     answers: dict[str, tuple[bytes, bytes]] = field(default_factory=dict)  # request and answer

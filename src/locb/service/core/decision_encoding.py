@@ -12,7 +12,7 @@ from locb.policies import EvidenceSource as PolicyEvidenceSource
 from locb.policies import Explanation as Told
 from locb.service.core.user_index import UserIndex
 from locb.service.request_parsing import Question
-from locb.service.schemas import EvidenceSource, Explanation, Group, RankedArm
+from locb.service.schemas import ClusterSummary, EvidenceSource, Explanation, RankedArm
 
 _encode = msgspec.json.Encoder().encode
 MOST_REMEMBERED = 10_000
@@ -104,15 +104,15 @@ def told_seed(name: str | None) -> str:
     return f'"seed":{_encode(name).decode()}'
 
 
-def group(one: Membership, user_index: UserIndex) -> Group | None:
+def group(one: Membership, user_index: UserIndex) -> ClusterSummary | None:
     """A set by the name of its seed; None while nobody has come for the seed's place."""
     if one.seed is None:
-        return Group(None, one.size, one.returned_at is not None)
+        return ClusterSummary(None, one.size, one.returned_at is not None)
     name = user_index.name(one.seed)
     # A place that nobody has is in every set that still changes, and in no other; it is nobody.
     empty = user_index.empty if one.returned_at is None else 0
     size = None if one.size is None else one.size - empty
-    return None if name is None else Group(name, size, one.returned_at is not None)
+    return None if name is None else ClusterSummary(name, size, one.returned_at is not None)
 
 
 def _ranking(question: Question, told: Told) -> list[RankedArm]:

@@ -28,7 +28,7 @@ from locb.service.core.observations import learn
 from locb.service.core.user_index import UserIndex
 from locb.service.errors import ProblemError
 from locb.service.request_parsing import Question
-from locb.service.schemas import Rewarded
+from locb.service.schemas import RewardResponse
 from locb.service.store.rows import DecisionRow, FoundDecision, ObservationRow
 from locb.service.store.schema import CORRECTION, DEFAULT, REWARD
 
@@ -103,7 +103,7 @@ class Engine:
         """Records and outcomes of these requests, if they are committed next."""
         batch = self._new_batch()
         known = {row.decision.id.decode(): row for row in found}
-        outcomes: list[Asked | Rewarded | ProblemError | None] = [None] * len(tasks)
+        outcomes: list[Asked | RewardResponse | ProblemError | None] = [None] * len(tasks)
         self._decide(tasks, known, batch, outcomes)
         for t, task in enumerate(tasks):
             if isinstance(task, RewardCommand):
@@ -224,7 +224,7 @@ class Engine:
             self._remember(name, decision)
         return decision
 
-    def _pay(self, task: RewardCommand, known: dict[str, FoundDecision], batch: Batch) -> Rewarded | ProblemError:
+    def _pay(self, task: RewardCommand, known: dict[str, FoundDecision], batch: Batch) -> RewardResponse | ProblemError:
         decision = self._find(task.name, known, batch)
         if decision is None:
             return ProblemError(404, "unknown-decision", f"there is no decision {task.name!r}")
@@ -234,14 +234,14 @@ class Engine:
             kind, reward = observation.kind, observation.reward
         if kind in (REWARD, CORRECTION):
             if reward == task.reward:
-                return Rewarded(task.name, task.reward, kind == CORRECTION)
+                return RewardResponse(task.name, task.reward, kind == CORRECTION)
             return ProblemError(409, "conflict", f"decision {task.name!r} was rewarded with {reward:g} before")
         if kind == DEFAULT:
             assert reward is not None  # noqa: S101 - a lesson has one
             self._teach(batch, task.name, decision, CORRECTION, reward, task.reward, task.now)
-            return Rewarded(task.name, task.reward, True)
+            return RewardResponse(task.name, task.reward, True)
         self._teach(batch, task.name, decision, REWARD, 0.0, task.reward, task.now)
-        return Rewarded(task.name, task.reward)
+        return RewardResponse(task.name, task.reward)
 
     def _teach(
         self, batch: Batch, name: str, decision: CachedDecision, kind: int, learned: float, reward: float, now: float

@@ -14,7 +14,7 @@ from locb.service.core.commands import Asked, Batch, Task
 from locb.service.core.engine import Engine
 from locb.service.core.writer_thread import Worker
 from locb.service.errors import ProblemError
-from locb.service.schemas import Rewarded
+from locb.service.schemas import RewardResponse
 from locb.service.store.database import NameTakenError, StoreError
 from locb.service.store.locks import AlreadyOpenError
 from locb.service.store.log import Log, Redaction
@@ -22,7 +22,7 @@ from locb.service.store.log import Log, Redaction
 LARGEST_BATCH = 256  # requests: what is prepared in about 10 ms
 DEFAULTS_EVERY = 0.25  # seconds between looks for rewards that did not come
 TRY_EVERY = 1.0  # seconds between looks whether a store that failed can be written again, while nobody asks
-Outcome = Asked | Rewarded | ProblemError | None
+Outcome = Asked | RewardResponse | ProblemError | None
 _log = logging.getLogger("locb.service")
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from locb.common.arrays import Floats
 from locb.common.feature_hashing import places_of
-from locb.service.dashboard.schemas import Like
+from locb.service.dashboard.schemas import FeatureWeight
 from locb.service.schemas import RecommendRequest
 
 REQUESTS = 300  # that are looked at
@@ -42,7 +42,7 @@ class Names:
         """The most frequent names, each with its place."""
         return dict(list(self._places.items())[:count])
 
-    def likes(self, theta: Floats) -> list[Like]:
+    def likes(self, theta: Floats) -> list[FeatureWeight]:
         """The features with the largest weights in θ, those above 0: by name, or by place where there are no names."""
         weights = theta.tolist()
         if self._places:
@@ -50,4 +50,4 @@ class Names:
         else:
             told = {str(place): weight for place, weight in enumerate(weights)}
         best = sorted(told, key=told.__getitem__, reverse=True)[:MOST_LIKES]
-        return [Like(name, told[name]) for name in best if told[name] > 0.0]
+        return [FeatureWeight(name, told[name]) for name in best if told[name] > 0.0]

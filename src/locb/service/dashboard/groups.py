@@ -12,7 +12,7 @@ from locb.service.core.service import Service
 from locb.service.core.user_index import UserIndex
 from locb.service.dashboard.certificates import Certificates
 from locb.service.dashboard.feature_names import Names
-from locb.service.dashboard.schemas import GroupRow, GroupTable, Overlap
+from locb.service.dashboard.schemas import ClusterOverlap, ClusterRow, ClusterTable
 from locb.service.dashboard.state_view import StateView
 
 SORTS = ("size", "reward", "progress", "seed")
@@ -31,7 +31,7 @@ class Wanted(NamedTuple):
 
 async def groups(
     service: Service, picture: StateView, names: Names, certificates: Certificates, wanted: Wanted
-) -> GroupTable:
+) -> ClusterTable:
     """The part of the table that is wanted."""
     found = await asyncio.to_thread(_select, picture, service.engine.user_index, wanted)
     order = found.groups[wanted.offset : wanted.offset + wanted.limit]
@@ -40,7 +40,7 @@ async def groups(
     for k, certificate in zip(order.tolist(), await certificates.of(service, picture, order.tolist()), strict=True):
         progress, (rewards, total) = float(picture.progress[k]), picture.rewards[k].tolist()
         rows.append(
-            GroupRow(
+            ClusterRow(
                 found.heads[k],
                 int(picture.sizes[k]),
                 bool(picture.returned[k]),
@@ -52,8 +52,8 @@ async def groups(
                 names.likes(picture.likes[k]),
             )
         )
-    overlap = Overlap([row.seed for row in rows[:MOST_COMPARED]], shares.round(4).tolist())
-    return GroupTable(len(found.groups), found.returned, found.forming, rows, overlap)
+    overlap = ClusterOverlap([row.seed for row in rows[:MOST_COMPARED]], shares.round(4).tolist())
+    return ClusterTable(len(found.groups), found.returned, found.forming, rows, overlap)
 
 
 class Found(NamedTuple):

@@ -7,7 +7,7 @@ import time
 from typing import TypeAlias
 
 from locb.service.core.service import Service
-from locb.service.dashboard.schemas import Change, History, Period, Step
+from locb.service.dashboard.schemas import History, HistoryPoint, MeanChange, Period
 from locb.service.stats.event_stats import COARSE, DAY, FINE, MIDDLE, Counts
 from locb.service.stats.history_backfill import place_corrections
 from locb.service.stats.intervals import difference, mean_of
@@ -37,13 +37,13 @@ async def history(service: Service, span: str, baseline: Baseline | None) -> His
         else counted
     )
     change = difference(rest, before)
-    told = None if change is None else Change(*change)
+    told = None if change is None else MeanChange(*change)
     return History(span, step, points, total, _period(*baseline, before), told)
 
 
-def _step(begin: int, counts: Counts) -> Step:
+def _step(begin: int, counts: Counts) -> HistoryPoint:
     known = counts.told >= counts.decisions
-    return Step(
+    return HistoryPoint(
         float(begin),
         int(counts.decisions),
         int(counts.grouped) if known else None,

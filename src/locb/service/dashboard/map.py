@@ -10,7 +10,7 @@ import numpy as np
 
 from locb.common.arrays import Floats, Ints
 from locb.service.core.user_index import UserIndex
-from locb.service.dashboard.schemas import Map, MapGroup, Points
+from locb.service.dashboard.schemas import Map, MapCluster, MapPoints
 from locb.service.dashboard.state_view import StateView
 
 MOST_GROUPS = 7  # colours that can be told from each other
@@ -128,13 +128,13 @@ def tell(drawn: Drawn, picture: StateView, user_index: UserIndex) -> Map:
     here = [row for row, name in enumerate(named) if name is not None]
     heads, sizes, returned = picture.heads[drawn.groups], picture.sizes[drawn.groups], picture.returned
     groups = [
-        MapGroup(None if head < 0 else user_index.name(head), size, bool(returned[group]), shown)
+        MapCluster(None if head < 0 else user_index.name(head), size, bool(returned[group]), shown)
         for head, size, group, shown in zip(
             heads.tolist(), sizes.tolist(), drawn.groups.tolist(), drawn.shown.tolist(), strict=True
         )
     ]
     x, y = drawn.points[here].round(5).T.tolist()
-    points = Points(
+    points = MapPoints(
         [named[row] or "" for row in here],
         x,
         y,

@@ -1,4 +1,4 @@
-"""What the views tell."""
+"""Responses of the routes that the dashboard reads."""
 
 from __future__ import annotations
 
@@ -6,223 +6,235 @@ from typing import Annotated
 
 from msgspec import Meta, Raw
 
-from locb.service.schemas import Answer, Explanation, Features, Group, RankedArm
+from locb.service.schemas import ClusterSummary, Explanation, Features, RankedArm, ResponseModel
 
-Time = Annotated[float, Meta(description="Seconds since 1970.")]
-
-
-class GroupCounts(Answer):
-    """How many sets there are."""
-
-    returned: Annotated[int, Meta(description="Complete ones.")]
-    forming: Annotated[int, Meta(description="Those that still change.")]
+Time = Annotated[float, Meta(description="Unix time in seconds.")]
+Bound = Annotated[float | None, Meta(description="Bound of the 95% interval; null with fewer than two rewards.")]
 
 
-class StoreState(Answer):
-    """The log."""
+class ClusterCounts(ResponseModel):
+    """Number of clusters by state."""
+
+    returned: Annotated[int, Meta(description="Final clusters.")]
+    forming: Annotated[int, Meta(description="Clusters that can still change.")]
+
+
+class StoreStatus(ResponseModel):
+    """State of the store."""
 
     kind: Annotated[str, Meta(description="sqlite or postgresql.")]
-    events: Annotated[int, Meta(description="Place of the last event.")]
-    bytes: Annotated[int | None, Meta(description="On disk; null where that is not known.")]
-    waiting: Annotated[int, Meta(description="Requests that wait for the disk.")]
-    failure: Annotated[str | None, Meta(description="Why it cannot be written now.")]
+    position: Annotated[int, Meta(description="Sequence number of the last event.")]
+    bytes: Annotated[int | None, Meta(description="Size on disk; null if unknown.")]
+    queued_requests: Annotated[int, Meta(description="Requests waiting to be written.")]
+    error: Annotated[str | None, Meta(description="Reason why the store cannot be written; null if it can.")]
 
 
-class SnapshotState(Answer):
-    """The newest snapshot."""
+class SnapshotStatus(ResponseModel):
+    """State of the newest snapshot."""
 
-    events: Annotated[int, Meta(description="Place of the last event that it knows.")]
-    time: Annotated[float | None, Meta(description="When it was written, in seconds since 1970.")]
-    behind: Annotated[int, Meta(description="Events after it.")]
+    position: Annotated[int, Meta(description="Sequence number of the last event in the snapshot.")]
+    time: Annotated[float | None, Meta(description="Unix time in seconds when it was written.")]
+    events_since: Annotated[int, Meta(description="Events after the snapshot.")]
 
 
-class Now(Answer):
-    """How the service does."""
+class Status(ResponseModel):
+    """Current state of the service."""
 
     time: Time
     policy: str
     version: str
-    started: Time
+    started_at: Time
     status: Annotated[str, Meta(description="ok, or unavailable while the store cannot be written.")]
-    detail: Annotated[str | None, Meta(description="Why it is not ok.")]
-    users: int
-    learned_users: Annotated[int, Meta(description="Users with at least one reward.")]
-    decisions: Annotated[int, Meta(description="In the log.")]
-    rewards: Annotated[int, Meta(description="Learned, defaults among them; a correction is not one more.")]
-    waiting_rewards: Annotated[int, Meta(description="Decisions from which nothing was learned yet.")]
-    decisions_per_second: Annotated[float, Meta(description="Over the last 10 seconds.")]
-    rewards_per_second: Annotated[float, Meta(description="Over the last 10 seconds.")]
-    grouped_share: Annotated[
+    detail: Annotated[str | None, Meta(description="Reason why the status is not ok.")]
+    users: Annotated[int, Meta(description="Known users.")]
+    rewarded_users: Annotated[int, Meta(description="Users with at least one reward.")]
+    decisions: Annotated[int, Meta(description="Decisions in the log.")]
+    rewards: Annotated[int, Meta(description="Rewards learned, including defaults. A correction is not counted again.")]
+    pending_rewards: Annotated[int, Meta(description="Decisions without a learned reward.")]
+    decisions_per_second: Annotated[float, Meta(description="Mean of the last 10 seconds.")]
+    rewards_per_second: Annotated[float, Meta(description="Mean of the last 10 seconds.")]
+    cluster_based_share: Annotated[
         float | None,
-        Meta(description="Of the last hour's decisions, those that a group of more than one user served."),
+        Meta(description="Share of the decisions of the last hour that used a cluster of more than one user."),
     ]
-    groups: GroupCounts
-    reading_history: Annotated[
-        bool, Meta(description="Whether the past of the log is still being read: counts are still too low then.")
+    clusters: ClusterCounts
+    backfilling: Annotated[
+        bool, Meta(description="Whether statistics are still being read from the log; counts are too low until then.")
     ]
-    renewing: Annotated[bool, Meta(description="Whether the policy is being made anew, without users who were erased.")]
-    store: StoreState
-    snapshot: SnapshotState | None
+    rebuilding: Annotated[bool, Meta(description="Whether the policy is being rebuilt because a user was erased.")]
+    store: StoreStatus
+    snapshot: SnapshotStatus | None
 
 
-Bound = Annotated[float | None, Meta(description="Of a 95% interval; null with fewer than two rewards.")]
+class HistoryPoint(ResponseModel):
+    """Decisions and rewards of one time step."""
 
-
-class Step(Answer):
-    """A step of time in which there was something."""
-
-    time: Annotated[float, Meta(description="Its start, in seconds since 1970.")]
+    time: Annotated[float, Meta(description="Unix time in seconds at which the step starts.")]
     decisions: int
-    grouped: Annotated[
-        int | None, Meta(description="Of these, served by a group; null where it is not known any more.")
+    cluster_based: Annotated[
+        int | None, Meta(description="Decisions that used a cluster of more than one user; null if no longer known.")
     ]
     rewards: int
-    mean: float | None
+    mean: Annotated[float | None, Meta(description="Mean reward.")]
     low: Bound
     high: Bound
 
 
-class Period(Answer, rename={"from_": "from"}):
-    """The rewards of a time."""
+class Period(ResponseModel, rename={"from_": "from"}):
+    """Rewards of a period."""
 
     from_: Time
     to: Time
     rewards: int
-    mean: float | None
+    mean: Annotated[float | None, Meta(description="Mean reward.")]
     low: Bound
     high: Bound
 
 
-class Change(Answer):
-    """By how much a mean differs from another."""
+class MeanChange(ResponseModel):
+    """Difference between two mean rewards."""
 
     mean: float
     low: Bound
     high: Bound
 
 
-class History(Answer):
+class History(ResponseModel):
     """Decisions and rewards over time."""
 
     span: str
-    step: Annotated[int, Meta(description="Seconds.")]
-    points: list[Step]
-    total: Period
-    baseline: Period | None
+    step_seconds: Annotated[int, Meta(description="Length of a time step.")]
+    points: Annotated[list[HistoryPoint], Meta(description="Time steps; empty steps are omitted.")]
+    total: Annotated[Period, Meta(description="The whole span.")]
+    baseline: Annotated[Period | None, Meta(description="The period to compare with, if one was requested.")]
     change: Annotated[
-        Change | None,
-        Meta(description="The span without the time of the baseline, minus the baseline: Welch's interval."),
+        MeanChange | None,
+        Meta(description="Mean of the span without the baseline period, minus the baseline; Welch's interval."),
     ]
 
 
-class MapGroup(Answer):
-    """A set that the map shows in a colour of its own."""
+class MapCluster(ResponseModel):
+    """Cluster that has its own colour on the map."""
 
     seed: str | None
     size: int
     returned: bool
-    shown: Annotated[int, Meta(description="Its users among those shown.")]
+    shown: Annotated[int, Meta(description="Members that are on the map.")]
 
 
-class Points(Answer):
-    """Users, a column each."""
+class MapPoints(ResponseModel):
+    """Users on the map, in columns of equal length."""
 
     user: list[str]
     x: list[float]
     y: list[float]
     served: Annotated[list[int], Meta(description="Rewards learned.")]
-    group: Annotated[
+    cluster: Annotated[
         list[int],
-        Meta(description="The smallest of the sets listed that holds the user; −1 in no set, −2 in others only."),
-    ]
-    sets: Annotated[list[int], Meta(description="How many sets hold the user.")]
-
-
-class Map(Answer):
-    """Users' estimates on a plane that stays as it is."""
-
-    basis: Annotated[str | None, Meta(description="Names the plane; null while there is none.")]
-    variance: Annotated[float | None, Meta(description="How much of the estimates' variance the plane shows.")]
-    users: Annotated[int, Meta(description="That have an estimate.")]
-    shown: int
-    how: str
-    groups: Annotated[
-        list[MapGroup],
         Meta(
-            description="Up to 7: the largest, then always the one with most users who are in none before; "
-            "not one whose users are all in smaller ones of these."
+            description="Index in `clusters` of the smallest one that contains the user; −1 if the user is in no "
+            "cluster, −2 if only in clusters that are not listed."
         ),
     ]
-    points: Points
+    cluster_count: Annotated[list[int], Meta(description="Number of clusters that contain the user.")]
 
 
-class Like(Answer):
-    """A feature that the members of a set like."""
+class Map(ResponseModel):
+    """Projection of the users' estimates to two dimensions."""
 
-    feature: Annotated[str, Meta(description="Its name, or its place if features are numbers.")]
+    projection: Annotated[str | None, Meta(description="Id of the projection; null if no user has an estimate.")]
+    explained_variance: Annotated[
+        float | None, Meta(description="Share of the variance of the estimates that the projection preserves.")
+    ]
+    users: Annotated[int, Meta(description="Users with an estimate.")]
+    shown: Annotated[int, Meta(description="Users on the map.")]
+    description: Annotated[str, Meta(description="Which users are shown.")]
+    clusters: Annotated[
+        list[MapCluster],
+        Meta(
+            description="Up to 7 clusters: the largest, then repeatedly the one that adds most users. Clusters whose "
+            "users are all in smaller listed clusters are omitted."
+        ),
+    ]
+    points: MapPoints
+
+
+class FeatureWeight(ResponseModel):
+    """Feature with its weight in the mean estimate of a cluster."""
+
+    feature: Annotated[str, Meta(description="Name, or index if features are arrays.")]
     weight: float
 
 
-class GroupRow(Answer):
-    """A set."""
+class ClusterRow(ResponseModel):
+    """Row of the table of clusters."""
 
     seed: str | None
     size: int
-    returned: bool
+    returned: Annotated[bool, Meta(description="Whether the cluster is final.")]
     progress: Annotated[
         float | None,
-        Meta(description="How near it is to being complete: 1 when it is; null where the policy has no such rule."),
+        Meta(description="Progress towards becoming final, from 0 to 1; null if the policy has no such rule."),
     ]
     certificate: Annotated[
         float | None,
-        Meta(description="No two members' tastes are farther apart; null if not known, or if the set is large."),
+        Meta(
+            description="Upper bound on the distance between the preferences of any two members; null if unknown or "
+            "if the cluster is too large."
+        ),
     ]
-    certificate_exact: bool
+    certificate_exact: Annotated[bool, Meta(description="Whether the bound was computed over all pairs.")]
     rewards: int
     mean_reward: float | None
-    likes: list[Like]
+    top_features: Annotated[list[FeatureWeight], Meta(description="Features with the largest positive weights.")]
 
 
-class Overlap(Answer):
-    """How far the first of the sets listed overlap."""
+class ClusterOverlap(ResponseModel):
+    """Overlap of the first clusters of the table."""
 
     seeds: list[str | None]
-    shares: Annotated[list[list[float]], Meta(description="Of the users of a row's set, those in a column's too.")]
+    shares: Annotated[
+        list[list[float]],
+        Meta(description="Share of the users of the row's cluster that are also in the column's cluster."),
+    ]
 
 
-class GroupTable(Answer):
-    """Sets, in the order asked for."""
+class ClusterTable(ResponseModel):
+    """Page of the table of clusters."""
 
-    total: Annotated[int, Meta(description="That were searched for.")]
-    returned: int
-    forming: int
-    groups: list[GroupRow]
-    overlap: Overlap
+    total: Annotated[int, Meta(description="Clusters that match the search.")]
+    returned: Annotated[int, Meta(description="Final clusters.")]
+    forming: Annotated[int, Meta(description="Clusters that can still change.")]
+    clusters: list[ClusterRow]
+    overlap: ClusterOverlap
 
 
-class UserDecision(Answer):
-    """A decision for a user."""
+class UserDecision(ResponseModel):
+    """Decision for a user, with its reward."""
 
     decision_id: str
     time: Time
     arm: str
-    reward: Annotated[float | None, Meta(description="Null while it waits.")]
-    kind: Annotated[str, Meta(description="waiting, reward, default or correction.")]
-    answer: Annotated[Raw, Meta(extra_json_schema={"$ref": "#/components/schemas/Decision"})]
-    features: Annotated[Features, Meta(description="Of the recommended arm, as sent.")]
+    reward: Annotated[float | None, Meta(description="Null while it is pending.")]
+    reward_status: Annotated[str, Meta(description="pending, received, default or corrected.")]
+    response: Annotated[
+        Raw,
+        Meta(description="The decision as it was sent.", extra_json_schema={"$ref": "#/components/schemas/Decision"}),
+    ]
+    features: Annotated[Features, Meta(description="Features of the recommended arm, as sent.")]
 
 
-class UserDecisions(Answer):
-    """The latest first."""
+class UserDecisions(ResponseModel):
+    """Decisions for a user, newest first."""
 
     user: str
     decisions: list[UserDecision]
 
 
-class Preview(Answer):
-    """The arm that would be shown."""
+class PreviewResponse(ResponseModel):
+    """Arm that would be recommended now."""
 
     arm: str
     ranking: list[RankedArm]
-    clusters: list[Group]
+    clusters: list[ClusterSummary]
     explanation: Explanation | None

@@ -6,7 +6,7 @@ import math
 import time
 
 from locb.service.core.service import Service
-from locb.service.dashboard.schemas import GroupCounts, Now, SnapshotState, StoreState
+from locb.service.dashboard.schemas import ClusterCounts, SnapshotStatus, Status, StoreStatus
 from locb.service.dashboard.state_view import StateView
 from locb.service.stats.event_stats import FINE, SECOND, Counts
 from locb.service.store.database import StoreError
@@ -14,7 +14,7 @@ from locb.service.store.database import StoreError
 RATE_SECONDS, SHARE_SECONDS = 10, 3600
 
 
-def now(service: Service, picture: StateView | None, size: int | None, version: str) -> Now:
+def status(service: Service, picture: StateView | None, size: int | None, version: str) -> Status:
     """All figures; some of them are less exact while there is no picture."""
     event_stats, engine, committer, at = service.event_stats, service.engine, service.committer, time.time()
     # While the past is being read, those whom the policy knows.
@@ -26,28 +26,28 @@ def now(service: Service, picture: StateView | None, size: int | None, version: 
     complete = service.policy.group_summary().returned if picture is None else picture.returned
     returned = int(complete.sum())
     newest = service.snapshots.newest
-    return Now(
+    return Status(
         time=at,
         policy=service.model.policy,
         version=version,
-        started=service.started,
+        started_at=service.started,
         status="ok" if committer.failure is None else "unavailable",
         detail=committer.failure,
         users=len(engine.user_index),
-        learned_users=learned,
+        rewarded_users=learned,
         decisions=event_stats.decisions,
         rewards=event_stats.rewards,
-        waiting_rewards=max(0, event_stats.decisions - event_stats.rewards),
+        pending_rewards=max(0, event_stats.decisions - event_stats.rewards),
         decisions_per_second=last.decisions / seconds,
         rewards_per_second=last.rewards / seconds,
-        grouped_share=hour.grouped / hour.told if hour.told else None,
-        groups=GroupCounts(returned, len(complete) - returned),
-        reading_history=service.reading_history,
-        renewing=service.renewing,
-        store=StoreState(service.log.kind, engine.seq, size, committer.waiting, committer.failure),
+        cluster_based_share=hour.grouped / hour.told if hour.told else None,
+        clusters=ClusterCounts(returned, len(complete) - returned),
+        backfilling=service.reading_history,
+        rebuilding=service.renewing,
+        store=StoreStatus(service.log.kind, engine.seq, size, committer.waiting, committer.failure),
         snapshot=None
         if newest is None
-        else SnapshotState(newest, service.snapshots.newest_time, max(0, engine.seq - newest)),
+        else SnapshotStatus(newest, service.snapshots.newest_time, max(0, engine.seq - newest)),
     )
 
 

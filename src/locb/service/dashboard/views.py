@@ -15,7 +15,7 @@ from locb.service.dashboard.groups import Wanted, groups
 from locb.service.dashboard.history import Baseline, history
 from locb.service.dashboard.map import Maps, tell
 from locb.service.dashboard.state_view import StateView, capture
-from locb.service.dashboard.status import now, store_size
+from locb.service.dashboard.status import status, store_size
 from locb.service.store.database import StoreError
 
 # Seconds for which each is kept.
@@ -41,7 +41,7 @@ class Views:
         self._certificates = Certificates()
         self._certified_at = 0  # the age of these
         self._version = version("locb")
-        self._now = Cached(self._make_now, NOW)
+        self._status = Cached(self._make_status, NOW)
         self._history = Cached(self._make_history, HISTORY)
         self._map = Cached(self._make_map, PICTURE, REST)
         self._groups = Cached(self._make_groups, PICTURE, REST)
@@ -54,9 +54,9 @@ class Views:
         """Stands in every question: what was kept before an erasure is not found after it."""
         return self._service.erasures
 
-    async def now(self) -> bytes:
+    async def status(self) -> bytes:
         """How the service does."""
-        return await self._now.get(self._age)
+        return await self._status.get(self._age)
 
     async def history(self, span: str, baseline: Baseline | None) -> bytes:
         """Decisions and rewards over time."""
@@ -78,10 +78,10 @@ class Views:
 
     # How each is made
 
-    async def _make_now(self) -> bytes:
+    async def _make_status(self) -> bytes:
         picture = await self._picture.soon(self._age, PATIENCE)
         size = await self._size.get(self._age)
-        return _encode(now(self._service, picture, size, self._version))
+        return _encode(status(self._service, picture, size, self._version))
 
     async def _make_history(self, span: str, baseline: Baseline | None) -> bytes:
         return _encode(await history(self._service, span, baseline))

@@ -17,11 +17,11 @@ PATH = "/personalizer/v1.0"
 KEY_HEADER = "Ocp-Apim-Subscription-Key"
 RANKED, DONE = 201, 204  # statuses: its client takes no other for success
 SHARED_USER = "personalizer:everyone"
-LONGEST_ID = 256
+MAX_ID_LENGTH = 256
 DEEPEST = 16  # objects and lists within each other
 CROSSES_A_PLACE, MOST_CROSSES = 4, 256  # crosses an action: so many times dim, and no more than that
 
-ActionId = Annotated[str, Meta(min_length=1, max_length=LONGEST_ID)]
+ActionId = Annotated[str, Meta(min_length=1, max_length=MAX_ID_LENGTH)]
 
 
 class RankableAction(Struct):
@@ -37,7 +37,7 @@ class RankRequest(Struct, rename="camel"):
     actions: Annotated[list[RankableAction], Meta(min_length=1, max_length=1000)]
     context_features: list[Any] | None = None
     excluded_actions: list[str] | None = None
-    event_id: Annotated[str, Meta(max_length=LONGEST_ID)] | None = None
+    event_id: Annotated[str, Meta(max_length=MAX_ID_LENGTH)] | None = None
     defer_activation: bool | None = False
 
 
@@ -170,8 +170,8 @@ def _id(value: Any, where: str) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError(f"{where} must be a string or a number, to be a user's id")
     user = str(value)
-    if len(user) > LONGEST_ID:
-        raise ValueError(f"{where} must have at most {LONGEST_ID} characters, to be a user's id, not {len(user)}")
+    if len(user) > MAX_ID_LENGTH:
+        raise ValueError(f"{where} must have at most {MAX_ID_LENGTH} characters, to be a user's id, not {len(user)}")
     return user
 
 

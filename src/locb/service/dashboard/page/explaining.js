@@ -37,12 +37,12 @@ export function parts(decisions, like = []) {
   };
 }
 
-function score({ contributions, constant, bonus }) {
+function score({ contributions, intercept: constant, bonus }) {
   return Object.values(contributions).reduce((sum, value) => sum + value, constant + bonus);
 }
 
 /* [part, label, value] in the order of the stack; what has no colour of its own adds up, gains and losses apart. */
-function ofOne({ contributions, constant, bonus }, names) {
+function ofOne({ contributions, intercept: constant, bonus }, names) {
   const found = names.map((name, place) => [String(place), name, (name && contributions[name]) || 0]);
   const rest = Object.entries(contributions).filter(([name]) => !names.includes(name)).map(([, value]) => value);
   for (const sign of [1, -1]) {

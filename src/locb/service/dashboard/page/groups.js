@@ -40,7 +40,7 @@ export function certificate(row) {
 function likes(row) {
   const one = ({ feature, weight }) => make("span", { className: "name" }, `${feature} `,
     make("span", { className: "weight figure" }, number(weight, 2)));
-  return make("span", { className: "likes" }, row.likes.map(one));
+  return make("span", { className: "likes" }, row.top_features.map(one));
 }
 
 export class GroupsPanel {
@@ -83,7 +83,7 @@ export class GroupsPanel {
   }
 
   show(answer) {
-    const { total, groups, returned, forming } = answer;
+    const { total, clusters: groups, returned, forming } = answer;
     if (!groups.length && this.offset) return this.turn(-this.offset); // there are fewer than there were
     put(at("groups-told"), !total && !this.search
       ? "There are no sets: nobody has come yet, or the policy does not group users."

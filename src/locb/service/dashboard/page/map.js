@@ -46,7 +46,7 @@ export class MapPanel {
   }
 
   ask() {
-    return ask(this.basis === null ? "/v1/map" : `/v1/map?basis=${encodeURIComponent(this.basis)}`);
+    return ask(this.basis === null ? "/v1/map" : `/v1/map?projection=${encodeURIComponent(this.basis)}`);
   }
 
   /* A basis that the service no longer has, since it was restarted: another is made. */
@@ -58,8 +58,8 @@ export class MapPanel {
   }
 
   show(map) {
-    this.basis = map.basis;
-    const { points, groups } = map;
+    this.basis = map.projection;
+    const { points, clusters: groups } = map;
     if (!points.user.length) {
       put(at("map-how"), "");
       this.rows = [];
@@ -69,19 +69,19 @@ export class MapPanel {
     }
     const looks = this.dress(groups.map((group) => group.seed));
     this.rows = points.user.map((user, place) => {
-      const group = points.group[place];
+      const group = points.cluster[place];
       return {
-        user, x: points.x[place], y: points.y[place], served: points.served[place], sets: points.sets[place],
+        user, x: points.x[place], y: points.y[place], served: points.served[place], sets: points.cluster_count[place],
         group: group === -1 ? "none" : group === -2 ? "others" : String(looks[group]),
         told: group === -1 ? "none" : group === -2 ? "another" : groups[group].seed ?? "–",
       };
     });
     // Those in no set lie below the others.
     this.rows.sort((a, b) => (a.group === "none" ? 0 : 1) - (b.group === "none" ? 0 : 1));
-    put(at("map-how"), `${map.how.replace(/\.$/, "")}. The plane shows ${share(map.variance)} of how they differ.`);
+    put(at("map-how"), `${map.description.replace(/\.$/, "")}. The plane shows ${share(map.explained_variance)} of how they differ.`);
     this.names = Array(this.looks.length).fill("–");
     groups.forEach((group, place) => {
-      const drawn = points.group.filter((one) => one === place).length;
+      const drawn = points.cluster.filter((one) => one === place).length;
       this.names[looks[place]] = `${group.seed ?? "–"} (${count(drawn)} of ${count(group.size)})`;
     });
     this.used = looks.map(String)

@@ -54,24 +54,24 @@ export class NowPanel {
   }
 
   showNow(now) {
-    const { groups } = now;
+    const { clusters } = now;
     this.time = now.time;
-    put(at("now-since"), `${now.policy}, version ${now.version}, running since ${time(now.started)}`);
+    put(at("now-since"), `${now.policy}, version ${now.version}, running since ${time(now.started_at)}`);
     this.card("Decisions a second", number(now.decisions_per_second, 1), `${count(now.decisions)} in all`);
     this.card("Rewards a second", number(now.rewards_per_second, 1), `${count(now.rewards)} in all`);
-    this.card("Users learned", count(now.learned_users), `of ${count(now.users)} who came`);
-    this.card("Decided with a group", share(now.grouped_share), "of the last hour's decisions");
-    this.card("Rewards waited for", count(now.waiting_rewards), "recent decisions without one");
-    this.card("Sets returned", count(groups.returned), `${count(groups.forming)} still forming`);
+    this.card("Users learned", count(now.rewarded_users), `of ${count(now.users)} who came`);
+    this.card("Decided with a group", share(now.cluster_based_share), "of the last hour's decisions");
+    this.card("Rewards waited for", count(now.pending_rewards), "recent decisions without one");
+    this.card("Sets returned", count(clusters.returned), `${count(clusters.forming)} still forming`);
     this.showStore(now);
   }
 
   showStore({ store, snapshot }) {
     const size = store.bytes === null ? "" : `, ${bytes(store.bytes)}`;
-    const waiting = store.waiting ? `${count(store.waiting)} requests wait for the disk` : "nothing waits";
+    const waiting = store.queued_requests ? `${count(store.queued_requests)} requests wait for the disk` : "nothing waits";
     const pairs = [
-      ["Store", `${STORES[store.kind] ?? store.kind}${size}, ${count(store.events)} events`],
-      ["Writing", store.failure ?? waiting],
+      ["Store", `${STORES[store.kind] ?? store.kind}${size}, ${count(store.position)} events`],
+      ["Writing", store.error ?? waiting],
       ["Snapshot", snapshot === null ? "none yet: a start reads the whole log" : ofSnapshot(snapshot)],
     ];
     const next = JSON.stringify(pairs);
@@ -109,14 +109,14 @@ export class NowPanel {
   }
 
   /* From when to when the charts reach: of the span, what there is something in, and a dozen steps at least. */
-  ends({ points, step, total, span }) {
+  ends({ points, step_seconds: step, total, span }) {
     const end = Math.max(total.to, points.at(-1).time + step);
     const start = Math.min(points[0].time, end - 12 * step);
     return { start: 1000 * (span === "all" ? start : Math.max(total.from, start)), end: 1000 * end };
   }
 
   show(history) {
-    const { points, step, baseline } = history;
+    const { points, step_seconds: step, baseline } = history;
     const own = at("baseline-kind").value === "own" && !baseline;
     put(at("change"), ofHistory(history) + (own ? " Choose when the baseline period begins and when it ends." : ""));
     if (!points.length) {
@@ -133,7 +133,7 @@ export class NowPanel {
       summary: `Shaded: 95% interval of each step's mean.${baseline ? " Dashed: the baseline's mean." : ""}`,
     });
     const steps = points.flatMap((point) => stacked(point, step));
-    const known = points.filter((point) => point.grouped !== null);
+    const known = points.filter((point) => point.cluster_based !== null);
     const rest = known.length === points.length ? "of them"
       : `of the ${count(sum(known, "decisions"))} of which it is known`;
     this.traffic.show({
@@ -141,7 +141,7 @@ export class NowPanel {
       values: { ...ends, shown: KINDS.filter((kind, place) => place < 2 || steps.some((row) => row.kind === kind)) },
       label: "Decisions over time",
       summary: `${count(sum(points, "decisions"))} decisions in steps of ${ofStep(step)}, `
-        + `${count(sum(known, "grouped"))} ${rest} with a group.`,
+        + `${count(sum(known, "cluster_based"))} ${rest} with a group.`,
     });
   }
 }
@@ -156,7 +156,7 @@ function drawn(baseline, { start, end }) {
 const KINDS = ["with a group", "alone", "not known any more"]; // as the chart knows them
 const sum = (points, name) => points.reduce((total, point) => total + point[name], 0);
 
-function ofSnapshot({ time: written, behind }) {
+function ofSnapshot({ time: written, events_since: behind }) {
   const when = written === null ? "" : `of ${time(written)}; `;
   return `${when}${count(behind)} event${behind === 1 ? "" : "s"} since`;
 }
@@ -189,7 +189,7 @@ function broken(points, step) {
 
 function stacked(point, step) {
   const times = { time: 1000 * point.time, until: 1000 * (point.time + step) };
-  const { grouped, decisions } = point;
+  const { cluster_based: grouped, decisions } = point;
   const ends = grouped === null ? [0, 0, 0, decisions] : [0, grouped, decisions, decisions];
   return KINDS.map((kind, place) => ({ ...times, kind, decisions: ends[place + 1] - ends[place], low: ends[place],
     high: ends[place + 1] })).filter((row) => row.decisions);

@@ -20,7 +20,7 @@ let general = []; // what is to be known of the service: [kind, sentence]
 let particular = []; // and of the panel
 let told = "";
 
-const beat = new Polling(2, () => ask("/v1/now"), alive, silent);
+const beat = new Polling(2, () => ask("/v1/status"), alive, silent);
 
 function alive(now) {
   const first = seen === null;

@@ -13,10 +13,10 @@ const at = (id) => document.getElementById(id);
 const FEATURES = 24; // bars of an estimate
 const DOTS = [".", ".."]; // which in an address stand for other addresses
 const KINDS = {
-  waiting: ["waiting", ""],
-  reward: ["rewarded", "good"],
+  pending: ["pending", ""],
+  received: ["rewarded", "good"],
   default: ["default", "warn"],
-  correction: ["corrected", "info"],
+  corrected: ["corrected", "info"],
 };
 
 /* A bar: what an estimate says of the feature at a place, which is negative where the feature's sign is. */
@@ -44,16 +44,16 @@ const DECISIONS = [
   { name: "time", title: "When", show: (row) => make("span", { className: "figure" }, time(row.time)) },
   { name: "arm", title: "Arm", show: (row) => make("span", { className: "name" }, row.arm) },
   { name: "kind", title: "State", show: (row) => {
-    const [word, kind] = KINDS[row.kind] ?? [row.kind, ""];
+    const [word, kind] = KINDS[row.reward_status] ?? [row.reward_status, ""];
     return make("span", { className: `badge ${kind}` }, word);
   } },
   { name: "reward", title: "Reward", number: true, show: (row) => (row.reward === null ? "–" : number(row.reward, 2)) },
-  { name: "score", title: "Score", number: true, value: (row) => row.answer.ranking[0]?.score,
-    show: (row) => number(row.answer.ranking[0]?.score) },
-  { name: "next", title: "Next best", sort: false, show: ({ answer: { ranking: [first, next] } }) =>
+  { name: "score", title: "Score", number: true, value: (row) => row.response.ranking[0]?.score,
+    show: (row) => number(row.response.ranking[0]?.score) },
+  { name: "next", title: "Next best", sort: false, show: ({ response: { ranking: [first, next] } }) =>
     (next ? make("span", { className: "name next" }, `${next.arm}, ${less(first.score - next.score)}`) : "–") },
-  { name: "whose", title: "Rests on the rewards of", sort: false, show: ({ answer }) =>
-    make("span", { className: "whose small" }, ofLenders(answer.explanation?.sources ?? []) || "–") },
+  { name: "whose", title: "Rests on the rewards of", sort: false, show: ({ response }) =>
+    make("span", { className: "whose small" }, ofLenders(response.explanation?.sources ?? []) || "–") },
 ];
 
 export class UserPanel {
@@ -133,7 +133,7 @@ export class UserPanel {
       make("div", {}, make("dt", {}, title), make("dd", {}, figure), make("dd", {}, more))));
   }
 
-  showEstimate({ theta, intervals, names }) {
+  showEstimate({ theta, intervals, feature_indices: names }) {
     if (!theta) return this.estimate.show({ empty: "The policy does not tell what it estimates." });
     const named = Object.keys(names).length > 0;
     const places = named ? Object.entries({ constant: 0, ...names }) : theta.map((_, place) => [String(place), place]);
@@ -152,13 +152,13 @@ export class UserPanel {
   }
 
   showWhy(decisions) {
-    const told = decisions.filter((one) => one.answer.explanation);
+    const told = decisions.filter((one) => one.response.explanation);
     if (!told.length) {
       const empty = decisions.length ? "The policy does not explain its choices." : "Nothing was decided for them yet.";
       return this.why.show({ empty });
     }
-    const named = told.map(({ arm, time: when, answer }) =>
-      ({ arm, name: `${arm} · ${clock(when)}`, explanation: answer.explanation }));
+    const named = told.map(({ arm, time: when, response }) =>
+      ({ arm, name: `${arm} · ${clock(when)}`, explanation: response.explanation }));
     const drawn = parts(named);
     this.preview.like = drawn.values.names;
     return this.why.show({

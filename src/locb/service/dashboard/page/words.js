@@ -25,26 +25,26 @@ export function ofToken(problem, hadToken) {
 export function ofNow(now) {
   const told = [];
   const { store, snapshot } = now;
-  const failure = store.failure ?? (now.status === "ok" ? null : now.detail ?? now.status);
+  const failure = store.error ?? (now.status === "ok" ? null : now.detail ?? now.status);
   if (failure) {
     told.push(["bad", `The store cannot be written: ${failure}. Decisions and rewards are refused until it can; `
       + "what is shown was learned before."]);
-  } else if (store.waiting >= 100) {
-    told.push(["warn", `The store is behind: ${count(store.waiting)} requests wait for the disk.`]);
+  } else if (store.queued_requests >= 100) {
+    told.push(["warn", `The store is behind: ${count(store.queued_requests)} requests wait for the disk.`]);
   }
-  if (now.reading_history) {
+  if (now.backfilling) {
     told.push(["info", "The past of the log is still being read: totals and means are not complete yet."]);
   }
-  if (now.renewing) {
+  if (now.rebuilding) {
     told.push(["info", "A user was erased: the policy is being made anew from the log. Until then the old one "
       + "serves."]);
   }
-  if (now.decisions === 0 && !now.reading_history) {
+  if (now.decisions === 0 && !now.backfilling) {
     told.push(["info", "Nothing was decided yet. Ask at POST /v1/recommend, and this page begins to fill."]);
-  } else if (now.rewards === 0 && !now.reading_history) {
+  } else if (now.rewards === 0 && !now.backfilling) {
     told.push(["info", "No reward has come yet. Send them to POST /v1/reward: without them nothing is learned."]);
   }
-  if (snapshot === null && store.events > 200000) {
+  if (snapshot === null && store.position > 200000) {
     told.push(["warn", "There is no snapshot: the next start reads the whole log."]);
   }
   return told;
