@@ -19,7 +19,7 @@ page: .venv/service ## a service with made-up visitors on http://127.0.0.1:8080 
 
 test: .venv/dev  ## run the tests
 	@echo "Compiling the kernels (once) …"
-	@$(FRESH) $(BIN)/python tests/warm.py
+	@$(FRESH) $(BIN)/python tests/warm_up.py
 	$(FRESH) $(BIN)/python -m pytest $(TWO) -q
 
 interpreted: .venv/dev ## the kernels once more with the compiler off: a step outside an array is an error there
@@ -27,7 +27,7 @@ interpreted: .venv/dev ## the kernels once more with the compiler off: a step ou
 
 coverage: .venv/dev ## both, and which lines no test reaches
 	@rm -f .coverage .coverage.*
-	@$(FRESH) $(BIN)/python tests/warm.py
+	@$(FRESH) $(BIN)/python tests/warm_up.py
 	$(FRESH) $(BIN)/python -m pytest $(TWO) --cov --cov-report= -q
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest $(TWO) --cov --cov-append --cov-report= -q -m interpreted
 	$(BIN)/python -m coverage report --fail-under=95

@@ -76,7 +76,7 @@ def point(users: int, seeds: int, features: int, arms: int, policy: str, **param
     return {"µs": 1e6 * fastest / BLOCK, "MiB": max(0.0, resident() - before)}
 
 
-def busy(users: int, rounds_a_user: int) -> dict[str, float]:
+def busy(users: int, rounds_per_user: int) -> dict[str, float]:
     """µs a round of LOCB and LinUCB once users have been served some rounds each and sets differ."""
     players = {
         "LOCB, pooled": locb.LOCB(n_users=users, dim=USUAL["features"], n_seeds=USUAL["seeds"], bonus="pooled"),
@@ -84,7 +84,7 @@ def busy(users: int, rounds_a_user: int) -> dict[str, float]:
     }
     fastest = dict.fromkeys(players, float("inf"))
     size = min(BLOCK, users // 4)  # so that a few goes add little to the rounds a user
-    warm = users * rounds_a_user // size
+    warm = users * rounds_per_user // size
     for number in range(warm + GOES):
         rounds = block(users, USUAL["arms"], USUAL["features"], number).part(0, size)
         for label, player in players.items():
@@ -116,12 +116,18 @@ def main() -> None:
         return
     if given.busy:
         rows = []
-        for rounds_a_user in (6, 12):
-            found = {users: busy(users, rounds_a_user) for users in (1_000, 1_000_000)}
+        for rounds_per_user in (6, 12):
+            found = {users: busy(users, rounds_per_user) for users in (1_000, 1_000_000)}
             small, large = (found[users]["LOCB, pooled"] for users in found)
             alone = found[1_000_000]["LinUCB-IND"]
             rows.append(
-                (f"{rounds_a_user}", f"{small:.2f}", f"{large:.2f}", f"{large / small:.2f}", f"{large / alone:.2f}")
+                (
+                    f"{rounds_per_user}",
+                    f"{small:.2f}",
+                    f"{large:.2f}",
+                    f"{large / small:.2f}",
+                    f"{large / alone:.2f}",
+                )
             )
         headings = ("rounds a user so far", "µs, 1,000 users", "µs, 1,000,000 users", "ratio", "× LinUCB-IND")
         show("LOCB pooled when its 100 sets differ", headings, rows)

@@ -20,17 +20,17 @@ def test_scale_times_width_is_the_formula(name: str, m: int) -> None:
     xs = rng.standard_normal((min(m, 100), d))
     A = np.eye(d) + xs.T @ xs  # noqa: N806 - the paper's letter
     kind = confidence.RADII[name]
-    width = confidence.width(
+    radius_width = confidence.radius_width(
         kind, m, n, d, sigma, delta, smallest, np.linalg.slogdet(A)[1], np.linalg.eigvalsh(np.linalg.inv(A))[-1]
     )
-    found = confidence.scale(kind, t, n, d, sigma, delta) * width
+    found = confidence.radius_scale(kind, t, n, d, sigma, delta) * radius_width
     assert found == pytest.approx(naive.radius(name, m, A, t, n, d, sigma, delta, smallest), rel=1e-9)
 
 
 def test_a_radius_is_infinite_where_its_formula_is_not_defined() -> None:
-    assert confidence.scale(confidence.CLUSTERING, 0, 10, 2, 0.5, 0.1) == math.inf
-    assert confidence.scale(confidence.THEORY, 0, 10, 2, 0.5, 0.1) == math.inf
-    assert confidence.scale(confidence.REGRET, 0, 10, 2, 0.5, 0.1) == 1.0
+    assert confidence.radius_scale(confidence.CLUSTERING, 0, 10, 2, 0.5, 0.1) == math.inf
+    assert confidence.radius_scale(confidence.THEORY, 0, 10, 2, 0.5, 0.1) == math.inf
+    assert confidence.radius_scale(confidence.REGRET, 0, 10, 2, 0.5, 0.1) == 1.0
 
 
 def test_shrinkage_starts_at_one_and_falls() -> None:

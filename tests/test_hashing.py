@@ -87,14 +87,14 @@ def test_the_vector_is_what_the_rule_says_and_has_length_1(asked: dict[str, Any]
 
 def _cancels(asked: dict[str, Any], dim: int) -> bool:
     """Whether names that meet leave much less than they are."""
-    return bool(np.abs(hashing.parts(asked, dim)[3]).max(initial=0.0) > 10.0)
+    return bool(np.abs(hashing.feature_contributions(asked, dim)[3]).max(initial=0.0) > 10.0)
 
 
 @given(values, dims, st.integers(0, 2**32 - 1))
 def test_the_parts_add_up(asked: dict[str, Any], dim: int, seed: int) -> None:
-    vector, shown, places, weights = hashing.parts(asked, dim)
+    vector, shown, places, weights = hashing.feature_contributions(asked, dim)
     np.testing.assert_array_equal(vector, locb.features(asked, dim))
-    np.testing.assert_array_equal(vector, hashing.row(asked, dim))
+    np.testing.assert_array_equal(vector, hashing.feature_row(asked, dim))
     assert len(shown) == len(places) == len(weights) == len(asked)
     theta = np.random.default_rng(seed).standard_normal(dim)
     told = vector[0] * theta[0] + sum(w * theta[p] for p, w in zip(places, weights, strict=True))
@@ -120,7 +120,14 @@ def test_the_unit_of_numbers_does_not_matter(asked: dict[str, float], dim: int) 
 
 def test_names_shown_are_keys() -> None:
     asked = {"genre": "drama", "age": 3, "new": True, "old": False, "count": np.int64(2), "flag": np.bool_(True)}
-    assert hashing.parts(asked, 9)[1] == ["genre=drama", "age", "new=true", "old=false", "count", "flag=true"]
+    assert hashing.feature_contributions(asked, 9)[1] == [
+        "genre=drama",
+        "age",
+        "new=true",
+        "old=false",
+        "count",
+        "flag=true",
+    ]
 
 
 def test_numpy_numbers_are_numbers() -> None:
@@ -179,4 +186,4 @@ def test_it_is_cheap() -> None:
         return min(times)
 
     # Some 5 µs here; the bound is a tenfold slip, such as a cache that misses.
-    assert best_of(lambda: hashing.row(asked, 10)) < 50e-6
+    assert best_of(lambda: hashing.feature_row(asked, 10)) < 50e-6

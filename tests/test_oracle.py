@@ -232,7 +232,7 @@ def test_locb(radius: str, stop: str, seed: int) -> None:
     def make() -> locb.LOCB:
         policy = locb.LOCB(n_users=n, dim=d, seed=seed, **parameters)
         if seed % 4 == 3:  # some worlds are played in the way that large ones are
-            policy._state.many[0] = n - n % 5
+            policy._state.drift_bound_min_users[0] = n - n % 5
         return policy
 
     oracle = naive.LOCB(n, d, **parameters, generator=int(make()._state.generator[0]))

@@ -8,12 +8,12 @@ import pytest
 
 import locb
 import naive
-from locb.evaluation.confidence import RADII, regret_bound, rounds_a_user, termination_bound
+from locb.evaluation.confidence import RADII, min_rounds_per_user, regret_bound, termination_bound
 from locb.evaluation.findings import FAILS, HOLDS
 from locb.experiments.parallel import Workers
 from locb.experiments.verify import Verification, correctness, coverage, termination
-from locb.kernels.coverage import audit
-from locb.policies.linucb import blank_estimates
+from locb.kernels.radius_coverage import measure_coverage
+from locb.policies.linucb import initial_estimates
 
 
 @pytest.mark.interpreted
@@ -25,11 +25,11 @@ def test_the_audit_finds_the_largest_error_in_radii() -> None:
     users = rng.integers(n, size=120)
     contexts = rng.standard_normal((120, d))
     rewards = np.einsum("td,td->t", contexts, theta[users]) + rng.standard_normal(120)
-    estimates, log_det = blank_estimates(n, d), np.zeros(n)
+    estimates, log_det = initial_estimates(n, d), np.zeros(n)
     served, worst = np.zeros(n, np.int64), np.zeros(4)
     for first in (0, 50):
         part = slice(first, first + 50 if first == 0 else 120)
-        audit(
+        measure_coverage(
             estimates, log_det, served, theta, first, users[part], contexts[part], rewards[part],
             sigmas, delta, smallest, worst,
         )  # fmt: skip
@@ -56,7 +56,7 @@ def test_theorem_2_is_the_papers_formula() -> None:
     assert found == pytest.approx(bound, rel=1e-12)
     inner = math.log(2 * n * d / (delta / n))
     needed = 2 * 32**2 / smallest**2 * inner * math.log(32**2 / smallest**2 * inner)
-    assert rounds_a_user(n, d, delta, smallest) == pytest.approx(needed, rel=1e-12)
+    assert min_rounds_per_user(n, d, delta, smallest) == pytest.approx(needed, rel=1e-12)
 
 
 @pytest.mark.parametrize("rounds", [50_000, 10**12])  # before the sets are returned, and long after

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import locb
-from locb.kernels.common.bit_sets import unpack
-from locb.kernels.common.linear_algebra import unpack as matrices
+from locb.kernels.common.bit_sets import unpack_bits
+from locb.kernels.common.linear_algebra import unpack_symmetric
 from policies.helpers import DIM, KINDS, N, contexts, make, state_of, world
 from policies.test_base import Popular
 
@@ -16,8 +16,8 @@ def statistics(policy: Any) -> tuple[Any, Any]:
     """A (n, d, d) and b (n, d) of every user, or the one of all."""
     state, d = policy._state, policy.dim
     if isinstance(policy, locb.ELOC):
-        return np.eye(d) + matrices(state.sums[:, d:], d), state.sums[:, :d]
-    gram = np.linalg.inv(matrices(state.estimates[:, d:].astype(np.float64), d))
+        return np.eye(d) + unpack_symmetric(state.sums[:, d:], d), state.sums[:, :d]
+    gram = np.linalg.inv(unpack_symmetric(state.estimates[:, d:].astype(np.float64), d))
     return gram, np.einsum("uab,ub->ua", gram, state.estimates[:, :d])
 
 
@@ -51,20 +51,20 @@ def test_what_rests_on_a_user_follows(kind: str) -> None:
         policy.correct(user, contexts()[0], 0.0, 0.7)
     state = policy._state
     if isinstance(policy, locb.LOCB):
-        assert np.abs(state.sums - unpack(state.members, N) @ state.estimates).max() < near
+        assert np.abs(state.sums - unpack_bits(state.members, N) @ state.estimates).max() < near
         assert np.array_equal(state.seed_points[:d], state.estimates[state.seeds, :d].T)
     if isinstance(policy, locb.CLUB | locb.SCLUB):
         names = state.component if isinstance(policy, locb.CLUB) else state.slot
         for cluster in policy.clusters():
             row, total = names[cluster.members[0]], state.sums[cluster.members].sum(axis=0)
-            theta = np.linalg.solve(np.eye(d) + matrices(total[d:], d), total[:d])
-            assert np.abs(state.shared_sums[row] - total).max() < near
-            assert np.abs(state.shared[row, :d] - theta).max() < near
+            theta = np.linalg.solve(np.eye(d) + unpack_symmetric(total[d:], d), total[:d])
+            assert np.abs(state.cluster_sums[row] - total).max() < near
+            assert np.abs(state.cluster_estimates[row, :d] - theta).max() < near
     if isinstance(policy, locb.ELOC):
-        assert np.abs(state.pooled[-1] - state.sums.sum(axis=0)).max() < 10 * near
-        for s, name in enumerate(state.names):
-            weights = np.where(state.slots == name, state.weights, 0.0).sum(axis=1)
-            assert np.abs(state.pooled[s] - weights @ state.sums).max() < 10 * near
+        assert np.abs(state.pooled_sums[-1] - state.sums.sum(axis=0)).max() < 10 * near
+        for s, name in enumerate(state.neighbourhood_ids):
+            weights = np.where(state.user_neighbourhoods == name, state.weights, 0.0).sum(axis=1)
+            assert np.abs(state.pooled_sums[s] - weights @ state.sums).max() < 10 * near
     else:
         assert [cluster.members.tolist() for cluster in policy.clusters()] == groups
 

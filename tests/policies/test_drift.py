@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import locb
-from locb.kernels.common.bit_sets import unpack
-from locb.kernels.common.linear_algebra import unpack as matrices
+from compiled_calls import call_compiled
+from locb.kernels.common.bit_sets import unpack_bits
+from locb.kernels.common.linear_algebra import unpack_symmetric
 from locb.kernels.locb.state import refresh_sums
-from through import called
 
 ROUNDS = 1_000_000
 
@@ -46,14 +46,14 @@ def test_nothing_drifts(name: str, parameters: dict[str, Any]) -> None:
     exact = np.array([solve([user]) for user in range(50)])
     assert np.abs(state.estimates - exact).max() < 1e-8
     if name == "locb":
-        members = unpack(state.members, 50)
+        members = unpack_bits(state.members, 50)
         assert np.abs(state.sums - members @ exact).max() < 1e-8
         assert np.array_equal(members.sum(axis=1), state.sizes)
-        words = [np.bitwise_xor.reduce(state.words[row]) for row in members]
-        assert words == state.hashes.tolist()
+        words = [np.bitwise_xor.reduce(state.hash_keys[row]) for row in members]
+        assert words == state.member_hashes.tolist()
     for cluster in policy.clusters() if name in ("club", "sclub") else []:
         row = state.component[cluster.members[0]] if name == "club" else state.slot[cluster.members[0]]
-        assert np.abs(state.shared[row] - solve(cluster.members)).max() < 1e-8
+        assert np.abs(state.cluster_estimates[row] - solve(cluster.members)).max() < 1e-8
 
 
 @pytest.mark.interpreted
@@ -61,10 +61,10 @@ def test_a_refresh_adds_the_sums_up_anew() -> None:
     policy = locb.LOCB(n_users=70, dim=2, n_seeds=3, gamma=2.0)
     policy.play(locb.Synthetic(n_users=70, n_clusters=2, raw_dim=1, n_arms=2, seed=1).rounds(300, seed=1))
     state = policy._state
-    exact = unpack(state.members, 70) @ state.estimates
+    exact = unpack_bits(state.members, 70) @ state.estimates
     state.sums[:] += 1.0
     for s in range(len(state.seeds)):
-        called(refresh_sums)(state, s)
+        call_compiled(refresh_sums)(state, s)
     assert np.abs(state.sums - exact).max() < 1e-12
 
 
@@ -73,12 +73,12 @@ def test_what_bounds_the_sets_holds_after_every_round() -> None:
     env = locb.Synthetic(n_users=40, n_clusters=3, raw_dim=3, n_arms=4, noise=0.1, seed=3)
     policy = locb.LOCB(n_users=30, dim=4, n_seeds=12, gamma=0.6, bonus="pooled")
     state = policy._state
-    state.many[0] = 1
+    state.drift_bound_min_users[0] = 1
 
     def slack() -> Any:
         state = policy._state
-        mean = matrices(state.sums[:, 4:] / state.sizes[:, None], 4)
-        far = np.linalg.norm(mean - matrices(state.reference[0, 4:], 4), ord=2, axis=(1, 2))
+        mean = unpack_symmetric(state.sums[:, 4:] / state.sizes[:, None], 4)
+        far = np.linalg.norm(mean - unpack_symmetric(state.reference[0, 4:], 4), ord=2, axis=(1, 2))
         return state.drift_bound[:-1] + state.drift_bound[-1] / state.sizes - far
 
     loosest = 0.0
@@ -104,7 +104,7 @@ def test_every_set_has_its_turn_of_refreshing() -> None:
     state = policy._state
 
     def wrong() -> int:
-        return int((np.abs(state.sums - unpack(state.members, 70) @ state.estimates).max(axis=1) > 1e-6).sum())
+        return int((np.abs(state.sums - unpack_bits(state.members, 70) @ state.estimates).max(axis=1) > 1e-6).sum())
 
     state.sums[:] += 1.0
     policy.play(env.rounds(8_192, seed=1))

@@ -6,21 +6,23 @@ import numpy as np
 import pytest
 
 import locb
-from locb.kernels.eloc.state import EQUATION, SLOTS, refresh_sums
+from compiled_calls import call_compiled
+from locb.kernels.eloc.state import EQUATION, MAX_NEIGHBOURHOODS, refresh_sums
 from policies.helpers import make, state_of
-from through import called
 
 
 def exact_sums(policy: Any) -> tuple[np.ndarray, np.ndarray]:
     """Σ q (b, G) of every neighbourhood and of everyone, and the sum of the terms of μ_0, from the users' rows."""
     state = policy._state
-    weights = np.zeros((len(state.served), len(state.pooled)))
+    weights = np.zeros((len(state.served), len(state.pooled_sums)))
     weights[:, -1] = 1.0
-    for z in range(SLOTS):
-        slot = state.slots[:, z] % len(state.seeds)
-        held = np.flatnonzero((state.slots[:, z] >= 0) & (state.names[slot] == state.slots[:, z]))
+    for z in range(MAX_NEIGHBOURHOODS):
+        slot = state.user_neighbourhoods[:, z] % len(state.seeds)
+        held = np.flatnonzero(
+            (state.user_neighbourhoods[:, z] >= 0) & (state.neighbourhood_ids[slot] == state.user_neighbourhoods[:, z])
+        )
         weights[held, slot[held]] = state.weights[held, z]
-    return weights.T @ state.sums.astype(float), state.terms.sum(axis=0, dtype=float)
+    return weights.T @ state.sums.astype(float), state.centre_terms.sum(axis=0, dtype=float)
 
 
 @pytest.mark.parametrize(("noise", "least"), [("bernoulli", 0.93), (0.1, 0.97)])
@@ -55,7 +57,7 @@ def test_sums_do_not_drift() -> None:
         for block in env.stream(60_000, seed=1):
             policy.play(block)
         pooled, terms = exact_sums(policy)
-        assert np.abs(policy._state.pooled - pooled).max() < 1e-8 * np.abs(pooled).max()
+        assert np.abs(policy._state.pooled_sums - pooled).max() < 1e-8 * np.abs(pooled).max()
         assert np.abs(policy._state.population[EQUATION] - terms).max() < 1e-8 * np.abs(terms).max()
 
 
@@ -63,26 +65,28 @@ def test_sums_do_not_drift() -> None:
 def test_a_refresh_adds_the_sums_up_anew() -> None:
     policy = make("eloc")
     pooled, terms = exact_sums(policy)
-    policy._state.pooled[:] += 1.0
+    policy._state.pooled_sums[:] += 1.0
     policy._state.population[EQUATION] += 1.0
     for row in range(len(pooled) + 1):
-        called(refresh_sums)(policy._state, row)
-    assert policy._state.pooled == pytest.approx(pooled, abs=1e-10)
+        call_compiled(refresh_sums)(policy._state, row)
+    assert policy._state.pooled_sums == pytest.approx(pooled, abs=1e-10)
     assert policy._state.population[EQUATION] == pytest.approx(terms, abs=1e-9)
 
 
 def test_every_row_of_sums_has_its_turn() -> None:
     env = locb.Synthetic(n_users=30, n_clusters=2, raw_dim=1, n_arms=2, seed=1)
     policy = locb.ELOC(n_users=30, dim=2, n_seeds=30)
-    policy._state.pooled[:, 2] += 1e-3
+    policy._state.pooled_sums[:, 2] += 1e-3
     policy.play(env.rounds(16_384, seed=1))
-    assert np.abs(policy._state.pooled - exact_sums(policy)[0]).max() < 1e-6
+    assert np.abs(policy._state.pooled_sums - exact_sums(policy)[0]).max() < 1e-6
 
 
 def test_million_users_take_memory_for_what_is_kept_of_each_alone() -> None:
     policy = locb.ELOC(n_users=1_000_000, dim=6, dtype="float32")
     held = sum(array.nbytes for array in policy._state)
-    assert held / 1_000_000 < 2 * 27 * 4 + SLOTS * 8 + 17  # sums and terms, slots and weights, two whole numbers
+    assert (
+        held / 1_000_000 < 2 * 27 * 4 + MAX_NEIGHBOURHOODS * 8 + 17
+    )  # sums and terms, slots and weights, two whole numbers
     rng = np.random.default_rng(1)
     users = rng.integers(1_000_000, size=2_000)
     contexts = rng.standard_normal((2_000, 5, 6)) / 3

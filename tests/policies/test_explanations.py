@@ -145,9 +145,11 @@ def test_neighbourhoods_lend_with_exact_counts() -> None:
         assert [source.weight for source in sources] == sorted((source.weight for source in sources), reverse=True)
         assert {source.kind for source in sources} <= {"neighbourhood", "everyone", "population"}
         for s, seed in enumerate(state.seeds.tolist()):
-            inside = np.flatnonzero(((state.slots == state.names[s]) & (state.weights > 0)).any(axis=1))
+            inside = np.flatnonzero(
+                ((state.user_neighbourhoods == state.neighbourhood_ids[s]) & (state.weights > 0)).any(axis=1)
+            )
             expected = len(inside), policy.served[inside].sum()
-            assert tuple(state.lent[s]) == expected
+            assert tuple(state.contributors[s]) == expected
             assert all(source[3:] == expected for source in sources if source.seed == seed)
         everybody = [source[3:] for source in sources if source.seed is None]
         assert everybody == [(30, policy.rounds_played)] * len(everybody)

@@ -8,9 +8,9 @@ import pytest
 
 import locb
 from locb.kernels.club import components as club_components
-from locb.kernels.common.bit_sets import pack_indices, unpack
-from locb.kernels.sclub import clusters as sclub_sets
-from locb.policies.state.club_graph import drawn, lists_of
+from locb.kernels.common.bit_sets import pack_bit_indices, unpack_bits
+from locb.kernels.sclub import splitting as sclub_splitting
+from locb.policies.state.club_graph import build_neighbour_lists, sample_edges
 
 DIM, ARMS = 3, 4
 
@@ -57,7 +57,11 @@ def gap_to_exact(policy: Any, names: Any) -> float:
         inverse = np.linalg.inv(gram)
         exact = np.concatenate([inverse @ total[: policy.dim], inverse[rows, columns]])
         name = names[cluster.members[0]]
-        worst = max(worst, np.abs(state.shared[name] - exact).max(), np.abs(state.shared_sums[name] - total).max())
+        worst = max(
+            worst,
+            np.abs(state.cluster_estimates[name] - exact).max(),
+            np.abs(state.cluster_sums[name] - total).max(),
+        )
     return worst
 
 
@@ -65,7 +69,7 @@ def test_a_random_graph_of_a_hundred_thousand_users() -> None:
     n = 100_000
     policy = locb.CLUB(n_users=n, dim=DIM, alpha2=0.4, graph="erdos-renyi")
     state = policy._state
-    assert state.neighbours.size == 0
+    assert state.neighbour_bits.size == 0
     assert len(policy._edges()) == pytest.approx(1.5 * n * np.log(n), rel=0.01)
     policy.play(busy_rounds(np.arange(0, n, 700), 4_000, seed=1))
     sizes = policy.cluster_sizes()
@@ -93,16 +97,16 @@ def test_pieces_of_any_size(graph: str, seed: int) -> None:
     policy = locb.CLUB(n_users=n, dim=DIM, alpha2=0.5, graph=graph, seed=seed)
     if graph == "complete":
         both = np.concatenate([edges, edges[:, ::-1]])
-        policy._state.neighbours[:] = pack_indices(both[:, 0], both[:, 1], n, n)
+        policy._state.neighbour_bits[:] = pack_bit_indices(both[:, 0], both[:, 1], n, n)
     else:
-        policy._state = policy._state._replace(**lists_of(edges, n))
-    club_components.rebuild(policy._state, DIM)
+        policy._state = policy._state._replace(**build_neighbour_lists(edges, n))
+    club_components.rebuild_components(policy._state, DIM)
     assert len(policy.clusters()) == 1
     counts = []
     for block in range(8):
         policy.play(busy_rounds(n, 500, seed=block))
         if graph == "complete":
-            left = np.argwhere(np.triu(unpack(policy._state.neighbours, n)))
+            left = np.argwhere(np.triu(unpack_bits(policy._state.neighbour_bits, n)))
         else:
             left = policy._edges()
         assert lowest_users(policy) == components(left, n)
@@ -116,7 +120,7 @@ def test_pairs_are_drawn_as_often_as_they_should_be() -> None:
     n = 60
     chance, counts = 3 * np.log(n) / n, np.zeros((n, n))
     for seed in range(2_000):
-        edges = drawn(0, n, seed)
+        edges = sample_edges(0, n, seed)
         counts[edges[:, 0], edges[:, 1]] += 1
     above = np.triu_indices(n, 1)
     off = (counts[above] - 2_000 * chance) / np.sqrt(2_000 * chance * (1 - chance))
@@ -124,8 +128,8 @@ def test_pairs_are_drawn_as_often_as_they_should_be() -> None:
     assert np.abs(off).max() < 5
     assert abs(off.mean()) < 0.1
     assert abs(off.std() - 1) < 0.1
-    assert len(drawn(0, 3, 1)) == 3  # the chance is above one
-    assert len(drawn(0, 1, 1)) == 0
+    assert len(sample_edges(0, 3, 1)) == 3  # the chance is above one
+    assert len(sample_edges(0, 1, 1)) == 0
 
 
 def test_a_complete_graph_that_is_too_large_is_refused() -> None:
@@ -137,8 +141,8 @@ def test_a_complete_graph_that_is_too_large_is_refused() -> None:
         locb.CLUB(n_users=10**8, dim=2, graph="erdos-renyi")
     policy = locb.CLUB(n_users=70, dim=2)
     policy.add_users(80)
-    assert np.array_equal(unpack(policy._state.neighbours, 192)[:, :150], ~np.eye(150, dtype=bool))
-    assert not unpack(policy._state.neighbours, 192)[:, 150:].any()
+    assert np.array_equal(unpack_bits(policy._state.neighbour_bits, 192)[:, :150], ~np.eye(150, dtype=bool))
+    assert not unpack_bits(policy._state.neighbour_bits, 192)[:, 150:].any()
 
 
 def test_sets_of_twenty_thousand_users() -> None:
@@ -150,7 +154,7 @@ def test_sets_of_twenty_thousand_users() -> None:
         policy.play(busy_rounds(np.arange(0, n, 20), 2_000, seed=block))
         after = len(policy.clusters())
         split, merged = split + (after > before), merged + (after < before)
-        slots.append(int(policy._state.int_params[sclub_sets.SLOTS]))
+        slots.append(int(policy._state.int_params[sclub_splitting.N_SLOTS]))
         check_sets(policy)
     assert min(split, merged) > 0
     assert max(slots) > 128  # three blocks of slots
@@ -166,17 +170,17 @@ def check_sets(policy: Any) -> None:
     for cluster in policy.clusters():
         c, members = state.slot[cluster.members[0]], cluster.members
         assert state.sizes[c] == len(members)
-        assert state.shared_served[c] == state.served[members].sum()
+        assert state.cluster_served[c] == state.served[members].sum()
         assert state.unchecked[c] == (state.checked[members] == 0).sum()
-        assert state.span[c, 0] <= state.served[members].min()
-        assert state.span[c, 1] >= state.served[members].max()
-    assert sclub_sets.is_circular(state)
-    assert np.array_equal(unpack(state.free, len(state.sizes))[0], state.sizes == 0)
+        assert state.served_range[c, 0] <= state.served[members].min()
+        assert state.served_range[c, 1] >= state.served[members].max()
+    assert sclub_splitting.has_valid_links(state)
+    assert np.array_equal(unpack_bits(state.free_slots, len(state.sizes))[0], state.sizes == 0)
     # Of two checked sets that were looked at, none are alike.
-    c = np.flatnonzero((state.sizes > 0) & (state.unchecked == 0) & (state.moved == 0))
-    theta, mean = state.shared[c, : policy.dim], state.shared_served[c] / state.sizes[c]
-    width = np.sqrt((1 + np.log1p(state.shared_served[c])) / (1 + state.shared_served[c]))
-    t = state.int_params[sclub_sets.T]
+    c = np.flatnonzero((state.sizes > 0) & (state.unchecked == 0) & (state.queued == 0))
+    theta, mean = state.cluster_estimates[c, : policy.dim], state.cluster_served[c] / state.sizes[c]
+    width = np.sqrt((1 + np.log1p(state.cluster_served[c])) / (1 + state.cluster_served[c]))
+    t = state.int_params[sclub_splitting.T]
     reach = 0.1 * (width[:, None] + width)
     near = ((theta[:, None] - theta) ** 2).sum(axis=2) < reach**2 - 1e-9
     alike = near & (np.abs(mean[:, None] - mean) / t < 0.3 * np.sqrt((1 + np.log1p(t)) / (1 + t)))

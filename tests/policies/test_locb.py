@@ -84,7 +84,7 @@ def test_one_user_at_a_time_is_the_same_as_all_at_once() -> None:
     assert np.allclose(together._state.sums, one_by_one._state.sums, atol=1e-9)
     state = together._state
     for s, cluster in enumerate(together.clusters()):
-        assert state.hashes[s] == np.bitwise_xor.reduce(state.words[cluster.members])
+        assert state.member_hashes[s] == np.bitwise_xor.reduce(state.hash_keys[cluster.members])
 
 
 @pytest.mark.interpreted
@@ -205,7 +205,7 @@ def test_the_set_of_a_late_seed_rests_on_everybody_from_the_first_round_on() -> 
     for s in (1, 2):
         assert policy.clusters()[s].members.tolist() == list(range(9))
         assert policy._state.sums[s] == pytest.approx(everyone, abs=1e-12)
-        assert policy._state.observed[s] == 200
+        assert policy._state.cluster_served[s] == 200
 
 
 def test_similar_users_of_many(monkeypatch: pytest.MonkeyPatch) -> None:

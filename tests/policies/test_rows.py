@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import locb
-from locb.kernels.common.bit_sets import unpack
+from locb.kernels.common.bit_sets import unpack_bits
 from policies.helpers import DIM, KINDS, N, make, world
 from policies.test_large import busy_rounds, check_sets, components, gap_to_exact, lowest_users
 
@@ -54,7 +54,7 @@ def test_components_are_those_of_the_graph(graph: str, at_once: int) -> None:
         n, after = policy.n_users, len(policy.clusters())
         fewer += after < before
         if graph == "complete":
-            edges = np.argwhere(np.triu(unpack(policy._state.neighbours, n)[:n]))
+            edges = np.argwhere(np.triu(unpack_bits(policy._state.neighbour_bits, n)[:n]))
             assert after == 1
         else:
             edges = policy._edges()
@@ -70,7 +70,7 @@ def check_components(policy: Any, edges: Any) -> None:
     for cluster in policy.clusters():
         name = state.component[cluster.members[0]]
         assert state.sizes[name] == len(cluster)
-        assert state.observed[name] == policy.served[cluster.members].sum()
+        assert state.cluster_served[name] == policy.served[cluster.members].sum()
     assert sorted(set(state.component[: policy.n_users].tolist())) == list(range(len(policy.clusters())))
 
 

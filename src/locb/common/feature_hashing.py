@@ -50,17 +50,17 @@ def features(values: Values, dim: int) -> Floats:
     >>> features({}, 3).tolist()
     [1.0, 0.0, 0.0]
     """
-    return np.array(row(values, dim))
+    return np.array(feature_row(values, dim))
 
 
-def row(values: Values, dim: int) -> list[float]:
+def feature_row(values: Values, dim: int) -> list[float]:
     """``features`` as a list, which is cheaper where many become one array."""
     dim = _checked_dim(dim)
     _, signed, numbers = _read(values, dim)
     return _spread(signed, numbers, dim)[0]
 
 
-def parts(values: Values, dim: int) -> tuple[Floats, list[str], list[int], list[float]]:
+def feature_contributions(values: Values, dim: int) -> tuple[Floats, list[str], list[int], list[float]]:
     """The vector, and what each name adds to it: keys, their places, and weights.
 
     The vector is the constant, which stands at place 0, plus the sum of weight · e_place; so its product with any θ is
@@ -82,7 +82,7 @@ def parts(values: Values, dim: int) -> tuple[Floats, list[str], list[int], list[
     return np.array(vector), keys, [abs(place) for place in signed], weights
 
 
-def places_of(values: Values, dim: int) -> dict[str, int]:
+def signed_indices(values: Values, dim: int) -> dict[str, int]:
     """The place of each key among 1 … dim − 1, negative where its sign is: what θ says of it is ±θ[place].
 
     Examples

@@ -9,12 +9,12 @@ import numpy as np
 
 from locb.common.arrays import Floats, Ints
 
-LARGEST_CONTEXT = 1e6  # beyond this a rank-one step loses the digits that matter
-LARGEST_REWARD = 1e100  # beyond this a square may overflow
+MAX_CONTEXT = 1e6  # beyond this a rank-one step loses the digits that matter
+MAX_REWARD = 1e100  # beyond this a square may overflow
 
 
 def check_array(
-    name: str, values: Any, shape: tuple[int | None, ...], largest: float = LARGEST_CONTEXT, because: str = ""
+    name: str, values: Any, shape: tuple[int | None, ...], largest: float = MAX_CONTEXT, because: str = ""
 ) -> Floats:
     """``values`` as floats of that shape (None: any length), or a ValueError that names the culprit."""
     try:
@@ -83,9 +83,9 @@ class Rounds:
         shape = (users.size, contexts.shape[1])
         object.__setattr__(self, "users", users)
         object.__setattr__(self, "contexts", contexts)
-        object.__setattr__(self, "rewards", check_array("rewards", self.rewards, shape, LARGEST_REWARD))
+        object.__setattr__(self, "rewards", check_array("rewards", self.rewards, shape, MAX_REWARD))
         if self.means is not None:
-            object.__setattr__(self, "means", check_array("means", self.means, shape, LARGEST_REWARD))
+            object.__setattr__(self, "means", check_array("means", self.means, shape, MAX_REWARD))
 
     def __len__(self) -> int:
         return int(self.users.size)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from locb.common.arrays import Floats
-from locb.common.feature_hashing import features, parts
+from locb.common.feature_hashing import feature_contributions, features
 
 DIM = 20  # the 11 names of features here have places of their own in it
 N_FILMS, N_PEOPLE = 120, 160
@@ -102,7 +102,9 @@ class Cinema:
     def __init__(self, seed: int = 0) -> None:
         self._rng = np.random.default_rng(seed)
         self.films = self._make_films()
-        self.people = [f"{NAMES[i % len(NAMES)]} {'ABCDEFGH'[i // len(NAMES)]}." for i in range(N_PEOPLE)]
+        self.people = [
+            f"{NAMES[i % len(NAMES)]} {'ABCDEFGH'[i // len(NAMES)]}." for i in range(N_PEOPLE)
+        ]
         self.kinds = self._rng.integers(len(TASTES), size=N_PEOPLE)  # (people,)
         often = np.exp(self._rng.normal(scale=OFTEN, size=N_PEOPLE))
         self._often = often / often.sum()  # (people,) how often each comes
@@ -125,7 +127,7 @@ class Cinema:
         """θ of everybody: chances are linear in the features that the service hashes."""
         places: dict[str, tuple[int, float]] = {}
         for film in self.films:
-            _, keys, at, weights = parts({**film.features, "length": 1.0}, DIM)
+            _, keys, at, weights = feature_contributions({**film.features, "length": 1.0}, DIM)
             places |= {key: (place, np.sign(weight)) for key, place, weight in zip(keys, at, weights, strict=True)}
         kinds = np.zeros((len(TASTES), DIM))
         for kind, taste in enumerate(TASTES):

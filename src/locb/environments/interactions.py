@@ -13,7 +13,7 @@ from locb.common.rounds import Rounds, check_array
 from locb.environments.base import Environment
 from locb.evaluation.clusters import maximum_clique
 from locb.kernels import sampling
-from locb.kernels.common.bit_sets import pack_indices
+from locb.kernels.common.bit_sets import pack_bit_indices
 
 ZEROS = {"any": sampling.ANY, "rated": sampling.RATED, "shown": sampling.RATED}
 
@@ -108,7 +108,7 @@ class Interactions(Environment):
         self._pool = sampling.Pool(
             *_by_user(who[liked], what[liked], weight[liked], self.n_users),
             *_by_user(who[pure], what[pure], weight[pure], self.n_users),
-            pack_indices(who[liked], what[liked], self.n_users, n_items),
+            pack_bit_indices(who[liked], what[liked], self.n_users, n_items),
             self.item_features,
         )
 

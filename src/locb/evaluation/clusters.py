@@ -60,7 +60,7 @@ class SimilarUser(NamedTuple):
     radius: float
 
 
-def members_of(cluster: Any) -> Ints:
+def sorted_members(cluster: Any) -> Ints:
     """The users of a Cluster or of any sequence of users, sorted, each once."""
     values = np.asarray(cluster.members if isinstance(cluster, Cluster) else cluster)
     if values.ndim != 1 or (values.size and values.dtype.kind not in "iu"):
@@ -70,7 +70,7 @@ def members_of(cluster: Any) -> Ints:
     return users if bool((users[1:] > users[:-1]).all()) else np.unique(users)
 
 
-def groups_by_name(names: Ints) -> list[Ints]:
+def group_by_label(names: Ints) -> list[Ints]:
     """The users of each name, ascending, in the order of the names; ``names`` has one a user.
 
     Examples
@@ -82,7 +82,7 @@ def groups_by_name(names: Ints) -> list[Ints]:
     return np.split(order, np.flatnonzero(np.diff(names[order])) + 1)
 
 
-def users_in_common(some: Sequence[Ints], others: Sequence[Ints]) -> Ints:
+def count_common_users(some: Sequence[Ints], others: Sequence[Ints]) -> Ints:
     """How many users each of some groups shares with each of others: (some, others). No group may be empty.
 
     Examples
@@ -109,13 +109,13 @@ def match_clusters(found: Iterable[Any], truth: Sequence[Any]) -> ClusterScore:
     """
     if len(truth) == 0:
         raise ValueError("truth must hold at least one cluster")
-    wanted = [members_of(cluster) for cluster in truth]
+    wanted = [sorted_members(cluster) for cluster in truth]
     if any(cluster.size == 0 for cluster in wanted):
         raise ValueError("truth must not hold an empty cluster")
-    candidates = [cluster for cluster in (members_of(c) for c in found) if cluster.size]
+    candidates = [cluster for cluster in (sorted_members(c) for c in found) if cluster.size]
     best = np.zeros((len(wanted), 3))
     if candidates:
-        common = users_in_common(wanted, candidates)
+        common = count_common_users(wanted, candidates)
         true_sizes, sizes = (np.array([len(cluster) for cluster in kind]) for kind in (wanted, candidates))
         f1s = 2.0 * common / (true_sizes[:, None] + sizes)
         fit = f1s.argmax(axis=1)

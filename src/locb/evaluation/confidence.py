@@ -21,7 +21,7 @@ def shrinkage(served: int) -> float:
 
 
 @inline_entry_point
-def scale(kind: int, t: int, n_users: int, dim: int, sigma: float, delta: float) -> float:
+def radius_scale(kind: int, t: int, n_users: int, dim: int, sigma: float, delta: float) -> float:
     """The part of a radius that every user shares in round t; +inf where it is not defined."""
     if kind in (REGRET, ELLIPSOID):
         return 1.0
@@ -34,7 +34,7 @@ def scale(kind: int, t: int, n_users: int, dim: int, sigma: float, delta: float)
 
 
 @inline_entry_point
-def width(
+def radius_width(
     kind: int,
     served: int,
     n_users: int,
@@ -62,7 +62,7 @@ def width(
     return (noise + 1.0) * math.sqrt(largest_inverse)
 
 
-def rounds_a_user(n_users: int, dim: int, delta: float, min_eigenvalue: float) -> float:
+def min_rounds_per_user(n_users: int, dim: int, delta: float, min_eigenvalue: float) -> float:
     """How often each user must have been served before Theorem 2 speaks: its condition on m.
 
     Examples

@@ -6,7 +6,7 @@ import numpy as np
 
 from locb.common.arrays import Floats, Ints, Words
 from locb.common.jit import entry_point, inline, no_alloc
-from locb.kernels.common.bit_sets import has
+from locb.kernels.common.bit_sets import has_bit
 from locb.kernels.common.linear_algebra import next_random
 
 ANY, RATED = 0, 1  # where zero items come from
@@ -55,10 +55,10 @@ def not_liked(generator: Words, liked_bits: Words, user: int, n_items: int) -> i
     """An item that the user does not like, all alike; there is at least one."""
     for _ in range(TRIES):
         item = below(generator, n_items)
-        if not has(liked_bits, user, item):
+        if not has_bit(liked_bits, user, item):
             return item
     item = below(generator, n_items)  # nearly everything is liked: the next one that is not
-    while has(liked_bits, user, item):
+    while has_bit(liked_bits, user, item):
         item = item + 1 if item + 1 < n_items else 0
     return item
 

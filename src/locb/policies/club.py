@@ -10,33 +10,53 @@ import numpy as np
 from numpy.typing import NDArray
 
 from locb.common.arrays import Floats, IndexArray, Ints
-from locb.evaluation.clusters import Cluster, Membership, groups_by_name
+from locb.evaluation.clusters import Cluster, Membership, group_by_label
 from locb.kernels.club import components as club_components
 from locb.kernels.club import graph as club_graph
 from locb.kernels.club import loop as kernel
-from locb.kernels.common.bit_sets import words_for
+from locb.kernels.common.bit_sets import n_words
 from locb.policies.base.compiled import CompiledPolicy, new_generator
 from locb.policies.base.explanations import EvidenceSource, ScoringRow
 from locb.policies.base.user_batch import BatchMembership, GroupSummary, Partition, summarize_open_groups
 from locb.policies.base.validation import TIE_RULES, check_float, check_int, number_type, one_of
 from locb.policies.state.club_graph import (
     NO_EDGES,
-    check_size,
-    connect_all,
-    drawn,
-    first_graph,
+    append_edges,
+    build_neighbour_lists,
+    check_graph_size,
+    connect_to_all,
+    initial_graph,
     is_symmetric,
-    lists_of,
-    most_users,
-    with_edges,
+    max_users,
+    sample_edges,
 )
-from locb.policies.state.corrections import move_estimate
-from locb.policies.state.user_rows import blank_estimates, only_first, with_room
+from locb.policies.state.corrections import shift_estimate
+from locb.policies.state.user_rows import grow_rows, initial_estimates, keep_first_rows
 
 GRAPHS = {"complete": club_graph.COMPLETE, "erdos-renyi": club_graph.SPARSE}
 # What a file does not hold: room for work, counts, and the lists of neighbours, which are made from the edges.
-NOT_SAVED = ("room", "marks", "words", "start", "degree", "space", "lists", "observed")
-USER_ROWS = ("estimates", "sums", "served", "width", "component", "shared", "shared_sums", "sizes", "observed", "peaks")
+NOT_SAVED = (
+    "work_lists",
+    "search_marks",
+    "search_bits",
+    "list_start",
+    "degree",
+    "list_capacity",
+    "neighbour_lists",
+    "cluster_served",
+)
+USER_ROWS = (
+    "estimates",
+    "sums",
+    "served",
+    "radius_widths",
+    "component",
+    "cluster_estimates",
+    "cluster_sums",
+    "sizes",
+    "cluster_served",
+    "peak_magnitudes",
+)
 
 
 class CLUB(CompiledPolicy):
@@ -102,30 +122,30 @@ class CLUB(CompiledPolicy):
             "seed": seed,
         }
         n = self._n_users
-        edges = first_graph(n, graph, seed)  # first, since it refuses what is too large
-        estimates = blank_estimates(n, self._dim, dtype)
-        self._state = club_graph.GraphState(
+        edges = initial_graph(n, graph, seed)  # first, since it refuses what is too large
+        estimates = initial_estimates(n, self._dim, dtype)
+        self._state = club_graph.CLUBState(
             estimates=estimates,
             sums=np.zeros_like(estimates),
             served=np.zeros(n, np.int64),
-            width=np.ones(n),
+            radius_widths=np.ones(n),
             **edges,
             component=np.zeros(n, np.int64),
-            shared=np.zeros_like(estimates),
-            shared_sums=np.zeros(estimates.shape),
+            cluster_estimates=np.zeros_like(estimates),
+            cluster_sums=np.zeros(estimates.shape),
             sizes=np.zeros(n, np.int64),
-            observed=np.zeros(n, np.int64),
-            peaks=np.zeros((n, 3)),
+            cluster_served=np.zeros(n, np.int64),
+            peak_magnitudes=np.zeros((n, 3)),
             int_params=np.array([0, 0, tie_rule, graph_kind]),
             float_params=np.array([alpha, alpha2]),
             generator=new_generator(np.random.default_rng(seed)),
             **_room(n),
         )
-        club_components.rebuild(self._state, self._dim)
+        club_components.rebuild_components(self._state, self._dim)
 
     def clusters(self) -> list[Cluster]:
         """The connected components, in the order of their first members."""
-        groups = groups_by_name(self._state.component[: self._n_users])
+        groups = group_by_label(self._state.component[: self._n_users])
         return [Cluster(None, members) for members in sorted(groups, key=lambda members: int(members[0]))]
 
     def memberships(self, user: int) -> Sequence[Membership]:
@@ -156,26 +176,26 @@ class CLUB(CompiledPolicy):
         if count == 0:
             return
         state, old, new = self._state, self._n_users, self._n_users + count
-        check_size(new, self._parameters["graph"])
+        check_graph_size(new, self._parameters["graph"])
         if new > len(state.served):
-            most = most_users(self._parameters["graph"])
+            most = max_users(self._parameters["graph"])
             state = _with_room(state, max(new, min(2 * len(state.served), most)), self._dim)
         edges = NO_EDGES
         if self._parameters["graph"] == "complete":
-            connect_all(state.neighbours, old, new)
+            connect_to_all(state.neighbour_bits, old, new)
         else:
-            edges = drawn(old, new, self._parameters["seed"])
-            state = with_edges(state, edges)
-        club_components.join(state, edges, old, new, self._dim)
+            edges = sample_edges(old, new, self._parameters["seed"])
+            state = append_edges(state, edges)
+        club_components.add_users(state, edges, old, new, self._dim)
         self._state = state
         self._n_users = self._parameters["n_users"] = new
 
     def _scoring_row(self, user: int) -> ScoringRow:
         state = self._state
         name = int(state.component[user])
-        source = EvidenceSource("component", None, 1.0, int(state.sizes[name]), int(state.observed[name]))
+        source = EvidenceSource("component", None, 1.0, int(state.sizes[name]), int(state.cluster_served[name]))
         log_round = math.log(state.int_params[club_graph.T] + 2.0)  # as the kernel has it
-        return ScoringRow(state.shared, name, self._parameters["alpha"], log_round, (source,))
+        return ScoringRow(state.cluster_estimates, name, self._parameters["alpha"], log_round, (source,))
 
     def _edges(self) -> IndexArray:
         """The edges of a random graph that were not cut, by the higher user, then by the lower: (edges, 2)."""
@@ -186,16 +206,19 @@ class CLUB(CompiledPolicy):
     def _move_sums(self, user: int, change: Floats) -> None:
         state = self._state
         group = int(state.component[user])
-        for estimates, sums, row in ((state.estimates, state.sums, user), (state.shared, state.shared_sums, group)):
-            move_estimate(estimates, row, change)
+        for estimates, sums, row in (
+            (state.estimates, state.sums, user),
+            (state.cluster_estimates, state.cluster_sums, group),
+        ):
+            shift_estimate(estimates, row, change)
             sums[row, : self._dim] += change
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         arrays = super()._arrays()
-        names = int(self._state.int_params[club_graph.NAMES])  # rows beyond are of no component
-        kept = {name: only_first(arrays[name], names) for name in ("shared", "shared_sums")}
-        bits = arrays["neighbours"][: self._n_users, : words_for(self._n_users)]
-        return {**arrays, **kept, "neighbours": bits, "edges": self._edges()}
+        names = int(self._state.int_params[club_graph.N_COMPONENTS])  # rows beyond are of no component
+        kept = {name: keep_first_rows(arrays[name], names) for name in ("cluster_estimates", "cluster_sums")}
+        bits = arrays["neighbour_bits"][: self._n_users, : n_words(self._n_users)]
+        return {**arrays, **kept, "neighbour_bits": bits, "edges": self._edges()}
 
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         if "edges" not in arrays:
@@ -209,29 +232,29 @@ class CLUB(CompiledPolicy):
             raise ValueError(f"edges joins users outside 0 … {self._n_users - 1}, or not the lower one to the higher")
         if (np.diff(high * self._n_users + low) <= 0).any():
             raise ValueError("edges is not in order, or holds an edge twice")
-        self._state = self._state._replace(**lists_of(edges, self._n_users if sparse else 0))
+        self._state = self._state._replace(**build_neighbour_lists(edges, self._n_users if sparse else 0))
         super()._restore({name: array for name, array in arrays.items() if name != "edges"})
 
     def _rebuild_derived(self) -> None:
-        self._state.observed[:] = 0
-        np.add.at(self._state.observed, self._state.component, self._state.served)
+        self._state.cluster_served[:] = 0
+        np.add.at(self._state.cluster_served, self._state.component, self._state.served)
 
     def _index_limits(self) -> dict[str, tuple[int, int]]:
         return {"component": (0, self._n_users)}
 
     def _consistency(self, state: Any) -> dict[str, bool]:
         fine = super()._consistency(state) | {
-            "neighbours": self._parameters["graph"] == "erdos-renyi" or is_symmetric(state.neighbours)
+            "neighbour_bits": self._parameters["graph"] == "erdos-renyi" or is_symmetric(state.neighbour_bits)
         }
-        if not fine["neighbours"]:
+        if not fine["neighbour_bits"]:
             return fine  # no walk before the bits are known to lead nowhere else
         names = np.empty(self._n_users, np.int64)
-        count = club_graph.label(state, names)
+        count = club_graph.label_components(state, names)
         first = state.component[np.unique(names, return_index=True)[1]]  # what the file calls each component
         return fine | {
             "component": np.array_equal(np.sort(first), np.arange(count))
             and np.array_equal(first[names], state.component),
-            "int_params": state.int_params[club_graph.NAMES] == count,
+            "int_params": state.int_params[club_graph.N_COMPONENTS] == count,
             "sizes": np.array_equal(np.bincount(state.component, minlength=self._n_users), state.sizes),
         }
 
@@ -239,23 +262,23 @@ class CLUB(CompiledPolicy):
 def _room(n: int) -> dict[str, Any]:
     """Arrays for work within a round."""
     return {
-        "room": np.zeros((2, n), np.int64),
-        "marks": np.zeros(n + 2, np.int64),
-        "words": np.zeros((2, words_for(n)), np.uint64),
+        "work_lists": np.zeros((2, n), np.int64),
+        "search_marks": np.zeros(n + 2, np.int64),
+        "search_bits": np.zeros((2, n_words(n)), np.uint64),
     }
 
 
-def _with_room(state: club_graph.GraphState, rows: int, dim: int) -> club_graph.GraphState:
+def _with_room(state: club_graph.CLUBState, rows: int, dim: int) -> club_graph.CLUBState:
     """The same state with rows for more users, blank until they come."""
-    blank = {"estimates": blank_estimates(1, dim), "width": 1.0}
+    blank = {"estimates": initial_estimates(1, dim), "radius_widths": 1.0}
     names: tuple[str, ...] = USER_ROWS
     more: dict[str, Any] = {}
-    if len(state.neighbours):
-        more["neighbours"] = np.zeros((rows, words_for(rows)), np.uint64)
-        more["neighbours"][: len(state.neighbours), : state.neighbours.shape[1]] = state.neighbours
+    if len(state.neighbour_bits):
+        more["neighbour_bits"] = np.zeros((rows, n_words(rows)), np.uint64)
+        more["neighbour_bits"][: len(state.neighbour_bits), : state.neighbour_bits.shape[1]] = state.neighbour_bits
     else:
-        names = (*USER_ROWS, "start", "degree")
-        more["space"] = np.zeros(rows + 1, np.int64)
-        more["space"][: len(state.start)] = state.space[:-1]
-        more["space"][-1] = state.space[-1]
-    return state._replace(**with_room(state, names, rows, blank), **more, **_room(rows))
+        names = (*USER_ROWS, "list_start", "degree")
+        more["list_capacity"] = np.zeros(rows + 1, np.int64)
+        more["list_capacity"][: len(state.list_start)] = state.list_capacity[:-1]
+        more["list_capacity"][-1] = state.list_capacity[-1]
+    return state._replace(**grow_rows(state, names, rows, blank), **more, **_room(rows))

@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 
 from locb.common.arrays import Floats, Ints
 from locb.evaluation.clusters import Cluster, Membership, SimilarUser
-from locb.kernels.common.linear_algebra import diagonal, packed_identity, unpack
+from locb.kernels.common.linear_algebra import diagonal, packed_identity, unpack_symmetric
 from locb.kernels.eloc import loop as kernel
 from locb.kernels.eloc.state import (
     BETA,
     BONUS_ROUNDS,
     GAMMA,
-    KEPT,
     MIXTURE,
+    N_SERVED_USERS,
     NOISE,
-    SEEN,
+    REFRESH_COUNTER,
+    RETENTION,
     TIES,
-    UNREFRESHED,
     T,
 )
 from locb.policies.base.compiled import CompiledPolicy, new_generator
@@ -31,7 +31,7 @@ from locb.policies.base.explanations import Estimate, EvidenceSource, ScoringRow
 from locb.policies.base.inspectable import nearest_first
 from locb.policies.base.user_batch import GroupSummary, OverlappingGroups, UserBatch, summarize_open_groups
 from locb.policies.base.validation import TIE_RULES, check_float, check_int, number_type, one_of
-from locb.policies.state.eloc_state import USER_ROWS, blank_state, more_room
+from locb.policies.state.eloc_state import USER_ROWS, grow, initial_state
 from locb.policies.state.seeds import choose_seeds
 
 NO_NUMBERS, NO_GROUPS = np.empty((0, 0)), np.empty((0, 0), bool)  # for what is not asked of the kernel
@@ -80,7 +80,7 @@ class ELOC(CompiledPolicy):
     _kernel: ClassVar[Any] = kernel
     _rows: ClassVar[str] = "sums"
     _user_rows: ClassVar[tuple[str, ...]] = USER_ROWS
-    _not_saved: ClassVar[tuple[str, ...]] = ("lent", "n_users")
+    _not_saved: ClassVar[tuple[str, ...]] = ("contributors", "n_users")
     _settings: ClassVar[dict[str, slice]] = {
         "int_params": slice(TIES, None),
         "float_params": slice(None),
@@ -122,12 +122,12 @@ class ELOC(CompiledPolicy):
             "seed": seed,
         }
         float_params = np.zeros(3)
-        float_params[GAMMA], float_params[BETA], float_params[KEPT] = (
+        float_params[GAMMA], float_params[BETA], float_params[RETENTION] = (
             gamma,
             beta,
             1.0 if memory is None else 1.0 - 1.0 / memory,
         )
-        self._state = blank_state(self._n_users, self._dim, dtype, chosen, float_params, tie_rule, new_generator(rng))
+        self._state = initial_state(self._n_users, self._dim, dtype, chosen, float_params, tie_rule, new_generator(rng))
 
     @property
     def rounds_played(self) -> int:
@@ -137,12 +137,12 @@ class ELOC(CompiledPolicy):
     @property
     def noise(self) -> float:
         """The standard deviation of rewards around their means, as learned."""
-        return float(np.sqrt(self._state.learned[NOISE]))
+        return float(np.sqrt(self._state.learned_scalars[NOISE]))
 
     @property
     def gate(self) -> dict[str, float]:
         """How much weight "everyone is alike", "everyone is one of the population" and the mixture have now."""
-        gate = self._state.learned[: MIXTURE + 1]
+        gate = self._state.learned_scalars[: MIXTURE + 1]
         weights = np.exp(gate - gate.max())
         everyone, population, mixture = (weights / weights.sum()).tolist()
         return {"everyone": everyone, "population": population, "mixture": mixture}
@@ -218,7 +218,7 @@ class ELOC(CompiledPolicy):
         """What is believed of these users and which groups hold them, copied."""
         rows = np.empty((len(users), self._state.sums.shape[1]))
         inside = np.empty((len(users), len(self._state.seeds) + 1), bool)
-        kernel.beliefs(self._state, users, self._dim, rows, NO_NUMBERS, inside)
+        kernel.compute_posteriors(self._state, users, self._dim, rows, NO_NUMBERS, inside)
         return UserBatch(np.ascontiguousarray(rows[:, : self._dim]), self.served[users], OverlappingGroups.of(inside))
 
     def add_users(self, count: int) -> None:
@@ -226,29 +226,29 @@ class ELOC(CompiledPolicy):
         count = check_int("count", count, 0)
         new = self._n_users + count
         if new > len(self._state.served):
-            self._state = more_room(self._state, max(new, 2 * len(self._state.served)))
+            self._state = grow(self._state, max(new, 2 * len(self._state.served)))
         self._state.n_users[0] = new
         self._n_users = self._parameters["n_users"] = new
 
     def _beliefs(self, users: Ints) -> Floats:
         """Rows (θ̄, V̄): (u, d + p)."""
         rows = np.empty((len(users), self._state.sums.shape[1]))
-        kernel.beliefs(self._state, users, self._dim, rows, NO_NUMBERS, NO_GROUPS)
+        kernel.compute_posteriors(self._state, users, self._dim, rows, NO_NUMBERS, NO_GROUPS)
         return rows
 
     def _inside(self, users: Ints) -> NDArray[np.bool_]:
         """Which neighbourhoods, and at last everyone, explain these users nearly as well as the best: (K + 1, u)."""
         inside = np.empty((len(users), len(self._state.seeds) + 1), bool)
-        kernel.beliefs(self._state, users, self._dim, NO_NUMBERS, NO_NUMBERS, inside)
+        kernel.compute_posteriors(self._state, users, self._dim, NO_NUMBERS, NO_NUMBERS, inside)
         return inside.T
 
     def _scoring_row(self, user: int) -> ScoringRow:
         state, n_seeds = self._state, len(self._state.seeds)
         row, weights = np.empty((1, state.sums.shape[1])), np.empty((1, n_seeds + 2))
-        kernel.beliefs(state, np.array([user]), self._dim, row, weights, NO_GROUPS)
+        kernel.compute_posteriors(state, np.array([user]), self._dim, row, weights, NO_GROUPS)
         fading = math.sqrt(BONUS_ROUNDS / (BONUS_ROUNDS + int(state.served[user])))
         *near, everyone, population = weights[0].tolist()
-        lent = zip(state.seeds.tolist(), near, *state.lent.T.tolist(), strict=True)
+        lent = zip(state.seeds.tolist(), near, *state.contributors.T.tolist(), strict=True)
         sources = [EvidenceSource("neighbourhood", s, q, users, m) for s, q, users, m in lent if q >= LEAST_WEIGHT]
         for kind, q in (("everyone", everyone), ("population", population)):
             if q >= LEAST_WEIGHT:
@@ -264,7 +264,7 @@ class ELOC(CompiledPolicy):
     def _own_estimates(self, users: Ints) -> Floats:
         d = self._dim
         sums = self._state.sums[users].astype(np.float64)
-        inverse = np.linalg.inv(np.eye(d) + unpack(sums[:, d:], d))
+        inverse = np.linalg.inv(np.eye(d) + unpack_symmetric(sums[:, d:], d))
         theta = np.einsum("uab,ub->ua", inverse, sums[:, :d])
         rows, columns = np.triu_indices(d)
         return np.concatenate([theta, inverse[:, rows, columns]], axis=1)
@@ -287,37 +287,48 @@ class ELOC(CompiledPolicy):
         before = state.sums[user, :d].astype(np.float64)
         state.sums[user, :d] += change
         step = state.sums[user, :d] - before
-        state.pooled[-1, :d] += step
-        for name, weight in zip(state.slots[user].tolist(), state.weights[user].tolist(), strict=True):
+        state.pooled_sums[-1, :d] += step
+        for name, weight in zip(state.user_neighbourhoods[user].tolist(), state.weights[user].tolist(), strict=True):
             s = name % len(state.seeds)
-            if name >= 0 and state.names[s] == name:
-                state.pooled[s, :d] += weight * step
+            if name >= 0 and state.neighbourhood_ids[s] == name:
+                state.pooled_sums[s, :d] += weight * step
 
     def _rebuild_derived(self) -> None:
         self._state.n_users[0] = self._n_users
-        slots, lent = self._state.slots, self._state.lent
-        held = (slots >= 0) & (self._state.names[slots % len(lent)] == slots)
+        slots, lent = self._state.user_neighbourhoods, self._state.contributors
+        held = (slots >= 0) & (self._state.neighbourhood_ids[slots % len(lent)] == slots)
         users, _ = np.nonzero(held)
         lent[:] = 0
         np.add.at(lent, slots[held] % len(lent), np.stack([np.ones_like(users), self._state.served[users]], axis=1))
 
     def _index_limits(self) -> dict[str, tuple[int, int]]:
         n_seeds = len(self._state.seeds)
-        return {"slots": (-1, 2**31), "names": (0, 2**31), "seed_of": (-1, n_seeds), "seeds": (0, self._n_users)}
+        return {
+            "user_neighbourhoods": (-1, 2**31),
+            "neighbourhood_ids": (0, 2**31),
+            "seed_of": (-1, n_seeds),
+            "seeds": (0, self._n_users),
+        }
 
     def _consistency(self, state: Any) -> dict[str, bool]:
         int_params = state.int_params
         return super()._consistency(state) | {
             "weights": bool(((state.weights >= 0.0) & (state.weights <= 1.0)).all())
-            and not state.weights[state.slots < 0].any(),
-            "names": bool((state.names % len(state.seeds) == np.arange(len(state.seeds))).all()),
-            "slots": bool((state.slots <= state.names[state.slots % len(state.seeds)]).all()),
+            and not state.weights[state.user_neighbourhoods < 0].any(),
+            "neighbourhood_ids": bool(
+                (state.neighbourhood_ids % len(state.seeds) == np.arange(len(state.seeds))).all()
+            ),
+            "user_neighbourhoods": bool(
+                (
+                    state.user_neighbourhoods <= state.neighbourhood_ids[state.user_neighbourhoods % len(state.seeds)]
+                ).all()
+            ),
             "seeds": len(np.unique(state.seeds)) == len(state.seeds),
             "seed_of": int((state.seed_of >= 0).sum()) == len(state.seeds)
             and bool((state.seed_of[state.seeds] == np.arange(len(state.seeds))).all()),
-            "shares": bool((state.shares > 0.0).all()),
-            "learned": bool(state.learned[NOISE] > 0.0),
-            "levels": bool((np.abs(state.levels) < 2_000).all()),  # e^±446: a width that is still a number
-            "int_params": bool(0 <= int_params[UNREFRESHED] <= int_params[T])
-            and int((state.served > 0).sum()) == int(int_params[SEEN]),
+            "prior_weights": bool((state.prior_weights > 0.0).all()),
+            "learned_scalars": bool(state.learned_scalars[NOISE] > 0.0),
+            "width_levels": bool((np.abs(state.width_levels) < 2_000).all()),  # e^±446: a width that is still a number
+            "int_params": bool(0 <= int_params[REFRESH_COUNTER] <= int_params[T])
+            and int((state.served > 0).sum()) == int(int_params[N_SERVED_USERS]),
         }

@@ -11,8 +11,8 @@ from locb.kernels.linucb import loop as kernel
 from locb.policies.base.compiled import CompiledPolicy, new_generator
 from locb.policies.base.explanations import EvidenceSource, ScoringRow
 from locb.policies.base.validation import TIE_RULES, check_float, check_int, number_type, one_of
-from locb.policies.state.corrections import move_estimate
-from locb.policies.state.user_rows import blank_estimates, with_room
+from locb.policies.state.corrections import shift_estimate
+from locb.policies.state.user_rows import grow_rows, initial_estimates
 
 
 class LinUCB(CompiledPolicy):
@@ -73,8 +73,8 @@ class LinUCB(CompiledPolicy):
             "dtype": dtype,
             "seed": seed,
         }
-        self._state = kernel.LinearState(
-            estimates=blank_estimates(1 if shared else self._n_users, self._dim, dtype),
+        self._state = kernel.LinUCBState(
+            estimates=initial_estimates(1 if shared else self._n_users, self._dim, dtype),
             served=np.zeros(self._n_users, np.int64),
             int_params=np.array([0, tie_rule, int(self._shared)]),
             float_params=np.array([alpha]),
@@ -95,8 +95,8 @@ class LinUCB(CompiledPolicy):
         state = self._state
         if new > len(state.served):
             names = ("served",) if self._shared else self._user_rows
-            blanks = {"estimates": blank_estimates(1, self._dim)}
-            self._state = state._replace(**with_room(state, names, max(new, 2 * len(state.served)), blanks))
+            blanks = {"estimates": initial_estimates(1, self._dim)}
+            self._state = state._replace(**grow_rows(state, names, max(new, 2 * len(state.served)), blanks))
         self._n_users = self._parameters["n_users"] = new
 
     def _scoring_row(self, user: int) -> ScoringRow:
@@ -108,7 +108,7 @@ class LinUCB(CompiledPolicy):
         return ScoringRow(state.estimates, row, self._parameters["alpha"], 1.0, (source,))
 
     def _move_sums(self, user: int, change: Floats) -> None:
-        move_estimate(self._state.estimates, 0 if self._shared else user, change)
+        shift_estimate(self._state.estimates, 0 if self._shared else user, change)
 
     def _own_estimates(self, users: Ints) -> Floats:
         if self._shared:

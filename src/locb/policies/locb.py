@@ -12,30 +12,30 @@ from numpy.typing import NDArray
 
 from locb.common.arrays import Bools, Floats, Ints
 from locb.evaluation.clusters import Cluster, Membership
-from locb.evaluation.confidence import ELLIPSOID, RADII, THEORY, scale
-from locb.kernels.common.bit_sets import pack, unpack, words_for
+from locb.evaluation.confidence import ELLIPSOID, RADII, THEORY, radius_scale
+from locb.kernels.common.bit_sets import n_words, pack_bits, unpack_bits
 from locb.kernels.locb import explanation as locb_explanation
 from locb.kernels.locb import loop as kernel
 from locb.kernels.locb.state import (
-    ACTIVE,
     AS_PUBLISHED,
     BY_CERTIFICATE,
     BY_RADIUS,
     MEAN,
+    N_ACTIVE,
     N_USERS,
     POOLED,
-    RADIUS,
-    STOP,
-    UNREFRESHED,
-    LocalState,
+    RADIUS_KIND,
+    REFRESH_COUNTER,
+    STOP_RULE,
+    LOCBState,
     T,
 )
 from locb.policies.base.compiled import CompiledPolicy, new_generator
 from locb.policies.base.explanations import EvidenceSource, Explanation
 from locb.policies.base.user_batch import BatchMembership, GroupSummary, OverlappingGroups
 from locb.policies.base.validation import TIE_RULES, check_float, check_int, number_type, one_of
-from locb.policies.state.corrections import move_estimate
-from locb.policies.state.locb_state import USER_ROWS, blank_state, more_room, more_seeds
+from locb.policies.state.corrections import shift_estimate
+from locb.policies.state.locb_state import USER_ROWS, add_seeds, grow, initial_state
 from locb.policies.state.seeds import choose_seeds
 
 STOPS = {"radius": BY_RADIUS, "certificate": BY_CERTIFICATE, "published": AS_PUBLISHED}
@@ -44,7 +44,7 @@ SAVED = (
     "estimates",
     "log_det",
     "served",
-    "joined",
+    "added_at",
     "members",
     "sums",
     "returned",
@@ -103,8 +103,8 @@ class LOCB(CompiledPolicy):
 
     _kernel: ClassVar[Any] = kernel
     _user_rows: ClassVar[tuple[str, ...]] = USER_ROWS
-    _not_saved: ClassVar[tuple[str, ...]] = tuple(name for name in LocalState._fields if name not in SAVED)
-    _settings: ClassVar[dict[str, slice]] = {"int_params": slice(RADIUS, None), "float_params": slice(None)}
+    _not_saved: ClassVar[tuple[str, ...]] = tuple(name for name in LOCBState._fields if name not in SAVED)
+    _settings: ClassVar[dict[str, slice]] = {"int_params": slice(RADIUS_KIND, None), "float_params": slice(None)}
 
     def __init__(
         self,
@@ -168,7 +168,7 @@ class LOCB(CompiledPolicy):
             "seed": seed,
         }
         float_params = np.array([gamma, alpha, tau, delta, sigma, min_eigenvalue or 0.0])
-        self._state = blank_state(self._n_users, self._dim, dtype, chosen, float_params, modes, new_generator(rng))
+        self._state = initial_state(self._n_users, self._dim, dtype, chosen, float_params, modes, new_generator(rng))
         self._told: list[Membership] = []  # all sets, in words
         self._told_at = b""  # how they were then
 
@@ -180,20 +180,20 @@ class LOCB(CompiledPolicy):
     @property
     def finished(self) -> bool:
         """Whether all sets are returned: clustering has ended."""
-        return bool(self._state.int_params[ACTIVE] == 0)
+        return bool(self._state.int_params[N_ACTIVE] == 0)
 
     def _radii_of(self, users: Ints) -> Floats:
         """B(i, t) of these users."""
         int_params = self._state.int_params
         delta, sigma = self._parameters["delta"], self._parameters["sigma"]
-        ball = scale(int_params[RADIUS], int_params[T], self._n_users, self._dim, sigma, delta)
-        widths: Floats = ball * self._state.width[users]
+        ball = radius_scale(int_params[RADIUS_KIND], int_params[T], self._n_users, self._dim, sigma, delta)
+        widths: Floats = ball * self._state.radius_widths[users]
         return widths
 
     def clusters(self) -> list[Cluster]:
         """One set a seed, in the order of the seeds; ``returned_at`` is None while a set is still changing."""
         state = self._state
-        inside = unpack(state.members, self._n_users)
+        inside = unpack_bits(state.members, self._n_users)
         return [
             Cluster(int(seed), np.flatnonzero(inside[s]), int(state.returned[s]) or None)
             for s, seed in enumerate(state.seeds)
@@ -209,7 +209,7 @@ class LOCB(CompiledPolicy):
         if now != self._told_at:
             self._tell_sets()
             self._told_at = now
-        return list(_picker(state.sets_of[user].tobytes())(self._told))
+        return list(_picker(state.cluster_bits[user].tobytes())(self._told))
 
     def _tell_sets(self) -> None:
         """Put into words, anew, the sets that have changed."""
@@ -229,13 +229,13 @@ class LOCB(CompiledPolicy):
         all must be. A set with a member who was never served cannot be returned.
         """
         state, returned = self._state, self._state.returned > 0
-        if state.int_params[STOP] == BY_CERTIFICATE:
+        if state.int_params[STOP_RULE] == BY_CERTIFICATE:
             progress = np.array([self._certified(s) for s in range(len(returned))])
         else:
             limit = self._parameters["gamma"] * self._parameters["tau"] / 8.0
             closed = (self.served > 0) & (self._radii_of(np.arange(self._n_users)) < limit)
             bits = np.zeros(state.members.shape[1], np.uint64)
-            bits[: words_for(self._n_users)] = pack(closed[None])[0]
+            bits[: n_words(self._n_users)] = pack_bits(closed[None])[0]
             # One after the other: with thousands of sets a matrix of them all would take memory that is not at hand.
             progress = np.array([np.bitwise_count(row & bits).sum() for row in state.members]) / state.sizes
         progress = np.where(returned, 1.0, progress)
@@ -247,19 +247,19 @@ class LOCB(CompiledPolicy):
         state, d = self._state, self._dim
         if state.returned[s] or state.unserved[s]:
             return float(state.returned[s] > 0)
-        members = np.flatnonzero(unpack(state.members[s, None], self._n_users)[0])
+        members = np.flatnonzero(unpack_bits(state.members[s, None], self._n_users)[0])
         apart = np.linalg.norm(state.estimates[members, :d] - state.estimates[state.seeds[s], :d], axis=1)
         reach = float(np.sort(apart + self._radii_of(members))[-2:].sum())
         return min(1.0, float(self._parameters["gamma"]) / reach)
 
     def _companions(self, user: int) -> Bools:
         state = self._state
-        own = unpack(state.sets_of[user, None], len(state.seeds))[0]
-        together: Bools = unpack(np.bitwise_or.reduce(state.members[own], axis=0)[None], self._n_users)[0]
+        own = unpack_bits(state.cluster_bits[user, None], len(state.seeds))[0]
+        together: Bools = unpack_bits(np.bitwise_or.reduce(state.members[own], axis=0)[None], self._n_users)[0]
         return together
 
     def _batch_membership(self, users: Ints) -> BatchMembership:
-        return OverlappingGroups(self._state.sets_of[users], len(self._state.seeds))
+        return OverlappingGroups(self._state.cluster_bits[users], len(self._state.seeds))
 
     def explain(self, user: int, contexts: Any) -> Explanation:
         """What ``recommend`` gives, in its place, with what each arm is worth and whose rewards say so.
@@ -289,7 +289,7 @@ class LOCB(CompiledPolicy):
                 source = EvidenceSource("user", None, 1.0, 1, int(state.served[user]))
             else:
                 source = EvidenceSource(
-                    "cluster", int(state.seeds[s]), 1.0, int(state.sizes[s]), int(state.observed[s])
+                    "cluster", int(state.seeds[s]), 1.0, int(state.sizes[s]), int(state.cluster_served[s])
                 )
             told.append(Explanation(arm, estimate[start:stop], bonus[start:stop], theta[i], (source,)))
             start = stop
@@ -310,20 +310,20 @@ class LOCB(CompiledPolicy):
         if count == 0:
             return
         if new > len(self._state.served):
-            self._state = more_room(self._state, max(new, 2 * len(self._state.served)))
-        kernel.join(self._state, old, new, self._dim)
+            self._state = grow(self._state, max(new, 2 * len(self._state.served)))
+        kernel.add_users(self._state, old, new, self._dim)
         self._n_users = self._parameters["n_users"] = new
         become = min(count, self._parameters["late_seeds"])
         if become:
-            self._state = more_seeds(self._state, np.arange(old, old + become), new)
+            self._state = add_seeds(self._state, np.arange(old, old + become), new)
             self._parameters["seeds"] = self._state.seeds.tolist()
             self._parameters["late_seeds"] -= become
             self._rebuild_derived()
 
     def _move_sums(self, user: int, change: Floats) -> None:
         state, d = self._state, self._dim
-        step = move_estimate(state.estimates, user, change)
-        state.sums[unpack(state.sets_of[user, None], len(state.seeds))[0], :d] += step
+        step = shift_estimate(state.estimates, user, change)
+        state.sums[unpack_bits(state.cluster_bits[user, None], len(state.seeds))[0], :d] += step
         seed = int(state.seed_of[user])
         state.blocking_member[
             (state.blocking_member == user).any(axis=1)
@@ -334,28 +334,28 @@ class LOCB(CompiledPolicy):
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         arrays = super()._arrays()
-        return {name: arrays[name] for name in SAVED} | {"members": arrays["members"][:, : words_for(self._n_users)]}
+        return {name: arrays[name] for name in SAVED} | {"members": arrays["members"][:, : n_words(self._n_users)]}
 
     def _rebuild_derived(self) -> None:
         state = self._state
         active = state.returned == 0
-        state.sets_of[:] = 0
-        state.active[:] = pack(active[None, :])[0]
-        state.int_params[[N_USERS, ACTIVE]] = self._n_users, active.sum()
+        state.cluster_bits[:] = 0
+        state.active[:] = pack_bits(active[None, :])[0]
+        state.int_params[[N_USERS, N_ACTIVE]] = self._n_users, active.sum()
         state.seed_points[: self._dim] = state.estimates[state.seeds, : self._dim].T
         state.blocking_member[:] = -1
         kernel.rebuild_derived(state, self._dim)
 
     def _consistency(self, state: Any) -> dict[str, bool]:
         played = state.int_params[T]
-        last = unpack(state.members[:, -1:], 64)[:, (self._n_users - 1) % 64 + 1 :]  # beyond the last user
+        last = unpack_bits(state.members[:, -1:], 64)[:, (self._n_users - 1) % 64 + 1 :]  # beyond the last user
         seeds = state.seeds.astype(np.uint64)
         own = state.members[np.arange(len(seeds)), seeds >> np.uint64(6)] >> (seeds & np.uint64(63))
         return super()._consistency(state) | {
             "members": not last.any() and bool((own & np.uint64(1)).all()),
             "returned": bool(((state.returned >= 0) & (state.returned <= played)).all()),
-            "joined": bool(((state.joined >= 0) & (state.joined <= played)).all()),
-            "int_params": bool(0 <= state.int_params[UNREFRESHED] <= played),
+            "added_at": bool(((state.added_at >= 0) & (state.added_at <= played)).all()),
+            "int_params": bool(0 <= state.int_params[REFRESH_COUNTER] <= played),
         }
 
 

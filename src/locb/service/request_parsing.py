@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from locb.common.arrays import Floats
-from locb.common.feature_hashing import row
+from locb.common.feature_hashing import feature_row
 from locb.service.errors import invalid
 from locb.service.schemas import Features, RecommendRequest
 
@@ -73,7 +73,7 @@ def parse_request(request: RecommendRequest, dim: int) -> Question:
 def _vector(features: Features, dim: int, a: int) -> list[float]:
     if isinstance(features, dict):
         try:
-            return row(features, dim)
+            return feature_row(features, dim)
         except ValueError as error:
             raise invalid(str(error), f"arms[{a}].features") from None
     if len(features) != dim:

@@ -10,9 +10,9 @@ from locb.environments import Synthetic
 from locb.evaluation.confidence import RADII
 from locb.evaluation.findings import Claim, Criterion, ResultTable
 from locb.experiments.jobs import Job
-from locb.kernels.coverage import audit
+from locb.kernels.radius_coverage import measure_coverage
 from locb.policies import LOCB
-from locb.policies.state.user_rows import blank_estimates
+from locb.policies.state.user_rows import initial_estimates
 
 SECTION = "coverage"
 ENVIRONMENTS = 400
@@ -55,12 +55,12 @@ def cover(*, world: dict[str, Any], seed: int, worlds: int, rounds: int) -> dict
     for number in range(seed, seed + worlds):
         env = Synthetic(**world, seed=number)
         policy = LOCB(n_users=env.n_users, dim=env.dim, n_seeds=min(10, env.n_users), seed=number)
-        estimates = blank_estimates(env.n_users, env.dim)
+        estimates = initial_estimates(env.n_users, env.dim)
         log_det, served = np.zeros(env.n_users), np.zeros(env.n_users, np.int64)
         worst, played = np.zeros(len(RADII)), 0
         for block in env.stream(rounds, seed=number):
             every, chosen = np.arange(len(block)), policy.play(block)
-            audit(
+            measure_coverage(
                 estimates,
                 log_det,
                 served,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from locb.environments import Synthetic
-from locb.evaluation.confidence import rounds_a_user, termination_bound
+from locb.evaluation.confidence import min_rounds_per_user, termination_bound
 from locb.evaluation.findings import Claim, Criterion, LineChart, Measurement, ResultTable
 from locb.experiments.jobs import Job
 from locb.experiments.reproduce.runs import until_returned
@@ -59,7 +59,7 @@ def tell(played: list[tuple[Job, dict[str, Any]]]) -> tuple[list[ResultTable], l
     points, below = [], []
     for n, rounds in ends.items():
         bound = termination_bound(n, env.dim, gamma=GAMMA, delta=DELTA, min_eigenvalue=eigenvalue)
-        condition = n * rounds_a_user(n, env.dim, DELTA, eigenvalue)
+        condition = n * min_rounds_per_user(n, env.dim, DELTA, eigenvalue)
         measured = Measurement.from_values(rounds)
         rows.append(
             {

@@ -4,59 +4,46 @@ import numpy as np
 
 from locb.common.arrays import Floats, IndexArray, Ints
 from locb.common.jit import entry_point, inline, no_alloc
-from locb.kernels.club.graph import (
-    COMPLETE,
-    CUTS,
-    GRAPH,
-    NAMES,
-    QUEUE,
-    SPARSE,
-    GraphState,
-    expand,
-    label,
-    seen,
-    start_search,
-    start_second,
-    walk,
-)
-from locb.kernels.common.cancellation import is_worn, note_peaks
+from locb.kernels.club.graph import expand, label_components, seen, start_search, start_second, walk
+from locb.kernels.club.state import COMPLETE, CUTS, GRAPH, N_COMPONENTS, QUEUE, SPARSE, CLUBState
+from locb.kernels.common.cancellation import needs_recomputation, record_peaks
 from locb.kernels.common.cholesky import solve_ridge
 
 
 @no_alloc
-def add_up(state: GraphState, name: int, first: int, count: int, d: int) -> None:
+def recompute_sums(state: CLUBState, name: int, first: int, count: int, d: int) -> None:
     """The sums of a component from those of its users, who are in the queue."""
-    total, sums = state.shared_sums, state.sums
+    total, sums = state.cluster_sums, state.sums
     for q in range(total.shape[1]):
         total[name, q] = 0.0
     for place in range(first, first + count):
-        u = state.room[QUEUE, place]
+        u = state.work_lists[QUEUE, place]
         for q in range(total.shape[1]):
             total[name, q] += sums[u, q]
     for q in range(3):
-        state.peaks[name, q] = 0.0
-    note_peaks(state.peaks, total, name, count, d)
+        state.peak_magnitudes[name, q] = 0.0
+    record_peaks(state.peak_magnitudes, total, name, count, d)
 
 
 @entry_point
-def rebuild(state: GraphState, dim: int) -> None:
+def rebuild_components(state: CLUBState, dim: int) -> None:
     """Find all components, and their estimates from the users' sums, in a state without room for users to come."""
     room = np.empty((2 * dim, dim))
-    total, component = state.shared_sums, state.component
-    count = label(state, component)
-    state.int_params[NAMES] = count
+    total, component = state.cluster_sums, state.component
+    count = label_components(state, component)
+    state.int_params[N_COMPONENTS] = count
     total[:count] = 0.0
     state.sizes[:] = 0
-    state.observed[:] = 0
-    state.peaks[:] = 0.0
+    state.cluster_served[:] = 0
+    state.peak_magnitudes[:] = 0.0
     for u in range(component.size):
         state.sizes[component[u]] += 1
-        state.observed[component[u]] += state.served[u]
+        state.cluster_served[component[u]] += state.served[u]
         for q in range(total.shape[1]):
             total[component[u], q] += state.sums[u, q]
     for name in range(count):
-        note_peaks(state.peaks, total, name, state.sizes[name], dim)
-        solve_ridge(total, name, state.shared, name, room)
+        record_peaks(state.peak_magnitudes, total, name, state.sizes[name], dim)
+        solve_ridge(total, name, state.cluster_estimates, name, room)
 
 
 @inline
@@ -69,9 +56,9 @@ def root_of(parent: Ints, v: int) -> int:
 
 
 @no_alloc
-def connect(state: GraphState, edges: IndexArray, old: int, parent: Ints) -> None:
+def connect(state: CLUBState, edges: IndexArray, old: int, parent: Ints) -> None:
     """Which components, and which users from ``old`` on (nodes after the components), the new edges connect."""
-    names = state.int_params[NAMES]
+    names = state.int_params[N_COMPONENTS]
     for v in range(parent.size):
         parent[v] = 0 if state.int_params[GRAPH] == COMPLETE else v  # a new user of a complete graph knows everybody
     for k in range(edges.shape[0]):
@@ -82,25 +69,25 @@ def connect(state: GraphState, edges: IndexArray, old: int, parent: Ints) -> Non
 
 
 @no_alloc
-def take_row(state: GraphState, name: int, other: int, sign: int) -> None:
+def take_row(state: CLUBState, name: int, other: int, sign: int) -> None:
     """Put the sums of one component into the row of another: in place of what is there, or (sign 1) added to it."""
-    for q in range(state.shared_sums.shape[1]):
-        state.shared_sums[name, q] = sign * state.shared_sums[name, q] + state.shared_sums[other, q]
-        state.shared[name, q] = state.shared[other, q]
+    for q in range(state.cluster_sums.shape[1]):
+        state.cluster_sums[name, q] = sign * state.cluster_sums[name, q] + state.cluster_sums[other, q]
+        state.cluster_estimates[name, q] = state.cluster_estimates[other, q]
     for q in range(3):
-        state.peaks[name, q] = sign * state.peaks[name, q] + state.peaks[other, q]
+        state.peak_magnitudes[name, q] = sign * state.peak_magnitudes[name, q] + state.peak_magnitudes[other, q]
     state.sizes[name] = sign * state.sizes[name] + state.sizes[other]
-    state.observed[name] = sign * state.observed[name] + state.observed[other]
+    state.cluster_served[name] = sign * state.cluster_served[name] + state.cluster_served[other]
 
 
 @entry_point
-def join(state: GraphState, edges: IndexArray, old: int, new: int, dim: int) -> None:
+def add_users(state: CLUBState, edges: IndexArray, old: int, new: int, dim: int) -> None:
     """Let the users from old to new − 1 in, whose rows are blank: their new edges may make one component of many.
 
     Names stay in order: each component has the place of the lowest name among those that it is made of. Where nothing
     becomes one, nobody but the new users is looked at.
     """
-    names, component = state.int_params[NAMES], state.component
+    names, component = state.int_params[N_COMPONENTS], state.component
     room = np.empty((2 * dim, dim))
     parent = np.empty(names + new - old, np.int64)
     labels = np.empty(parent.size, np.int64)
@@ -119,9 +106,9 @@ def join(state: GraphState, edges: IndexArray, old: int, new: int, dim: int) -> 
             elif labels[v] != v:
                 take_row(state, labels[v], v, 0)
     for name in range(min(count, names), names):
-        state.sizes[name], state.observed[name] = 0, 0
+        state.sizes[name], state.cluster_served[name] = 0, 0
         for q in range(3):
-            state.peaks[name, q] = 0.0
+            state.peak_magnitudes[name, q] = 0.0
     if mixed.any():
         for u in range(old):
             component[u] = labels[component[u]]
@@ -129,58 +116,58 @@ def join(state: GraphState, edges: IndexArray, old: int, new: int, dim: int) -> 
         name = labels[names + u - old]
         component[u] = name
         if root_of(parent, names + u - old) == names + u - old:
-            for q in range(state.shared.shape[1]):
-                state.shared[name, q] = state.estimates[u, q]
-                state.shared_sums[name, q] = 0.0
+            for q in range(state.cluster_estimates.shape[1]):
+                state.cluster_estimates[name, q] = state.estimates[u, q]
+                state.cluster_sums[name, q] = 0.0
             for q in range(3):
-                state.peaks[name, q] = 0.0
-            state.sizes[name], state.observed[name] = 0, 0
+                state.peak_magnitudes[name, q] = 0.0
+            state.sizes[name], state.cluster_served[name] = 0, 0
         state.sizes[name] += 1
-    state.int_params[NAMES] = count
+    state.int_params[N_COMPONENTS] = count
     for name in range(count):
         if mixed[name]:
-            solve_ridge(state.shared_sums, name, state.shared, name, room)
+            solve_ridge(state.cluster_sums, name, state.cluster_estimates, name, room)
 
 
 @no_alloc
-def share_neighbour(state: GraphState, i: int, j: int) -> bool:
+def share_neighbour(state: CLUBState, i: int, j: int) -> bool:
     """Whether two users of a complete graph have a neighbour in common: mostly they do, and no search is needed."""
-    for w in range(state.neighbours.shape[1]):
-        if state.neighbours[i, w] & state.neighbours[j, w] != 0:
+    for w in range(state.neighbour_bits.shape[1]):
+        if state.neighbour_bits[i, w] & state.neighbour_bits[j, w] != 0:
             return True
     return False
 
 
 @no_alloc
-def part_with(state: GraphState, old: int, first: int, count: int, room: Floats) -> None:
+def part_with(state: CLUBState, old: int, first: int, count: int, room: Floats) -> None:
     """Make some users of the queue, who were of the component ``old``, one of their own."""
     d = room.shape[1]
-    total = state.shared_sums
-    name = state.int_params[NAMES]
-    state.int_params[NAMES] += 1
-    note_peaks(state.peaks, total, old, state.sizes[old], d)
+    total = state.cluster_sums
+    name = state.int_params[N_COMPONENTS]
+    state.int_params[N_COMPONENTS] += 1
+    record_peaks(state.peak_magnitudes, total, old, state.sizes[old], d)
     state.sizes[name] = count
     state.sizes[old] -= count
-    state.observed[name] = 0
+    state.cluster_served[name] = 0
     for place in range(first, first + count):
-        u = state.room[QUEUE, place]
+        u = state.work_lists[QUEUE, place]
         state.component[u] = name
-        state.observed[name] += state.served[u]
-    state.observed[old] -= state.observed[name]
-    add_up(state, name, first, count, d)
+        state.cluster_served[name] += state.served[u]
+    state.cluster_served[old] -= state.cluster_served[name]
+    recompute_sums(state, name, first, count, d)
     for q in range(total.shape[1]):
         total[old, q] -= total[name, q]
-    solve_ridge(total, name, state.shared, name, room)
+    solve_ridge(total, name, state.cluster_estimates, name, room)
 
 
 @no_alloc
-def split(state: GraphState, i: int, n_cut: int, room: Floats) -> None:
+def split(state: CLUBState, i: int, n_cut: int, room: Floats) -> None:
     """After edges of user i were cut: if its component fell apart, part the pieces.
 
     From a reference, first user i, and from each user that was cut off, two searches go on in turns. If they meet, the
     two are connected. If one has nobody left to look at, it has seen a whole piece: the cost follows the smaller one.
     """
-    n, queue, component = state.served.size, state.room, state.component
+    n, queue, component = state.served.size, state.work_lists, state.component
     old, reference = component[i], i
     begun, fell = False, False
     head, count = 0, 1
@@ -217,13 +204,15 @@ def split(state: GraphState, i: int, n_cut: int, room: Floats) -> None:
             reference = j
             head, count = 0, 0
             if state.int_params[GRAPH] == SPARSE:
-                state.marks[n + 1] = state.marks[n]
+                state.search_marks[n + 1] = state.search_marks[n]
         # What the second search has seen is the reference's now.
         for q in range(end + 1, n):
             queue[QUEUE, count] = queue[QUEUE, q]
             count += 1
     if not fell:
         return
-    if is_worn(state.peaks, state.shared_sums, state.sums, old, state.sizes[old], room.shape[1]):
-        add_up(state, old, 0, walk(state, reference), room.shape[1])
-    solve_ridge(state.shared_sums, old, state.shared, old, room)
+    if needs_recomputation(
+        state.peak_magnitudes, state.cluster_sums, state.sums, old, state.sizes[old], room.shape[1]
+    ):
+        recompute_sums(state, old, 0, walk(state, reference), room.shape[1])
+    solve_ridge(state.cluster_sums, old, state.cluster_estimates, old, room)

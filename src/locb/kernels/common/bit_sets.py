@@ -12,7 +12,7 @@ from locb.common.jit import inline
 ONE = np.uint64(1)
 
 
-def words_for(count: int) -> int:
+def n_words(count: int) -> int:
     """How many 64-bit words hold ``count`` bits."""
     return (count + 63) // 64
 
@@ -43,35 +43,35 @@ def _compile_trailing_zeros(word: Any) -> Any:  # noqa: ARG001  # pragma: no cov
 
 
 @inline
-def has(rows: Words, i: int, j: int) -> bool:
+def has_bit(rows: Words, i: int, j: int) -> bool:
     """Whether j is in the set of row i."""
     found: bool = (rows[i, j >> 6] >> np.uint64(j & 63)) & ONE != 0
     return found
 
 
 @inline
-def flip(rows: Words, i: int, j: int) -> None:
+def flip_bit(rows: Words, i: int, j: int) -> None:
     """Put j into the set of row i if it is out, take it out if it is in."""
     rows[i, j >> 6] ^= ONE << np.uint64(j & 63)
 
 
-def pack(members: Any) -> Words:
+def pack_bits(members: Any) -> Words:
     """Bits (r, ⌈c/64⌉) of a Boolean matrix (r, c)."""
     rows, columns = members.shape
-    padded = np.zeros((rows, 64 * words_for(columns)), dtype=bool)
+    padded = np.zeros((rows, 64 * n_words(columns)), dtype=bool)
     padded[:, :columns] = members
     return np.packbits(padded, axis=1, bitorder="little").view(np.uint64)
 
 
-def unpack(words: Words, columns: int) -> Any:
+def unpack_bits(words: Words, columns: int) -> Any:
     """The Boolean matrix (r, columns) of some bits (r, ⌈columns/64⌉)."""
     octets = np.ascontiguousarray(words).view(np.uint8)
     return np.unpackbits(octets, axis=1, count=columns, bitorder="little").astype(bool)
 
 
-def pack_indices(rows: Any, columns: Any, n_rows: int, n_columns: int) -> Words:
+def pack_bit_indices(rows: Any, columns: Any, n_rows: int, n_columns: int) -> Words:
     """Bits (n_rows, ⌈n_columns/64⌉) with those of the pairs (row, column) set."""
-    words = np.zeros((n_rows, words_for(n_columns)), np.uint64)
+    words = np.zeros((n_rows, n_words(n_columns)), np.uint64)
     places = np.asarray(columns).astype(np.uint64)
     np.bitwise_or.at(words, (rows, places >> np.uint64(6)), ONE << (places & np.uint64(63)))
     return words

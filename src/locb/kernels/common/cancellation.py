@@ -19,7 +19,7 @@ def length_of(sums: Floats, row: int, d: int) -> float:
 
 
 @no_alloc
-def note_peaks(peaks: Floats, sums: Floats, row: int, users: int, d: int) -> None:
+def record_peaks(peaks: Floats, sums: Floats, row: int, users: int, d: int) -> None:
     """Remember how large a group and its sums are now, if they are larger than before. Call it before subtracting."""
     peaks[row, USERS] = max(peaks[row, USERS], users)
     peaks[row, TRACE] = max(peaks[row, TRACE], packed_trace(sums, row, d))
@@ -27,7 +27,7 @@ def note_peaks(peaks: Floats, sums: Floats, row: int, users: int, d: int) -> Non
 
 
 @no_alloc
-def is_worn(peaks: Floats, sums: Floats, own: Floats, row: int, users: int, d: int) -> bool:
+def needs_recomputation(peaks: Floats, sums: Floats, own: Floats, row: int, users: int, d: int) -> bool:
     """Whether half of the users or of the trace is gone, or nearly all of b, which may also be small by chance.
 
     As A = I + G, no estimate is harmed by what rounding leaves of numbers below HARMLESS. Without that, a large group

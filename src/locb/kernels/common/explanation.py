@@ -6,7 +6,7 @@ import numpy as np
 
 from locb.common.arrays import Floats, Words
 from locb.common.jit import entry_point, inline
-from locb.kernels.common.linear_algebra import dot, expand, pick, usable
+from locb.kernels.common.linear_algebra import dot, expand_contexts, is_valid, pick_arm
 
 
 @inline
@@ -33,9 +33,9 @@ def explain(
     bonus: Floats,
 ) -> int:
     """The arm for one user now, −1 if a context is not usable; what each arm is worth, (k,), into the last two."""
-    if not usable(contexts.ravel()):
+    if not is_valid(contexts.ravel()):
         return -1
     arms = np.empty((contexts.shape[0], rows.shape[1]))
-    expand(contexts, arms)
+    expand_contexts(contexts, arms)
     explain_arms(arms, rows, row, contexts.shape[1], alpha, factor, estimate, bonus)
-    return pick(estimate + bonus, ties, generator)
+    return pick_arm(estimate + bonus, ties, generator)

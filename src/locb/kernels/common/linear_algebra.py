@@ -9,10 +9,10 @@ import numpy as np
 
 from locb.common.arrays import Floats, Words
 from locb.common.jit import inline, inline_fastmath
-from locb.common.rounds import LARGEST_CONTEXT
+from locb.common.rounds import MAX_CONTEXT
 
 TIE = 1e-9  # arms within this of the highest score are tied
-FIRST, RANDOM = 0, 1  # tie rules
+TIE_FIRST, TIE_RANDOM = 0, 1  # tie rules
 
 
 def packed_size(dim: int) -> int:
@@ -27,7 +27,7 @@ def packed_identity(dim: int) -> Floats:
     return identity
 
 
-def unpack(packed: Floats, dim: int) -> Floats:
+def unpack_symmetric(packed: Floats, dim: int) -> Floats:
     """Full matrices (…, d, d) from packed ones (…, p)."""
     rows, columns = np.triu_indices(dim)
     full = np.empty((*packed.shape[:-1], dim, dim), dtype=packed.dtype)
@@ -61,7 +61,7 @@ def packed_trace(rows: Floats, i: int, d: int) -> float:
 
 
 @inline
-def expand(contexts: Floats, arms: Floats) -> None:
+def expand_contexts(contexts: Floats, arms: Floats) -> None:
     """From contexts (k, d) to rows (x, x xᵀ packed with its off-diagonal terms doubled): (k, d + p).
 
     Against a row (θ̂, A⁻¹) the first d products add up to θ̂ᵀx and the others to xᵀA⁻¹x.
@@ -106,7 +106,7 @@ def score_arms(arms: Floats, estimates: Floats, i: int, d: int, alpha: float, fa
 
 
 @inline
-def learn(estimates: Floats, i: int, x: Floats, reward: float, step: Floats) -> float:
+def rank_one_update(estimates: Floats, i: int, x: Floats, reward: float, step: Floats) -> float:
     """Take one observation into the estimate (θ̂, A⁻¹) of row i: A ← A + x xᵀ, b ← b + r x, θ̂ ← A⁻¹ b.
 
     The change of the row is left in ``step`` (d + p,). Returns det A_new / det A_old.
@@ -165,7 +165,7 @@ def next_random(generator: Words) -> np.uint64:
 
 
 @inline
-def pick(scores: Floats, ties: int, generator: Words) -> int:
+def pick_arm(scores: Floats, ties: int, generator: Words) -> int:
     """The arm of the highest score; among arms tied with it the first, or a random one."""
     highest = -np.inf
     for a in range(scores.size):
@@ -177,7 +177,7 @@ def pick(scores: Floats, ties: int, generator: Words) -> int:
             tied += 1
             if first < 0:
                 first = a
-    if ties == FIRST or tied == 1:
+    if ties == TIE_FIRST or tied == 1:
         return first
     # The upper 31 bits, scaled to 0 … tied − 1.
     skip = np.int64(((next_random(generator) >> np.uint64(33)) * np.uint64(tied)) >> np.uint64(31))
@@ -190,9 +190,9 @@ def pick(scores: Floats, ties: int, generator: Words) -> int:
 
 
 @inline
-def usable(values: Floats) -> bool:
-    """Whether every number is finite and at most LARGEST_CONTEXT in size."""
+def is_valid(values: Floats) -> bool:
+    """Whether every number is finite and at most MAX_CONTEXT in size."""
     for q in range(values.size):
-        if not abs(values[q]) <= LARGEST_CONTEXT:
+        if not abs(values[q]) <= MAX_CONTEXT:
             return False
     return True

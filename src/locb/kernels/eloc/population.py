@@ -51,7 +51,7 @@ def inside_anew(
 
 @no_alloc
 def learn_terms(
-    sums: Floats, terms: Floats, i: int, noise: float, population: Floats, rows: Floats, square: Floats
+    sums: Floats, centre_terms: Floats, i: int, noise: float, population: Floats, rows: Floats, square: Floats
 ) -> None:
     """Replace what user i adds to the least squares for μ_0: Σ_0⁻¹ − Σ_0⁻¹ V Σ_0⁻¹ and Σ_0⁻¹ V b / σ².
 
@@ -86,9 +86,9 @@ def learn_terms(
             q += 1
     fits = size < 1e30  # rewards of absurd size: such a user says nothing about μ_0
     for q in range(rows.shape[1]):
-        population[EQUATION, q] -= terms[i, q]
-        terms[i, q] = rows[LEFT, q] if fits else 0.0
-        population[EQUATION, q] += terms[i, q]
+        population[EQUATION, q] -= centre_terms[i, q]
+        centre_terms[i, q] = rows[LEFT, q] if fits else 0.0
+        population[EQUATION, q] += centre_terms[i, q]
 
 
 @no_alloc

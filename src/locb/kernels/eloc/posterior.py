@@ -22,6 +22,7 @@ from locb.kernels.eloc.state import (
     GAMMA,
     LEFT,
     LOG_DET,
+    MAX_NEIGHBOURHOODS,
     MIXTURE,
     NOISE,
     OWN,
@@ -30,11 +31,10 @@ from locb.kernels.eloc.state import (
     PRECISION,
     RIGHT,
     RULED_OUT,
-    SLOTS,
     WEIGHT_FLOOR,
     WIDTH_STEP,
-    EvidenceScratch,
-    EvidenceState,
+    ELOCScratch,
+    ELOCState,
     held,
 )
 
@@ -63,7 +63,7 @@ def solve_centre(equation: Floats, noise: float, inside: float, centres: Floats,
 
 
 @inline
-def width_inside(state: EvidenceState, s: int, d: int) -> float:
+def width_inside(state: ELOCState, s: int, d: int) -> float:
     """Variance, in any direction, of users around the centre of component s."""
     inside: float = state.float_params[GAMMA] * state.float_params[GAMMA] / (4.0 * d)
     return inside * EVERYONE_WIDTH if s == state.seeds.size else inside
@@ -106,7 +106,7 @@ def factorise(
 
 
 @inline
-def factor_for(state: EvidenceState, i: int, level: int, count: int, room: EvidenceScratch) -> int:
+def factor_for(state: ELOCState, i: int, level: int, count: int, room: ELOCScratch) -> int:
     """The place of this level's factorisation, which is made in place ``count`` if there is none."""
     f = 0
     while f < count and room.known[f] != level:
@@ -114,45 +114,47 @@ def factor_for(state: EvidenceState, i: int, level: int, count: int, room: Evide
     if f == count:
         room.known[f] = level
         v = math.exp(level * WIDTH_STEP)
-        noise = state.learned[NOISE]
+        noise = state.learned_scalars[NOISE]
         factorise(state.sums, i, noise, v, f, room.scales, room.posteriors, room.forms, room.rows, room.work)
     return f
 
 
 @inline
-def weigh_population(sums: Floats, i: int, population: Floats, learned: Floats, rows: Floats, work: Floats) -> float:
+def weigh_population(
+    sums: Floats, i: int, population: Floats, learned_scalars: Floats, rows: Floats, work: Floats
+) -> float:
     """Posterior of user i under the population, into row OWN; its log evidence."""
     d = work.shape[0]
-    scale = 1.0 / learned[NOISE]
+    scale = 1.0 / learned_scalars[NOISE]
     for q in range(rows.shape[1]):
         rows[LEFT, q] = sums[i, q] * scale + population[PRECISION, q]
     log_det = solve(rows, LEFT, rows, OWN, work)
     gained = dot(rows, OWN, rows, LEFT, 0, d) - dot(population, CENTRE, population, PRECISION, 0, d)
-    told: float = 0.5 * (gained - log_det - learned[LOG_DET])
+    told: float = 0.5 * (gained - log_det - learned_scalars[LOG_DET])
     return told
 
 
 @inline
-def leave_out(state: EvidenceState, i: int, count: int, room: EvidenceScratch) -> None:
+def leave_out(state: ELOCState, i: int, count: int, room: ELOCScratch) -> None:
     """Compare user i with those components of which it is itself a large part as they would be without it.
 
     Or a user would confirm itself. Not done for components that are ruled out even with the user in them.
     """
     d = room.work.shape[0]
     n_seeds = state.seeds.size
-    noise = state.learned[NOISE]
-    evidence, rows, pooled, sums = room.evidence, room.rows, state.pooled, state.sums
+    noise = state.learned_scalars[NOISE]
+    evidence, rows, pooled_sums, sums = room.evidence, room.rows, state.pooled_sums, state.sums
     best = -np.inf
     for s in range(n_seeds + 2):
         best = max(best, evidence[s])
     size = packed_trace(sums, i, d)
-    for z in range(SLOTS + 1):
-        s = n_seeds if z == SLOTS else held(state, i, z)
-        share = 1.0 if z == SLOTS else state.weights[i, z]
-        if s < 0 or evidence[s] < best - RULED_OUT or share * size <= OWN_SHARE * packed_trace(pooled, s, d):
+    for z in range(MAX_NEIGHBOURHOODS + 1):
+        s = n_seeds if z == MAX_NEIGHBOURHOODS else held(state, i, z)
+        share = 1.0 if z == MAX_NEIGHBOURHOODS else state.weights[i, z]
+        if s < 0 or evidence[s] < best - RULED_OUT or share * size <= OWN_SHARE * packed_trace(pooled_sums, s, d):
             continue
         for q in range(rows.shape[1]):
-            rows[LEFT, q] = pooled[s, q] - share * sums[i, q] + noise * state.population[PRECISION, q]
+            rows[LEFT, q] = pooled_sums[s, q] - share * sums[i, q] + noise * state.population[PRECISION, q]
         level = solve_centre(rows, noise, width_inside(state, s, d), room.lone, z, room.work)
         f = factor_for(state, i, level, count, room)
         count = max(count, f + 1)
@@ -162,24 +164,24 @@ def leave_out(state: EvidenceState, i: int, count: int, room: EvidenceScratch) -
 
 
 @inline
-def weigh(state: EvidenceState, i: int, room: EvidenceScratch) -> None:
+def weigh(state: ELOCState, i: int, room: ELOCScratch) -> None:
     """The log evidence of every component for user i."""
     n_seeds = state.seeds.size
     columns = state.centres.shape[1]
     count = 0
     for s in range(n_seeds + 1):
-        f = factor_for(state, i, state.levels[s], count, room)
+        f = factor_for(state, i, state.width_levels[s], count, room)
         count = max(count, f + 1)
         room.places[s, 0] = f
         room.places[s, 1] = -1
         room.evidence[s] = room.scales[f, 1] + dot(room.forms, f, state.centres, s, 0, columns)
-    told = weigh_population(state.sums, i, state.population, state.learned, room.rows, room.work)
+    told = weigh_population(state.sums, i, state.population, state.learned_scalars, room.rows, room.work)
     room.evidence[n_seeds + 1] = told
     leave_out(state, i, count, room)
 
 
 @inline
-def share_out(shares: Floats, evidence: Floats, odds: Floats) -> None:
+def share_out(prior_weights: Floats, evidence: Floats, odds: Floats) -> None:
     """The responsibilities of the components, ∝ π exp(ℓ); 0 for those below WEIGHT_FLOOR of the largest."""
     best = -np.inf
     for s in range(odds.size):
@@ -188,7 +190,7 @@ def share_out(shares: Floats, evidence: Floats, odds: Floats) -> None:
     for s in range(odds.size):
         odds[s] = 0.0
         if evidence[s] >= best - RULED_OUT:
-            odds[s] = shares[s] * math.exp(evidence[s] - best)
+            odds[s] = prior_weights[s] * math.exp(evidence[s] - best)
             largest = max(largest, odds[s])
     total = 0.0
     for s in range(odds.size):
@@ -200,12 +202,12 @@ def share_out(shares: Floats, evidence: Floats, odds: Floats) -> None:
 
 
 @inline
-def open_gate(learned: Floats, gated: Floats) -> None:
+def open_gate(learned_scalars: Floats, gated: Floats) -> None:
     """The gate's weights of everyone, the population and the mixture, ∝ exp(L)."""
-    best = max(learned[EVERYONE], learned[POPULATION], learned[MIXTURE])
+    best = max(learned_scalars[EVERYONE], learned_scalars[POPULATION], learned_scalars[MIXTURE])
     total = 0.0
     for a in range(3):
-        gated[a] = math.exp(learned[a] - best)
+        gated[a] = math.exp(learned_scalars[a] - best)
         total += gated[a]
     for a in range(3):
         gated[a] /= total
@@ -300,11 +302,11 @@ def add_inside(rows: Floats, posteriors: Floats, f: int, weight: float, d: int) 
 
 
 @no_alloc
-def believe(state: EvidenceState, i: int, room: EvidenceScratch) -> None:
+def believe(state: ELOCState, i: int, room: ELOCScratch) -> None:
     """Everything about user i that a choice or a lesson needs, into the scratch; the state stays as it is."""
     weigh(state, i, room)
-    share_out(state.shares, room.evidence, room.odds)
-    open_gate(state.learned, room.gated)
+    share_out(state.prior_weights, room.evidence, room.odds)
+    open_gate(state.learned_scalars, room.gated)
     mix(
         state.centres,
         room.lone,

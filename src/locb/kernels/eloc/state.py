@@ -15,16 +15,16 @@ from locb.common.arrays import Floats, Ints, Words
 from locb.common.jit import alloc, inline, no_alloc
 
 # Places in the short arrays of a state.
-T, SEEN, UNREFRESHED, TIES = 0, 1, 2, 3
-GAMMA, BETA, KEPT = 0, 1, 2
+T, N_SERVED_USERS, REFRESH_COUNTER, TIES = 0, 1, 2, 3
+GAMMA, BETA, RETENTION = 0, 1, 2
 EVERYONE, POPULATION, MIXTURE, NOISE, LOG_DET = 0, 1, 2, 3, 4  # the first three are what the gate weighs
-USERS, ROUNDS = 0, 1  # columns of ``lent``
+USERS, ROUNDS = 0, 1  # columns of ``contributors``
 CENTRE, PRECISION, EQUATION = 0, 1, 2  # rows of ``population``
 
 # What is believed before anything was seen; all of it presumes rewards of about the size of 1.
-FIRST_NOISE = 0.25  # σ²: that of a fair coin
-FIRST_SHARES = (0.1, 0.3)  # π of everyone and of the population; the neighbourhoods share the rest
-FIRST_GATE = (-8.0, 0.0, -2.0)  # L of everyone, population, mixture: "all are alike" has the most to prove
+INITIAL_NOISE = 0.25  # σ²: that of a fair coin
+INITIAL_PRIOR_WEIGHTS = (0.1, 0.3)  # π of everyone and of the population; the neighbourhoods share the rest
+INITIAL_GATE = (-8.0, 0.0, -2.0)  # L of everyone, population, mixture: "all are alike" has the most to prove
 EVERYONE_WIDTH = 0.01  # users who are all alike lie this much closer together than those of a neighbourhood
 # How fast beliefs move.
 GATE_ROUNDS = 60.0  # the gate forgets over this many rounds a user
@@ -42,7 +42,7 @@ RESEED_ROUNDS = 16  # looked at after so many rounds of the user, twice, four ti
 TWINS = 0.5  # two seeds are one too many if their centres are nearer than this share of γ
 # What is not worth the work. Two of these are no ratio of small whole numbers: contexts are often of length 1, traces
 # then count rounds, and rounding is not to decide.
-SLOTS = 8  # neighbourhoods in which a user may have a weight
+MAX_NEIGHBOURHOODS = 8  # neighbourhoods in which a user may have a weight
 WEIGHT_FLOOR = 1e-3  # a component with less than this share of the largest responsibility has none
 SAME_WEIGHT = 1e-6  # weights closer than this share of themselves are equal: far above rounding
 RULED_OUT = 16.0  # log evidence so far below the best cannot reach that share, whatever π is
@@ -55,34 +55,38 @@ SAME_GROUP = math.log(20.0)  # a group holds the users whom it explains at worst
 REFRESH_ROUNDS = 16_384  # within this many rounds, or 64 a user if that is more, all sums are added up anew
 
 
-class EvidenceState(NamedTuple):
+class ELOCState(NamedTuple):
     """Everything ELOC knows. c: rows kept for users (c ≥ n, so that users can join), p = d (d + 1) / 2."""
 
     sums: Floats  # (c, d + p) b = Σ r x and G = Σ x xᵀ of each user
-    terms: Floats  # (c, d + p) what each user adds to the least squares for μ_0: a right side and a matrix
-    slots: NDArray[np.int32]  # (c, SLOTS) names of neighbourhoods in which the user has a weight; −1 for none
+    centre_terms: Floats  # (c, d + p) what each user adds to the least squares for μ_0: a right side and a matrix
+    user_neighbourhoods: NDArray[
+        np.int32
+    ]  # (c, SLOTS) names of neighbourhoods in which the user has a weight; −1 for none
     weights: Floats  # (c, SLOTS) q
     served: Ints  # (c,) m
     seed_of: Ints  # (c,) which seed the user is; −1 for none
     seeds: Ints  # (K,)
-    names: Ints  # (K,) of their neighbourhoods, s at first; K more each time that seed s moves, which voids old weights
-    pooled: Floats  # (K + 1, d + p) c = Σ q b and A = Σ q G of each neighbourhood; the last is everyone's
+    neighbourhood_ids: (
+        Ints  # (K,) of their neighbourhoods, s at first; K more each time that seed s moves, which voids old weights
+    )
+    pooled_sums: Floats  # (K + 1, d + p) c = Σ q b and A = Σ q G of each neighbourhood; the last is everyone's
     centres: Floats  # (K + 1, d + p) μ and μ μᵀ, its off-diagonal terms doubled
-    moved: Floats  # (K + 1,) how much tr A has moved since the centre was last solved for
-    levels: Ints  # (K + 1,) log of the width of each neighbourhood in steps of WIDTH_STEP
+    trace_change: Floats  # (K + 1,) how much tr A has moved since the centre was last solved for
+    width_levels: Ints  # (K + 1,) log of the width of each neighbourhood in steps of WIDTH_STEP
     population: Floats  # (3, d + p) (μ_0, Σ_0); (Σ_0⁻¹ μ_0, Σ_0⁻¹); the sum of all terms
-    shares: Floats  # (K + 2,) π of the neighbourhoods, everyone, the population
-    learned: Floats  # L of everyone, the population, the mixture; σ²; log det Σ_0
+    prior_weights: Floats  # (K + 2,) π of the neighbourhoods, everyone, the population
+    learned_scalars: Floats  # L of everyone, the population, the mixture; σ²; log det Σ_0
     int_params: Ints  # t, users served so far, rounds in this cycle of refreshing the sums; ties
     float_params: Floats  # γ, β; how much of what a user did is kept when it is served again, 1 for all
     generator: Words  # (1,) for random ties
-    lent: (
+    contributors: (
         Ints  # (K, 2) not saved: users who have a weight in each neighbourhood, and in how many rounds they were served
     )
     n_users: Ints  # (1,) not saved: n
 
 
-class EvidenceScratch(NamedTuple):
+class ELOCScratch(NamedTuple):
     """Room for one round, so that a loop over rounds allocates nothing. c: components, K + 2. f: factorisations."""
 
     arms: Floats  # (k, d + p) x and x xᵀ, packed
@@ -108,12 +112,12 @@ OWN, ANSWER, LEFT, RIGHT = 0, 1, 2, 3
 
 
 @alloc
-def scratch_for(state: EvidenceState, n_arms: int, dim: int) -> EvidenceScratch:
+def allocate_scratch(state: ELOCState, n_arms: int, dim: int) -> ELOCScratch:
     """Room for rounds of ``n_arms`` arms."""
     columns = state.sums.shape[1]
-    n_parts = state.shares.size
-    n_factors = n_parts + SLOTS
-    return EvidenceScratch(
+    n_parts = state.prior_weights.size
+    n_factors = n_parts + MAX_NEIGHBOURHOODS
+    return ELOCScratch(
         np.empty((n_arms, columns)),
         np.empty(n_arms),
         np.empty(n_factors, np.int64),
@@ -121,7 +125,7 @@ def scratch_for(state: EvidenceState, n_arms: int, dim: int) -> EvidenceScratch:
         np.empty((n_factors, columns)),
         np.empty((n_factors, columns)),
         np.empty((n_parts, 2), np.int64),
-        np.empty((SLOTS + 1, columns)),
+        np.empty((MAX_NEIGHBOURHOODS + 1, columns)),
         np.empty(n_parts),
         np.empty(n_parts),
         np.empty((n_parts + 1, dim)),
@@ -141,45 +145,45 @@ def add_row(rows: Floats, i: int, others: Floats, j: int, factor: float) -> None
 
 
 @inline
-def held(state: EvidenceState, i: int, z: int) -> int:
+def held(state: ELOCState, i: int, z: int) -> int:
     """The neighbourhood of slot z of user i; −1 for none, or one whose seed has moved since."""
-    name = state.slots[i, z]
+    name = state.user_neighbourhoods[i, z]
     if name < 0:
         return -1
     s = name % state.seeds.size
-    return s if state.names[s] == name else -1
+    return s if state.neighbourhood_ids[s] == name else -1
 
 
 @no_alloc
-def refresh_sums(state: EvidenceState, row: int) -> None:
+def refresh_sums(state: ELOCState, row: int) -> None:
     """Add the sums of a neighbourhood up anew, or everyone's, or (the row after that) the terms of μ_0."""
     n_seeds = state.seeds.size
     if row > n_seeds:
         for q in range(state.population.shape[1]):
             state.population[EQUATION, q] = 0.0
         for i in range(state.n_users[0]):
-            add_row(state.population, EQUATION, state.terms, i, 1.0)
+            add_row(state.population, EQUATION, state.centre_terms, i, 1.0)
         return
-    for q in range(state.pooled.shape[1]):
-        state.pooled[row, q] = 0.0
+    for q in range(state.pooled_sums.shape[1]):
+        state.pooled_sums[row, q] = 0.0
     for i in range(state.n_users[0]):
         if row == n_seeds:
-            add_row(state.pooled, row, state.sums, i, 1.0)
+            add_row(state.pooled_sums, row, state.sums, i, 1.0)
             continue
-        for z in range(SLOTS):
+        for z in range(MAX_NEIGHBOURHOODS):
             if held(state, i, z) == row:
-                add_row(state.pooled, row, state.sums, i, state.weights[i, z])
+                add_row(state.pooled_sums, row, state.sums, i, state.weights[i, z])
 
 
 @inline
-def refresh_in_turn(state: EvidenceState) -> None:
+def refresh_in_turn(state: ELOCState) -> None:
     """Now and then add one row of sums up anew: in ``cycle`` rounds all have their turn, evenly spaced."""
     int_params = state.int_params
     n_rows = state.seeds.size + 2
     cycle = max(REFRESH_ROUNDS, 64 * state.n_users[0])
-    before = int_params[UNREFRESHED] * n_rows // cycle
-    int_params[UNREFRESHED] += 1
-    if int_params[UNREFRESHED] * n_rows // cycle > before:
+    before = int_params[REFRESH_COUNTER] * n_rows // cycle
+    int_params[REFRESH_COUNTER] += 1
+    if int_params[REFRESH_COUNTER] * n_rows // cycle > before:
         refresh_sums(state, before)
-    if int_params[UNREFRESHED] >= cycle:
-        int_params[UNREFRESHED] = 0
+    if int_params[REFRESH_COUNTER] >= cycle:
+        int_params[REFRESH_COUNTER] = 0

@@ -1,47 +1,34 @@
 """LinUCB: one linear estimate a user, or one for all."""
 
-from typing import NamedTuple
-
 import numpy as np
 
-from locb.common.arrays import Floats, Ints, Words
+from locb.common.arrays import Floats, Ints
 from locb.common.jit import entry_point, no_alloc
-from locb.kernels.common.linear_algebra import expand, learn, pick, score_arms, usable
-
-T, TIES, SHARED = 0, 1, 2
-
-
-class LinearState(NamedTuple):
-    """What LinUCB knows. e: estimates kept, one a user, or a single one."""
-
-    estimates: Floats  # (e, d + p) θ̂ and A⁻¹, packed
-    served: Ints  # (n,) m
-    int_params: Ints  # t, ties, 1 if the users share one estimate
-    float_params: Floats  # α
-    generator: Words  # (1,) for random ties
+from locb.kernels.common.linear_algebra import expand_contexts, is_valid, pick_arm, rank_one_update, score_arms
+from locb.kernels.linucb.state import SHARED, TIES, LinUCBState, T
 
 
 @entry_point
-def recommend(state: LinearState, user: int, contexts: Floats) -> int:
+def recommend(state: LinUCBState, user: int, contexts: Floats) -> int:
     """The arm for one user now; −1 if a context is not usable."""
-    if not usable(contexts.ravel()):
+    if not is_valid(contexts.ravel()):
         return -1
     n_arms, d = contexts.shape
     arms = np.empty((n_arms, state.estimates.shape[1]))
     scores = np.empty(n_arms)
     row = user if state.int_params[SHARED] == 0 else 0
-    expand(contexts, arms)
+    expand_contexts(contexts, arms)
     score_arms(arms, state.estimates, row, d, state.float_params[0], 1.0, scores)
-    return pick(scores, state.int_params[TIES], state.generator)
+    return pick_arm(scores, state.int_params[TIES], state.generator)
 
 
 @entry_point
-def update(state: LinearState, user: int, x: Floats, reward: float) -> bool:
+def update(state: LinUCBState, user: int, x: Floats, reward: float) -> bool:
     """Learn one observation; False, and nothing learned, if the context is not usable."""
-    if not usable(x):
+    if not is_valid(x):
         return False
     row = user if state.int_params[SHARED] == 0 else 0
-    learn(state.estimates, row, x, reward, np.empty(state.estimates.shape[1]))
+    rank_one_update(state.estimates, row, x, reward, np.empty(state.estimates.shape[1]))
     state.served[user] += 1
     state.int_params[T] += 1
     return True
@@ -49,7 +36,7 @@ def update(state: LinearState, user: int, x: Floats, reward: float) -> bool:
 
 @no_alloc
 def play_rounds(
-    state: LinearState,
+    state: LinUCBState,
     users: Ints,
     contexts: Floats,
     rewards: Floats,
@@ -64,17 +51,17 @@ def play_rounds(
     for t in range(users.size):
         user = users[t]
         row = user if state.int_params[SHARED] == 0 else 0
-        expand(contexts[t], arms)
+        expand_contexts(contexts[t], arms)
         score_arms(arms, estimates, row, d, state.float_params[0], 1.0, scores)
-        arm = pick(scores, state.int_params[TIES], state.generator)
+        arm = pick_arm(scores, state.int_params[TIES], state.generator)
         chosen[t] = arm
-        learn(estimates, row, contexts[t, arm], rewards[t, arm], step)
+        rank_one_update(estimates, row, contexts[t, arm], rewards[t, arm], step)
         state.served[user] += 1
     state.int_params[T] += users.size
 
 
 @entry_point
-def play(state: LinearState, users: Ints, contexts: Floats, rewards: Floats, chosen: Ints) -> None:
+def play(state: LinUCBState, users: Ints, contexts: Floats, rewards: Floats, chosen: Ints) -> None:
     """Recommend and learn, round after round."""
     n_arms = contexts.shape[1]
     estimates = state.estimates

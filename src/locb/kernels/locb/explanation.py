@@ -7,18 +7,18 @@ import numpy as np
 from locb.common.arrays import Floats, Ints
 from locb.common.jit import entry_point, inline
 from locb.kernels.common.explanation import explain_arms
-from locb.kernels.common.linear_algebra import TIE, dot, expand, pick, usable
-from locb.kernels.locb.scoring import bound_mean, mean_root, sets_that_hold
-from locb.kernels.locb.state import ALPHA, BONUS, POOLED, TIES, LocalState, PullScratch, pull_scratch
+from locb.kernels.common.linear_algebra import TIE, dot, expand_contexts, is_valid, pick_arm
+from locb.kernels.locb.scoring import bound_mean, collect_distinct_clusters, mean_root
+from locb.kernels.locb.state import ALPHA, BONUS_KIND, POOLED, TIES, LOCBState, ScoringScratch, allocate_scoring_scratch
 
 
 @inline
 def explain_sets(
-    state: LocalState, count: int, d: int, scratch: PullScratch, estimate: Floats, bonus: Floats, sources: Ints
+    state: LOCBState, count: int, d: int, scratch: ScoringScratch, estimate: Floats, bonus: Floats, sources: Ints
 ) -> None:
     """Mean and bonus of every arm in the set that scores it highest, the first of these, and which set that is."""
     arms, known, scores = scratch.arms, scratch.known, scratch.scores
-    pooled = state.int_params[BONUS] == POOLED
+    pooled = state.int_params[BONUS_KIND] == POOLED
     if not pooled:
         bound_mean(state, count, d, scratch)
     for a in range(scores.size):
@@ -44,7 +44,7 @@ def explain_sets(
 
 @entry_point
 def explain(
-    state: LocalState,
+    state: LOCBState,
     users: Ints,
     ends: Ints,
     contexts: Floats,
@@ -64,18 +64,18 @@ def explain(
         user, start = users[i], stop
         stop = ends[i]
         chosen[i, 0] = chosen[i, 1] = -1
-        if not usable(contexts[start:stop].ravel()):
+        if not is_valid(contexts[start:stop].ravel()):
             continue
         worth, reach = estimate[start:stop], bonus[start:stop]
-        scratch = pull_scratch(state, stop - start, d)
+        scratch = allocate_scoring_scratch(state, stop - start, d)
         sources = np.full(stop - start, -1)
-        expand(contexts[start:stop], scratch.arms)
-        count = sets_that_hold(state, user, scratch)
+        expand_contexts(contexts[start:stop], scratch.arms)
+        count = collect_distinct_clusters(state, user, scratch)
         if count > 0:
             explain_sets(state, count, d, scratch, worth, reach, sources)
         else:
             explain_arms(scratch.arms, state.estimates, user, d, state.float_params[ALPHA], 1.0, worth, reach)
-        arm = pick(worth + reach, state.int_params[TIES], state.generator)
+        arm = pick_arm(worth + reach, state.int_params[TIES], state.generator)
         s = sources[arm]
         for q in range(d):
             theta[i, q] = state.estimates[user, q] if s < 0 else state.sums[s, q] / state.sizes[s]

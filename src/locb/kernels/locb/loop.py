@@ -6,27 +6,27 @@ import numpy as np
 
 from locb.common.arrays import Floats, Ints
 from locb.common.jit import entry_point, inline, no_alloc
-from locb.evaluation.confidence import ELLIPSOID, THEORY, width
-from locb.kernels.common.bit_sets import ONE, flip, trailing_zeros
+from locb.evaluation.confidence import ELLIPSOID, THEORY, radius_width
+from locb.kernels.common.bit_sets import ONE, flip_bit, trailing_zeros
 from locb.kernels.common.cholesky import largest_eigenvalue
-from locb.kernels.common.linear_algebra import learn, pick, usable
+from locb.kernels.common.linear_algebra import is_valid, pick_arm, rank_one_update
 from locb.kernels.locb.clustering import cluster
-from locb.kernels.locb.scoring import keep_departures, renew_departures, score
+from locb.kernels.locb.scoring import recompute_drift_bounds, refresh_drift_bounds, score
 from locb.kernels.locb.state import (
     DELTA,
     MIN_EIGENVALUE,
     N_USERS,
-    RADIUS,
+    RADIUS_KIND,
+    REFRESH_COUNTER,
     SIGMA,
     TIES,
-    UNREFRESHED,
-    LearnScratch,
-    LocalState,
-    PullScratch,
+    LOCBState,
+    ScoringScratch,
     T,
+    UpdateScratch,
+    allocate_scoring_scratch,
+    allocate_update_scratch,
     find_distinct,
-    learn_scratch,
-    pull_scratch,
     refresh_sums,
 )
 
@@ -34,13 +34,13 @@ REFRESH_ROUNDS = 16_384  # within this many rounds, or 64 a user if that is more
 
 
 @inline
-def user_width(state: LocalState, i: int, d: int, room: Floats) -> float:
+def user_width(state: LOCBState, i: int, d: int, room: Floats) -> float:
     """The width of user i's radius, from what is known of i now."""
     int_params = state.int_params
     float_params = state.float_params
-    largest = largest_eigenvalue(state.estimates, i, room) if int_params[RADIUS] == ELLIPSOID else 0.0
-    return width(
-        int_params[RADIUS],
+    largest = largest_eigenvalue(state.estimates, i, room) if int_params[RADIUS_KIND] == ELLIPSOID else 0.0
+    return radius_width(
+        int_params[RADIUS_KIND],
         state.served[i],
         int_params[N_USERS],
         d,
@@ -53,27 +53,27 @@ def user_width(state: LocalState, i: int, d: int, room: Floats) -> float:
 
 
 @inline
-def refresh_in_turn(state: LocalState) -> None:
+def refresh_in_turn(state: LOCBState) -> None:
     """Now and then add the sums of one set up anew: in ``cycle`` rounds all sets have their turn, evenly spaced."""
     int_params = state.int_params
     n_seeds = state.seeds.size
     cycle = max(REFRESH_ROUNDS, 64 * int_params[N_USERS])
-    before = int_params[UNREFRESHED] * n_seeds // cycle
-    int_params[UNREFRESHED] += 1
-    turn = int_params[UNREFRESHED] * n_seeds // cycle
+    before = int_params[REFRESH_COUNTER] * n_seeds // cycle
+    int_params[REFRESH_COUNTER] += 1
+    turn = int_params[REFRESH_COUNTER] * n_seeds // cycle
     if turn > before:
         refresh_sums(state, before)
-    if int_params[UNREFRESHED] >= cycle:
-        int_params[UNREFRESHED] = 0
+    if int_params[REFRESH_COUNTER] >= cycle:
+        int_params[REFRESH_COUNTER] = 0
 
 
 @inline
-def learn_round(state: LocalState, i: int, x: Floats, reward: float, scratch: LearnScratch) -> None:
+def learn_round(state: LOCBState, i: int, x: Floats, reward: float, scratch: UpdateScratch) -> None:
     """One observation of user i: the estimate, the sums of the sets that hold i, then the clusters."""
     d = x.size
     step = scratch.step
-    sums, sets_of, int_params = state.sums, state.sets_of, state.int_params
-    growth = learn(state.estimates, i, x, reward, step)
+    sums, cluster_bits, int_params = state.sums, state.cluster_bits, state.int_params
+    growth = rank_one_update(state.estimates, i, x, reward, step)
     int_params[T] += 1
     state.served[i] += 1
     newly = state.served[i] == 1
@@ -81,129 +81,129 @@ def learn_round(state: LocalState, i: int, x: Floats, reward: float, scratch: Le
     for a in range(d):
         state.drift_bound[state.seeds.size] -= step[q]  # of rank one, the step of A⁻¹ has minus its trace for a norm
         q += d - a
-    if int_params[RADIUS] == ELLIPSOID:
+    if int_params[RADIUS_KIND] == ELLIPSOID:
         state.log_det[i] += math.log(growth)
-    state.width[i] = user_width(state, i, d, scratch.room)
+    state.radius_widths[i] = user_width(state, i, d, scratch.room)
     seed = state.seed_of[i]
     if seed >= 0:
         for q in range(d):
             state.seed_points[q, seed] = state.estimates[i, q]
-        state.seed_points[d, seed] = state.width[i]
-    for w in range(sets_of.shape[1]):
-        word = sets_of[i, w]
+        state.seed_points[d, seed] = state.radius_widths[i]
+    for w in range(cluster_bits.shape[1]):
+        word = cluster_bits[i, w]
         while word != 0:
             s = (w << 6) + trailing_zeros(word)
             for q in range(step.size):
                 sums[s, q] += step[q]
             state.unserved[s] -= newly
-            state.observed[s] += 1
+            state.cluster_served[s] += 1
             word &= word - ONE
     cluster(state, i, d, scratch)
     refresh_in_turn(state)
-    keep_departures(state, d)
+    refresh_drift_bounds(state, d)
 
 
 @entry_point
-def recommend(state: LocalState, user: int, contexts: Floats) -> int:
+def recommend(state: LOCBState, user: int, contexts: Floats) -> int:
     """The arm for one user now; −1 if a context is not usable."""
-    if not usable(contexts.ravel()):
+    if not is_valid(contexts.ravel()):
         return -1
-    scratch = pull_scratch(state, contexts.shape[0], contexts.shape[1])
+    scratch = allocate_scoring_scratch(state, contexts.shape[0], contexts.shape[1])
     score(state, user, contexts, scratch)
-    return pick(scratch.scores, state.int_params[TIES], state.generator)
+    return pick_arm(scratch.scores, state.int_params[TIES], state.generator)
 
 
 @entry_point
-def update(state: LocalState, user: int, x: Floats, reward: float) -> bool:
+def update(state: LOCBState, user: int, x: Floats, reward: float) -> bool:
     """Learn one observation; False, and nothing learned, if the context is not usable."""
-    if not usable(x):
+    if not is_valid(x):
         return False
-    learn_round(state, user, x, reward, learn_scratch(state, x.size))
+    learn_round(state, user, x, reward, allocate_update_scratch(state, x.size))
     return True
 
 
 @no_alloc
 def play_rounds(
-    state: LocalState,
+    state: LOCBState,
     users: Ints,
     contexts: Floats,
     rewards: Floats,
     chosen: Ints,
-    pull: PullScratch,
-    lesson: LearnScratch,
+    pull: ScoringScratch,
+    lesson: UpdateScratch,
 ) -> None:
     """The loop of ``play``."""
     for t in range(users.size):
         score(state, users[t], contexts[t], pull)
-        arm = pick(pull.scores, state.int_params[TIES], state.generator)
+        arm = pick_arm(pull.scores, state.int_params[TIES], state.generator)
         chosen[t] = arm
         learn_round(state, users[t], contexts[t, arm], rewards[t, arm], lesson)
 
 
 @entry_point
-def play(state: LocalState, users: Ints, contexts: Floats, rewards: Floats, chosen: Ints) -> None:
+def play(state: LOCBState, users: Ints, contexts: Floats, rewards: Floats, chosen: Ints) -> None:
     """Recommend and learn, round after round."""
-    pull = pull_scratch(state, contexts.shape[1], contexts.shape[2])
-    play_rounds(state, users, contexts, rewards, chosen, pull, learn_scratch(state, contexts.shape[2]))
+    pull = allocate_scoring_scratch(state, contexts.shape[1], contexts.shape[2])
+    play_rounds(state, users, contexts, rewards, chosen, pull, allocate_update_scratch(state, contexts.shape[2]))
 
 
 @entry_point
-def renew_widths(state: LocalState, start: int, stop: int, dim: int) -> None:
+def recompute_widths(state: LOCBState, start: int, stop: int, dim: int) -> None:
     """Work out the widths of the users from start to stop − 1 anew, and those of the seeds among them."""
     room = np.empty((dim + 3, dim))
     for i in range(start, stop):
-        state.width[i] = user_width(state, i, dim, room)
+        state.radius_widths[i] = user_width(state, i, dim, room)
         if state.seed_of[i] >= 0:
-            state.seed_points[dim, state.seed_of[i]] = state.width[i]
+            state.seed_points[dim, state.seed_of[i]] = state.radius_widths[i]
 
 
 @entry_point
-def join(state: LocalState, old: int, new: int, dim: int) -> None:
+def add_users(state: LOCBState, old: int, new: int, dim: int) -> None:
     """Let the users from old to new − 1 in: into every active set. Their rows must be blank, and there."""
     int_params = state.int_params
     int_params[N_USERS] = new
-    rests_on_n = int_params[RADIUS] == THEORY or int_params[RADIUS] == ELLIPSOID
-    renew_widths(state, 0 if rests_on_n else old, new, dim)
+    rests_on_n = int_params[RADIUS_KIND] == THEORY or int_params[RADIUS_KIND] == ELLIPSOID
+    recompute_widths(state, 0 if rests_on_n else old, new, dim)
     for i in range(old, new):
-        state.joined[i] = int_params[T]
+        state.added_at[i] = int_params[T]
         for w in range(state.active.size):
             word = state.active[w]
-            state.sets_of[i, w] = word
+            state.cluster_bits[i, w] = word
             while word != 0:
                 s = (w << 6) + trailing_zeros(word)
                 word &= word - ONE
-                flip(state.members, s, i)
+                flip_bit(state.members, s, i)
                 state.sizes[s] += 1
                 state.unserved[s] += 1
                 state.drift_bound[s] += 1.0001 / state.sizes[s]
-                state.hashes[s] ^= state.words[i]
+                state.member_hashes[s] ^= state.hash_keys[i]
                 state.blocking_member[s] = -1  # a radius may shrink when n grows, so no witness is known to hold
                 for q in range(state.sums.shape[1]):
                     state.sums[s, q] += state.estimates[i, q]
-    find_distinct(state, learn_scratch(state, dim).table)
-    if old < state.many[0]:
-        renew_departures(state, dim)  # they are not kept below that
+    find_distinct(state, allocate_update_scratch(state, dim).table)
+    if old < state.drift_bound_min_users[0]:
+        recompute_drift_bounds(state, dim)  # they are not kept below that
 
 
 @entry_point
-def rebuild_derived(state: LocalState, dim: int) -> None:
+def rebuild_derived(state: LOCBState, dim: int) -> None:
     """Work out from estimates, counts and members what else is known of the sets: all of it was set from outside."""
-    sets_of, members, words = state.sets_of, state.members, state.words
+    cluster_bits, members, hash_keys = state.cluster_bits, state.members, state.hash_keys
     state.sizes[:] = 0
     state.unserved[:] = 0
-    state.observed[:] = 0
-    state.hashes[:] = np.uint64(0)
+    state.cluster_served[:] = 0
+    state.member_hashes[:] = np.uint64(0)
     for w in range(members.shape[1]):  # 64 users at a time, so that their rows stay at hand
         for s in range(members.shape[0]):
             word = members[s, w]
             while word != 0:
                 j = (w << 6) + trailing_zeros(word)
                 word &= word - ONE
-                flip(sets_of, j, s)
+                flip_bit(cluster_bits, j, s)
                 state.sizes[s] += 1
                 state.unserved[s] += state.served[j] == 0
-                state.observed[s] += state.served[j]
-                state.hashes[s] ^= words[j]
-    renew_widths(state, 0, state.int_params[N_USERS], dim)
-    find_distinct(state, learn_scratch(state, dim).table)
-    renew_departures(state, dim)
+                state.cluster_served[s] += state.served[j]
+                state.member_hashes[s] ^= hash_keys[j]
+    recompute_widths(state, 0, state.int_params[N_USERS], dim)
+    find_distinct(state, allocate_update_scratch(state, dim).table)
+    recompute_drift_bounds(state, dim)

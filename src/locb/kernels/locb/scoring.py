@@ -7,8 +7,8 @@ import numpy as np
 from locb.common.arrays import Floats
 from locb.common.jit import inline, no_alloc
 from locb.kernels.common.bit_sets import ONE, trailing_zeros
-from locb.kernels.common.linear_algebra import TIE, dot, expand, score_arms
-from locb.kernels.locb.state import ALPHA, BONUS, N_USERS, POOLED, LocalState, PullScratch, T
+from locb.kernels.common.linear_algebra import TIE, dot, expand_contexts, score_arms
+from locb.kernels.locb.state import ALPHA, BONUS_KIND, N_USERS, POOLED, LOCBState, ScoringScratch, T
 
 FEW_SETS = 8  # fewer than this are scored outright
 
@@ -27,7 +27,7 @@ def squared_norm(packed: Floats, row: int, start: int, dim: int) -> float:
 
 
 @no_alloc
-def renew_departures(state: LocalState, dim: int) -> None:
+def recompute_drift_bounds(state: LOCBState, dim: int) -> None:
     """Take the mean of all sets' mean A⁻¹ as the reference, and measure how far each set's is from it."""
     sums, sizes, reference, drift_bound = state.sums, state.sizes, state.reference, state.drift_bound
     n_seeds = sizes.size
@@ -46,20 +46,20 @@ def renew_departures(state: LocalState, dim: int) -> None:
 
 
 @inline
-def keep_departures(state: LocalState, dim: int) -> None:
+def refresh_drift_bounds(state: LOCBState, dim: int) -> None:
     """Renew the departures before the steps since the last time add up to much."""
     int_params = state.int_params
-    used = int_params[BONUS] == POOLED and int_params[N_USERS] >= state.many[0]
+    used = int_params[BONUS_KIND] == POOLED and int_params[N_USERS] >= state.drift_bound_min_users[0]
     if used and int_params[T] % min(1 + (int_params[N_USERS] >> 4), 1_024) == 0:
-        renew_departures(state, dim)
+        recompute_drift_bounds(state, dim)
 
 
 @inline
-def sets_that_hold(state: LocalState, user: int, scratch: PullScratch) -> int:
+def collect_distinct_clusters(state: LOCBState, user: int, scratch: ScoringScratch) -> int:
     """Put the different sets of this user into scratch.sets; how many there are."""
     count = 0
     for w in range(state.distinct.size):
-        word = state.sets_of[user, w] & state.distinct[w]
+        word = state.cluster_bits[user, w] & state.distinct[w]
         while word != 0:
             scratch.sets[count] = (w << 6) + trailing_zeros(word)
             count += 1
@@ -68,7 +68,7 @@ def sets_that_hold(state: LocalState, user: int, scratch: PullScratch) -> int:
 
 
 @inline
-def score_pooled(state: LocalState, count: int, d: int, scratch: PullScratch) -> None:
+def score_pooled(state: LOCBState, count: int, d: int, scratch: ScoringScratch) -> None:
     """Fill scratch.scores from the sets' sums alone, all of them."""
     sums, sizes = state.sums, state.sizes
     arms, sets, scores = scratch.arms, scratch.sets, scratch.scores
@@ -84,7 +84,7 @@ def score_pooled(state: LocalState, count: int, d: int, scratch: PullScratch) ->
 
 
 @inline
-def cap_scores(state: LocalState, count: int, d: int, scratch: PullScratch) -> None:
+def cap_scores(state: LOCBState, count: int, d: int, scratch: ScoringScratch) -> None:
     """Bound the pooled score of every arm in every set from above by d products: scratch.caps, its highest in top.
 
     xᵀM x ≤ xᵀR x + ‖M − R‖ ‖x‖² bounds a set's spread by that of a common reference R, and √(v + e) ≤ √v + e / (2√v)
@@ -113,7 +113,7 @@ def cap_scores(state: LocalState, count: int, d: int, scratch: PullScratch) -> N
 
 
 @inline
-def score_pooled_many(state: LocalState, count: int, d: int, scratch: PullScratch) -> None:
+def score_pooled_many(state: LOCBState, count: int, d: int, scratch: ScoringScratch) -> None:
     """As score_pooled, for many users, where sets are large and move slowly: most sets are ruled out by their caps."""
     sums, sizes = state.sums, state.sizes
     arms, sets, scores, caps, top = scratch.arms, scratch.sets, scratch.scores, scratch.caps, scratch.top
@@ -149,7 +149,7 @@ def score_pooled_many(state: LocalState, count: int, d: int, scratch: PullScratc
 
 
 @inline
-def mean_root(state: LocalState, s: int, a: int, d: int, scratch: PullScratch) -> float:
+def mean_root(state: LOCBState, s: int, a: int, d: int, scratch: ScoringScratch) -> float:
     """Mean over the members j of set s of √(xᵀ A_j⁻¹ x): the one step of a pull that visits members.
 
     Sets share members, so the roots of an arm are kept for the round; scratch.known tells whose are there.
@@ -172,7 +172,7 @@ def mean_root(state: LocalState, s: int, a: int, d: int, scratch: PullScratch) -
 
 
 @inline
-def bound_mean(state: LocalState, count: int, d: int, scratch: PullScratch) -> None:
+def bound_mean(state: LOCBState, count: int, d: int, scratch: ScoringScratch) -> None:
     """Bound each set's mean of roots from both sides, by its sums: uppers in scratch.bounds, the best in top and low.
 
     Members never served have the root ‖x‖, exactly. For the others, with roots r and squares r² that add up to V:
@@ -206,7 +206,7 @@ def bound_mean(state: LocalState, count: int, d: int, scratch: PullScratch) -> N
 
 
 @inline
-def score_mean(state: LocalState, count: int, d: int, scratch: PullScratch) -> None:
+def score_mean(state: LOCBState, count: int, d: int, scratch: ScoringScratch) -> None:
     """Fill scratch.scores by visiting members only where the bounds cannot tell which arm is best."""
     sums, sizes = state.sums, state.sizes
     arms, sets, scores, bounds, top, low = (
@@ -257,16 +257,16 @@ def score_mean(state: LocalState, count: int, d: int, scratch: PullScratch) -> N
 
 
 @inline
-def score(state: LocalState, user: int, contexts: Floats, scratch: PullScratch) -> None:
+def score(state: LOCBState, user: int, contexts: Floats, scratch: ScoringScratch) -> None:
     """Fill scratch.scores: exact for every arm that can be highest or tied with it, lower for the others."""
     d = contexts.shape[1]
-    expand(contexts, scratch.arms)
-    count = sets_that_hold(state, user, scratch)
+    expand_contexts(contexts, scratch.arms)
+    count = collect_distinct_clusters(state, user, scratch)
     if count == 0:
         score_arms(scratch.arms, state.estimates, user, d, state.float_params[ALPHA], 1.0, scratch.scores)
-    elif state.int_params[BONUS] != POOLED:
+    elif state.int_params[BONUS_KIND] != POOLED:
         score_mean(state, count, d, scratch)
-    elif state.int_params[N_USERS] >= state.many[0] and count >= FEW_SETS:
+    elif state.int_params[N_USERS] >= state.drift_bound_min_users[0] and count >= FEW_SETS:
         score_pooled_many(state, count, d, scratch)
     else:
         score_pooled(state, count, d, scratch)

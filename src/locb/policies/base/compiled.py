@@ -16,8 +16,8 @@ from locb.policies.base import serialization as storage
 from locb.policies.base.checkpoints import BufferPool, Checkpoint
 from locb.policies.base.explanations import Explanation, ScoringRow
 from locb.policies.base.inspectable import InspectablePolicy
-from locb.policies.base.validation import LARGEST_REWARDS, TIE_RULES, check_float
-from locb.policies.state.user_rows import rows_to_be_replaced
+from locb.policies.base.validation import MAX_REWARDS, TIE_RULES, check_float
+from locb.policies.state.user_rows import skip_row_initialization
 
 
 class CompiledPolicy(InspectablePolicy):
@@ -89,7 +89,7 @@ class CompiledPolicy(InspectablePolicy):
             user = self.check_user(user)
         if not _is_plain(context, 1) or len(context) != self._dim:
             context = check_array("context", context, (self._dim,))
-        largest = LARGEST_REWARDS[self._parameters["dtype"]]
+        largest = MAX_REWARDS[self._parameters["dtype"]]
         if type(reward) is not float or not -largest <= reward <= largest:
             reward = check_float("reward", reward, -largest, largest)
         if not self._kernel.update(self._state, user, context, reward):
@@ -103,7 +103,7 @@ class CompiledPolicy(InspectablePolicy):
         """
         user = self.check_user(user)
         context = check_array("context", context, (self._dim,))
-        largest = LARGEST_REWARDS[self._parameters["dtype"]]
+        largest = MAX_REWARDS[self._parameters["dtype"]]
         learned = check_float("learned", learned, -largest, largest)
         reward = check_float("reward", reward, -largest, largest)
         if self._state.served[user] == 0:
@@ -118,7 +118,7 @@ class CompiledPolicy(InspectablePolicy):
         """Recommend and update, round by round, in one compiled loop; the arms chosen: (T,)."""
         self.check_rounds(rounds)
         if self._parameters["dtype"] == "float32" and len(rounds):
-            check_array("rewards", rounds.rewards, (None, None), LARGEST_REWARDS["float32"])
+            check_array("rewards", rounds.rewards, (None, None), MAX_REWARDS["float32"])
         chosen = np.empty(len(rounds), dtype=np.int64)
         self._kernel.play(self._state, rounds.users, rounds.contexts, rounds.rewards, chosen)
         return chosen
@@ -226,7 +226,7 @@ def load(path: str | os.PathLike[str]) -> CompiledPolicy:
         # Before anything of the size that the header claims is made, the arrays must bear it out.
         if parameters["n_users"] != n_users or arrays[kind._rows].shape[1] != dim + packed_size(dim):
             raise ValueError(f"its header claims {parameters['n_users']} users and {dim} features, its arrays differ")
-        with rows_to_be_replaced():
+        with skip_row_initialization():
             policy = kind(**parameters)
         policy._restore(arrays)
     except (KeyError, TypeError, ValueError, IndexError, ArithmeticError, MemoryError) as error:

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from locb.common.arrays import Bools, Floats, Ints
-from locb.evaluation.clusters import SimilarUser, diameter, diameter_bound, members_of
-from locb.evaluation.confidence import ELLIPSOID, shrinkage, width
-from locb.kernels.common.linear_algebra import diagonal, unpack
+from locb.evaluation.clusters import SimilarUser, diameter, diameter_bound, sorted_members
+from locb.evaluation.confidence import ELLIPSOID, radius_width, shrinkage
+from locb.kernels.common.linear_algebra import diagonal, unpack_symmetric
 from locb.policies.base.explanations import Estimate
 from locb.policies.base.policy import Policy
 from locb.policies.base.user_batch import BatchMembership, OverlappingGroups, UserBatch
@@ -120,7 +120,7 @@ class InspectablePolicy(Policy):
         sigma = check_float("sigma", self._parameters.get("sigma", 0.5) if sigma is None else sigma, 0.0)
         delta = self._parameters.get("delta", 0.1) if delta is None else delta
         delta = check_float("delta", delta, 0.0, 1.0, open_ends=True)
-        members = members_of(cluster)
+        members = sorted_members(cluster)
         if members.size == 0:
             raise ValueError("cluster must hold at least one user")
         if not 0 <= members[0] <= members[-1] < self._n_users:
@@ -129,11 +129,11 @@ class InspectablePolicy(Policy):
         n, dim = self._n_users, self._dim
 
         def certify(all_pairs: bool) -> float:
-            spectrum = np.linalg.eigvalsh(unpack(estimates[:, dim:], dim))  # of A⁻¹, ascending
+            spectrum = np.linalg.eigvalsh(unpack_symmetric(estimates[:, dim:], dim))  # of A⁻¹, ascending
             log_det = -np.log(spectrum).sum(axis=1)
             radii = np.array(
                 [
-                    width(ELLIPSOID, 0, n, dim, sigma, delta, 0.0, float(entropy), float(top))
+                    radius_width(ELLIPSOID, 0, n, dim, sigma, delta, 0.0, float(entropy), float(top))
                     for entropy, top in zip(log_det, spectrum[:, -1], strict=True)
                 ]
             )

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from locb.common.arrays import Floats, Ints, Words
 from locb.evaluation.clusters import Cluster
-from locb.kernels.common.bit_sets import ONE, pack, unpack
+from locb.kernels.common.bit_sets import ONE, pack_bits, unpack_bits
 
 FEW = 16  # groups whose bits are looked at one by one
 SMALL_PRODUCT = 250_000  # multiplications: OpenBLAS does not wake other threads for so few, who would spin beside us
@@ -57,7 +57,7 @@ class OverlappingGroups(NamedTuple):
     @classmethod
     def of(cls, inside: NDArray[np.bool_]) -> OverlappingGroups:
         """From whether each user is in each group: (u, K)."""
-        return cls(pack(inside), inside.shape[1])
+        return cls(pack_bits(inside), inside.shape[1])
 
     @classmethod
     def joined(cls, parts: Sequence[OverlappingGroups]) -> OverlappingGroups:
@@ -70,7 +70,7 @@ class OverlappingGroups(NamedTuple):
         for start in range(0, len(self.bits), BLOCK):
             rows = slice(start, start + BLOCK)
             if len(names) > FEW:
-                yield rows, unpack(self.bits[rows], self.groups)[:, names]
+                yield rows, unpack_bits(self.bits[rows], self.groups)[:, names]
             else:
                 yield rows, (self.bits[rows][:, names >> 6] >> (places & np.uint64(63)) & ONE).astype(bool)
 
@@ -87,7 +87,7 @@ class OverlappingGroups(NamedTuple):
         """How many of these groups hold each user."""
         wanted = np.zeros((1, self.groups), bool)
         wanted[0, names] = True
-        counts: Ints = np.bitwise_count(self.bits & pack(wanted)).sum(axis=1, dtype=np.int64)
+        counts: Ints = np.bitwise_count(self.bits & pack_bits(wanted)).sum(axis=1, dtype=np.int64)
         return counts
 
     def sums(self, names: Ints, values: Floats) -> Floats:
@@ -96,7 +96,7 @@ class OverlappingGroups(NamedTuple):
         size = max(16, SMALL_PRODUCT // max(total.size, 1))
         for start in range(0, len(self.bits), size):
             rows = slice(start, start + size)
-            total += unpack(self.bits[rows], self.groups).astype(np.float64).T @ values[rows]
+            total += unpack_bits(self.bits[rows], self.groups).astype(np.float64).T @ values[rows]
         return total[names]
 
     def at(self, rows: Ints) -> OverlappingGroups:

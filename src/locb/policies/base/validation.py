@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from locb.common.rounds import LARGEST_REWARD
-from locb.kernels.common.linear_algebra import FIRST, RANDOM
+from locb.common.rounds import MAX_REWARD
+from locb.kernels.common.linear_algebra import TIE_FIRST, TIE_RANDOM
 
-LARGEST_REWARDS = {"float64": LARGEST_REWARD, "float32": 1e30}
-TIE_RULES = {"first": FIRST, "random": RANDOM}
+MAX_REWARDS = {"float64": MAX_REWARD, "float32": 1e30}
+TIE_RULES = {"first": TIE_FIRST, "random": TIE_RANDOM}
 
 
 def check_int(name: str, value: Any, low: int, high: int | None = None) -> int:
@@ -27,7 +27,7 @@ def check_int(name: str, value: Any, low: int, high: int | None = None) -> int:
     return number
 
 
-def check_float(name: str, value: Any, low: float, high: float = LARGEST_REWARD, *, open_ends: bool = False) -> float:
+def check_float(name: str, value: Any, low: float, high: float = MAX_REWARD, *, open_ends: bool = False) -> float:
     """``value`` as a float within [low, high], or strictly between them, or a ValueError that names it."""
     try:
         number = math.nan if isinstance(value, str | bytes) else float(value)
@@ -44,7 +44,7 @@ def check_float(name: str, value: Any, low: float, high: float = LARGEST_REWARD,
 
 def number_type(value: Any) -> str:
     """The name of a floating-point type that policies keep their numbers in, or a ValueError."""
-    for name in LARGEST_REWARDS:
+    for name in MAX_REWARDS:
         if isinstance(value, str | type | np.dtype) and value in (name, np.dtype(name), np.dtype(name).type):
             return name
     raise ValueError(f"dtype must be 'float64' or 'float32', not {value!r}")

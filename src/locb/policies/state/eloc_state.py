@@ -7,47 +7,49 @@ import numpy as np
 from locb.common.arrays import Floats, Ints, Words
 from locb.kernels.common.linear_algebra import packed_identity, packed_size
 from locb.kernels.eloc import loop as kernel
-from locb.kernels.eloc.state import FIRST_GATE, FIRST_NOISE, FIRST_SHARES, SLOTS, EvidenceState
-from locb.policies.state.user_rows import with_room
+from locb.kernels.eloc.state import INITIAL_GATE, INITIAL_NOISE, INITIAL_PRIOR_WEIGHTS, MAX_NEIGHBOURHOODS, ELOCState
+from locb.policies.state.user_rows import grow_rows
 
-USER_ROWS = ("sums", "terms", "slots", "weights", "served", "seed_of")  # one row a user
+USER_ROWS = ("sums", "centre_terms", "user_neighbourhoods", "weights", "served", "seed_of")  # one row a user
 
 
-def blank_state(
+def initial_state(
     n: int, dim: int, dtype: str, seeds: Ints, float_params: Floats, tie_rule: int, generator: Words
-) -> EvidenceState:
+) -> ELOCState:
     """The state before any round: every centre is at 0, every user as likely to be in one neighbourhood as another."""
     n_seeds, columns = len(seeds), dim + packed_size(dim)
     seed_of = np.full(n, -1)
     seed_of[seeds] = np.arange(n_seeds)
     population = np.zeros((3, columns))
     population[0, dim:] = packed_identity(dim) / dim
-    state = EvidenceState(
+    state = ELOCState(
         sums=np.zeros((n, columns), dtype),
-        terms=np.zeros((n, columns), dtype),
-        slots=np.full((n, SLOTS), -1, np.int32),
-        weights=np.zeros((n, SLOTS), dtype),
+        centre_terms=np.zeros((n, columns), dtype),
+        user_neighbourhoods=np.full((n, MAX_NEIGHBOURHOODS), -1, np.int32),
+        weights=np.zeros((n, MAX_NEIGHBOURHOODS), dtype),
         served=np.zeros(n, np.int64),
         seed_of=seed_of,
         seeds=seeds,
-        names=np.arange(n_seeds),
-        pooled=np.zeros((n_seeds + 1, columns)),
+        neighbourhood_ids=np.arange(n_seeds),
+        pooled_sums=np.zeros((n_seeds + 1, columns)),
         centres=np.zeros((n_seeds + 1, columns)),
-        moved=np.zeros(n_seeds + 1),
-        levels=np.zeros(n_seeds + 1, np.int64),
+        trace_change=np.zeros(n_seeds + 1),
+        width_levels=np.zeros(n_seeds + 1, np.int64),
         population=population,
-        shares=np.concatenate([np.full(n_seeds, (1.0 - sum(FIRST_SHARES)) / n_seeds), FIRST_SHARES]),
-        learned=np.array([*FIRST_GATE, FIRST_NOISE, 0.0]),
+        prior_weights=np.concatenate(
+            [np.full(n_seeds, (1.0 - sum(INITIAL_PRIOR_WEIGHTS)) / n_seeds), INITIAL_PRIOR_WEIGHTS]
+        ),
+        learned_scalars=np.array([*INITIAL_GATE, INITIAL_NOISE, 0.0]),
         int_params=np.array([0, 0, 0, tie_rule]),
         float_params=float_params,
         generator=generator,
-        lent=np.zeros((n_seeds, 2), np.int64),
+        contributors=np.zeros((n_seeds, 2), np.int64),
         n_users=np.array([n]),
     )
-    kernel.renew(state, dim)
+    kernel.rebuild_derived(state, dim)
     return state
 
 
-def more_room(state: EvidenceState, rows: int) -> EvidenceState:
+def grow(state: ELOCState, rows: int) -> ELOCState:
     """The same state with rows for more users, blank until they come."""
-    return state._replace(**with_room(state, USER_ROWS, rows, {"slots": -1, "seed_of": -1}))
+    return state._replace(**grow_rows(state, USER_ROWS, rows, {"user_neighbourhoods": -1, "seed_of": -1}))

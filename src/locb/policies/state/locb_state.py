@@ -5,15 +5,24 @@ from __future__ import annotations
 import numpy as np
 
 from locb.common.arrays import Floats, Ints, Words
-from locb.kernels.common.bit_sets import pack, words_for
+from locb.kernels.common.bit_sets import n_words, pack_bits
 from locb.kernels.locb import loop as kernel
-from locb.kernels.locb.state import MANY_USERS, LocalState
-from locb.policies.state.user_rows import blank_estimates, with_room
+from locb.kernels.locb.state import DRIFT_BOUND_MIN_USERS, LOCBState
+from locb.policies.state.user_rows import grow_rows, initial_estimates
 
-USER_ROWS = ("estimates", "log_det", "width", "served", "joined", "words", "sets_of", "seed_of")  # one row a user
+USER_ROWS = (
+    "estimates",
+    "log_det",
+    "radius_widths",
+    "served",
+    "added_at",
+    "hash_keys",
+    "cluster_bits",
+    "seed_of",
+)  # one row a user
 
 
-def random_words(count: int) -> Words:
+def random_hash_keys(count: int) -> Words:
     """One well-mixed word a user, always the same: the finaliser of SplitMix64 over 1, 2, …"""
     word = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -21,32 +30,32 @@ def random_words(count: int) -> Words:
     return word ^ (word >> np.uint64(31))
 
 
-def blank_state(
+def initial_state(
     n: int, dim: int, dtype: str, seeds: Ints, float_params: Floats, modes: list[int], generator: Words
-) -> LocalState:
+) -> LOCBState:
     """The state before any round: everybody is in every set."""
     n_seeds = len(seeds)
-    everyone = pack(np.ones((1, n), bool))
-    every_seed = pack(np.ones((1, n_seeds), bool))
-    estimates = blank_estimates(n, dim, dtype)
-    words = random_words(n)
+    everyone = pack_bits(np.ones((1, n), bool))
+    every_seed = pack_bits(np.ones((1, n_seeds), bool))
+    estimates = initial_estimates(n, dim, dtype)
+    words = random_hash_keys(n)
     seed_of = np.full(n, -1)
     seed_of[seeds] = np.arange(n_seeds)
-    state = LocalState(
+    state = LOCBState(
         estimates=estimates,
         log_det=np.zeros(n),
-        width=np.zeros(n),
+        radius_widths=np.zeros(n),
         served=np.zeros(n, np.int64),
-        joined=np.zeros(n, np.int64),
-        words=words,
-        sets_of=np.tile(every_seed, (n, 1)),
+        added_at=np.zeros(n, np.int64),
+        hash_keys=words,
+        cluster_bits=np.tile(every_seed, (n, 1)),
         seeds=seeds,
         members=np.tile(everyone, (n_seeds, 1)),
         sizes=np.full(n_seeds, n),
-        hashes=np.full(n_seeds, np.bitwise_xor.reduce(words)),
+        member_hashes=np.full(n_seeds, np.bitwise_xor.reduce(words)),
         sums=np.tile(n * estimates[0].astype(np.float64), (n_seeds, 1)),  # small, and must not drift
         unserved=np.full(n_seeds, n),
-        observed=np.zeros(n_seeds, np.int64),
+        cluster_served=np.zeros(n_seeds, np.int64),
         reference=np.tile(estimates[0].astype(np.float64), (2, 1)),
         drift_bound=np.zeros(n_seeds + 1),
         seed_of=seed_of,
@@ -54,18 +63,18 @@ def blank_state(
         returned=np.zeros(n_seeds, np.int64),
         active=every_seed[0].copy(),
         blocking_member=np.full((n_seeds, 2), -1),
-        distinct=np.zeros(words_for(n_seeds), np.uint64),
-        many=np.array([MANY_USERS]),
+        distinct=np.zeros(n_words(n_seeds), np.uint64),
+        drift_bound_min_users=np.array([DRIFT_BOUND_MIN_USERS]),
         int_params=np.array([0, n, n_seeds, 0, *modes]),
         float_params=float_params,
         generator=generator,
     )
     state.distinct[0] = 1
-    kernel.renew_widths(state, 0, n, dim)
+    kernel.recompute_widths(state, 0, n, dim)
     return state
 
 
-def more_seeds(state: LocalState, users: Ints, n: int) -> LocalState:
+def add_seeds(state: LOCBState, users: Ints, n: int) -> LOCBState:
     """The same state with these users as seeds too; all that rests on the sets is to be worked out anew.
 
     All n users are in the new sets. A user can be made a seed only in the round in which they come.
@@ -77,27 +86,27 @@ def more_seeds(state: LocalState, users: Ints, n: int) -> LocalState:
     state.seed_of[users] = np.arange(old, old + more)
     per_seed = {
         "seeds": users,
-        "members": np.tile(pack(everyone), (more, 1)),
+        "members": np.tile(pack_bits(everyone), (more, 1)),
         "sums": np.tile(state.estimates[:n].sum(axis=0, dtype=np.float64), (more, 1)),
     }
-    rows = ("sizes", "hashes", "unserved", "observed", "drift_bound", "returned", "blocking_member")
+    rows = ("sizes", "member_hashes", "unserved", "cluster_served", "drift_bound", "returned", "blocking_member")
     per_seed |= {name: np.zeros((more, *getattr(state, name).shape[1:]), getattr(state, name).dtype) for name in rows}
     grown = {name: np.concatenate([getattr(state, name), row]) for name, row in per_seed.items()}
-    words = words_for(old + more)
+    words = n_words(old + more)
     return state._replace(
         **grown,
-        sets_of=np.zeros((len(state.served), words), np.uint64),
+        cluster_bits=np.zeros((len(state.served), words), np.uint64),
         seed_points=np.zeros((dim + 1, old + more)),
         active=np.zeros(words, np.uint64),
         distinct=np.zeros(words, np.uint64),
     )
 
 
-def more_room(state: LocalState, rows: int) -> LocalState:
+def grow(state: LOCBState, rows: int) -> LOCBState:
     """The same state with rows for more users, blank until they come."""
     dim = state.seed_points.shape[0] - 1
     new = slice(len(state.served), rows)
-    blanks = {"estimates": blank_estimates(1, dim), "words": random_words(rows)[new], "seed_of": -1}
-    members = np.zeros((len(state.seeds), words_for(rows)), np.uint64)
+    blanks = {"estimates": initial_estimates(1, dim), "hash_keys": random_hash_keys(rows)[new], "seed_of": -1}
+    members = np.zeros((len(state.seeds), n_words(rows)), np.uint64)
     members[:, : state.members.shape[1]] = state.members
-    return state._replace(members=members, **with_room(state, USER_ROWS, rows, blanks))
+    return state._replace(members=members, **grow_rows(state, USER_ROWS, rows, blanks))

@@ -17,7 +17,7 @@ _replaced = ContextVar("_replaced", default=False)
 
 
 @contextlib.contextmanager
-def rows_to_be_replaced() -> Iterator[None]:
+def skip_row_initialization() -> Iterator[None]:
     """While a policy is made that then takes over the rows of a file: blank rows are not written, so take no memory."""
     token = _replaced.set(True)
     try:
@@ -26,13 +26,13 @@ def rows_to_be_replaced() -> Iterator[None]:
         _replaced.reset(token)
 
 
-def blank_estimates(count: int, dim: int, dtype: str = "float64") -> Floats:
+def initial_estimates(count: int, dim: int, dtype: str = "float64") -> Floats:
     """``count`` rows (θ̂, A⁻¹) before any observation: zero and the identity."""
     row = np.concatenate([np.zeros(dim), packed_identity(dim)]).astype(dtype)
     return np.zeros((count, len(row)), dtype) if _replaced.get() else np.tile(row, (count, 1))
 
 
-def with_room(
+def grow_rows(
     state: Any, names: tuple[str, ...], rows: int, blanks: Mapping[str, Any] | None = None
 ) -> dict[str, NDArray[Any]]:
     """Those arrays of a state that have a row a user, made ``rows`` long; the new rows are 0 where no blank is given.
@@ -49,7 +49,7 @@ def with_room(
     return grown
 
 
-def only_first(array: NDArray[Any], count: int) -> NDArray[Any]:
+def keep_first_rows(array: NDArray[Any], count: int) -> NDArray[Any]:
     """A copy of the first rows and zeros for the others, which take no memory until they are written to."""
     kept = np.zeros(array.shape, array.dtype)
     kept[:count] = array[:count]

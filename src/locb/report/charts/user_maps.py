@@ -8,7 +8,7 @@ import altair as alt
 import numpy as np
 
 from locb.common.arrays import Floats
-from locb.evaluation.clusters import users_in_common
+from locb.evaluation.clusters import count_common_users
 from locb.evaluation.results import UserMap
 from locb.report.charts.chart_theme import COLOURS, INK, NOBODY
 
@@ -39,7 +39,7 @@ def colour_groups(user_map: UserMap) -> tuple[list[int], list[int], list[int]]:
     found = [np.asarray(members) for members in user_map.found if len(members)]
     if found:
         sizes = np.array([len(members) for members in found])
-        fits = 2.0 * users_in_common(truth, found) / (np.array([len(members) for members in truth])[:, None] + sizes)
+        fits = 2.0 * count_common_users(truth, found) / (np.array([len(members) for members in truth])[:, None] + sizes)
         quality = np.full(count, -1.0)
         for members, number, fit in zip(found, fits.argmax(axis=0), fits.max(axis=0), strict=True):
             held[members] += 1

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from locb.common.feature_hashing import parts
+from locb.common.feature_hashing import feature_contributions
 from locb.evaluation.clusters import Membership
 from locb.policies import EvidenceSource as PolicyEvidenceSource
 from locb.policies import Explanation as Told
@@ -77,7 +77,7 @@ class Answers:
         else:
             theta = told.theta.tolist()
             contributions = {}
-            vector, names, places, weights = parts(features, len(theta))
+            vector, names, places, weights = feature_contributions(features, len(theta))
             for name, place, weight in zip(names, places, weights, strict=True):
                 contributions[name] = contributions.get(name, 0.0) + weight * theta[place]
             constant = float(vector[0]) * theta[0]

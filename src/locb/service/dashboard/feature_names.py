@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from locb.common.arrays import Floats
-from locb.common.feature_hashing import places_of
+from locb.common.feature_hashing import signed_indices
 from locb.service.dashboard.schemas import FeatureWeight
 from locb.service.schemas import RecommendRequest
 
@@ -33,7 +33,7 @@ class Names:
         for request in requests:
             for arm in _unpack(request).arms:
                 if isinstance(arm.features, dict) and dim > 1:
-                    found = places_of(arm.features, dim)
+                    found = signed_indices(arm.features, dim)
                     places |= found
                     seen.update(found.keys())
         return cls({name: places[name] for name, _ in seen.most_common(MOST_NAMES)})

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from locb.common.arrays import Floats, Ints
 from locb.policies.base.user_batch import BatchMembership, GroupSummary, UserBatch
-from locb.policies.state.locb_state import random_words
+from locb.policies.state.locb_state import random_hash_keys
 from locb.service.config import SEEDED
 from locb.service.core.service import Service
 
@@ -136,5 +136,5 @@ def _drawn(rows: Ints, places: Ints) -> Ints:
     """Some of the rows, by lot; a place that is drawn stays drawn as others come, but for the few that move ahead."""
     if len(rows) <= MOST_SHOWN:
         return rows
-    lots = random_words(int(places[rows[-1]]) + 1)[places[rows]]
+    lots = random_hash_keys(int(places[rows[-1]]) + 1)[places[rows]]
     return np.sort(rows[np.argpartition(lots, MOST_SHOWN)[:MOST_SHOWN]])

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
-from locb.common.feature_hashing import row
+from locb.common.feature_hashing import feature_row
 from locb.service.api.context import AppContext, Json
 from locb.service.api.guard import SAFE_HEADERS, more_headers
 from locb.service.api.personalizer.schemas import DONE, RANKED, RankRequest, RewardRequest, answer, question, refusal
@@ -37,7 +37,7 @@ async def rank(app: AppContext, message: RankRequest) -> Response:
     try:
         asked = question(message, dim, service.options.personalizer_user)
         # As numbers: with all its crosses an action has many more names than the vector has places.
-        arms = [Arm(name, row(features, dim)) for name, features in asked.arms]
+        arms = [Arm(name, feature_row(features, dim)) for name, features in asked.arms]
     except ValueError as error:
         raise invalid(str(error)) from None
     request = RecommendRequest(asked.user, arms, asked.excluded, None, asked.event_id)

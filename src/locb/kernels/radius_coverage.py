@@ -6,13 +6,13 @@ import numpy as np
 
 from locb.common.arrays import Floats, Ints
 from locb.common.jit import entry_point
-from locb.evaluation.confidence import CLUSTERING, ELLIPSOID, REGRET, THEORY, scale, width
+from locb.evaluation.confidence import CLUSTERING, ELLIPSOID, REGRET, THEORY, radius_scale, radius_width
 from locb.kernels.common.cholesky import largest_eigenvalue
-from locb.kernels.common.linear_algebra import learn
+from locb.kernels.common.linear_algebra import rank_one_update
 
 
 @entry_point
-def audit(
+def measure_coverage(
     estimates: Floats,
     log_det: Floats,
     served: Ints,
@@ -37,7 +37,7 @@ def audit(
     room = np.empty((d + 3, d))
     for t in range(users.size):
         i = users[t]
-        log_det[i] += math.log(learn(estimates, i, contexts[t], rewards[t], step))
+        log_det[i] += math.log(rank_one_update(estimates, i, contexts[t], rewards[t], step))
         served[i] += 1
         error = 0.0
         for q in range(d):
@@ -46,8 +46,8 @@ def audit(
         now = first + t + 1
         for kind in (REGRET, CLUSTERING, THEORY):
             if kind != THEORY or min_eigenvalue > 0.0:
-                own = width(kind, served[i], n_users, d, sigmas[kind], delta, min_eigenvalue, 0.0, 0.0)
-                ball = scale(kind, now, n_users, d, sigmas[kind], delta)
+                own = radius_width(kind, served[i], n_users, d, sigmas[kind], delta, min_eigenvalue, 0.0, 0.0)
+                ball = radius_scale(kind, now, n_users, d, sigmas[kind], delta)
                 worst[kind] = max(worst[kind], error / (ball * own))
         # The largest eigenvalue of A⁻¹ is at least each diagonal element: most rounds are settled without it.
         least = 0.0
@@ -56,7 +56,7 @@ def audit(
             least = max(least, estimates[i, q])
             q += row
         sigma = sigmas[ELLIPSOID]
-        if error / width(ELLIPSOID, 0, n_users, d, sigma, delta, 0.0, log_det[i], least) > worst[ELLIPSOID]:
+        if error / radius_width(ELLIPSOID, 0, n_users, d, sigma, delta, 0.0, log_det[i], least) > worst[ELLIPSOID]:
             largest = largest_eigenvalue(estimates, i, room)
-            own = width(ELLIPSOID, 0, n_users, d, sigma, delta, 0.0, log_det[i], largest)
+            own = radius_width(ELLIPSOID, 0, n_users, d, sigma, delta, 0.0, log_det[i], largest)
             worst[ELLIPSOID] = max(worst[ELLIPSOID], error / own)

@@ -7,7 +7,7 @@ from numba import njit
 
 
 @cache
-def called(function: Any) -> Any:
+def call_compiled(function: Any) -> Any:
     """The same function, to be called from Python."""
     if not hasattr(function, "py_func"):  # the compiler is off
         return function

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from compiled_calls import call_compiled
 from locb.kernels.common import cholesky as solving
 from locb.kernels.common import linear_algebra as linear
-from through import called
 
 pytestmark = pytest.mark.interpreted
 
@@ -30,15 +30,15 @@ def test_learning_round_by_round_equals_solving_at_once(seed: int, d: int, m: in
     sums = np.zeros((1, columns))
     growth = 1.0
     for x, r in zip(xs, rs, strict=True):
-        growth *= called(linear.learn)(row, 0, x, r, np.empty(columns))
-        called(linear.add_observation)(sums, 0, x, r)
+        growth *= call_compiled(linear.rank_one_update)(row, 0, x, r, np.empty(columns))
+        call_compiled(linear.add_observation)(sums, 0, x, r)
     A = np.eye(d) + xs.T @ xs  # noqa: N806 - the paper's letter
     inverse = np.linalg.inv(A)
     exact = np.concatenate([inverse @ (xs.T @ rs), pack(inverse)])
     assert row[0] == pytest.approx(exact, abs=1e-10)
     assert growth == pytest.approx(np.linalg.det(A), rel=1e-9)
     solved = np.empty((1, columns))
-    called(solving.solve_ridge)(sums, 0, solved, 0, np.empty((2 * d, d)))
+    call_compiled(solving.solve_ridge)(sums, 0, solved, 0, np.empty((2 * d, d)))
     assert solved[0] == pytest.approx(exact, abs=1e-10)
 
 
@@ -48,7 +48,7 @@ def test_largest_eigenvalue(seed: int, d: int, m: int) -> None:
     xs, _ = history(seed, d, m)
     inverse = np.linalg.inv(np.eye(d) + xs.T @ xs)
     row = np.concatenate([np.zeros(d), pack(inverse)])[None, :].copy()
-    found = called(solving.largest_eigenvalue)(row, 0, np.empty((d + 3, d)))
+    found = call_compiled(solving.largest_eigenvalue)(row, 0, np.empty((d + 3, d)))
     assert found == pytest.approx(np.linalg.eigvalsh(inverse)[-1], rel=1e-12)
 
 
@@ -58,7 +58,7 @@ def test_largest_eigenvalue_beside_tiny_numbers(tiny: float) -> None:
     inverse = np.linalg.inv(np.eye(3) + np.outer(x, x))
     inverse[0, 1] = inverse[1, 0] = -tiny
     row = np.concatenate([np.zeros(3), pack(inverse)])[None, :].copy()
-    assert called(solving.largest_eigenvalue)(row, 0, np.empty((6, 3))) == pytest.approx(1.0)
+    assert call_compiled(solving.largest_eigenvalue)(row, 0, np.empty((6, 3))) == pytest.approx(1.0)
 
 
 def test_expanded_arms_give_mean_and_spread() -> None:
@@ -68,35 +68,37 @@ def test_expanded_arms_give_mean_and_spread() -> None:
     matrix = rng.standard_normal((d, d))
     matrix = matrix @ matrix.T
     arms = np.empty((k, d + linear.packed_size(d)))
-    called(linear.expand)(contexts, arms)
+    call_compiled(linear.expand_contexts)(contexts, arms)
     row = np.concatenate([theta, pack(matrix)])[None, :].copy()
     for a, x in enumerate(contexts):
-        assert called(linear.dot)(arms, a, row, 0, 0, d) == pytest.approx(theta @ x)
-        assert called(linear.dot)(arms, a, row, 0, d, arms.shape[1]) == pytest.approx(x @ matrix @ x)
-    assert linear.unpack(row[0, d:], d) == pytest.approx(matrix)
+        assert call_compiled(linear.dot)(arms, a, row, 0, 0, d) == pytest.approx(theta @ x)
+        assert call_compiled(linear.dot)(arms, a, row, 0, d, arms.shape[1]) == pytest.approx(x @ matrix @ x)
+    assert linear.unpack_symmetric(row[0, d:], d) == pytest.approx(matrix)
 
 
 def test_ties_go_to_the_first_within_the_margin() -> None:
     generator = np.array([88172645463325252], np.uint64)
     scores = np.array([0.0, 1.0, 1.0 - 0.9e-9, 1.0 - 2e-9])
-    assert called(linear.pick)(scores, linear.FIRST, generator) == 1
+    assert call_compiled(linear.pick_arm)(scores, linear.TIE_FIRST, generator) == 1
     assert generator[0] == 88172645463325252
     # A score just below the highest comes first, if it is within the margin of it.
-    assert called(linear.pick)(np.array([0.0, 1.0 - 0.9e-9, 1.0]), linear.FIRST, generator) == 1
+    assert call_compiled(linear.pick_arm)(np.array([0.0, 1.0 - 0.9e-9, 1.0]), linear.TIE_FIRST, generator) == 1
 
 
 def test_random_ties_reach_every_tied_arm_about_equally_often() -> None:
     generator = np.array([88172645463325252], np.uint64)
     scores = np.array([0.5, 0.1, 0.5, 0.5])
-    drawn = np.bincount([called(linear.pick)(scores, linear.RANDOM, generator) for _ in range(6000)], minlength=4)
+    drawn = np.bincount(
+        [call_compiled(linear.pick_arm)(scores, linear.TIE_RANDOM, generator) for _ in range(6000)], minlength=4
+    )
     assert drawn[1] == 0
     assert drawn[[0, 2, 3]] == pytest.approx([2000, 2000, 2000], abs=200)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1.1e6])
 def test_unusable_numbers_are_seen(bad: float) -> None:
-    assert called(linear.usable)(np.array([0.0, -1e6]))
-    assert not called(linear.usable)(np.array([0.0, bad]))
+    assert call_compiled(linear.is_valid)(np.array([0.0, -1e6]))
+    assert not call_compiled(linear.is_valid)(np.array([0.0, bad]))
 
 
 @pytest.mark.parametrize("d", [1, 2, 6, 60])
@@ -108,9 +110,11 @@ def test_solve(d: int) -> None:
         matrix, vector = root @ root.T, rng.standard_normal(d)
         rows = np.concatenate([vector, matrix[np.triu_indices(d)]])[None, :].copy()
         answers, room = np.empty_like(rows), np.empty((d, 2 * d + 1))
-        log_det = called(solving.solve)(rows, 0, answers, 0, room)
+        log_det = call_compiled(solving.solve)(rows, 0, answers, 0, room)
         inverse = np.linalg.inv(matrix)
         assert log_det == pytest.approx(np.linalg.slogdet(matrix)[1], rel=1e-9, abs=1e-9)
         assert answers[0, :d] == pytest.approx(inverse @ vector, rel=1e-6, abs=1e-9 * np.abs(inverse).max())
-        assert linear.unpack(answers[0, d:], d) == pytest.approx(inverse, rel=1e-6, abs=1e-9 * np.abs(inverse).max())
-        assert called(solving.inverse_trace)(room) == pytest.approx(np.trace(inverse), rel=1e-6)
+        assert linear.unpack_symmetric(answers[0, d:], d) == pytest.approx(
+            inverse, rel=1e-6, abs=1e-9 * np.abs(inverse).max()
+        )
+        assert call_compiled(solving.inverse_trace)(room) == pytest.approx(np.trace(inverse), rel=1e-6)
