@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import locb
-from locb.kernels.club import components as club_components
+from locb.kernels.club.components import rebuild_components
 from locb.kernels.common.bit_sets import pack_bit_indices, unpack_bits
-from locb.kernels.sclub import splitting as sclub_splitting
+from locb.kernels.sclub.splitting import has_valid_links
+from locb.kernels.sclub.state import N_SLOTS, T
 from locb.policies.state.club_graph import build_neighbour_lists, sample_edges
 
 DIM, ARMS = 3, 4
@@ -100,7 +101,7 @@ def test_pieces_of_any_size(graph: str, seed: int) -> None:
         policy._state.neighbour_bits[:] = pack_bit_indices(both[:, 0], both[:, 1], n, n)
     else:
         policy._state = policy._state._replace(**build_neighbour_lists(edges, n))
-    club_components.rebuild_components(policy._state, DIM)
+    rebuild_components(policy._state, DIM)
     assert len(policy.clusters()) == 1
     counts = []
     for block in range(8):
@@ -154,7 +155,7 @@ def test_sets_of_twenty_thousand_users() -> None:
         policy.play(busy_rounds(np.arange(0, n, 20), 2_000, seed=block))
         after = len(policy.clusters())
         split, merged = split + (after > before), merged + (after < before)
-        slots.append(int(policy._state.int_params[sclub_splitting.N_SLOTS]))
+        slots.append(int(policy._state.int_params[N_SLOTS]))
         check_sets(policy)
     assert min(split, merged) > 0
     assert max(slots) > 128  # three blocks of slots
@@ -174,13 +175,13 @@ def check_sets(policy: Any) -> None:
         assert state.unchecked[c] == (state.checked[members] == 0).sum()
         assert state.served_range[c, 0] <= state.served[members].min()
         assert state.served_range[c, 1] >= state.served[members].max()
-    assert sclub_splitting.has_valid_links(state)
+    assert has_valid_links(state)
     assert np.array_equal(unpack_bits(state.free_slots, len(state.sizes))[0], state.sizes == 0)
     # Of two checked sets that were looked at, none are alike.
     c = np.flatnonzero((state.sizes > 0) & (state.unchecked == 0) & (state.queued == 0))
     theta, mean = state.cluster_estimates[c, : policy.dim], state.cluster_served[c] / state.sizes[c]
     width = np.sqrt((1 + np.log1p(state.cluster_served[c])) / (1 + state.cluster_served[c]))
-    t = state.int_params[sclub_splitting.T]
+    t = state.int_params[T]
     reach = 0.1 * (width[:, None] + width)
     near = ((theta[:, None] - theta) ** 2).sum(axis=2) < reach**2 - 1e-9
     alike = near & (np.abs(mean[:, None] - mean) / t < 0.3 * np.sqrt((1 + np.log1p(t)) / (1 + t)))

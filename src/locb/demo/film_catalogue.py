@@ -102,9 +102,7 @@ class Cinema:
     def __init__(self, seed: int = 0) -> None:
         self._rng = np.random.default_rng(seed)
         self.films = self._make_films()
-        self.people = [
-            f"{NAMES[i % len(NAMES)]} {'ABCDEFGH'[i // len(NAMES)]}." for i in range(N_PEOPLE)
-        ]
+        self.people = [f"{NAMES[i % len(NAMES)]} {'ABCDEFGH'[i // len(NAMES)]}." for i in range(N_PEOPLE)]
         self.kinds = self._rng.integers(len(TASTES), size=N_PEOPLE)  # (people,)
         often = np.exp(self._rng.normal(scale=OFTEN, size=N_PEOPLE))
         self._often = often / often.sum()  # (people,) how often each comes

@@ -14,6 +14,7 @@ from locb.evaluation.clusters import Cluster, Membership, group_by_label
 from locb.kernels.club import components as club_components
 from locb.kernels.club import graph as club_graph
 from locb.kernels.club import loop as kernel
+from locb.kernels.club.state import COMPLETE, N_COMPONENTS, SPARSE, TIES, T
 from locb.kernels.common.bit_sets import n_words
 from locb.policies.base.compiled import CompiledPolicy, new_generator
 from locb.policies.base.explanations import EvidenceSource, ScoringRow
@@ -25,38 +26,15 @@ from locb.policies.state.club_graph import (
     build_neighbour_lists,
     check_graph_size,
     connect_to_all,
-    initial_graph,
     is_symmetric,
     max_users,
     sample_edges,
 )
+from locb.policies.state.club_state import NOT_SAVED, USER_ROWS, grow, initial_state
 from locb.policies.state.corrections import shift_estimate
-from locb.policies.state.user_rows import grow_rows, initial_estimates, keep_first_rows
+from locb.policies.state.user_rows import keep_first_rows
 
-GRAPHS = {"complete": club_graph.COMPLETE, "erdos-renyi": club_graph.SPARSE}
-# What a file does not hold: room for work, counts, and the lists of neighbours, which are made from the edges.
-NOT_SAVED = (
-    "work_lists",
-    "search_marks",
-    "search_bits",
-    "list_start",
-    "degree",
-    "list_capacity",
-    "neighbour_lists",
-    "cluster_served",
-)
-USER_ROWS = (
-    "estimates",
-    "sums",
-    "served",
-    "radius_widths",
-    "component",
-    "cluster_estimates",
-    "cluster_sums",
-    "sizes",
-    "cluster_served",
-    "peak_magnitudes",
-)
+GRAPHS = {"complete": COMPLETE, "erdos-renyi": SPARSE}
 
 
 class CLUB(CompiledPolicy):
@@ -90,7 +68,7 @@ class CLUB(CompiledPolicy):
     _kernel: ClassVar[Any] = kernel
     _not_saved: ClassVar[tuple[str, ...]] = NOT_SAVED
     _user_rows: ClassVar[tuple[str, ...]] = USER_ROWS
-    _settings: ClassVar[dict[str, slice]] = {"int_params": slice(club_graph.TIES, None), "float_params": slice(None)}
+    _settings: ClassVar[dict[str, slice]] = {"int_params": slice(TIES, None), "float_params": slice(None)}
 
     def __init__(
         self,
@@ -121,27 +99,16 @@ class CLUB(CompiledPolicy):
             "dtype": dtype,
             "seed": seed,
         }
-        n = self._n_users
-        edges = initial_graph(n, graph, seed)  # first, since it refuses what is too large
-        estimates = initial_estimates(n, self._dim, dtype)
-        self._state = club_graph.CLUBState(
-            estimates=estimates,
-            sums=np.zeros_like(estimates),
-            served=np.zeros(n, np.int64),
-            radius_widths=np.ones(n),
-            **edges,
-            component=np.zeros(n, np.int64),
-            cluster_estimates=np.zeros_like(estimates),
-            cluster_sums=np.zeros(estimates.shape),
-            sizes=np.zeros(n, np.int64),
-            cluster_served=np.zeros(n, np.int64),
-            peak_magnitudes=np.zeros((n, 3)),
-            int_params=np.array([0, 0, tie_rule, graph_kind]),
-            float_params=np.array([alpha, alpha2]),
-            generator=new_generator(np.random.default_rng(seed)),
-            **_room(n),
+        self._state = initial_state(
+            self._n_users,
+            self._dim,
+            dtype,
+            graph,
+            seed,
+            np.array([0, 0, tie_rule, graph_kind]),
+            np.array([alpha, alpha2]),
+            new_generator(np.random.default_rng(seed)),
         )
-        club_components.rebuild_components(self._state, self._dim)
 
     def clusters(self) -> list[Cluster]:
         """The connected components, in the order of their first members."""
@@ -179,7 +146,7 @@ class CLUB(CompiledPolicy):
         check_graph_size(new, self._parameters["graph"])
         if new > len(state.served):
             most = max_users(self._parameters["graph"])
-            state = _with_room(state, max(new, min(2 * len(state.served), most)), self._dim)
+            state = grow(state, max(new, min(2 * len(state.served), most)), self._dim)
         edges = NO_EDGES
         if self._parameters["graph"] == "complete":
             connect_to_all(state.neighbour_bits, old, new)
@@ -194,7 +161,7 @@ class CLUB(CompiledPolicy):
         state = self._state
         name = int(state.component[user])
         source = EvidenceSource("component", None, 1.0, int(state.sizes[name]), int(state.cluster_served[name]))
-        log_round = math.log(state.int_params[club_graph.T] + 2.0)  # as the kernel has it
+        log_round = math.log(state.int_params[T] + 2.0)  # as the kernel has it
         return ScoringRow(state.cluster_estimates, name, self._parameters["alpha"], log_round, (source,))
 
     def _edges(self) -> IndexArray:
@@ -215,7 +182,7 @@ class CLUB(CompiledPolicy):
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         arrays = super()._arrays()
-        names = int(self._state.int_params[club_graph.N_COMPONENTS])  # rows beyond are of no component
+        names = int(self._state.int_params[N_COMPONENTS])  # rows beyond are of no component
         kept = {name: keep_first_rows(arrays[name], names) for name in ("cluster_estimates", "cluster_sums")}
         bits = arrays["neighbour_bits"][: self._n_users, : n_words(self._n_users)]
         return {**arrays, **kept, "neighbour_bits": bits, "edges": self._edges()}
@@ -254,31 +221,6 @@ class CLUB(CompiledPolicy):
         return fine | {
             "component": np.array_equal(np.sort(first), np.arange(count))
             and np.array_equal(first[names], state.component),
-            "int_params": state.int_params[club_graph.N_COMPONENTS] == count,
+            "int_params": state.int_params[N_COMPONENTS] == count,
             "sizes": np.array_equal(np.bincount(state.component, minlength=self._n_users), state.sizes),
         }
-
-
-def _room(n: int) -> dict[str, Any]:
-    """Arrays for work within a round."""
-    return {
-        "work_lists": np.zeros((2, n), np.int64),
-        "search_marks": np.zeros(n + 2, np.int64),
-        "search_bits": np.zeros((2, n_words(n)), np.uint64),
-    }
-
-
-def _with_room(state: club_graph.CLUBState, rows: int, dim: int) -> club_graph.CLUBState:
-    """The same state with rows for more users, blank until they come."""
-    blank = {"estimates": initial_estimates(1, dim), "radius_widths": 1.0}
-    names: tuple[str, ...] = USER_ROWS
-    more: dict[str, Any] = {}
-    if len(state.neighbour_bits):
-        more["neighbour_bits"] = np.zeros((rows, n_words(rows)), np.uint64)
-        more["neighbour_bits"][: len(state.neighbour_bits), : state.neighbour_bits.shape[1]] = state.neighbour_bits
-    else:
-        names = (*USER_ROWS, "list_start", "degree")
-        more["list_capacity"] = np.zeros(rows + 1, np.int64)
-        more["list_capacity"][: len(state.list_start)] = state.list_capacity[:-1]
-        more["list_capacity"][-1] = state.list_capacity[-1]
-    return state._replace(**grow_rows(state, names, rows, blank), **more, **_room(rows))

@@ -8,6 +8,7 @@ import numpy as np
 
 from locb.common.arrays import Floats, Ints
 from locb.kernels.linucb import loop as kernel
+from locb.kernels.linucb.state import TIES, LinUCBState, T
 from locb.policies.base.compiled import CompiledPolicy, new_generator
 from locb.policies.base.explanations import EvidenceSource, ScoringRow
 from locb.policies.base.validation import TIE_RULES, check_float, check_int, number_type, one_of
@@ -43,7 +44,7 @@ class LinUCB(CompiledPolicy):
 
     _kernel: ClassVar[Any] = kernel
     _user_rows: ClassVar[tuple[str, ...]] = ("estimates", "served")
-    _settings: ClassVar[dict[str, slice]] = {"int_params": slice(kernel.TIES, None), "float_params": slice(None)}
+    _settings: ClassVar[dict[str, slice]] = {"int_params": slice(TIES, None), "float_params": slice(None)}
 
     def __init__(
         self,
@@ -73,7 +74,7 @@ class LinUCB(CompiledPolicy):
             "dtype": dtype,
             "seed": seed,
         }
-        self._state = kernel.LinUCBState(
+        self._state = LinUCBState(
             estimates=initial_estimates(1 if shared else self._n_users, self._dim, dtype),
             served=np.zeros(self._n_users, np.int64),
             int_params=np.array([0, tie_rule, int(self._shared)]),
@@ -102,7 +103,7 @@ class LinUCB(CompiledPolicy):
     def _scoring_row(self, user: int) -> ScoringRow:
         state = self._state
         if self._shared:
-            row, source = 0, EvidenceSource("everyone", None, 1.0, self._n_users, int(state.int_params[kernel.T]))
+            row, source = 0, EvidenceSource("everyone", None, 1.0, self._n_users, int(state.int_params[T]))
         else:
             row, source = user, EvidenceSource("user", None, 1.0, 1, int(state.served[user]))
         return ScoringRow(state.estimates, row, self._parameters["alpha"], 1.0, (source,))

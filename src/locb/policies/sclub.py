@@ -10,21 +10,24 @@ from numpy.typing import NDArray
 
 from locb.common.arrays import Floats, Ints
 from locb.evaluation.clusters import Cluster, Membership, group_by_label
-from locb.kernels.common.bit_sets import ONE, n_words, pack_bits, unpack_bits
 from locb.kernels.sclub import loop as kernel
-from locb.kernels.sclub import merging as sclub_merging
-from locb.kernels.sclub import splitting as sclub_splitting
+from locb.kernels.sclub.splitting import has_valid_links
+from locb.kernels.sclub.state import MIN_FREQUENCY_GAP, N_QUEUED, N_SLOTS, NO_GAP, PHASE, PHASE_END, TIES, T
 from locb.policies.base.compiled import CompiledPolicy, new_generator
 from locb.policies.base.explanations import EvidenceSource, ScoringRow
 from locb.policies.base.user_batch import BatchMembership, GroupSummary, Partition, summarize_open_groups
 from locb.policies.base.validation import TIE_RULES, check_float, check_int, number_type, one_of
 from locb.policies.state.corrections import shift_estimate
-from locb.policies.state.user_rows import grow_rows, initial_estimates, keep_first_rows
-
-NOT_SAVED = ("work_lists", "scan_points", "free_slots")  # room for work, and what follows from the rest
-USER_ROWS = tuple(
-    n for n in sclub_splitting.SCLUBState._fields if n not in (*NOT_SAVED, "int_params", "float_params", "generator")
+from locb.policies.state.sclub_state import (
+    NOT_SAVED,
+    USER_ROWS,
+    add_singletons,
+    enqueue_cluster,
+    grow,
+    initial_state,
+    rebuild_derived,
 )
+from locb.policies.state.user_rows import keep_first_rows
 
 
 class SCLUB(CompiledPolicy):
@@ -58,8 +61,8 @@ class SCLUB(CompiledPolicy):
     _not_saved: ClassVar[tuple[str, ...]] = NOT_SAVED
     _user_rows: ClassVar[tuple[str, ...]] = USER_ROWS
     _settings: ClassVar[dict[str, slice]] = {
-        "int_params": slice(sclub_splitting.TIES, None),
-        "float_params": slice(sclub_splitting.MIN_FREQUENCY_GAP),
+        "int_params": slice(TIES, None),
+        "float_params": slice(MIN_FREQUENCY_GAP),
     }
 
     def __init__(
@@ -91,39 +94,14 @@ class SCLUB(CompiledPolicy):
             "dtype": dtype,
             "seed": seed,
         }
-        n = self._n_users
-        first = np.zeros(n, np.int64)  # n users in slot 0, none in the others
-        first[0] = n
-        estimates = initial_estimates(n, self._dim, dtype)
-        shared = np.zeros_like(estimates)  # rows of free slots are never read
-        shared[0] = estimates[0]
-        everyone = np.arange(n)
-        state = sclub_splitting.SCLUBState(
-            estimates=estimates,
-            sums=np.zeros_like(estimates),
-            served=np.zeros(n, np.int64),
-            checked=np.zeros(n, np.int64),
-            slot=np.zeros(n, np.int64),
-            links=np.stack([(everyone + 1) % n, (everyone - 1) % n, np.zeros(n)], axis=1).astype(np.int32),
-            cluster_estimates=shared,
-            cluster_sums=np.zeros(estimates.shape),
-            cluster_served=np.zeros(n, np.int64),
-            sizes=first,
-            unchecked=first.copy(),
-            queued=np.zeros(n, np.int64),
-            served_range=np.zeros((n, 2), np.int64),
-            peak_magnitudes=np.zeros((n, 3)),
-            frequency_gap=np.full(n, sclub_splitting.NO_GAP),
-            phase_theta=np.zeros((n, self._dim)),
-            phase_served=np.zeros(n, np.int64),
-            int_params=np.array([0, 0, 0, 1, 0, tie_rule]),
-            float_params=np.array([alpha, alpha_theta, alpha_p, sclub_splitting.NO_GAP]),
-            generator=new_generator(np.random.default_rng(seed)),
-            work_lists=np.zeros((3, 0), np.int64),
-            scan_points=np.zeros((0, 0, 64), "float32"),
-            free_slots=np.zeros((1, 0), np.uint64),
+        self._state = initial_state(
+            self._n_users,
+            self._dim,
+            dtype,
+            np.array([alpha, alpha_theta, alpha_p, NO_GAP]),
+            tie_rule,
+            new_generator(np.random.default_rng(seed)),
         )
-        self._state = _settled(state)
 
     def clusters(self) -> list[Cluster]:
         """The sets as they are now."""
@@ -150,33 +128,8 @@ class SCLUB(CompiledPolicy):
         count = check_int("count", count, 0)
         old, new = self._n_users, self._n_users + count
         if new > len(self._state.served):
-            blanks = {"estimates": initial_estimates(1, self._dim), "frequency_gap": sclub_splitting.NO_GAP}
-            rows = max(new, 2 * len(self._state.served))
-            self._state = _settled(self._state._replace(**grow_rows(self._state, self._user_rows, rows, blanks)))
-        state, users = self._state, np.arange(old, new)
-        words = np.flatnonzero(state.free_slots[0])[:count]  # enough of them: each has a free slot
-        places = np.argwhere(unpack_bits(state.free_slots[0, words, None], 64))[:count]
-        slots = 64 * words[places[:, 0]] + places[:, 1]  # the lowest free ones
-        np.bitwise_xor.at(state.free_slots[0], slots >> 6, ONE << (slots & 63).astype(np.uint64))
-        state.slot[users] = slots
-        state.links[users, :2] = users[:, None]
-        state.links[slots, sclub_splitting.HEAD] = users
-        state.cluster_estimates[slots] = state.estimates[users]
-        for name in (
-            "cluster_sums",
-            "cluster_served",
-            "served_range",
-            "peak_magnitudes",
-            "phase_theta",
-            "phase_served",
-        ):
-            getattr(state, name)[slots] = 0
-        state.sizes[slots] = 1
-        state.unchecked[slots] = 1
-        state.frequency_gap[slots] = sclub_splitting.NO_GAP
-        state.int_params[sclub_splitting.N_SLOTS] = max(
-            state.int_params[sclub_splitting.N_SLOTS], slots.max(initial=-1) + 1
-        )
+            self._state = grow(self._state, max(new, 2 * len(self._state.served)), self._dim)
+        add_singletons(self._state, old, new)
         self._n_users = self._parameters["n_users"] = new
 
     def _scoring_row(self, user: int) -> ScoringRow:
@@ -194,18 +147,15 @@ class SCLUB(CompiledPolicy):
         ):
             shift_estimate(estimates, row, change)
             sums[row, : self._dim] += change
-        if state.queued[group] == 0:  # have it looked at: it may have come near to another
-            state.queued[group] = 1
-            state.work_lists[sclub_splitting.QUEUE, state.int_params[sclub_splitting.N_QUEUED]] = group
-            state.int_params[sclub_splitting.N_QUEUED] += 1
+        enqueue_cluster(state, group)  # it may have moved close to another cluster
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         arrays = super()._arrays()
-        slots = int(self._state.int_params[sclub_splitting.N_SLOTS])  # those beyond are free
+        slots = int(self._state.int_params[N_SLOTS])  # those beyond are free
         return arrays | {name: keep_first_rows(arrays[name], slots) for name in ("cluster_estimates", "cluster_sums")}
 
     def _rebuild_derived(self) -> None:
-        self._state = _settled(self._state)
+        self._state = rebuild_derived(self._state)
 
     def _index_limits(self) -> dict[str, tuple[int, int]]:
         return {
@@ -222,23 +172,11 @@ class SCLUB(CompiledPolicy):
         right_sizes = np.array_equal(sizes, state.sizes)
         return super()._consistency(state) | {
             "sizes": right_sizes,
-            "links": right_sizes and sclub_splitting.has_valid_links(state),
+            "links": right_sizes and has_valid_links(state),
             "unchecked": np.array_equal(left[sizes > 0], state.unchecked[sizes > 0]),
-            "int_params": int_params[sclub_splitting.N_SLOTS] == np.flatnonzero(sizes)[-1] + 1
-            and 0 <= int_params[sclub_splitting.PHASE] < 62
-            and int_params[sclub_splitting.PHASE_END] == 2 ** (int_params[sclub_splitting.PHASE] + 1) - 2
-            and int_params[sclub_splitting.T] <= int_params[sclub_splitting.PHASE_END]
-            and int_params[sclub_splitting.N_QUEUED] == np.count_nonzero(state.queued),
+            "int_params": int_params[N_SLOTS] == np.flatnonzero(sizes)[-1] + 1
+            and 0 <= int_params[PHASE] < 62
+            and int_params[PHASE_END] == 2 ** (int_params[PHASE] + 1) - 2
+            and int_params[T] <= int_params[PHASE_END]
+            and int_params[N_QUEUED] == np.count_nonzero(state.queued),
         }
-
-
-def _settled(state: sclub_splitting.SCLUBState) -> sclub_splitting.SCLUBState:
-    """The same state with what is not saved made from the rest."""
-    n, dim = state.phase_theta.shape
-    lists = np.zeros((3, n), np.int64)
-    waiting = np.flatnonzero(state.queued)
-    lists[sclub_splitting.QUEUE, : len(waiting)] = waiting
-    points = np.full((n_words(n), dim + 1, sclub_splitting.BLOCK), sclub_splitting.EXCLUDED, "float32")
-    full = state._replace(work_lists=lists, scan_points=points, free_slots=pack_bits(state.sizes[np.newaxis] == 0))
-    sclub_merging.rebuild_scan_points(full)
-    return full

@@ -211,8 +211,6 @@ def split(state: CLUBState, i: int, n_cut: int, room: Floats) -> None:
             count += 1
     if not fell:
         return
-    if needs_recomputation(
-        state.peak_magnitudes, state.cluster_sums, state.sums, old, state.sizes[old], room.shape[1]
-    ):
+    if needs_recomputation(state.peak_magnitudes, state.cluster_sums, state.sums, old, state.sizes[old], room.shape[1]):
         recompute_sums(state, old, 0, walk(state, reference), room.shape[1])
     solve_ridge(state.cluster_sums, old, state.cluster_estimates, old, room)

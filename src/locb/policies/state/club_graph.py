@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from locb.common.arrays import IndexArray, Words
-from locb.kernels.club import graph as club_graph
+from locb.kernels.club.graph import add_edges, fill_lists
+from locb.kernels.club.state import CLUBState
 from locb.kernels.common.bit_sets import ONE, n_words, pack_bits, unpack_bits
 
 MAX_GRAPH_BITS = 2**35  # of a complete graph: 4 GiB
@@ -94,7 +95,7 @@ def sample_edges(old: int, n: int, seed: int) -> IndexArray:
 def build_neighbour_lists(edges: IndexArray, n: int) -> dict[str, Any]:
     """Lists of neighbours from edges in the order of ``sample_edges``."""
     start, degree, lists = np.zeros(n, np.int64), np.zeros(n, np.int32), np.zeros(2 * len(edges), np.int32)
-    club_graph.fill_lists(np.ascontiguousarray(edges), start, degree, lists)
+    fill_lists(np.ascontiguousarray(edges), start, degree, lists)
     return {
         "list_start": start,
         "degree": degree,
@@ -103,7 +104,7 @@ def build_neighbour_lists(edges: IndexArray, n: int) -> dict[str, Any]:
     }
 
 
-def append_edges(state: club_graph.CLUBState, edges: IndexArray) -> club_graph.CLUBState:
+def append_edges(state: CLUBState, edges: IndexArray) -> CLUBState:
     """The state with the edges of users who join added to its lists."""
     users, added = np.unique(edges, return_counts=True)
     # A list of l neighbours has moved to 2 l + 4 places at last, and to half as many and less before.
@@ -112,5 +113,5 @@ def append_edges(state: club_graph.CLUBState, edges: IndexArray) -> club_graph.C
         lists = np.zeros(max(needed, 2 * len(state.neighbour_lists)), np.int32)
         lists[: len(state.neighbour_lists)] = state.neighbour_lists
         state = state._replace(neighbour_lists=lists)
-    club_graph.add_edges(edges, state.list_start, state.degree, state.list_capacity, state.neighbour_lists)
+    add_edges(edges, state.list_start, state.degree, state.list_capacity, state.neighbour_lists)
     return state
