@@ -68,7 +68,7 @@ def feature_contributions(values: Values, dim: int) -> tuple[Floats, list[str], 
 
     Examples
     --------
-    >>> vector, names, places, weights = parts({"genre": "drama", "length": 0.5}, 6)
+    >>> vector, names, places, weights = feature_contributions({"genre": "drama", "length": 0.5}, 6)
     >>> names, places, [round(weight, 4) for weight in weights]
     (['genre=drama', 'length'], [5, 1], [0.6325, 0.3162])
     """
@@ -87,7 +87,7 @@ def signed_indices(values: Values, dim: int) -> dict[str, int]:
 
     Examples
     --------
-    >>> places_of({"genre": "drama", "length": 0.5}, 6)
+    >>> signed_indices({"genre": "drama", "length": 0.5}, 6)
     {'genre=drama': 5, 'length': 1}
     """
     keys, signed, _ = _read(values, _checked_dim(dim))

@@ -75,7 +75,7 @@ def group_by_label(names: Ints) -> list[Ints]:
 
     Examples
     --------
-    >>> [group.tolist() for group in groups_by_name(np.array([4, 2, 4]))]
+    >>> [group.tolist() for group in group_by_label(np.array([4, 2, 4]))]
     [[1], [0, 2]]
     """
     order = np.argsort(names, kind="stable")
@@ -87,7 +87,7 @@ def count_common_users(some: Sequence[Ints], others: Sequence[Ints]) -> Ints:
 
     Examples
     --------
-    >>> users_in_common([np.array([0, 1, 2])], [np.array([1, 2, 7]), np.array([7])]).tolist()
+    >>> count_common_users([np.array([0, 1, 2])], [np.array([1, 2, 7]), np.array([7])]).tolist()
     [[2, 0]]
     """
     sizes = np.array([len(group) for group in others])

@@ -67,7 +67,7 @@ def min_rounds_per_user(n_users: int, dim: int, delta: float, min_eigenvalue: fl
 
     Examples
     --------
-    >>> f"{rounds_a_user(100, 6, 0.1, 0.1):,.0f}"
+    >>> f"{min_rounds_per_user(100, 6, 0.1, 0.1):,.0f}"
     '40,637,827'
     """
     steep = 32.0**2 / min_eigenvalue**2
@@ -80,7 +80,7 @@ def termination_bound(
 ) -> float:
     """Theorem 2: the round before which all sets are returned, with tau = 1, the ``theory`` radius and even arrivals.
 
-    The theorem speaks only of users served ``rounds_a_user`` times; where that takes longer, the bound proves nothing
+    The theorem speaks only of users served ``min_rounds_per_user`` times; where that takes longer, the bound proves nothing
     by itself.
 
     Examples
