@@ -1,0 +1,59 @@
+"""Parts of sphinx-gallery's configuration: order of the examples, and a scraper for charts and screenshots."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+from sphinx_gallery.scrapers import figure_rst
+
+ORDER = (
+    "first_comparison",
+    "own_log",
+    "own_policy",
+    "own_environment",
+    "choose_gamma_and_policy",
+    "certificates",
+    "first_service",
+    "read_the_dashboard",
+)
+
+
+def example_order(filename: str) -> int:
+    """Return the position of an example in the gallery."""
+    name = Path(filename).stem
+    return ORDER.index(name) if name in ORDER else len(ORDER)
+
+
+class ChartScraper:
+    """Show the variable ``chart`` (Altair) and ``screenshot`` (path of a PNG file) of an example.
+
+    An object is shown once, after the block that assigns it.
+    """
+
+    def __init__(self) -> None:
+        self._shown: list[Any] = []
+
+    def __repr__(self) -> str:
+        return "ChartScraper"
+
+    def __call__(self, _block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any]) -> str:
+        """Save new charts and screenshots of a code block, and return the reST that shows them."""
+        figures = []
+        for name in ("chart", "screenshot"):
+            value = block_vars["example_globals"].get(name)
+            if value is None or any(value is shown for shown in self._shown):
+                continue
+            self._shown.append(value)
+            path = next(block_vars["image_path_iterator"])
+            if isinstance(value, alt.TopLevelMixin):
+                value.save(path, format="png", scale_factor=2)
+            else:
+                shutil.copy(value, path)
+            figures.append(path)
+        return figure_rst(figures, gallery_conf["src_dir"]) if figures else ""
+
+
+scrape_charts = ChartScraper()
