@@ -7,7 +7,7 @@ FRESH := NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache/$(shell find src/locb/kernels sr
 TWO := -n 2 --dist worksteal
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help run page test interpreted coverage lint bench stress verify results pictures clean
+.PHONY: help run page test interpreted coverage lint bench stress verify results pictures docs clean
 help:            ## what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
@@ -43,7 +43,7 @@ lint: .venv/dev  ## ruff, mypy, import-linter, retired words, size limits
 bench: .venv/bench ## timings, as ratios taken in one run
 	@$(FRESH) $(BIN)/python benchmarks/imports.py
 	@$(FRESH) $(BIN)/python benchmarks/play.py
-	@$(FRESH) $(BIN)/python benchmarks/peers.py README.md
+	@$(FRESH) $(BIN)/python benchmarks/peers.py docs/explanation/performance.md
 	@$(FRESH) $(BIN)/python benchmarks/joining.py
 	@$(FRESH) $(BIN)/python benchmarks/files.py
 	@$(FRESH) $(BIN)/python benchmarks/baselines.py
@@ -69,8 +69,12 @@ results: .venv/data ## docs/results.md anew, from everything; with MOVIELENS=pat
 pictures: .venv/dev ## the pictures of README and docs anew, some five minutes; with MOVIELENS=path also of MovieLens
 	@$(FRESH) $(BIN)/python -m tools.pictures $(if $(MOVIELENS),--movielens $(MOVIELENS))
 
+docs: .venv/docs ## build the documentation in docs/_build/html; a warning is an error
+	@$(FRESH) $(BIN)/python -m sphinx -q -W --keep-going -b html -d docs/_build/doctrees docs docs/_build/html
+	@echo "Open docs/_build/html/index.html"
+
 clean:           ## remove the environment and everything that was made
-	rm -rf .venv .numba_cache runs .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* .import_linter_cache
+	rm -rf .venv .numba_cache runs docs/_build docs/gallery docs/reference/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/base:
@@ -102,4 +106,9 @@ clean:           ## remove the environment and everything that was made
 .venv/bench: .venv/run
 	@echo "Installing what benchmarks compare with (once) …"
 	@$(PIP) -e '.[bench]'
+	@touch $@
+
+.venv/docs: .venv/run
+	@echo "Installing the packages for the documentation (once) …"
+	@$(PIP) -e '.[docs]'
 	@touch $@

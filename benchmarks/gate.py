@@ -1,4 +1,4 @@
-"""Draw how ELOC's gate moves in three worlds: the picture of docs/eloc.md."""
+"""Draw how ELOC's gate moves in three worlds: the picture of docs/explanation/eloc.md."""
 
 import sys
 from typing import Any

@@ -153,13 +153,13 @@ def main() -> None:
         cost[title] = best_of(lambda make=make, rounds=rounds: make(rounds), goes=3) / count  # type: ignore[misc]  # of defaults in a lambda mypy knows no type
     ours = cost["locb: LOCB, 30 seeds"]
     fastest = min((title for title in cost if not title.startswith("locb")), key=lambda title: cost[title])
-    learns = {"locb": "a user", "Vowpal": "a user, hashed", "coba": "none", "contextualbandits": "none"}
+    learns = {"locb": "yes", "Vowpal": "yes, hashed"}
     rows = [
-        (title, f"{1e6 * s:,.1f}", f"{s / ours:,.2f}", learns.get(title.split()[0].rstrip(":"), "none"))
+        (title, f"{1e6 * s:,.1f}", f"{s / ours:,.2f}", learns.get(title.split()[0].rstrip(":"), "no"))
         for title, s in sorted(cost.items(), key=lambda item: item[1])
     ]
     title = f"one decision, choose and learn: n = {USERS}, d = {DIM}, k = {ARMS}, one thread"
-    headings = ("one decision: choose and learn", "µs", "× LOCB from Python", "tells users apart")
+    headings = ("one decision: choose and learn", "µs", "× LOCB from Python", "distinguishes users")
     show(title, headings, rows)
     for path in sys.argv[1:]:
         put_into(Path(path), "peers", headings, rows)

@@ -2,7 +2,7 @@
 
 Every point is a process of its own, so that its memory is its own. Points of one sweep are taken in turn, several times
 over, and the fastest counts, so that a slow moment of the machine does not tilt a line. ``--into docs`` renews the
-tables of docs/experiments.md and draws docs/pictures/scaling-*.svg.
+tables of docs/explanation/performance.md and draws docs/images/scaling-*.svg.
 """
 
 import argparse
@@ -132,7 +132,7 @@ def main() -> None:
         headings = ("rounds a user so far", "µs, 1,000 users", "µs, 1,000,000 users", "ratio", "× LinUCB-IND")
         show("LOCB pooled when its 100 sets differ", headings, rows)
         if given.into is not None:
-            put_into(given.into / "experiments.md", "busy", headings, rows)
+            put_into(given.into / "explanation" / "performance.md", "busy", headings, rows)
         return
     for name, values in SWEEPS.items():
         if given.only in (None, name):
@@ -169,10 +169,10 @@ def sweep(name: str, values: tuple[int, ...], docs: Path | None) -> None:
             f"{pooled[most]['µs'] / alone[most]['µs']:.2f} × LinUCB-IND's"
         )
     if docs is not None:
-        put_into(docs / "experiments.md", f"growth with {name}", headings, rows)
+        put_into(docs / "explanation" / "performance.md", f"growth with {name}", headings, rows)
         title = f"LOCB's round by {name}"
         chart = LineChart("scaling", "", title, f"{around}; logarithmic axes", name, "µs a round", points, True, True)
-        style(series_chart(chart)).save(str(docs / "pictures" / f"scaling-{name}.svg"))
+        style(series_chart(chart)).save(str(docs / "images" / f"scaling-{name}.svg"))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The pictures of README and docs, made anew from real runs.
 
-    python -m tools.pictures [NAME …] [--movielens PATH] [--into docs/pictures]
+    python -m tools.pictures [NAME …] [--movielens PATH] [--into docs/images]
 
 regret, users, report: from `locb compare`, as `make run` plays it. page, page-dark, page-map, page-user,
 page-phone, watch: of a service after some minutes of `locb demo`. users-movielens: where the path of the data is
@@ -57,7 +57,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", choices=[[], *OF_A_RUN, *OF_A_SERVICE, *OF_DATA], metavar="NAME")
     parser.add_argument("--movielens", type=Path, help="MovieLens as published: a folder or an archive")
-    parser.add_argument("--into", type=Path, default=ROOT / "docs" / "pictures")
+    parser.add_argument("--into", type=Path, default=ROOT / "docs" / "images")
     asked = parser.parse_args()
     names = asked.names or [*OF_A_RUN, *OF_A_SERVICE, *(OF_DATA if asked.movielens else ())]
     asked.into.mkdir(parents=True, exist_ok=True)

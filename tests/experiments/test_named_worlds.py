@@ -16,7 +16,7 @@ from locb.experiments.scenarios import (
     select_scenarios,
 )
 
-PAGE = Path(__file__).parents[2] / "docs" / "experiments.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "experiments.md"
 
 
 @pytest.mark.parametrize("world", SCENARIOS.values(), ids=lambda world: world.name)

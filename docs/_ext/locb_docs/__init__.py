@@ -1,9 +1,9 @@
 """Sphinx extension that generates the reference of locb from its code.
 
-A page asks for generated text with a comment on a line of its own, ``<!-- generate: cli -->``. The comment is replaced when
-Sphinx reads the page. Each generated entry is an object of Sphinx's standard domain, so it has an anchor, an entry in
-``objects.inv`` and a role that links to it: ``{option}``, ``{route}``, ``{schema}``, ``{config}``, ``{metric}``,
-``{problem}`` and ``{parameter}``.
+A page requests generated text with a comment on its own line, ``<!-- generate: cli -->``. The comment is replaced
+when Sphinx reads the page. Each generated entry is an object of Sphinx's standard domain: it has an anchor, an entry
+in ``objects.inv`` and a role that links to it (``{option}``, ``{route}``, ``{schema}``, ``{config}``, ``{metric}``,
+``{problem}`` or ``{parameter}``).
 """
 
 from __future__ import annotations

@@ -63,10 +63,10 @@ def _schema(schema: dict[str, Any]) -> str:
 
 
 def _parameters(parameters: list[dict[str, Any]]) -> str:
-    rows = [
-        (f"`{parameter['name']}`", parameter["in"], _type(parameter["schema"]), parameter["schema"].get("description", ""))
-        for parameter in parameters
-    ]
+    rows = []
+    for parameter in parameters:
+        schema = parameter["schema"]
+        rows.append((f"`{parameter['name']}`", parameter["in"], _type(schema), schema.get("description", "")))
     return table(("Parameter", "In", "Type", "Description"), rows)
 
 

@@ -36,8 +36,8 @@ def problem_types() -> list[str]:
 
 def render_configuration() -> str:
     """Return one entry per configuration key: type, default, description and command-line option."""
-    described = {parameter.name: " ".join(parameter.desc) for parameter in ClassDoc(CONFIG)["Parameters"]}
-    described |= {parameter.name: " ".join(parameter.desc) for parameter in ClassDoc(CONFIG)["Attributes"] if parameter.desc}
+    doc = ClassDoc(CONFIG)
+    described = {item.name: " ".join(item.desc) for item in [*doc["Parameters"], *doc["Attributes"]] if item.desc}
     (serve,) = (command for name, command in cli.commands() if name == "locb serve")
     from_option = {parameter.name: parameter for parameter in cli.options(serve)}
     entries = []

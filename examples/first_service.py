@@ -1,0 +1,135 @@
+"""
+A service in ten minutes
+========================
+
+Start the HTTP service, request recommendations from Python, send rewards, and read what it has learned.
+
+"""
+
+# %%
+# Start the service
+# -----------------
+#
+# In a terminal you would run ``locb serve --data-dir state --dim 16``. This example starts the same command as a child process. Everything that the
+# service stores is in the data folder; the same command continues after a restart.
+
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+from locb.client import Client, ServiceError
+
+with socket.socket() as probe:  # find a free port
+    probe.bind(("127.0.0.1", 0))
+    port = probe.getsockname()[1]
+folder = tempfile.mkdtemp()
+command = "from locb.cli import main; main()"
+options = [
+    "serve",
+    "--data-dir",
+    folder,
+    "--dim",
+    "16",
+    "--policy",
+    "eloc",
+    "--port",
+    str(port),
+    "--log-level",
+    "error",
+]
+process = subprocess.Popen([sys.executable, "-c", command, *options], stdout=subprocess.DEVNULL)
+
+client = Client(f"http://127.0.0.1:{port}")
+deadline = time.monotonic() + 300
+while True:
+    try:
+        print(client.health().status)
+        break
+    except ServiceError:
+        if time.monotonic() > deadline or process.poll() is not None:
+            raise
+        time.sleep(0.5)
+
+# %%
+# One decision
+# ------------
+#
+# Users, arms and decisions are identified by strings. Features have names; nothing has to be declared in advance. ``arm`` is the recommendation.
+
+films = {
+    "Night Train": {"genre": "crime", "length": 1.9},
+    "Two Gardens": {"genre": "drama", "length": 1.6},
+    "Laugh Track": {"genre": "comedy", "length": 1.4},
+    "Deep Orbit": {"genre": "science fiction", "length": 2.2},
+}
+decision = client.recommend("ann", films)
+print(decision.arm)
+
+# %%
+# Send the reward when you know it: minutes or days later, from any process. A repeated reward changes nothing.
+
+client.reward(decision.decision_id, 1.0)
+
+# %%
+# Many users
+# ----------
+#
+# Forty users visit the service. The first half likes crime and science fiction, the second half drama and comedy. The service does not know that.
+
+import random
+
+random.seed(1)
+likes = {"crime": 0.8, "science fiction": 0.7, "drama": 0.2, "comedy": 0.1}
+hits = []
+for _ in range(2_400):
+    number = random.randrange(40)
+    decision = client.recommend(f"user {number}", films)
+    genre = films[decision.arm]["genre"]
+    chance = likes[genre] if number < 20 else 1 - likes[genre]
+    reward = float(random.random() < chance)
+    client.reward(decision.decision_id, reward)
+    hits.append(reward)
+
+# %%
+import altair as alt
+
+rows = [{"visit": end, "share": sum(hits[end - 200 : end]) / 200} for end in range(200, 2_401, 50)]
+base = alt.Chart(alt.InlineData(values=rows), width=520, height=260, title="Share of liked recommendations")
+chart = base.mark_line(strokeWidth=2.5).encode(
+    x="visit:Q",
+    y=alt.Y(
+        "share:Q", title="mean reward of 200 visits", scale=alt.Scale(domain=[0.3, 0.9]), axis=alt.Axis(format="%")
+    ),
+)
+
+# %%
+# Why this arm?
+# -------------
+#
+# Every decision has an explanation: the contribution of each feature, the exploration bonus, and the users whose rewards it is based on.
+
+decision = client.recommend("user 3", films)
+print(decision.arm)
+for name, value in decision.explanation.contributions.items():
+    print(f"  {name:24} {value:+.3f}")
+print(f"  bonus                    {decision.explanation.bonus:+.3f}")
+for source in decision.explanation.sources:
+    print(f"  {source.weight:.0%} from {source.kind}, seed {source.seed}")
+
+# %%
+# Users with similar preferences:
+
+for other in client.similar("user 3", limit=3):
+    print(other)
+
+# %%
+# Stop the service
+# ----------------
+#
+# On SIGTERM the service completes all requests and writes a snapshot. Nothing that it acknowledged is lost, even if it is killed.
+
+client.close()
+process.terminate()
+print("exit status", process.wait(60))

@@ -1,0 +1,119 @@
+"""The reference documentation: every public name, option, route, key, metric and parameter has an anchor.
+
+The site is built without the gallery. Its inventory (``objects.inv``, the list of all anchors) is compared with the
+code.
+"""
+
+import dataclasses
+import inspect
+import re
+import shutil
+import subprocess
+import sys
+import zlib
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+
+import locb
+from locb.cli import app
+from serving import serving
+
+ROOT = Path(__file__).parent.parent
+PUBLIC_MODULES = ("locb", "locb.datasets", "locb.client", "locb.loadtest")
+
+
+@pytest.fixture(scope="module")
+def inventory(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
+    """Return the names that have an anchor by the type of their object, such as ``std:cmdoption``."""
+    folder = tmp_path_factory.mktemp("site")
+    ignored = shutil.ignore_patterns("_build", "gallery", "generated")
+    shutil.copytree(ROOT / "docs", folder / "docs", ignore=ignored)
+    for name in ("CHANGELOG.md", "deploy", "examples", "tests", "src", "benchmarks"):
+        (folder / name).symlink_to(ROOT / name)
+    command = [sys.executable, "-m", "sphinx", "-q", "-t", "nogallery", "-b", "html", "docs", "site"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    pages: dict[str, str] = {}
+    names: dict[str, set[str]] = {}
+    for kind, name, uri in read_inventory(folder / "site" / "objects.inv"):
+        page, _, anchor = uri.partition("#")
+        if not anchor:
+            continue
+        if page not in pages:
+            pages[page] = (folder / "site" / page).read_text(encoding="utf-8")
+        if f'id="{anchor}"' in pages[page]:
+            names.setdefault(kind, set()).add(name)
+    return names
+
+
+def read_inventory(path: Path) -> Iterator[tuple[str, str, str]]:
+    """Yield type, name and address of each entry of an ``objects.inv`` (version 2: four lines, then zlib)."""
+    *_, packed = path.read_bytes().split(b"\n", 4)
+    for line in zlib.decompress(packed).decode().splitlines():
+        match = re.fullmatch(r"(.+?) (\S+:\S+) -?\d+ (\S*) .*", line)
+        assert match is not None, line
+        name, kind, uri = match.groups()
+        yield kind, name, uri.removesuffix("$") + (name if uri.endswith("$") else "")
+
+
+@pytest.mark.parametrize("module", PUBLIC_MODULES)
+def test_public_names(module: str, inventory: dict[str, set[str]]) -> None:
+    documented = set().union(*(names for kind, names in inventory.items() if kind.startswith("py:")))
+    for name in import_module(module).__all__:
+        if not inspect.ismodule(getattr(import_module(module), name)):
+            assert f"{module}.{name}" in documented
+
+
+def commands(name: str, command: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the name and the object of a command and of all commands below it."""
+    yield name, command
+    for child_name, child in getattr(command, "commands", {}).items():
+        yield from commands(f"{name} {child_name}", child)
+
+
+COMMANDS = list(commands("locb", typer.main.get_command(app)))
+
+
+@pytest.mark.parametrize(("name", "command"), COMMANDS, ids=[name for name, _ in COMMANDS])
+def test_command_line_options(name: str, command: Any, inventory: dict[str, set[str]]) -> None:
+    for parameter in command.params:
+        names = [parameter.metavar or parameter.name.upper()]
+        if parameter.param_type_name == "option":
+            names = [*parameter.opts, *parameter.secondary_opts]
+        for option in names:
+            if option != "--help":
+                assert f"{name.replace(' ', '-')}.{option}" in inventory["std:cmdoption"]
+
+
+def test_routes_and_metrics(inventory: dict[str, set[str]], tmp_path: Path) -> None:
+    with serving(tmp_path) as (client, _):
+        paths = client.get("/openapi.json").json()["paths"]
+        metrics = set(re.findall(r"^# TYPE (\w+)", client.get("/metrics").text, re.MULTILINE))
+    assert {f"{method.upper()} {path}" for path, methods in paths.items() for method in methods} == inventory[
+        "std:route"
+    ]
+    assert {name for name in metrics if not name.endswith("_created")} == inventory["std:metric"]
+
+
+def test_configuration_keys(inventory: dict[str, set[str]]) -> None:
+    from locb.service import config
+
+    settings = getattr(config, "ServiceConfig", None) or config.Options
+    assert {field.name for field in dataclasses.fields(settings)} == inventory["std:config"]
+
+
+def test_problem_types(inventory: dict[str, set[str]]) -> None:
+    from locb.service.errors import TITLES
+
+    assert set(TITLES) == inventory["std:problem"]
+
+
+@pytest.mark.parametrize("policy", [locb.LOCB, locb.ELOC, locb.CLUB, locb.SCLUB, locb.LinUCB], ids=lambda p: p.__name__)
+def test_policy_parameters(policy: Any, inventory: dict[str, set[str]]) -> None:
+    for name in inspect.signature(policy).parameters:
+        assert f"{policy.__name__}.{name}" in inventory["std:parameter"]
