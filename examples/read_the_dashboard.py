@@ -37,7 +37,7 @@ decisions = 0
 while decisions < 5_000 and time.monotonic() < deadline and process.poll() is None:
     time.sleep(1)
     with contextlib.suppress(ServiceError):
-        decisions = (client.status if hasattr(client, "status") else client.now)().decisions
+        decisions = client.status().decisions
 print(decisions, "decisions")
 
 
