@@ -49,7 +49,7 @@ def full(disk: Disk, times: int, clients: int, *, seconds: float = 1.0) -> dict[
         "clients": clients,
         "requests told 503": errors["503"],
         "reasons": sorted(details),
-        "given up": errors["unanswered"] + errors["timeout"] + errors["wrong answer"],
+        "given up": errors["unanswered"] + errors["timeout"] + errors["invalid response"],
         "other answers": errors.total() - sum(errors[kind] for kind in ("503", "unanswered", "timeout")),
         "starts of the service": starts,
         "back within seconds": round(max(back), 2),

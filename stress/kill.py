@@ -58,7 +58,7 @@ def kill(
         "kills": kills,
         "clients": clients,
         "attempts without an answer": errors.total(),
-        "given up": errors["unanswered"] + errors["timeout"] + errors["wrong answer"],
+        "given up": errors["unanswered"] + errors["timeout"] + errors["invalid response"],
         "not erased": _guests(place),
         "slowest start, seconds": round(max(restarts), 2),
         **counts,

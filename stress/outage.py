@@ -53,7 +53,7 @@ def outage(
         "clients": clients,
         "health told 503": told[503],
         "requests told 503": errors["503"],
-        "given up": errors["unanswered"] + errors["timeout"] + errors["wrong answer"],
+        "given up": errors["unanswered"] + errors["timeout"] + errors["invalid response"],
         "other answers": errors.total() - sum(errors[kind] for kind in ("503", "unanswered", "timeout")),
         "starts of the service": starts,
         "back within seconds": round(max(back), 2),

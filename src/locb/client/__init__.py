@@ -1,4 +1,7 @@
-"""Ask a service for decisions and send it rewards, from Python: ``Client`` waits, ``AsyncClient`` is awaited."""
+"""Python client of the service: ``Client`` blocks, ``AsyncClient`` has the same methods to ``await``.
+
+The package imports nothing else of locb, so that it is also distributed alone, as ``locb_client``.
+"""
 
 from __future__ import annotations
 
@@ -14,53 +17,60 @@ try:
 except ImportError as error:
     raise ImportError("locb.client needs httpx: pip install 'locb[client]'") from error
 
-from locb.client import calls
-from locb.client.transport import LOST, Answer, Reply, Request, Service, ServiceError, Steps
+from . import calls
+from .transport import CONNECTION_ERRORS, BaseClient, Exchange, RawResponse, Request, Response, ServiceError
 
-__all__ = ["Answer", "AsyncClient", "Client", "ServiceError"]
+__all__ = ["AsyncClient", "Client", "Response", "ServiceError"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def _waits(steps: Callable[Concatenate[Service, P], Steps[T]]) -> Callable[Concatenate[Client, P], T]:
-    @wraps(steps)
-    def call(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._run(steps(self, *args, **kwargs))
+def _blocking(call: Callable[Concatenate[BaseClient, P], Exchange[T]]) -> Callable[Concatenate[Client, P], T]:
+    @wraps(call)
+    def method(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._run(call(self, *args, **kwargs))
 
-    return call
+    return method
 
 
-def _awaits(
-    steps: Callable[Concatenate[Service, P], Steps[T]],
+def _awaitable(
+    call: Callable[Concatenate[BaseClient, P], Exchange[T]],
 ) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]]:
-    @wraps(steps)
-    async def call(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._run(steps(self, *args, **kwargs))
+    @wraps(call)
+    async def method(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._run(call(self, *args, **kwargs))
 
-    return call
+    return method
 
 
-class Client(Service):
-    """Decisions and rewards over HTTP; may be shared by threads.
+class Client(BaseClient):
+    """Blocking client of a service. Threads may share it.
 
-    Every decision has an id before it is asked for, so that after a lost connection, no answer in time, or 429, 502,
-    503 or 504 the same request is sent again and the same decision is made. A problem is a ``ServiceError``.
+    Each decision gets its id before the first attempt. After a lost connection, a timeout, or status 429, 502, 503 or
+    504, the same request is sent again and returns the same decision. A request that fails raises ``ServiceError``.
 
     Parameters
     ----------
     url : str
-        The service, such as ``http://127.0.0.1:8080``.
+        Address of the service, such as ``http://127.0.0.1:8080``.
     token : str, optional
-        Sent as a bearer token.
-    timeout : float
-        Seconds to wait in an attempt.
-    retries : int
-        Attempts after the first, at most. Between them it waits ever longer, and as long as ``Retry-After`` says.
-    total : float
-        Seconds after which no other attempt is begun.
+        Bearer token.
+    timeout : float, default 10.0
+        Seconds to wait for the response of one attempt.
+    retries : int, default 5
+        Maximum number of attempts after the first. The pause between attempts doubles each time and is at least as
+        long as ``Retry-After``.
+    total : float, default 60.0
+        Seconds after which no further attempt starts.
     **options
         Further arguments of ``httpx.Client``, such as ``verify`` or ``proxy``.
+
+    Examples
+    --------
+    >>> with Client("http://127.0.0.1:8080") as client:  # doctest: +SKIP
+    ...     decision = client.recommend("ann", {"a": [1.0, 0.0], "b": [0.0, 1.0]})
+    ...     client.reward(decision.decision_id, 1.0)
     """
 
     def _connect(self, **options: Any) -> None:
@@ -73,54 +83,57 @@ class Client(Service):
         self.close()
 
     def close(self) -> None:
-        """Close its connections."""
+        """Close the connections."""
         self._http.close()
 
-    def _run(self, steps: Steps[T]) -> T:
-        with closing(steps):
-            came: Reply | Exception | None = None
+    def _run(self, exchange: Exchange[T]) -> T:
+        with closing(exchange):
+            outcome: RawResponse | Exception | None = None
             while True:
                 try:
-                    step = steps.send(came)
+                    step = exchange.send(outcome)
                 except StopIteration as done:
                     value: T = done.value
                     return value
                 if isinstance(step, float):
                     time.sleep(step)
-                    came = None
+                    outcome = None
                 else:
-                    came = self._send(step)
+                    outcome = self._send(step)
 
-    def _send(self, request: Request) -> Reply | Exception:
+    def _send(self, request: Request) -> RawResponse | Exception:
         try:
-            with self._http.stream(**request.sent()) as response, Reply(response, request.into) as reply:
+            with (
+                self._http.stream(**request.httpx_arguments()) as response,
+                RawResponse(response, request.into) as received,
+            ):
                 for chunk in response.iter_bytes():
-                    reply.add(chunk)
-                return reply
-        except LOST as error:
+                    received.add(chunk)
+                return received
+        except CONNECTION_ERRORS as error:
             return error
 
-    recommend = _waits(calls.recommend)
-    reward = _waits(calls.reward)
-    recommend_batch = _waits(calls.recommend_batch)
-    reward_batch = _waits(calls.reward_batch)
-    preview = _waits(calls.preview)
-    user = _waits(calls.user)
-    similar = _waits(calls.similar)
-    decisions = _waits(calls.decisions)
-    clusters = _waits(calls.clusters)
-    cluster = _waits(calls.cluster)
-    groups = _waits(calls.groups)
-    status = _waits(calls.status)
-    history = _waits(calls.history)
-    map = _waits(calls.map)
-    forget = _waits(calls.forget)
-    health = _waits(calls.health)
-    export = _waits(calls.export)
+    recommend = _blocking(calls.recommend)
+    reward = _blocking(calls.reward)
+    recommend_batch = _blocking(calls.recommend_batch)
+    reward_batch = _blocking(calls.reward_batch)
+    preview = _blocking(calls.preview)
+    user = _blocking(calls.user)
+    similar = _blocking(calls.similar)
+    decisions = _blocking(calls.decisions)
+    clusters = _blocking(calls.clusters)
+    cluster = _blocking(calls.cluster)
+    groups = _blocking(calls.groups)
+    status = _blocking(calls.status)
+    history = _blocking(calls.history)
+    map = _blocking(calls.map)
+    delete_user = _blocking(calls.delete_user)
+    health = _blocking(calls.health)
+    export = _blocking(calls.export)
 
 
-class AsyncClient(Service):
-    """``Client``, to be awaited: the same arguments and methods, with ``async with`` and ``await``."""
+class AsyncClient(BaseClient):
+    """Asynchronous client: arguments and methods of ``Client``, used with ``async with`` and ``await``."""
 
     def _connect(self, **options: Any) -> None:
         self._http = httpx.AsyncClient(**options)
@@ -132,44 +145,44 @@ class AsyncClient(Service):
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close its connections."""
+        """Close the connections."""
         await self._http.aclose()
 
-    async def _run(self, steps: Steps[T]) -> T:
-        with closing(steps):
-            came: Reply | Exception | None = None
+    async def _run(self, exchange: Exchange[T]) -> T:
+        with closing(exchange):
+            outcome: RawResponse | Exception | None = None
             while True:
                 try:
-                    step = steps.send(came)
+                    step = exchange.send(outcome)
                 except StopIteration as done:
                     value: T = done.value
                     return value
-                came = await (asyncio.sleep(step) if isinstance(step, float) else self._send(step))
+                outcome = await (asyncio.sleep(step) if isinstance(step, float) else self._send(step))
 
-    async def _send(self, request: Request) -> Reply | Exception:
+    async def _send(self, request: Request) -> RawResponse | Exception:
         try:
-            async with self._http.stream(**request.sent()) as response:
-                with Reply(response, request.into) as reply:
+            async with self._http.stream(**request.httpx_arguments()) as response:
+                with RawResponse(response, request.into) as received:
                     async for chunk in response.aiter_bytes():
-                        reply.add(chunk)
-                    return reply
-        except LOST as error:
+                        received.add(chunk)
+                    return received
+        except CONNECTION_ERRORS as error:
             return error
 
-    recommend = _awaits(calls.recommend)
-    reward = _awaits(calls.reward)
-    recommend_batch = _awaits(calls.recommend_batch)
-    reward_batch = _awaits(calls.reward_batch)
-    preview = _awaits(calls.preview)
-    user = _awaits(calls.user)
-    similar = _awaits(calls.similar)
-    decisions = _awaits(calls.decisions)
-    clusters = _awaits(calls.clusters)
-    cluster = _awaits(calls.cluster)
-    groups = _awaits(calls.groups)
-    status = _awaits(calls.status)
-    history = _awaits(calls.history)
-    map = _awaits(calls.map)
-    forget = _awaits(calls.forget)
-    health = _awaits(calls.health)
-    export = _awaits(calls.export)
+    recommend = _awaitable(calls.recommend)
+    reward = _awaitable(calls.reward)
+    recommend_batch = _awaitable(calls.recommend_batch)
+    reward_batch = _awaitable(calls.reward_batch)
+    preview = _awaitable(calls.preview)
+    user = _awaitable(calls.user)
+    similar = _awaitable(calls.similar)
+    decisions = _awaitable(calls.decisions)
+    clusters = _awaitable(calls.clusters)
+    cluster = _awaitable(calls.cluster)
+    groups = _awaitable(calls.groups)
+    status = _awaitable(calls.status)
+    history = _awaitable(calls.history)
+    map = _awaitable(calls.map)
+    delete_user = _awaitable(calls.delete_user)
+    health = _awaitable(calls.health)
+    export = _awaitable(calls.export)

@@ -1,4 +1,4 @@
-"""What can be asked of a service, a function each, whoever does the waiting."""
+"""Calls of the HTTP API, one generator per method of ``Client`` and ``AsyncClient``."""
 
 from __future__ import annotations
 
@@ -9,166 +9,226 @@ from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import quote, urlencode
 
-from locb.client.transport import Answer, Service, ServiceError, Steps, error_of
+from .transport import BaseClient, Exchange, Response, ServiceError, error_from_problem
 
 Arms: TypeAlias = Mapping[str, Any] | Iterable[Mapping[str, Any]]
+ARGUMENTS = ("user", "arms", "exclude", "count", "decision_id")
 
 
 def _path(*parts: str) -> str:
-    """Ids may be any string, also ``a/b`` and ``..``, which HTTP clients would otherwise take for a way up."""
+    """Return a URL path in which any string, also ``a/b`` and ``..``, is one segment."""
     return "/v1/" + "/".join(quote(part, safe="").replace(".", "%2E") for part in parts)
 
 
-def _query(**asked: Any) -> str:
-    """What follows the path; what is None is not asked."""
-    return "?" + urlencode({name: value for name, value in asked.items() if value is not None})
+def _query(**parameters: Any) -> str:
+    """Return the query string; parameters that are None are omitted."""
+    return "?" + urlencode({name: value for name, value in parameters.items() if value is not None})
 
 
-def _question(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """A question, checked: what is not given is left out, and arms are a list."""
-    unknown = sorted(set(asked) - {"user", "arms", "exclude", "count", "decision_id"})
-    missing = [name for name in ("user", "arms") if name not in asked]
-    if unknown or missing:
-        raise ValueError(
-            f"a question has user, arms, exclude, count and decision_id: {(unknown or missing)[0]!r} is "
-            f"{'not one of them' if unknown else 'missing'}"
-        )
-    arms: Arms = asked["arms"]
-    listed = [{"id": arm, "features": x} for arm, x in arms.items()] if isinstance(arms, Mapping) else list(arms)
-    given = {name: value for name, value in asked.items() if value is not None}
-    if "exclude" in given:
-        given["exclude"] = list(given["exclude"])  # a set will do
-    return {**given, "arms": listed}
+def _recommend_body(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Validate the arguments of ``recommend`` and convert them to a request body."""
+    unknown = sorted(set(arguments) - set(ARGUMENTS))
+    if unknown:
+        raise ValueError(f"unknown argument {unknown[0]!r}; allowed are {', '.join(ARGUMENTS)}")
+    missing = [name for name in ("user", "arms") if name not in arguments]
+    if missing:
+        raise ValueError(f"argument {missing[0]!r} is missing; user and arms are required")
+    arms: Arms = arguments["arms"]
+    arm_list = [{"id": arm, "features": x} for arm, x in arms.items()] if isinstance(arms, Mapping) else list(arms)
+    body = {name: value for name, value in arguments.items() if value is not None}
+    if "exclude" in body:
+        body["exclude"] = list(body["exclude"])  # JSON has no sets
+    return {**body, "arms": arm_list}
 
 
-def _named_question(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """A question with an id, so that sending it again cannot make another decision."""
-    # Ids that begin with the time stand in order in the service's index, and half as much is written to its disk.
-    return {"decision_id": f"{time.time_ns():016x}{secrets.token_hex(8)}", **_question(asked)}
+def _idempotent_recommend_body(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a request body with a decision_id, so that a retry returns the same decision."""
+    # A time prefix keeps new ids at the end of the service's index, which halves the bytes written to its disk.
+    return {"decision_id": f"{time.time_ns():016x}{secrets.token_hex(8)}", **_recommend_body(arguments)}
 
 
 def recommend(
-    service: Service,
+    client: BaseClient,
     user: str,
     arms: Arms,
     exclude: Sequence[str] | None = None,
     count: int | None = None,
     decision_id: str | None = None,
-) -> Steps[Answer]:
-    """Which of these arms for this user? ``arms``: features by id, or dictionaries with ``id`` and ``features``."""
-    asked = {"user": user, "arms": arms, "exclude": exclude, "count": count, "decision_id": decision_id}
-    answer: Answer = yield from service.ask("POST", "/v1/recommend", _named_question(asked))
-    return answer
+) -> Exchange[Response]:
+    """Recommend one of the arms to a user.
+
+    Parameters
+    ----------
+    user : str
+        Id of the user; an unknown user is created.
+    arms : mapping or iterable of mappings
+        Features by arm id, or dictionaries with ``id`` and ``features``.
+    exclude : sequence of str, optional
+        Ids of arms that must not be recommended.
+    count : int, optional
+        Number of arms in the ranking; by default all.
+    decision_id : str, optional
+        Id of the decision; by default a new one.
+
+    Returns
+    -------
+    Response
+        The decision with ``decision_id``, ``arm`` and ``ranking``.
+    """
+    arguments = {"user": user, "arms": arms, "exclude": exclude, "count": count, "decision_id": decision_id}
+    response: Response = yield from client.request_json("POST", "/v1/recommend", _idempotent_recommend_body(arguments))
+    return response
 
 
-def reward(service: Service, decision_id: str, reward: float) -> Steps[Answer]:
-    """What the recommended arm earned. The same again changes nothing; another value is an error with status 409."""
-    answer: Answer = yield from service.ask("POST", "/v1/reward", {"decision_id": decision_id, "reward": reward})
-    return answer
+def reward(client: BaseClient, decision_id: str, reward: float) -> Exchange[Response]:
+    """Report the reward of a decision. Repeating it has no effect; another value fails with status 409."""
+    body = {"decision_id": decision_id, "reward": reward}
+    response: Response = yield from client.request_json("POST", "/v1/reward", body)
+    return response
 
 
-def recommend_batch(service: Service, requests: Iterable[Mapping[str, Any]]) -> Steps[list[Answer | ServiceError]]:
-    """Several questions, each with the arguments of ``recommend``; a question that fails has an error in its place."""
-    asked = {"requests": [_named_question(request) for request in requests]}
-    told = yield from service.ask("POST", "/v1/recommend:batch", asked)
-    return [each["decision"] if "decision" in each else error_of(each["problem"]) for each in told["results"]]
+def recommend_batch(
+    client: BaseClient, requests: Iterable[Mapping[str, Any]]
+) -> Exchange[list[Response | ServiceError]]:
+    """Make several decisions in one request.
+
+    Parameters
+    ----------
+    requests : iterable of mappings
+        Arguments of ``recommend``, one mapping per decision.
+
+    Returns
+    -------
+    list of Response or ServiceError
+        In the order of ``requests``; a decision that failed is an error.
+    """
+    body = {"requests": [_idempotent_recommend_body(arguments) for arguments in requests]}
+    response = yield from client.request_json("POST", "/v1/recommend:batch", body)
+    return [
+        item["decision"] if "decision" in item else error_from_problem(item["problem"]) for item in response["results"]
+    ]
 
 
 def reward_batch(
-    service: Service, rewards: Mapping[str, float] | Iterable[tuple[str, float]]
-) -> Steps[list[Answer | ServiceError]]:
-    """Several rewards by decision_id; one that fails has an error in its place."""
+    client: BaseClient, rewards: Mapping[str, float] | Iterable[tuple[str, float]]
+) -> Exchange[list[Response | ServiceError]]:
+    """Report several rewards in one request.
+
+    Parameters
+    ----------
+    rewards : mapping or iterable of (decision_id, reward)
+        Rewards by decision_id.
+
+    Returns
+    -------
+    list of Response or ServiceError
+        In the order of ``rewards``; a reward that failed is an error.
+    """
     pairs = rewards.items() if isinstance(rewards, Mapping) else rewards
-    asked = {"rewards": [{"decision_id": decision_id, "reward": reward} for decision_id, reward in pairs]}
-    told = yield from service.ask("POST", "/v1/reward:batch", asked)
-    return [each["reward"] if "reward" in each else error_of(each["problem"]) for each in told["results"]]
+    body = {"rewards": [{"decision_id": decision_id, "reward": reward} for decision_id, reward in pairs]}
+    response = yield from client.request_json("POST", "/v1/reward:batch", body)
+    return [item["reward"] if "reward" in item else error_from_problem(item["problem"]) for item in response["results"]]
 
 
 def preview(
-    service: Service, user: str, arms: Arms, exclude: Sequence[str] | None = None, count: int | None = None
-) -> Steps[Answer]:
-    """What would be recommended now: nothing is decided, kept or learned, and the user must be known."""
-    asked = {"user": user, "arms": arms, "exclude": exclude, "count": count}
-    answer: Answer = yield from service.ask("POST", "/v1/preview", _question(asked))
-    return answer
+    client: BaseClient, user: str, arms: Arms, exclude: Sequence[str] | None = None, count: int | None = None
+) -> Exchange[Response]:
+    """Return what ``recommend`` would return now for a known user, without making or storing a decision."""
+    arguments = {"user": user, "arms": arms, "exclude": exclude, "count": count}
+    response: Response = yield from client.request_json("POST", "/v1/preview", _recommend_body(arguments))
+    return response
 
 
-def user(service: Service, id: str) -> Steps[Answer]:  # noqa: A002 - as the API calls it
-    """What is known of a user."""
-    answer: Answer = yield from service.ask("GET", _path("users", id))
-    return answer
+def user(client: BaseClient, id: str) -> Exchange[Response]:  # noqa: A002 - the name in the API
+    """Return the estimate, clusters and rewards of a user."""
+    response: Response = yield from client.request_json("GET", _path("users", id))
+    return response
 
 
-def similar(service: Service, id: str, limit: int = 10) -> Steps[list[Answer]]:  # noqa: A002 - as the API calls it
-    """Users who share a set with this one, the nearest first."""
-    told = yield from service.ask("GET", f"{_path('users', id)}/similar{_query(limit=int(limit))}")
-    return list(told["similar"])
+def similar(client: BaseClient, id: str, limit: int = 10) -> Exchange[list[Response]]:  # noqa: A002 - the name in the API
+    """Return users who share a cluster with this user, nearest first."""
+    response = yield from client.request_json("GET", f"{_path('users', id)}/similar{_query(limit=int(limit))}")
+    return list(response["similar"])
 
 
-def decisions(service: Service, id: str, limit: int = 20) -> Steps[list[Answer]]:  # noqa: A002 - as the API calls it
-    """The last decisions for a user with their rewards and explanations, the latest first."""
-    told = yield from service.ask("GET", f"{_path('users', id)}/decisions{_query(limit=int(limit))}")
-    return list(told["decisions"])
+def decisions(client: BaseClient, id: str, limit: int = 20) -> Exchange[list[Response]]:  # noqa: A002 - the name in the API
+    """Return the last decisions for a user with rewards and explanations, newest first."""
+    response = yield from client.request_json("GET", f"{_path('users', id)}/decisions{_query(limit=int(limit))}")
+    return list(response["decisions"])
 
 
-def clusters(service: Service) -> Steps[list[Answer]]:
-    """All sets of users who may be alike."""
-    return list((yield from service.ask("GET", "/v1/clusters"))["clusters"])
+def clusters(client: BaseClient) -> Exchange[list[Response]]:
+    """Return all clusters of users."""
+    return list((yield from client.request_json("GET", "/v1/clusters"))["clusters"])
 
 
-def cluster(service: Service, seed: str) -> Steps[Answer]:
-    """A set, its members, and how far apart two of them can be."""
-    answer: Answer = yield from service.ask("GET", _path("clusters", seed))
-    return answer
+def cluster(client: BaseClient, seed: str) -> Exchange[Response]:
+    """Return a cluster, its members and the bound on the distance between any two of them."""
+    response: Response = yield from client.request_json("GET", _path("clusters", seed))
+    return response
 
 
 def groups(
-    service: Service, sort: str = "size", limit: int = 50, offset: int = 0, search: str | None = None
-) -> Steps[Answer]:
-    """A page of the sets: how far each is, what it earned, what its members like, and how the first ones overlap."""
-    asked = _query(sort=sort, limit=int(limit), offset=int(offset), search=search)
-    answer: Answer = yield from service.ask("GET", f"/v1/groups{asked}")
-    return answer
+    client: BaseClient, sort: str = "size", limit: int = 50, offset: int = 0, search: str | None = None
+) -> Exchange[Response]:
+    """Return a page of the table of clusters: progress, mean reward, preferences and overlaps."""
+    query = _query(sort=sort, limit=int(limit), offset=int(offset), search=search)
+    response: Response = yield from client.request_json("GET", f"/v1/groups{query}")
+    return response
 
 
-def status(service: Service) -> Steps[Answer]:
-    """What the service does at this moment, and how it is."""
-    answer: Answer = yield from service.ask("GET", "/v1/status")
-    return answer
+def status(client: BaseClient) -> Exchange[Response]:
+    """Return the current state of the service: rates, totals, store and snapshot."""
+    response: Response = yield from client.request_json("GET", "/v1/status")
+    return response
 
 
-def history(service: Service, span: str = "hour", baseline: tuple[float, float] | None = None) -> Steps[Answer]:
-    """Decisions and rewards over an hour, day, month or all; ``baseline``: from and to, in seconds since 1970."""
+def history(client: BaseClient, span: str = "hour", baseline: tuple[float, float] | None = None) -> Exchange[Response]:
+    """Return decisions and rewards over time.
+
+    Parameters
+    ----------
+    span : "hour", "day", "month" or "all", default "hour"
+        Period that ends now.
+    baseline : (float, float), optional
+        Start and end of the period to compare with, in seconds since 1970.
+    """
     start, end = (None, None) if baseline is None else baseline
-    answer: Answer = yield from service.ask(
+    response: Response = yield from client.request_json(
         "GET", f"/v1/history{_query(span=span, baseline_from=start, baseline_to=end)}"
     )
-    return answer
+    return response
 
 
-def map(service: Service, projection: str | None = None) -> Steps[Answer]:  # noqa: A001 - as the API calls it
-    """Users in two dimensions; the same ``projection`` gives the same axes, ``"new"`` another."""
-    answer: Answer = yield from service.ask("GET", f"/v1/map{_query(projection=projection)}".rstrip("?"))
-    return answer
+def map(client: BaseClient, projection: str | None = None) -> Exchange[Response]:  # noqa: A001 - the name in the API
+    """Return users projected to two dimensions.
+
+    Parameters
+    ----------
+    projection : str, optional
+        Id of the projection: the same id gives the same axes, ``"new"`` computes new ones.
+    """
+    response: Response = yield from client.request_json("GET", f"/v1/map{_query(projection=projection)}".rstrip("?"))
+    return response
 
 
-def forget(service: Service, id: str) -> Steps[Answer]:  # noqa: A002 - as the API calls it
-    """Erase a user, and everything that was learned from them."""
-    answer: Answer = yield from service.ask("DELETE", _path("users", id))
-    return answer
+def delete_user(client: BaseClient, id: str) -> Exchange[Response]:  # noqa: A002 - the name in the API
+    """Erase a user and everything that was learned from them."""
+    response: Response = yield from client.request_json("DELETE", _path("users", id))
+    return response
 
 
-def health(service: Service) -> Steps[Answer]:
-    """How the service is, now: this is not tried again."""
-    answer: Answer = yield from service.ask("GET", "/v1/health", retries=0)
-    return answer
+def health(client: BaseClient) -> Exchange[Response]:
+    """Return the health of the service. This call is not retried."""
+    response: Response = yield from client.request_json("GET", "/v1/health", retries=0)
+    return response
 
 
-def export(service: Service, path: str | Path) -> Steps[Path]:
-    """Write all decisions and rewards to a Parquet file; it appears when it is complete."""
+def export(client: BaseClient, path: str | Path) -> Exchange[Path]:
+    """Write all decisions and rewards to a Parquet file, which appears under ``path`` once it is complete."""
     part = Path(path).with_name(Path(path).name + ".part")
     try:
-        yield from service.exchange("GET", "/v1/export", into=part)
+        yield from client.request("GET", "/v1/export", into=part)
         return part.replace(path)
     finally:
         part.unlink(missing_ok=True)

@@ -1,38 +1,72 @@
-"""Look at a service again and again: what it says, and in a plain sentence what is wrong when it says nothing."""
+"""Repeated polling of a service for ``locb watch``."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
-from locb.client import Client, ServiceError
-from locb.report.terminal.service_view import Seen, Trouble
-from locb.report.terminal.user_view import Person
+from . import Client, ServiceError
+from .transport import RETRY_STATUSES
 
-SLOWER = 10.0  # seconds between looks at what costs more: history, groups, a user
+SLOW_INTERVAL = 10.0  # seconds between requests for history, groups and users, which cost more than the status
 SPAN_SECONDS = {"hour": 3600.0, "day": 86_400.0, "month": 30 * 86_400.0}
-AT_ONCE = {429, 502, 503, 504}  # statuses that pass
+
+# Maps the current time to the period to compare with (start, end) and its label.
+Baseline = Callable[[float], tuple[tuple[float, float], str]]
 
 
-class Watch:
-    """What was seen of a service, kept while it cannot be seen.
+@dataclass(frozen=True)
+class ConnectionProblem:
+    """The reason why the last poll failed."""
+
+    message: str
+    since: float  # seconds since 1970
+    permanent: bool = False  # whether a retry cannot help
+
+
+@dataclass(frozen=True)
+class ServiceSnapshot:
+    """The last known state of a service, as the HTTP API returns it; None where nothing is known yet."""
+
+    url: str
+    time: float
+    status: Mapping[str, Any] | None = None
+    history: Mapping[str, Any] | None = None
+    groups: Mapping[str, Any] | None = None
+    problem: ConnectionProblem | None = None
+    baseline_label: str = "the baseline period"
+
+
+@dataclass(frozen=True)
+class UserData:
+    """The state of one user, as the HTTP API returns it; ``user`` is None if the service does not know the user."""
+
+    name: str
+    user: Mapping[str, Any] | None
+    similar: Sequence[Mapping[str, Any]] = ()
+    decisions: Sequence[Mapping[str, Any]] = ()
+
+
+class ServiceMonitor:
+    """Polls a service and keeps the last known state while the service is unreachable.
 
     Parameters
     ----------
     client : Client
-        Best one that does not try again by itself, so that it is told at once when nobody answers.
-    span : "hour", "day", "month" or "all"
-        Of the history.
+        Client of the service. With ``retries=0`` a lost connection is reported at once.
+    span : "hour", "day", "month" or "all", default "hour"
+        Period of the history.
     baseline : callable, optional
-        From the time now to the period to compare with, in seconds since 1970, and its name. If not given, the time
-        before the span, as long as the span.
+        Maps the current time to the start and end of the period to compare with, in seconds since 1970, and to its
+        label. By default the period of the same length before the span.
     user : str, optional
-        Look at this user instead of history and groups.
-    most_groups : int
-        Groups to ask for, the largest.
-    clock : callable
-        The time now, in seconds since 1970.
+        Poll this user instead of the history and the groups.
+    max_groups : int, default 50
+        Number of groups to request, largest first.
+    clock : callable, default time.time
+        Returns the current time in seconds since 1970.
     """
 
     def __init__(
@@ -40,70 +74,75 @@ class Watch:
         client: Client,
         *,
         span: str = "hour",
-        baseline: Callable[[float], tuple[tuple[float, float], str]] | None = None,
+        baseline: Baseline | None = None,
         user: str | None = None,
-        most_groups: int = 50,
+        max_groups: int = 50,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._client, self._span, self.user, self._most_groups = client, span, user, most_groups
+        self._client, self._span, self.user, self._max_groups = client, span, user, max_groups
         self._baseline, self._clock = baseline, clock
-        self._slow_at = -SLOWER  # when what costs more was seen last
-        self.seen = Seen(client.url, clock())
-        self.person: Person | None = None
+        self._slow_at = -SLOW_INTERVAL  # time of the last request for history, groups or user
+        self.snapshot = ServiceSnapshot(client.url, clock())
+        self.user_data: UserData | None = None
 
-    def look(self) -> Seen:
-        """Ask for what may have changed."""
-        when = self._clock()
+    def refresh(self) -> ServiceSnapshot:
+        """Request what may have changed and return the new snapshot."""
+        now = self._clock()
         try:
-            if not 0.0 <= when - self._slow_at < SLOWER:
-                self._look_closer(when)
-                self._slow_at = when
-            now = self._client.status()  # last: in all there are then no fewer than in an hour
-            self.seen = replace(self.seen, time=when, now=now, trouble=None)
+            if not 0.0 <= now - self._slow_at < SLOW_INTERVAL:
+                self._refresh_slow(now)
+                self._slow_at = now
+            # Requested last, so that the totals are never below the counts of the history.
+            status = self._client.status()
+            self.snapshot = replace(self.snapshot, time=now, status=status, problem=None)
         except ServiceError as error:
-            before = self.seen.trouble
-            told, lasts = self._told(error)
-            since = when if before is None else before.since
-            self.seen = replace(self.seen, time=when, trouble=Trouble(told, since, lasts))
-            self._slow_at = -SLOWER
-        return self.seen
+            previous = self.snapshot.problem
+            message, permanent = self._describe(error)
+            problem = ConnectionProblem(message, now if previous is None else previous.since, permanent)
+            self.snapshot = replace(self.snapshot, time=now, problem=problem)
+            self._slow_at = -SLOW_INTERVAL
+        return self.snapshot
 
-    def _look_closer(self, when: float) -> None:
+    def _refresh_slow(self, now: float) -> None:
         if self.user is not None:
-            self.person = self._look_at(self.user)
+            self.user_data = self._request_user(self.user)
             return
-        period, told = self._period(when)
+        period, label = self._baseline_period(now)
         history = self._client.history(self._span, baseline=period)
-        groups = self._client.groups(limit=self._most_groups)
-        self.seen = replace(self.seen, history=history, groups=groups, baseline_told=told)
+        groups = self._client.groups(limit=self._max_groups)
+        self.snapshot = replace(self.snapshot, history=history, groups=groups, baseline_label=label)
 
-    def _look_at(self, name: str) -> Person:
+    def _request_user(self, name: str) -> UserData:
         try:
             user = self._client.user(name)
         except ServiceError as error:
             if error.status == 404:
-                return Person(name, None)
+                return UserData(name, None)
             raise
-        return Person(name, user, self._client.similar(name, limit=5), self._client.decisions(name, limit=5))
+        return UserData(name, user, self._client.similar(name, limit=5), self._client.decisions(name, limit=5))
 
-    def _period(self, when: float) -> tuple[tuple[float, float] | None, str]:
+    def _baseline_period(self, now: float) -> tuple[tuple[float, float] | None, str]:
         if self._baseline is not None:
-            return self._baseline(when)
+            return self._baseline(now)
         if self._span not in SPAN_SECONDS:
             return None, ""
         seconds = SPAN_SECONDS[self._span]
-        return (when - 2 * seconds, when - seconds), f"the {self._span} before"
+        return (now - 2 * seconds, now - seconds), f"the previous {self._span}"
 
-    def _told(self, error: ServiceError) -> tuple[str, bool]:
-        """What is wrong, and whether asking again cannot help."""
+    def _describe(self, error: ServiceError) -> tuple[str, bool]:
+        """Return a message for the user, and whether the problem is permanent."""
         if error.status is None:
-            reached = self.seen.now is not None
-            why = "It answers no more: it may be restarting" if reached else "It cannot be reached"
-            return f"{why} ({error.detail.removeprefix(self._client.url + ': ')}).", False
+            reason = error.detail.removeprefix(self._client.url + ": ")
+            lost = (
+                "Connection lost; the service may be restarting"
+                if self.snapshot.status is not None
+                else "Cannot connect"
+            )
+            return f"{lost} ({reason}).", False
         if error.status == 401:
-            return "It wants a token that it knows: give one with --token-file, or in $LOCB_TOKEN.", True
+            return "Token missing or unknown: pass one with --token-file or set LOCB_TOKEN.", True
         if error.status == 403:
-            return "The token is known, but not for reading: it needs the scope read.", True
+            return "The token does not have the scope 'read'.", True
         if error.status == 404:
-            return "There is no /v1/status here: it is no service of locb, or an older one.", True
-        return f"It says: {error}.", error.status not in AT_ONCE
+            return "No /v1/status at this address: it is not a locb service, or an older version.", True
+        return f"The service returned an error: {error}.", error.status not in RETRY_STATUSES

@@ -1,4 +1,8 @@
-"""One request and its answer, with as many attempts as it takes; nothing here waits."""
+"""Requests, retries and responses of the client, independent of how the caller waits.
+
+A call is a generator. It yields a ``Request`` to send or a number of seconds to wait, and receives the response or the
+connection error. ``Client`` and ``AsyncClient`` run the same generators, one blocking and one with ``await``.
+"""
 
 from __future__ import annotations
 
@@ -14,49 +18,60 @@ from typing import IO, Any, NamedTuple, Self, TypeAlias, TypeVar
 
 import httpx
 
-AGAIN = frozenset((429, 502, 503, 504))
-LOST = (httpx.NetworkError, httpx.TimeoutException, httpx.RemoteProtocolError)
-PAUSES = (0.1, 5.0)  # seconds before the second attempt, and at most; each is drawn from its upper half
+RETRY_STATUSES = frozenset((429, 502, 503, 504))
+CONNECTION_ERRORS = (httpx.NetworkError, httpx.TimeoutException, httpx.RemoteProtocolError)
+MIN_BACKOFF, MAX_BACKOFF = 0.1, 5.0  # seconds; each pause is drawn from the upper half of its range
+MAX_EXCERPT = 200  # bytes of an unexpected body that an error message shows
 
 T = TypeVar("T")
 
 
-class Answer(dict[str, Any]):
-    """What the service says: a dictionary whose entries are also attributes, ``answer["arm"]`` or ``answer.arm``."""
+class Response(dict[str, Any]):
+    """A JSON object of the service whose entries are also attributes: ``decision["arm"]`` or ``decision.arm``."""
 
     def __getattr__(self, name: str) -> Any:
         try:
             return self[name]
         except KeyError:
-            raise AttributeError(f"the answer has no {name!r}, only {', '.join(self)}") from None
+            raise AttributeError(f"the response has no field {name!r}, only {', '.join(self)}") from None
 
 
 class ServiceError(Exception):
-    """The service said no, or nothing. ``status`` is None where it said nothing."""
+    """A request that failed.
+
+    Attributes
+    ----------
+    status : int or None
+        HTTP status code; None if no response arrived.
+    title, detail : str
+        What was wrong, as the service reports it.
+    problem : Response
+        All fields of the problem document (RFC 9457).
+    """
 
     def __init__(
         self, status: int | None, title: str, detail: str = "", problem: Mapping[str, Any] | None = None
     ) -> None:
         super().__init__(status, title, detail)
         self.status, self.title, self.detail = status, title, detail
-        self.problem = Answer(problem or {})  # all that was said, after RFC 9457
+        self.problem = Response(problem or {})
 
     def __str__(self) -> str:
-        told = self.title if self.status is None else f"{self.status} {self.title}"
-        return f"{told}: {self.detail}" if self.detail else told
+        summary = self.title if self.status is None else f"{self.status} {self.title}"
+        return f"{summary}: {self.detail}" if self.detail else summary
 
 
 class Request(NamedTuple):
-    """What to send."""
+    """An HTTP request to send."""
 
     method: str
     url: str
     content: bytes | None
     timeout: float
-    into: Path | None
+    into: Path | None  # file that receives the body of a successful response
 
-    def sent(self) -> dict[str, Any]:
-        """Arguments of httpx."""
+    def httpx_arguments(self) -> dict[str, Any]:
+        """Return the arguments of ``httpx.Client.stream``."""
         headers = {} if self.content is None else {"Content-Type": "application/json"}
         return {
             "method": self.method,
@@ -67,8 +82,8 @@ class Request(NamedTuple):
         }
 
 
-class Reply:
-    """What came back; a body that was asked into a file goes there."""
+class RawResponse:
+    """Status, headers and body of an HTTP response; the body is kept in memory or written to ``into``."""
 
     def __init__(self, response: httpx.Response, into: Path | None) -> None:
         self.status, self.headers, self.body = response.status_code, response.headers, bytearray()
@@ -82,19 +97,19 @@ class Reply:
             self._file.close()
 
     def add(self, chunk: bytes) -> None:
-        """Some more of the body."""
+        """Append a chunk of the body."""
         if self._file is not None:
             self._file.write(chunk)
         else:
             self.body += chunk
 
 
-# An exchange says what to send and how long to wait, and is told what came of it: whoever runs it does the waiting.
-Steps: TypeAlias = Generator[Request | float, Reply | Exception | None, T]
+# Yields a request or a pause in seconds, receives what came of it, and returns the result of the call.
+Exchange: TypeAlias = Generator[Request | float, RawResponse | Exception | None, T]
 
 
-class Service(ABC):
-    """Where it is, and how often to try."""
+class BaseClient(ABC):
+    """Address, timeouts and retries of a service; ``Client`` and ``AsyncClient`` add the HTTP connection."""
 
     def __init__(
         self,
@@ -121,96 +136,105 @@ class Service(ABC):
 
     @abstractmethod
     def _connect(self, **options: Any) -> None:
-        """Make the client of httpx that waits, or that is awaited."""
+        """Create the httpx client."""
 
-    def exchange(
+    def request(
         self, method: str, path: str, body: Any = None, *, into: Path | None = None, retries: int | None = None
-    ) -> Steps[Reply]:
-        """Send, the very same bytes again if need be, until there is an answer that counts."""
-        content = None if body is None else _encoded(body)
+    ) -> Exchange[RawResponse]:
+        """Send a request, with the same bytes in each attempt, until it succeeds or must not be retried.
+
+        Raises
+        ------
+        ServiceError
+            If the last attempt failed.
+        """
+        content = None if body is None else _encode(body)
         retries = self.retries if retries is None else retries
-        end = time.monotonic() + self.total
+        deadline = time.monotonic() + self.total
         attempt = 0
         while True:
-            left = max(end - time.monotonic(), 0.001)
-            reply = yield Request(method, self.url + path, content, min(self.timeout, left), into)
+            remaining = max(deadline - time.monotonic(), 0.001)
+            response = yield Request(method, self.url + path, content, min(self.timeout, remaining), into)
             attempt += 1
-            if isinstance(reply, Reply) and reply.status not in AGAIN:
+            if isinstance(response, RawResponse) and response.status not in RETRY_STATUSES:
                 break
-            pause = _pause(attempt, reply)
-            if attempt > retries or time.monotonic() + pause >= end:
+            pause = _backoff(attempt, response)
+            if attempt > retries or time.monotonic() + pause >= deadline:
                 break
             yield pause
-        if isinstance(reply, Reply):
-            if 200 <= reply.status < 300:
-                return reply
-            raise _problem(reply)
-        tried = "" if attempt == 1 else f", tried {attempt} times"
-        raise ServiceError(None, "no answer", f"{self.url}: {str(reply) or type(reply).__name__}{tried}") from reply
+        if isinstance(response, RawResponse):
+            if 200 <= response.status < 300:
+                return response
+            raise _error_from_response(response)
+        attempts = "" if attempt == 1 else f" ({attempt} attempts)"
+        reason = str(response) or type(response).__name__
+        raise ServiceError(None, "no response", f"{self.url}: {reason}{attempts}") from response
 
-    def ask(self, method: str, path: str, body: Any = None, *, retries: int | None = None) -> Steps[Any]:
-        """An exchange whose answer is JSON."""
-        reply = yield from self.exchange(method, path, body, retries=retries)
+    def request_json(self, method: str, path: str, body: Any = None, *, retries: int | None = None) -> Exchange[Any]:
+        """Send a request and decode its JSON response."""
+        response = yield from self.request(method, path, body, retries=retries)
         try:
-            return json.loads(bytes(reply.body), object_hook=Answer)
+            return json.loads(bytes(response.body), object_hook=Response)
         except ValueError:
-            raise ServiceError(reply.status, "not JSON", _shown(reply)) from None
+            raise ServiceError(response.status, "the response is not JSON", _excerpt(response)) from None
 
 
-def _plain(value: Any) -> Any:
-    """What JSON can hold of an array or a number of NumPy."""
+def _to_builtin(value: Any) -> Any:
+    """Convert a NumPy array or scalar to lists and numbers."""
     if hasattr(value, "tolist"):
         return value.tolist()
     raise ValueError
 
 
-def _encoded(body: Any) -> bytes:
+def _encode(body: Any) -> bytes:
     try:
-        return json.dumps(body, default=_plain, allow_nan=False).encode()
+        return json.dumps(body, default=_to_builtin, allow_nan=False).encode()
     except (TypeError, ValueError):
-        raise ValueError(_culprit(body, "the request")) from None
+        raise ValueError(_describe_invalid(body, "the request")) from None
 
 
-def _culprit(value: Any, place: str) -> str:
-    """Where in it something is that JSON cannot hold."""
+def _describe_invalid(value: Any, path: str) -> str:
+    """Return an error message that names the first element that JSON cannot represent."""
     inner = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list | tuple) else ()
-    for key, part in inner:
+    for key, element in inner:
         try:
-            json.dumps({key: part}, default=_plain, allow_nan=False)
+            json.dumps({key: element}, default=_to_builtin, allow_nan=False)
         except (TypeError, ValueError):
-            return _culprit(part, f"{place}[{key!r}]")
-    return f"{place} must be finite numbers, strings, booleans, lists or dictionaries, not {value!r}"
+            return _describe_invalid(element, f"{path}[{key!r}]")
+    return f"{path} must be finite numbers, strings, booleans, lists or dictionaries, not {value!r}"
 
 
-def _pause(attempt: int, reply: Reply | Exception | None) -> float:
-    """Seconds to wait after so many attempts: as long as the service asks for, or ever longer."""
-    first, longest = PAUSES
-    pause = min(first * 2.0 ** min(attempt - 1, 30), longest) * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
-    asked = reply.headers.get("Retry-After", "") if isinstance(reply, Reply) else ""
+def _backoff(attempt: int, response: RawResponse | Exception | None) -> float:
+    """Return the seconds to wait after this attempt: exponential, and at least as long as ``Retry-After``."""
+    # Jitter, not a secret.
+    jitter = random.uniform(0.5, 1.0)  # noqa: S311
+    pause = min(MIN_BACKOFF * 2.0 ** min(attempt - 1, 30), MAX_BACKOFF) * jitter
+    header = response.headers.get("Retry-After", "") if isinstance(response, RawResponse) else ""
     try:
-        return max(pause, float(asked) if asked.isdigit() else parsedate_to_datetime(asked).timestamp() - time.time())
+        retry_after = float(header) if header.isdigit() else parsedate_to_datetime(header).timestamp() - time.time()
     except ValueError:
         return pause
+    return max(pause, retry_after)
 
 
-def _shown(reply: Reply) -> str:
-    return bytes(reply.body[:200]).decode("utf-8", "replace")
+def _excerpt(response: RawResponse) -> str:
+    return bytes(response.body[:MAX_EXCERPT]).decode("utf-8", "replace")
 
 
-def _problem(reply: Reply) -> ServiceError:
+def _error_from_response(response: RawResponse) -> ServiceError:
     try:
-        told = json.loads(bytes(reply.body), object_hook=Answer)
+        problem = json.loads(bytes(response.body), object_hook=Response)
     except ValueError:
-        told = None
-    told = told if isinstance(told, dict) else {"detail": _shown(reply)}
-    return error_of({**told, "status": reply.status})
+        problem = None
+    problem = problem if isinstance(problem, dict) else {"detail": _excerpt(response)}
+    return error_from_problem({**problem, "status": response.status})
 
 
-def error_of(told: Mapping[str, Any]) -> ServiceError:
-    """A problem of RFC 9457 as an exception."""
-    status = int(told["status"])
+def error_from_problem(problem: Mapping[str, Any]) -> ServiceError:
+    """Convert a problem document (RFC 9457) to an exception."""
+    status = int(problem["status"])
     try:
-        usual = HTTPStatus(status).phrase
+        phrase = HTTPStatus(status).phrase
     except ValueError:
-        usual = "error"
-    return ServiceError(status, str(told.get("title", usual)), str(told.get("detail", "")), told)
+        phrase = "error"
+    return ServiceError(status, str(problem.get("title", phrase)), str(problem.get("detail", "")), problem)

@@ -1,1 +1,1 @@
-"""A world to look at a service with: films, people with tastes, and their evenings, asked over HTTP."""
+"""Demonstration of the service: simulated visitors choose films over HTTP."""

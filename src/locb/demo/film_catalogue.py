@@ -1,4 +1,4 @@
-"""Films, people and what they like; everything is made up, and the same seed makes up the same."""
+"""Simulated films and visitors with preferences; the same seed gives the same films and visits."""
 
 from __future__ import annotations
 
@@ -9,28 +9,42 @@ import numpy as np
 from locb.common.arrays import Floats
 from locb.common.feature_hashing import feature_contributions, features
 
-DIM = 20  # the 11 names of features here have places of their own in it
+DIM = 20  # large enough that the 11 feature names here are hashed without collisions
 N_FILMS, N_PEOPLE = 120, 160
-SHOWN = 8  # films to choose from
+FILMS_PER_VISIT = 8  # arms of a decision
 
-# What kinds of people like, by the names of features; each likes some films that others do not.
-TASTES: tuple[dict[str, float], ...] = (
+# Weight of each feature for the five groups of people. Each group prefers films that the others do not.
+GROUP_PREFERENCES: tuple[dict[str, float], ...] = (
     {"genre=drama": 1.2, "from=France": 0.7, "length": 0.5, "genre=action": -0.9},
     {"genre=action": 1.2, "from=USA": 0.7, "length": -0.4, "genre=documentary": -0.9},
     {"genre=comedy": 1.2, "genre=animation": 0.9, "from=Italy": 0.4, "genre=crime": -0.9},
     {"genre=documentary": 1.2, "from=Japan": 0.7, "length": 0.4, "genre=comedy": -0.9},
     {"genre=crime": 1.2, "from=Italy": 0.7, "genre=drama": 0.4, "genre=animation": -0.9},
 )
-MIDDLE = 0.4  # the chance that somebody likes a film of which nothing matters to them
-OWN = 0.05  # how much people of one kind differ, a feature
-OFTEN = 0.25  # how much people differ in how often they come, on a logarithmic scale
-BETWEEN = 0.15  # share of people who are between two kinds
+BASE_PROBABILITY = 0.4  # probability of liking a film whose features have no weight
+INDIVIDUAL_SCALE = 0.05  # standard deviation of a weight within a group
+FREQUENCY_SCALE = 0.25  # standard deviation of the logarithm of the visit frequency
+MIXED_SHARE = 0.15  # share of people whose preferences are the mean of two groups
+MIN_PROBABILITY, MAX_PROBABILITY = 0.02, 0.98
 
 GENRES = ("drama", "action", "comedy", "documentary", "crime", "animation")
-LANDS = ("France", "USA", "Japan", "Italy")
-FIRST = ("Quiet", "Long", "Red", "Last", "Hidden", "Second", "Broken", "Golden", "Distant", "Silent", "Blue", "Lost")
-SECOND = ("Harbour", "Winter", "Garden", "Train", "Letter", "River", "Summer", "Bridge", "Island", "Window")
-NAMES = [
+COUNTRIES = ("France", "USA", "Japan", "Italy")
+TITLE_FIRST_WORDS = (
+    "Quiet",
+    "Long",
+    "Red",
+    "Last",
+    "Hidden",
+    "Second",
+    "Broken",
+    "Golden",
+    "Distant",
+    "Silent",
+    "Blue",
+    "Lost",
+)
+TITLE_SECOND_WORDS = ("Harbour", "Winter", "Garden", "Train", "Letter", "River", "Summer", "Bridge", "Island", "Window")
+FIRST_NAMES = [
     "Ada",
     "Amir",
     "Anna",
@@ -75,77 +89,86 @@ NAMES = [
 
 
 class Film(NamedTuple):
-    """A film and what is known of it."""
+    """A film and its features."""
 
     title: str
     features: dict[str, Any]
 
 
-class Evening(NamedTuple):
-    """Somebody who wants to see a film, the films there are, and the chance that each would please them."""
+class Visit(NamedTuple):
+    """A person, the films on offer, and the probability that the person likes each of them."""
 
     person: str
     films: list[Film]
-    chances: Floats  # (films,)
+    probabilities: Floats  # (films,)
 
 
-class Cinema:
-    """The world. ``seed`` decides films, people and evenings.
+class FilmCatalogue:
+    """Films and people of the demonstration.
+
+    Parameters
+    ----------
+    seed : int, default 0
+        Determines films, people and visits.
 
     Examples
     --------
-    >>> evening = Cinema(seed=1).evening()
-    >>> len(evening.films), bool((evening.chances > 0).all())
+    >>> visit = FilmCatalogue(seed=1).draw_visit()
+    >>> len(visit.films), bool((visit.probabilities > 0).all())
     (8, True)
     """
 
     def __init__(self, seed: int = 0) -> None:
         self._rng = np.random.default_rng(seed)
         self.films = self._make_films()
-        self.people = [f"{NAMES[i % len(NAMES)]} {'ABCDEFGH'[i // len(NAMES)]}." for i in range(N_PEOPLE)]
-        self.kinds = self._rng.integers(len(TASTES), size=N_PEOPLE)  # (people,)
-        often = np.exp(self._rng.normal(scale=OFTEN, size=N_PEOPLE))
-        self._often = often / often.sum()  # (people,) how often each comes
-        self.theta = self._make_tastes()  # (people, DIM)
-        self._rows = np.array([features(film.features, DIM) for film in self.films])  # (films, DIM)
+        self.people = [
+            f"{FIRST_NAMES[i % len(FIRST_NAMES)]} {'ABCDEFGH'[i // len(FIRST_NAMES)]}." for i in range(N_PEOPLE)
+        ]
+        self.group_of = self._rng.integers(len(GROUP_PREFERENCES), size=N_PEOPLE)  # (people,)
+        frequency = np.exp(self._rng.normal(scale=FREQUENCY_SCALE, size=N_PEOPLE))
+        self._visit_share = frequency / frequency.sum()  # (people,)
+        self.theta = self._make_preferences()  # (people, DIM)
+        self._feature_rows = np.array([features(film.features, DIM) for film in self.films])  # (films, DIM)
 
     def _make_films(self) -> list[Film]:
-        titles = [f"{first} {second}" for first in FIRST for second in SECOND]
-        made = []
+        titles = [f"{first} {second}" for first in TITLE_FIRST_WORDS for second in TITLE_SECOND_WORDS]
+        films = []
         for title in self._rng.permutation(titles)[:N_FILMS].tolist():
-            told = {
+            film_features = {
                 "genre": str(self._rng.choice(GENRES)),
-                "from": str(self._rng.choice(LANDS)),
-                "length": round(float(self._rng.uniform(-1.0, 1.0)), 1),  # hours more than two
+                "from": str(self._rng.choice(COUNTRIES)),
+                "length": round(float(self._rng.uniform(-1.0, 1.0)), 1),  # in hours, relative to two hours
             }
-            made.append(Film(title, told))
-        return made
+            films.append(Film(title, film_features))
+        return films
 
-    def _make_tastes(self) -> Floats:
-        """θ of everybody: chances are linear in the features that the service hashes."""
-        places: dict[str, tuple[int, float]] = {}
+    def _make_preferences(self) -> Floats:
+        """Return θ of every person; probabilities are linear in the hashed features that the service uses."""
+        index_and_sign: dict[str, tuple[int, float]] = {}
         for film in self.films:
-            _, keys, at, weights = feature_contributions({**film.features, "length": 1.0}, DIM)
-            places |= {key: (place, np.sign(weight)) for key, place, weight in zip(keys, at, weights, strict=True)}
-        kinds = np.zeros((len(TASTES), DIM))
-        for kind, taste in enumerate(TASTES):
-            kinds[kind, 0] = MIDDLE / np.sqrt(0.5)
-            for key, weight in taste.items():
-                place, sign = places[key]
-                kinds[kind, place] += sign * weight
-        theta: Floats = kinds[self.kinds]
-        other = kinds[self._rng.integers(len(TASTES), size=N_PEOPLE)]
-        between = self._rng.random(N_PEOPLE) < BETWEEN
-        theta = np.where(between[:, None], (theta + other) / 2.0, theta)
-        return np.asarray(theta + self._rng.normal(scale=OWN, size=theta.shape))
+            _, keys, indices, weights = feature_contributions({**film.features, "length": 1.0}, DIM)
+            index_and_sign |= {
+                key: (index, np.sign(weight)) for key, index, weight in zip(keys, indices, weights, strict=True)
+            }
+        group_theta = np.zeros((len(GROUP_PREFERENCES), DIM))
+        for group, preferences in enumerate(GROUP_PREFERENCES):
+            group_theta[group, 0] = BASE_PROBABILITY / np.sqrt(0.5)
+            for key, weight in preferences.items():
+                index, sign = index_and_sign[key]
+                group_theta[group, index] += sign * weight
+        theta: Floats = group_theta[self.group_of]
+        other = group_theta[self._rng.integers(len(GROUP_PREFERENCES), size=N_PEOPLE)]
+        mixed = self._rng.random(N_PEOPLE) < MIXED_SHARE
+        theta = np.where(mixed[:, None], (theta + other) / 2.0, theta)
+        return np.asarray(theta + self._rng.normal(scale=INDIVIDUAL_SCALE, size=theta.shape))
 
-    def evening(self) -> Evening:
-        """Who comes, and what is on."""
-        person = int(self._rng.choice(N_PEOPLE, p=self._often))
-        on = self._rng.choice(N_FILMS, size=SHOWN, replace=False)
-        chances = np.clip(self._rows[on] @ self.theta[person], 0.02, 0.98)
-        return Evening(self.people[person], [self.films[film] for film in on], chances)
+    def draw_visit(self) -> Visit:
+        """Draw a person and the films on offer."""
+        person = int(self._rng.choice(N_PEOPLE, p=self._visit_share))
+        offered = self._rng.choice(N_FILMS, size=FILMS_PER_VISIT, replace=False)
+        probabilities = np.clip(self._feature_rows[offered] @ self.theta[person], MIN_PROBABILITY, MAX_PROBABILITY)
+        return Visit(self.people[person], [self.films[film] for film in offered], probabilities)
 
-    def chance(self) -> float:
-        """A number between 0 and 1, drawn."""
+    def draw_uniform(self) -> float:
+        """Draw a number uniformly from [0, 1)."""
         return float(self._rng.random())

@@ -1,4 +1,4 @@
-"""People who come to a service, evening after evening: they ask, see a film, and most of them say how it was."""
+"""Simulated visitors: each requests a recommendation, and most of them send a reward."""
 
 from __future__ import annotations
 
@@ -7,70 +7,71 @@ import time
 from collections.abc import Callable
 
 from locb.client import Client, ServiceError
-from locb.demo.film_catalogue import Cinema
+from locb.demo.film_catalogue import FilmCatalogue
 
-TICK = 0.2  # seconds between batches
-SILENT = 0.02  # share of visitors who never say how it was
+BATCH_INTERVAL = 0.2  # seconds
+NO_REWARD_SHARE = 0.02  # share of visits without a reward
+MAX_BATCH = 1000
 
 
 class Visitors:
-    """They come at a steady rate until they are told to stay at home.
+    """Generates visits at a constant rate until ``stop``.
 
     Parameters
     ----------
     client : Client
-        To the service.
-    cinema : Cinema
-        The world.
+        Client of the service.
+    catalogue : FilmCatalogue
+        Films and people.
     rate : float
-        Decisions a second.
+        Visits per second.
     """
 
-    def __init__(self, client: Client, cinema: Cinema, rate: float) -> None:
-        self._client, self._cinema, self._rate = client, cinema, rate
-        self._over = threading.Event()
+    def __init__(self, client: Client, catalogue: FilmCatalogue, rate: float) -> None:
+        self._client, self._catalogue, self._rate = client, catalogue, rate
+        self._stopped = threading.Event()
         self.decisions = 0
 
-    def come(self, started: Callable[[], None]) -> None:
-        """Wait for the service, tell that it is there, and come until told otherwise."""
-        while not self._over.is_set():
+    def run(self, started: Callable[[], None]) -> None:
+        """Wait for the service, call ``started``, and send visits until ``stop``."""
+        while not self._stopped.is_set():
             try:
                 self._client.health()
                 break
             except ServiceError:
-                self._over.wait(TICK)
+                self._stopped.wait(BATCH_INTERVAL)
         else:
             return
         started()
-        began, due = time.monotonic(), 0
-        while not self._over.wait(TICK):
-            now_due = int(self._rate * (time.monotonic() - began))
+        start, due = time.monotonic(), 0
+        while not self._stopped.wait(BATCH_INTERVAL):
+            now_due = int(self._rate * (time.monotonic() - start))
             try:
-                self.visit(min(now_due - due, 1000))
-            except ServiceError:  # it stops, or its disk is full: those who came then are lost
+                self.visit(min(now_due - due, MAX_BATCH))
+            except ServiceError:  # the service stops or its disk is full: these visits are dropped
                 continue
             finally:
                 due = now_due
 
     def visit(self, count: int) -> None:
-        """So many decisions and most of their rewards."""
-        evenings = [self._cinema.evening() for _ in range(count)]
-        asked = [
-            {"user": evening.person, "arms": {film.title: film.features for film in evening.films}, "count": 3}
-            for evening in evenings
+        """Request ``count`` decisions and send most of their rewards."""
+        visits = [self._catalogue.draw_visit() for _ in range(count)]
+        requests = [
+            {"user": visit.person, "arms": {film.title: film.features for film in visit.films}, "count": 3}
+            for visit in visits
         ]
-        decisions = self._client.recommend_batch(asked) if asked else []
+        decisions = self._client.recommend_batch(requests) if requests else []
         rewards = {}
-        for evening, decision in zip(evenings, decisions, strict=True):
+        for visit, decision in zip(visits, decisions, strict=True):
             if isinstance(decision, ServiceError):
                 continue
             self.decisions += 1
-            seen = [film.title for film in evening.films].index(decision["arm"])
-            if self._cinema.chance() >= SILENT:
-                rewards[decision["decision_id"]] = float(self._cinema.chance() < evening.chances[seen])
+            chosen = [film.title for film in visit.films].index(decision["arm"])
+            if self._catalogue.draw_uniform() >= NO_REWARD_SHARE:
+                rewards[decision["decision_id"]] = float(self._catalogue.draw_uniform() < visit.probabilities[chosen])
         if rewards:
             self._client.reward_batch(rewards)
 
-    def stay_at_home(self) -> None:
-        """End ``come``, also one that waits."""
-        self._over.set()
+    def stop(self) -> None:
+        """End ``run``."""
+        self._stopped.set()

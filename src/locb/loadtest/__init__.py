@@ -1,7 +1,7 @@
-"""A synthetic world that plays against a service: load, latencies, and what was acknowledged."""
+"""Load generator for a service: simulated users, latencies, and a list of what the service acknowledged."""
 
 try:
-    import msgspec  # noqa: F401 - asked for here, so that its absence is told in a sentence
+    import msgspec  # noqa: F401 - imported here for a clear error message
 except ImportError as error:
     raise ImportError("locb.loadtest needs msgspec: pip install 'locb[service]'") from error
 

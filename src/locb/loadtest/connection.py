@@ -1,132 +1,132 @@
-"""HTTP/1.1 from the asking side, one request at a time, as little as it takes."""
+"""A minimal HTTP/1.1 client connection: keep-alive, one request at a time."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Any, Protocol, cast
 
-LARGEST_HEAD = 65_536
-LARGEST_BODY = 64 * 1024 * 1024
+MAX_HEAD_BYTES = 65_536
+MAX_BODY_BYTES = 64 * 1024 * 1024
 
 
-class Asker(Protocol):
-    """Whoever wants answers."""
+class ResponseHandler(Protocol):
+    """Callbacks of a connection."""
 
-    def answered(self, connection: Connection, status: int, body: bytes) -> None:
-        """An answer is complete, and the connection can be asked again unless it is closed."""
+    def response_received(self, connection: Connection, status: int, body: bytes) -> None:
+        """Handle a complete response. The connection is free again unless it is closed."""
 
-    def lost(self, connection: Connection) -> None:
-        """The connection is gone; what it was asked stays without an answer."""
+    def connection_lost(self, connection: Connection) -> None:
+        """Handle the end of a connection. A request in progress gets no response."""
 
 
 class Connection(asyncio.Protocol):
-    """A connection that is kept alive. ``job`` is the asker's own: what the answer is for."""
+    """A keep-alive connection. ``job`` belongs to the handler and identifies the request in progress."""
 
-    def __init__(self, asker: Asker) -> None:
-        self.asker = asker
+    def __init__(self, handler: ResponseHandler) -> None:
+        self.handler = handler
         self.job: Any = None
-        self.asked_at = 0.0
+        self.sent_at = 0.0
         self.closed = False
         self._buffer = b""
-        self._needed = 0  # bytes before it is worth looking at the buffer again
+        self._needed = 0  # bytes that must arrive before parsing can succeed
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the way out."""
+        """Store the transport."""
         self._transport = cast(asyncio.Transport, transport)
 
-    def ask(self, request: bytes, job: Any, now: float) -> None:
-        """Send; the asker is told the answer."""
-        self.job, self.asked_at = job, now
+    def send(self, request: bytes, job: Any, now: float) -> None:
+        """Send a request; the handler receives the response."""
+        self.job, self.sent_at = job, now
         self._transport.write(request)
 
     def close(self) -> None:
-        """Leave at once; an answer under way is lost."""
+        """Close at once; a response in progress is dropped."""
         self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Put together what came, until it is an answer."""
+        """Collect data until the response is complete."""
         if self._buffer:
             self._buffer += data
             if len(self._buffer) < self._needed:
                 return
             data = self._buffer
         try:
-            answer = self._parse(data, ended=False)
+            response = self._parse(data, ended=False)
         except ValueError:
             self.close()
             return
-        if answer is None:
+        if response is None:
             self._buffer = data
             return
         self._buffer, self._needed = b"", 0
-        self._tell(*answer)
+        self._deliver(*response)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """An answer without a length ends here; otherwise there is none."""
-        answer = None
+        """Deliver a response without a length, which ends with the connection."""
+        response = None
         if self._buffer and exc is None:
             try:
-                answer = self._parse(self._buffer, ended=True)
+                response = self._parse(self._buffer, ended=True)
             except ValueError:
-                answer = None
+                response = None
         self.closed = True
-        if answer is not None and self.job is not None:
-            self._tell(*answer)
-        self.asker.lost(self)
+        if response is not None and self.job is not None:
+            self._deliver(*response)
+        self.handler.connection_lost(self)
 
-    def _tell(self, status: int, body: bytes, closing: bool) -> None:
-        if self.job is None:  # an answer that nobody asked for, such as 408 to a connection that was idle
+    def _deliver(self, status: int, body: bytes, closing: bool) -> None:
+        if self.job is None:  # unsolicited, such as 408 on an idle connection
             self.close()
             return
         if closing and not self.closed:
             self.closed = True
             self._transport.close()
-        self.asker.answered(self, status, body)
+        self.handler.response_received(self, status, body)
 
     def _parse(self, data: bytes, *, ended: bool) -> tuple[int, bytes, bool] | None:
-        """Status, body, and whether the connection ends; None while something is missing."""
+        """Return status, body and whether the connection closes; None while the response is incomplete."""
         end = data.find(b"\r\n\r\n")
         if end < 0:
-            if len(data) > LARGEST_HEAD:
-                raise ValueError("no end of the head")
+            if len(data) > MAX_HEAD_BYTES:
+                raise ValueError("the header section is too long")
             return None
         head = data[: end + 2].lower()
         if not head.startswith(b"http/1."):
-            raise ValueError("not HTTP/1")
+            raise ValueError("the response is not HTTP/1")
         status, start = int(head[9:12]), end + 4
         if 100 <= status < 200:
             return self._parse(data[start:], ended=ended)
         closing = b"\r\nconnection: close\r\n" in head or head.startswith(b"http/1.0")
-        place = head.find(b"\r\ncontent-length:")
-        if place >= 0:
-            length = int(head[place + 17 : head.find(b"\r\n", place + 17)])
-            if not 0 <= length <= LARGEST_BODY:
-                raise ValueError("a length that cannot be")
+        position = head.find(b"\r\ncontent-length:")
+        if position >= 0:
+            length = int(head[position + 17 : head.find(b"\r\n", position + 17)])
+            if not 0 <= length <= MAX_BODY_BYTES:
+                raise ValueError("invalid Content-Length")
             stop = start + length
             if len(data) == stop:
                 return status, data[start:], closing
             if len(data) > stop:
-                raise ValueError("more than one answer")
+                raise ValueError("more than one response")
             self._needed = stop
             return None
         if b"\r\ntransfer-encoding: chunked\r\n" in head:
-            body = _joined(data, start)
+            body = _join_chunks(data, start)
             return None if body is None else (status, body, closing)
         if status in (204, 304):
             return status, b"", closing
         return (status, data[start:], True) if ended else None
 
 
-def _joined(data: bytes, start: int) -> bytes | None:
-    """The chunks of a body as one; None while the last is missing."""
+def _join_chunks(data: bytes, start: int) -> bytes | None:
+    """Return the body of a chunked response; None while it is incomplete."""
     chunks: list[bytes] = []
     while True:
         line = data.find(b"\r\n", start)
         if line < 0:
             return None
         size = int(data[start:line].partition(b";")[0], 16)
-        if not 0 <= size <= LARGEST_BODY:
-            raise ValueError("a chunk that cannot be")
+        if not 0 <= size <= MAX_BODY_BYTES:
+            raise ValueError("invalid chunk size")
         if len(data) < line + 2 + size + 2:
             return None
         if size == 0:

@@ -1,4 +1,4 @@
-"""What to play against which service."""
+"""Settings of a load test."""
 
 from __future__ import annotations
 
@@ -11,51 +11,54 @@ ROUTES = ("recommend", "ping", "post")
 
 
 class Address(NamedTuple):
-    """Where a service listens."""
+    """Address of a service, parsed from its URL."""
 
     host: str
     port: int
     tls: bool
-    name: str  # for the Host header
-    path: str  # before /v1/…
+    host_header: str
+    path: str  # prefix before /v1/…
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """A load. All but the address has a default.
+    """Settings of a load test.
 
     Parameters
     ----------
     url : str
-        The service, such as ``http://127.0.0.1:8080``.
+        Address of the service, such as ``http://127.0.0.1:8080``.
     rate : float, optional
-        Decisions a second, each followed by its reward (so there are twice as many requests), or pings a second. They
-        are due at even intervals whether or not the service keeps up, and latency counts from when they were due. If
-        not given, every connection asks again as soon as it is answered, and latency counts from the asking.
+        Decisions per second, each followed by its reward (so the number of requests is twice as high), or pings per
+        second. Requests are due at equal intervals whether or not the service keeps up, and latency counts from the
+        time when they were due. By default each connection sends its next request as soon as it gets a response, and
+        latency counts from sending.
     users, clusters, arms, dim : int
-        The world: a ``locb.Synthetic`` with so many users in so many clusters, arms a decision and features an arm.
-    seconds : float
-        How long new decisions are asked for. Then what is due is still sent, and answers are waited for.
-    connections : int
-        Requests under way at once, at most.
-    delay : float
+        The simulated environment, a ``locb.Synthetic``: number of users, number of clusters, arms per decision and
+        features per arm. Defaults: 1000, 10, 10, 10.
+    seconds : float, default 10.0
+        Duration in which new decisions are requested. Afterwards requests that are already due are sent, and pending
+        responses are awaited.
+    connections : int, default 50
+        Maximum number of concurrent requests.
+    delay : float, default 0.0
         Seconds from a decision to its reward.
     count : int, optional
-        How many arms of the ranking are asked for.
-    retry : bool
-        Whether a request is sent again, with the same decision_id, after a lost connection, no answer in time, or
-        429, 502, 503 or 504.
-    timeout : float
-        Seconds to wait for an answer, and at the end for all of them.
-    route : "recommend", "ping" or "post"
-        What to send: decisions and rewards; or ``GET /v1/ping``, which does nothing; or the bodies of decisions and
-        rewards, in turn, to ``POST /v1/ping``, which reads them and does nothing.
-    record : bool
+        Number of arms in the ranking; by default all.
+    retry : bool, default False
+        Whether to repeat a request, with the same decision_id, after a lost connection, a timeout, or status 429, 502,
+        503 or 504.
+    timeout : float, default 30.0
+        Seconds to wait for a response, and at the end for all responses.
+    route : "recommend", "ping" or "post", default "recommend"
+        What to send: decisions and rewards; ``GET /v1/ping``, which does nothing; or the bodies of decisions and
+        rewards to ``POST /v1/ping``, which parses them and does nothing.
+    record : bool, default False
         Whether the report lists every acknowledged decision and reward.
     token : str, optional
-        Sent as a bearer token.
-    seed : int
-        Of the world, the arms and the rewards. Ids of decisions are new in every run.
+        Bearer token.
+    seed : int, default 0
+        Seed of the environment, the arms and the rewards. Decision ids differ in every run.
     """
 
     url: str
@@ -76,10 +79,10 @@ class Plan:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name, least in (("users", 1), ("clusters", 1), ("arms", 1), ("dim", 2), ("connections", 1), ("seed", 0)):
-            whole = getattr(self, name)
-            if not isinstance(whole, int) or whole < least:
-                raise ValueError(f"{name} must be a whole number of at least {least}, not {whole!r}")
+        for name, minimum in (("users", 1), ("clusters", 1), ("arms", 1), ("dim", 2), ("connections", 1), ("seed", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < minimum:
+                raise ValueError(f"{name} must be an integer of at least {minimum}, not {value!r}")
         if self.count is not None and self.count < 1:
             raise ValueError(f"count must be at least 1, not {self.count!r}")
         for name in ("rate", "seconds", "timeout"):
@@ -91,20 +94,20 @@ class Plan:
         if self.route not in ROUTES:
             raise ValueError(f"route must be one of {', '.join(map(repr, ROUTES))}, not {self.route!r}")
         if self.token is not None and not (self.token and self.token.isascii() and self.token.isprintable()):
-            raise ValueError("token must be printable ASCII")
+            raise ValueError("token must consist of printable ASCII characters")
         _ = self.address
 
     @property
     def address(self) -> Address:
-        """The parts of the URL."""
+        """Parsed URL."""
         parts = urlsplit(self.url)
         try:
             host, port = parts.hostname, parts.port
         except ValueError:
             host = port = None
-        plain = self.url.isascii() and self.url.isprintable() and " " not in self.url
-        if not plain or parts.scheme not in ("http", "https") or not host or parts.query or parts.fragment:
+        valid = self.url.isascii() and self.url.isprintable() and " " not in self.url
+        if not valid or parts.scheme not in ("http", "https") or not host or parts.query or parts.fragment:
             raise ValueError(f"url must be like http://127.0.0.1:8080, not {self.url!r}")
         tls = parts.scheme == "https"
-        name = parts.netloc.rpartition("@")[2]
-        return Address(host, port or (443 if tls else 80), tls, name, parts.path.rstrip("/"))
+        host_header = parts.netloc.rpartition("@")[2]
+        return Address(host, port or (443 if tls else 80), tls, host_header, parts.path.rstrip("/"))

@@ -1,4 +1,4 @@
-"""What a load found."""
+"""Results of a load test."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from locb.loadtest.plan import Plan
 
 @dataclass(frozen=True)
 class Latency:
-    """How long answers took, in milliseconds; 0 where there was none."""
+    """Quantiles of response times in milliseconds; 0 without responses."""
 
     count: int
     p50: float
@@ -22,42 +22,44 @@ class Latency:
     max: float
 
 
-def latency(seconds: Sequence[float]) -> Latency:
-    """Latencies that were seen, not means of two."""
+def summarize_latencies(seconds: Sequence[float]) -> Latency:
+    """Return the quantiles of response times; each quantile is an observed value."""
     if not len(seconds):
         return Latency(0, 0.0, 0.0, 0.0, 0.0)
-    marks = 1000.0 * np.percentile(np.asarray(seconds), [50, 90, 99, 100], method="higher")
-    return Latency(len(seconds), *(float(mark) for mark in marks))
+    quantiles = 1000.0 * np.percentile(np.asarray(seconds), [50, 90, 99, 100], method="higher")
+    return Latency(len(seconds), *(float(quantile) for quantile in quantiles))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """What was asked and answered.
+    """Results of a load test.
 
     Attributes
     ----------
+    plan : Plan
+        Settings of the load test.
     seconds : float
-        For how long new decisions were asked for.
+        Duration in which new decisions were requested.
     per_second : float
-        Requests a second that were answered with success in that time.
+        Successful responses per second in that time.
     recommend, reward, ping : Latency
-        Of requests that were answered with success, from when they were due.
+        Latencies of successful requests.
     errors : dict
-        Attempts without success, by status or by what went wrong: ``lost`` (connection), ``timeout``, ``wrong answer``
-        (not JSON, or not about what was asked), ``unanswered`` (never sent, or given up at the end).
-    problem : str
-        What the service said of the first request that it turned away.
+        Number of failed attempts by status or reason: ``connection lost``, ``timeout``, ``invalid response`` (not
+        JSON, or for another decision), ``unanswered`` (not sent or not answered at the end).
+    first_problem : str
+        Status and body of the first error response.
     retried : int
-        Attempts that were made again later, of all those.
-    earned, late, chance, best : float
-        Means a decision, of the true means of arms: those recommended, those of the last quarter of the decisions,
-        any arm, the best arm. NaN without decisions.
+        Number of failed attempts that were repeated.
+    mean_reward, late_mean_reward, random_mean_reward, best_mean_reward : float
+        Mean over decisions of the true mean reward of the recommended arm, of the same in the last quarter of the
+        decisions, of a random arm, and of the best arm. NaN without decisions.
     cpu_microseconds : float
-        Processor time of the generator a request.
+        CPU time of the load generator per request.
     decisions : list of (decision_id, user, arm)
-        Acknowledged decisions, if they were recorded.
+        Acknowledged decisions, with ``record=True``.
     rewards : list of (decision_id, reward)
-        Acknowledged rewards, if they were recorded.
+        Acknowledged rewards, with ``record=True``.
     """
 
     plan: Plan
@@ -67,23 +69,23 @@ class Report:
     reward: Latency
     ping: Latency
     errors: dict[str, int]
-    problem: str
+    first_problem: str
     retried: int
-    earned: float
-    late: float
-    chance: float
-    best: float
+    mean_reward: float
+    late_mean_reward: float
+    random_mean_reward: float
+    best_mean_reward: float
     cpu_microseconds: float
     decisions: list[tuple[str, str, str]] = field(repr=False, default_factory=list)
     rewards: list[tuple[str, float]] = field(repr=False, default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
-        """What JSON can hold, without the records and the token."""
+        """Return the report as JSON-compatible values, without the recorded decisions and the token."""
         plan = {name: value for name, value in vars(self.plan).items() if name != "token"}
-        told = {name: value for name, value in vars(self).items() if name not in ("plan", "decisions", "rewards")}
-        for name, value in told.items():
+        values = {name: value for name, value in vars(self).items() if name not in ("plan", "decisions", "rewards")}
+        for name, value in values.items():
             if isinstance(value, Latency):
-                told[name] = asdict(value)
+                values[name] = asdict(value)
             elif isinstance(value, float) and np.isnan(value):
-                told[name] = None
-        return {"plan": plan, **told}
+                values[name] = None
+        return {"plan": plan, **values}

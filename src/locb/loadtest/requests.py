@@ -1,4 +1,4 @@
-"""Requests of a synthetic world, most of each made before the clock starts."""
+"""HTTP requests of simulated users, mostly encoded before the test starts."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ import numpy as np
 from locb.environments import Synthetic
 from locb.loadtest.plan import Plan
 
-SETS_OF_ARMS = 4096  # that are made beforehand and asked about in turn
-BLOCK = 4096  # users are drawn so many at a time
+N_ARM_SETS = 4096  # encoded in advance and used in turn
+BLOCK = 4096  # users drawn at a time
 
 
-class Question(NamedTuple):
-    """A decision to ask for."""
+class DecisionRequest(NamedTuple):
+    """A request for a decision, with the true means of its arms."""
 
     decision_id: str
     user: str
-    request: bytes
-    means: list[float]  # of the arms
-    chance: float
-    best: float
+    encoded: bytes
+    means: list[float]  # true mean reward of each arm
+    random_mean: float  # of a random arm
+    best_mean: float
 
 
-class Questions:
-    """Whom to ask for, which arms, and the bytes that ask."""
+class RequestGenerator:
+    """Infinite iterator of decision requests; also encodes rewards and pings."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.world = Synthetic(
+        self.environment = Synthetic(
             n_users=plan.users,
             n_clusters=min(plan.clusters, plan.users),
             raw_dim=plan.dim - 1,
@@ -41,61 +41,67 @@ class Questions:
         )
         self.rng = np.random.default_rng([plan.seed, 1])
         self.arms = [f"arm-{arm}" for arm in range(plan.arms)]
-        self.arm_index = {arm: place for place, arm in enumerate(self.arms)}
-        self._run = uuid.uuid4().hex[:12]  # the same world may be played against the same service again
+        self.arm_index = {arm: index for index, arm in enumerate(self.arms)}
+        self._run = uuid.uuid4().hex[:12]  # unique per run, so that a test can be repeated on the same service
         self._digits = len(str(plan.users - 1))
-        self._contexts = self.world.draw(self.rng, SETS_OF_ARMS).contexts  # (sets, k, d)
-        self._beginnings = [self._beginning(contexts.tolist()) for contexts in self._contexts]
+        self._contexts = self.environment.draw(self.rng, N_ARM_SETS).contexts  # (arm sets, k, d)
+        self._prefixes = [self._encode_prefix(contexts.tolist()) for contexts in self._contexts]
         id_length = len(self._decision_id(0))
-        self._reward_form = self._head("POST", "/v1/reward", len(b'{"decision_id":"","reward":0}') + id_length)
-        self.ping = self._head("GET", "/v1/ping", None)
-        self.posts = [self._posted(next(iter(self)).request), self._posted(self.reward(self._decision_id(0), 1))]
+        self._reward_prefix = self._encode_head("POST", "/v1/reward", len(b'{"decision_id":"","reward":0}') + id_length)
+        self.ping = self._encode_head("GET", "/v1/ping", None)
+        self.posts = [
+            self._encode_post(next(iter(self)).encoded),
+            self._encode_post(self.encode_reward(self._decision_id(0), 1)),
+        ]
 
-    def _decision_id(self, place: int) -> str:
-        return f"{self._run}-{place:08x}"
+    def _decision_id(self, index: int) -> str:
+        return f"{self._run}-{index:08x}"
 
-    def _head(self, method: str, path: str, length: int | None) -> bytes:
+    def _encode_head(self, method: str, path: str, length: int | None) -> bytes:
         address = self.plan.address
-        lines = [f"{method} {address.path}{path} HTTP/1.1", f"Host: {address.name}"]
+        lines = [f"{method} {address.path}{path} HTTP/1.1", f"Host: {address.host_header}"]
         if self.plan.token is not None:
             lines.append(f"Authorization: Bearer {self.plan.token}")
         if length is not None:
             lines += ["Content-Type: application/json", f"Content-Length: {length}"]
         return "\r\n".join([*lines, "", ""]).encode()
 
-    def _beginning(self, contexts: list[list[float]]) -> bytes:
-        """A request up to its user; what follows has the same length in all of them."""
-        asked: dict[str, object] = {} if self.plan.count is None else {"count": self.plan.count}
-        asked["arms"] = [{"id": arm, "features": x} for arm, x in zip(self.arms, contexts, strict=True)]
-        body = msgspec.json.encode(asked)[:-1] + b',"user":"'
-        rest = len(f'user-{0:0{self._digits}}","decision_id":"{self._decision_id(0)}"}}')
-        return self._head("POST", "/v1/recommend", len(body) + rest) + body
+    def _encode_prefix(self, contexts: list[list[float]]) -> bytes:
+        """Encode a request up to its user; the rest has the same length in every request."""
+        fields: dict[str, object] = {} if self.plan.count is None else {"count": self.plan.count}
+        fields["arms"] = [{"id": arm, "features": x} for arm, x in zip(self.arms, contexts, strict=True)]
+        body = msgspec.json.encode(fields)[:-1] + b',"user":"'
+        suffix_length = len(f'user-{0:0{self._digits}}","decision_id":"{self._decision_id(0)}"}}')
+        return self._encode_head("POST", "/v1/recommend", len(body) + suffix_length) + body
 
-    def _posted(self, request: bytes) -> bytes:
-        """The same body, to where nothing is done with it."""
-        body = request.partition(b"\r\n\r\n")[2]
-        return self._head("POST", "/v1/ping", len(body)) + body
+    def _encode_post(self, encoded: bytes) -> bytes:
+        """Encode the same body as a request to the ping route."""
+        body = encoded.partition(b"\r\n\r\n")[2]
+        return self._encode_head("POST", "/v1/ping", len(body)) + body
 
-    def reward(self, decision_id: str, reward: int) -> bytes:
-        """The request that tells a reward, 0 or 1."""
-        return b'%b{"decision_id":"%b","reward":%d}' % (self._reward_form, decision_id.encode(), reward)
+    def encode_reward(self, decision_id: str, reward: int) -> bytes:
+        """Encode a reward of 0 or 1."""
+        return b'%b{"decision_id":"%b","reward":%d}' % (self._reward_prefix, decision_id.encode(), reward)
 
-    def __iter__(self) -> Iterator[Question]:
-        place = 0
+    def __iter__(self) -> Iterator[DecisionRequest]:
+        index = 0
         while True:
             users = self.rng.integers(self.plan.users, size=BLOCK)
-            sets = (place + np.arange(BLOCK)) % SETS_OF_ARMS
-            means = np.matmul(self._contexts[sets], self.world.theta[users][:, :, None])[:, :, 0]  # (BLOCK, k)
-            told = zip(
+            arm_sets = (index + np.arange(BLOCK)) % N_ARM_SETS
+            means = np.matmul(self._contexts[arm_sets], self.environment.theta[users][:, :, None])[
+                :, :, 0
+            ]  # (BLOCK, k)
+            rows = zip(
                 users.tolist(),
-                sets.tolist(),
+                arm_sets.tolist(),
                 means.tolist(),
                 means.mean(1).tolist(),
                 means.max(1).tolist(),
                 strict=True,
             )
-            for user, arms, mean, chance, best in told:
-                decision_id, name = self._decision_id(place), f"user-{user:0{self._digits}}"
-                ending = f'{name}","decision_id":"{decision_id}"}}'.encode()
-                yield Question(decision_id, name, self._beginnings[arms] + ending, mean, chance, best)
-                place += 1
+            for user, arm_set, arm_means, random_mean, best_mean in rows:
+                decision_id, name = self._decision_id(index), f"user-{user:0{self._digits}}"
+                suffix = f'{name}","decision_id":"{decision_id}"}}'.encode()
+                encoded = self._prefixes[arm_set] + suffix
+                yield DecisionRequest(decision_id, name, encoded, arm_means, random_mean, best_mean)
+                index += 1

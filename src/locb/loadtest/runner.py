@@ -1,4 +1,4 @@
-"""The load itself: what is due is sent, what is answered is counted."""
+"""Event loop of a load test: send requests when they are due, count responses and errors."""
 
 from __future__ import annotations
 
@@ -17,133 +17,150 @@ import numpy as np
 
 from locb.loadtest.connection import Connection
 from locb.loadtest.plan import Plan
-from locb.loadtest.report import Report, latency
-from locb.loadtest.requests import Question, Questions
+from locb.loadtest.report import Report, summarize_latencies
+from locb.loadtest.requests import DecisionRequest, RequestGenerator
 
 new_event_loop: Callable[[], asyncio.AbstractEventLoop]
 try:
     from uvloop import new_event_loop
-except ImportError:  # slower, but the same
+except ImportError:  # slower, same behaviour
     from asyncio import new_event_loop
 
-EARLY = 0.001  # seconds: clocks of event loops are no finer, so what is due this soon is sent now rather than late
-LOOK = 0.1  # seconds between looks at the clock, for progress, timeouts and the end
-BACK = (0.05, 1.0)  # seconds before a lost connection is tried again: at first, at most
-AGAIN = frozenset((429, 502, 503, 504))
+TIMER_RESOLUTION = 0.001  # seconds; requests due within this time are sent now, because timers are not finer
+CHECK_INTERVAL = 0.1  # seconds between checks of progress, timeouts and the end
+MIN_BACKOFF, MAX_BACKOFF = 0.05, 1.0  # seconds before a retry
+RETRY_STATUSES = frozenset((429, 502, 503, 504))
 
 
 class Progress(NamedTuple):
-    """How far a load is."""
+    """Progress of a load test."""
 
     elapsed: float
     answered: int
-    per_second: float  # since the last time
-    waiting: int  # due and not sent
+    per_second: float  # since the previous report
+    waiting: int  # requests that are due and not sent yet
     errors: int
 
 
-class _Decided(msgspec.Struct):
+class _DecisionResponse(msgspec.Struct):
     decision_id: str
     arm: str
 
 
-class _Rewarded(msgspec.Struct):
+class _RewardResponse(msgspec.Struct):
     decision_id: str
     reward: float
 
 
 class _Job:
-    """A request that is due: a question, or with a reward its answer's reward; a ping without a question."""
+    """A request to send: a decision; a reward, if ``reward`` is set; or a ping, if ``decision`` is None."""
 
-    __slots__ = ("due", "question", "request", "reward", "tries")
+    __slots__ = ("attempts", "decision", "due", "encoded", "reward")
 
-    def __init__(self, due: float, request: bytes, question: Question | None = None, reward: int | None = None) -> None:
-        self.due, self.request, self.question, self.reward, self.tries = due, request, question, reward, 0
+    def __init__(
+        self, due: float, encoded: bytes, decision: DecisionRequest | None = None, reward: int | None = None
+    ) -> None:
+        self.due, self.encoded, self.decision, self.reward, self.attempts = due, encoded, decision, reward, 0
 
 
 def run(plan: Plan, progress: Callable[[Progress], None] | None = None) -> Report:
-    """Play the plan; ``progress`` is called some ten times a second. Ctrl-C ends it early, with what there is.
+    """Run a load test. Ctrl-C ends it early and returns the results so far.
 
-    A service that cannot be reached is a ConnectionError; one that goes away later is not: its errors are counted.
+    Parameters
+    ----------
+    plan : Plan
+        Settings.
+    progress : callable, optional
+        Called about ten times per second.
+
+    Returns
+    -------
+    Report
+        Throughput, latencies, errors and mean rewards. Errors after the start are counted, not raised.
+
+    Raises
+    ------
+    ConnectionError
+        If the service is unreachable at the start.
     """
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        return runner.run(_Player(plan).play(progress))
+        return runner.run(_LoadTest(plan).run(progress))
 
 
-class _Player:
+class _LoadTest:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.clock = time.perf_counter  # some event loops' own is in whole milliseconds
-        self.questions = Questions(plan)
-        self._next = iter(self.questions).__next__
-        self._decided = msgspec.json.Decoder(_Decided)
-        self._rewarded = msgspec.json.Decoder(_Rewarded)
+        self.clock = time.perf_counter  # the clock of some event loops has a resolution of 1 ms
+        self.generator = RequestGenerator(plan)
+        self._next_decision = iter(self.generator).__next__
+        self._decision_decoder = msgspec.json.Decoder(_DecisionResponse)
+        self._reward_decoder = msgspec.json.Decoder(_RewardResponse)
         self._random = random.Random(plan.seed)  # noqa: S311 - rewards, not secrets
         self.idle: list[Connection] = []
         self.busy: set[Connection] = set()
         self.waiting: deque[_Job] = deque()
-        self.later: list[tuple[float, int, _Job]] = []  # a heap of what is due later
+        self.later: list[tuple[float, int, _Job]] = []  # heap of (due time, sequence number, job)
         self._opening: set[asyncio.Task[None]] = set()
-        self._places = 0
-        self._dues = 0  # decisions that fell due, at an even rate
-        self._posted = 0
+        self._sequence = 0
+        self._n_due = 0  # decisions that were due so far, with a rate
+        self._n_posts = 0
         self.times = {kind: array("d") for kind in ("recommend", "reward", "ping")}
-        self.means = array("d")  # earned, chance and best of each decision
+        self.means = array("d")  # of the recommended arm, a random arm and the best arm, per decision
         self.errors: Counter[str] = Counter()
-        self.problem = ""
-        self.retried = self.answered_in_time = self.answered_ever = 0
+        self.first_problem = ""
+        self.retried = self.answered_before_end = self.answered = 0
         self.decisions: list[tuple[str, str, str]] = []
         self.rewards: list[tuple[str, float]] = []
-        self.over = False
+        self.finished = False
 
-    async def play(self, progress: Callable[[Progress], None] | None) -> Report:
-        """Connect, play until the end, and report."""
+    async def run(self, progress: Callable[[Progress], None] | None) -> Report:
+        """Connect, send requests until the end, and return the report."""
         self.loop = asyncio.get_running_loop()
-        self._ticking: asyncio.TimerHandle | None = None
-        self._ticks_at = math.inf
-        await self._first_connections()
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = math.inf
+        await self._open_connections()
         cpu, self.start = time.thread_time(), self.clock()
         self.end = self.start + self.plan.seconds
         stopped = self.end
         try:
             self._tick()
-            await self._watch(progress)
+            await self._wait_until_done(progress)
         except asyncio.CancelledError:
             stopped = self.end = min(self.end, self.clock())
-        self.over = True
+        self.finished = True
         cpu = time.thread_time() - cpu
         left = len(self.busy) + len(self.waiting) + len(self.later)
         if left:
             self.errors["unanswered"] += left
-        await self._leave()
-        return self._report(stopped - self.start, cpu)
+        await self._close()
+        return self._make_report(stopped - self.start, cpu)
 
-    async def _watch(self, progress: Callable[[Progress], None] | None) -> None:
-        """Until everything is answered, or nothing more is to be hoped for."""
-        before, then = 0, self.start
+    async def _wait_until_done(self, progress: Callable[[Progress], None] | None) -> None:
+        """Wait until every request is answered or timed out; report progress."""
+        previous_count, previous_time = 0, self.start
         while True:
-            await asyncio.sleep(LOOK)
+            await asyncio.sleep(CHECK_INTERVAL)
             now = self.clock()
-            for connection in [c for c in self.busy if now - c.asked_at > self.plan.timeout]:
+            for connection in [c for c in self.busy if now - c.sent_at > self.plan.timeout]:
                 job, connection.job = connection.job, None
                 self.busy.discard(connection)
-                self._failed(job, "timeout", True)
+                self._count_failure(job, "timeout", True)
                 connection.close()
             if progress is not None:
-                speed = (self.answered_ever - before) / (now - then)
-                failed = self.errors.total()
-                progress(Progress(now - self.start, self.answered_ever, speed, len(self.waiting), failed))
-                before, then = self.answered_ever, now
+                per_second = (self.answered - previous_count) / (now - previous_time)
+                errors = self.errors.total()
+                progress(Progress(now - self.start, self.answered, per_second, len(self.waiting), errors))
+                previous_count, previous_time = self.answered, now
             if now >= self.end and not (self.busy or self.waiting or self.later):
                 return
             if now >= self.end + self.plan.delay + self.plan.timeout:
                 return
 
-    async def _first_connections(self) -> None:
+    async def _open_connections(self) -> None:
         opened = await asyncio.gather(*(self._open() for _ in range(self.plan.connections)), return_exceptions=True)
         reasons = [error for error in opened if isinstance(error, BaseException)]
         if len(reasons) == len(opened):
-            raise ConnectionError(f"{self.plan.url} does not answer: {str(reasons[0]) or 'no connection in time'}")
+            raise ConnectionError(f"{self.plan.url} is unreachable: {str(reasons[0]) or 'timeout'}")
         for _ in reasons:
             self._reopen()
 
@@ -156,173 +173,173 @@ class _Player:
         self.idle.append(connection)
 
     def _reopen(self) -> None:
-        if not self.over:
-            task = self.loop.create_task(self._open_in_time())
+        if not self.finished:
+            task = self.loop.create_task(self._open_with_retries())
             self._opening.add(task)
             task.add_done_callback(self._opening.discard)
 
-    async def _open_in_time(self) -> None:
-        pause, longest = BACK
-        while not self.over:
+    async def _open_with_retries(self) -> None:
+        pause = MIN_BACKOFF
+        while not self.finished:
             try:
                 await self._open()
             except (OSError, TimeoutError):
                 await asyncio.sleep(pause)
-                pause = min(2.0 * pause, longest)
+                pause = min(2.0 * pause, MAX_BACKOFF)
             else:
                 self._send()
                 return
 
-    async def _leave(self) -> None:
-        if self._ticking is not None:
-            self._ticking.cancel()
+    async def _close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
         for task in self._opening:
             task.cancel()
         for connection in [*self.idle, *self.busy]:
             connection.close()
-        await asyncio.sleep(0)  # so that they are gone when the loop ends
+        await asyncio.sleep(0)  # lets the connections close before the loop ends
 
     def _tick(self) -> None:
-        """Move what is due to where it is sent from, and come again for the next."""
+        """Queue the requests that are due, send them, and set the timer for the next one."""
         now = self.clock()
-        soon = now + EARLY
-        following = math.inf
-        if self.plan.rate is not None and not self.over:
-            due = self.start + self._dues / self.plan.rate
+        soon = now + TIMER_RESOLUTION
+        next_due = math.inf
+        if self.plan.rate is not None and not self.finished:
+            due = self.start + self._n_due / self.plan.rate
             while due <= soon and due < self.end:
-                self.waiting.append(self._asking(due))
-                self._dues += 1
-                due = self.start + self._dues / self.plan.rate
+                self.waiting.append(self._make_job(due))
+                self._n_due += 1
+                due = self.start + self._n_due / self.plan.rate
             if due < self.end:
-                following = due
+                next_due = due
         while self.later and self.later[0][0] <= soon:
             self.waiting.append(heapq.heappop(self.later)[2])
         if self.later:
-            following = min(following, self.later[0][0])
+            next_due = min(next_due, self.later[0][0])
         self._send()
-        self._ticking, self._ticks_at = None, math.inf
-        if following < math.inf:
-            self._tick_at(max(following - 0.75 * EARLY, soon))
+        self._timer, self._timer_at = None, math.inf
+        if next_due < math.inf:
+            self._set_timer(max(next_due - 0.75 * TIMER_RESOLUTION, soon))
 
-    def _tick_at(self, when: float) -> None:
-        if self._ticking is not None:
-            self._ticking.cancel()
-        self._ticking, self._ticks_at = self.loop.call_later(max(when - self.clock(), 0.0), self._tick), when
+    def _set_timer(self, when: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer, self._timer_at = self.loop.call_later(max(when - self.clock(), 0.0), self._tick), when
 
-    def _wait(self, until: float, job: _Job) -> None:
-        """Send it later."""
-        self._places += 1
-        heapq.heappush(self.later, (until, self._places, job))
-        if until < self._ticks_at:
-            self._tick_at(until)
+    def _schedule(self, due: float, job: _Job) -> None:
+        """Send a request later."""
+        self._sequence += 1
+        heapq.heappush(self.later, (due, self._sequence, job))
+        if due < self._timer_at:
+            self._set_timer(due)
 
-    def _asking(self, due: float) -> _Job:
+    def _make_job(self, due: float) -> _Job:
         if self.plan.route == "ping":
-            return _Job(due, self.questions.ping)
+            return _Job(due, self.generator.ping)
         if self.plan.route == "post":
-            self._posted += 1
-            return _Job(due, self.questions.posts[self._posted % 2])
-        question = self._next()
-        return _Job(due, question.request, question)
+            self._n_posts += 1
+            return _Job(due, self.generator.posts[self._n_posts % 2])
+        decision = self._next_decision()
+        return _Job(due, decision.encoded, decision)
 
     def _send(self) -> None:
-        """Everything that is due, as far as there are connections."""
+        """Send the requests that are due, as far as connections are free."""
         now = self.clock()
-        summarize_open_groups = self.plan.rate is None and now < self.end
-        while self.idle and (self.waiting or summarize_open_groups):
-            job = self.waiting.popleft() if self.waiting else self._asking(now)
+        closed_loop = self.plan.rate is None and now < self.end
+        while self.idle and (self.waiting or closed_loop):
+            job = self.waiting.popleft() if self.waiting else self._make_job(now)
             if now < job.due:
-                job.due = now  # sent a little early: its time counts from here
+                job.due = now  # sent early: latency counts from sending
             connection = self.idle.pop()
             self.busy.add(connection)
-            connection.ask(job.request, job, now)
+            connection.send(job.encoded, job, now)
 
-    def answered(self, connection: Connection, status: int, body: bytes) -> None:
-        """Count, and go on."""
+    def response_received(self, connection: Connection, status: int, body: bytes) -> None:
+        """Count a response and send the next request."""
         job: _Job = connection.job
         connection.job = None
         self.busy.discard(connection)
         if not connection.closed:
             self.idle.append(connection)
-        if self.over:
+        if self.finished:
             return
         now = self.clock()
         if 200 <= status < 300:
             try:
-                self._succeeded(job, body, now)
+                self._count_success(job, body, now)
             except (msgspec.MsgspecError, KeyError):
-                self.errors["wrong answer"] += 1
+                self.errors["invalid response"] += 1
         else:
-            if not self.problem:
-                self.problem = f"{status}: {body[:300].decode(errors='replace')}"
-            self._failed(job, str(status), status in AGAIN)
+            if not self.first_problem:
+                self.first_problem = f"{status}: {body[:300].decode(errors='replace')}"
+            self._count_failure(job, str(status), status in RETRY_STATUSES)
         self._send()
 
-    def lost(self, connection: Connection) -> None:
-        """What it was asked failed; open another."""
+    def connection_lost(self, connection: Connection) -> None:
+        """Count the request in progress as failed and open another connection."""
         job, connection.job = connection.job, None
         if job is not None:
             self.busy.discard(connection)
-            if not self.over:
-                self._failed(job, "lost", True)
+            if not self.finished:
+                self._count_failure(job, "connection lost", True)
         elif connection in self.idle:
             self.idle.remove(connection)
         self._reopen()
 
-    def _failed(self, job: _Job, why: str, again: bool) -> None:
-        self.errors[why] += 1
-        if again and self.plan.retry:
+    def _count_failure(self, job: _Job, reason: str, retryable: bool) -> None:
+        self.errors[reason] += 1
+        if retryable and self.plan.retry:
             self.retried += 1
-            job.tries += 1
-            pause, longest = BACK
-            self._wait(self.clock() + min(pause * 2.0 ** min(job.tries - 1, 10), longest), job)
+            job.attempts += 1
+            pause = min(MIN_BACKOFF * 2.0 ** min(job.attempts - 1, 10), MAX_BACKOFF)
+            self._schedule(self.clock() + pause, job)
 
-    def _succeeded(self, job: _Job, body: bytes, now: float) -> None:
-        question, kind = job.question, "ping"
-        if question is not None and job.reward is None:
+    def _count_success(self, job: _Job, body: bytes, now: float) -> None:
+        decision, kind = job.decision, "ping"
+        if decision is not None and job.reward is None:
             kind = "recommend"
-            answer = self._decided.decode(body)
-            mean = question.means[self.questions.arm_index[answer.arm]]
-            if answer.decision_id != question.decision_id:
-                raise KeyError(answer.decision_id)
-            self.means.extend((mean, question.chance, question.best))
+            response = self._decision_decoder.decode(body)
+            mean = decision.means[self.generator.arm_index[response.arm]]
+            if response.decision_id != decision.decision_id:
+                raise KeyError(response.decision_id)
+            self.means.extend((mean, decision.random_mean, decision.best_mean))
             if self.plan.record:
-                self.decisions.append((question.decision_id, question.user, answer.arm))
+                self.decisions.append((decision.decision_id, decision.user, response.arm))
             reward = int(self._random.random() < mean)
             due = now + self.plan.delay
-            telling = _Job(due, self.questions.reward(question.decision_id, reward), question, reward)
+            reward_job = _Job(due, self.generator.encode_reward(decision.decision_id, reward), decision, reward)
             if self.plan.delay > 0.0:
-                self._wait(due, telling)
+                self._schedule(due, reward_job)
             else:
-                self.waiting.append(telling)
-        elif question is not None and job.reward is not None:
+                self.waiting.append(reward_job)
+        elif decision is not None and job.reward is not None:
             kind = "reward"
-            told = self._rewarded.decode(body)
-            if (told.decision_id, told.reward) != (question.decision_id, job.reward):
-                raise KeyError(told.decision_id)
+            rewarded = self._reward_decoder.decode(body)
+            if (rewarded.decision_id, rewarded.reward) != (decision.decision_id, job.reward):
+                raise KeyError(rewarded.decision_id)
             if self.plan.record:
-                self.rewards.append((question.decision_id, float(job.reward)))
+                self.rewards.append((decision.decision_id, float(job.reward)))
         self.times[kind].append(now - job.due)
-        self.answered_ever += 1
-        self.answered_in_time += now <= self.end
+        self.answered += 1
+        self.answered_before_end += now <= self.end
 
-    def _report(self, seconds: float, cpu: float) -> Report:
+    def _make_report(self, seconds: float, cpu: float) -> Report:
         means = np.frombuffer(self.means).reshape(-1, 3)
-        earned, chance, best = means.mean(axis=0).tolist() if len(means) else (math.nan,) * 3
-        asked = self.answered_ever + self.errors.total()
+        mean_reward, random_mean, best_mean = means.mean(axis=0).tolist() if len(means) else (math.nan,) * 3
+        attempts = self.answered + self.errors.total()
         return Report(
             plan=self.plan,
             seconds=seconds,
-            per_second=self.answered_in_time / seconds if seconds > 0.0 else 0.0,
-            **{kind: latency(times) for kind, times in self.times.items()},
-            errors={why: count for why, count in sorted(self.errors.items()) if count},
-            problem=self.problem,
+            per_second=self.answered_before_end / seconds if seconds > 0.0 else 0.0,
+            **{kind: summarize_latencies(times) for kind, times in self.times.items()},
+            errors={reason: count for reason, count in sorted(self.errors.items()) if count},
+            first_problem=self.first_problem,
             retried=self.retried,
-            earned=earned,
-            late=float(means[-((len(means) + 3) // 4) :, 0].mean()) if len(means) else math.nan,
-            chance=chance,
-            best=best,
-            cpu_microseconds=1e6 * cpu / asked if asked else 0.0,
+            mean_reward=mean_reward,
+            late_mean_reward=float(means[-((len(means) + 3) // 4) :, 0].mean()) if len(means) else math.nan,
+            random_mean_reward=random_mean,
+            best_mean_reward=best_mean,
+            cpu_microseconds=1e6 * cpu / attempts if attempts else 0.0,
             decisions=self.decisions,
             rewards=self.rewards,
         )

@@ -1,4 +1,4 @@
-"""Numbers, times and sizes in the words that people read."""
+"""Format numbers, times and sizes for people."""
 
 from __future__ import annotations
 
@@ -8,42 +8,42 @@ DASH = "–"
 MINUS = "−"
 
 
-def number(value: float | None, form: str = ".3f") -> str:
-    """A number, with a real minus; a dash for none.
+def format_number(value: float | None, spec: str = ".3f") -> str:
+    """Format a number with a real minus sign, and None as a dash.
 
     Examples
     --------
-    >>> number(-0.25), number(None), number(0.5, "+.2f"), number(-1e-9)
+    >>> format_number(-0.25), format_number(None), format_number(0.5, "+.2f"), format_number(-1e-9)
     ('−0.250', '–', '+0.50', '0.000')
     """
     if value is None:
         return DASH
-    told = format(value, form)
-    return (format(0.0, form) if float(told.replace(",", "")) == 0.0 else told).replace("-", MINUS)
+    text = format(value, spec)
+    return (format(0.0, spec) if float(text.replace(",", "")) == 0.0 else text).replace("-", MINUS)
 
 
-def interval(low: float | None, high: float | None, form: str = ".3f") -> str:
-    """From where to where; nothing if that is not known."""
-    return "" if low is None or high is None else f"{number(low, form)} to {number(high, form)}"
+def format_interval(low: float | None, high: float | None, spec: str = ".3f") -> str:
+    """Format an interval; an empty string if an end is unknown."""
+    return "" if low is None or high is None else f"{format_number(low, spec)} to {format_number(high, spec)}"
 
 
-def rate(value: float) -> str:
-    """So many a second: one digit after the point while there are few.
+def format_rate(value: float) -> str:
+    """Format a rate, with one decimal below 100.
 
     Examples
     --------
-    >>> rate(0.0), rate(3.14), rate(1234.5)
+    >>> format_rate(0.0), format_rate(3.14), format_rate(1234.5)
     ('0', '3.1', '1,234')
     """
     return f"{value:,.0f}" if value >= 100 or value == 0 else f"{value:.1f}"
 
 
-def percent(share: float) -> str:
-    """A share of all; what is not all is never told as all.
+def format_percent(share: float) -> str:
+    """Format a share as a percentage; only a share of 1 is rounded to 100%.
 
     Examples
     --------
-    >>> percent(0.256), percent(0.999), percent(1.0), percent(0.001)
+    >>> format_percent(0.256), format_percent(0.999), format_percent(1.0), format_percent(0.001)
     ('26%', '99%', '100%', 'less than 1%')
     """
     if 0.0 < share < 0.01:
@@ -51,28 +51,32 @@ def percent(share: float) -> str:
     return f"{min(round(100 * share), 100 if share >= 1.0 else 99)}%"
 
 
-def lasting(seconds: float) -> str:
-    """A length of time, in its two largest units.
+def format_duration(seconds: float) -> str:
+    """Format a duration in its two largest units.
 
     Examples
     --------
-    >>> lasting(7.4), lasting(95), lasting(3 * 3600 + 61), lasting(200_000)
+    >>> format_duration(7.4), format_duration(95), format_duration(3 * 3600 + 61), format_duration(200_000)
     ('7 s', '1 min 35 s', '3 h 1 min', '2 d 7 h')
     """
     whole = max(int(seconds), 0)
-    for size, unit, smaller, rest in ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min", 1, "s")):
+    for size, unit, smaller_size, smaller_unit in (
+        (86_400, "d", 3_600, "h"),
+        (3_600, "h", 60, "min"),
+        (60, "min", 1, "s"),
+    ):
         if whole >= size:
-            left = whole % size // smaller
-            return f"{whole // size} {unit}" + (f" {left} {rest}" if left else "")
+            remainder = whole % size // smaller_size
+            return f"{whole // size} {unit}" + (f" {remainder} {smaller_unit}" if remainder else "")
     return f"{whole} s"
 
 
-def size(count: float) -> str:
-    """Bytes.
+def format_bytes(count: float) -> str:
+    """Format a number of bytes.
 
     Examples
     --------
-    >>> size(512), size(2_500_000)
+    >>> format_bytes(512), format_bytes(2_500_000)
     ('512 bytes', '2.5 MB')
     """
     for scale, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
@@ -81,18 +85,18 @@ def size(count: float) -> str:
     return f"{count:,.0f} bytes"
 
 
-def moment(when: float, now: float) -> str:
-    """A time of day on this machine's clock, with the day where that is another one."""
-    at, today = time.localtime(when), time.localtime(now)
-    return time.strftime("%H:%M:%S" if at[:3] == today[:3] else "%Y-%m-%d %H:%M", at)
+def format_time(timestamp: float, now: float) -> str:
+    """Format a local time of day, with the date unless it is today."""
+    local, today = time.localtime(timestamp), time.localtime(now)
+    return time.strftime("%H:%M:%S" if local[:3] == today[:3] else "%Y-%m-%d %H:%M", local)
 
 
-def many(count: int, one: str, more: str) -> str:
-    """So many of them.
+def format_count(count: int, singular: str, plural: str) -> str:
+    """Format a count with its noun.
 
     Examples
     --------
-    >>> many(1, "user", "users"), many(1200, "user", "users")
+    >>> format_count(1, "user", "users"), format_count(1200, "user", "users")
     ('1 user', '1,200 users')
     """
-    return f"{count:,} {one if count == 1 else more}"
+    return f"{count:,} {singular if count == 1 else plural}"

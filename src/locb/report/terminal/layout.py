@@ -1,4 +1,4 @@
-"""How a view is laid out: facts by name, tables, bars; what does not fit is wrapped, never cut."""
+"""Layout of terminal views: lists of facts, tables and bars. Content that does not fit is wrapped, never cut."""
 
 from __future__ import annotations
 
@@ -10,44 +10,44 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-NARROW = 100  # columns below which words take the place of wide tables and bars
+MIN_TABLE_WIDTH = 100  # columns; narrower terminals get text instead of wide tables and bars
 
 
-def lines_of(shown: RenderableType, width: int) -> int:
-    """How many lines it takes."""
-    return len(Console(width=width, file=io.StringIO()).render_lines(shown))
+def count_lines(renderable: RenderableType, width: int) -> int:
+    """Return the number of lines that a renderable occupies."""
+    return len(Console(width=width, file=io.StringIO()).render_lines(renderable))
 
 
-def facts(rows: Iterable[tuple[str, str | Text]]) -> Table:
-    """A name a line, and what there is to say of it."""
+def make_fact_list(rows: Iterable[tuple[str, str | Text]]) -> Table:
+    """Return a two-column table of names and facts without a header."""
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
-    for name, told in rows:
-        table.add_row(name, told)
+    for name, fact in rows:
+        table.add_row(name, fact)
     return table
 
 
-def table(title: str, headings: Iterable[str], words: Iterable[str]) -> Table:
-    """A table whose columns of ``words`` may be wrapped and are on the left; the others are figures."""
-    made = Table(
+def make_table(title: str, headings: Iterable[str], text_columns: Iterable[str]) -> Table:
+    """Return an empty table; text columns are left-aligned and wrapped, the others are right-aligned figures."""
+    table = Table(
         title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False
     )
-    words = tuple(words)
+    text_columns = tuple(text_columns)
     for heading in headings:
-        if heading in words:
-            made.add_column(heading, overflow="fold")
+        if heading in text_columns:
+            table.add_column(heading, overflow="fold")
         else:
-            made.add_column(heading, justify="right", no_wrap=True)
-    return made
+            table.add_column(heading, justify="right", no_wrap=True)
+    return table
 
 
-def bar(share: float, width: int = 10) -> str:
-    """A share of all as a bar; full only when it is all.
+def render_bar(share: float, width: int = 10) -> str:
+    """Render a share as a bar, which is full only for a share of 1.
 
     Examples
     --------
-    >>> bar(0.5), bar(0.999), bar(1.0)
+    >>> render_bar(0.5), render_bar(0.999), render_bar(1.0)
     ('█████░░░░░', '█████████░', '██████████')
     """
     full = width if share >= 1.0 else min(int(max(share, 0.0) * width), width - 1)

@@ -1,32 +1,37 @@
-"""Lines in a terminal: braille dots for a line, a light shade for the interval around it."""
+"""Line charts in a terminal: braille dots for lines, a light shade for confidence bands."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from rich.text import Text
 
 from locb.common.arrays import Floats
 
-DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # of a braille character, by row and column
-BLANK = 0x2800
+BRAILLE_DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # bits of a braille character [row][column]
+BRAILLE_BLANK = 0x2800
 SHADE = "░"
+MIN_COLUMNS = 8  # of the drawing area
+
+Cells: TypeAlias = list[list[tuple[str, str]]]  # character and style, [row][column]
+Range: TypeAlias = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Line:
-    """Points in the order of their x, and what is around them."""
+    """Points in ascending order of x, with an optional band around them."""
 
     xs: Sequence[float]
     ys: Sequence[float]
     low: Sequence[float] | None = None
     high: Sequence[float] | None = None
-    name: str = ""  # told at its end
+    name: str = ""  # label at the right end
     style: str = ""
-    gap: float = math.inf  # points farther apart than this are not joined
+    gap: float = math.inf  # points that are farther apart in x are not connected
 
 
 def plot(
@@ -34,120 +39,116 @@ def plot(
     width: int,
     height: int,
     *,
-    y_told: Callable[[float], str],
-    x_told: Callable[[float], str],
+    format_y: Callable[[float], str],
+    format_x: Callable[[float], str],
 ) -> Text:
-    """A chart of this many characters; scales at its left and below, names of lines at their right ends.
+    """Draw a chart of ``width`` × ``height`` characters plus one line for the x axis.
 
     Examples
     --------
     >>> rise = Line([0, 1, 2, 3], [0, 1, 2, 3], name="up")
-    >>> for row in plot([rise], 14, 2, y_told="{:.0f}".format, x_told="{:.0f}".format).plain.splitlines():
+    >>> for row in plot([rise], 14, 2, format_y="{:.0f}".format, format_x="{:.0f}".format).plain.splitlines():
     ...     print(row.rstrip())
     3 ┤    ⣀⠤⠒⠉ up
     0 ┤⣀⠤⠒⠉
        0      3
     """
     xs = np.concatenate([np.asarray(line.xs, dtype=np.float64) for line in lines])
-    edges = [side for line in lines for side in (line.ys, line.low, line.high) if side is not None]
-    ys = np.concatenate([np.asarray(side, dtype=np.float64) for side in edges])
-    x_span, y_span = _span(xs), _span(ys)
-    marks = [y_told(y_span[1]), y_told(y_span[0])]
-    left = max(map(len, marks))
+    edges = [edge for line in lines for edge in (line.ys, line.low, line.high) if edge is not None]
+    ys = np.concatenate([np.asarray(edge, dtype=np.float64) for edge in edges])
+    x_range, y_range = _range(xs), _range(ys)
+    top_label, bottom_label = format_y(y_range[1]), format_y(y_range[0])
+    left = max(len(top_label), len(bottom_label))
     right = max((len(line.name) for line in lines), default=0)
-    columns = max(width - left - 2 - (right + 1 if right else 0), 8)
-    cells: list[list[tuple[str, str]]] = [[(" ", "")] * columns for _ in range(height)]
+    columns = max(width - left - 2 - (right + 1 if right else 0), MIN_COLUMNS)
+    cells: Cells = [[(" ", "")] * columns for _ in range(height)]
     for line in lines:
-        _shade(cells, line, x_span, y_span)
+        _draw_band(cells, line, x_range, y_range)
     for line in lines:
-        _draw(cells, line, x_span, y_span)
-    names = _ends(lines, height, y_span)
-    told = Text()
+        _draw_line(cells, line, x_range, y_range)
+    named_lines = _assign_label_rows(lines, height, y_range)
+    chart = Text()
     for row in range(height):
-        mark = marks[0] if row == 0 else marks[1] if row == height - 1 else ""
-        told.append(f"{mark:>{left}} {'┤' if mark else '│'}")
+        label = top_label if row == 0 else bottom_label if row == height - 1 else ""
+        chart.append(f"{label:>{left}} {'┤' if label else '│'}")
         for character, style in cells[row]:
-            told.append(character, style or None)
-        if (ends := names[row]) is not None:
-            told.append(f" {ends.name}", ends.style or None)
-        told.append("\n")
-    first, last = x_told(x_span[0]), x_told(x_span[1])
-    told.append(" " * (left + 2) + first + last.rjust(columns - len(first)))
-    return told
+            chart.append(character, style or None)
+        if (named := named_lines[row]) is not None:
+            chart.append(f" {named.name}", named.style or None)
+        chart.append("\n")
+    first, last = format_x(x_range[0]), format_x(x_range[1])
+    chart.append(" " * (left + 2) + first + last.rjust(columns - len(first)))
+    return chart
 
 
-def _span(values: Floats) -> tuple[float, float]:
-    """From the smallest to the largest; a little around it where all are equal."""
-    known = values[np.isfinite(values)]
-    if not len(known):
+def _range(values: Floats) -> Range:
+    """Return the minimum and maximum of the finite values, widened if they are equal."""
+    finite = values[np.isfinite(values)]
+    if not len(finite):
         return 0.0, 1.0
-    low, high = float(known.min()), float(known.max())
+    low, high = float(finite.min()), float(finite.max())
     if low == high:
-        around = abs(low) * 0.05 or 0.5
-        return low - around, high + around
+        margin = abs(low) * 0.05 or 0.5
+        return low - margin, high + margin
     return low, high
 
 
-def _places(values: Floats, span: tuple[float, float], count: int) -> Floats:
-    """From values to dots, 0 … count − 1."""
-    return np.asarray((values - span[0]) / (span[1] - span[0]) * (count - 1))
+def _scale(values: Floats, value_range: Range, count: int) -> Floats:
+    """Map values linearly from their range to 0 … count − 1."""
+    return np.asarray((values - value_range[0]) / (value_range[1] - value_range[0]) * (count - 1))
 
 
-def _pieces(line: Line, *sides: Sequence[float]) -> list[tuple[Floats, ...]]:
-    """The line where its points follow each other: x and the sides of each piece."""
+def _segments(line: Line, *series: Sequence[float]) -> list[tuple[Floats, ...]]:
+    """Split x and the given series where the gap between two points is too large."""
     xs = np.asarray(line.xs, dtype=np.float64)
     breaks = np.flatnonzero(np.diff(xs) > line.gap) + 1
-    parts = [np.split(np.asarray(side, dtype=np.float64), breaks) for side in (xs, *sides)]
+    parts = [np.split(np.asarray(values, dtype=np.float64), breaks) for values in (xs, *series)]
     return list(zip(*parts, strict=True))
 
 
-def _draw(
-    cells: list[list[tuple[str, str]]], line: Line, x_span: tuple[float, float], y_span: tuple[float, float]
-) -> None:
-    """Braille dots, joined upwards and downwards so that a steep line has no holes."""
-    rows, columns = 4 * len(cells), 2 * len(cells[0])
-    for xs, ys in _pieces(line, line.ys):
-        at = np.rint(_places(xs, x_span, columns)).astype(int)
-        where = np.arange(at[0], at[-1] + 1)
-        level = (
-            rows - 1 - np.rint(np.interp(where, _places(xs, x_span, columns), _places(ys, y_span, rows))).astype(int)
-        )
-        before = level[0]
-        for column, row in zip(where.tolist(), level.tolist(), strict=True):
-            step = 1 if row > before else -1
-            for each in range(before + step, row + step, step) if row != before else (row,):
-                _dot(cells, each, column, line.style)
-            before = row
+def _draw_line(cells: Cells, line: Line, x_range: Range, y_range: Range) -> None:
+    """Draw braille dots, connected vertically so that a steep line has no holes."""
+    dot_rows, dot_columns = 4 * len(cells), 2 * len(cells[0])
+    for xs, ys in _segments(line, line.ys):
+        scaled = _scale(xs, x_range, dot_columns)
+        ends = np.rint(scaled).astype(int)
+        columns = np.arange(ends[0], ends[-1] + 1)
+        heights = np.rint(np.interp(columns, scaled, _scale(ys, y_range, dot_rows))).astype(int)
+        rows = dot_rows - 1 - heights
+        previous = rows[0]
+        for column, row in zip(columns.tolist(), rows.tolist(), strict=True):
+            step = 1 if row > previous else -1
+            for dot_row in range(previous + step, row + step, step) if row != previous else (row,):
+                _draw_dot(cells, dot_row, column, line.style)
+            previous = row
 
 
-def _dot(cells: list[list[tuple[str, str]]], row: int, column: int, style: str) -> None:
-    known, _ = cells[row // 4][column // 2]
-    dots = ord(known) - BLANK if ord(known) >= BLANK else 0
-    cells[row // 4][column // 2] = chr(BLANK + (dots | DOTS[row % 4][column % 2])), style
+def _draw_dot(cells: Cells, row: int, column: int, style: str) -> None:
+    character, _ = cells[row // 4][column // 2]
+    dots = ord(character) - BRAILLE_BLANK if ord(character) >= BRAILLE_BLANK else 0
+    cells[row // 4][column // 2] = chr(BRAILLE_BLANK + (dots | BRAILLE_DOTS[row % 4][column % 2])), style
 
 
-def _shade(
-    cells: list[list[tuple[str, str]]], line: Line, x_span: tuple[float, float], y_span: tuple[float, float]
-) -> None:
-    """Characters whose middle is within the interval."""
+def _draw_band(cells: Cells, line: Line, x_range: Range, y_range: Range) -> None:
+    """Shade the characters whose centre lies within the band."""
     if line.low is None or line.high is None:
         return
     rows, columns = len(cells), len(cells[0])
-    for xs, low, high in _pieces(line, line.low, line.high):
-        at = _places(xs, x_span, columns)
-        for column in range(max(math.ceil(at[0] - 0.5), 0), min(math.floor(at[-1] + 0.5), columns - 1) + 1):
-            lowest = float(np.interp(column, at, _places(low, y_span, rows)))
-            highest = float(np.interp(column, at, _places(high, y_span, rows)))
-            for level in range(math.ceil(lowest - 0.25), math.floor(highest + 0.25) + 1):
+    for xs, low, high in _segments(line, line.low, line.high):
+        scaled = _scale(xs, x_range, columns)
+        for column in range(max(math.ceil(scaled[0] - 0.5), 0), min(math.floor(scaled[-1] + 0.5), columns - 1) + 1):
+            bottom = float(np.interp(column, scaled, _scale(low, y_range, rows)))
+            top = float(np.interp(column, scaled, _scale(high, y_range, rows)))
+            for level in range(math.ceil(bottom - 0.25), math.floor(top + 0.25) + 1):
                 cells[rows - 1 - min(max(level, 0), rows - 1)][column] = (SHADE, "bright_black")
 
 
-def _ends(lines: Sequence[Line], height: int, y_span: tuple[float, float]) -> list[Line | None]:
-    """Which line's name stands in which row: where it ends, or in the nearest row that is free."""
-    names: list[Line | None] = [None] * height
+def _assign_label_rows(lines: Sequence[Line], height: int, y_range: Range) -> list[Line | None]:
+    """Return the line whose name is printed in each row: at its right end, or in the nearest free row."""
+    rows: list[Line | None] = [None] * height
     for line in sorted((line for line in lines if line.name), key=lambda line: -line.ys[-1]):
-        wanted = height - 1 - round(float(_places(np.array(line.ys[-1]), y_span, height)))
-        free = [row for row in range(height) if names[row] is None]
+        wanted = height - 1 - round(float(_scale(np.array(line.ys[-1]), y_range, height)))
+        free = [row for row in range(height) if rows[row] is None]
         if free:
-            names[min(free, key=lambda row: (abs(row - wanted), row))] = line
-    return names
+            rows[min(free, key=lambda row: (abs(row - wanted), row))] = line
+    return rows

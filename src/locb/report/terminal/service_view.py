@@ -1,233 +1,258 @@
-"""A service at this moment: how it is, what it earns, its largest groups."""
+"""Terminal view of a running service: health, rewards and the largest groups of users."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from locb.report.terminal.formatting import DASH, interval, lasting, many, moment, number, percent, rate, size
-from locb.report.terminal.layout import NARROW, bar, facts, lines_of, table
+from locb.report.terminal.formatting import (
+    DASH,
+    format_bytes,
+    format_count,
+    format_duration,
+    format_interval,
+    format_number,
+    format_percent,
+    format_rate,
+    format_time,
+)
+from locb.report.terminal.layout import MIN_TABLE_WIDTH, count_lines, make_fact_list, make_table, render_bar
 from locb.report.terminal.plot import Line, plot
 
+if TYPE_CHECKING:
+    from locb.client.monitor import ConnectionProblem, ServiceSnapshot
+
 SPANS = {"hour": "the last hour", "day": "the last day", "month": "the last month", "all": "all time"}
-PLENTY = 10_000  # lines: room for everything
-WIDE = 120  # columns from which there is room for bars
-LEAST_CHART = 6  # lines, with its margin and heading
-WIDEST = 2.0  # no two tastes of length 1 at most are farther apart: a larger certificate says nothing
+UNLIMITED_LINES = 10_000
+MIN_BAR_WIDTH = 120  # columns from which the table of groups has progress bars
+MIN_CHART_LINES = 6  # including margin and heading
+MAX_CHART_LINES = 8
+MAX_CERTIFICATE = 2.0  # maximum distance between two vectors of length 1; a larger bound is not informative
 
 
-@dataclass(frozen=True)
-class Trouble:
-    """Why nothing new is known: in a sentence, and since when."""
+def render_service(
+    snapshot: ServiceSnapshot, width: int, height: int | None = None, *, plain: bool = False
+) -> RenderableType:
+    """Render a service.
 
-    told: str
-    since: float
-    lasts: bool = False  # whether asking again cannot help
-
-
-@dataclass(frozen=True)
-class Seen:
-    """What was seen of a service so far, as its API tells it; None where nothing was."""
-
-    url: str
-    time: float
-    now: Mapping[str, Any] | None = None
-    history: Mapping[str, Any] | None = None
-    groups: Mapping[str, Any] | None = None
-    trouble: Trouble | None = None
-    baseline_told: str = "the period chosen"
-
-
-def service_view(seen: Seen, width: int, height: int | None = None, *, plain: bool = False) -> RenderableType:
-    """Everything in its order. With a ``height`` it is made to fit; ``plain`` is words and numbers alone."""
-    now = seen.now
-    parts: list[RenderableType] = [heading(seen)]
-    rows: list[tuple[str, str | Text]] = [("Status", status(seen))]
-    if now is None:
-        return Group(*parts, facts(rows))
-    rows += _facts(now, seen)
-    parts.append(facts(rows))
-    room = PLENTY if height is None else height - lines_of(Group(*parts), width)
-    if not plain and room >= LEAST_CHART:
-        chart = reward_chart(seen.history, width, min(8, max((room - LEAST_CHART) // 2, 3)))
+    Parameters
+    ----------
+    snapshot : ServiceSnapshot
+        Last known state.
+    width : int
+        Columns of the terminal.
+    height : int, optional
+        Lines of the terminal; by default everything is shown.
+    plain : bool, default False
+        Whether to omit charts and bars.
+    """
+    status = snapshot.status
+    parts: list[RenderableType] = [render_heading(snapshot)]
+    rows: list[tuple[str, str | Text]] = [("Status", render_status(snapshot))]
+    if status is None:
+        return Group(*parts, make_fact_list(rows))
+    rows += _fact_rows(status, snapshot)
+    parts.append(make_fact_list(rows))
+    free_lines = UNLIMITED_LINES if height is None else height - count_lines(Group(*parts), width)
+    if not plain and free_lines >= MIN_CHART_LINES:
+        chart_lines = min(MAX_CHART_LINES, max((free_lines - MIN_CHART_LINES) // 2, 3))
+        chart = render_reward_chart(snapshot.history, width, chart_lines)
         if chart is not None:
             parts += ["", chart]
-            room -= 1 + lines_of(chart, width)
-    if seen.groups is not None:
-        told = groups_told if plain or width < NARROW else groups_table
-        most = min(room, len(seen.groups["clusters"]))
-        while most > 0 and 1 + lines_of(told(seen.groups, most, width), width) > room:
-            most -= 1
-        parts += ["", told(seen.groups, most, width)] if most > 0 else []
+            free_lines -= 1 + count_lines(chart, width)
+    if snapshot.groups is not None:
+        render = render_group_list if plain or width < MIN_TABLE_WIDTH else render_group_table
+        count = min(free_lines, len(snapshot.groups["clusters"]))
+        while count > 0 and 1 + count_lines(render(snapshot.groups, count, width), width) > free_lines:
+            count -= 1
+        parts += ["", render(snapshot.groups, count, width)] if count > 0 else []
     return Group(*parts)
 
 
-def heading(seen: Seen) -> Text:
-    """Which service, and when it was looked at."""
-    told = Text("locb ", style="bold")
-    if seen.now is not None:
-        told.append(f"{seen.now['version']}, policy {seen.now['policy']}, ", style="bold")
-    told.append(seen.url)
-    told.append(f" at {moment(seen.time, seen.time)}", style="bright_black")
-    return told
+def render_heading(snapshot: ServiceSnapshot) -> Text:
+    """Render the line with version, policy, address and time."""
+    heading = Text("locb ", style="bold")
+    if snapshot.status is not None:
+        heading.append(f"{snapshot.status['version']}, policy {snapshot.status['policy']}, ", style="bold")
+    heading.append(snapshot.url)
+    heading.append(f" at {format_time(snapshot.time, snapshot.time)}", style="bright_black")
+    return heading
 
 
-def status(seen: Seen) -> Text:
-    """How it is, in one or more sentences; the worst first."""
-    now, trouble = seen.now, seen.trouble
-    if trouble is not None:
-        told = Text(f"{trouble.told} Since {moment(trouble.since, seen.time)}", style="red")
-        told.append(f" ({lasting(seen.time - trouble.since)}).")
-        if not trouble.lasts:
-            told.append(" Asking again.")
-        if now is not None:
-            told.append(f" What follows was seen at {moment(now['time'], seen.time)}.")
-        return told
-    if now is None:
-        return Text("Asking …")
+def render_status(snapshot: ServiceSnapshot) -> Text:
+    """Render the health of the service in one or more sentences, most severe first."""
+    status, problem = snapshot.status, snapshot.problem
+    if problem is not None:
+        return _render_problem(problem, snapshot)
+    if status is None:
+        return Text("Connecting …")
     sentences = []
-    if now["status"] != "ok":
-        why = now["detail"] or now["store"]["error"] or now["status"]
+    if status["status"] != "ok":
+        reason = status["detail"] or status["store"]["error"] or status["status"]
         sentences.append(
-            f"The store fails: {_sentence(why)} Decisions and rewards are refused until it can be written."
+            f"Store failure: {_end_sentence(reason)} Decisions and rewards are rejected until writes succeed."
         )
-    if now["rebuilding"]:
-        sentences.append("The policy is being made anew, since a user was erased.")
-    if now["backfilling"]:
-        sentences.append("The past of the log is still being read: figures of the past are not complete yet.")
-    style = "red" if now["status"] != "ok" else "yellow" if sentences else "green"
-    if not now["decisions"]:
-        sentences.append("No data yet: nothing has been decided. Ask at /v1/recommend, or try: locb load " + seen.url)
-    told = Text(" ".join(sentences) or "All is well.", style=style)
-    return told.append(f" Up for {lasting(now['time'] - now['started_at'])}.")
+    if status["rebuilding"]:
+        sentences.append("Rebuilding the policy after the erasure of a user.")
+    if status["backfilling"]:
+        sentences.append("Reading older events from the log: figures of the past are incomplete.")
+    style = "red" if status["status"] != "ok" else "yellow" if sentences else "green"
+    if not status["decisions"]:
+        sentences.append(f"No decisions yet. POST to /v1/recommend, or run: locb load {snapshot.url}")
+    text = Text(" ".join(sentences) or "Healthy.", style=style)
+    return text.append(f" Uptime {format_duration(status['time'] - status['started_at'])}.")
 
 
-def _sentence(text: str) -> str:
+def _render_problem(problem: ConnectionProblem, snapshot: ServiceSnapshot) -> Text:
+    text = Text(f"{problem.message} Since {format_time(problem.since, snapshot.time)}", style="red")
+    text.append(f" ({format_duration(snapshot.time - problem.since)}).")
+    if not problem.permanent:
+        text.append(" Retrying.")
+    if snapshot.status is not None:
+        text.append(f" The figures below are from {format_time(snapshot.status['time'], snapshot.time)}.")
+    return text
+
+
+def _end_sentence(text: str) -> str:
     return text if text.endswith((".", "!", "?")) else text + "."
 
 
-def _facts(now: Mapping[str, Any], seen: Seen) -> list[tuple[str, str | Text]]:
-    store, snapshot, groups = now["store"], now["snapshot"], now["clusters"]
-    shared = now["cluster_based_share"]
-    rests = "" if shared is None else f"; {percent(shared)} of the last hour's decisions rest on one"
-    kept = "" if store["bytes"] is None else f", {size(store['bytes'])}"
-    decided = f"{many(now['decisions'], 'decision', 'decisions')}, {many(now['rewards'], 'reward', 'rewards')}"
-    waiting = many(now["pending_rewards"], "decision waits for its reward", "decisions wait for their rewards")
-    behind = many(store["queued_requests"], "request waits for the disk", "requests wait for the disk")
-    rates = f"{rate(now['decisions_per_second'])} decisions and {rate(now['rewards_per_second'])} rewards a second"
-    copied = "none yet"
-    if snapshot is not None:
-        after = many(snapshot["events_since"], "event", "events")
-        copied = f"{lasting(now['time'] - snapshot['time'])} old, {after} came after it"
+def _fact_rows(status: Mapping[str, Any], snapshot: ServiceSnapshot) -> list[tuple[str, str | Text]]:
+    store, groups = status["store"], status["clusters"]
+    group_share = status["cluster_based_share"]
+    grouped = (
+        "" if group_share is None else f"; {format_percent(group_share)} of decisions in the last hour used a group"
+    )
+    store_size = "" if store["bytes"] is None else f", {format_bytes(store['bytes'])}"
+    decisions = format_count(status["decisions"], "decision", "decisions")
+    rewards = format_count(status["rewards"], "reward", "rewards")
+    pending = f"{format_count(status['pending_rewards'], 'reward', 'rewards')} pending"
+    decision_rate = format_rate(status["decisions_per_second"])
+    reward_rate = format_rate(status["rewards_per_second"])
+    queued = f"{format_count(store['queued_requests'], 'request', 'requests')} queued for the disk"
     return [
-        ("Now", rates),
-        ("In all", f"{decided}; {waiting}"),
-        *_rewards(seen),
-        ("Users", f"{many(now['users'], 'user', 'users')}, {now['rewarded_users']:,} of them with a reward learned"),
-        ("Groups", f"{groups['returned']:,} returned, {groups['forming']:,} forming{rests}"),
-        ("Store", f"{store['kind']}, {many(store['position'], 'event', 'events')}{kept}; {behind}"),
-        ("Snapshot", copied),
+        ("Rate", f"{decision_rate} decisions and {reward_rate} rewards per second"),
+        ("Total", f"{decisions}, {rewards}; {pending}"),
+        *_reward_rows(snapshot),
+        ("Users", f"{format_count(status['users'], 'user', 'users')}, {status['rewarded_users']:,} with a reward"),
+        ("Groups", f"{groups['returned']:,} final, {groups['forming']:,} forming{grouped}"),
+        ("Store", f"{store['kind']}, {format_count(store['position'], 'event', 'events')}{store_size}; {queued}"),
+        ("Snapshot", _snapshot_fact(status)),
     ]
 
 
-def _rewards(seen: Seen) -> list[tuple[str, str | Text]]:
-    """The mean reward of the span with its interval, and how it changed."""
-    history = seen.history
+def _snapshot_fact(status: Mapping[str, Any]) -> str:
+    snapshot = status["snapshot"]
+    if snapshot is None:
+        return "none yet"
+    age = format_duration(status["time"] - snapshot["time"])
+    return f"{age} old, {format_count(snapshot['events_since'], 'event', 'events')} since"
+
+
+def _reward_rows(snapshot: ServiceSnapshot) -> list[tuple[str, str | Text]]:
+    """Return the mean reward of the span with its interval, and its change against the baseline."""
+    history = snapshot.history
     if history is None:
         return []
     total, baseline, change = history["total"], history["baseline"], history["change"]
-    over = SPANS.get(history["span"], history["span"])
+    span = SPANS.get(history["span"], history["span"])
     if total["mean"] is None:
-        return [("Reward", f"none in {over}")]
-    within = interval(total["low"], total["high"])
-    told = f"{number(total['mean'])} on average in {over} ({many(total['rewards'], 'reward', 'rewards')}"
-    rows: list[tuple[str, str | Text]] = [("Reward", f"{told}{f', 95% interval {within}' if within else ''})")]
+        return [("Reward", f"no rewards in {span}")]
+    interval = format_interval(total["low"], total["high"])
+    details = format_count(total["rewards"], "reward", "rewards") + (f", 95% CI {interval}" if interval else "")
+    rows: list[tuple[str, str | Text]] = [("Reward", f"mean {format_number(total['mean'])} in {span} ({details})")]
     if baseline is None:
         return rows
     if baseline["mean"] is None:
-        rows.append(("Change", f"cannot be told: no reward in {seen.baseline_told}"))
+        rows.append(("Change", f"unknown: no rewards in {snapshot.baseline_label}"))
     elif change is None or change["mean"] is None:
-        rows.append(("Change", f"cannot be told: too few rewards beside {seen.baseline_told}"))
+        rows.append(("Change", f"unknown: too few rewards to compare with {snapshot.baseline_label}"))
     else:
-        within = interval(change["low"], change["high"], "+.3f")
-        sure = "" if not within else ", which may be chance" if change["low"] <= 0.0 <= change["high"] else ""
-        told = f"{number(change['mean'], '+.3f')} against {number(baseline['mean'])} in {seen.baseline_told}"
-        rows.append(("Change", f"{told}{f' (95% interval {within}{sure})' if within else ''}"))
+        interval = format_interval(change["low"], change["high"], "+.3f")
+        significance = ", not significant" if interval and change["low"] <= 0.0 <= change["high"] else ""
+        before = f"{format_number(baseline['mean'])} in {snapshot.baseline_label}"
+        text = f"{format_number(change['mean'], '+.3f')} from {before}"
+        rows.append(("Change", text + (f" (95% CI {interval}{significance})" if interval else "")))
     return rows
 
 
-def reward_chart(history: Mapping[str, Any] | None, width: int, height: int) -> Text | None:
-    """Mean reward over time with its interval; None without two points."""
+def render_reward_chart(history: Mapping[str, Any] | None, width: int, height: int) -> Text | None:
+    """Render the mean reward over time with its 95% confidence band; None with fewer than two points."""
     points = [] if history is None else [point for point in history["points"] if point["mean"] is not None]
     if history is None or len(points) < 2:
         return None
     means = [point["mean"] for point in points]
     lows = [mean if point["low"] is None else point["low"] for point, mean in zip(points, means, strict=True)]
     highs = [mean if point["high"] is None else point["high"] for point, mean in zip(points, means, strict=True)]
-    # An interval from a reward or two says little, and would squeeze all others.
+    # The wide interval of a point with one or two rewards would flatten the rest of the chart.
     spread = max(means) - min(means) or 0.1
     lows = [max(low, min(means) - spread) for low in lows]
     highs = [min(high, max(means) + spread) for high in highs]
     times = [point["time"] for point in points]
     line = Line(times, means, lows, highs, style="bold cyan", gap=max(6.0 * history["step_seconds"], 60.0))
-    told = Text(f"Mean reward in {SPANS.get(history['span'], history['span'])} (shaded: 95% interval)\n", style="bold")
-    chart = plot([line], width, height, y_told=lambda y: number(y, ".2f"), x_told=lambda t: moment(t, times[-1]))
-    return Text("").append_text(told).append_text(chart)
+    title = f"Mean reward per decision in {SPANS.get(history['span'], history['span'])} (shaded: 95% CI)\n"
+    chart = plot(
+        [line],
+        width,
+        height,
+        format_y=lambda y: format_number(y, ".2f"),
+        format_x=lambda x: format_time(x, times[-1]),
+    )
+    return Text("").append_text(Text(title, style="bold")).append_text(chart)
 
 
-def groups_table(groups: Mapping[str, Any], most: int, width: int) -> Table:
-    """The largest sets, a line each; for terminals that are wide."""
-    headings = ("around", "users", "state", "apart at most", "reward", "likes")
-    made = table(_title(groups, most), headings, ("around", "state", "likes"))
-    for group in groups["clusters"][:most]:
+def render_group_table(groups: Mapping[str, Any], count: int, width: int) -> Table:
+    """Render the largest groups as a table, for wide terminals."""
+    headings = ("seed user", "users", "state", "max distance", "mean reward", "preferences")
+    table = make_table(_group_title(groups, count), headings, ("seed user", "state", "preferences"))
+    for group in groups["clusters"][:count]:
         progress = group["progress"]
-        bars = "" if width < WIDE or group["returned"] or progress is None else f" {bar(progress)}"
-        made.add_row(
+        no_bar = width < MIN_BAR_WIDTH or group["returned"] or progress is None
+        table.add_row(
             Text(str(group["seed"] or DASH)),
             f"{group['size']:,}",
-            _state(group) + bars,
-            _apart(group),
-            number(group["mean_reward"]),
-            Text(_likes(group) or DASH),
+            _group_state(group) + ("" if no_bar else f" {render_bar(progress)}"),
+            _max_distance(group),
+            format_number(group["mean_reward"]),
+            Text(_preferences(group) or DASH),
         )
-    return made
+    return table
 
 
-def groups_told(groups: Mapping[str, Any], most: int, width: int) -> RenderableType:  # noqa: ARG001 - as the table
-    """The largest sets in words."""
-    told: list[RenderableType] = [Text(_title(groups, most), style="bold")]
-    for group in groups["clusters"][:most]:
-        words = [many(group["size"], "user", "users"), _state(group)]
-        words += [f"at most {_apart(group)} apart"] if _apart(group) != DASH else []
-        words += [f"reward {number(group['mean_reward'])}"] if group["mean_reward"] is not None else []
-        likes = _likes(group)
-        told.append(Text.assemble((str(group["seed"] or DASH), "bold"), ": ", ", ".join(words)))
-        told += [Padding(Text(f"likes {likes}"), (0, 0, 0, 2))] if likes else []
-    return Group(*told)
+def render_group_list(groups: Mapping[str, Any], count: int, width: int) -> RenderableType:  # noqa: ARG001 - same signature as render_group_table
+    """Render the largest groups as text, for narrow terminals."""
+    parts: list[RenderableType] = [Text(_group_title(groups, count), style="bold")]
+    for group in groups["clusters"][:count]:
+        facts = [format_count(group["size"], "user", "users"), _group_state(group)]
+        facts += [f"max distance {_max_distance(group)}"] if _max_distance(group) != DASH else []
+        facts += [f"mean reward {format_number(group['mean_reward'])}"] if group["mean_reward"] is not None else []
+        preferences = _preferences(group)
+        parts.append(Text.assemble((str(group["seed"] or DASH), "bold"), ": ", ", ".join(facts)))
+        parts += [Padding(Text(f"preferences: {preferences}"), (0, 0, 0, 2))] if preferences else []
+    return Group(*parts)
 
 
-def _title(groups: Mapping[str, Any], most: int) -> str:
-    if most >= groups["total"]:
-        return many(groups["total"], "group", "groups") + ", the largest first"
-    return f"The {many(most, 'largest', 'largest')} of {many(groups['total'], 'group', 'groups')}"
+def _group_title(groups: Mapping[str, Any], count: int) -> str:
+    total = format_count(groups["total"], "group", "groups")
+    return f"{total}, largest first" if count >= groups["total"] else f"{count:,} largest of {total}"
 
 
-def _state(group: Mapping[str, Any]) -> str:
+def _group_state(group: Mapping[str, Any]) -> str:
     if group["returned"]:
-        return "returned"
-    return "forming" if group["progress"] is None else f"forming {percent(group['progress'])}"
+        return "final"
+    return "forming" if group["progress"] is None else f"forming {format_percent(group['progress'])}"
 
 
-def _apart(group: Mapping[str, Any]) -> str:
-    told = group["certificate"]
-    return DASH if told is None or told > WIDEST else number(told, ".2f")
+def _max_distance(group: Mapping[str, Any]) -> str:
+    """Format the certified bound on the distance between two members; a dash if it is not informative."""
+    bound = group["certificate"]
+    return DASH if bound is None or bound > MAX_CERTIFICATE else format_number(bound, ".2f")
 
 
-def _likes(group: Mapping[str, Any]) -> str:
-    return ", ".join(f"{like['feature']} {number(like['weight'], '+.2f')}" for like in group["top_features"])
+def _preferences(group: Mapping[str, Any]) -> str:
+    return ", ".join(f"{entry['feature']} {format_number(entry['weight'], '+.2f')}" for entry in group["top_features"])

@@ -1,159 +1,167 @@
-"""One user: what is known of them, and why they were shown what they were shown."""
+"""Terminal view of one user: estimate, groups, and the last decisions with their explanations."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from locb.report.terminal.formatting import DASH, interval, many, moment, number, percent
-from locb.report.terminal.layout import NARROW, facts, table
-from locb.report.terminal.service_view import Seen, heading, status
+from locb.report.terminal.formatting import (
+    DASH,
+    format_count,
+    format_interval,
+    format_number,
+    format_percent,
+    format_time,
+)
+from locb.report.terminal.layout import MIN_TABLE_WIDTH, make_fact_list, make_table
+from locb.report.terminal.service_view import render_heading, render_status
 
-MOST_FEATURES = 8
+if TYPE_CHECKING:
+    from locb.client.monitor import ServiceSnapshot, UserData
+
+MAX_FEATURES = 8
+MIN_SOURCE_WEIGHT = 0.005  # evidence sources with less weight are not listed
 
 
-@dataclass(frozen=True)
-class Person:
-    """A user as the API tells them; ``user`` is None if there is nobody of that name."""
-
-    name: str
-    user: Mapping[str, Any] | None
-    similar: Sequence[Mapping[str, Any]] = ()
-    decisions: Sequence[Mapping[str, Any]] = ()
-
-
-def user_view(seen: Seen, person: Person | None, width: int, *, plain: bool = False) -> RenderableType:
-    """The user in the order in which one asks: who, what they like, who is like them, what they were shown."""
+def render_user(snapshot: ServiceSnapshot, data: UserData | None, width: int, *, plain: bool = False) -> RenderableType:
+    """Render a user: identity, estimate, similar users, last decisions."""
     rows: list[tuple[str, str | Text]] = []
-    if seen.trouble is not None or person is None:
-        rows.append(("Status", status(seen)))
-    if person is None:
-        return Group(heading(seen), facts(rows))
-    user = person.user
-    rows.append(("User", Text(person.name)))
+    if snapshot.problem is not None or data is None:
+        rows.append(("Status", render_status(snapshot)))
+    if data is None:
+        return Group(render_heading(snapshot), make_fact_list(rows))
+    user = data.user
+    rows.append(("User", Text(data.name)))
     if user is None:
-        rows.append(("Known", "There is no user of this name here: nothing was ever decided for them."))
-        return Group(heading(seen), facts(rows))
+        rows.append(("Error", "Unknown user: the service has made no decision for this id."))
+        return Group(render_heading(snapshot), make_fact_list(rows))
     if user["served"] is not None:
-        rows.append(("Learned", f"from {many(user['served'], 'reward', 'rewards')}"))
+        rows.append(("Learned", f"from {format_count(user['served'], 'reward', 'rewards')}"))
     if user["mean_reward"] is not None:
-        rows.append(("Reward", f"{number(user['mean_reward'])} on average"))
-    rows.append(("Groups", _groups(user["clusters"])))
-    near = ", ".join(f"{one['user']} ({number(one['distance'], '.2f')} away)" for one in person.similar)
-    rows.append(("Alike", Text(near or "nobody shares a group with them")))
-    shown: list[RenderableType] = [heading(seen), facts(rows)]
-    if user["theta"] is not None:
-        shown += ["", estimate_table(user, bars=not plain and width >= NARROW)]
-    shown += ["", Text("Last decisions" if person.decisions else "No decision is kept for them.", style="bold")]
-    for decision in person.decisions:
-        shown.append(decision_told(decision, seen.time))
-    return Group(*shown)
-
-
-def _groups(groups: Sequence[Mapping[str, Any]]) -> Text:
-    told = []
-    for group in groups:
-        size = "" if group["size"] is None else f"{many(group['size'], 'user', 'users')}, "
-        around = "one" if group["seed"] is None else f"that of {group['seed']}"
-        told.append(f"{around} ({size}{'returned' if group['returned'] else 'forming'})")
-    return Text("; ".join(told) or "none")
-
-
-def _weights(user: Mapping[str, Any]) -> list[tuple[str, float, list[float] | None]]:
-    """Feature, weight, interval: by the names of recent requests, else by place; the largest first."""
-    theta, around = user["theta"], user["intervals"]
-    named = (
-        {"constant": 0, **user["feature_indices"]}
-        if user["feature_indices"]
-        else {str(place): place for place in range(len(theta))}
+        rows.append(("Reward", f"mean {format_number(user['mean_reward'])}"))
+    rows.append(("Groups", _render_groups(user["clusters"])))
+    similar = ", ".join(
+        f"{other['user']} (distance {format_number(other['distance'], '.2f')})" for other in data.similar
     )
+    rows.append(("Similar", Text(similar or "no other user in the same group")))
+    parts: list[RenderableType] = [render_heading(snapshot), make_fact_list(rows)]
+    if user["theta"] is not None:
+        parts += ["", render_estimate_table(user, bars=not plain and width >= MIN_TABLE_WIDTH)]
+    parts += ["", Text("Last decisions" if data.decisions else "No stored decisions.", style="bold")]
+    parts += [render_decision(decision, snapshot.time) for decision in data.decisions]
+    return Group(*parts)
+
+
+def _render_groups(groups: Sequence[Mapping[str, Any]]) -> Text:
+    descriptions = []
+    for group in groups:
+        seed = "without a seed user" if group["seed"] is None else f"of {group['seed']}"
+        size = "" if group["size"] is None else f"{format_count(group['size'], 'user', 'users')}, "
+        descriptions.append(f"{seed} ({size}{'final' if group['returned'] else 'forming'})")
+    return Text("; ".join(descriptions) or "none")
+
+
+def _feature_weights(user: Mapping[str, Any]) -> list[tuple[str, float, list[float] | None]]:
+    """Return (feature, weight, interval) by decreasing absolute weight.
+
+    Features have the names of recent requests, or their index if the requests had no names. A negative index in
+    ``feature_indices`` means that the feature enters with the opposite sign.
+    """
+    theta, intervals = user["theta"], user["intervals"]
+    signed_indices = {str(index): index for index in range(len(theta))}
+    if user["feature_indices"]:
+        signed_indices = {"intercept": 0, **user["feature_indices"]}
     rows = []
-    for name, told in named.items():
-        place, sign = abs(told), -1.0 if told < 0 else 1.0
-        within = None if around is None or around[place] is None else sorted(sign * edge for edge in around[place])
-        rows.append((name, sign * theta[place], within))
+    for name, signed_index in signed_indices.items():
+        index, sign = abs(signed_index), -1.0 if signed_index < 0 else 1.0
+        known = intervals is not None and intervals[index] is not None
+        rows.append((name, sign * theta[index], sorted(sign * end for end in intervals[index]) if known else None))
     rows.sort(key=lambda row: -abs(row[1]))
     return rows
 
 
-def estimate_table(user: Mapping[str, Any], *, bars: bool) -> Table:
-    """The largest weights of the estimate with their intervals."""
-    every = _weights(user)
-    rows = every[:MOST_FEATURES]
-    title = "What they like, as far as it is known"
-    title += f": the {len(rows)} largest of {len(every)} features" if len(rows) < len(every) else ""
-    headings = ["feature", "weight", "95% interval"] + ([""] if bars else [])
-    made = table(title, headings, ("feature", "95% interval", ""))
-    most = max((max(map(abs, [weight, *(within or ())])) for _, weight, within in rows), default=0.0) or 1.0
-    for name, weight, within in rows:
-        told = DASH if within is None else interval(within[0], within[-1], "+.2f")
-        made.add_row(Text(name), number(weight, "+.2f"), told, *([_whisker(weight, within, most)] if bars else []))
-    return made
+def render_estimate_table(user: Mapping[str, Any], *, bars: bool) -> Table:
+    """Render the largest weights of the estimate with their intervals."""
+    weights = _feature_weights(user)
+    rows = weights[:MAX_FEATURES]
+    title = "Estimated preferences"
+    title += f": the {len(rows)} largest of {len(weights)} weights" if len(rows) < len(weights) else ""
+    headings = ["feature", "weight", "95% CI"] + ([""] if bars else [])
+    table = make_table(title, headings, ("feature", "95% CI", ""))
+    scale = max((max(map(abs, [weight, *(interval or ())])) for _, weight, interval in rows), default=0.0) or 1.0
+    for name, weight, interval in rows:
+        text = DASH if interval is None else format_interval(interval[0], interval[-1], "+.2f")
+        drawn = [_render_error_bar(weight, interval, scale)] if bars else []
+        table.add_row(Text(name), format_number(weight, "+.2f"), text, *drawn)
+    return table
 
 
-def _whisker(weight: float, within: Sequence[float] | None, most: float, half: int = 15) -> str:
-    """An interval around zero as characters: a line from edge to edge, a dot where the weight is.
+def _render_error_bar(weight: float, interval: Sequence[float] | None, scale: float, half_width: int = 15) -> str:
+    """Render a weight as a dot and its interval as a line, with zero in the middle.
 
     Examples
     --------
-    >>> _whisker(0.5, [0.0, 1.0], 1.0, half=4)
+    >>> _render_error_bar(0.5, [0.0, 1.0], 1.0, half_width=4)
     '    ├─●─┤'
     """
-    places = [min(max(round(half + half * value / most), 0), 2 * half) for value in [weight, *(within or ())]]
-    row = [" "] * (2 * half + 1)
-    row[half] = "│"
-    if within:
-        for place in range(places[1], places[2] + 1):
-            row[place] = "─"
-        row[places[1]], row[places[2]] = "├", "┤"
-    row[places[0]] = "●"
+
+    def column(value: float) -> int:
+        return min(max(round(half_width + half_width * value / scale), 0), 2 * half_width)
+
+    row = [" "] * (2 * half_width + 1)
+    row[half_width] = "│"
+    if interval:
+        low, high = column(interval[0]), column(interval[1])
+        row[low : high + 1] = "─" * (high + 1 - low)
+        row[low], row[high] = "├", "┤"
+    row[column(weight)] = "●"
     return "".join(row)
 
 
-def decision_told(decision: Mapping[str, Any], now: float) -> RenderableType:
-    """A decision in words: what, when, what came of it, and what it rested on."""
-    told = Text.assemble(
-        f"{moment(decision['time'], now)}  ", (str(decision["arm"]), "bold"), f"  {_outcome(decision)}"
+def render_decision(decision: Mapping[str, Any], now: float) -> RenderableType:
+    """Render a decision: time, arm, reward, and the terms of its score."""
+    summary = Text.assemble(
+        f"{format_time(decision['time'], now)}  ", (str(decision["arm"]), "bold"), f"  {_format_outcome(decision)}"
     )
-    why = "\n".join(_explained(decision["response"].get("explanation")))
-    return Group(told, Padding(Text(why), (0, 0, 0, 2)))
+    explanation = "\n".join(_format_explanation(decision["response"].get("explanation")))
+    return Group(summary, Padding(Text(explanation), (0, 0, 0, 2)))
 
 
-def _explained(explained: Mapping[str, Any] | None) -> list[str]:
-    if explained is None:
-        return ["not explained by this policy"]
-    added = sorted(explained["contributions"].items(), key=lambda pair: -abs(pair[1]))
-    pieces = [f"{name} {number(value, '+.2f')}" for name, value in added if value]
-    pieces += [f"intercept {number(explained['intercept'], '+.2f')}"] if explained["intercept"] else []
-    sources = [_lender(source) for source in explained["sources"] if source["weight"] > 0.005]
-    told = [f"{', '.join(pieces)}; bonus {number(explained['bonus'], '+.2f')}"]
-    return told + ([f"rests on {'; '.join(sources)}"] if sources else [])
+def _format_explanation(explanation: Mapping[str, Any] | None) -> list[str]:
+    if explanation is None:
+        return ["no explanation: the policy does not support it"]
+    contributions = sorted(explanation["contributions"].items(), key=lambda pair: -abs(pair[1]))
+    terms = [f"{name} {format_number(value, '+.2f')}" for name, value in contributions if value]
+    terms += [f"intercept {format_number(explanation['intercept'], '+.2f')}"] if explanation["intercept"] else []
+    terms += [f"bonus {format_number(explanation['bonus'], '+.2f')}"]
+    sources = [_format_source(source) for source in explanation["sources"] if source["weight"] > MIN_SOURCE_WEIGHT]
+    return [f"score: {', '.join(terms)}", *([f"based on {'; '.join(sources)}"] if sources else [])]
 
 
-def _outcome(decision: Mapping[str, Any]) -> str:
+def _format_outcome(decision: Mapping[str, Any]) -> str:
     if decision["reward_status"] == "pending" or decision["reward"] is None:
-        return "waits for its reward"
-    earned = number(decision["reward"], "g")
+        return "reward pending"
+    reward = format_number(decision["reward"], "g")
     return {
-        "default": f"no reward came, learned as {earned}",
-        "corrected": f"earned {earned}, later than it was waited for",
-    }.get(decision["reward_status"], f"earned {earned}")
+        "default": f"no reward received, default {reward}",
+        "corrected": f"reward {reward}, received after the default",
+    }.get(decision["reward_status"], f"reward {reward}")
 
 
-def _lender(source: Mapping[str, Any]) -> str:
+def _format_source(source: Mapping[str, Any]) -> str:
     kind, seed = source["kind"], source["seed"]
-    whose = {"user": "their own rewards", "everyone": "everyone", "population": "everyone"}.get(kind, f"a {kind}")
-    whose += f" around {seed}" if seed is not None and kind != "user" else ""
-    counted = [
-        many(source[name], one, more)
-        for name, one, more in (("users", "user", "users"), ("observations", "reward", "rewards"))
+    labels = {"user": "the user's own rewards", "everyone": "everyone", "population": "everyone"}
+    label = labels.get(kind, f"the {kind}")
+    label += f" of {seed}" if seed is not None and kind != "user" else ""
+    counts = ", ".join(
+        format_count(source[name], singular, plural)
+        for name, singular, plural in (("users", "user", "users"), ("observations", "reward", "rewards"))
         if source[name] is not None
-    ]
-    counts = f" ({', '.join(counted)})" if counted else ""
-    return f"{whose}{counts}" + (f", {percent(source['weight'])}" if source["weight"] < 0.995 else "")
+    )
+    weight = f", {format_percent(source['weight'])}" if source["weight"] < 0.995 else ""
+    return label + (f" ({counts})" if counts else "") + weight

@@ -1,4 +1,4 @@
-"""Folders of runs in the terminal: how far they are, and what was found."""
+"""Terminal views of run folders: progress and results."""
 
 import io
 import json
@@ -20,28 +20,28 @@ from locb.report.comparison_folder import comparison_json
 from locb.report.curves import CURVES
 from locb.report.findings_folder import write_findings
 from locb.report.run_record import Lines, read_run
-from locb.report.terminal.run_view import curve_chart, read_progress, run_view
+from locb.report.terminal.run_view import read_progress, render_curves, render_run
 
 NOW = 10_000.0
 
 
-def told(folder: Path, width: int = 200, *, plain: bool = False, now: float = NOW) -> tuple[str, bool]:
-    shown, over = run_view(folder, width, now, plain=plain)
+def printed(folder: Path, width: int = 200, *, plain: bool = False, now: float = NOW) -> tuple[str, bool]:
+    view, complete = render_run(folder, width, now, plain=plain)
     console = Console(width=width, file=io.StringIO(), no_color=True, highlight=False)
-    console.print(shown)
+    console.print(view)
     text = console.file.getvalue()
     assert max(map(len, text.splitlines())) <= width
-    return " ".join(text.split()), over
+    return " ".join(text.split()), complete
 
 
-def going_on(folder: Path, done: int, *, plan: RunPlan | None, kind: str = "reproduce") -> Path:
-    """A folder of four runs of 1, 2, 3 and 4 units of work, of which the first ones are done, one a minute."""
+def unfinished_run(folder: Path, done: int, *, plan: RunPlan | None, kind: str = "reproduce") -> Path:
+    """Write a folder of four runs of 1, 2, 3 and 4 units of work; the first ones are done, one per minute."""
     (folder / "runs").mkdir(parents=True)
     (folder / "settings.json").write_text(json.dumps({"kind": kind, "format": 1}))
-    for place in range(done):
-        path = folder / "runs" / f"run-{place}.json"
+    for index in range(done):
+        path = folder / "runs" / f"run-{index}.json"
         path.write_text("{}")
-        os.utime(path, (NOW - 240 + 60 * (place + 1),) * 2)
+        os.utime(path, (NOW - 240 + 60 * (index + 1),) * 2)
     if plan is not None:
         plan.write(folder)
     return folder
@@ -52,67 +52,67 @@ def plan(process: int = os.getpid(), host: str | None = None, started: float = N
 
 
 def ended() -> int:
-    """The number of a process that is no more."""
+    """Return the id of a process that has ended."""
     done = subprocess.Popen([sys.executable, "-c", ""])
     done.wait()
     return done.pid
 
 
-def test_how_far_it_is_and_how_long_it_will_take(tmp_path: Path) -> None:
-    text, over = told(going_on(tmp_path / "run", 2, plan=plan()))
+def test_progress_and_remaining_time(tmp_path: Path) -> None:
+    text, complete = printed(unfinished_run(tmp_path / "run", 2, plan=plan()))
     # Three units of ten in four minutes: seven take nine minutes and twenty seconds.
     assert "2 of 4 runs, 30% of the work ██████░░░░░░░░░░░░░░" in text
-    assert "going on for 4 min; about 9 min 20 s left" in text
+    assert "running for 4 min; about 9 min 20 s left" in text
     assert "Last run-1, 2 min ago" in text
-    assert not over
+    assert not complete
 
 
-def test_what_was_there_before_does_not_count_for_the_pace(tmp_path: Path) -> None:
-    # The first run is of an earlier time: two units in 140 seconds, seven to go.
-    text, _ = told(going_on(tmp_path / "run", 2, plan=plan(started=NOW - 140)))
+def test_earlier_runs_do_not_count_for_the_speed(tmp_path: Path) -> None:
+    # The first run finished before the start: two units in 140 seconds, seven left.
+    text, _ = printed(unfinished_run(tmp_path / "run", 2, plan=plan(started=NOW - 140)))
     assert "about 8 min 10 s left" in text
 
 
 @pytest.mark.parametrize(
     ("done", "planned", "sentence"),
     [
-        (0, plan(), "how long it will take shows after the first run"),
-        (1, plan(process=ended()), "stopped; the same command goes on from here"),
+        (0, plan(), "no estimate before the first run finishes"),
+        (1, plan(process=ended()), "stopped; run the same command again to continue"),
         (1, plan(process=ended(), host="elsewhere"), "about 36 min left"),
-        (4, plan(), "all is played, tables and figures are being written"),
-        (3, None, "3 runs State not finished; how many runs there will be was not written down"),
+        (4, plan(), "all runs are finished, writing tables and figures"),
+        (3, None, "3 runs State not finished; the total number of runs is unknown"),
     ],
 )
-def test_a_state_has_its_sentence(tmp_path: Path, done: int, planned: RunPlan | None, sentence: str) -> None:
-    text, over = told(going_on(tmp_path / "run", done, plan=planned))
+def test_state_is_described(tmp_path: Path, done: int, planned: RunPlan | None, sentence: str) -> None:
+    text, complete = printed(unfinished_run(tmp_path / "run", done, plan=planned))
     assert sentence in text
-    assert not over
+    assert not complete
 
 
-def test_verdicts_when_it_is_finished(tmp_path: Path) -> None:
-    folder = going_on(tmp_path / "run", 4, plan=plan(), kind="verify")
-    parts = [Criterion("a above b", Measurement(2.0, 1.0)), Criterion("a above c", Measurement(-5.0, 1.0))]
+def test_verdicts_of_a_finished_run(tmp_path: Path) -> None:
+    folder = unfinished_run(tmp_path / "run", 4, plan=plan(), kind="verify")
+    criteria = [Criterion("a above b", Measurement(2.0, 1.0)), Criterion("a above c", Measurement(-5.0, 1.0))]
     claims = [
-        Claim("s", "synthetic", "a is best", "Figure 1", parts, explanation="c was lucky"),
-        Claim("s", "synthetic", "b is second", "Figure 1", parts[:1]),
+        Claim("s", "synthetic", "a is best", "Figure 1", criteria, explanation="c was lucky"),
+        Claim("s", "synthetic", "b is second", "Figure 1", criteria[:1]),
     ]
     write_findings(Findings("T", [], [], claims, {"s": "S"}), folder)
     os.utime(folder / "index.html", (NOW - 1,) * 2)
-    text, over = told(folder)
-    assert over
-    assert "the paper's theorems, checked" in text
+    text, complete = printed(folder)
+    assert complete
+    assert "check of the paper's theorems" in text
     assert "finished at" in text
     assert "a above b: by 2.000 ± 1.000" in text
     assert "c was lucky" in text
     assert "Claims: 1 hold, 1 do not hold, 0 are undecided." in text
-    os.utime(folder / "index.html", (NOW - 9_000,) * 2)  # of an earlier time: this one is still being written
-    assert not told(folder)[1]
+    os.utime(folder / "index.html", (NOW - 9_000,) * 2)  # written by an earlier process; this one still runs
+    assert not printed(folder)[1]
     plan(process=ended()).write(folder)
-    assert told(folder)[1], "all was there already, and nobody writes any more"
+    assert printed(folder)[1], "everything is written, and the process has ended"
 
 
-def test_a_plan_that_cannot_be_read_is_none(tmp_path: Path) -> None:
-    folder = going_on(tmp_path / "run", 1, plan=plan())
+def test_unreadable_plan_is_ignored(tmp_path: Path) -> None:
+    folder = unfinished_run(tmp_path / "run", 1, plan=plan())
     for content in ("{", "{}", "[]", '{"started": "x", "costs": {}, "host": "h", "process": 1}'):
         (folder / PLAN_FILE).write_text(content)
         assert read_progress(folder).plan is None
@@ -131,7 +131,7 @@ def folder(result: Comparison, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_comparison_is_read_back(result: Comparison, folder: Path) -> None:
+def test_comparison_round_trip(result: Comparison, folder: Path) -> None:
     record = read_run(folder)
     again = record.comparison
     assert again.verdict() == result.verdict()
@@ -150,31 +150,31 @@ def test_a_comparison_is_read_back(result: Comparison, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
-def test_a_comparison_is_told(result: Comparison, folder: Path, width: int) -> None:
-    text, over = told(folder, width)
-    assert over
+def test_comparison_view(result: Comparison, folder: Path, width: int) -> None:
+    text, complete = printed(folder, width)
+    assert complete
     assert " ".join(result.verdict().split()) in text
-    for word in ("linucb-ind", "µs/round", "Regret", "Reward", "Sets of users", "F1 of the sets"):
-        assert word in text
-    assert "Sets of users" not in told(folder, width, plain=True)[0]
+    for expected in ("linucb-ind", "µs/round", "Regret", "Reward", "Sets of users", "F1 of the sets"):
+        assert expected in text
+    assert "Sets of users" not in printed(folder, width, plain=True)[0]
 
 
-def test_the_record_of_an_earlier_locb_has_no_curves(result: Comparison, folder: Path) -> None:
+def test_record_without_curves(result: Comparison, folder: Path) -> None:
     kept = comparison_json(result)
     for name in ("rounds", "cluster_rounds"):
         del kept[name]
-    for one in kept["results"]:
-        del one["curves"]
+    for result_json in kept["results"]:
+        del result_json["curves"]
     (folder / "run.json").write_text(json.dumps(kept))
-    text, _ = told(folder)
+    text, _ = printed(folder)
     assert " ".join(result.verdict().split()) in text
     assert "Sets of users" not in text
 
 
-def test_a_policy_that_would_squeeze_the_others_is_left_out_and_named() -> None:
+def test_outlier_is_omitted_from_the_chart_and_named() -> None:
     means = {name: np.array([0.0, last]) for name, last in (("first", 100.0), ("worst", 900.0), ("second", 300.0))}
-    chart = curve_chart(Lines(CURVES[0], np.array([1, 50]), means), 70, {}).plain
-    assert chart.startswith("Regret (without worst, so that the others can be told apart)\n")
+    chart = render_curves(Lines(CURVES[0], np.array([1, 50]), means), 70, {}).plain
+    assert chart.startswith("Regret (worst is off the scale and omitted)\n")
     assert chart.splitlines()[1].startswith("300 ┤")
     names = [row.split()[-1] for row in chart.splitlines()[1:-1] if row.split()[-1].isalpha()]
     assert names == ["second", "first"]
@@ -183,19 +183,19 @@ def test_a_policy_that_would_squeeze_the_others_is_left_out_and_named() -> None:
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({}, r"run holds no run: neither the run\.json that locb compare writes in the end, nor the settings\.json"),
+        ({}, r"run holds no run: expected run\.json \(written by locb compare when it ends\) or settings\.json"),
         ({"run.json": "{"}, r"run\.json is not a run of locb compare: it is not JSON"),
         ({"run.json": "{}"}, r"run\.json is not a run of locb compare: it lacks 'results'"),
-        ({"settings.json": "{"}, r"settings\.json cannot be read"),
-        ({"settings.json": '{"kind": "holiday"}'}, r"settings\.json is of no run that locb knows"),
+        ({"settings.json": "{"}, r"settings\.json is not valid JSON"),
+        ({"settings.json": '{"kind": "holiday"}'}, r"settings\.json does not describe a run: kind must be one of"),
     ],
 )
-def test_a_folder_without_a_run_is_named(tmp_path: Path, files: dict[str, str], message: str) -> None:
+def test_folder_without_a_run(tmp_path: Path, files: dict[str, str], message: str) -> None:
     folder = tmp_path / "run"
     folder.mkdir()
     for name, content in files.items():
         (folder / name).write_text(content)
     with pytest.raises(ValueError, match=message):
-        run_view(folder, 80, NOW)
-    with pytest.raises(ValueError, match="there is no folder .*gone; a service is watched by its address"):
-        run_view(tmp_path / "gone", 80, NOW)
+        render_run(folder, 80, NOW)
+    with pytest.raises(ValueError, match="folder .*gone does not exist; to watch a service, pass its address"):
+        render_run(tmp_path / "gone", 80, NOW)

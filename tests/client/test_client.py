@@ -1,4 +1,4 @@
-"""The client against a small server on loopback, once waiting and once awaited."""
+"""Client and AsyncClient against a small server on loopback."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ from urllib.parse import unquote
 import numpy as np
 import pytest
 
-from locb.client import Answer, AsyncClient, Client, ServiceError
+from locb.client import AsyncClient, Client, Response, ServiceError
 from loopback import Asked, Loopback, Said, loopback
 
 DECISION = {
@@ -29,7 +29,7 @@ DECISION = {
 ARMS = {"a": [1.0, 0.0], "b": [0.0, 1.0]}
 QUICK = {"retries": 4, "timeout": 2.0, "total": 10.0}
 
-# How to call a method on either client: name, arguments → what it gives.
+# Calls a method by name on either client and returns its result.
 Call = Callable[..., Any]
 
 
@@ -54,19 +54,19 @@ def calling(request: pytest.FixtureRequest) -> Callable[..., Call]:
     return make
 
 
-def saying(*said: Said) -> tuple[Callable[[Asked], Said], list[Said]]:
-    """Says these one after the other, and the last for ever."""
-    left = list(said)
-    return (lambda _: left.pop(0) if len(left) > 1 else left[0]), left
+def in_turn(*responses: Said) -> Callable[[Asked], Said]:
+    """Return these responses in turn, then the last one forever."""
+    left = list(responses)
+    return lambda _: left.pop(0) if len(left) > 1 else left[0]
 
 
-def test_a_decision_reads_well(calling: Callable[..., Call]) -> None:
+def test_recommend(calling: Callable[..., Call]) -> None:
     with loopback(lambda _: (200, {}, DECISION)) as server:
         decision = calling(server.url, token="abc")("recommend", "ann", ARMS, exclude=("a",), count=1, decision_id="d1")
     assert decision.arm == decision["arm"] == "b"
     assert decision.ranking[0].score == 0.5
     assert json.loads(json.dumps(decision)) == DECISION
-    with pytest.raises(AttributeError, match="the answer has no 'arms', only decision_id, arm, "):
+    with pytest.raises(AttributeError, match="the response has no field 'arms', only decision_id, arm, "):
         _ = decision.arms
     (asked,) = server.asked
     assert (asked.method, asked.path) == ("POST", "/v1/recommend")
@@ -81,7 +81,7 @@ def test_a_decision_reads_well(calling: Callable[..., Call]) -> None:
     }
 
 
-def test_arms_may_be_arrays_names_or_lists(calling: Callable[..., Call]) -> None:
+def test_arms_may_be_arrays_mappings_or_lists(calling: Callable[..., Call]) -> None:
     with loopback(lambda _: (200, {}, DECISION)) as server:
         call = calling(server.url)
         call("recommend", "ann", {"a": np.array([0.5, 1.0]), "b": {"age": np.float32(2), "new": np.bool_(True)}})
@@ -97,15 +97,15 @@ def test_arms_may_be_arrays_names_or_lists(calling: Callable[..., Call]) -> None
 @pytest.mark.parametrize(
     "lost", [None, (503, {}, {}), (429, {}, b""), (502, {}, b"<html>"), (504, {}, {}), b"HTTP/1.1 2"]
 )
-def test_a_retry_is_the_same_decision(calling: Callable[..., Call], lost: Said) -> None:
-    handler, _ = saying(lost, lost, (200, {}, DECISION))
+def test_retry_repeats_the_same_request(calling: Callable[..., Call], lost: Said) -> None:
+    handler = in_turn(lost, lost, (200, {}, DECISION))
     with loopback(handler) as server:
         assert calling(server.url)("recommend", "ann", ARMS).arm == "b"
     assert len(server.asked) == 3
     assert len({asked.body for asked in server.asked}) == 1
 
 
-def test_no_answer_in_time_is_tried_again(calling: Callable[..., Call]) -> None:
+def test_timeout_is_retried(calling: Callable[..., Call]) -> None:
     seen: list[Asked] = []
 
     async def hangs(asked: Asked) -> Said:
@@ -120,7 +120,7 @@ def test_no_answer_in_time_is_tried_again(calling: Callable[..., Call]) -> None:
 
 
 @pytest.mark.parametrize("form", ["seconds", "date"])
-def test_retry_after_is_waited_for(calling: Callable[..., Call], form: str) -> None:
+def test_retry_after_is_respected(calling: Callable[..., Call], form: str) -> None:
     def after() -> str:
         return "1" if form == "seconds" else formatdate(time.time() + 2, usegmt=True)  # whole seconds: 1 to 2 from now
 
@@ -133,7 +133,7 @@ def test_retry_after_is_waited_for(calling: Callable[..., Call], form: str) -> N
     assert len(server.asked) == 2
 
 
-def test_a_wait_that_would_be_too_long_is_an_error_now(calling: Callable[..., Call]) -> None:
+def test_retry_after_beyond_the_total_time_fails_at_once(calling: Callable[..., Call]) -> None:
     with loopback(lambda _: (503, {"Retry-After": "3600"}, {"title": "Full", "detail": "disk"})) as server:
         start = time.monotonic()
         with pytest.raises(ServiceError, match="503 Full: disk"):
@@ -142,7 +142,7 @@ def test_a_wait_that_would_be_too_long_is_an_error_now(calling: Callable[..., Ca
     assert len(server.asked) == 1
 
 
-def test_attempts_are_bounded(calling: Callable[..., Call]) -> None:
+def test_attempts_are_limited(calling: Callable[..., Call]) -> None:
     with loopback(lambda _: (503, {"Retry-After": "soon"}, b"")) as server:
         with pytest.raises(ServiceError, match="503 Service Unavailable"):
             calling(server.url, retries=2)("clusters")
@@ -152,24 +152,24 @@ def test_attempts_are_bounded(calling: Callable[..., Call]) -> None:
         assert 4 < len(server.asked) < 20
 
 
-def test_nobody_there(calling: Callable[..., Call]) -> None:
+def test_unreachable_service(calling: Callable[..., Call]) -> None:
     with loopback(lambda _: None) as server:
         url = server.url
-    with pytest.raises(ServiceError, match=f"no answer: {url}: .*, tried 3 times") as raised:
+    with pytest.raises(ServiceError, match=f"no response: {url}: .* \\(3 attempts\\)") as raised:
         calling(url, retries=2)("recommend", "ann", ARMS)
     assert raised.value.status is None
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 409, 413, 500])
-def test_problems_are_errors_and_not_tried_again(calling: Callable[..., Call], status: int) -> None:
-    told = {
+def test_problems_raise_without_retry(calling: Callable[..., Call], status: int) -> None:
+    content = {
         "type": "about:blank",
         "title": "Conflict",
         "status": status,
         "detail": "another value",
         "fields": ["reward"],
     }
-    problem = (status, {"Content-Type": "application/problem+json"}, told)
+    problem = (status, {"Content-Type": "application/problem+json"}, content)
     expected = pytest.raises(ServiceError, match=f"^{status} Conflict: another value$")
     with loopback(lambda _: problem) as server, expected as raised:
         calling(server.url)("reward", "d1", 0.5)
@@ -179,16 +179,16 @@ def test_problems_are_errors_and_not_tried_again(calling: Callable[..., Call], s
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("said", "message"),
     [
         ((404, {}, b"<html>\xff"), "404 Not Found: <html>"),
         ((499, {}, b'"text"'), '499 error: "text"'),
         ((302, {"Location": "/"}, b""), "302 Found"),
-        ((200, {}, b"<html>"), "200 not JSON: <html>"),
+        ((200, {}, b"<html>"), "200 the response is not JSON: <html>"),
     ],
 )
-def test_answers_that_are_not_of_the_service(calling: Callable[..., Call], said: Said, told: str) -> None:
-    with loopback(lambda _: said) as server, pytest.raises(ServiceError, match=told):
+def test_unexpected_responses(calling: Callable[..., Call], said: Said, message: str) -> None:
+    with loopback(lambda _: said) as server, pytest.raises(ServiceError, match=message):
         calling(server.url)("user", "ann")
 
 
@@ -215,7 +215,7 @@ def test_batches(calling: Callable[..., Call]) -> None:
 
 
 @pytest.mark.parametrize("user", ["ann", "a/b", "100%", "a%2Fb", "..", ".", "ü ?#&+;", "a\nb"])
-def test_ids_in_paths_are_any_string(calling: Callable[..., Call], user: str) -> None:
+def test_ids_in_paths_may_be_any_string(calling: Callable[..., Call], user: str) -> None:
     def handler(asked: Asked) -> Said:
         return 200, {}, {"user": user, "similar": [{"user": "bob"}], "members": [], "erased_decisions": 3}
 
@@ -224,7 +224,7 @@ def test_ids_in_paths_are_any_string(calling: Callable[..., Call], user: str) ->
         assert call("user", user).user == user
         assert call("similar", user, limit=3)[0].user == "bob"
         assert call("cluster", user).members == []
-        assert call("forget", user).erased_decisions == 3
+        assert call("delete_user", user).erased_decisions == 3
     expected = [
         ("GET", "users", ""),
         ("GET", "users", "/similar?limit=3"),
@@ -244,16 +244,16 @@ def test_ids_in_paths_are_any_string(calling: Callable[..., Call], user: str) ->
 def test_clusters_and_health(calling: Callable[..., Call]) -> None:
     with loopback(lambda _: (200, {}, {"clusters": [{"seed": None, "size": 3}], "status": "ok"})) as server:
         call = calling(server.url)
-        assert call("clusters") == [Answer(seed=None, size=3)]
+        assert call("clusters") == [Response(seed=None, size=3)]
         assert call("health").status == "ok"
     assert [asked.path for asked in server.asked] == ["/v1/clusters", "/v1/health"]
 
 
-def test_what_is_read_is_asked_as_the_api_has_it(calling: Callable[..., Call]) -> None:
-    told = {"decisions": [{"arm": "a"}], "total": 0, "points": []}
-    with loopback(lambda _: (200, {}, told)) as server:
+def test_read_calls_send_the_expected_requests(calling: Callable[..., Call]) -> None:
+    content = {"decisions": [{"arm": "a"}], "total": 0, "points": []}
+    with loopback(lambda _: (200, {}, content)) as server:
         call = calling(server.url)
-        assert call("decisions", "a/b", limit=3) == [Answer(arm="a")]
+        assert call("decisions", "a/b", limit=3) == [Response(arm="a")]
         call("groups")
         assert call("groups", sort="reward", limit=5, offset=10, search="ü&").total == 0
         call("status")
@@ -281,23 +281,23 @@ def test_what_is_read_is_asked_as_the_api_has_it(calling: Callable[..., Call]) -
     }
 
 
-def test_health_is_asked_once(calling: Callable[..., Call]) -> None:
+def test_health_is_not_retried(calling: Callable[..., Call]) -> None:
     with loopback(lambda _: (503, {}, {"title": "Full"})) as server, pytest.raises(ServiceError, match="503 Full"):
         calling(server.url)("health")
     assert len(server.asked) == 1
 
 
-def test_an_export_appears_when_it_is_complete(calling: Callable[..., Call], tmp_path: Path) -> None:
+def test_export_appears_once_complete(calling: Callable[..., Call], tmp_path: Path) -> None:
     content = bytes(range(256)) * 5000
     broken = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nPAR1"
-    handler, _ = saying((503, {}, {}), broken, (200, {}, content))
+    handler = in_turn((503, {}, {}), broken, (200, {}, content))
     path = tmp_path / "events.parquet"
     with loopback(handler) as server:
         assert calling(server.url)("export", str(path)) == path
     assert path.read_bytes() == content
     with loopback(lambda _: (403, {}, {"title": "Forbidden"})) as server, pytest.raises(ServiceError, match="403"):
         calling(server.url)("export", path)
-    with loopback(lambda _: broken) as server, pytest.raises(ServiceError, match="no answer"):
+    with loopback(lambda _: broken) as server, pytest.raises(ServiceError, match="no response"):
         calling(server.url, retries=0)("export", path)
     assert path.read_bytes() == content
     assert [file.name for file in tmp_path.iterdir()] == ["events.parquet"]
@@ -306,7 +306,7 @@ def test_an_export_appears_when_it_is_complete(calling: Callable[..., Call], tmp
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "told"),
+    ("name", "arguments", "message"),
     [
         (
             "recommend",
@@ -315,19 +315,23 @@ def test_an_export_appears_when_it_is_complete(calling: Callable[..., Call], tmp
         ),
         ("recommend", ("ann", {"a": {"age": object()}}), r"\['features'\]\['age'\] must be finite numbers"),
         ("reward", ("d1", math.inf), r"the request\['reward'\] must be .* not inf"),
-        ("recommend_batch", ([{"user": "ann"}],), "'arms' is missing"),
-        ("recommend_batch", ([{"user": "ann", "arms": {}, "arm": 1}],), "'arm' is not one of them"),
+        ("recommend_batch", ([{"user": "ann"}],), "argument 'arms' is missing"),
+        (
+            "recommend_batch",
+            ([{"user": "ann", "arms": {}, "arm": 1}],),
+            "unknown argument 'arm'; allowed are user, arms, ",
+        ),
     ],
 )
-def test_what_is_wrong_is_named_before_anything_is_sent(
-    calling: Callable[..., Call], name: str, arguments: tuple[Any, ...], told: str
+def test_invalid_arguments_are_named_before_sending(
+    calling: Callable[..., Call], name: str, arguments: tuple[Any, ...], message: str
 ) -> None:
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         calling("http://127.0.0.1:1")(name, *arguments)
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         ({"url": "127.0.0.1:80"}, "url must be like"),
         ({"retries": -1}, "retries must be at least 0, not -1"),
@@ -335,12 +339,12 @@ def test_what_is_wrong_is_named_before_anything_is_sent(
         ({"total": math.nan}, "total must be above 0, not nan"),
     ],
 )
-def test_settings_are_checked(settings: dict[str, Any], told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_settings_are_validated(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         Client(**{"url": "http://127.0.0.1", **settings})
 
 
-def test_a_client_is_used_by_many_at_once() -> None:
+def test_concurrent_calls_share_a_client() -> None:
     async def main(server: Loopback) -> None:
         async with AsyncClient(server.url) as client:
             answers = await asyncio.gather(*(client.recommend(f"user {i}", ARMS) for i in range(50)))
@@ -351,14 +355,14 @@ def test_a_client_is_used_by_many_at_once() -> None:
     assert {asked.json["user"] for asked in server.asked} == {f"user {i}" for i in range(50)}
 
 
-def test_both_have_the_same_methods() -> None:
+def test_both_clients_have_the_same_methods() -> None:
     for name in vars(Client):
         if not name.startswith("_") and name != "close":
             assert getattr(Client, name).__doc__ == getattr(AsyncClient, name).__doc__, name
             assert getattr(Client, name).__name__ == name
 
 
-def test_without_httpx_it_says_what_to_install(tmp_path: Path) -> None:
+def test_import_without_httpx_names_the_extra(tmp_path: Path) -> None:
     (tmp_path / "httpx.py").write_text("raise ImportError('no httpx')")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
     done = subprocess.run([sys.executable, "-c", "import locb.client"], env=environment, capture_output=True, text=True)
