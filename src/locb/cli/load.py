@@ -79,7 +79,7 @@ def load(
     """Measure a service under load: throughput, latencies, errors and mean reward.
 
     Simulated users in groups request decisions over arms with random features. The reward is 0 or 1; its probability is
-    the true mean of the recommended arm. The output compares the mean reward with that of random and of best arms, which
+    the true mean of the recommended arm. The output compares the mean reward with that of random and best arms, which
     shows whether the service learns.
 
     With a rate, latency counts from the time when a request was **due**, so that it includes the time that requests
