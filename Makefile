@@ -7,7 +7,7 @@ FRESH := NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache/$(shell find src/locb/kernels sr
 TWO := -n 2 --dist worksteal
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help run page test interpreted coverage lint bench stress verify results pictures docs clean
+.PHONY: help run page test interpreted coverage lint bench stress verify results screenshots docs clean
 help:            ## what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
@@ -66,8 +66,8 @@ results: .venv/data ## docs/results.md anew, from everything; with MOVIELENS=pat
 	@$(FRESH) $(BIN)/locb compare --worlds all --policies all $(if $(MOVIELENS),--data movielens --path $(MOVIELENS)) --output runs/worlds
 	@$(BIN)/python -m locb.report.pages.results_page runs/results runs/verify runs/worlds docs
 
-pictures: .venv/dev ## the pictures of README and docs anew, some five minutes; with MOVIELENS=path also of MovieLens
-	@$(FRESH) $(BIN)/python -m tools.pictures $(if $(MOVIELENS),--movielens $(MOVIELENS))
+screenshots: .venv/dev ## update the images of README and docs, about five minutes; MOVIELENS=path adds MovieLens
+	@$(FRESH) $(BIN)/python -m tools.screenshots $(if $(MOVIELENS),--movielens $(MOVIELENS))
 
 docs: .venv/docs ## build the documentation in docs/_build/html; a warning is an error
 	@$(FRESH) $(BIN)/python -m sphinx -q -W --keep-going -b html -d docs/_build/doctrees docs docs/_build/html

@@ -76,9 +76,9 @@ def test_results_page_matches_its_csv_files() -> None:
 
 
 def test_images_are_generated_and_shown() -> None:
-    from tools.pictures import OF_A_RUN, OF_A_SERVICE, OF_DATA
+    from tools.screenshots import DATA_IMAGES, RUN_IMAGES, SERVICE_IMAGES
 
-    generated = {*OF_A_RUN, *OF_A_SERVICE, *OF_DATA}
+    generated = {*RUN_IMAGES, *SERVICE_IMAGES, *DATA_IMAGES}
     measured = re.compile("gate|scaling-.*")  # by the benchmarks
     text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
     for image in (DOCS / "images").iterdir():

@@ -1,1 +1,1 @@
-"""For those who work on locb itself."""
+"""Tools for developers of locb."""

@@ -1,4 +1,4 @@
-"""Chromium from the system, by way of Playwright: for pictures, tests and measurements of pages."""
+"""The Chromium of the system, controlled by Playwright: for screenshots, tests and measurements of pages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from playwright.sync_api import Browser, sync_playwright
 
-# No sandbox in a container; nothing that the browser would fetch by itself.
+# Containers need --no-sandbox. The other flags stop requests that the browser makes by itself.
 ARGUMENTS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -23,16 +23,18 @@ ARGUMENTS = (
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """A browser.
+    """Start a browser and close it at the end of the block.
 
     Raises
     ------
     FileNotFoundError
-        If there is none.
+        If Chromium is not installed.
     """
     path = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
     if path is None:
-        raise FileNotFoundError("Chromium is not installed: apt-get install chromium, or CHROMIUM=/path/to/it")
+        raise FileNotFoundError(
+            "Chromium is not installed: run apt-get install chromium, or set CHROMIUM=/path/to/chromium"
+        )
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=list(ARGUMENTS))
         try:

@@ -1,0 +1,196 @@
+"""Create the images of README and docs from real runs.
+
+    python -m tools.screenshots [NAME …] [--movielens PATH] [--into docs/images]
+
+regret, users and report come from `locb compare` with the settings of `make run`. page, page-dark, page-map, page-user,
+page-phone and watch show a service after some minutes of `locb demo`. users-movielens needs --movielens. Pages are
+opened in the Chromium of the system. `make bench` draws the charts of the benchmarks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote
+
+from playwright.sync_api import Browser, Page
+from rich._export_format import CONSOLE_SVG_FORMAT
+from rich.console import Console
+
+from locb.client import Client, ServiceError
+from locb.client.monitor import ServiceMonitor
+from locb.report.terminal.service_view import render_service
+from tools.chromium import chromium
+
+ROOT = Path(__file__).parent.parent
+LOCB = (sys.executable, "-c", "from locb.cli import main; main()")
+RUN_IMAGES = ("regret", "users", "report")
+SERVICE_IMAGES = ("page", "page-dark", "page-map", "page-user", "page-phone", "watch")
+DATA_IMAGES = ("users-movielens",)
+DECISIONS, RATE = 6_000, 50  # at this point some groups are final and others are forming
+DESKTOP, TALL, PHONE = ({"width": width, "height": height} for width, height in ((1200, 860), (1200, 1700), (390, 844)))
+
+
+class Shot(NamedTuple):
+    """Settings of a screenshot."""
+
+    path: str = ""
+    size: dict[str, int] = DESKTOP
+    dark: bool = False
+    scroll_to: str = ""  # CSS selector
+
+
+def main() -> None:
+    """Create the named images, or all of them."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", choices=[[], *RUN_IMAGES, *SERVICE_IMAGES, *DATA_IMAGES], metavar="NAME")
+    parser.add_argument("--movielens", type=Path, help="MovieLens as published: a folder or an archive")
+    parser.add_argument("--into", type=Path, default=ROOT / "docs" / "images")
+    arguments = parser.parse_args()
+    names = arguments.names or [*RUN_IMAGES, *SERVICE_IMAGES, *(DATA_IMAGES if arguments.movielens else ())]
+    arguments.into.mkdir(parents=True, exist_ok=True)
+    if any(name in DATA_IMAGES for name in names):
+        if arguments.movielens is None:
+            sys.exit("users-movielens needs --movielens PATH")
+        locb("data", "movielens", str(arguments.movielens), "--output", str(arguments.into / "users-movielens.png"))
+    if any(name in RUN_IMAGES for name in names):
+        create_run_images(names, arguments.into)
+    if any(name in SERVICE_IMAGES for name in names):
+        create_service_images(names, arguments.into)
+    for name in names:
+        print(next(arguments.into.glob(f"{name}.*")))
+
+
+def locb(*arguments: str) -> None:
+    """Run a locb command."""
+    subprocess.run([*LOCB, *arguments], check=True)
+
+
+def create_run_images(names: list[str], into: Path) -> None:
+    """Create the charts of `make run` and a screenshot of its report."""
+    folder = ROOT / "runs" / "compare"
+    locb("compare", "--output", str(folder))
+    for name in ("regret", "users"):
+        if name in names:
+            shutil.copy(folder / f"{name}.png", into / f"{name}.png")
+    if "report" in names:
+        with chromium() as browser:
+            take_screenshot(browser, (folder / "report.html").as_uri(), into / "report.png", Shot(size=TALL))
+
+
+def create_service_images(names: list[str], into: Path) -> None:
+    """Create screenshots of the dashboard and of `locb watch` after some minutes of visits."""
+    with running_demo() as client:
+        wait_until(client, lambda: client.status().decisions >= DECISIONS, 4.0 * DECISIONS / RATE)
+        clusters = client.groups().clusters
+        user = next((cluster.seed for cluster in clusters if cluster.returned), clusters[0].seed)
+        if "watch" in names:
+            save_watch_image(client, into / "watch.svg")
+        shots = {
+            "page": Shot("#now"),
+            "page-dark": Shot("#groups", dark=True),
+            "page-map": Shot("#map"),
+            "page-user": Shot(f"#user/{quote(user, safe='')}", size=TALL, scroll_to="section:has(> #decisions-title)"),
+            "page-phone": Shot("#now", size=PHONE),
+        }
+        if any(name in shots for name in names):
+            with chromium() as browser:
+                for name, shot in shots.items():
+                    if name in names:
+                        take_screenshot(browser, f"{client.url}/{shot.path}", into / f"{name}.png", shot)
+
+
+def save_watch_image(client: Client, path: Path) -> None:
+    """Save the output of `locb watch` as an SVG."""
+    console = Console(record=True, width=120, height=42, file=io.StringIO(), force_terminal=True, highlight=False)
+    console.print(render_service(ServiceMonitor(client).refresh(), console.width, console.height))
+    # Fonts are removed, because the browser would fetch them from another site.
+    without_fonts = re.sub(r"@font-face {{.*?}}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
+    console.save_svg(str(path), title=f"locb watch {client.url}", code_format=without_fonts)
+
+
+@contextmanager
+def running_demo() -> Iterator[Client]:
+    """Start `locb demo` and yield a client of its service."""
+    port = free_port(8080)
+    command = [*LOCB, "demo", "--port", str(port), "--rate", str(RATE)]
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+        try:
+            with Client(f"http://127.0.0.1:{port}", retries=0) as client:
+
+                def healthy() -> bool:
+                    if process.poll() is not None:
+                        output.seek(0)
+                        sys.exit(f"locb demo did not start:\n{output.read().decode()}")
+                    return bool(client.health().status == "ok")
+
+                wait_until(client, healthy, 180.0)
+                yield client
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(30)
+
+
+def free_port(preferred: int) -> int:
+    """Return the preferred port, or another one if it is in use."""
+    for port in (preferred, 0):
+        with socket.socket() as listener:
+            try:
+                listener.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            free: int = listener.getsockname()[1]
+            return free
+    sys.exit("no port is free")
+
+
+def wait_until(client: Client, condition: Callable[[], bool], seconds: float) -> None:
+    """Wait for a condition; exit with an error after ``seconds``."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            if condition():
+                return
+        except ServiceError:  # not started yet
+            pass
+        time.sleep(0.5)
+    sys.exit(f"{client.url}: timed out after {seconds:.0f} seconds")
+
+
+def take_screenshot(browser: Browser, url: str, path: Path, shot: Shot) -> None:
+    """Save a screenshot of a page after its charts are drawn."""
+    context = browser.new_context(
+        viewport=shot.size,  # type: ignore[arg-type]  # a dictionary with width and height
+        device_scale_factor=1.5 if shot.size != PHONE else 2,
+        color_scheme="dark" if shot.dark else "light",
+        reduced_motion="reduce",
+    )
+    page: Page = context.new_page()
+    page.goto(url)
+    page.wait_for_selector("canvas, svg.marks", timeout=60_000)
+    page.wait_for_timeout(3_000)  # until all charts are drawn and animations end
+    if shot.scroll_to:
+        page.locator(shot.scroll_to).evaluate("element => element.scrollIntoView()")
+        page.wait_for_timeout(500)
+    page.screenshot(path=path)
+    context.close()
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except FileNotFoundError as error:
+        sys.exit(str(error))
