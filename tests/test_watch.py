@@ -64,7 +64,7 @@ def test_output_matches_the_api(service: tuple[str, Any], tmp_path: Path) -> Non
 
 def test_documented_examples_run(service: tuple[str, Any], tmp_path: Path) -> None:
     url, _ = service
-    text = (ROOT / "docs" / "watch.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "how-to" / "watch.md").read_text(encoding="utf-8")
     lines = re.findall(r"^locb (watch http://127\.0\.0\.1:8080.*)$", text, re.MULTILINE)
     assert len(lines) >= 4
     for line in lines:
