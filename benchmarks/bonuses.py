@@ -20,7 +20,7 @@ SCENARIOS: dict[str, dict[str, Any]] = {
     "noise 0.1": {"noise": 0.1},
     "noise 0.5": {"noise": 0.5},
     "Zipf arrivals, 300 users": {"n_users": 300, "arrivals": "zipf"},
-    "nobody alike": {"n_clusters": 100},
+    "no two users alike": {"n_clusters": 100},
 }
 
 
@@ -46,7 +46,7 @@ def main() -> None:
         usual = Measurement.from_values(mean)
         rows.append((name, f"{usual.mean:,.0f} ± {usual.margin:,.0f}", f"{gap.mean:+,.0f} ± {gap.margin:,.0f}"))
     title = f"regret after {ROUNDS:,} rounds, {len(SEEDS)} seeds, 30 sets, alpha 1"
-    show(title, ("world", 'bonus="mean"', '"pooled" less "mean", paired'), rows)
+    show(title, ("environment", 'bonus="mean"', '"pooled" minus "mean", paired'), rows)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from locb.report.charts import COLOURS, style
 
 ROUNDS = 10_000
 STEP = 100
-SCENARIOS = {"one cluster": (1, 0.02), "five clusters": (5, 0.2), "nobody alike": (100, 0.2)}  # clusters, spread
+SCENARIOS = {"one cluster": (1, 0.02), "five clusters": (5, 0.2), "no two users alike": (100, 0.2)}  # clusters, spread
 NAMES = {"everyone": "everyone is alike", "mixture": "mixture of neighbourhoods", "population": "population alone"}
 
 

@@ -129,7 +129,7 @@ def main() -> None:
                     f"{large / alone:.2f}",
                 )
             )
-        headings = ("rounds a user so far", "µs, 1,000 users", "µs, 1,000,000 users", "ratio", "× LinUCB-IND")
+        headings = ("rounds per user so far", "µs, 1,000 users", "µs, 1,000,000 users", "ratio", "× LinUCB-IND")
         show("LOCB pooled when its 100 sets differ", headings, rows)
         if given.into is not None:
             put_into(given.into / "explanation" / "performance.md", "busy", headings, rows)
@@ -157,9 +157,9 @@ def sweep(name: str, values: tuple[int, ...], docs: Path | None) -> None:
         power = np.polyfit(np.log(list(measured)), np.log([at["µs"] for at in measured.values()]), 1)[0]
         cells = [f"{measured[v]['µs']:.2f}, {measured[v]['MiB']:,.0f}" if v in measured else "–" for v in values]
         rows.append((label, *cells, f"{power:.2f}"))
-        points += [{"line": label, name: v, "µs a round": at["µs"]} for v, at in measured.items()]
+        points += [{"line": label, name: v, "µs per round": at["µs"]} for v, at in measured.items()]
     around = ", ".join(f"{value:,} {other}" for other, value in USUAL.items() if other != name)
-    headings = ("µs a round, MiB", *(f"{value:,} {name}" for value in values), "power")
+    headings = ("µs per round, MiB", *(f"{value:,} {name}" for value in values), "power")
     show(f"growth with {name}; otherwise {around}", headings, rows)
     if name == "users":
         pooled, alone = found["LOCB, pooled"], found["LinUCB-IND"]
@@ -171,7 +171,7 @@ def sweep(name: str, values: tuple[int, ...], docs: Path | None) -> None:
     if docs is not None:
         put_into(docs / "explanation" / "performance.md", f"growth with {name}", headings, rows)
         title = f"LOCB's round by {name}"
-        chart = LineChart("scaling", "", title, f"{around}; logarithmic axes", name, "µs a round", points, True, True)
+        chart = LineChart("scaling", "", title, f"{around}; logarithmic axes", name, "µs per round", points, True, True)
         style(series_chart(chart)).save(str(docs / "images" / f"scaling-{name}.svg"))
 
 
