@@ -15,9 +15,9 @@ import uvicorn
 
 from locb.service.api.app import make_app
 from locb.service.api.auth import Tokens
-from locb.service.api.guard import SAFE_HEADERS
 from locb.service.config import Options
 from locb.service.core.service import Service
+from locb.service.responses import SECURITY_HEADERS
 from locb.service.server import settings
 
 
@@ -71,6 +71,6 @@ def state(service: Service) -> Any:
 
 def is_safe(response: httpx.Response) -> None:
     """It has the headers that every answer has."""
-    for name, value in SAFE_HEADERS.items():
+    for name, value in SECURITY_HEADERS.items():
         assert response.headers.get(name) == value, f"{response.request.method} {response.url}: {name}"
     assert "server" not in response.headers

@@ -7,9 +7,9 @@ import httpx
 import pytest
 
 from locb.service.api.auth import SCOPES, Tokens
-from locb.service.api.guard import SAFE_HEADERS
 from locb.service.api.routes import ROUTES, Route
 from locb.service.core.service import Service
+from locb.service.responses import SECURITY_HEADERS
 from serving import serving
 
 ALL = "this token is for everything"
@@ -33,9 +33,9 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[httpx.Clie
 def ask(client: httpx.Client, route: Route, headers: dict[str, str]) -> httpx.Response:
     """Ask for it, with a body that does not fit: who may not ask is told so before that is looked at."""
     path = route.path.replace("{", "").replace("}", "")
-    body = None if route.takes is None else {}
+    body = None if route.request_type is None else {}
     answer = client.request(route.method, path, json=body, headers=headers)
-    for name, value in SAFE_HEADERS.items():
+    for name, value in SECURITY_HEADERS.items():
         assert answer.headers[name] == value
     return answer
 

@@ -9,10 +9,11 @@ import pytest
 
 from locb.report.charts import vega_bundle as bundle
 from locb.service.api.auth import Tokens
-from locb.service.dashboard.page_files import FOLDER, KINDS, SHARED
+from locb.service.dashboard.page_files import CONTENT_TYPES, PAGE_FOLDER, SHARED_FILES, SHARED_FOLDER
 from serving import serving, wait_for
 
-FILES = {path.name: path for path in (*FOLDER.iterdir(), *SHARED) if path.suffix in KINDS}
+PATHS = (*PAGE_FOLDER.iterdir(), *(SHARED_FOLDER / name for name in SHARED_FILES))
+FILES = {path.name: path for path in PATHS if path.suffix in CONTENT_TYPES}
 
 
 def test_the_files_need_no_token_and_allow_nothing_from_elsewhere(tmp_path: Path) -> None:
@@ -94,5 +95,6 @@ def test_what_cannot_be_made_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with serving(tmp_path / "state") as (client, _):
         assert client.get("/page/vega.js").status_code == 202
         wait_for(lambda: client.get("/page/vega.js").status_code == 500)
-        assert "could not be made: the process ended with 1" in client.get("/page/charts.json").json()["detail"]
+        problem = client.get("/page/charts.json").json()
+        assert "could not be built: the process exited with status 1" in problem["detail"]
         assert client.get("/").status_code == 200

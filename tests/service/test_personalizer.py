@@ -13,6 +13,7 @@ from msrest.authentication import CognitiveServicesCredentials
 from msrest.exceptions import HttpOperationError
 
 from locb.common import feature_hashing as hashing
+from locb.service.api.personalizer import conversion as c
 from locb.service.api.personalizer import schemas as p
 from loopback import Asked, Said, loopback
 
@@ -48,13 +49,13 @@ def test_what_its_client_sends_is_read() -> None:
     assert (read.excluded_actions, read.event_id, read.defer_activation) == (["sports"], "75269AD0", True)
     least = models.RankRequest(actions=[models.RankableAction(id="news", features=[])])
     sent = json.dumps(client()._serialize.body(least, "RankRequest")).encode()
-    asked = p.question(msgspec.json.decode(sent, type=p.RankRequest), 10, "user.id")
-    assert asked == (p.SHARED_USER, [("news", {"action=news": 1.0})], [], None, False)
+    asked = c.to_arguments(msgspec.json.decode(sent, type=p.RankRequest), 10, "user.id")
+    assert asked == (c.SHARED_USER, [("news", {"action=news": 1.0})], [], None, False)
 
 
 def test_its_client_reads_what_is_answered() -> None:
     asked = rank(NEWS, excludedActions=["sports"])
-    told = json.loads(msgspec.json.encode(p.answer(asked, "e1", ["fun", "news"])))
+    told = json.loads(msgspec.json.encode(c.to_rank_response(asked, "e1", ["fun", "news"])))
     # As in the example of the original's specification: the excluded one stays second.
     assert told == {
         "ranking": [
@@ -71,13 +72,13 @@ def test_its_client_reads_what_is_answered() -> None:
 
 
 def test_an_excluded_first_action_stays_first() -> None:
-    response = p.answer(rank(NEWS, excludedActions=["news", "unknown"]), "e1", ["sports", "fun"])
+    response = c.to_rank_response(rank(NEWS, excludedActions=["news", "unknown"]), "e1", ["sports", "fun"])
     assert [one.id for one in response.ranking] == ["news", "sports", "fun"]
     assert response.reward_action_id == "sports"
 
 
 def test_an_arm_has_its_id_its_features_and_crosses() -> None:
-    asked = p.question(rank(NEWS, [{"timeOfDay": "Morning", "age": 1.5}], eventId="e1"), 10, "user.id")
+    asked = c.to_arguments(rank(NEWS, [{"timeOfDay": "Morning", "age": 1.5}], eventId="e1"), 10, "user.id")
     assert asked.event_id == "e1"
     squashed = math.asinh(1.5)
     assert asked.arms[0] == (
@@ -109,19 +110,19 @@ def test_an_arm_has_its_id_its_features_and_crosses() -> None:
     ],
 )
 def test_features_are_flattened(features: dict[str, Any], flat: dict[str, float]) -> None:
-    ((_, arm),) = p.question(rank([action("a", features, None)]), 10, "user.id").arms
+    ((_, arm),) = c.to_arguments(rank([action("a", features, None)]), 10, "user.id").arms
     assert arm == {"action=a": 1.0, **flat}
 
 
 def test_objects_of_one_list_are_one() -> None:
-    ((_, arm),) = p.question(rank([action("a", {"x": 1.0}, {"x": 1.0, "action": "a"})]), 10, "user.id").arms
+    ((_, arm),) = c.to_arguments(rank([action("a", {"x": 1.0}, {"x": 1.0, "action": "a"})]), 10, "user.id").arms
     assert arm == {"action=a": 2.0, "x": 2 * math.asinh(1.0)}
 
 
 @pytest.mark.parametrize(("dim", "most"), [(2, 8), (10, 40), (64, 256), (1000, 256)])
 def test_crosses_are_bounded_and_those_of_the_id_come_first(dim: int, most: int) -> None:
     context = [{f"c{i}": "x" for i in range(30)}]
-    asked = p.question(rank([action("a", {f"f{i}": "y" for i in range(30)})], context), dim, "user.id")
+    asked = c.to_arguments(rank([action("a", {f"f{i}": "y" for i in range(30)})], context), dim, "user.id")
     crosses = [name for name in asked.arms[0][1] if "×" in name]
     expected = [f"c{i}=x×action=a" for i in range(30)]
     expected += [f"c{i}=x×f{j}=y" for j in range(30) for i in range(30)]
@@ -139,24 +140,24 @@ def test_crosses_are_bounded_and_those_of_the_id_come_first(dim: int, most: int)
         ([{"user.id": "ann"}], "user.id", "ann"),
         ([{"visitor": "ann"}], "visitor", "ann"),
         ([{"user": {"id": None}}, {"user": {"id": "bob"}}], "user.id", "bob"),
-        ([{"user": {"id": ""}}], "user.id", p.SHARED_USER),
-        ([{"user": "ann"}], "user.id", p.SHARED_USER),
-        ([{"user": {"name": "ann"}}, None], "user.id", p.SHARED_USER),
-        ([], "user.id", p.SHARED_USER),
-        (None, "user.id", p.SHARED_USER),
+        ([{"user": {"id": ""}}], "user.id", c.SHARED_USER),
+        ([{"user": "ann"}], "user.id", c.SHARED_USER),
+        ([{"user": {"name": "ann"}}, None], "user.id", c.SHARED_USER),
+        ([], "user.id", c.SHARED_USER),
+        (None, "user.id", c.SHARED_USER),
     ],
 )
 def test_the_user_is_where_it_is_said_to_be(context: list[Any] | None, user_at: str, user: str) -> None:
-    asked = p.question(rank(NEWS, context), 10, user_at)
+    asked = c.to_arguments(rank(NEWS, context), 10, user_at)
     assert asked.user == user
-    if user != p.SHARED_USER:
+    if user != c.SHARED_USER:
         assert not any(user in name for name in asked.arms[0][1]), "the id is no feature"
 
 
 def test_the_request_is_left_as_it_is() -> None:
     asked = rank(NEWS, [{"user": {"id": "ann", "age": 3}}])
     before = msgspec.json.encode(asked)
-    assert "user.age×action=news" in p.question(asked, 10, "user.id").arms[0][1]
+    assert "user.age×action=news" in c.to_arguments(asked, 10, "user.id").arms[0][1]
     assert msgspec.json.encode(asked) == before
 
 
@@ -167,15 +168,15 @@ def nested(depth: int) -> Any:
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        (rank([action("a"), action("b"), action("a")]), r"actions\[2\].id must be unlike the others, not 'a' again"),
-        (rank(NEWS[:2], excludedActions=["news", "sports"]), "excludedActions must leave an action"),
+        (rank([action("a"), action("b"), action("a")]), r"actions\[2\].id must be unique, but 'a' occurs twice"),
+        (rank(NEWS[:2], excludedActions=["news", "sports"]), "excludedActions must not contain all actions"),
         (rank(NEWS, ["text"]), r"contextFeatures\[0\] must be an object of features, not a string"),
         (rank([action("a", {"x": 1}, [1])]), r"actions\[0\].features\[1\] must be an object of features, not a list"),
-        (rank([action("a", {"x": {"": 1}})]), r"actions\[0\].features\[0\].x must not have a name that is empty"),
-        (rank(NEWS, [nested(17)]), "must not be nested deeper than 16"),
+        (rank([action("a", {"x": {"": 1}})]), r"actions\[0\].features\[0\].x must not have an empty name"),
+        (rank(NEWS, [nested(17)]), "must be nested at most 16 levels deep"),
         (rank(NEWS, [{"user": {"id": ["ann"]}}]), r"contextFeatures\[0\].user.id must be a string or a number"),
         (rank(NEWS, [{"user": {"id": True}}]), r"contextFeatures\[0\].user.id must be a string or a number"),
-        (rank(NEWS, [{"user": {"id": "x" * 257}}]), "must have at most 256 characters, .* not 257"),
+        (rank(NEWS, [{"user": {"id": "x" * 257}}]), "must have at most 256 characters"),
         (
             p.RankRequest([p.RankableAction("a", [{"x": 10**400}])]),
             r"actions\[0\].features\[0\].x must be a number that",
@@ -184,7 +185,7 @@ def nested(depth: int) -> Any:
 )
 def test_what_is_wrong_is_named(asked: p.RankRequest, told: str) -> None:
     with pytest.raises(ValueError, match=told):
-        p.question(asked, 10, "user.id")
+        c.to_arguments(asked, 10, "user.id")
 
 
 @pytest.mark.parametrize(
@@ -218,7 +219,7 @@ objects = st.lists(st.dictionaries(st.text(min_size=1, max_size=4), anything, ma
 def test_any_request_becomes_vectors_or_names_what_is_wrong(actions: Any, context: Any, dim: int) -> None:
     asked = p.RankRequest([p.RankableAction(id_, features) for id_, features in actions.items()], context)
     try:
-        read = p.question(asked, dim, "user.id")
+        read = c.to_arguments(asked, dim, "user.id")
     except ValueError as error:
         told = str(error)
     else:
@@ -230,7 +231,7 @@ def test_any_request_becomes_vectors_or_names_what_is_wrong(actions: Any, contex
     for _, features in read.arms:
         assert sum("×" in name for name in features) <= 256 + len(str(actions))
         if all(map(math.isfinite, features.values())):
-            assert math.hypot(*hashing.row(features, dim)) == pytest.approx(1.0)
+            assert math.hypot(*hashing.feature_row(features, dim)) == pytest.approx(1.0)
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, unique=True), st.data())
@@ -238,7 +239,7 @@ def test_every_action_has_one_place(ids: list[int], data: st.DataObject) -> None
     names = [f"a{i}" for i in ids]
     left = data.draw(st.lists(st.sampled_from(names), min_size=1, unique=True))
     asked = rank([action(name) for name in names], excludedActions=[name for name in names if name not in left])
-    response = p.answer(asked, "e", left)
+    response = c.to_rank_response(asked, "e", left)
     assert sorted(one.id for one in response.ranking) == sorted(names)
     assert [one.id for one in response.ranking if one.id in left] == left
     assert sum(one.probability for one in response.ranking) == 1.0
@@ -251,22 +252,22 @@ def test_its_client_goes_all_the_way() -> None:
         seen.append(asked)
         headers = {"Content-Type": "application/json"}
         if asked.headers.get(p.KEY_HEADER.lower()) != "secret":
-            return 401, headers, msgspec.json.encode(p.refusal(401, "no token")[1])
+            return 401, headers, msgspec.json.encode(c.to_error_response(401, "no token")[1])
         if asked.path == f"{p.PATH}/rank":
             request = msgspec.json.decode(asked.body, type=p.RankRequest)
             try:
-                question = p.question(request, 10, "user.id")
+                question = c.to_arguments(request, 10, "user.id")
             except ValueError as error:
-                status, told = p.refusal(422, str(error), "actions")
+                status, told = c.to_error_response(422, str(error), "actions")
                 return status, headers, msgspec.json.encode(told)
             ids = [id_ for id_, _ in question.arms if id_ not in question.excluded]
-            return p.RANKED, headers, msgspec.json.encode(p.answer(request, "e1", ids))
+            return p.RANK_STATUS, headers, msgspec.json.encode(c.to_rank_response(request, "e1", ids))
         if asked.path == f"{p.PATH}/events/e1/reward":
             assert msgspec.json.decode(asked.body, type=p.RewardRequest).value == 0.5
-            return p.DONE, {}, b""
+            return p.EVENT_STATUS, {}, b""
         if asked.path == f"{p.PATH}/events/e1/activate":
-            return p.DONE, {}, b""
-        return 404, headers, msgspec.json.encode(p.refusal(404, "no event 'e2'")[1])
+            return p.EVENT_STATUS, {}, b""
+        return 404, headers, msgspec.json.encode(c.to_error_response(404, "no event 'e2'")[1])
 
     with loopback(serve) as server, client(server.url) as azure:
         actions = [models.RankableAction(id=name, features=[{"type": name}]) for name in ("news", "sports")]
@@ -300,6 +301,6 @@ def test_its_client_goes_all_the_way() -> None:
     ],
 )
 def test_refusals(status: int, said: int, code: str) -> None:
-    told, body = p.refusal(status, "why")
+    told, body = c.to_error_response(status, "why")
     assert told == said
     assert json.loads(msgspec.json.encode(body)) == {"error": {"code": code, "message": "why"}}

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import locb
-from locb.service.api.guard import decode
+from locb.service.api.middleware import decode_body
 from locb.service.errors import ProblemError
 from locb.service.request_parsing import parse_request, parse_stored_request
 from locb.service.schemas import RecommendRequest
@@ -22,7 +22,7 @@ def asked(**fields: Any) -> bytes:
 
 
 def read(**fields: Any) -> Any:
-    return parse_request(decode(decoder, asked(**fields)), DIM)
+    return parse_request(decode_body(decoder, asked(**fields)), DIM)
 
 
 def test_numbers_are_taken_as_they_are() -> None:
@@ -108,7 +108,7 @@ def test_half_a_surrogate_pair_is_no_text(where: str) -> None:
         "arms[0].features": f'{{"user": "u", "arms": [{{"id": "a", "features": {{{half}: 1}}}}]}}',
     }[where]
     with pytest.raises(ProblemError) as caught:
-        parse_request(decode(decoder, body.encode()), DIM)
+        parse_request(decode_body(decoder, body.encode()), DIM)
     assert caught.value.status in (400, 422)
 
 
@@ -117,7 +117,7 @@ def test_what_is_no_number_never_gets_through(number: str) -> None:
     for features in (f"[1, 0, {number}]", f'{{"a": {number}}}'):
         body = f'{{"user": "u", "arms": [{{"id": "a", "features": {features}}}]}}'
         with pytest.raises(ProblemError) as caught:
-            parse_request(decode(decoder, body.encode()), DIM)
+            parse_request(decode_body(decoder, body.encode()), DIM)
         assert caught.value.status in (400, 422)
 
 
@@ -126,7 +126,7 @@ def test_what_is_no_number_never_gets_through(number: str) -> None:
 )
 def test_bodies_that_are_none(body: bytes) -> None:
     with pytest.raises(ProblemError) as caught:
-        decode(decoder, body)
+        decode_body(decoder, body)
     assert caught.value.status in (400, 422)
 
 

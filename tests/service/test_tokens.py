@@ -43,9 +43,9 @@ def test_no_tokens_at_all() -> None:
     ("lines", "told"),
     [
         (["short-SECRET"], "line 1 has fewer than 16 characters"),
-        (["# first", f"{LONG}-SECRET decide", f"{OTHER}-SECRET decide,write"], "line 3 names a scope that is none of"),
-        (["# nothing but remarks"], "holds no token"),
-        ([], "holds no token"),
+        (["# first", f"{LONG}-SECRET decide", f"{OTHER}-SECRET decide,write"], "line 3 has an unknown scope"),
+        (["# nothing but remarks"], "contains no token"),
+        ([], "contains no token"),
     ],
 )
 def test_a_file_that_cannot_be_understood(lines: list[str], told: str, tmp_path: Path) -> None:

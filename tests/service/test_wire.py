@@ -10,8 +10,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from locb.service.api.guard import SAFE_HEADERS
 from locb.service.core.service import Service
+from locb.service.responses import SECURITY_HEADERS
 from locb.service.store.database import StoreError
 from serving import arms, is_safe, serving, state, wait_for
 
@@ -67,7 +67,7 @@ def test_what_is_not_http(running: tuple[httpx.Client, Service], sent: bytes) ->
     head, _, body = raw(client, sent).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 400 ")
     assert json.loads(body)["type"] == "urn:locb:problem:bad-request"
-    for name, value in SAFE_HEADERS.items():
+    for name, value in SECURITY_HEADERS.items():
         assert f"{name}: {value}".encode() in head
     assert state(service) == before
     wait_for(lambda: "locb_requests_in_flight 1.0" in client.get("/metrics").text)

@@ -1,4 +1,4 @@
-"""What can be wrong with a request, as RFC 9457 tells it."""
+"""Problems of requests (RFC 9457): an exception with a status, a type, a title and a detail."""
 
 from __future__ import annotations
 
@@ -8,30 +8,45 @@ from msgspec import UNSET
 
 from locb.service.schemas import Problem
 
-# The kinds of problems, each with the title that people read; docs/service.md tells more of each.
+# Title of each problem type. The type in a response is the key, prefixed with PROBLEM_URN.
 TITLES = {
-    "bad-request": "The request cannot be read",
-    "invalid": "The request does not fit",
-    "unauthorized": "A token is needed",
-    "forbidden": "The token is not for this",
-    "not-found": "There is no such thing here",
-    "unknown-decision": "There is no such decision",
-    "unknown-user": "There is no such user",
-    "unknown-cluster": "There is no such cluster",
-    "method-not-allowed": "This is not done here",
-    "conflict": "It was told otherwise before",
-    "too-large": "The request is too large",
-    "unsupported-media-type": "The body must be JSON",
-    "too-many-requests": "Too many requests at once",
-    "unavailable": "The store cannot be written now",
-    "stopping": "The service is stopping",
-    "timeout": "The request took too long to arrive",
-    "internal": "A fault of the service",
+    "bad-request": "Bad request",
+    "invalid": "Invalid request",
+    "unauthorized": "Unauthorized",
+    "forbidden": "Forbidden",
+    "not-found": "Not found",
+    "unknown-decision": "Unknown decision",
+    "unknown-user": "Unknown user",
+    "unknown-cluster": "Unknown cluster",
+    "method-not-allowed": "Method not allowed",
+    "conflict": "Conflict",
+    "too-large": "Request too large",
+    "unsupported-media-type": "Unsupported media type",
+    "too-many-requests": "Too many requests",
+    "unavailable": "Store unavailable",
+    "stopping": "Service stopping",
+    "timeout": "Request timeout",
+    "internal": "Internal error",
 }
+PROBLEM_URN = "urn:locb:problem:"
 
 
 class ProblemError(Exception):
-    """An answer that is not the one hoped for."""
+    """Problem that ends a request.
+
+    Parameters
+    ----------
+    status : int
+        HTTP status.
+    kind : str
+        Problem type, a key of ``TITLES``.
+    detail : str
+        What was wrong, with the offending value, and what is allowed or what to do. Lower case, without a period.
+    fields : list of str, optional
+        Paths of the fields that caused the problem.
+    retry_after : int, optional
+        Seconds after which the client can retry.
+    """
 
     def __init__(
         self, status: int, kind: str, detail: str, *, fields: list[str] | None = None, retry_after: int | None = None
@@ -40,7 +55,7 @@ class ProblemError(Exception):
         self.status = HTTPStatus(status)
         self.retry_after = retry_after
         self.problem = Problem(
-            f"urn:locb:problem:{kind}",
+            PROBLEM_URN + kind,
             TITLES[kind],
             status,
             detail,
@@ -49,5 +64,5 @@ class ProblemError(Exception):
 
 
 def invalid(detail: str, *fields: str) -> ProblemError:
-    """The request can be read, but a value in it does not fit."""
+    """Return the problem of a well-formed request with an invalid value (422)."""
     return ProblemError(422, "invalid", detail, fields=list(fields) or None)

@@ -10,9 +10,9 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from locb.service.api.guard import told
 from locb.service.errors import ProblemError
 from locb.service.read_timeouts import Arrivals
+from locb.service.responses import problem_response
 
 
 class OnePieceProtocol(HttpToolsProtocol):
@@ -62,7 +62,7 @@ class OnePieceProtocol(HttpToolsProtocol):
         self._end(ProblemError(400, "bad-request", msg))
 
     def _end(self, error: ProblemError) -> None:
-        problem = told(error)
+        problem = problem_response(error)
         headers = [*self.server_state.default_headers, *problem.raw_headers]
         if not any(name == b"connection" for name, _ in headers):
             headers.append((b"connection", b"close"))

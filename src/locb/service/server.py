@@ -72,7 +72,7 @@ def serve(
     with listen(host, port) as listener:
         listening()
         service = Service(options)
-        app = make_app(service, tokens, draw_at_once=True)
+        app = make_app(service, tokens, prepare_charts=True)
         server = uvicorn.Server(settings(app, host, port, stop_seconds, options.read_seconds))
         # uvicorn raises the signal that stopped it once more when all is done: to who started us that is no failure.
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from locb.service.dashboard import cache as cached
-from locb.service.dashboard.cache import Cached
+from locb.service.dashboard import cache
+from locb.service.dashboard.cache import ViewCache
 
 
 class Clock:
@@ -21,7 +21,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(cached, "time", clock)
+    monkeypatch.setattr(cache, "time", clock)
     return clock
 
 
@@ -35,7 +35,7 @@ def test_ten_who_ask_cost_as_much_as_one(clock: Clock) -> None:
         return len(made)
 
     async def run() -> None:
-        answers = Cached(make, 1.0, 10.0)
+        answers = ViewCache(make, 1.0, 10.0)
         assert await asyncio.gather(*(answers.get("a", 1) for _ in range(10))) == [1] * 10
         clock.now += 4.9  # ten times as long as it took
         assert await answers.get("a", 1) == 1
@@ -57,7 +57,7 @@ def test_what_failed_is_not_kept(clock: Clock) -> None:
         return "yes"
 
     async def run() -> None:
-        answers = Cached(make, 1.0)
+        answers = ViewCache(make, 1.0)
         with pytest.raises(ValueError, match="no"):
             await answers.get("a")
         assert await answers.get("a") == "yes"
@@ -71,7 +71,7 @@ def test_one_who_leaves_does_not_end_it_for_the_others(clock: Clock) -> None:
         return "made"
 
     async def run() -> None:
-        answers = Cached(make, 1.0)
+        answers = ViewCache(make, 1.0)
         one = asyncio.create_task(answers.get("a"))
         other = asyncio.create_task(answers.get("a"))
         await asyncio.sleep(0)
@@ -91,12 +91,12 @@ def test_who_is_in_a_hurry_gets_an_old_answer(clock: Clock) -> None:
         return number
 
     async def run() -> None:
-        answers = Cached(make, 1.0)
-        assert await answers.soon("a", 0.001) is None
+        answers = ViewCache(make, 1.0)
+        assert await answers.get_within("a", 0.001) is None
         made[0].set()
-        assert await answers.soon("a", 10.0) == 1
+        assert await answers.get_within("a", 10.0) == 1
         clock.now += 2.0
-        assert await answers.soon("a", 0.001) == 1
+        assert await answers.get_within("a", 0.001) == 1
         made[1].set()
         assert await answers.get("a") == 2
 
@@ -108,9 +108,9 @@ def test_not_all_is_kept_for_ever(clock: Clock) -> None:
         return b""
 
     async def run() -> None:
-        answers = Cached(make, 1.0)
+        answers = ViewCache(make, 1.0)
         for number in range(200):
             await answers.get(number)
-        assert len(answers._kept) == cached.MOST_KEPT
+        assert len(answers._entries) == cache.MAX_ENTRIES
 
     asyncio.run(run())

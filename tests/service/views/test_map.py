@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from locb.policies.base.user_batch import OverlappingGroups
-from locb.service.dashboard.map import draw
+from locb.service.dashboard.map import project
 from locb.service.dashboard.state_view import StateView
 
 
-def picture(users: int, *sets: list[int]) -> StateView:
+def state(users: int, *sets: list[int]) -> StateView:
     """Users on a circle, in these sets."""
     inside = np.zeros((users, len(sets)), bool)
     for place, members in enumerate(sets):
@@ -16,19 +16,19 @@ def picture(users: int, *sets: list[int]) -> StateView:
     everyone, groups = np.arange(users), len(sets)
     angle = 2.0 * np.pi * everyone / users
     return StateView(
-        places=everyone,
+        user_indices=everyone,
         served=np.ones(users, np.int64),
-        groups=OverlappingGroups.of(inside),
-        names=np.arange(groups),
-        heads=np.arange(groups),
+        memberships=OverlappingGroups.of(inside),
+        cluster_ids=np.arange(groups),
+        representatives=np.arange(groups),
         returned=np.zeros(groups, bool),
         progress=np.zeros(groups),
         sizes=inside.sum(axis=0),
-        rewards=np.zeros((groups, 2)),
-        likes=np.zeros((groups, 2)),
-        known=users,
-        shown=everyone,
-        theta=np.stack([np.cos(angle), np.sin(angle)], axis=1),
+        reward_totals=np.zeros((groups, 2)),
+        mean_theta=np.zeros((groups, 2)),
+        n_estimates=users,
+        sample=everyone,
+        sample_theta=np.stack([np.cos(angle), np.sin(angle)], axis=1),
     )
 
 
@@ -46,13 +46,13 @@ def picture(users: int, *sets: list[int]) -> StateView:
     ids=["none", "one", "two", "one within another", "one within two"],
 )
 def test_colours(sets: list[list[int]], listed: list[int], shown: list[int], group: list[int]) -> None:
-    drawn = draw(picture(8, *sets), None, None)
-    assert drawn.groups.tolist() == listed
-    assert drawn.shown.tolist() == shown
-    assert drawn.group.tolist() == group
+    projected = project(state(8, *sets), None, None)
+    assert projected.clusters.tolist() == listed
+    assert projected.shown.tolist() == shown
+    assert projected.cluster.tolist() == group
 
 
 def test_no_more_sets_than_there_are_looks() -> None:
-    drawn = draw(picture(20, *([2 * place, 2 * place + 1] for place in range(10))), None, None)
-    assert drawn.groups.tolist() == list(range(7))
-    assert drawn.group.tolist() == [*(place // 2 for place in range(14)), *[-2] * 6]
+    projected = project(state(20, *([2 * place, 2 * place + 1] for place in range(10))), None, None)
+    assert projected.clusters.tolist() == list(range(7))
+    assert projected.cluster.tolist() == [*(place // 2 for place in range(14)), *[-2] * 6]

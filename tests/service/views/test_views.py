@@ -12,7 +12,7 @@ import pytest
 import locb
 from locb.common.feature_hashing import features
 from locb.service.core.service import Service
-from locb.service.dashboard import certificates, views
+from locb.service.dashboard import certificate_cache, views
 from serving import arms, is_safe, serving, state, wait_for
 
 DIM = 6
@@ -28,6 +28,7 @@ CHANGING = (
     "decisions_per_second",
     "rewards_per_second",
 )
+TTLS = ("STATUS_TTL", "HISTORY_TTL", "STATE_TTL", "FEATURE_NAMES_TTL", "STORE_SIZE_TTL", "TTL_PER_SECOND")
 PATHS = ("/v1/status", "/v1/history", "/v1/map", "/v1/groups")
 
 
@@ -54,8 +55,8 @@ def play(client: Any, rounds: int, users: int = 12, seed: int = 0) -> list[dict[
 def fresh() -> Iterator[None]:
     """Nothing is kept, but for tests that are about that."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(certificates, "OLD", 0.0)
-        for name in ("NOW", "HISTORY", "PICTURE", "NAMES", "SIZE", "REST"):
+        patched.setattr(certificate_cache, "MAX_AGE", 0.0)
+        for name in TTLS:
             patched.setattr(views, name, 0.0)
         yield
 
@@ -222,14 +223,14 @@ def test_groups(served: Any) -> None:
 
 def test_certificates_take_their_time(served: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     client, _ = served
-    monkeypatch.setattr(certificates, "OLD", 1000.0)
+    monkeypatch.setattr(certificate_cache, "MAX_AGE", 1000.0)
     first = {row["seed"]: row["certificate"] for row in get(client, "/v1/groups")["clusters"]}
     play(client, 60, seed=77)
     assert {row["seed"]: row["certificate"] for row in get(client, "/v1/groups")["clusters"]} == first
-    monkeypatch.setattr(certificates, "OLD", 0.0)
+    monkeypatch.setattr(certificate_cache, "MAX_AGE", 0.0)
     later = {row["seed"]: row["certificate"] for row in get(client, "/v1/groups")["clusters"]}
     assert all(later[seed] != width for seed, width in first.items())
-    monkeypatch.setattr(certificates, "MOST_CERTIFIED", 1)
+    monkeypatch.setattr(certificate_cache, "MAX_CERTIFIED", 1)
     large = [row for row in get(client, "/v1/groups")["clusters"] if row["size"] > 1]
     assert large
     assert all(row["certificate"] is None and not row["certificate_exact"] for row in large)
@@ -283,10 +284,10 @@ def test_the_decisions_of_a_user(tmp_path: Path) -> None:
         assert told["user"] == "ann"
         found = [(one["decision_id"], one["reward_status"], one["reward"]) for one in told["decisions"]]
         assert found == [
-            ("d4", "reward", 1.0),
+            ("d4", "received", 1.0),
             ("d3", "pending", None),
             ("d2", "default", 0.25),
-            ("d1", "correction", 0.75),
+            ("d1", "corrected", 0.75),
             ("d0", "default", 0.25),
         ]
         assert [one["response"] for one in told["decisions"]] == made[::-1]
@@ -319,13 +320,13 @@ def test_a_preview_decides_nothing(served: Any) -> None:
 
 
 def test_users_come_and_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("NOW", "HISTORY", "NAMES", "SIZE"):
+    for name in (name for name in TTLS if name not in ("STATE_TTL", "TTL_PER_SECOND")):
         monkeypatch.setattr(views, name, 600.0)
     with serving(tmp_path, **LOCB) as (client, service):
         for seed in range(4):
             play(client, 60, seed=seed)
         with monkeypatch.context() as patched:
-            patched.setattr(certificates, "FIRST_SECONDS", -1.0)
+            patched.setattr(certificate_cache, "MISSING_SECONDS", -1.0)
             assert [row["certificate"] for row in get(client, "/v1/groups")["clusters"]] == [None] * 4
         some_are_shown(client, monkeypatch)
         nothing_names_who_is_erased(client, service)
@@ -333,10 +334,10 @@ def test_users_come_and_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 def some_are_shown(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr("locb.service.dashboard.state_view.MOST_SHOWN", 5)
+        patched.setattr("locb.service.dashboard.state_view.MAX_SAMPLE", 5)
         told = get(client, "/v1/map")
         assert (told["users"], told["shown"]) == (12, 5)
-        assert told["description"] == "5 of 12 users, drawn by chance once and kept"
+        assert told["description"] == "Random sample of 5 of 12 users"
         play(client, 60, users=14, seed=5)
         later = get(client, "/v1/map")
         assert later["users"] == 14
@@ -399,7 +400,7 @@ def test_any_policy(tmp_path: Path, policy: str, monkeypatch: pytest.MonkeyPatch
         if policy.startswith("linucb") or policy == "own":
             assert groups["clusters"] == []
             assert now["cluster_based_share"] == 0.0
-            assert set(shown["points"]["group"]) <= {-1}
+            assert set(shown["points"]["cluster"]) <= {-1}
         else:
             assert groups["clusters"]
             assert sum(shown["points"]["cluster_count"]) == sum(row["size"] for row in groups["clusters"])

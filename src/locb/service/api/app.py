@@ -1,73 +1,71 @@
-"""The routes as an ASGI application."""
+"""ASGI application of the service."""
 
 from __future__ import annotations
 
-import logging
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from http import HTTPStatus
 from typing import Any
-from urllib.parse import unquote
 
-import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route as StarletteRoute
 from starlette.routing import Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from locb.service.api.auth import Tokens
+from locb.service.api.auth import Tokens, authorize
 from locb.service.api.context import AppContext
-from locb.service.api.guard import SAFE_HEADERS, RequestGuard, decode, told
-from locb.service.api.openapi import description
-from locb.service.api.routes import ROUTES, Route
+from locb.service.api.middleware import Endpoint, make_endpoint
+from locb.service.api.openapi import describe_api
+from locb.service.api.routes import ROUTES
 from locb.service.core.service import Service
-from locb.service.dashboard.chart_files import Drawing
-from locb.service.dashboard.page_files import Pages
-from locb.service.errors import ProblemError, invalid
-from locb.service.schemas import MAX_ID_LENGTH
-from locb.service.store.database import StoreError
-
-_log = logging.getLogger("locb.service")
-Endpoint = Callable[[Request], Awaitable[Response]]
+from locb.service.dashboard.chart_files import ChartFiles
+from locb.service.dashboard.page_files import INDEX, PageFiles
+from locb.service.errors import ProblemError
+from locb.service.responses import JsonResponse, encode_json, problem_response
 
 
-def make_app(service: Service, tokens: Tokens, draw_at_once: bool = False) -> ASGIApp:
-    """The application; it starts and stops the service with itself.
+def make_app(service: Service, tokens: Tokens, prepare_charts: bool = False) -> ASGIApp:
+    """Return the application. It starts and stops the service with its own lifespan.
 
-    What the page draws with is made at once, or when the page is first asked for.
+    Parameters
+    ----------
+    service : Service
+        The service.
+    tokens : Tokens
+        Tokens with their scopes.
+    prepare_charts : bool, default False
+        Whether to build the chart files of the dashboard at startup, or at the first request for them.
     """
-    options = service.options
-    app = AppContext(service, RequestGuard(tokens, options.most_in_flight, options.most_body))
-    drawing = Drawing(options.data_dir)
+    app = AppContext(service, tokens)
+    chart_files = ChartFiles(service.options.data_dir)
 
     @asynccontextmanager
     async def lifespan(_: Any) -> AsyncIterator[None]:
         await service.start()
-        if draw_at_once:
-            drawing.prepare()
+        if prepare_charts:
+            chart_files.prepare()
         try:
             yield
         finally:
-            drawing.stop()
+            chart_files.stop()
             await service.stop()
 
-    by_path: dict[str, dict[str, Endpoint]] = {}
+    endpoints: dict[str, dict[str, Endpoint]] = {}
     for route in ROUTES:
-        by_path.setdefault(route.path, {})[route.method] = _endpoint(app, route)
-    described = msgspec.json.encode(description(ROUTES, service.model.dim, bool(tokens)))
-    by_path["/openapi.json"] = {"GET": _fixed(described)}
-    by_path |= {path: {"GET": endpoint} for path, endpoint in Pages(app.guard, drawing).routes().items()}
-    routes = [StarletteRoute(path, _by_method(methods), methods=None) for path, methods in by_path.items()]
-    return _Encoded(Router(routes, default=_not_found, lifespan=lifespan, redirect_slashes=False))
+        endpoints.setdefault(route.path, {})[route.method] = make_endpoint(app, route)
+    page = _page_endpoint(tokens, PageFiles(chart_files))
+    endpoints |= {"/": {"GET": page}, "/page/{file}": {"GET": page}}
+    description = encode_json(describe_api(ROUTES, service.model.dim, bool(tokens)))
+    endpoints["/openapi.json"] = {"GET": _static_endpoint(description)}
+    routes = [StarletteRoute(path, _MethodRouter(methods), methods=None) for path, methods in endpoints.items()]
+    return _RawPathRouter(Router(routes, default=_not_found, lifespan=lifespan, redirect_slashes=False))
 
 
-class _Encoded:
-    """Routes by the path as it was sent, so that a name in it may hold a slash, written as %2F."""
+class _RawPathRouter:
+    """Routes by the raw path, so that an id in a path can contain a slash, encoded as ``%2F``."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    def __init__(self, router: ASGIApp) -> None:
+        self._router = router
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
@@ -75,89 +73,49 @@ class _Encoded:
             return
         if scope["type"] == "http":
             scope["path"] = scope.get("raw_path", scope["path"].encode()).decode("latin-1")
-        await self._app(scope, receive, send)
+        await self._router(scope, receive, send)
 
 
-def _by_method(methods: dict[str, Endpoint]) -> ASGIApp:
-    """An endpoint that says which methods a path has."""
+class _MethodRouter:
+    """Calls the endpoint of a request's method."""
 
-    class Endpoints:
-        async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-            endpoint = methods.get(scope["method"])
-            if endpoint is None:
-                response = told(ProblemError(405, "method-not-allowed", f"only {' and '.join(methods)} here"))
-                response.headers["allow"] = ", ".join(methods)
-            else:
-                response = await endpoint(Request(scope, receive))
-            await response(scope, receive, send)
+    def __init__(self, endpoints: dict[str, Endpoint]) -> None:
+        self._endpoints = endpoints
 
-    return Endpoints()
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        endpoint = self._endpoints.get(scope["method"])
+        if endpoint is None:
+            problem = ProblemError(405, "method-not-allowed", f"use {' or '.join(self._endpoints)}")
+            response = problem_response(problem)
+            response.headers["allow"] = ", ".join(self._endpoints)
+        else:
+            response = await endpoint(Request(scope, receive))
+        await response(scope, receive, send)
 
 
-def _endpoint(app: AppContext, route: Route) -> Endpoint:
-    guard, metrics = app.guard, app.metrics
-    decoder: msgspec.json.Decoder[Any] | None = None if route.takes is None else msgspec.json.Decoder(route.takes)
-    handler, scope, path = route.handler, route.scope, route.path
-    took = metrics.clock(path)
-    named = "{" in path or bool(route.parameters)
+def _page_endpoint(tokens: Tokens, files: PageFiles) -> Endpoint:
+    """Return the endpoint of the page's files, which contain no data and need no token."""
 
-    async def answer(request: Request) -> Response:
-        start = time.perf_counter()
+    async def endpoint(request: Request) -> Response:
+        headers = dict(request.scope["headers"])
         try:
-            guard.enter()
-        except ProblemError as error:
-            metrics.problem(error.status)
-            return route.tell(error)
-        try:
-            headers = dict(request.scope["headers"])
-            guard.authorize(headers, scope)
-            if decoder is not None:
-                body = await guard.body(request, headers)
-                result = await handler(app, decode(decoder, body), **(_parameters(request, route) if named else {}))
-            else:
-                result = await handler(app, **(_parameters(request, route) if named else {}))
-            return result if isinstance(result, Response) else app.json(result)
-        except ProblemError as error:
-            metrics.problem(error.status)
-            return route.tell(error)
-        except (StoreError, OSError) as error:
-            metrics.problem(HTTPStatus.SERVICE_UNAVAILABLE)
-            reason = error.strerror if isinstance(error, OSError) else error
-            return route.tell(
-                ProblemError(503, "unavailable", f"the store cannot be read now: {reason}", retry_after=2)
+            authorize(tokens, headers, None)
+            return files.get(
+                request.path_params.get("file", INDEX), headers.get(b"if-none-match", b"").decode("latin-1")
             )
-        except Exception:
-            _log.exception("%s %s failed", request.method, path)
-            metrics.problem(HTTPStatus.INTERNAL_SERVER_ERROR)
-            return route.tell(ProblemError(500, "internal", "the service's log tells more"))
-        finally:
-            guard.leave()
-            took(time.perf_counter() - start)
+        except ProblemError as error:
+            return problem_response(error)
 
-    return answer
+    return endpoint
 
 
-def _parameters(request: Request, route: Route) -> dict[str, str]:
-    """The names in the path and in the query."""
-    found: dict[str, str] = {}
-    for name, value in request.path_params.items():
-        try:
-            found[name] = unquote(value, errors="strict")
-        except UnicodeDecodeError:
-            raise ProblemError(400, "bad-request", f"{name} is not UTF-8", fields=[name]) from None
-        if len(found[name]) > MAX_ID_LENGTH:
-            raise invalid(f"an id has at most {MAX_ID_LENGTH} characters", name)
-    found |= {name: value for name, value in request.query_params.items() if name in route.parameters}
-    return found
+def _static_endpoint(body: bytes) -> Endpoint:
+    async def endpoint(_: Request) -> Response:
+        return JsonResponse(body)
 
-
-def _fixed(body: bytes) -> Endpoint:
-    async def answer(_: Request) -> Response:
-        return Response(body, 200, SAFE_HEADERS, "application/json")
-
-    return answer
+    return endpoint
 
 
 async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
-    response = told(ProblemError(404, "not-found", "there is nothing at this address; see /openapi.json"))
-    await response(scope, receive, send)
+    problem = ProblemError(404, "not-found", "no route has this path; see /openapi.json")
+    await problem_response(problem)(scope, receive, send)

@@ -1,4 +1,4 @@
-"""Who may do what: bearer tokens and their scopes."""
+"""Authorization: bearer tokens with scopes, and the checks of services without tokens."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ import ipaddress
 from functools import lru_cache
 from pathlib import Path
 
+from locb.service.errors import ProblemError
+
 SCOPES = ("decide", "read", "delete")
-SHORTEST = 16
+MIN_TOKEN_LENGTH = 16
 
 
 class Tokens:
-    """Tokens by their digests; the tokens themselves are not kept.
+    """Tokens with their scopes. Only digests are stored, never the tokens.
 
     Parameters
     ----------
-    scopes : mapping of token to scopes
-        None at all: everybody who reaches the service may do everything.
+    scopes : dict of str to frozenset of str, optional
+        Scopes of each token. Without tokens, every client that reaches the service has all scopes.
     """
 
     def __init__(self, scopes: dict[str, frozenset[str]] | None = None) -> None:
@@ -28,7 +30,7 @@ class Tokens:
         return bool(self._digests)
 
     def granted(self, token: bytes) -> frozenset[str] | None:
-        """The scopes of a token; None if it is not known. Takes as long for one as for another."""
+        """Return the scopes of a token, or None if it is unknown. The time taken does not depend on the token."""
         given = _digest(token)
         found = None
         for digest, granted in self._digests:
@@ -42,36 +44,80 @@ def _digest(token: bytes) -> bytes:
 
 
 def read_tokens(path: Path) -> Tokens:
-    """Tokens from a file: one a line, then the scopes it is for (all if none is named); ``#`` begins a remark.
+    """Read a token file: one token per line, followed by its scopes (default: all); ``#`` starts a comment.
 
     Raises
     ------
     ValueError
-        If a line cannot be understood; it is told by its number, never by its words.
+        If a line is invalid. The message contains the line number, never the line.
     """
     found: dict[str, frozenset[str]] = {}
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
-    except UnicodeDecodeError:  # it holds what it could not decode
-        raise ValueError(f"--token-file: {path} is not text in UTF-8") from None
+    except UnicodeDecodeError:  # its message contains the bytes, which can be a token
+        raise ValueError(f"--token-file: {path} is not UTF-8 text") from None
     for number, line in enumerate(lines, 1):
-        words = line.split("#", 1)[0].replace(",", " ").split()
-        if not words:
+        parts = line.split("#", 1)[0].replace(",", " ").split()
+        if not parts:
             continue
-        token, scopes = words[0], frozenset(words[1:]) or frozenset(SCOPES)
-        if len(token) < SHORTEST:
-            raise ValueError(f"--token-file: the token in line {number} has fewer than {SHORTEST} characters")
+        token, scopes = parts[0], frozenset(parts[1:]) or frozenset(SCOPES)
+        if len(token) < MIN_TOKEN_LENGTH:
+            raise ValueError(f"--token-file: the token in line {number} has fewer than {MIN_TOKEN_LENGTH} characters")
         if not scopes <= set(SCOPES):
-            raise ValueError(f"--token-file: line {number} names a scope that is none of {', '.join(SCOPES)}")
+            raise ValueError(f"--token-file: line {number} has an unknown scope; scopes are {', '.join(SCOPES)}")
         found[token] = scopes
     if not found:
-        raise ValueError(f"--token-file: {path} holds no token")
+        raise ValueError(f"--token-file: {path} contains no token")
     return Tokens(found)
+
+
+def authorize(tokens: Tokens, headers: dict[bytes, bytes], scope: str | None) -> None:
+    """Check that a request with these headers has a scope; None is a scope that every client has.
+
+    Without tokens, the request must name this machine in its Host header and must not come from a web page of another
+    host. Otherwise any web page could use the service through the browser of its visitor.
+
+    Raises
+    ------
+    ProblemError
+        401 or 403.
+    """
+    if not tokens:
+        _check_local(headers)
+        return
+    if scope is None:
+        return
+    scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
+    if scheme.lower() != b"bearer":
+        token = headers.get(b"ocp-apim-subscription-key", b"")
+    granted = tokens.granted(token.strip())
+    if granted is None:
+        raise ProblemError(401, "unauthorized", "send a valid token in the header 'Authorization: Bearer TOKEN'")
+    if scope not in granted:
+        raise ProblemError(403, "forbidden", f"this token does not have the scope {scope!r}")
+
+
+def _check_local(headers: dict[bytes, bytes]) -> None:
+    host = headers.get(b"host", b"localhost").decode("latin-1")
+    if not is_loopback(_without_port(host)):
+        detail = f"without tokens, the Host header must be localhost or a loopback address, not {host!r}"
+        raise ProblemError(403, "forbidden", detail)
+    origin = headers.get(b"origin", b"").decode("latin-1")
+    if b"origin" in headers and not is_loopback(_without_port(origin.partition("://")[2])):
+        detail = f"without tokens, the Origin header must be localhost or a loopback address, not {origin!r}"
+        raise ProblemError(403, "forbidden", detail)
+
+
+def _without_port(host: str) -> str:
+    """Return the host name or address of a Host header."""
+    if host.startswith("["):
+        return host.partition("]")[0].strip("[]")
+    return host.partition(":")[0]
 
 
 @lru_cache(maxsize=256)
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches that address."""
+    """Return whether a host name or address is reachable from this machine only."""
     if host.lower() == "localhost":
         return True
     try:

@@ -1,22 +1,26 @@
-"""What each route does."""
+"""Handlers of the routes for decisions, rewards, users, clusters and operation."""
 
 from __future__ import annotations
 
 import asyncio
+import shutil
+import time
 from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Raw, Struct
+from starlette.background import BackgroundTask
 from starlette.responses import FileResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from locb.service.api.context import AppContext, Json
-from locb.service.api.guard import SAFE_HEADERS
-from locb.service.api.query_params import whole
+from locb.service.api.context import AppContext
+from locb.service.api.metrics import CONTENT_TYPE
+from locb.service.api.request_params import parse_integer
 from locb.service.core.commands import Asked, RecommendCommand, RewardCommand
 from locb.service.core.group_commit import Outcome
 from locb.service.errors import ProblemError
 from locb.service.request_parsing import parse_request
+from locb.service.responses import SECURITY_HEADERS, JsonResponse, empty_response, encode_json
 from locb.service.schemas import (
     ClusterDetail,
     ClusterList,
@@ -32,82 +36,93 @@ from locb.service.schemas import (
 )
 from locb.service.store.export import export_parquet
 
-MOST_SIMILAR = 1000
-METRICS = "text/plain; version=0.0.4; charset=utf-8"  # as Prometheus asks for it
+MAX_SIMILAR = 1000
 PARQUET = "application/vnd.apache.parquet"
 
 
-class BatchResponse(Struct):
-    """Of a batch."""
+# Decisions and rewards
+
+
+class BatchResults(Struct):
+    """Response of a batch whose decisions are already encoded."""
 
     results: list[dict[str, Any]]
 
 
-async def recommend(app: AppContext, message: RecommendRequest) -> Response:
-    """One decision."""
-    outcome = await app.service.submit(_ask(app, message))
-    assert isinstance(outcome, Asked)  # noqa: S101 - a problem is raised
-    return Json(outcome.answer)
+async def recommend(app: AppContext, body: RecommendRequest) -> Response:
+    """Return a decision."""
+    outcome = await app.service.submit(_recommend_command(app, body))
+    assert isinstance(outcome, Asked)  # noqa: S101 - problems are raised
+    return JsonResponse(outcome.answer)
 
 
-async def recommend_batch(app: AppContext, message: RecommendBatchRequest) -> BatchResponse:
-    """Several decisions; each stands for itself."""
-    tasks: list[RecommendCommand | ProblemError] = []
-    for request in message.requests:
+async def recommend_batch(app: AppContext, body: RecommendBatchRequest) -> BatchResults:
+    """Return a decision or a problem for each request."""
+    commands: list[RecommendCommand | ProblemError] = []
+    for request in body.requests:
         try:
-            tasks.append(_ask(app, request))
+            commands.append(_recommend_command(app, request))
         except ProblemError as error:
-            tasks.append(error)
-    return BatchResponse([_told("decision", outcome) for outcome in await _all(app, tasks)])
+            commands.append(error)
+    return BatchResults([_batch_result("decision", outcome) for outcome in await _submit_all(app, commands)])
 
 
-async def reward(app: AppContext, message: RewardRequest) -> Any:
-    """One reward."""
-    return await app.service.submit(RewardCommand(message.decision_id, message.reward, app.now()))
+async def reward(app: AppContext, body: RewardRequest) -> Any:
+    """Store and learn a reward."""
+    return await app.service.submit(RewardCommand(body.decision_id, body.reward, time.time()))
 
 
-async def reward_batch(app: AppContext, message: RewardBatchRequest) -> BatchResponse:
-    """Several rewards; each stands for itself."""
-    now = app.now()
-    tasks = [RewardCommand(one.decision_id, one.reward, now) for one in message.rewards]
-    return BatchResponse([_told("reward", outcome) for outcome in await _all(app, tasks)])
+async def reward_batch(app: AppContext, body: RewardBatchRequest) -> BatchResults:
+    """Store and learn rewards; return a confirmation or a problem for each."""
+    now = time.time()
+    commands = [RewardCommand(request.decision_id, request.reward, now) for request in body.rewards]
+    return BatchResults([_batch_result("reward", outcome) for outcome in await _submit_all(app, commands)])
 
 
-def _ask(app: AppContext, message: RecommendRequest) -> RecommendCommand:
-    return RecommendCommand(parse_request(message, app.service.model.dim), app.now())
+def _recommend_command(app: AppContext, request: RecommendRequest) -> RecommendCommand:
+    return RecommendCommand(parse_request(request, app.service.model.dim), time.time())
 
 
-async def _all(app: AppContext, tasks: Sequence[RecommendCommand | RewardCommand | ProblemError]) -> list[Outcome]:
+async def _submit_all(
+    app: AppContext, commands: Sequence[RecommendCommand | RewardCommand | ProblemError]
+) -> list[Outcome]:
+    """Submit all commands at once, so that they are committed together; problems are passed through."""
     submit = app.service.committer.submit
-    waiting = [task if isinstance(task, ProblemError) else submit(task) for task in tasks]
-    return [one if isinstance(one, ProblemError) else await one for one in waiting]
+    pending = [command if isinstance(command, ProblemError) else submit(command) for command in commands]
+    return [outcome if isinstance(outcome, ProblemError) else await outcome for outcome in pending]
 
 
-def _told(word: str, outcome: Outcome) -> dict[str, Any]:
+def _batch_result(field: str, outcome: Outcome) -> dict[str, Any]:
     if isinstance(outcome, ProblemError):
         return {"problem": outcome.problem}
-    return {word: Raw(outcome.answer) if isinstance(outcome, Asked) else outcome}
+    return {field: Raw(outcome.answer) if isinstance(outcome, Asked) else outcome}
 
 
-async def similar(app: AppContext, user: str, limit: str = "10") -> SimilarUsers:
-    """Users like this one."""
+# Users and clusters
+
+
+async def similar_users(app: AppContext, user: str, limit: str = "10") -> SimilarUsers:
+    """Return users in the same clusters, nearest first."""
     service = app.service
-    most = whole("limit", limit, MOST_SIMILAR)
-    place = service.place_of(user)
-    name = service.engine.user_index.name
-    # Places that nobody has are not users.
-    found = [(name(other), far, radius) for other, far, radius in service.policy.similar_users(place, MOST_SIMILAR)]
-    nearest = [SimilarUser(other, far, radius) for other, far, radius in found if other is not None]
-    return SimilarUsers(user, nearest[:most])
+    count = parse_integer("limit", limit, MAX_SIMILAR)
+    index = service.place_of(user)
+    name_of = service.engine.user_index.name
+    found = [
+        (name_of(other), distance, radius)
+        for other, distance, radius in service.policy.similar_users(index, MAX_SIMILAR)
+    ]
+    # Indices without a name are not assigned to a user.
+    similar = [SimilarUser(name, distance, radius) for name, distance, radius in found if name is not None]
+    return SimilarUsers(user, similar[:count])
 
 
-async def forget(app: AppContext, user: str) -> UserErased:
-    """Erase a user."""
+async def erase_user(app: AppContext, user: str) -> UserErased:
+    """Erase a user and everything learned from that user."""
     return UserErased(user, await app.service.forget(user))
 
 
-async def clusters(app: AppContext) -> ClusterList:
-    """All sets."""
+async def list_clusters(app: AppContext) -> ClusterList:
+    """Return all clusters."""
     service = app.service
     return ClusterList(
         [
@@ -118,35 +133,41 @@ async def clusters(app: AppContext) -> ClusterList:
     )
 
 
-async def cluster(app: AppContext, seed: str) -> ClusterDetail:
-    """One set with its members and certificate."""
+async def cluster_detail(app: AppContext, seed: str) -> ClusterDetail:
+    """Return the members and the certificate of a cluster."""
     service = app.service
-    found = service.cluster_of_seed(seed)
-    name = service.engine.user_index.name
-    members = [one for one in map(name, found.members.tolist()) if one is not None]
-    width, exact = await service.certificate(found)
-    return ClusterDetail(seed, len(members), found.returned_at is not None, found.returned_at, members, width, exact)
+    cluster = service.cluster_of_seed(seed)
+    names = map(service.engine.user_index.name, cluster.members.tolist())
+    members = [name for name in names if name is not None]
+    bound, exact = await service.certificate(cluster)
+    return ClusterDetail(
+        seed, len(members), cluster.returned_at is not None, cluster.returned_at, members, bound, exact
+    )
+
+
+# Operation
 
 
 async def export(app: AppContext) -> Response:
-    """All decisions and rewards."""
+    """Return all decisions and rewards as a Parquet file."""
     path = await asyncio.to_thread(export_parquet, app.service.log, app.service.options.data_dir)
-    headers = SAFE_HEADERS | {"accept-ranges": "none"}
-    return _Whole(path, 200, headers, PARQUET, app.removing(path), "locb.parquet")
+    headers = SECURITY_HEADERS | {"accept-ranges": "none"}
+    remove = BackgroundTask(shutil.rmtree, path.parent, ignore_errors=True)
+    return _CompleteFileResponse(path, 200, headers, PARQUET, remove, "locb.parquet")
 
 
-class _Whole(FileResponse):
-    """A file as a whole, whatever range is asked for: it was made for this answer, and the next is another."""
+class _CompleteFileResponse(FileResponse):
+    """File response that ignores Range headers, because the file is written for this response only."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await super().__call__({**scope, "headers": []}, receive, send)
 
 
-async def health(app: AppContext) -> Any:
-    """Whether all is well."""
+async def health(app: AppContext) -> Response:
+    """Return whether the service can decide and learn: status 200 or 503."""
     service = app.service
     committer = service.committer
-    answer = Health(
+    response = Health(
         "ok" if committer.failure is None else "unavailable",
         service.model.policy,
         len(service.engine.user_index),
@@ -155,19 +176,19 @@ async def health(app: AppContext) -> Any:
         service.snapshots.newest,
         committer.failure,
     )
-    return answer if committer.failure is None else app.json(answer, 503)
+    return JsonResponse(encode_json(response), 200 if committer.failure is None else 503)
 
 
-async def ping(app: AppContext) -> Response:  # noqa: ARG001 - all handlers are called alike
-    """Nothing."""
-    return Response(status_code=204, headers=SAFE_HEADERS)
+async def ping(app: AppContext) -> Response:  # noqa: ARG001 - handlers have the same parameters
+    """Return an empty response."""
+    return empty_response()
 
 
-async def ping_with_body(app: AppContext, message: Raw) -> Response:  # noqa: ARG001 - all handlers are called alike
-    """Nothing, with a body."""
-    return Response(status_code=204, headers=SAFE_HEADERS)
+async def ping_with_body(app: AppContext, body: Raw) -> Response:  # noqa: ARG001 - handlers have the same parameters
+    """Read the body and return an empty response."""
+    return empty_response()
 
 
 async def metrics(app: AppContext) -> Response:
-    """Counts and times."""
-    return Response(app.metrics.told(), headers=SAFE_HEADERS | {"content-type": METRICS})
+    """Return metrics for Prometheus."""
+    return Response(app.metrics.render(), headers=SECURITY_HEADERS | {"content-type": CONTENT_TYPE})

@@ -1,4 +1,4 @@
-"""The API described for machines, from the table of routes."""
+"""OpenAPI description of the service, built from the table of routes."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from typing import Any
 
 import msgspec
 
-from locb.service.api.guard import told
 from locb.service.api.personalizer.schemas import KEY_HEADER, ErrorResponse
 from locb.service.api.routes import Route
 from locb.service.request_parsing import LARGEST_FEATURE
+from locb.service.responses import problem_response
 from locb.service.schemas import Id, Problem
 
-# What any request may be answered with, and those that have a body.
-ALWAYS, WITH_TOKEN, WITH_BODY, WITH_NAME = (400, 429), (401, 403), (408, 413, 415, 422), (422,)
+# Statuses of problems: of all routes, of routes that need a token, that have a body, that have an id in the path.
+ALL_STATUSES, TOKEN_STATUSES, BODY_STATUSES, ID_STATUSES = (400, 429), (401, 403), (408, 413, 415, 422), (422,)
 
 
-def description(routes: Iterable[Route], dim: int, tokens: bool) -> dict[str, Any]:
-    """OpenAPI 3.1 of a service whose arms have ``dim`` features, with or without tokens."""
+def describe_api(routes: Iterable[Route], dim: int, has_tokens: bool) -> dict[str, Any]:
+    """Return the OpenAPI 3.1 description of a service whose arms have ``dim`` features."""
     routes = list(routes)
-    used = {kind for route in routes for kind in (route.takes, route.gives) if isinstance(kind, type)}
-    kinds = [*sorted(used, key=lambda kind: (kind.__module__, kind.__name__)), Problem, ErrorResponse]
-    schemas_of, schemas = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
-    told_as = dict(zip(kinds, schemas_of, strict=True))
-    numbers = schemas["Arm"]["properties"]["features"]["anyOf"][0]
-    size = {"minimum": -LARGEST_FEATURE, "maximum": LARGEST_FEATURE}
-    numbers |= {"items": {"type": "number", **size}, "minItems": dim, "maxItems": dim}
+    used = {kind for route in routes for kind in (route.request_type, route.response_type) if isinstance(kind, type)}
+    types = [*sorted(used, key=lambda kind: (kind.__module__, kind.__name__)), Problem, ErrorResponse]
+    references, schemas = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
+    schema_of = dict(zip(types, references, strict=True))
+    feature_array = schemas["Arm"]["properties"]["features"]["anyOf"][0]
+    value_range = {"minimum": -LARGEST_FEATURE, "maximum": LARGEST_FEATURE}
+    feature_array |= {"items": {"type": "number", **value_range}, "minItems": dim, "maxItems": dim}
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, told_as, tokens)
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schema_of, has_tokens)
     schemes = {
         "bearer": {"type": "http", "scheme": "bearer"},
         "key": {"type": "apiKey", "in": "header", "name": KEY_HEADER},
@@ -42,59 +42,66 @@ def description(routes: Iterable[Route], dim: int, tokens: bool) -> dict[str, An
         "info": {
             "title": "locb",
             "version": version("locb"),
-            "description": "Ask which item to show a user, send the reward later.",
+            "description": "Recommend an item to a user and send the reward later.",
             "license": {"name": "MIT", "identifier": "MIT"},
         },
         "servers": [{"url": "/"}],
         "paths": paths,
         "components": {
             "schemas": schemas,
-            "securitySchemes": schemes if tokens else {},
+            "securitySchemes": schemes if has_tokens else {},
         },
     }
 
 
-def _operation(route: Route, told_as: dict[type, dict[str, Any]], tokens: bool) -> dict[str, Any]:
-    names = re.findall(r"{(\w+)}", route.path)
-    name_schema = msgspec.json.schema(Id)
-    parameters = [{"name": name, "in": "path", "required": True, "schema": name_schema} for name in names]
+def _operation(route: Route, schema_of: dict[type, dict[str, Any]], has_tokens: bool) -> dict[str, Any]:
+    path_params = re.findall(r"{(\w+)}", route.path)
+    id_schema = msgspec.json.schema(Id)
+    parameters = [{"name": name, "in": "path", "required": True, "schema": id_schema} for name in path_params]
     parameters += [
-        {"name": name, "in": "query", "required": False, "schema": schema} for name, schema in route.parameters.items()
+        {"name": name, "in": "query", "required": False, "schema": schema} for name, schema in route.query.items()
     ]
-    statuses = {*ALWAYS, *route.problems}
-    if not tokens:
-        statuses.add(403)
-    elif route.scope:
-        statuses |= {*WITH_TOKEN}
-    statuses |= {*WITH_BODY} if route.takes else set()
-    statuses |= {*WITH_NAME} if names else set()
     responses: dict[str, Any] = {
-        str(status): _response(route, status, told_as) for status in (route.status, *route.also)
+        str(status): _response(route, status, schema_of) for status in (route.status, *route.other_statuses)
     }
-    if route.tell is told:
-        problem = {"application/problem+json": {"schema": told_as[Problem]}}
+    statuses = _problem_statuses(route, has_tokens, bool(path_params))
+    if route.render_problem is problem_response:
+        content = {"application/problem+json": {"schema": schema_of[Problem]}}
     else:
-        problem = {"application/json": {"schema": told_as[ErrorResponse]}}
+        content = {"application/json": {"schema": schema_of[ErrorResponse]}}
         statuses.discard(422)
     for status in sorted(statuses):
-        responses[str(status)] = {"description": HTTPStatus(status).phrase, "content": problem}
+        responses[str(status)] = {"description": HTTPStatus(status).phrase, "content": content}
     operation: dict[str, Any] = {
         "operationId": route.handler.__name__,
         "summary": route.summary,
         "parameters": parameters,
         "responses": responses,
-        "security": [{"bearer": []}, {"key": []}] if tokens and route.scope else [],
+        "security": [{"bearer": []}, {"key": []}] if has_tokens and route.scope else [],
     }
-    if route.takes is not None:
-        content = {"application/json": {"schema": told_as[route.takes]}}
-        operation["requestBody"] = {"required": True, "content": content}
+    if route.request_type is not None:
+        body = {"application/json": {"schema": schema_of[route.request_type]}}
+        operation["requestBody"] = {"required": True, "content": body}
     return operation
 
 
-def _response(route: Route, status: int, told_as: dict[type, dict[str, Any]]) -> dict[str, Any]:
-    told: dict[str, Any] = {"description": HTTPStatus(status).phrase}
-    if isinstance(route.gives, type):
-        told["content"] = {"application/json": {"schema": told_as[route.gives]}}
-    elif route.gives is not None:
-        told["content"] = {route.gives.partition(";")[0]: {"schema": {"type": "string"}}}
-    return told
+def _problem_statuses(route: Route, has_tokens: bool, has_id: bool) -> set[int]:
+    statuses = {*ALL_STATUSES, *route.problem_statuses}
+    if not has_tokens:
+        statuses.add(403)
+    elif route.scope:
+        statuses |= {*TOKEN_STATUSES}
+    if route.request_type:
+        statuses |= {*BODY_STATUSES}
+    if has_id:
+        statuses |= {*ID_STATUSES}
+    return statuses
+
+
+def _response(route: Route, status: int, schema_of: dict[type, dict[str, Any]]) -> dict[str, Any]:
+    response: dict[str, Any] = {"description": HTTPStatus(status).phrase}
+    if isinstance(route.response_type, type):
+        response["content"] = {"application/json": {"schema": schema_of[route.response_type]}}
+    elif route.response_type is not None:
+        response["content"] = {route.response_type.partition(";")[0]: {"schema": {"type": "string"}}}
+    return response

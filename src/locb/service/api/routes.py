@@ -1,4 +1,4 @@
-"""All routes of the API in one table: what is served, and what its description is made of."""
+"""Table of all routes of the API. The application and its OpenAPI description are built from it."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from typing import Any, Literal
 from msgspec import Raw
 from starlette.responses import Response
 
-from locb.service.api import dashboard as looking
-from locb.service.api import handlers
-from locb.service.api.guard import told
-from locb.service.api.personalizer import handlers as azure
-from locb.service.api.personalizer import schemas as personalizer
-from locb.service.api.query_params import LATEST
-from locb.service.dashboard.groups import MOST_LISTED, SORTS
+from locb.service.api import dashboard_handlers as dashboard
+from locb.service.api import handlers, metrics
+from locb.service.api.personalizer import handlers as personalizer
+from locb.service.api.personalizer.schemas import PATH, RankRequest, RankResponse
+from locb.service.api.personalizer.schemas import RewardRequest as PersonalizerRewardRequest
+from locb.service.api.request_params import MAX_TIMESTAMP
+from locb.service.dashboard.cluster_table import MAX_LIMIT, SORTS
 from locb.service.dashboard.history import SPANS
 from locb.service.dashboard.schemas import ClusterTable, History, Map, PreviewResponse, Status, UserDecisions
 from locb.service.errors import ProblemError
+from locb.service.responses import problem_response
 from locb.service.schemas import (
     MAX_ID_LENGTH,
     ClusterDetail,
@@ -43,9 +44,33 @@ Scope = Literal["decide", "read", "delete"] | None
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One thing that can be asked.
+    """Route of the API.
 
-    ``handler`` takes the desk and the request read: a message for routes that have one, else the parameters by name.
+    Attributes
+    ----------
+    method, path : str
+        HTTP method, and path with ``{parameters}``.
+    handler : coroutine function
+        Called with the application context, the decoded body if ``request_type`` is set, and the path and query
+        parameters by name. Returns a response, or an object that is encoded as JSON.
+    summary : str
+        One line for the OpenAPI description.
+    scope : str or None
+        Scope that a token needs; None: no token is needed.
+    request_type : type, optional
+        Schema of the body.
+    response_type : type or str, optional
+        Schema of the response, or its media type if it is not JSON.
+    problem_statuses : tuple of int
+        Statuses of problems, in addition to those that all routes have.
+    query : dict
+        JSON schema of each query parameter.
+    status : int
+        Status of success.
+    other_statuses : tuple of int
+        Further statuses with the same response schema.
+    render_problem : callable
+        Returns the response for a problem.
     """
 
     method: str
@@ -53,66 +78,73 @@ class Route:
     handler: Callable[..., Awaitable[Any]]
     summary: str
     scope: Scope
-    takes: type | None = None
-    gives: type | str | None = None  # a message, or a kind of content
-    problems: tuple[int, ...] = ()
-    parameters: dict[str, dict[str, Any]] = field(default_factory=dict)  # in the query, by JSON schema
+    request_type: type | None = None
+    response_type: type | str | None = None
+    problem_statuses: tuple[int, ...] = ()
+    query: dict[str, dict[str, Any]] = field(default_factory=dict)
     status: int = 200
-    tell: Callable[[ProblemError], Response] = told  # a problem
-    also: tuple[int, ...] = ()  # statuses that come with the same message as success
+    other_statuses: tuple[int, ...] = ()
+    render_problem: Callable[[ProblemError], Response] = problem_response
 
 
-def _whole(most: int, usual: int) -> dict[str, Any]:
-    return {"type": "integer", "minimum": 0, "maximum": most, "default": usual}
+def _integer(maximum: int, default: int) -> dict[str, Any]:
+    return {"type": "integer", "minimum": 0, "maximum": maximum, "default": default}
 
 
-LIMIT = _whole(handlers.MOST_SIMILAR, 10)
-MOMENT = {"type": "number", "minimum": 0, "maximum": LATEST, "description": "Seconds since 1970."}
-TEXT = {"type": "string", "maxLength": MAX_ID_LENGTH}
+_TIMESTAMP = {"type": "number", "minimum": 0, "maximum": MAX_TIMESTAMP, "description": "Unix time in seconds."}
+_TEXT = {"type": "string", "maxLength": MAX_ID_LENGTH}
 
 ROUTES = (
-    Route("POST", "/v1/recommend", handlers.recommend, "Which of these arms for this user?", "decide",
+    # Decisions and rewards
+    Route("POST", "/v1/recommend", handlers.recommend, "Recommend an arm to a user", "decide",
           RecommendRequest, Decision, (409, 503)),
-    Route("POST", "/v1/recommend:batch", handlers.recommend_batch, "Several questions at once", "decide",
+    Route("POST", "/v1/recommend:batch", handlers.recommend_batch, "Recommend arms for several requests", "decide",
           RecommendBatchRequest, RecommendBatchResponse, (503,)),
-    Route("POST", "/v1/reward", handlers.reward, "What the recommended arm earned", "decide",
+    Route("POST", "/v1/reward", handlers.reward, "Send the reward of a decision", "decide",
           RewardRequest, RewardResponse, (404, 409, 503)),
-    Route("POST", "/v1/reward:batch", handlers.reward_batch, "Several rewards at once", "decide",
+    Route("POST", "/v1/reward:batch", handlers.reward_batch, "Send the rewards of several decisions", "decide",
           RewardBatchRequest, RewardBatchResponse, (503,)),
-    Route("GET", "/v1/users/{user}", looking.user, "What is known of a user", "read", None, UserDetail, (404,)),
-    Route("GET", "/v1/users/{user}/similar", handlers.similar, "Users like this one, the nearest first", "read",
-          None, SimilarUsers, (404, 422), {"limit": LIMIT}),
-    Route("GET", "/v1/users/{user}/decisions", looking.user_decisions, "The last decisions for a user, the latest "
-          "first", "read", None, UserDecisions, (404, 422, 503), {"limit": _whole(looking.MOST_DECISIONS, 20)}),
-    Route("POST", "/v1/preview", looking.preview, "What would be recommended now; nothing is decided", "read",
+    # Users and clusters
+    Route("GET", "/v1/users/{user}", dashboard.user_detail, "Get the estimate and statistics of a user", "read",
+          None, UserDetail, (404,)),
+    Route("GET", "/v1/users/{user}/similar", handlers.similar_users, "List similar users, nearest first", "read",
+          None, SimilarUsers, (404, 422), {"limit": _integer(handlers.MAX_SIMILAR, 10)}),
+    Route("GET", "/v1/users/{user}/decisions", dashboard.user_decisions, "List the decisions for a user, newest first",
+          "read", None, UserDecisions, (404, 422, 503), {"limit": _integer(dashboard.MAX_DECISIONS, 20)}),
+    Route("POST", "/v1/preview", dashboard.preview, "Get the current recommendation without a decision", "read",
           PreviewRequest, PreviewResponse, (404,)),
-    Route("DELETE", "/v1/users/{user}", handlers.forget, "Erase a user and all that was learned from them", "delete",
-          None, UserErased, (404, 503)),
-    Route("GET", "/v1/clusters", handlers.clusters, "All sets of users who may be alike", "read", None, ClusterList),
-    Route("GET", "/v1/clusters/{seed}", handlers.cluster, "The members of a set, and its certificate", "read",
-          None, ClusterDetail, (404,)),
-    Route("GET", "/v1/status", looking.status, "How the service does", "read", None, Status),
-    Route("GET", "/v1/history", looking.history, "Decisions and rewards over time", "read", None, History, (422, 503),
-          {"span": {"type": "string", "enum": list(SPANS), "default": "hour"}, "baseline_from": MOMENT,
-           "baseline_to": MOMENT}),
-    Route("GET", "/v1/map", looking.map, "Users' estimates on a plane that stays as it is", "read", None, Map, (422,),
-          {"projection": TEXT}),
-    Route("GET", "/v1/groups", looking.groups, "The table of sets", "read", None, ClusterTable, (422, 503),
-          {"sort": {"type": "string", "enum": list(SORTS), "default": "size"}, "limit": _whole(MOST_LISTED, 50),
-           "offset": _whole(looking.FARTHEST, 0), "search": TEXT}),
-    Route("GET", "/v1/export", handlers.export, "All decisions and rewards, as Parquet", "read",
+    Route("DELETE", "/v1/users/{user}", handlers.erase_user, "Erase a user and everything learned from that user",
+          "delete", None, UserErased, (404, 503)),
+    Route("GET", "/v1/clusters", handlers.list_clusters, "List all clusters", "read", None, ClusterList),
+    Route("GET", "/v1/clusters/{seed}", handlers.cluster_detail, "Get the members and the certificate of a cluster",
+          "read", None, ClusterDetail, (404,)),
+    # Dashboard
+    Route("GET", "/v1/status", dashboard.status, "Get the current state of the service", "read", None, Status),
+    Route("GET", "/v1/history", dashboard.history, "Get decisions and rewards over time", "read",
+          None, History, (422, 503),
+          {"span": {"type": "string", "enum": list(SPANS), "default": "hour"}, "baseline_from": _TIMESTAMP,
+           "baseline_to": _TIMESTAMP}),
+    Route("GET", "/v1/map", dashboard.user_map, "Get a two-dimensional projection of the users' estimates", "read",
+          None, Map, (422,), {"projection": _TEXT}),
+    Route("GET", "/v1/groups", dashboard.cluster_table, "Get a page of the table of clusters", "read",
+          None, ClusterTable, (422, 503),
+          {"sort": {"type": "string", "enum": list(SORTS), "default": "size"}, "limit": _integer(MAX_LIMIT, 50),
+           "offset": _integer(dashboard.MAX_OFFSET, 0), "search": _TEXT}),
+    # Operation
+    Route("GET", "/v1/export", handlers.export, "Export all decisions and rewards as Parquet", "read",
           None, handlers.PARQUET, (503,)),
-    Route("GET", "/v1/health", handlers.health, "Whether the service can decide and learn", None, None, Health,
-          also=(503,)),
-    Route("GET", "/v1/ping", handlers.ping, "Nothing: to measure what the server itself can do", None, status=204),
-    Route("POST", "/v1/ping", handlers.ping_with_body, "Nothing, with what was sent: to measure the server with the "
-          "bodies of real requests", None, Raw, status=204),
-    Route("GET", "/metrics", handlers.metrics, "Counts and times for Prometheus", "read", None,
-          handlers.METRICS),
-    Route("POST", f"{personalizer.PATH}/rank", azure.rank, "Azure Personalizer: which action?", "decide",
-          personalizer.RankRequest, personalizer.RankResponse, (409, 503), status=201, tell=azure.told_as_azure),
-    Route("POST", f"{personalizer.PATH}/events/{{event}}/reward", azure.reward_event, "Azure Personalizer: a reward",
-          "decide", personalizer.RewardRequest, None, (404, 409, 503), status=204, tell=azure.told_as_azure),
-    Route("POST", f"{personalizer.PATH}/events/{{event}}/activate", azure.activate, "Azure Personalizer: it is shown",
-          "decide", None, None, (404, 503), status=204, tell=azure.told_as_azure),
+    Route("GET", "/v1/health", handlers.health, "Check whether the service can decide and learn", None, None, Health,
+          other_statuses=(503,)),
+    Route("GET", "/v1/ping", handlers.ping, "Measure the overhead of the server, without a body", None, status=204),
+    Route("POST", "/v1/ping", handlers.ping_with_body, "Measure the overhead of the server, with a body", None,
+          Raw, status=204),
+    Route("GET", "/metrics", handlers.metrics, "Get metrics for Prometheus", "read", None, metrics.CONTENT_TYPE),
+    # Azure Personalizer
+    Route("POST", f"{PATH}/rank", personalizer.rank, "Azure Personalizer: rank actions", "decide",
+          RankRequest, RankResponse, (409, 503), status=201, render_problem=personalizer.error_response),
+    Route("POST", f"{PATH}/events/{{event}}/reward", personalizer.reward_event, "Azure Personalizer: reward an event",
+          "decide", PersonalizerRewardRequest, None, (404, 409, 503), status=204,
+          render_problem=personalizer.error_response),
+    Route("POST", f"{PATH}/events/{{event}}/activate", personalizer.activate_event, "Azure Personalizer: activate an "
+          "event", "decide", None, None, (404, 503), status=204, render_problem=personalizer.error_response),
 )  # fmt: skip

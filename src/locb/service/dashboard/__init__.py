@@ -1,1 +1,1 @@
-"""What a page that is looked at asks for: how the service does, users and groups as pictures, one user closely."""
+"""Dashboard: views of the service's state for people, and the page that shows them."""

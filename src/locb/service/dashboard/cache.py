@@ -1,4 +1,4 @@
-"""Answers that are kept for a while, so that ten pages cost as much as one."""
+"""Cache of the dashboard's views, so that many open pages cost as much as one. Defines the TTL of each view."""
 
 from __future__ import annotations
 
@@ -9,60 +9,72 @@ from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
-MOST_KEPT = 32  # answers to different questions
+# Time to live of each view in seconds.
+STATUS_TTL = 1.0
+HISTORY_TTL = 2.0
+STATE_TTL = 2.0  # captured state, map and table of clusters
+FEATURE_NAMES_TTL = 10.0
+STORE_SIZE_TTL = 10.0
+# Views of all users live at least this many times as long as they took to compute: each uses at most 1/300 of the time.
+TTL_PER_SECOND = 300.0
+
+MAX_ENTRIES = 32
 
 
-class Cached(Generic[T]):
-    """Makes what is asked for, and gives the same again for some seconds.
+class ViewCache(Generic[T]):
+    """Cache of the results of a coroutine function. Concurrent calls with the same key share one computation.
 
     Parameters
     ----------
-    make : coroutine function
-        Makes an answer. Of those who ask for the same meanwhile, all get that one.
-    seconds : float
-        For which an answer is kept.
-    rest : float
-        An answer is kept at least so many times as long as it took to make.
+    compute : coroutine function
+        Computes a result.
+    ttl : float
+        Minimum time to live of a result in seconds.
+    ttl_per_second : float, default 0.0
+        Minimum time to live per second of computation.
     """
 
-    def __init__(self, make: Callable[..., Awaitable[T]], seconds: float, rest: float = 0.0) -> None:
-        self._make = make
-        self._seconds = seconds
-        self._rest = rest
-        self._kept: dict[Hashable, tuple[float, T]] = {}  # until when
-        self._making: dict[Hashable, asyncio.Task[T]] = {}
+    def __init__(self, compute: Callable[..., Awaitable[T]], ttl: float, ttl_per_second: float = 0.0) -> None:
+        self._compute = compute
+        self._ttl = ttl
+        self._ttl_per_second = ttl_per_second
+        self._entries: dict[Hashable, tuple[float, T]] = {}  # expiry and result
+        self._tasks: dict[Hashable, asyncio.Task[T]] = {}
 
-    async def get(self, question: Hashable, *given: Any) -> T:
-        """The answer to this question, from what is given if it is made now."""
-        known = self._kept.get(question)
-        if known is not None and time.monotonic() < known[0]:
-            return known[1]
-        return await asyncio.shield(self._task(question, given))
+    async def get(self, key: Hashable, *arguments: Any) -> T:
+        """Return the cached result of a key, or compute it from the arguments."""
+        entry = self._entries.get(key)
+        if entry is not None and time.monotonic() < entry[0]:
+            return entry[1]
+        return await asyncio.shield(self._task(key, arguments))
 
-    async def soon(self, question: Hashable, seconds: float, *given: Any) -> T | None:
-        """The same, but an old answer if a new one takes longer than this, and None if there is none yet."""
-        known = self._kept.get(question)
-        if known is not None and time.monotonic() < known[0]:
-            return known[1]
-        task = self._task(question, given)
-        done, _ = await asyncio.wait([task], timeout=seconds)
-        return task.result() if done else None if known is None else known[1]
+    async def get_within(self, key: Hashable, timeout: float, *arguments: Any) -> T | None:
+        """Return the result of a key, or the expired one (None without one) if computing takes longer than ``timeout``.
 
-    def _task(self, question: Hashable, given: tuple[Any, ...]) -> asyncio.Task[T]:
-        task = self._making.get(question)
+        The computation continues in the background.
+        """
+        entry = self._entries.get(key)
+        if entry is not None and time.monotonic() < entry[0]:
+            return entry[1]
+        task = self._task(key, arguments)
+        done, _ = await asyncio.wait([task], timeout=timeout)
+        return task.result() if done else None if entry is None else entry[1]
+
+    def _task(self, key: Hashable, arguments: tuple[Any, ...]) -> asyncio.Task[T]:
+        task = self._tasks.get(key)
         if task is None:
-            task = self._making[question] = asyncio.create_task(self._answer(question, given))
+            task = self._tasks[key] = asyncio.create_task(self._refresh(key, arguments))
         return task
 
-    async def _answer(self, question: Hashable, given: tuple[Any, ...]) -> T:
+    async def _refresh(self, key: Hashable, arguments: tuple[Any, ...]) -> T:
         start = time.monotonic()
         try:
-            made = await self._make(*given)
+            result = await self._compute(*arguments)
         finally:
-            del self._making[question]
+            del self._tasks[key]
         now = time.monotonic()
-        self._kept.pop(question, None)
-        while len(self._kept) >= MOST_KEPT:
-            self._kept.pop(next(iter(self._kept)))
-        self._kept[question] = now + max(self._seconds, self._rest * (now - start)), made
-        return made
+        self._entries.pop(key, None)
+        while len(self._entries) >= MAX_ENTRIES:
+            self._entries.pop(next(iter(self._entries)))
+        self._entries[key] = now + max(self._ttl, self._ttl_per_second * (now - start)), result
+        return result

@@ -1,4 +1,4 @@
-"""What the page draws its charts with: made once a machine by a process of its own, and kept in the data folder."""
+"""Files that draw the charts of the page. A separate process builds them once; they are cached in the data folder."""
 
 from __future__ import annotations
 
@@ -8,45 +8,45 @@ import subprocess
 import sys
 from pathlib import Path
 
-from locb.report.charts import vega_bundle as bundle
+from locb.report.charts import vega_bundle
 
 _log = logging.getLogger("locb.service")
 
 
-class Drawing:
-    """The files of ``locb.report.charts.vega_bundle``, as soon as they are there.
+class ChartFiles:
+    """The files of ``locb.report.charts.vega_bundle``, available as soon as they are built.
 
     Parameters
     ----------
     data_dir : Path
-        Where they are kept, in a folder whose name changes with what they are made of.
+        Folder of the cache. The name of the cache contains a hash of what the files are built from.
     """
 
     def __init__(self, data_dir: Path) -> None:
         self._data_dir = data_dir
-        self._folder = data_dir / f"page-{bundle.key()}"
-        self._making: subprocess.Popen[bytes] | None = None
+        self._folder = data_dir / f"page-{vega_bundle.key()}"
+        self._process: subprocess.Popen[bytes] | None = None
         self._failure: str | None = None
 
     @property
     def failure(self) -> str | None:
-        """Why there will be none; None if there may be."""
-        process = self._making
+        """Reason why the files could not be built, or None."""
+        process = self._process
         if process is not None and self._failure is None and process.poll():
-            told = process.communicate()[1].decode(errors="replace").strip().splitlines()
-            self._failure = told[-1] if told else f"the process ended with {process.returncode}"
-            _log.warning("the page will show no charts: %s", self._failure)
+            lines = process.communicate()[1].decode(errors="replace").strip().splitlines()
+            self._failure = lines[-1] if lines else f"the process exited with status {process.returncode}"
+            _log.warning("the dashboard has no charts: %s", self._failure)
         return self._failure
 
     def prepare(self) -> None:
-        """Have them made unless they are there, or under way."""
-        if self._making is not None or self._folder.exists():
+        """Start to build the files, unless they exist or are being built."""
+        if self._process is not None or self._folder.exists():
             return
-        for old in self._data_dir.glob("page-*"):
-            shutil.rmtree(old, ignore_errors=True)
-        if bundle.copy(self._folder):
+        for outdated in self._data_dir.glob("page-*"):
+            shutil.rmtree(outdated, ignore_errors=True)
+        if vega_bundle.copy(self._folder):
             return
-        self._making = subprocess.Popen(  # noqa: S603 - Python itself, with a module of ours
+        self._process = subprocess.Popen(  # noqa: S603 - Python itself, with a module of this package
             [sys.executable, "-m", "locb.report.charts.vega_bundle", str(self._folder)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -54,7 +54,7 @@ class Drawing:
         )
 
     def read(self, name: str) -> bytes | None:
-        """A file; None while it is being made."""
+        """Return the content of a file, or None while it is being built."""
         self.prepare()
         try:
             return (self._folder / name).read_bytes()
@@ -62,7 +62,7 @@ class Drawing:
             return None
 
     def stop(self) -> None:
-        """End what is under way."""
-        if self._making is not None and self._failure is None:
-            self._making.kill()
-            self._making.communicate()
+        """Stop the process that builds the files."""
+        if self._process is not None and self._failure is None:
+            self._process.kill()
+            self._process.communicate()

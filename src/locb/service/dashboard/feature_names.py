@@ -1,4 +1,4 @@
-"""Names of features, as recent requests gave them."""
+"""Names of features, collected from recent requests."""
 
 from __future__ import annotations
 
@@ -12,42 +12,44 @@ from locb.common.feature_hashing import signed_indices
 from locb.service.dashboard.schemas import FeatureWeight
 from locb.service.schemas import RecommendRequest
 
-REQUESTS = 300  # that are looked at
-MOST_NAMES = 2_000
-MOST_LIKES = 3
+REQUESTS_READ = 300  # most recent requests
+MAX_NAMES = 2_000
+MAX_TOP_FEATURES = 3
 
 _unpack = msgspec.msgpack.Decoder(RecommendRequest).decode
 
 
-class Names:
-    """Which features there are: names with their places in a vector, negative where their sign is."""
+class FeatureNames:
+    """Feature names with their index in a vector; negative if the entry is to be negated."""
 
-    def __init__(self, places: dict[str, int]) -> None:
-        self._places = places
+    def __init__(self, indices: dict[str, int]) -> None:
+        self._indices = indices
 
     @classmethod
-    def read(cls, requests: Sequence[bytes], dim: int) -> Names:
-        """The names in these requests, the most frequent ones if there are very many."""
-        seen: Counter[str] = Counter()
-        places: dict[str, int] = {}
+    def read(cls, requests: Sequence[bytes], dim: int) -> FeatureNames:
+        """Collect the names in these stored requests, the most frequent ones if there are very many."""
+        counts: Counter[str] = Counter()
+        indices: dict[str, int] = {}
         for request in requests:
             for arm in _unpack(request).arms:
                 if isinstance(arm.features, dict) and dim > 1:
                     found = signed_indices(arm.features, dim)
-                    places |= found
-                    seen.update(found.keys())
-        return cls({name: places[name] for name, _ in seen.most_common(MOST_NAMES)})
+                    indices |= found
+                    counts.update(found.keys())
+        return cls({name: indices[name] for name, _ in counts.most_common(MAX_NAMES)})
 
-    def most(self, count: int) -> dict[str, int]:
-        """The most frequent names, each with its place."""
-        return dict(list(self._places.items())[:count])
+    def most_frequent(self, count: int) -> dict[str, int]:
+        """Return the most frequent names with their indices."""
+        return dict(list(self._indices.items())[:count])
 
-    def likes(self, theta: Floats) -> list[FeatureWeight]:
-        """The features with the largest weights in θ, those above 0: by name, or by place where there are no names."""
-        weights = theta.tolist()
-        if self._places:
-            told = {name: weights[place] if place > 0 else -weights[-place] for name, place in self._places.items()}
+    def top_features(self, theta: Floats) -> list[FeatureWeight]:
+        """Return the features with the largest positive weights: by name, or by index if there are no names."""
+        theta_list = theta.tolist()
+        if self._indices:
+            weights = {
+                name: theta_list[index] if index > 0 else -theta_list[-index] for name, index in self._indices.items()
+            }
         else:
-            told = {str(place): weight for place, weight in enumerate(weights)}
-        best = sorted(told, key=told.__getitem__, reverse=True)[:MOST_LIKES]
-        return [FeatureWeight(name, told[name]) for name in best if told[name] > 0.0]
+            weights = {str(index): weight for index, weight in enumerate(theta_list)}
+        best = sorted(weights, key=weights.__getitem__, reverse=True)[:MAX_TOP_FEATURES]
+        return [FeatureWeight(name, weights[name]) for name in best if weights[name] > 0.0]

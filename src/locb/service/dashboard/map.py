@@ -1,4 +1,4 @@
-"""Users' estimates on a plane that stays as it is while data arrive."""
+"""Map of users: a projection of their estimates to two dimensions (PCA) that is fixed while data arrive."""
 
 from __future__ import annotations
 
@@ -13,137 +13,147 @@ from locb.service.core.user_index import UserIndex
 from locb.service.dashboard.schemas import Map, MapCluster, MapPoints
 from locb.service.dashboard.state_view import StateView
 
-MOST_GROUPS = 7  # colours that can be told from each other
-MOST_BASES = 8  # planes that are kept
-ENOUGH, OUTGROWN = 100, 4  # a plane laid through fewer users is laid anew when there are so many times as many
-NEW = "new"  # instead of the name of a plane
-NOBODY, OTHERS = -1, -2  # instead of a group: in none, in ones that are not listed
+MAX_CLUSTERS = 7  # colours that people can distinguish; see locb.report.charts.chart_theme
+MAX_PROJECTIONS = 8  # projections that are kept
+# A projection fitted to fewer than MIN_FITTED users is fitted again when there are REFIT_GROWTH times as many.
+MIN_FITTED, REFIT_GROWTH = 100, 4
+NEW = "new"  # requested instead of the id of a projection
+NO_CLUSTER, UNLISTED_CLUSTER = -1, -2  # instead of the index of a cluster
 
 
-class Basis(NamedTuple):
-    """A plane through the estimates: where it begins, and its two directions."""
+class Projection(NamedTuple):
+    """Projection to two dimensions."""
 
-    name: str
+    id: str
     centre: Floats  # (d,)
     axes: Floats  # (2, d)
-    users: int  # it was laid through
+    n_users: int  # that it was fitted to
 
-    def fits(self, users: int) -> bool:
-        """Whether it will do for so many users."""
-        return self.users >= ENOUGH or users < OUTGROWN * self.users
+    def is_suitable(self, n_users: int) -> bool:
+        """Return whether the projection can be used for this many users."""
+        return self.n_users >= MIN_FITTED or n_users < REFIT_GROWTH * self.n_users
 
 
-class Drawn(NamedTuple):
-    """A map before users have names: a row for each of those shown."""
+class ProjectedState(NamedTuple):
+    """Positions and clusters of the s sampled users of a state."""
 
-    basis: Basis | None
-    variance: float | None
+    projection: Projection | None
+    explained_variance: float | None
     points: Floats  # (s, 2)
-    groups: Ints  # up to 7 groups of the picture
-    shown: Ints  # their users among those shown
-    group: Ints  # (s,) index into these
-    sets: Ints  # (s,) how many groups hold each
+    clusters: Ints  # up to MAX_CLUSTERS clusters of the state
+    shown: Ints  # sampled users of each of these
+    cluster: Ints  # (s,) index into these
+    cluster_count: Ints  # (s,) number of clusters that contain each user
 
 
-class Maps:
-    """Draws maps, and keeps the last planes, until somebody is erased whom they may rest on."""
+class MapProjector:
+    """Projects states, and keeps the most recent projections until a user is erased."""
 
     def __init__(self) -> None:
-        self._bases: dict[str, Basis] = {}
-        self._age = 0
+        self._projections: dict[str, Projection] = {}
+        self._data_version = 0
 
-    async def draw(self, picture: StateView, basis: str | None, age: int) -> Drawn:
-        """The map on the plane of that name, or on a new one; on the last one if that is not known or none is named."""
-        if age != self._age:
-            self._bases.clear()
-            self._age = age
-        last = next(reversed(self._bases.values()), None)
-        wanted = None if basis == NEW else self._bases.get(basis or "", last)
-        drawn = await asyncio.to_thread(draw, picture, wanted, last)
-        made = drawn.basis
-        if made is not None and made is not wanted and age == self._age:
-            self._bases[made.name] = made
-            while len(self._bases) > MOST_BASES:
-                self._bases.pop(next(iter(self._bases)))
-        return drawn
-
-
-def draw(picture: StateView, basis: Basis | None, last: Basis | None) -> Drawn:
-    """Lay the users on a plane, on a new one if none is given or it no longer fits."""
-    rows, theta = picture.shown, picture.theta
-    if len(rows) and (basis is None or not basis.fits(len(rows))):
-        basis = _lay(theta, last)
-    points = np.zeros((len(rows), 2)) if basis is None else (theta - basis.centre) @ basis.axes.T
-    spread = float(theta.var(axis=0).sum()) if len(rows) else 0.0
-    variance = min(1.0, float(points.var(axis=0).sum()) / spread) if spread > 0.0 else None
-    chosen, shown, group = _colours(picture)
-    sets = picture.groups.at(rows).counts(picture.names)
-    return Drawn(basis, variance, points, chosen, shown, group, sets)
+    async def project(self, state: StateView, projection_id: str | None, data_version: int) -> ProjectedState:
+        """Project a state with the requested projection, or a new one; by default with the most recent one."""
+        if data_version != self._data_version:
+            self._projections.clear()
+            self._data_version = data_version
+        latest = next(reversed(self._projections.values()), None)
+        requested = None if projection_id == NEW else self._projections.get(projection_id or "", latest)
+        projected = await asyncio.to_thread(project, state, requested, latest)
+        used = projected.projection
+        if used is not None and used is not requested and data_version == self._data_version:
+            self._projections[used.id] = used
+            while len(self._projections) > MAX_PROJECTIONS:
+                self._projections.pop(next(iter(self._projections)))
+        return projected
 
 
-def _lay(theta: Floats, last: Basis | None) -> Basis:
-    """A plane along the two directions in which estimates differ most, seen from the same side as the last one."""
+def project(state: StateView, projection: Projection | None, latest: Projection | None) -> ProjectedState:
+    """Project the sampled users of a state; fits a new projection if none is given or it is not suitable."""
+    rows, theta = state.sample, state.sample_theta
+    if len(rows) and (projection is None or not projection.is_suitable(len(rows))):
+        projection = _fit(theta, latest)
+    points = np.zeros((len(rows), 2)) if projection is None else (theta - projection.centre) @ projection.axes.T
+    total = float(theta.var(axis=0).sum()) if len(rows) else 0.0
+    explained = min(1.0, float(points.var(axis=0).sum()) / total) if total > 0.0 else None
+    clusters, shown, cluster = _select_clusters(state)
+    counts = state.memberships.at(rows).counts(state.cluster_ids)
+    return ProjectedState(projection, explained, points, clusters, shown, cluster, counts)
+
+
+def _fit(theta: Floats, latest: Projection | None) -> Projection:
+    """Return the projection to the first two principal components, with the orientation of the latest one."""
     centre = theta.mean(axis=0)
     dim = theta.shape[1]
-    _, directions = np.linalg.eigh((theta - centre).T @ (theta - centre))  # ascending
+    _, components = np.linalg.eigh((theta - centre).T @ (theta - centre))  # in ascending order
     axes = np.zeros((2, dim))
-    axes[: min(2, dim)] = directions.T[::-1][:2]
-    side = axes.sum(axis=1) if last is None else (axes * last.axes).sum(axis=1)
-    return Basis(secrets.token_hex(4), centre, np.where(side[:, None] < 0.0, -axes, axes), len(theta))
+    axes[: min(2, dim)] = components.T[::-1][:2]
+    orientation = axes.sum(axis=1) if latest is None else (axes * latest.axes).sum(axis=1)
+    return Projection(secrets.token_hex(4), centre, np.where(orientation[:, None] < 0.0, -axes, axes), len(theta))
 
 
-def _colours(picture: StateView) -> tuple[Ints, Ints, Ints]:
-    """The groups to list, their users among those shown, and the one that gives each user its colour.
+def _select_clusters(state: StateView) -> tuple[Ints, Ints, Ints]:
+    """Return the clusters that get a colour, their sampled users, and the cluster of each sampled user.
 
-    The largest first, then always the one with most users who are in none before: many sets are nearly the same. A user
-    has the colour of the smallest of them; one that is nobody's smallest is left out.
+    The largest cluster comes first, then repeatedly the one with most users that are in none of the selected ones,
+    because many clusters are nearly equal. The cluster of a user is the smallest selected one. Clusters that are the
+    smallest of no user are omitted.
     """
-    names, count, rows = picture.names, len(picture.names), picture.shown
-    sample = picture.groups.at(rows)
-    free = np.ones(len(rows))
-    chosen: list[int] = []
+    ids, count, rows = state.cluster_ids, len(state.cluster_ids), state.sample
+    memberships = state.memberships.at(rows)
+    uncovered = np.ones(len(rows))
+    selected: list[int] = []
     columns = np.zeros((len(rows), 0), bool)
-    while len(chosen) < min(MOST_GROUPS, count):
-        gains = sample.sums(names, free[:, None])[:, 0]
-        best = int(np.lexsort((-picture.sizes, -gains))[0])
+    while len(selected) < min(MAX_CLUSTERS, count):
+        gains = memberships.sums(ids, uncovered[:, None])[:, 0]
+        best = int(np.lexsort((-state.sizes, -gains))[0])
         if gains[best] < 1.0:
             break
-        chosen.append(best)
-        inside = np.concatenate([block for _, block in sample.blocks(names[[best]])])
+        selected.append(best)
+        inside = np.concatenate([block for _, block in memberships.blocks(ids[[best]])])
         columns = np.concatenate([columns, inside], axis=1)
-        free[inside[:, 0]] = 0.0
-    listed = np.array(chosen, np.int64)
-    sizes = np.where(columns, picture.sizes[listed], np.iinfo(np.int64).max)
-    smallest = sizes.argmin(axis=1) if len(listed) else np.zeros(len(rows), np.int64)
-    elsewhere = np.where(sample.counts(names) > 0, OTHERS, NOBODY)
-    held = np.asarray(columns.any(axis=1))
-    used = np.unique(smallest[held])
-    group = np.where(held, np.searchsorted(used, smallest), elsewhere)
-    return listed[used], columns[:, used].sum(axis=0), group
+        uncovered[inside[:, 0]] = 0.0
+    clusters = np.array(selected, np.int64)
+    sizes = np.where(columns, state.sizes[clusters], np.iinfo(np.int64).max)
+    smallest = sizes.argmin(axis=1) if len(clusters) else np.zeros(len(rows), np.int64)
+    unlisted = np.where(memberships.counts(ids) > 0, UNLISTED_CLUSTER, NO_CLUSTER)
+    covered = np.asarray(columns.any(axis=1))
+    used = np.unique(smallest[covered])
+    cluster = np.where(covered, np.searchsorted(used, smallest), unlisted)
+    return clusters[used], columns[:, used].sum(axis=0), cluster
 
 
-def tell(drawn: Drawn, picture: StateView, user_index: UserIndex) -> Map:
-    """A map with names, as they are now."""
-    named = [user_index.name(place) for place in picture.places[picture.shown].tolist()]
-    here = [row for row, name in enumerate(named) if name is not None]
-    heads, sizes, returned = picture.heads[drawn.groups], picture.sizes[drawn.groups], picture.returned
-    groups = [
-        MapCluster(None if head < 0 else user_index.name(head), size, bool(returned[group]), shown)
-        for head, size, group, shown in zip(
-            heads.tolist(), sizes.tolist(), drawn.groups.tolist(), drawn.shown.tolist(), strict=True
+def to_response(projected: ProjectedState, state: StateView, user_index: UserIndex) -> Map:
+    """Return the response, with the current names of users; erased users are omitted."""
+    names = [user_index.name(index) for index in state.user_indices[state.sample].tolist()]
+    existing = [row for row, name in enumerate(names) if name is not None]
+    clusters = [
+        MapCluster(
+            None if state.representatives[k] < 0 else user_index.name(int(state.representatives[k])),
+            int(state.sizes[k]),
+            bool(state.returned[k]),
+            shown,
         )
+        for k, shown in zip(projected.clusters.tolist(), projected.shown.tolist(), strict=True)
     ]
-    x, y = drawn.points[here].round(5).T.tolist()
+    x, y = projected.points[existing].round(5).T.tolist()
     points = MapPoints(
-        [named[row] or "" for row in here],
+        [names[row] or "" for row in existing],
         x,
         y,
-        picture.served[picture.shown][here].tolist(),
-        drawn.group[here].tolist(),
-        drawn.sets[here].tolist(),
+        state.served[state.sample][existing].tolist(),
+        projected.cluster[existing].tolist(),
+        projected.cluster_count[existing].tolist(),
     )
-    how = f"{len(here):,} of {picture.known:,} users, drawn by chance once and kept"
-    if len(here) >= picture.known:
-        how = "One user" if picture.known == 1 else f"All {picture.known:,} users" if picture.known else "No users yet"
-    name = None if drawn.basis is None else drawn.basis.name
-    return Map(name, drawn.variance, picture.known, len(here), how, groups, points)
+    projection_id = None if projected.projection is None else projected.projection.id
+    description = _describe_sample(len(existing), state.n_estimates)
+    return Map(
+        projection_id, projected.explained_variance, state.n_estimates, len(existing), description, clusters, points
+    )
+
+
+def _describe_sample(shown: int, users: int) -> str:
+    if shown < users:
+        return f"Random sample of {shown:,} of {users:,} users"
+    return "1 user" if users == 1 else f"All {users:,} users" if users else "No users yet"

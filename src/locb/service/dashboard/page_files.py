@@ -1,88 +1,80 @@
-"""The page: its files, which hold no data and need no token. What they show they ask the API for."""
+"""Files of the dashboard page. They contain no data and need no token; the page reads its data from the API."""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from starlette.requests import Request
 from starlette.responses import Response
 
 import locb.report
-from locb.report.charts import vega_bundle as bundle
-from locb.service.api.guard import SAFE_HEADERS, RequestGuard, told
-from locb.service.dashboard.chart_files import Drawing
+from locb.report.charts import vega_bundle
+from locb.service.dashboard.chart_files import ChartFiles
 from locb.service.errors import ProblemError
+from locb.service.responses import SECURITY_HEADERS
 
-KINDS = {
+CONTENT_TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".json": "application/json",
     ".svg": "image/svg+xml",
 }
-FOLDER = Path(__file__).parent / "page"
-SHARED = tuple(Path(locb.report.__file__).parent / "assets" / name for name in ("look.css", "look.js"))
-FIRST = "index.html"
-# Scripts and styles are files of our own, nothing is evaluated, nothing is asked of another host.
-POLICY = (
+INDEX = "index.html"
+PAGE_FOLDER = Path(__file__).parent / "page"
+SHARED_FOLDER = Path(locb.report.__file__).parent / "assets"
+SHARED_FILES = ("look.css", "look.js")
+# Scripts and styles are our own files. Nothing is evaluated, and no other host is contacted.
+CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-HEADERS = SAFE_HEADERS | {"content-security-policy": POLICY, "cache-control": "no-cache"}  # kept, but asked for again
+# Browsers keep the files, but validate them with each request.
+HEADERS = SECURITY_HEADERS | {"content-security-policy": CONTENT_SECURITY_POLICY, "cache-control": "no-cache"}
 
 
-class Pages:
-    """Answers with files.
+class PageFiles:
+    """Responses with the files of the page, and with the files that draw its charts.
 
     Parameters
     ----------
-    gate : Gate
-        What every request passes.
-    drawing : Drawing
-        What charts are drawn with.
+    chart_files : ChartFiles
+        Files that draw the charts. They are built at the first start.
     """
 
-    def __init__(self, guard: RequestGuard, drawing: Drawing) -> None:
-        self._gate = guard
-        self._drawing = drawing
-        self._files = {
-            path.name: _file(path.name, path.read_bytes())
-            for path in (*FOLDER.iterdir(), *SHARED)
-            if path.suffix in KINDS
+    def __init__(self, chart_files: ChartFiles) -> None:
+        self._chart_files = chart_files
+        paths = (*PAGE_FOLDER.iterdir(), *(SHARED_FOLDER / name for name in SHARED_FILES))
+        self._responses = {
+            path.name: _file_response(path.name, path.read_bytes()) for path in paths if path.suffix in CONTENT_TYPES
         }
 
-    def routes(self) -> dict[str, Callable[[Request], Awaitable[Response]]]:
-        """What to answer with at which path."""
-        return {"/": self._answer, "/page/{file}": self._answer}
+    def get(self, name: str, etag: str = "") -> Response:
+        """Return a file, or 304 if the client has the version with this ETag.
 
-    async def _answer(self, request: Request) -> Response:
-        headers = dict(request.scope["headers"])
-        try:
-            self._gate.authorize(headers, None)
-            name = request.path_params.get("file", FIRST)
-            file = self._files.get(name) or self._drawn(name)
-        except ProblemError as error:
-            return told(error)
-        tag = file.headers.get("etag", "")
-        if tag and headers.get(b"if-none-match") == tag.encode():
-            return Response(status_code=304, headers=HEADERS | {"etag": tag})
-        return file
+        Raises
+        ------
+        ProblemError
+            404 for an unknown file, 500 if the chart files could not be built.
+        """
+        response = self._responses.get(name) or self._chart_file(name)
+        current = response.headers.get("etag", "")
+        if current and etag == current:
+            return Response(status_code=304, headers=HEADERS | {"etag": current})
+        return response
 
-    def _drawn(self, name: str) -> Response:
-        """A file that is made at the first start."""
-        kept = {"vega.js": bundle.SCRIPT, "charts.json": bundle.CHARTS}.get(name)
-        if kept is None:
+    def _chart_file(self, name: str) -> Response:
+        source = {"vega.js": vega_bundle.SCRIPT, "charts.json": vega_bundle.CHARTS}.get(name)
+        if source is None:
             raise ProblemError(404, "not-found", f"the page has no file {name[:100]!r}")
-        if self._drawing.failure is not None:
-            raise ProblemError(500, "internal", f"what draws charts could not be made: {self._drawing.failure}")
-        content = self._drawing.read(kept)
-        if content is None:  # not a problem: a browser would tell it as one
-            return Response(b"null", 202, HEADERS | {"content-type": KINDS[".json"], "retry-after": "1"})
-        return self._files.setdefault(name, _file(name, content, zipped=kept.endswith(".gz")))
+        if self._chart_files.failure is not None:
+            raise ProblemError(500, "internal", f"the chart files could not be built: {self._chart_files.failure}")
+        content = self._chart_files.read(source)
+        if content is None:  # 202 and not a problem, because browsers report problems as errors
+            return Response(b"null", 202, HEADERS | {"content-type": CONTENT_TYPES[".json"], "retry-after": "1"})
+        return self._responses.setdefault(name, _file_response(name, content, compressed=source.endswith(".gz")))
 
 
-def _file(name: str, content: bytes, zipped: bool = False) -> Response:
-    headers = HEADERS | {"content-type": KINDS[Path(name).suffix], "etag": f'"{zlib.crc32(content):08x}"'}
-    return Response(content, headers=headers | ({"content-encoding": "gzip"} if zipped else {}))
+def _file_response(name: str, content: bytes, compressed: bool = False) -> Response:
+    headers = HEADERS | {"content-type": CONTENT_TYPES[Path(name).suffix], "etag": f'"{zlib.crc32(content):08x}"'}
+    return Response(content, headers=headers | ({"content-encoding": "gzip"} if compressed else {}))

@@ -1,4 +1,4 @@
-"""All users and groups at one moment, copied between requests, so that views can be worked out beside them."""
+"""Copy of the state of all users and clusters, captured between requests, so that views can be computed from it."""
 
 from __future__ import annotations
 
@@ -16,125 +16,125 @@ from locb.policies.state.locb_state import random_hash_keys
 from locb.service.config import SEEDED
 from locb.service.core.service import Service
 
-MOST_SHOWN = 3_000  # users on a map: what a browser draws fluently
-SLICE = 0.002  # seconds that requests may wait for a part of a picture
-SMALLEST = 16  # users of a slice
+MAX_SAMPLE = 3_000  # users on the map, which a browser can draw without delay
+SLICE_SECONDS = 0.002  # time that requests wait for one slice
+MIN_SLICE = 16  # users
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StateView:
-    """Users, a row each, and the groups that hold any of them.
+    """State of u users and of the K clusters that contain any of them.
 
     Attributes
     ----------
-    places, served : (u,) ints
-        Of the users, and the rounds that what is known of them rests on. Places that nobody has are not among them.
-    groups : Belonging
-        Who is in which group.
-    names : (K,) ints
-        What ``groups`` calls each group.
-    heads : (K,) ints
-        The place of the user after whom each group is named; −1 for none.
+    user_indices, served : (u,) ints
+        Index of each user, and the number of rewards that its estimate is based on. Unassigned indices are omitted.
+    memberships : BatchMembership
+        Which users are in which clusters.
+    cluster_ids : (K,) ints
+        Id of each cluster in ``memberships``.
+    representatives : (K,) ints
+        Index of the user after whom each cluster is named: its seed, or its first member; −1 if there is none.
     returned, progress : (K,) bools, (K,) floats
-        Whether each is complete, and how near it is to that.
+        Whether each cluster is final, and its progress towards that.
     sizes : (K,) ints
-        Users of each.
-    rewards : (K, 2) floats
-        How many rewards its users have, and their sum.
-    likes : (K, d) floats
-        The mean estimate of those of its users who were served.
-    known : int
-        Users who have an estimate.
-    shown, theta : (s,) ints, (s, d) floats
-        Rows of some of these, drawn by lot, and their estimates.
+        Number of users in each cluster.
+    reward_totals : (K, 2) floats
+        Number of rewards of the users of each cluster, and the sum of these rewards.
+    mean_theta : (K, d) floats
+        Mean estimate of the users of each cluster that have rewards.
+    n_estimates : int
+        Number of users with an estimate.
+    sample, sample_theta : (s,) ints, (s, d) floats
+        Rows of a random sample of these users, and their estimates.
     """
 
-    places: Ints
+    user_indices: Ints
     served: Ints
-    groups: BatchMembership
-    names: Ints
-    heads: Ints
+    memberships: BatchMembership
+    cluster_ids: Ints
+    representatives: Ints
     returned: NDArray[np.bool_]
     progress: Floats
     sizes: Ints
-    rewards: Floats
-    likes: Floats
-    known: int
-    shown: Ints
-    theta: Floats
+    reward_totals: Floats
+    mean_theta: Floats
+    n_estimates: int
+    sample: Ints
+    sample_theta: Floats
 
-    def members(self, group: int) -> Ints:
-        """The places of the users of a group."""
-        blocks = self.groups.blocks(self.names[[group]])
-        inside = [np.flatnonzero(block[:, 0]) + rows.start for rows, block in blocks]
-        return self.places[np.concatenate(inside)] if inside else self.places[:0]
+    def members(self, cluster: int) -> Ints:
+        """Return the indices of the users of a cluster."""
+        blocks = self.memberships.blocks(self.cluster_ids[[cluster]])
+        rows = [np.flatnonzero(block[:, 0]) + block_rows.start for block_rows, block in blocks]
+        return self.user_indices[np.concatenate(rows)] if rows else self.user_indices[:0]
 
 
 async def capture(service: Service) -> StateView:
-    """A picture of the policy as it is; requests are served meanwhile."""
-    places = service.engine.user_index.taken()
+    """Capture the current state in slices, between which requests are served."""
+    indices = service.engine.user_index.taken()
     group_summary = service.policy.group_summary()
     sums: Floats | float = 0.0
-    parts = []
-    async for start, part in _slices(service, places):
-        rewards = service.event_stats.at(places[start : start + len(part.served)])
-        sums += await asyncio.to_thread(_add_up, part, group_summary, rewards)
-        parts.append(part._replace(theta=part.theta[:0]))  # all of them are much to keep
-    user_batch = UserBatch.joined(parts)
-    shown = _drawn(np.flatnonzero(user_batch.served > 0), places)
-    theta = np.concatenate([part.theta async for _, part in _slices(service, places[shown])])
-    told = np.isfinite(theta).all(axis=1)  # a policy of somebody's own may tell none
-    known = int(np.count_nonzero(user_batch.served > 0)) if told.all() else int(told.sum())
-    heads = group_summary.seeds
-    if service.model.policy not in SEEDED:  # groups without seeds are named after their first members
-        first = user_batch.groups.first(group_summary.names)
-        heads = np.where((heads < 0) & (first >= 0), np.append(places, -1)[first], heads)
-    # Nobody is in some groups, and some seeds are places that nobody has.
+    batches = []
+    async for start, batch in _slices(service, indices):
+        rewards = service.event_stats.at(indices[start : start + len(batch.served)])
+        sums += await asyncio.to_thread(_cluster_sums, batch, group_summary, rewards)
+        batches.append(batch._replace(theta=batch.theta[:0]))  # the estimates of all users need too much memory
+    users = UserBatch.joined(batches)
+    sample = _sample(np.flatnonzero(users.served > 0), indices)
+    theta = np.concatenate([batch.theta async for _, batch in _slices(service, indices[sample])])
+    has_estimate = np.isfinite(theta).all(axis=1)  # a custom policy can have none
+    n_estimates = int(np.count_nonzero(users.served > 0)) if has_estimate.all() else int(has_estimate.sum())
+    representatives = group_summary.seeds
+    if service.model.policy not in SEEDED:
+        first = users.groups.first(group_summary.names)
+        representatives = np.where((representatives < 0) & (first >= 0), np.append(indices, -1)[first], representatives)
+    # Omit empty clusters, and clusters whose seed is an unassigned index.
     sums = np.asarray(sums)
-    kept = (sums[:, 0] > 0.0) & ((group_summary.seeds < 0) | np.isin(group_summary.seeds, places))
-    likes = sums[:, 4:] if group_summary.theta is None else group_summary.theta
+    kept = (sums[:, 0] > 0.0) & ((group_summary.seeds < 0) | np.isin(group_summary.seeds, indices))
+    theta_sums = sums[:, 4:] if group_summary.theta is None else group_summary.theta
     return StateView(
-        places=places,
-        served=user_batch.served,
-        groups=user_batch.groups,
-        names=group_summary.names[kept],
-        heads=heads[kept],
+        user_indices=indices,
+        served=users.served,
+        memberships=users.groups,
+        cluster_ids=group_summary.names[kept],
+        representatives=representatives[kept],
         returned=group_summary.returned[kept],
         progress=group_summary.progress[kept],
         sizes=sums[kept, 0].astype(np.int64),
-        rewards=sums[kept, 2:4],
-        likes=likes[kept] / np.maximum(sums[kept, 1:2], 1.0),
-        known=known,
-        shown=shown[told],
-        theta=theta[told],
+        reward_totals=sums[kept, 2:4],
+        mean_theta=theta_sums[kept] / np.maximum(sums[kept, 1:2], 1.0),
+        n_estimates=n_estimates,
+        sample=sample[has_estimate],
+        sample_theta=theta[has_estimate],
     )
 
 
-async def _slices(service: Service, places: Ints) -> AsyncIterator[tuple[int, UserBatch]]:
-    """What is known of these users, in slices that keep nobody waiting. The policy stands still within each."""
+async def _slices(service: Service, indices: Ints) -> AsyncIterator[tuple[int, UserBatch]]:
+    """Yield the state of these users in slices of about ``SLICE_SECONDS``; the policy is constant within a slice."""
     start, size = 0, service.policy.user_batch_size
-    while start < len(places) or start == 0:
-        begun = time.perf_counter()
-        part = service.policy.user_batch(places[start : start + size])
-        took = max(time.perf_counter() - begun, 1e-6)
-        yield start, part
+    while start < len(indices) or start == 0:
+        begin = time.perf_counter()
+        batch = service.policy.user_batch(indices[start : start + size])
+        elapsed = max(time.perf_counter() - begin, 1e-6)
+        yield start, batch
         start += size
-        size = min(service.policy.user_batch_size, max(SMALLEST, int(size * min(2.0, SLICE / took))))
+        size = min(service.policy.user_batch_size, max(MIN_SLICE, int(size * min(2.0, SLICE_SECONDS / elapsed))))
         await asyncio.sleep(0)
 
 
-def _add_up(user_batch: UserBatch, group_summary: GroupSummary, rewards: Floats) -> Floats:
-    """Of some users, a row a group: how many, how many served, rewards and their sum; θ̂ too if it is not told."""
-    known = (user_batch.served > 0).astype(np.float64)[:, None]
-    columns = [np.ones_like(known), known, rewards]
+def _cluster_sums(users: UserBatch, group_summary: GroupSummary, rewards: Floats) -> Floats:
+    """Return sums per cluster: users, users with rewards, rewards, their sum; and θ̂ if the summary does not have it."""
+    has_rewards = (users.served > 0).astype(np.float64)[:, None]
+    columns = [np.ones_like(has_rewards), has_rewards, rewards]
     if group_summary.theta is None:
-        columns.append(np.where(known > 0.0, user_batch.theta, 0.0))
-    return user_batch.groups.sums(group_summary.names, np.concatenate(columns, axis=1))
+        columns.append(np.where(has_rewards > 0.0, users.theta, 0.0))
+    return users.groups.sums(group_summary.names, np.concatenate(columns, axis=1))
 
 
-def _drawn(rows: Ints, places: Ints) -> Ints:
-    """Some of the rows, by lot; a place that is drawn stays drawn as others come, but for the few that move ahead."""
-    if len(rows) <= MOST_SHOWN:
+def _sample(rows: Ints, indices: Ints) -> Ints:
+    """Return a random sample of the rows. It is stable: as users are added, few users leave the sample."""
+    if len(rows) <= MAX_SAMPLE:
         return rows
-    lots = random_hash_keys(int(places[rows[-1]]) + 1)[places[rows]]
-    return np.sort(rows[np.argpartition(lots, MOST_SHOWN)[:MOST_SHOWN]])
+    keys = random_hash_keys(int(indices[rows[-1]]) + 1)[indices[rows]]
+    return np.sort(rows[np.argpartition(keys, MAX_SAMPLE)[:MAX_SAMPLE]])

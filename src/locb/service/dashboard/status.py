@@ -1,4 +1,4 @@
-"""How the service does at this moment."""
+"""Current state of the service."""
 
 from __future__ import annotations
 
@@ -11,53 +11,55 @@ from locb.service.dashboard.state_view import StateView
 from locb.service.stats.event_stats import FINE, SECOND, Counts
 from locb.service.store.database import StoreError
 
-RATE_SECONDS, SHARE_SECONDS = 10, 3600
+RATE_SECONDS = 10  # period of the rates
+SHARE_SECONDS = 3600  # period of the share of decisions that used a cluster
 
 
-def status(service: Service, picture: StateView | None, size: int | None, version: str) -> Status:
-    """All figures; some of them are less exact while there is no picture."""
-    event_stats, engine, committer, at = service.event_stats, service.engine, service.committer, time.time()
-    # While the past is being read, those whom the policy knows.
-    learned = picture.known if service.reading_history and picture is not None else event_stats.learned_users
-    last = _together([counts for _, counts in event_stats.steps(SECOND, at - RATE_SECONDS, math.inf)])
-    # The seconds that are looked at begin with a whole one; before the tally was begun it counts none.
-    seconds = max(1.0, at - max(math.floor(at - RATE_SECONDS), event_stats.begun))
-    hour = _together([counts for _, counts in event_stats.steps(FINE, at - SHARE_SECONDS, math.inf)])
-    complete = service.policy.group_summary().returned if picture is None else picture.returned
-    returned = int(complete.sum())
-    newest = service.snapshots.newest
+def status(service: Service, state: StateView | None, store_bytes: int | None, version: str) -> Status:
+    """Return the status. Without a captured state, some figures are less exact."""
+    event_stats, engine, committer, now = service.event_stats, service.engine, service.committer, time.time()
+    # Before the backfill is complete, the policy knows more users with rewards than the statistics do.
+    backfilling = service.reading_history
+    rewarded_users = state.n_estimates if backfilling and state is not None else event_stats.learned_users
+    recent = _total([counts for _, counts in event_stats.steps(SECOND, now - RATE_SECONDS, math.inf)])
+    # The period starts at a full second, or when counting started.
+    seconds = max(1.0, now - max(math.floor(now - RATE_SECONDS), event_stats.begun))
+    hour = _total([counts for _, counts in event_stats.steps(FINE, now - SHARE_SECONDS, math.inf)])
+    returned = service.policy.group_summary().returned if state is None else state.returned
+    n_returned = int(returned.sum())
+    snapshot = service.snapshots.newest
     return Status(
-        time=at,
+        time=now,
         policy=service.model.policy,
         version=version,
         started_at=service.started,
         status="ok" if committer.failure is None else "unavailable",
         detail=committer.failure,
         users=len(engine.user_index),
-        rewarded_users=learned,
+        rewarded_users=rewarded_users,
         decisions=event_stats.decisions,
         rewards=event_stats.rewards,
         pending_rewards=max(0, event_stats.decisions - event_stats.rewards),
-        decisions_per_second=last.decisions / seconds,
-        rewards_per_second=last.rewards / seconds,
+        decisions_per_second=recent.decisions / seconds,
+        rewards_per_second=recent.rewards / seconds,
         cluster_based_share=hour.grouped / hour.told if hour.told else None,
-        clusters=ClusterCounts(returned, len(complete) - returned),
-        backfilling=service.reading_history,
+        clusters=ClusterCounts(n_returned, len(returned) - n_returned),
+        backfilling=backfilling,
         rebuilding=service.renewing,
-        store=StoreStatus(service.log.kind, engine.seq, size, committer.waiting, committer.failure),
+        store=StoreStatus(service.log.kind, engine.seq, store_bytes, committer.waiting, committer.failure),
         snapshot=None
-        if newest is None
-        else SnapshotStatus(newest, service.snapshots.newest_time, max(0, engine.seq - newest)),
+        if snapshot is None
+        else SnapshotStatus(snapshot, service.snapshots.newest_time, max(0, engine.seq - snapshot)),
     )
 
 
 def store_size(service: Service) -> int | None:
-    """Bytes of the store; None if it cannot be asked now."""
+    """Return the size of the store in bytes, or None if the store is unavailable."""
     try:
         return service.log.size()
     except (StoreError, OSError):
         return None
 
 
-def _together(some: list[Counts]) -> Counts:
-    return Counts(*(sum(column) for column in zip(*some, strict=True))) if some else Counts()
+def _total(counts: list[Counts]) -> Counts:
+    return Counts(*(sum(column) for column in zip(*counts, strict=True))) if counts else Counts()

@@ -1,4 +1,4 @@
-"""One user closely: what is known of them, what was decided for them, what would be recommended now."""
+"""Views of one user: estimate, recent decisions, current recommendation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from locb.service.core.decision_encoding import group
 from locb.service.core.service import Service
-from locb.service.dashboard.feature_names import Names
+from locb.service.dashboard.feature_names import FeatureNames
 from locb.service.dashboard.schemas import PreviewResponse, UserDecision, UserDecisions
 from locb.service.request_parsing import parse_request, parse_stored_request
 from locb.service.schemas import PreviewRequest, RecommendRequest, UserDetail
@@ -17,46 +17,47 @@ from locb.service.stats.intervals import NORMAL
 from locb.service.store.rows import FoundDecision
 from locb.service.store.schema import CORRECTION, DEFAULT, REWARD
 
-MOST_NAMES = 300  # of features that are told with a user
+MAX_NAMES = 300  # feature names in a response
 REWARD_STATUS = {None: "pending", REWARD: "received", DEFAULT: "default", CORRECTION: "corrected"}
-_preview = msgspec.json.Decoder(PreviewResponse).decode  # passes over the name of a decision
+_decode_preview = msgspec.json.Decoder(PreviewResponse).decode  # ignores the empty decision id
 
 
-def user(service: Service, name: str, names: Names) -> UserDetail:
-    """What is known of a user."""
-    place, user_index = service.place_of(name), service.engine.user_index
-    estimate = service.policy.estimate(place)
+def user_detail(service: Service, user: str, names: FeatureNames) -> UserDetail:
+    """Return the estimate and statistics of a user."""
+    index, user_index = service.place_of(user), service.engine.user_index
+    estimate = service.policy.estimate(index)
     intervals = None
     if estimate is not None and estimate.deviation is not None:
-        reach = NORMAL * estimate.deviation
-        intervals = list(zip((estimate.theta - reach).tolist(), (estimate.theta + reach).tolist(), strict=True))
-    ((rewards, total),) = service.event_stats.at(np.array([place])).tolist()
+        margin = NORMAL * estimate.deviation
+        intervals = list(zip((estimate.theta - margin).tolist(), (estimate.theta + margin).tolist(), strict=True))
+    ((rewards, total),) = service.event_stats.at(np.array([index])).tolist()
+    summaries = (group(membership, user_index) for membership in service.policy.memberships(index))
     return UserDetail(
-        name,
+        user,
         None if estimate is None else estimate.served,
         None if estimate is None else estimate.theta.tolist(),
         None if estimate is None else estimate.radius,
-        [told for told in (group(one, user_index) for one in service.policy.memberships(place)) if told],
+        [summary for summary in summaries if summary is not None],
         intervals,
         int(rewards),
         total / rewards if rewards else None,
-        names.most(MOST_NAMES),
+        names.most_frequent(MAX_NAMES),
     )
 
 
-async def decisions(service: Service, name: str, limit: int) -> UserDecisions:
-    """The last decisions for a user."""
-    place = service.place_of(name)
-    found = await asyncio.to_thread(service.log.decisions_of, place, limit)
-    if service.place_of(name) != place:  # erased and come again meanwhile
+async def user_decisions(service: Service, user: str, limit: int) -> UserDecisions:
+    """Return the most recent decisions for a user, newest first."""
+    index = service.place_of(user)
+    found = await asyncio.to_thread(service.log.decisions_of, index, limit)
+    if service.place_of(user) != index:  # the user was erased and created again in the meantime
         found = []
-    return UserDecisions(name, [_told(one, service.model.dim) for one in found])
+    return UserDecisions(user, [_user_decision(decision, service.model.dim) for decision in found])
 
 
-def _told(found: FoundDecision, dim: int) -> UserDecision:
+def _user_decision(found: FoundDecision, dim: int) -> UserDecision:
     row = found.decision
-    question = parse_stored_request(row.request, dim)
-    arm = question.request.arms[question.eligible[row.chosen]]
+    parsed = parse_stored_request(row.request, dim)
+    arm = parsed.request.arms[parsed.eligible[row.chosen]]
     return UserDecision(
         row.id.decode(),
         row.time,
@@ -68,7 +69,7 @@ def _told(found: FoundDecision, dim: int) -> UserDecision:
     )
 
 
-def preview(service: Service, asked: PreviewRequest) -> PreviewResponse:
-    """What would be recommended now."""
-    request = RecommendRequest(asked.user, asked.arms, asked.exclude, asked.count)
-    return _preview(service.engine.preview(parse_request(request, service.model.dim)))
+def preview(service: Service, request: PreviewRequest) -> PreviewResponse:
+    """Return the current recommendation without a decision."""
+    arguments = RecommendRequest(request.user, request.arms, request.exclude, request.count)
+    return _decode_preview(service.engine.preview(parse_request(arguments, service.model.dim)))

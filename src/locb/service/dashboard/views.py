@@ -1,110 +1,113 @@
-"""All views of a service, each kept for a while as the bytes that are sent."""
+"""All views of the dashboard, cached as encoded JSON."""
 
 from __future__ import annotations
 
 import asyncio
 from importlib.metadata import version
 
-import msgspec
-
 from locb.service.core.service import Service
-from locb.service.dashboard.cache import Cached
-from locb.service.dashboard.certificates import Certificates
-from locb.service.dashboard.feature_names import REQUESTS, Names
-from locb.service.dashboard.groups import Wanted, groups
+from locb.service.dashboard.cache import (
+    FEATURE_NAMES_TTL,
+    HISTORY_TTL,
+    STATE_TTL,
+    STATUS_TTL,
+    STORE_SIZE_TTL,
+    TTL_PER_SECOND,
+    ViewCache,
+)
+from locb.service.dashboard.certificate_cache import CertificateCache
+from locb.service.dashboard.cluster_table import TableQuery, cluster_table
+from locb.service.dashboard.feature_names import REQUESTS_READ, FeatureNames
 from locb.service.dashboard.history import Baseline, history
-from locb.service.dashboard.map import Maps, tell
+from locb.service.dashboard.map import MapProjector, to_response
 from locb.service.dashboard.state_view import StateView, capture
 from locb.service.dashboard.status import status, store_size
+from locb.service.responses import encode_json
 from locb.service.store.database import StoreError
 
-# Seconds for which each is kept.
-NOW, HISTORY, PICTURE, NAMES, SIZE = 1.0, 2.0, 2.0, 10.0, 10.0
-REST = 300.0  # what rests on all users is kept so many times as long as it took: a third of a percent of the time each
-PATIENCE = 0.3  # seconds that the first of all figures wait for a picture
-
-_encode = msgspec.json.Encoder().encode
+STATE_TIMEOUT = 0.3  # seconds that the status waits for a captured state
 
 
 class Views:
-    """What is looked at. After somebody was erased nothing that was kept is told any more.
+    """Views of a service.
+
+    Cache keys contain the number of erased users, so that nothing computed before an erasure is returned after it.
 
     Parameters
     ----------
     service : Service
-        That is looked at.
+        The service.
     """
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._maps = Maps()
-        self._certificates = Certificates()
-        self._certified_at = 0  # the age of these
+        self._projector = MapProjector()
+        self._certificates = CertificateCache()
+        self._certificates_version = 0
         self._version = version("locb")
-        self._status = Cached(self._make_status, NOW)
-        self._history = Cached(self._make_history, HISTORY)
-        self._map = Cached(self._make_map, PICTURE, REST)
-        self._groups = Cached(self._make_groups, PICTURE, REST)
-        self._picture = Cached(self._take_picture, PICTURE, REST)
-        self._names = Cached(self._read_names, NAMES, REST)
-        self._size = Cached(self._measure, SIZE)
+        self._status = ViewCache(self._compute_status, STATUS_TTL)
+        self._history = ViewCache(self._compute_history, HISTORY_TTL)
+        self._map = ViewCache(self._compute_map, STATE_TTL, TTL_PER_SECOND)
+        self._clusters = ViewCache(self._compute_clusters, STATE_TTL, TTL_PER_SECOND)
+        self._state = ViewCache(self._capture_state, STATE_TTL, TTL_PER_SECOND)
+        self._feature_names = ViewCache(self._read_feature_names, FEATURE_NAMES_TTL, TTL_PER_SECOND)
+        self._store_size = ViewCache(self._measure_store, STORE_SIZE_TTL)
 
     @property
-    def _age(self) -> int:
-        """Stands in every question: what was kept before an erasure is not found after it."""
+    def _data_version(self) -> int:
         return self._service.erasures
 
     async def status(self) -> bytes:
-        """How the service does."""
-        return await self._status.get(self._age)
+        """Return the current state of the service."""
+        return await self._status.get(self._data_version)
 
     async def history(self, span: str, baseline: Baseline | None) -> bytes:
-        """Decisions and rewards over time."""
-        return await self._history.get((self._age, span, baseline), span, baseline)
+        """Return decisions and rewards over time."""
+        return await self._history.get((self._data_version, span, baseline), span, baseline)
 
-    async def map(self, basis: str | None) -> bytes:
-        """Users' estimates on a plane."""
-        picture = await self._picture.get(self._age)
-        return await self._map.get((self._age, basis), picture, basis)
+    async def map(self, projection: str | None) -> bytes:
+        """Return a two-dimensional projection of the users' estimates."""
+        state = await self._state.get(self._data_version)
+        return await self._map.get((self._data_version, projection), state, projection)
 
-    async def groups(self, wanted: Wanted) -> bytes:
-        """The table of sets."""
-        picture, names = await self._picture.get(self._age), await self.names()
-        return await self._groups.get((self._age, wanted), picture, names, wanted)
+    async def clusters(self, query: TableQuery) -> bytes:
+        """Return a page of the table of clusters."""
+        state, names = await self._state.get(self._data_version), await self.feature_names()
+        return await self._clusters.get((self._data_version, query), state, names, query)
 
-    async def names(self) -> Names:
-        """Of features, as recent requests gave them."""
-        return await self._names.get(self._age)
+    async def feature_names(self) -> FeatureNames:
+        """Return the names of features in recent requests."""
+        return await self._feature_names.get(self._data_version)
 
-    # How each is made
+    # Computation
 
-    async def _make_status(self) -> bytes:
-        picture = await self._picture.soon(self._age, PATIENCE)
-        size = await self._size.get(self._age)
-        return _encode(status(self._service, picture, size, self._version))
+    async def _compute_status(self) -> bytes:
+        state = await self._state.get_within(self._data_version, STATE_TIMEOUT)
+        size = await self._store_size.get(self._data_version)
+        return encode_json(status(self._service, state, size, self._version))
 
-    async def _make_history(self, span: str, baseline: Baseline | None) -> bytes:
-        return _encode(await history(self._service, span, baseline))
+    async def _compute_history(self, span: str, baseline: Baseline | None) -> bytes:
+        return encode_json(await history(self._service, span, baseline))
 
-    async def _make_map(self, picture: StateView, basis: str | None) -> bytes:
-        drawn = await self._maps.draw(picture, basis, self._age)
-        return _encode(tell(drawn, picture, self._service.engine.user_index))
+    async def _compute_map(self, state: StateView, projection: str | None) -> bytes:
+        projected = await self._projector.project(state, projection, self._data_version)
+        return encode_json(to_response(projected, state, self._service.engine.user_index))
 
-    async def _make_groups(self, picture: StateView, names: Names, wanted: Wanted) -> bytes:
-        if self._certified_at != self._age:
-            self._certificates.forget()
-            self._certified_at = self._age
-        return _encode(await groups(self._service, picture, names, self._certificates, wanted))
+    async def _compute_clusters(self, state: StateView, names: FeatureNames, query: TableQuery) -> bytes:
+        if self._certificates_version != self._data_version:
+            self._certificates.clear()
+            self._certificates_version = self._data_version
+        return encode_json(await cluster_table(self._service, state, names, self._certificates, query))
 
-    async def _take_picture(self) -> StateView:
+    async def _capture_state(self) -> StateView:
         return await capture(self._service)
 
-    async def _read_names(self) -> Names:
+    async def _read_feature_names(self) -> FeatureNames:
         try:
-            requests = await asyncio.to_thread(self._service.log.last_requests, REQUESTS)
+            requests = await asyncio.to_thread(self._service.log.last_requests, REQUESTS_READ)
         except StoreError:
-            return Names({})  # until the store answers again, features are told by their places
-        return await asyncio.to_thread(Names.read, requests, self._service.model.dim)
+            return FeatureNames({})  # features have no names until the store is available again
+        return await asyncio.to_thread(FeatureNames.read, requests, self._service.model.dim)
 
-    async def _measure(self) -> int | None:
+    async def _measure_store(self) -> int | None:
         return await asyncio.to_thread(store_size, self._service)

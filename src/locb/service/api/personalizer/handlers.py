@@ -1,68 +1,68 @@
-"""The routes of Azure Personalizer: its requests, answered in its shapes."""
+"""Handlers of the routes of Azure Personalizer."""
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import msgspec
 from starlette.responses import Response
 
 from locb.common.feature_hashing import feature_row
-from locb.service.api.context import AppContext, Json
-from locb.service.api.guard import SAFE_HEADERS, more_headers
-from locb.service.api.personalizer.schemas import DONE, RANKED, RankRequest, RewardRequest, answer, question, refusal
+from locb.service.api.context import AppContext
+from locb.service.api.personalizer.conversion import to_arguments, to_error_response, to_rank_response
+from locb.service.api.personalizer.schemas import EVENT_STATUS, RANK_STATUS, RankRequest, RewardRequest
 from locb.service.core.commands import ActivateCommand, Asked, RecommendCommand, RewardCommand
 from locb.service.errors import ProblemError, invalid
 from locb.service.request_parsing import parse_request
+from locb.service.responses import JsonResponse, empty_response, encode_json, problem_headers
 from locb.service.schemas import Arm, RecommendRequest
 
-_encode = msgspec.json.Encoder().encode
 
-
-class _Ranking(msgspec.Struct):
-    ranking: list[_Ranked]
-
-
-class _Ranked(msgspec.Struct):
+class _RankedArm(msgspec.Struct):
     arm: str
 
 
-_decode = msgspec.json.Decoder(_Ranking).decode
+class _Ranking(msgspec.Struct):
+    ranking: list[_RankedArm]
 
 
-async def rank(app: AppContext, message: RankRequest) -> Response:
-    """Which action?"""
+_decode_ranking = msgspec.json.Decoder(_Ranking).decode
+
+
+async def rank(app: AppContext, body: RankRequest) -> Response:
+    """Rank actions."""
     service = app.service
     dim = service.model.dim
     try:
-        asked = question(message, dim, service.options.personalizer_user)
-        # As numbers: with all its crosses an action has many more names than the vector has places.
-        arms = [Arm(name, feature_row(features, dim)) for name, features in asked.arms]
+        arguments = to_arguments(body, dim, service.options.personalizer_user)
+        # Hashed here: with crosses, an action has many more names than the vector has entries.
+        arms = [Arm(name, feature_row(features, dim)) for name, features in arguments.arms]
     except ValueError as error:
         raise invalid(str(error)) from None
-    request = RecommendRequest(asked.user, arms, asked.excluded, None, asked.event_id)
-    outcome = await service.submit(RecommendCommand(parse_request(request, dim), app.now(), asked.deferred))
-    assert isinstance(outcome, Asked)  # noqa: S101 - a problem is raised
-    ranked = [one.arm for one in _decode(outcome.answer).ranking]
-    return app.json(answer(message, outcome.name, ranked), RANKED)
+    request = RecommendRequest(arguments.user, arms, arguments.excluded, None, arguments.event_id)
+    outcome = await service.submit(RecommendCommand(parse_request(request, dim), time.time(), arguments.deferred))
+    assert isinstance(outcome, Asked)  # noqa: S101 - problems are raised
+    ranked = [ranked_arm.arm for ranked_arm in _decode_ranking(outcome.answer).ranking]
+    return JsonResponse(encode_json(to_rank_response(body, outcome.name, ranked)), RANK_STATUS)
 
 
-async def reward_event(app: AppContext, message: RewardRequest, event: str) -> Response:
-    """What the action earned."""
-    await app.service.submit(RewardCommand(event, message.value, app.now()))
-    return Response(status_code=DONE, headers=SAFE_HEADERS)
+async def reward_event(app: AppContext, body: RewardRequest, event: str) -> Response:
+    """Store and learn the reward of an event."""
+    await app.service.submit(RewardCommand(event, body.value, time.time()))
+    return empty_response(EVENT_STATUS)
 
 
-async def activate(app: AppContext, event: str) -> Response:
-    """The action is shown: a reward is waited for from now on."""
-    await app.service.submit(ActivateCommand(event, app.now()))
-    return Response(status_code=DONE, headers=SAFE_HEADERS)
+async def activate_event(app: AppContext, event: str) -> Response:
+    """Activate an event: its reward is expected from now on."""
+    await app.service.submit(ActivateCommand(event, time.time()))
+    return empty_response(EVENT_STATUS)
 
 
-def told_as_azure(error: ProblemError) -> Response:
-    """A problem in the shape that its client understands."""
+def error_response(error: ProblemError) -> Response:
+    """Return a problem as an error response of Personalizer."""
     fields: Any = error.problem.fields
-    status, body = refusal(int(error.status), error.problem.detail, fields[0] if fields else None)
-    response = Json(_encode(body), status)
-    response.headers.update(more_headers(error))
+    status, body = to_error_response(int(error.status), error.problem.detail, fields[0] if fields else None)
+    response = JsonResponse(encode_json(body), status)
+    response.headers.update(problem_headers(error))
     return response

@@ -62,7 +62,8 @@ export class NowPanel {
     this.card("Users learned", count(now.rewarded_users), `of ${count(now.users)} who came`);
     this.card("Decided with a group", share(now.cluster_based_share), "of the last hour's decisions");
     this.card("Rewards waited for", count(now.pending_rewards), "recent decisions without one");
-    this.card("Sets returned", count(clusters.returned), `${count(clusters.forming)} still forming`);
+    this.card("Sets returned", count(clusters.returned),
+      `${count(clusters.forming)} still forming`);
     this.showStore(now);
   }
 

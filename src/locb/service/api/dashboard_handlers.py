@@ -1,0 +1,77 @@
+"""Handlers of the routes that the dashboard reads."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from locb.service.api.context import AppContext
+from locb.service.api.request_params import check_length, parse_choice, parse_integer, parse_timestamp
+from locb.service.dashboard import user_detail as user_views
+from locb.service.dashboard.cluster_table import MAX_LIMIT, SORTS, TableQuery
+from locb.service.dashboard.history import SPANS
+from locb.service.dashboard.schemas import PreviewResponse, UserDecisions
+from locb.service.errors import invalid
+from locb.service.responses import JsonResponse
+from locb.service.schemas import PreviewRequest, UserDetail
+
+MAX_DECISIONS = 100
+MAX_OFFSET = 1_000_000
+
+
+async def status(app: AppContext) -> Response:
+    """Return the current state of the service."""
+    return JsonResponse(await app.views.status())
+
+
+async def history(
+    app: AppContext, span: str = "hour", baseline_from: str | None = None, baseline_to: str | None = None
+) -> Response:
+    """Return decisions and rewards over time."""
+    parse_choice("span", span, list(SPANS))
+    if (baseline_from is None) != (baseline_to is None):
+        missing = "baseline_from" if baseline_from is None else "baseline_to"
+        raise invalid(f"a baseline needs baseline_from and baseline_to: {missing} is missing", missing)
+    baseline = None
+    if baseline_from is not None and baseline_to is not None:
+        start = parse_timestamp("baseline_from", baseline_from)
+        stop = parse_timestamp("baseline_to", baseline_to)
+        if not start < stop:
+            detail = f"baseline_from must be before baseline_to, but {start:.15g} is not before {stop:.15g}"
+            raise invalid(detail, "baseline_from", "baseline_to")
+        baseline = start, stop
+    return JsonResponse(await app.views.history(span, baseline))
+
+
+async def user_map(app: AppContext, projection: str | None = None) -> Response:
+    """Return a two-dimensional projection of the users' estimates."""
+    check_length("projection", projection or "")
+    return JsonResponse(await app.views.map(projection))
+
+
+async def cluster_table(
+    app: AppContext, sort: str = "size", limit: str = "50", offset: str = "0", search: str = ""
+) -> Response:
+    """Return a page of the table of clusters."""
+    check_length("search", search)
+    query = TableQuery(
+        parse_choice("sort", sort, SORTS),
+        parse_integer("limit", limit, MAX_LIMIT),
+        parse_integer("offset", offset, MAX_OFFSET),
+        search,
+    )
+    return JsonResponse(await app.views.clusters(query))
+
+
+async def user_detail(app: AppContext, user: str) -> UserDetail:
+    """Return the estimate and statistics of a user."""
+    return user_views.user_detail(app.service, user, await app.views.feature_names())
+
+
+async def user_decisions(app: AppContext, user: str, limit: str = "20") -> UserDecisions:
+    """Return the decisions for a user, newest first."""
+    return await user_views.user_decisions(app.service, user, parse_integer("limit", limit, MAX_DECISIONS))
+
+
+async def preview(app: AppContext, body: PreviewRequest) -> PreviewResponse:
+    """Return the current recommendation without a decision."""
+    return user_views.preview(app.service, body)

@@ -1,0 +1,196 @@
+"""Conversion between the requests and responses of Azure Personalizer and those of the service."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from msgspec import UNSET
+
+from locb.service.api.personalizer.schemas import (
+    ErrorResponse,
+    PersonalizerError,
+    RankedAction,
+    RankRequest,
+    RankResponse,
+)
+from locb.service.schemas import MAX_ID_LENGTH
+
+SHARED_USER = "personalizer:everyone"  # user of requests without a user id
+MAX_DEPTH = 16  # nested objects and lists
+CROSSES_PER_DIM, MAX_CROSSES = 4, 256  # an action has at most min(4 · dim, 256) crosses
+
+
+class RankArguments(NamedTuple):
+    """Arguments of a recommendation, from a rank request."""
+
+    user: str
+    arms: list[tuple[str, dict[str, float]]]
+    excluded: list[str]
+    event_id: str | None
+    deferred: bool
+
+
+def to_arguments(rank: RankRequest, dim: int, user_path: str) -> RankArguments:
+    """Convert a rank request.
+
+    Features are flattened to named numbers:
+
+    - The names of nested objects are joined with dots.
+    - A string is 1 under ``name=value``, a boolean is 1 under ``name=true`` or ``name=false``.
+    - A number x is asinh x, which is close to x for small x and grows like a logarithm. Personalizer learns at any
+      scale, so its clients send unscaled years and prices.
+    - In a list, each string is a feature under the name of the list. Numbers and booleans have their index appended to
+      the name. Objects are merged.
+    - Null is omitted. Features with the same name are added.
+
+    An arm has the feature ``action=ID``, its own features, and crosses with the context, because context features alone
+    are the same for all arms. A cross is named ``context×action``; its value is the product. An arm has at most 4 · dim
+    crosses, and at most 256: first those of ``action=ID`` with the context features in the order of the request, then
+    those of the first feature of the arm, and so on.
+
+    Parameters
+    ----------
+    rank : RankRequest
+        The request.
+    dim : int
+        Dimension of the feature vectors.
+    user_path : str
+        Path of the user id in the context, such as ``user.id``: a string or a number, which is then not a feature.
+        Requests without a user id share the user ``SHARED_USER``.
+
+    Raises
+    ------
+    ValueError
+        If the request is invalid. The message names the field.
+    """
+    ids: set[str] = set()
+    for a, action in enumerate(rank.actions):
+        if action.id in ids:
+            raise ValueError(f"actions[{a}].id must be unique, but {action.id!r} occurs twice")
+        ids.add(action.id)
+    excluded = [action for action in dict.fromkeys(rank.excluded_actions or ()) if action in ids]
+    if len(excluded) == len(ids):
+        raise ValueError("excludedActions must not contain all actions")
+    user, objects = _extract_user(rank.context_features or [], user_path)
+    context = _flatten(objects, "contextFeatures")
+    max_crosses = min(CROSSES_PER_DIM * dim, MAX_CROSSES)
+    arms = []
+    for a, action in enumerate(rank.actions):
+        features = {f"action={action.id}": 1.0}
+        for name, value in _flatten(action.features or [], f"actions[{a}].features").items():
+            features[name] = features.get(name, 0.0) + value
+        arms.append((action.id, features | _crosses(context, features, max_crosses)))
+    return RankArguments(user or SHARED_USER, arms, excluded, rank.event_id or None, bool(rank.defer_activation))
+
+
+def to_rank_response(rank: RankRequest, event_id: str, ranked: Sequence[str]) -> RankResponse:
+    """Convert a ranking: ``ranked`` are the actions that were not excluded, best first.
+
+    The best action has probability 1, because the choice is deterministic. Excluded actions keep their position in the
+    request, with probability 0, as in Personalizer.
+    """
+    excluded = set(rank.excluded_actions or ())
+    remaining = iter(ranked)
+    order = [action.id if action.id in excluded else next(remaining) for action in rank.actions]
+    ranking = [RankedAction(action, 1.0 if action == ranked[0] else 0.0) for action in order]
+    return RankResponse(ranking, event_id, ranked[0])
+
+
+def to_error_response(status: int, message: str, target: str | None = None) -> tuple[int, ErrorResponse]:
+    """Convert a problem to a status and an error response. Personalizer uses 400 instead of 422."""
+    status = 400 if status == 422 else status
+    default = "InternalServerError" if status >= 500 else "BadRequest"
+    codes = {401: "Unauthorized", 403: "Forbidden", 404: "ResourceNotFound", 429: "TooManyRequests"}
+    error = PersonalizerError(codes.get(status, default), message, UNSET if target is None else target)
+    return status, ErrorResponse(error)
+
+
+# User
+
+
+def _extract_user(objects: list[Any], user_path: str) -> tuple[str | None, list[Any]]:
+    """Return the user id, if there is one, and the context without it."""
+    nested = user_path.split(".")
+    for index, context in enumerate(objects):
+        for keys in ([user_path], nested):
+            value: Any = context
+            for key in keys:
+                value = value.get(key) if isinstance(value, dict) else None
+            if value is not None and value != "":
+                user = _parse_user(value, f"contextFeatures[{index}].{user_path}")
+                return user, [*objects[:index], _without_key(context, keys), *objects[index + 1 :]]
+    return None, objects
+
+
+def _parse_user(value: Any, field: str) -> str:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # 7.0 is user 7
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError(f"{field} must be a string or a number, because it is a user id")
+    user = str(value)
+    if len(user) > MAX_ID_LENGTH:
+        raise ValueError(f"{field} must have at most {MAX_ID_LENGTH} characters, because it is a user id")
+    return user
+
+
+def _without_key(value: dict[str, Any], keys: list[str]) -> dict[str, Any]:
+    """Return a copy of nested objects without the value at a path of keys."""
+    first, *rest = keys
+    if not rest:
+        return {name: inner for name, inner in value.items() if name != first}
+    return {**value, first: _without_key(value[first], rest)}
+
+
+# Features
+
+
+def _flatten(objects: list[Any], field: str) -> dict[str, float]:
+    """Return named numbers from a list of objects."""
+    features: dict[str, float] = {}
+    for index, value in enumerate(objects):
+        if value is not None and not isinstance(value, dict):
+            raise ValueError(f"{field}[{index}] must be an object of features, not {_type_name(value)}")
+        for name, number in _numbers(value, "", f"{field}[{index}]", MAX_DEPTH):
+            features[name] = features.get(name, 0.0) + number
+    return features
+
+
+def _numbers(value: Any, name: str, field: str, depth: int) -> Iterable[tuple[str, float]]:
+    """Yield the named numbers of a value; ``depth`` is the number of further levels that are allowed."""
+    if depth < 0:
+        raise ValueError(f"{field} must be nested at most {MAX_DEPTH} levels deep")
+    if isinstance(value, bool):
+        yield f"{name}={'true' if value else 'false'}", 1.0
+    elif isinstance(value, str):
+        yield f"{name}={value}", 1.0
+    elif isinstance(value, int | float):
+        try:
+            yield name, math.asinh(value)
+        except OverflowError:
+            raise ValueError(f"{field} must be a number that fits a 64-bit float") from None
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            if not key:
+                raise ValueError(f"{field} must not have an empty name")
+            yield from _numbers(inner, f"{name}.{key}" if name else key, f"{field}.{key}", depth - 1)
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            has_index = isinstance(inner, bool | int | float | list)
+            yield from _numbers(inner, f"{name}.{index}" if has_index else name, f"{field}[{index}]", depth - 1)
+
+
+def _crosses(context: dict[str, float], action: dict[str, float], maximum: int) -> dict[str, float]:
+    """Return products of each action feature with all context features, at most ``maximum``."""
+    crosses: dict[str, float] = {}
+    for action_name, action_value in action.items():
+        for context_name, context_value in context.items():
+            if len(crosses) == maximum:
+                return crosses
+            crosses[f"{context_name}×{action_name}"] = context_value * action_value
+    return crosses
+
+
+def _type_name(value: Any) -> str:
+    return {str: "a string", bool: "a boolean", list: "a list"}.get(type(value), "a number")

@@ -1,0 +1,68 @@
+"""Cache of certificates for the table of clusters.
+
+Certificates are computed by the policy (``certifier`` of ``locb.policies``). That takes long for large clusters, so
+each request for the table computes a few, and the others come from this cache.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from locb.service.core.service import Service
+from locb.service.dashboard.state_view import StateView
+
+MAX_CERTIFIED = 5_000  # members; larger clusters have no certificate in the table
+MAX_PAIRED = 300  # members; larger clusters have a bound that is not computed over all pairs
+MISSING_SECONDS = 0.5  # time per request to compute missing certificates
+OUTDATED_SECONDS = 0.02  # time per request to refresh outdated certificates
+MAX_AGE = 30.0  # seconds
+MAX_ENTRIES = 2_000
+
+
+class Certificate(NamedTuple):
+    """Bound on the distance between two members, whether it was computed over all pairs, and when."""
+
+    bound: float | None
+    exact: bool
+    time: float
+
+
+UNKNOWN = Certificate(None, False, 0.0)
+
+
+class CertificateCache:
+    """Certificates by the user index of the cluster's representative."""
+
+    def __init__(self) -> None:
+        self._entries: dict[int, Certificate] = {}
+        self._lock = asyncio.Lock()
+
+    def clear(self) -> None:
+        """Remove all entries. Required after a user was erased, because certificates can depend on that user."""
+        self._entries.clear()
+
+    async def get(self, service: Service, state: StateView, clusters: Iterable[int]) -> list[Certificate]:
+        """Return the certificates of some clusters; unknown for large clusters and those not computed yet."""
+        clusters, sizes, keys = list(clusters), state.sizes, state.representatives.tolist()
+        small = [cluster for cluster in clusters if sizes[cluster] <= MAX_CERTIFIED]
+        async with self._lock:
+            start = time.monotonic()
+            for cluster in sorted(small, key=lambda cluster: self._entries.get(keys[cluster], UNKNOWN).time):
+                entry = self._entries.get(keys[cluster])
+                elapsed, budget = time.monotonic() - start, MISSING_SECONDS if entry is None else OUTDATED_SECONDS
+                if elapsed > budget or (entry is not None and time.monotonic() - entry.time < MAX_AGE):
+                    break
+                await self._refresh(service, state, cluster, keys[cluster])
+            while len(self._entries) > MAX_ENTRIES:
+                self._entries.pop(next(iter(self._entries)))
+        certified = set(small)
+        return [self._entries.get(keys[cluster], UNKNOWN) if cluster in certified else UNKNOWN for cluster in clusters]
+
+    async def _refresh(self, service: Service, state: StateView, cluster: int, key: int) -> None:
+        members = await asyncio.to_thread(state.members, cluster)
+        bound, exact = await service.certificate_of(members, len(members) <= MAX_PAIRED)
+        self._entries.pop(key, None)
+        self._entries[key] = Certificate(bound, exact, time.monotonic())

@@ -1,0 +1,103 @@
+"""Table of clusters: size, progress, certificate, rewards, top features and overlap."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import NamedTuple
+
+import numpy as np
+
+from locb.common.arrays import Floats, Ints
+from locb.service.core.service import Service
+from locb.service.core.user_index import UserIndex
+from locb.service.dashboard.certificate_cache import CertificateCache
+from locb.service.dashboard.feature_names import FeatureNames
+from locb.service.dashboard.schemas import ClusterOverlap, ClusterRow, ClusterTable
+from locb.service.dashboard.state_view import StateView
+
+SORTS = ("size", "reward", "progress", "seed")
+MAX_LIMIT = 200
+MAX_OVERLAP = 12  # clusters whose overlap is computed
+
+
+class TableQuery(NamedTuple):
+    """Order, page and search text of the table."""
+
+    sort: str
+    limit: int
+    offset: int
+    search: str
+
+
+async def cluster_table(
+    service: Service, state: StateView, names: FeatureNames, certificates: CertificateCache, query: TableQuery
+) -> ClusterTable:
+    """Return a page of the table."""
+    selection = await asyncio.to_thread(_select, state, service.engine.user_index, query)
+    page = selection.clusters[query.offset : query.offset + query.limit]
+    shares = await asyncio.to_thread(_overlap_shares, state, page[:MAX_OVERLAP])
+    rows = []
+    for k, certificate in zip(page.tolist(), await certificates.get(service, state, page.tolist()), strict=True):
+        progress, (rewards, total) = float(state.progress[k]), state.reward_totals[k].tolist()
+        rows.append(
+            ClusterRow(
+                selection.names[k],
+                int(state.sizes[k]),
+                bool(state.returned[k]),
+                None if np.isnan(progress) else progress,
+                certificate.bound,
+                certificate.exact,
+                int(rewards),
+                total / rewards if rewards else None,
+                names.top_features(state.mean_theta[k]),
+            )
+        )
+    overlap = ClusterOverlap([row.seed for row in rows[:MAX_OVERLAP]], shares.round(4).tolist())
+    return ClusterTable(len(selection.clusters), selection.returned, selection.forming, rows, overlap)
+
+
+class _Selection(NamedTuple):
+    """Clusters that match the search, in order; names of all clusters; number of clusters by state."""
+
+    clusters: Ints
+    names: list[str | None]
+    returned: int
+    forming: int
+
+
+def _select(state: StateView, user_index: UserIndex, query: TableQuery) -> _Selection:
+    """Search and sort. Runs in a thread, because names of thousands of clusters take a while; changes nothing."""
+    indices = state.representatives.tolist()
+    names = [None if index < 0 else user_index.name(index) for index in indices]
+    # A cluster whose representative was erased in the meantime is omitted.
+    existing = [k for k, (index, name) in enumerate(zip(indices, names, strict=True)) if index < 0 or name is not None]
+    returned = int(state.returned[existing].sum())
+    text = query.search.casefold()
+    found = [k for k in existing if text in (names[k] or "").casefold()] if text else existing
+    return _Selection(_sort(state, found, names, query.sort), names, returned, len(existing) - returned)
+
+
+def _sort(state: StateView, clusters: list[int], names: list[str | None], sort: str) -> Ints:
+    """Return the clusters in order; larger clusters come first among equal ones."""
+    if sort == "seed":
+        return np.array(sorted(clusters, key=lambda k: (names[k] is None, names[k])), np.int64)
+    found = np.array(clusters, np.int64)
+    sizes = state.sizes[found]
+    key: Floats | Ints = sizes
+    if sort == "progress":
+        key = np.nan_to_num(state.progress[found], nan=-1.0)
+    elif sort == "reward":
+        count, total = state.reward_totals[found].T
+        key = np.divide(total, count, np.full(len(found), -np.inf), where=count > 0)
+    order: Ints = found[np.lexsort((-sizes, -key))]
+    return order
+
+
+def _overlap_shares(state: StateView, clusters: Ints) -> Floats:
+    """Return |i ∩ j| / |i| for each pair of clusters."""
+    common = np.zeros((len(clusters), len(clusters)))
+    for _, inside in state.memberships.blocks(state.cluster_ids[clusters]):
+        dense = inside.astype(np.float64)
+        common += dense.T @ dense
+    shares: Floats = common / np.maximum(common.diagonal()[:, None], 1.0)
+    return shares

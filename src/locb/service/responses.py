@@ -1,0 +1,52 @@
+"""HTTP responses of the service: JSON, problems, and the security headers that every response has."""
+
+from __future__ import annotations
+
+import msgspec
+from starlette.responses import Response
+
+from locb.service.errors import ProblemError
+
+SECURITY_HEADERS = {
+    "cache-control": "no-store",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+}
+_JSON_HEADERS = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
+_JSON_HEADERS.append((b"content-type", b"application/json"))
+
+encode_json = msgspec.json.Encoder().encode
+
+
+class JsonResponse(Response):
+    """Response with an encoded JSON body. Its headers are built once, because this is the hot path."""
+
+    def __init__(self, body: bytes, status: int = 200) -> None:
+        self.status_code = status
+        self.background = None
+        self.body = body
+        self.raw_headers = [*_JSON_HEADERS, (b"content-length", b"%d" % len(body))]
+
+
+def empty_response(status: int = 204) -> Response:
+    """Return a response without a body."""
+    return Response(status_code=status, headers=SECURITY_HEADERS)
+
+
+def problem_response(error: ProblemError) -> Response:
+    """Return a problem as ``application/problem+json`` (RFC 9457)."""
+    headers = SECURITY_HEADERS | problem_headers(error)
+    return Response(encode_json(error.problem), int(error.status), headers, "application/problem+json")
+
+
+def problem_headers(error: ProblemError) -> dict[str, str]:
+    """Return the headers that the status of a problem requires."""
+    headers = {}
+    if error.retry_after is not None:
+        headers["retry-after"] = str(error.retry_after)
+    if error.status == 401:
+        headers["www-authenticate"] = "Bearer"
+    if error.status == 408:  # the rest of the body can still arrive and must not be parsed as the next request
+        headers["connection"] = "close"
+    return headers
