@@ -17,7 +17,13 @@ import locb
 
 env = locb.Synthetic(n_users=10, n_clusters=2, raw_dim=2, n_arms=5, noise=0.05, seed=3)
 policy = locb.LOCB(
-    n_users=env.n_users, dim=env.dim, n_seeds=4, gamma=0.6, sigma=0.05, radius="ellipsoid", stop="certificate"
+    n_users=env.n_users,
+    dim=env.dim,
+    seeds=[int(members[0]) for members in env.true_clusters()],  # one seed per true cluster
+    gamma=0.6,
+    sigma=0.05,  # scale of the noise
+    radius="ellipsoid",
+    stop="certificate",
 )
 
 rows = []
@@ -39,7 +45,7 @@ for start in range(0, 24_000, 400):
 import altair as alt
 
 lines = alt.Chart(alt.InlineData(values=rows), width=520, height=300, title="Certificate of each group")
-chart = lines.mark_line(point=alt.OverlayMarkDef(size=18)).encode(
+chart = lines.mark_line(strokeWidth=2.5).encode(
     x=alt.X("round:Q", axis=alt.Axis(format=",d")),
     y=alt.Y("certificate:Q", title="bound of the distance"),
     color=alt.Color("seed:N", title="group of user"),

@@ -33,7 +33,11 @@ for gamma in (0.05, 0.1, 0.2, 0.4, 0.8, 1.6):
 import altair as alt
 
 base = alt.Chart(alt.InlineData(values=rows), width=280, height=240).mark_line(point=True, strokeWidth=2)
-x = alt.X("gamma:Q", scale=alt.Scale(type="log"))
+x = alt.X(
+    "gamma:Q",
+    scale=alt.Scale(type="log", domain=[0.04, 2.0], nice=False),
+    axis=alt.Axis(values=[0.05, 0.1, 0.2, 0.4, 0.8, 1.6], grid=False),
+)
 chart = base.encode(x=x, y="regret:Q", color="policy:N") | base.encode(x=x, y="F1:Q", color="policy:N")
 
 # %%

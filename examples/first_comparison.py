@@ -20,9 +20,9 @@ ROUNDS = 20_000
 POLICIES = ["eloc", "locb", "sclub", "linucb-ind", "club"]
 comparison = locb.compare(POLICIES, rounds=ROUNDS, repeats=3, jobs=1)
 
-for entry in comparison.entries:
-    regret = entry.final_regret
-    print(f"{entry.policy:12} regret {regret.mean():6.0f}   reward per round {entry.reward.mean():.3f}")
+for result in comparison.results:
+    regret = result.final_regret
+    print(f"{result.policy:12} regret {regret.mean():6.0f}   reward per round {result.reward.mean():.3f}")
 print(comparison.verdict())
 
 # %%
@@ -35,9 +35,9 @@ print(comparison.verdict())
 import altair as alt
 
 rows = [
-    {"policy": entry.policy, "round": int(point), "regret": float(value)}
-    for entry in comparison.entries
-    for point, value in zip(comparison.checkpoints, entry.regret.mean(axis=0), strict=True)
+    {"policy": result.policy, "round": int(point), "regret": float(value)}
+    for result in comparison.results
+    for point, value in zip(comparison.checkpoints, result.regret.mean(axis=0), strict=True)
 ]
 chart = (
     alt.Chart(alt.InlineData(values=rows), width=560, height=320, title="Mean cumulative regret of 3 repeats")
@@ -56,5 +56,5 @@ chart = (
 # LinUCB-IND learns each user separately and has no groups. The F1 score compares the groups of the other policies with the true clusters; 1 is a
 # perfect match.
 
-for entry in comparison.entries:
-    print(f"{entry.policy:12} groups {entry.n_clusters.mean():5.1f}   F1 {entry.f1.mean():.3f}")
+for result in comparison.results:
+    print(f"{result.policy:12} groups {result.n_clusters.mean():5.1f}   F1 {result.f1.mean():.3f}")

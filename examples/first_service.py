@@ -13,6 +13,7 @@ Start the HTTP service, request recommendations from Python, send rewards, and r
 # In a terminal you would run ``locb serve --data-dir state --dim 16``. This example starts the same command as a child process. Everything that the
 # service stores is in the data folder; the same command continues after a restart.
 
+import atexit
 import socket
 import subprocess
 import sys
@@ -40,6 +41,7 @@ options = [
     "error",
 ]
 process = subprocess.Popen([sys.executable, "-c", command, *options], stdout=subprocess.DEVNULL)
+atexit.register(process.terminate)  # also if the example fails
 
 client = Client(f"http://127.0.0.1:{port}")
 deadline = time.monotonic() + 300

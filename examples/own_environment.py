@@ -22,8 +22,8 @@ import locb
 SECTIONS = ("sports", "science", "politics", "culture", "travel", "food")
 CLICK_RATES = np.array(
     [
-        [0.60, 0.50, 0.10, 0.10, 0.30, 0.20],  # readers 0 to 29
-        [0.10, 0.20, 0.55, 0.60, 0.20, 0.30],  # readers 30 to 59
+        [0.60, 0.50, 0.10, 0.10, 0.30, 0.20],  # readers 0 to 149
+        [0.10, 0.20, 0.55, 0.60, 0.20, 0.30],  # readers 150 to 299
     ]
 )
 
@@ -31,20 +31,20 @@ CLICK_RATES = np.array(
 class NewsSite(locb.Environment):
     """Readers of two groups choose among sections of a news site."""
 
-    n_users, dim, n_arms = 60, len(SECTIONS), 4
+    n_users, dim, n_arms = 300, len(SECTIONS), 4
 
     def draw(self, rng, count):
         """Return rounds in which four random sections are offered to random readers."""
         users = rng.integers(self.n_users, size=count)
         offered = rng.permuted(np.tile(np.arange(self.dim), (count, 1)), axis=1)[:, : self.n_arms]
         contexts = np.eye(self.dim)[offered]  # one-hot: (count, n_arms, dim)
-        means = CLICK_RATES[(users >= 30).astype(int)[:, None], offered]
+        means = CLICK_RATES[(users >= 150).astype(int)[:, None], offered]
         rewards = (rng.random(means.shape) < means).astype(float)
         return locb.Rounds(users, contexts, rewards, means)
 
     def true_clusters(self):
         """Return the members of both groups."""
-        return [np.arange(30), np.arange(30, 60)]
+        return [np.arange(150), np.arange(150, 300)]
 
 
 # %%
@@ -55,14 +55,14 @@ class NewsSite(locb.Environment):
 
 env = NewsSite()
 policies = {
-    "LOCB": locb.LOCB(n_users=env.n_users, dim=env.dim, n_seeds=10, gamma=0.5),
+    "ELOC": locb.ELOC(n_users=env.n_users, dim=env.dim, n_seeds=10, gamma=0.5),
     "LinUCB per reader": locb.LinUCB(n_users=env.n_users, dim=env.dim),
     "LinUCB for all": locb.LinUCB(n_users=env.n_users, dim=env.dim, shared=True),
 }
 runs = {name: locb.simulate(policy, env, rounds=10_000, seed=1) for name, policy in policies.items()}
 for name, run in runs.items():
     print(f"{name:18} click rate {run.rewards.mean():.3f}, regret {run.regret[-1]:.0f}")
-print(locb.match_clusters(policies["LOCB"].clusters(), env.true_clusters()))
+print(locb.match_clusters(policies["ELOC"].clusters(), env.true_clusters()))
 
 # %%
 # Learning over time

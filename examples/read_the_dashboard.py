@@ -13,6 +13,7 @@ Every service has a dashboard at its own address. This example takes screenshots
 # ``locb demo`` starts a service with 160 simulated visitors of five kinds. Each chooses one of eight films. The service does not know the kinds.
 # In a clone, ``make page`` does the same. The screenshots are taken with Chromium; if it is not installed, stored ones are shown.
 
+import atexit
 import contextlib
 import shutil
 import socket
@@ -30,6 +31,7 @@ with socket.socket() as probe:  # find a free port
 command = "from locb.cli import main; main()"
 demo = [sys.executable, "-c", command, "demo", "--port", str(port), "--rate", "200"]
 process = subprocess.Popen(demo, stdout=subprocess.DEVNULL)
+atexit.register(process.terminate)  # also if the example fails
 
 client = Client(f"http://127.0.0.1:{port}", retries=0)
 deadline = time.monotonic() + 300
@@ -94,7 +96,7 @@ screenshot = take_screenshot("#groups", "page-dark.png")
 #
 # The estimate of one user with intervals, the groups, similar users, and the latest decisions with their explanations.
 
-seed = client.groups().groups[0].seed
+seed = client.groups().clusters[0].seed
 screenshot = take_screenshot(f"#user/{seed}", "page-user.png")
 
 # %%
