@@ -6,7 +6,7 @@ from functools import cache
 from http import HTTPStatus
 from typing import Any
 
-from locb.service.api.openapi import description
+from locb.service.api.openapi import describe_api
 from locb.service.api.routes import ROUTES
 from locb_docs.markdown import entry, table
 
@@ -16,7 +16,7 @@ DIM = 16  # any value: it only appears as the length of a feature array
 @cache
 def api() -> dict[str, Any]:
     """Return the OpenAPI description of a service that requires tokens."""
-    return description(ROUTES, DIM, True)
+    return describe_api(ROUTES, DIM, True)
 
 
 def routes() -> list[str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+from pathlib import Path
 from unittest.mock import MagicMock
 
 from numpydoc.docscrape import ClassDoc
@@ -12,6 +14,27 @@ from locb.service.api.metrics import Metrics
 from locb_docs import cli
 from locb_docs.markdown import entry
 
+# Why a request fails with each problem type, and what to do.
+CAUSES = {
+    "bad-request": "The request is not valid HTTP, JSON or UTF-8. NaN and Infinity are not valid JSON.",
+    "unauthorized": "The request has no token, or the token is unknown.",
+    "forbidden": "The token does not have the required scope. Without tokens: the request names another host in `Host`, or "
+    "comes from a web page of another origin.",
+    "not-found": "No route has this path.",
+    "unknown-decision": "No decision has this id, or its user was erased.",
+    "unknown-user": "No user has this id, or the user was erased.",
+    "unknown-cluster": "No cluster has this user as its seed.",
+    "method-not-allowed": "The route does not support the method. The header `Allow` lists the supported methods.",
+    "timeout": "The request did not arrive within 30 seconds.",
+    "conflict": "The decision id is already used by a different request, or the decision already has a different reward.",
+    "too-large": "The body is larger than {option}`locb serve --max-body`.",
+    "unsupported-media-type": "The content type of the body is not `application/json`.",
+    "invalid": "The request can be parsed, but a value is not allowed. `fields` lists the fields.",
+    "too-many-requests": "Too many requests are in progress, or are waiting to be written. Retry after `Retry-After` seconds.",
+    "unavailable": "The store cannot be written or read. `detail` has the reason. Retry with the same decision id.",
+    "stopping": "The service is stopping. Retry with the same decision id.",
+    "internal": "An error in the service, or in a custom policy. The log of the service has the details.",
+}
 CONFIG = getattr(config, "ServiceConfig", None) or config.Options
 
 
@@ -60,8 +83,21 @@ def render_metrics() -> str:
 
 
 def render_problems() -> str:
-    """Return one entry per problem type."""
-    return "\n".join(entry("problem", name, f"{title}.") for name, title in errors.TITLES.items())
+    """Return one entry per problem type: title, statuses and cause."""
+    statuses = _problem_statuses()
+    return "\n".join(
+        entry("problem", name, f"**{title}** ({', '.join(statuses[name])}). {CAUSES[name]}")
+        for name, title in errors.TITLES.items()
+    )
+
+
+def _problem_statuses() -> dict[str, list[str]]:
+    """Return the HTTP statuses of each problem type, from the places in the source that raise it."""
+    found: dict[str, set[str]] = {}
+    for path in Path(errors.__file__).parent.rglob("*.py"):
+        for status, name in re.findall(r'ProblemError\(\s*(\d+),\s*"([\w-]+)"', path.read_text(encoding="utf-8")):
+            found.setdefault(name, set()).add(status)
+    return {name: sorted(values) for name, values in found.items()}
 
 
 def _default(field: dataclasses.Field[object]) -> str:
