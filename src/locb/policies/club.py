@@ -1,10 +1,10 @@
-"""CLUB: online clustering of bandits by a graph that loses edges (Gentile, Li, Zappella, 2014)."""
+"""CLUB: online clustering of bandits by deleting edges of a graph (Gentile, Li, Zappella, 2014)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,13 @@ from locb.kernels.club import graph as club_graph
 from locb.kernels.club import loop as kernel
 from locb.kernels.club.state import COMPLETE, N_COMPONENTS, SPARSE, TIES, T
 from locb.kernels.common.bit_sets import n_words
-from locb.policies.base.compiled import CompiledPolicy, new_generator
-from locb.policies.base.explanations import EvidenceSource, ScoringRow
+from locb.policies.base.compiled import new_generator
+from locb.policies.base.correction import CorrectionMixin
+from locb.policies.base.explanations import EvidenceSource
+from locb.policies.base.scoring_rows import ScoringRow, ScoringRowPolicy
 from locb.policies.base.user_batch import BatchMembership, GroupSummary, Partition, summarize_open_groups
-from locb.policies.base.validation import TIE_RULES, check_float, check_int, number_type, one_of
+from locb.policies.base.validation import TIE_RULES, check_int
+from locb.policies.parameters import Alpha, Dim, Dtype, NUsers, Parameter, Seed, Ties, validate_parameters
 from locb.policies.state.club_graph import (
     NO_EDGES,
     append_edges,
@@ -37,26 +40,25 @@ from locb.policies.state.user_rows import keep_first_rows
 GRAPHS = {"complete": COMPLETE, "erdos-renyi": SPARSE}
 
 
-class CLUB(CompiledPolicy):
-    """Users are nodes of a graph; edges between users who prove different are cut; components share an estimate.
+Alpha2 = Annotated[
+    float,
+    Parameter("An edge is deleted when two estimates are farther apart than alpha2 · (F(m_i) + F(m_j)).", minimum=0.0),
+]
+Graph = Annotated[
+    str,
+    Parameter(
+        "The initial graph. complete takes n²/8 bytes and is limited to 4 GiB (185,000 users); erdos-renyi has each "
+        "edge with probability 3 log n / n and takes about 12 n log n bytes.",
+        choices=tuple(GRAPHS),
+    ),
+]
 
-    Parameters
-    ----------
-    n_users, dim : int
-        Users and features.
-    alpha : float
-        Weight of the bonus: score θ_Vᵀx + α √(xᵀA_V⁻¹x · log(t + 1)).
-    alpha2 : float
-        An edge is cut when two estimates are farther apart than alpha2 (F(m_i) + F(m_j)).
-    graph : "complete" or "erdos-renyi"
-        The graph at the start; the random one has an edge with probability 3 log n / n. The complete one takes n²/8
-        bytes, and is refused beyond 4 GiB (185,000 users); the random one some 12 n log n.
-    ties : "first" or "random"
-        Which of the arms within 1e-9 of the highest score to take.
-    dtype : "float64" or "float32"
-        Of what is kept for every user; "float32" takes half of the memory, and rewards may be at most 1e30 in size.
-    seed : int
-        For the random graph and random ties.
+
+class CLUB(CorrectionMixin, ScoringRowPolicy):
+    """Cluster users by the components of a graph, from which edges between users who differ are deleted.
+
+    The users of a component share an estimate. The score of an arm is θ_Vᵀx + α √(xᵀA_V⁻¹x · log(t + 1)), both of the
+    component V.
 
     Examples
     --------
@@ -70,57 +72,42 @@ class CLUB(CompiledPolicy):
     _user_rows: ClassVar[tuple[str, ...]] = USER_ROWS
     _settings: ClassVar[dict[str, slice]] = {"int_params": slice(TIES, None), "float_params": slice(None)}
 
+    @validate_parameters
     def __init__(
         self,
         *,
-        n_users: int,
-        dim: int,
-        alpha: float = 1.0,
-        alpha2: float = 1.0,
-        graph: str = "complete",
-        ties: str = "first",
-        dtype: str = "float64",
-        seed: int = 0,
+        n_users: NUsers,
+        dim: Dim,
+        alpha: Alpha = 1.0,
+        alpha2: Alpha2 = 1.0,
+        graph: Graph = "complete",
+        ties: Ties = "first",
+        dtype: Dtype = "float64",
+        seed: Seed = 0,
     ) -> None:
         super().__init__(n_users=n_users, dim=dim)
-        dtype = number_type(dtype)
-        alpha = check_float("alpha", alpha, 0.0)
-        alpha2 = check_float("alpha2", alpha2, 0.0)
-        graph_kind = one_of("graph", graph, GRAPHS)
-        tie_rule = one_of("ties", ties, TIE_RULES)
-        seed = check_int("seed", seed, 0)
-        self._parameters = {
-            "n_users": self._n_users,
-            "dim": self._dim,
-            "alpha": alpha,
-            "alpha2": alpha2,
-            "graph": graph,
-            "ties": ties,
-            "dtype": dtype,
-            "seed": seed,
-        }
         self._state = initial_state(
-            self._n_users,
-            self._dim,
+            n_users,
+            dim,
             dtype,
             graph,
             seed,
-            np.array([0, 0, tie_rule, graph_kind]),
+            np.array([0, 0, TIE_RULES[ties], GRAPHS[graph]]),
             np.array([alpha, alpha2]),
             new_generator(np.random.default_rng(seed)),
         )
 
     def clusters(self) -> list[Cluster]:
-        """The connected components, in the order of their first members."""
+        """Return the connected components, in the order of their first members."""
         groups = group_by_label(self._state.component[: self._n_users])
         return [Cluster(None, members) for members in sorted(groups, key=lambda members: int(members[0]))]
 
     def memberships(self, user: int) -> Sequence[Membership]:
-        """The component of this user, without its members."""
+        """Return the component of a user, without its members."""
         return [Membership(None, int(self._state.sizes[self._state.component[self.check_user(user)]]))]
 
     def group_summary(self) -> GroupSummary:
-        """The components, in the order of their first members; they are never complete."""
+        """Return a summary of the components, in the order of their first members; they are never final."""
         names, first = np.unique(self._state.component[: self._n_users], return_index=True)
         return summarize_open_groups(names[np.argsort(first)])
 
@@ -128,16 +115,16 @@ class CLUB(CompiledPolicy):
         return Partition(self._state.component[users])
 
     def cluster_sizes(self) -> Ints:
-        """How many users each component holds, in the order of ``clusters``."""
+        """Return the number of users per component, in the order of ``clusters``."""
         _, first, counts = np.unique(self._state.component[: self._n_users], return_index=True, return_counts=True)
         sizes: Ints = counts[np.argsort(first)]
         return sizes
 
     def add_users(self, count: int) -> None:
-        """Let ``count`` more users in, with edges to the others as if they had been there, unserved, from the start.
+        """Add ``count`` users, with the edges that they would have had as unserved users from the start.
 
-        Components that these edges connect become one. In a complete graph that is all of them, and each new user takes
-        time in proportion to the users there are.
+        Components that these edges connect are merged. In a complete graph that is all of them, and each new user takes
+        time proportional to the number of users.
         """
         count = check_int("count", count, 0)
         if count == 0:
@@ -165,7 +152,7 @@ class CLUB(CompiledPolicy):
         return ScoringRow(state.cluster_estimates, name, self._parameters["alpha"], log_round, (source,))
 
     def _edges(self) -> IndexArray:
-        """The edges of a random graph that were not cut, by the higher user, then by the lower: (edges, 2)."""
+        """Return the remaining edges of a random graph, sorted by the higher user, then by the lower: (edges, 2)."""
         edges = np.empty((int(self._state.degree.sum()) // 2, 2), np.int32)
         club_graph.list_edges(self._state, edges)
         return edges

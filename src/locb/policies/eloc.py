@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from operator import attrgetter
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,44 +26,38 @@ from locb.kernels.eloc.state import (
     TIES,
     T,
 )
-from locb.policies.base.compiled import CompiledPolicy, new_generator
-from locb.policies.base.explanations import Estimate, EvidenceSource, ScoringRow
+from locb.policies.base.capabilities import UnavailableError
+from locb.policies.base.compiled import new_generator
+from locb.policies.base.correction import CorrectionMixin
+from locb.policies.base.explanations import Estimate, EvidenceSource
 from locb.policies.base.inspectable import nearest_first
+from locb.policies.base.scoring_rows import ScoringRow, ScoringRowPolicy
 from locb.policies.base.user_batch import GroupSummary, OverlappingGroups, UserBatch, summarize_open_groups
-from locb.policies.base.validation import TIE_RULES, check_float, check_int, number_type, one_of
+from locb.policies.base.validation import TIE_RULES, check_int
+from locb.policies.parameters import Dim, Dtype, NSeeds, NUsers, Parameter, Seed, Seeds, Ties, validate_parameters
 from locb.policies.state.eloc_state import USER_ROWS, grow, initial_state
 from locb.policies.state.seeds import choose_seeds
 
-NO_NUMBERS, NO_GROUPS = np.empty((0, 0)), np.empty((0, 0), bool)  # for what is not asked of the kernel
-LEAST_WEIGHT = 1e-9  # a source of less is not told of
+# Empty arrays for results that are not requested from the kernel.
+NO_NUMBERS, NO_GROUPS = np.empty((0, 0)), np.empty((0, 0), bool)
+MIN_WEIGHT = 1e-9  # sources with less weight are omitted
+Gamma = Annotated[float, Parameter("Approximate distance between users of one neighbourhood.", above=0.0)]
+Beta = Annotated[float, Parameter("Weight of the exploration bonus.", minimum=0.0)]
+Memory = Annotated[
+    float | None,
+    Parameter(
+        "Number of rounds of a user over which the observations of the user fade, for preferences that change. None "
+        "means that they never fade.",
+        above=1.0,
+    ),
+]
 
 
-class ELOC(CompiledPolicy):
-    """Weigh, for each user, how well each seed's neighbourhood explains the user's rewards; serve from the mixture.
+class ELOC(CorrectionMixin, ScoringRowPolicy):
+    """Evidence-weighted local clustering: serve each user with a mixture of the neighbourhoods of all seed users.
 
-    The model and what it costs are told in docs/eloc.md. Rewards should be of about the size of 1.
-
-    Parameters
-    ----------
-    n_users, dim : int
-        Users and features.
-    gamma : float
-        Users of one neighbourhood are about this near to each other.
-    n_seeds : int
-        How many neighbourhoods to grow, around users drawn by ``seed``. 30, or every user if there are fewer, if not
-        given.
-    seeds : list of int
-        The seed users themselves, instead of a number of them.
-    beta : float
-        Weight of the bonus for what is uncertain.
-    memory : float
-        Over so many rounds of its own what a user did fades, for tastes that change; never, if not given.
-    ties : "first" or "random"
-        Which of the arms within 1e-9 of the highest score to take.
-    dtype : "float64" or "float32"
-        Of what is kept for every user; "float32" takes half of the memory, and rewards may be at most 1e30 in size.
-    seed : int
-        For the seeds and random ties.
+    The weight of a neighbourhood in the mixture is how well it explains the rewards of the user. Rewards should be of
+    the order of 1. The model is described in docs/eloc.md.
 
     Examples
     --------
@@ -71,14 +65,14 @@ class ELOC(CompiledPolicy):
     >>> policy.update(1, [1.0, 0.0], 1.0)
     >>> policy.recommend(3, [[0.0, 1.0], [1.0, 0.0]])
     1
-    >>> [cluster.seed for cluster in policy.clusters_of(3)]  # None: the group of those who are like everyone
+    >>> [cluster.seed for cluster in policy.clusters_of(3)]  # None: the cluster of users who are like everyone
     [0, 2, None]
     """
 
     user_batch_size: ClassVar[int] = 64
 
     _kernel: ClassVar[Any] = kernel
-    _rows: ClassVar[str] = "sums"
+    _row_array: ClassVar[str] = "sums"
     _user_rows: ClassVar[tuple[str, ...]] = USER_ROWS
     _not_saved: ClassVar[tuple[str, ...]] = ("contributors", "n_users")
     _settings: ClassVar[dict[str, slice]] = {
@@ -86,62 +80,43 @@ class ELOC(CompiledPolicy):
         "float_params": slice(None),
     }
 
+    @validate_parameters
     def __init__(
         self,
         *,
-        n_users: int,
-        dim: int,
-        gamma: float = 0.2,
-        n_seeds: int | None = None,
-        seeds: Iterable[int] | None = None,
-        beta: float = 0.8,
-        memory: float | None = None,
-        ties: str = "first",
-        dtype: str = "float64",
-        seed: int = 0,
+        n_users: NUsers,
+        dim: Dim,
+        gamma: Gamma = 0.2,
+        n_seeds: NSeeds = None,
+        seeds: Seeds = None,
+        beta: Beta = 0.8,
+        memory: Memory = None,
+        ties: Ties = "first",
+        dtype: Dtype = "float64",
+        seed: Seed = 0,
     ) -> None:
         super().__init__(n_users=n_users, dim=dim)
-        dtype = number_type(dtype)
-        gamma = check_float("gamma", gamma, 0.0, open_ends=True)
-        beta = check_float("beta", beta, 0.0)
-        if memory is not None:
-            memory = check_float("memory", memory, 1.0, open_ends=True)
-        tie_rule = one_of("ties", ties, TIE_RULES)
-        seed = check_int("seed", seed, 0)
         rng = np.random.default_rng(seed)
-        chosen = choose_seeds(self._n_users, n_seeds, seeds, rng)
-        self._parameters = {
-            "n_users": self._n_users,
-            "dim": self._dim,
-            "gamma": gamma,
-            "seeds": chosen.tolist(),
-            "beta": beta,
-            "memory": memory,
-            "ties": ties,
-            "dtype": dtype,
-            "seed": seed,
-        }
+        chosen = choose_seeds(n_users, n_seeds, seeds, rng)
+        self._parameters |= {"n_seeds": None, "seeds": chosen.tolist()}
         float_params = np.zeros(3)
-        float_params[GAMMA], float_params[BETA], float_params[RETENTION] = (
-            gamma,
-            beta,
-            1.0 if memory is None else 1.0 - 1.0 / memory,
-        )
-        self._state = initial_state(self._n_users, self._dim, dtype, chosen, float_params, tie_rule, new_generator(rng))
+        float_params[GAMMA], float_params[BETA] = gamma, beta
+        float_params[RETENTION] = 1.0 if memory is None else 1.0 - 1.0 / memory
+        self._state = initial_state(n_users, dim, dtype, chosen, float_params, TIE_RULES[ties], new_generator(rng))
 
     @property
     def rounds_played(self) -> int:
-        """t: how many rewards were learned."""
+        """Number of rewards that were learned."""
         return int(self._state.int_params[T])
 
     @property
     def noise(self) -> float:
-        """The standard deviation of rewards around their means, as learned."""
+        """Estimated standard deviation of rewards around their means."""
         return float(np.sqrt(self._state.learned_scalars[NOISE]))
 
     @property
     def gate(self) -> dict[str, float]:
-        """How much weight "everyone is alike", "everyone is one of the population" and the mixture have now."""
+        """Mixing weights of the three experts of the model: "everyone", "population" and "mixture"."""
         gate = self._state.learned_scalars[: MIXTURE + 1]
         weights = np.exp(gate - gate.max())
         everyone, population, mixture = (weights / weights.sum()).tolist()
@@ -149,18 +124,19 @@ class ELOC(CompiledPolicy):
 
     @property
     def theta(self) -> Floats:
-        """The mean of what is believed about each user, which serves the user: (n, d). Worked out when asked."""
+        """Posterior means of all users, (n, d). Computed on each access."""
         return np.ascontiguousarray(self._beliefs(np.arange(self._n_users))[:, : self._dim])
 
-    def _radii_of(self, users: Ints) -> Floats:
-        """How far from ``theta`` these users are expected to be, the root of the mean square."""
+    def _user_radii(self, users: Ints) -> Floats:
+        """Return the root mean square distance of users from ``theta``."""
         return self._spread(self._beliefs(users))
 
     def clusters(self) -> list[Cluster]:
-        """One group a seed, in the order of the seeds; then those who are like everyone, with None for a seed.
+        """Return one cluster per seed user, in their order, and the cluster of users who are like everyone.
 
-        A group holds the users whom its neighbourhood explains at worst 20 times less well than the best explanation,
-        so groups overlap, and a user of whom little is known is in many. The last group is left out if it is empty.
+        A cluster contains the users whose rewards its neighbourhood explains at most 20 times less well than the best
+        explanation. Clusters overlap, and a user with few rounds is in many of them. The last cluster has no seed and
+        is omitted if it is empty.
         """
         inside = self._inside(np.arange(self._n_users))
         members = [np.flatnonzero(row) for row in inside]
@@ -168,42 +144,43 @@ class ELOC(CompiledPolicy):
         return [*found, Cluster(None, members[-1])] if members[-1].size else found
 
     def memberships(self, user: int) -> Sequence[Membership]:
-        """The groups of ``clusters`` that hold this user, without their sizes, which would take a look at all users."""
+        """Return the clusters that contain a user. Their sizes are None, because they depend on all users."""
         inside = self._inside(np.array([self.check_user(user)]))[:, 0]
         return [
             Membership(seed, None)
-            for seed, held in zip([*self._state.seeds.tolist(), None], inside, strict=True)
-            if held
+            for seed, contains in zip([*self._state.seeds.tolist(), None], inside, strict=True)
+            if contains
         ]
 
     def similar_users(self, user: int, limit: int = 10) -> list[SimilarUser]:
-        """Users who share a seed's group with this one, or all who are like everyone, nearest belief first."""
+        """Return users who share a cluster with a user, nearest posterior mean first."""
         user = self.check_user(user)
         limit = check_int("limit", limit, 0)
         inside = self._inside(np.arange(self._n_users))
-        together: NDArray[np.bool_] = np.any(inside[inside[:, user]], axis=0)
-        together[user] = False
-        others = np.flatnonzero(together)
-        rows = self._beliefs(np.append(others, user))
+        is_peer: NDArray[np.bool_] = np.any(inside[inside[:, user]], axis=0)
+        is_peer[user] = False
+        peers = np.flatnonzero(is_peer)
+        rows = self._beliefs(np.append(peers, user))
         distance = np.linalg.norm(rows[:-1, : self._dim] - rows[-1, : self._dim], axis=1)
         radii = self._spread(rows)
         nearest = nearest_first(distance, limit)
-        return [SimilarUser(int(others[j]), float(distance[j]), float(radii[j])) for j in nearest]
+        return [SimilarUser(int(peers[j]), float(distance[j]), float(radii[j])) for j in nearest]
 
     def certifier(
         self, cluster: Any, *, sigma: float | None = None, delta: float | None = None
     ) -> Callable[[bool], float]:
-        """What gives the certificate of a group; refused with ``memory``, since tastes then move."""
+        """Return a function that computes the certificate; unavailable with ``memory``, as preferences then change."""
         if self._parameters["memory"] is not None:
-            raise ValueError(
-                f"a certificate is for tastes that stand still, not for memory={self._parameters['memory']}"
+            raise UnavailableError(
+                "certificates need preferences that do not change: memory must be None, "
+                f"not {self._parameters['memory']}"
             )
         return super().certifier(cluster, sigma=sigma, delta=delta)
 
     def estimate(self, user: int) -> Estimate:
-        """What is believed of this user: the mean, how far off it is expected to be, and the user's own rounds.
+        """Return the posterior of a user: its mean, its expected error and the number of rounds of the user.
 
-        The deviation of its entries is that of the belief, √V̄_jj.
+        The deviation of entry j is √V̄_jj.
         """
         user = self.check_user(user)
         row = self._beliefs(np.array([user]))
@@ -211,18 +188,20 @@ class ELOC(CompiledPolicy):
         return Estimate(row[0, : self._dim], float(self._spread(row)[0]), int(self.served[user]), deviation)
 
     def group_summary(self) -> GroupSummary:
-        """The groups around seeds, and that of those who are like everyone; they are never complete."""
+        """Return a summary of the clusters of ``clusters``, including an empty last one; they are never final."""
         return summarize_open_groups(np.arange(len(self._state.seeds) + 1), np.append(self._state.seeds, -1))
 
     def user_batch(self, users: Ints) -> UserBatch:
-        """What is believed of these users and which groups hold them, copied."""
+        """Return copies of the posterior means and memberships of several users."""
         rows = np.empty((len(users), self._state.sums.shape[1]))
         inside = np.empty((len(users), len(self._state.seeds) + 1), bool)
         kernel.compute_posteriors(self._state, users, self._dim, rows, NO_NUMBERS, inside)
-        return UserBatch(np.ascontiguousarray(rows[:, : self._dim]), self.served[users], OverlappingGroups.of(inside))
+        return UserBatch(
+            np.ascontiguousarray(rows[:, : self._dim]), self.served[users], OverlappingGroups.from_matrix(inside)
+        )
 
     def add_users(self, count: int) -> None:
-        """Let ``count`` more users in: about each the policy believes what it believes of anybody."""
+        """Add ``count`` users, with the prior of the population."""
         count = check_int("count", count, 0)
         new = self._n_users + count
         if new > len(self._state.served):
@@ -231,13 +210,13 @@ class ELOC(CompiledPolicy):
         self._n_users = self._parameters["n_users"] = new
 
     def _beliefs(self, users: Ints) -> Floats:
-        """Rows (θ̄, V̄): (u, d + p)."""
+        """Return the posteriors (θ̄, V̄) of users, (u, d + p)."""
         rows = np.empty((len(users), self._state.sums.shape[1]))
         kernel.compute_posteriors(self._state, users, self._dim, rows, NO_NUMBERS, NO_GROUPS)
         return rows
 
     def _inside(self, users: Ints) -> NDArray[np.bool_]:
-        """Which neighbourhoods, and at last everyone, explain these users nearly as well as the best: (K + 1, u)."""
+        """Return which neighbourhoods, and finally "everyone", explain users nearly as well as the best, (K + 1, u)."""
         inside = np.empty((len(users), len(self._state.seeds) + 1), bool)
         kernel.compute_posteriors(self._state, users, self._dim, NO_NUMBERS, NO_NUMBERS, inside)
         return inside.T
@@ -248,16 +227,20 @@ class ELOC(CompiledPolicy):
         kernel.compute_posteriors(state, np.array([user]), self._dim, row, weights, NO_GROUPS)
         fading = math.sqrt(BONUS_ROUNDS / (BONUS_ROUNDS + int(state.served[user])))
         *near, everyone, population = weights[0].tolist()
-        lent = zip(state.seeds.tolist(), near, *state.contributors.T.tolist(), strict=True)
-        sources = [EvidenceSource("neighbourhood", s, q, users, m) for s, q, users, m in lent if q >= LEAST_WEIGHT]
-        for kind, q in (("everyone", everyone), ("population", population)):
-            if q >= LEAST_WEIGHT:
-                sources.append(EvidenceSource(kind, None, q, self._n_users, int(state.int_params[T])))
+        neighbourhoods = zip(state.seeds.tolist(), near, *state.contributors.T.tolist(), strict=True)
+        sources = [
+            EvidenceSource("neighbourhood", seed, weight, users, served)
+            for seed, weight, users, served in neighbourhoods
+            if weight >= MIN_WEIGHT
+        ]
+        for kind, weight in (("everyone", everyone), ("population", population)):
+            if weight >= MIN_WEIGHT:
+                sources.append(EvidenceSource(kind, None, weight, self._n_users, int(state.int_params[T])))
         sources.sort(key=attrgetter("weight"), reverse=True)
         return ScoringRow(row, 0, self._parameters["beta"] * fading, 1.0, tuple(sources))
 
     def _spread(self, rows: Floats) -> Floats:
-        """The root of the trace of each V̄."""
+        """Return the root of the trace of each V̄."""
         spread: Floats = np.sqrt(rows[:, self._dim :] @ packed_identity(self._dim))
         return spread
 
@@ -270,15 +253,15 @@ class ELOC(CompiledPolicy):
         return np.concatenate([theta, inverse[:, rows, columns]], axis=1)
 
     def correct(self, user: int, context: Any, learned: float, reward: float) -> None:
-        """Make good that ``context``, learned with the reward ``learned``, turns out to have earned ``reward``.
+        """Replace a reward: ``context``, learned with the reward ``learned``, has earned ``reward``.
 
-        The user's sums, and those of its neighbourhoods and of everyone, become what they would be with the right
-        reward; centres follow as they are solved for in turn. Gate, noise, shares and population stay as they were, and
-        move on with later rounds. Refused with ``memory``, since nobody knows how far the observation has faded.
+        The sums of the user, of its neighbourhoods and of everyone become what they would be with the right reward.
+        Centres follow when they are next solved for. Gate, noise, shares and population keep their values and change
+        with later rounds. Unavailable with ``memory``, because it is unknown how far the observation has faded.
         """
         if self._parameters["memory"] is not None:
-            raise ValueError(
-                f"with memory={self._parameters['memory']} what was learned has faded since: not corrected"
+            raise UnavailableError(
+                f"rewards cannot be corrected with memory={self._parameters['memory']}: the observation has faded"
             )
         super().correct(user, context, learned, reward)
 
@@ -295,11 +278,13 @@ class ELOC(CompiledPolicy):
 
     def _rebuild_derived(self) -> None:
         self._state.n_users[0] = self._n_users
-        slots, lent = self._state.user_neighbourhoods, self._state.contributors
-        held = (slots >= 0) & (self._state.neighbourhood_ids[slots % len(lent)] == slots)
-        users, _ = np.nonzero(held)
-        lent[:] = 0
-        np.add.at(lent, slots[held] % len(lent), np.stack([np.ones_like(users), self._state.served[users]], axis=1))
+        slots, contributors = self._state.user_neighbourhoods, self._state.contributors
+        n_seeds = len(contributors)
+        is_current = (slots >= 0) & (self._state.neighbourhood_ids[slots % n_seeds] == slots)
+        users, _ = np.nonzero(is_current)
+        contributors[:] = 0
+        counts = np.stack([np.ones_like(users), self._state.served[users]], axis=1)
+        np.add.at(contributors, slots[is_current] % n_seeds, counts)
 
     def _index_limits(self) -> dict[str, tuple[int, int]]:
         n_seeds = len(self._state.seeds)
@@ -328,7 +313,7 @@ class ELOC(CompiledPolicy):
             and bool((state.seed_of[state.seeds] == np.arange(len(state.seeds))).all()),
             "prior_weights": bool((state.prior_weights > 0.0).all()),
             "learned_scalars": bool(state.learned_scalars[NOISE] > 0.0),
-            "width_levels": bool((np.abs(state.width_levels) < 2_000).all()),  # e^±446: a width that is still a number
+            "width_levels": bool((np.abs(state.width_levels) < 2_000).all()),  # e^±446: the width is still finite
             "int_params": bool(0 <= int_params[REFRESH_COUNTER] <= int_params[T])
             and int((state.served > 0).sum()) == int(int_params[N_SERVED_USERS]),
         }

@@ -1,38 +1,31 @@
-"""LinUCB: everyone learns alone (LinUCB-IND), or all share one estimate (LinUCB-ONE)."""
+"""LinUCB with one estimate per user (LinUCB-IND) or one estimate for all users (LinUCB-ONE)."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from locb.common.arrays import Floats, Ints
 from locb.kernels.linucb import loop as kernel
 from locb.kernels.linucb.state import TIES, LinUCBState, T
-from locb.policies.base.compiled import CompiledPolicy, new_generator
-from locb.policies.base.explanations import EvidenceSource, ScoringRow
-from locb.policies.base.validation import TIE_RULES, check_float, check_int, number_type, one_of
+from locb.policies.base.capabilities import UnavailableError
+from locb.policies.base.compiled import new_generator
+from locb.policies.base.correction import CorrectionMixin
+from locb.policies.base.explanations import EvidenceSource
+from locb.policies.base.scoring_rows import ScoringRow, ScoringRowPolicy
+from locb.policies.base.validation import TIE_RULES, check_int
+from locb.policies.parameters import Alpha, Dim, Dtype, NUsers, Parameter, Seed, Ties, validate_parameters
 from locb.policies.state.corrections import shift_estimate
 from locb.policies.state.user_rows import grow_rows, initial_estimates
 
+Shared = Annotated[
+    bool, Parameter("Whether all users share one estimate (LinUCB-ONE) or each has its own (LinUCB-IND).")
+]
 
-class LinUCB(CompiledPolicy):
-    """Linear bandit with an upper confidence bound: score θ̂ᵀx + α √(xᵀA⁻¹x).
 
-    Parameters
-    ----------
-    n_users, dim : int
-        Users and features.
-    alpha : float
-        Weight of the bonus for what is uncertain.
-    shared : bool
-        One estimate for all users (LinUCB-ONE) instead of one each (LinUCB-IND).
-    ties : "first" or "random"
-        Which of the arms within 1e-9 of the highest score to take.
-    dtype : "float64" or "float32"
-        Of what is kept for every user; "float32" takes half of the memory, and rewards may be at most 1e30 in size.
-    seed : int
-        For random ties.
+class LinUCB(CorrectionMixin, ScoringRowPolicy):
+    """Linear bandit with an upper confidence bound: the score of an arm is θ̂ᵀx + α √(xᵀA⁻¹x).
 
     Examples
     --------
@@ -46,52 +39,38 @@ class LinUCB(CompiledPolicy):
     _user_rows: ClassVar[tuple[str, ...]] = ("estimates", "served")
     _settings: ClassVar[dict[str, slice]] = {"int_params": slice(TIES, None), "float_params": slice(None)}
 
+    @validate_parameters
     def __init__(
         self,
         *,
-        n_users: int,
-        dim: int,
-        alpha: float = 1.0,
-        shared: bool = False,
-        ties: str = "first",
-        dtype: str = "float64",
-        seed: int = 0,
+        n_users: NUsers,
+        dim: Dim,
+        alpha: Alpha = 1.0,
+        shared: Shared = False,
+        ties: Ties = "first",
+        dtype: Dtype = "float64",
+        seed: Seed = 0,
     ) -> None:
         super().__init__(n_users=n_users, dim=dim)
-        dtype = number_type(dtype)
-        if not isinstance(shared, bool | np.bool_):
-            raise ValueError(f"shared must be True or False, not {shared!r}")
-        alpha = check_float("alpha", alpha, 0.0)
-        tie_rule = one_of("ties", ties, TIE_RULES)
-        seed = check_int("seed", seed, 0)
-        self._shared = bool(shared)
-        self._parameters = {
-            "n_users": self._n_users,
-            "dim": self._dim,
-            "alpha": alpha,
-            "shared": self._shared,
-            "ties": ties,
-            "dtype": dtype,
-            "seed": seed,
-        }
+        self._shared = shared
         self._state = LinUCBState(
-            estimates=initial_estimates(1 if shared else self._n_users, self._dim, dtype),
-            served=np.zeros(self._n_users, np.int64),
-            int_params=np.array([0, tie_rule, int(self._shared)]),
+            estimates=initial_estimates(1 if shared else n_users, dim, dtype),
+            served=np.zeros(n_users, np.int64),
+            int_params=np.array([0, TIE_RULES[ties], int(shared)]),
             float_params=np.array([alpha]),
             generator=new_generator(np.random.default_rng(seed)),
         )
 
     @property
     def theta(self) -> Floats:
-        """The users' estimates: (n, d). Read-only."""
+        """Estimates of all users, (n, d). Read-only."""
         return np.broadcast_to(super().theta, (self._n_users, self._dim)) if self._shared else super().theta
 
     def _deviation(self, user: int) -> Floats:
         return super()._deviation(0 if self._shared else user)
 
     def add_users(self, count: int) -> None:
-        """Let ``count`` more users in."""
+        """Add ``count`` users."""
         new = self._n_users + check_int("count", count, 0)
         state = self._state
         if new > len(state.served):
@@ -113,5 +92,5 @@ class LinUCB(CompiledPolicy):
 
     def _own_estimates(self, users: Ints) -> Floats:
         if self._shared:
-            raise ValueError("certificate needs an estimate a user, and this LinUCB shares one (shared=True)")
+            raise UnavailableError("certificate needs one estimate per user, and shared=True has one for all users")
         return super()._own_estimates(users)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from operator import itemgetter
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from locb.common.arrays import Bools, Floats, Ints
 from locb.evaluation.clusters import Cluster, Membership
-from locb.evaluation.confidence import ELLIPSOID, RADII, THEORY, radius_scale
+from locb.evaluation.confidence import RADII, radius_scale
 from locb.kernels.common.bit_sets import n_words, pack_bits, unpack_bits
 from locb.kernels.locb import explanation as locb_explanation
 from locb.kernels.locb import loop as kernel
@@ -31,67 +31,69 @@ from locb.kernels.locb.state import (
     T,
 )
 from locb.policies.base.compiled import CompiledPolicy, new_generator
+from locb.policies.base.correction import CorrectionMixin
 from locb.policies.base.explanations import EvidenceSource, Explanation
 from locb.policies.base.user_batch import BatchMembership, GroupSummary, OverlappingGroups
-from locb.policies.base.validation import TIE_RULES, check_float, check_int, number_type, one_of
+from locb.policies.base.validation import TIE_RULES, check_int
+from locb.policies.parameters import (
+    Alpha,
+    Dim,
+    Dtype,
+    NSeeds,
+    NUsers,
+    Parameter,
+    Seed,
+    Seeds,
+    Ties,
+    validate_parameters,
+)
 from locb.policies.state.corrections import shift_estimate
-from locb.policies.state.locb_state import USER_ROWS, add_seeds, grow, initial_state
+from locb.policies.state.locb_state import SAVED, USER_ROWS, add_seeds, grow, initial_state
 from locb.policies.state.seeds import choose_seeds
 
 STOPS = {"radius": BY_RADIUS, "certificate": BY_CERTIFICATE, "published": AS_PUBLISHED}
 BONUSES = {"mean": MEAN, "pooled": POOLED}
-SAVED = (
-    "estimates",
-    "log_det",
-    "served",
-    "added_at",
-    "members",
-    "sums",
-    "returned",
-    "int_params",
-    "float_params",
-    "generator",
-)
+
+Gamma = Annotated[float, Parameter("Users of one cluster are closer to each other than this.", above=0.0)]
+LateSeeds = Annotated[
+    int, Parameter("Number of users added later (``add_users``) who become seed users as well.", minimum=0)
+]
+Tau = Annotated[
+    float,
+    Parameter(
+        "A cluster is final when all its radii are below gamma · tau / 8. 8 is practical; 1 is proven for the "
+        "ellipsoid radius.",
+        above=0.0,
+    ),
+]
+Delta = Annotated[float, Parameter("Failure probability of the confidence statements.", above=0.0, below=1.0)]
+Sigma = Annotated[float, Parameter("Scale of the noise; 0.5 is valid for rewards in [0, 1].", minimum=0.0)]
+Radius = Annotated[str, Parameter("Formula of the radius of an estimate.", choices=tuple(RADII))]
+MinEigenvalue = Annotated[
+    float | None, Parameter("Smallest eigenvalue of E[x xᵀ]; required by the theory radius.", above=0.0)
+]
+Stop = Annotated[
+    str,
+    Parameter(
+        "When a cluster is final: small radii, or a certificate below gamma (needs the ellipsoid radius). published "
+        "omits the last test of all members, as printed in the paper, whose proof has a gap there.",
+        choices=tuple(STOPS),
+    ),
+]
+Bonus = Annotated[
+    str,
+    Parameter(
+        "Exploration bonus of a cluster: the mean over its members, as in the paper, or the root of their mean square, "
+        "whose cost does not depend on the number of users.",
+        choices=tuple(BONUSES),
+    ),
+]
 
 
-class LOCB(CompiledPolicy):
-    """Around each of some seed users, keep the set of users who may be like the seed; let every set help its members.
+class LOCB(CorrectionMixin, CompiledPolicy):
+    """Grow a cluster around each seed user and serve every user with the best cluster that contains the user.
 
-    Parameters
-    ----------
-    n_users, dim : int
-        Users and features.
-    gamma : float
-        Users of one cluster are to be nearer to each other than this.
-    n_seeds : int
-        How many sets to grow, around users drawn by ``seed``. 30, or every user if there are fewer, if not given.
-    seeds : list of int
-        The seed users themselves, instead of a number of them.
-    late_seeds : int
-        So many of the users who come later (``add_users``) become seeds too, each with a set that everybody is in.
-    alpha : float
-        Weight of the bonus for what is uncertain.
-    tau : float
-        A set is returned when all its radii are below gamma · tau / 8. 8 is practical; 1 with ``ellipsoid`` is proven.
-    delta : float
-        Probability that a statement which is meant to hold fails.
-    sigma : float
-        Scale of the noise: ½ is right for rewards in [0, 1].
-    radius : "regret", "clustering", "theory" or "ellipsoid"
-        How the radius of an estimate is computed; see docs/algorithm.md.
-    min_eigenvalue : float
-        Smallest eigenvalue of E[x xᵀ], which the ``theory`` radius needs.
-    stop : "radius", "certificate" or "published"
-        When a set is returned: small radii, or (with ``ellipsoid``) a certificate below gamma. "published" is "radius"
-        without the last test of all members, as the paper prints it: for experiments, since its proof has a gap there.
-    bonus : "mean" or "pooled"
-        Mean of the members' bonuses, as in the paper, or the root of their mean square, whose cost is free of n.
-    ties : "first" or "random"
-        Which of the arms within 1e-9 of the highest score to take.
-    dtype : "float64" or "float32"
-        Of what is kept for every user; "float32" takes half of the memory, and rewards may be at most 1e30 in size.
-    seed : int
-        For the seeds and random ties.
+    A cluster starts with all users and loses those who prove to differ from its seed user. Clusters may overlap.
 
     Examples
     --------
@@ -106,84 +108,54 @@ class LOCB(CompiledPolicy):
     _not_saved: ClassVar[tuple[str, ...]] = tuple(name for name in LOCBState._fields if name not in SAVED)
     _settings: ClassVar[dict[str, slice]] = {"int_params": slice(RADIUS_KIND, None), "float_params": slice(None)}
 
+    @validate_parameters
     def __init__(
         self,
         *,
-        n_users: int,
-        dim: int,
-        gamma: float = 0.2,
-        n_seeds: int | None = None,
-        seeds: Iterable[int] | None = None,
-        late_seeds: int = 0,
-        alpha: float = 1.0,
-        tau: float = 8.0,
-        delta: float = 0.1,
-        sigma: float = 0.5,
-        radius: str = "regret",
-        min_eigenvalue: float | None = None,
-        stop: str = "radius",
-        bonus: str = "mean",
-        ties: str = "first",
-        dtype: str = "float64",
-        seed: int = 0,
+        n_users: NUsers,
+        dim: Dim,
+        gamma: Gamma = 0.2,
+        n_seeds: NSeeds = None,
+        seeds: Seeds = None,
+        late_seeds: LateSeeds = 0,  # noqa: ARG002 - add_users reads it from _parameters
+        alpha: Alpha = 1.0,
+        tau: Tau = 8.0,
+        delta: Delta = 0.1,
+        sigma: Sigma = 0.5,
+        radius: Radius = "regret",
+        min_eigenvalue: MinEigenvalue = None,
+        stop: Stop = "radius",
+        bonus: Bonus = "mean",
+        ties: Ties = "first",
+        dtype: Dtype = "float64",
+        seed: Seed = 0,
     ) -> None:
         super().__init__(n_users=n_users, dim=dim)
-        dtype = number_type(dtype)
-        gamma = check_float("gamma", gamma, 0.0, open_ends=True)
-        alpha = check_float("alpha", alpha, 0.0)
-        tau = check_float("tau", tau, 0.0, open_ends=True)
-        delta = check_float("delta", delta, 0.0, 1.0, open_ends=True)
-        sigma = check_float("sigma", sigma, 0.0)
-        modes = [
-            one_of("radius", radius, RADII),
-            one_of("stop", stop, STOPS),
-            one_of("bonus", bonus, BONUSES),
-            one_of("ties", ties, TIE_RULES),
-        ]
-        if modes[0] == THEORY and min_eigenvalue is None:
+        if radius == "theory" and min_eigenvalue is None:
             raise ValueError("min_eigenvalue must be given for radius='theory', not None")
-        if min_eigenvalue is not None:
-            min_eigenvalue = check_float("min_eigenvalue", min_eigenvalue, 0.0, open_ends=True)
-        if modes[1] == BY_CERTIFICATE and modes[0] != ELLIPSOID:
+        if stop == "certificate" and radius != "ellipsoid":
             raise ValueError(f"stop='certificate' needs radius='ellipsoid', not radius={radius!r}")
-        seed = check_int("seed", seed, 0)
         rng = np.random.default_rng(seed)
-        chosen = choose_seeds(self._n_users, n_seeds, seeds, rng)
-        self._parameters = {
-            "n_users": self._n_users,
-            "dim": self._dim,
-            "gamma": gamma,
-            "seeds": chosen.tolist(),
-            "late_seeds": check_int("late_seeds", late_seeds, 0),
-            "alpha": alpha,
-            "tau": tau,
-            "delta": delta,
-            "sigma": sigma,
-            "radius": radius,
-            "min_eigenvalue": min_eigenvalue,
-            "stop": stop,
-            "bonus": bonus,
-            "ties": ties,
-            "dtype": dtype,
-            "seed": seed,
-        }
+        chosen = choose_seeds(n_users, n_seeds, seeds, rng)
+        self._parameters |= {"n_seeds": None, "seeds": chosen.tolist()}
+        modes = [RADII[radius], STOPS[stop], BONUSES[bonus], TIE_RULES[ties]]
         float_params = np.array([gamma, alpha, tau, delta, sigma, min_eigenvalue or 0.0])
-        self._state = initial_state(self._n_users, self._dim, dtype, chosen, float_params, modes, new_generator(rng))
-        self._told: list[Membership] = []  # all sets, in words
-        self._told_at = b""  # how they were then
+        self._state = initial_state(n_users, dim, dtype, chosen, float_params, modes, new_generator(rng))
+        self._memberships: list[Membership] = []  # one per cluster, reused while the cluster does not change
+        self._memberships_version = b""  # sizes and final rounds for which they are valid
 
     @property
     def rounds_played(self) -> int:
-        """t: how many rewards were learned."""
+        """Number of rewards that were learned."""
         return int(self._state.int_params[T])
 
     @property
     def finished(self) -> bool:
-        """Whether all sets are returned: clustering has ended."""
+        """Whether all clusters are final."""
         return bool(self._state.int_params[N_ACTIVE] == 0)
 
-    def _radii_of(self, users: Ints) -> Floats:
-        """B(i, t) of these users."""
+    def _user_radii(self, users: Ints) -> Floats:
+        """Return the radii B(i, t) of users."""
         int_params = self._state.int_params
         delta, sigma = self._parameters["delta"], self._parameters["sigma"]
         ball = radius_scale(int_params[RADIUS_KIND], int_params[T], self._n_users, self._dim, sigma, delta)
@@ -191,7 +163,7 @@ class LOCB(CompiledPolicy):
         return widths
 
     def clusters(self) -> list[Cluster]:
-        """One set a seed, in the order of the seeds; ``returned_at`` is None while a set is still changing."""
+        """Return one cluster per seed user, in their order; ``returned_at`` is None until a cluster is final."""
         state = self._state
         inside = unpack_bits(state.members, self._n_users)
         return [
@@ -200,110 +172,111 @@ class LOCB(CompiledPolicy):
         ]
 
     def memberships(self, user: int) -> list[Membership]:
-        """The sets that hold this user, in the order of the seeds, without their members.
+        """Return the clusters that contain a user, in the order of the seed users, without their members.
 
-        As long as a set does not change, it is told by the same object.
+        A cluster that has not changed is represented by the same object as before.
         """
         user, state = self.check_user(user), self._state
-        now = state.sizes.tobytes() + state.returned.tobytes()
-        if now != self._told_at:
-            self._tell_sets()
-            self._told_at = now
-        return list(_picker(state.cluster_bits[user].tobytes())(self._told))
+        version = state.sizes.tobytes() + state.returned.tobytes()
+        if version != self._memberships_version:
+            self._refresh_memberships()
+            self._memberships_version = version
+        return list(_selector(state.cluster_bits[user].tobytes())(self._memberships))
 
-    def _tell_sets(self) -> None:
-        """Put into words, anew, the sets that have changed."""
+    def _refresh_memberships(self) -> None:
+        """Replace the memberships of clusters that have changed."""
         state = self._state
-        now = [*zip(state.seeds.tolist(), state.sizes.tolist(), state.returned.tolist(), strict=True)]
-        for s, (seed, size, returned) in enumerate(now):
-            if s == len(self._told):
-                self._told.append(Membership(seed, size, returned or None))
-            elif self._told[s] != (seed, size, returned or None):
-                self._told[s] = Membership(seed, size, returned or None)
+        current = [*zip(state.seeds.tolist(), state.sizes.tolist(), state.returned.tolist(), strict=True)]
+        for s, (seed, size, returned) in enumerate(current):
+            if s == len(self._memberships):
+                self._memberships.append(Membership(seed, size, returned or None))
+            elif self._memberships[s] != (seed, size, returned or None):
+                self._memberships[s] = Membership(seed, size, returned or None)
 
     def group_summary(self) -> GroupSummary:
-        """One set a seed, in the order of the seeds.
+        """Return a summary of the clusters, in the order of the seed users.
 
-        Progress is 1 where the rule for returning a set is met. With ``stop="certificate"`` it is gamma over the sum of
-        the two largest reaches, which must be below gamma; else the share of members whose radii are small enough, as
-        all must be. A set with a member who was never served cannot be returned.
+        Progress is 1 for a final cluster. With ``stop="certificate"`` it is gamma divided by the sum of the two largest
+        reaches (distance from the seed plus radius), which must be below gamma. Otherwise it is the share of members
+        with a radius below the limit. A cluster with a member who was never served cannot be final.
         """
         state, returned = self._state, self._state.returned > 0
         if state.int_params[STOP_RULE] == BY_CERTIFICATE:
-            progress = np.array([self._certified(s) for s in range(len(returned))])
+            progress = np.array([self._certificate_progress(s) for s in range(len(returned))])
         else:
             limit = self._parameters["gamma"] * self._parameters["tau"] / 8.0
-            closed = (self.served > 0) & (self._radii_of(np.arange(self._n_users)) < limit)
+            closed = (self.served > 0) & (self._user_radii(np.arange(self._n_users)) < limit)
             bits = np.zeros(state.members.shape[1], np.uint64)
             bits[: n_words(self._n_users)] = pack_bits(closed[None])[0]
-            # One after the other: with thousands of sets a matrix of them all would take memory that is not at hand.
+            # Row by row: with thousands of clusters a matrix of all of them would not fit into memory.
             progress = np.array([np.bitwise_count(row & bits).sum() for row in state.members]) / state.sizes
         progress = np.where(returned, 1.0, progress)
         sums = state.sums[:, : self._dim].copy()
         return GroupSummary(np.arange(len(returned)), state.seeds.copy(), returned, progress, sums)
 
-    def _certified(self, s: int) -> float:
-        """How near set s is to its certificate."""
+    def _certificate_progress(self, s: int) -> float:
+        """Return the progress of cluster s towards a certificate below gamma."""
         state, d = self._state, self._dim
         if state.returned[s] or state.unserved[s]:
             return float(state.returned[s] > 0)
         members = np.flatnonzero(unpack_bits(state.members[s, None], self._n_users)[0])
-        apart = np.linalg.norm(state.estimates[members, :d] - state.estimates[state.seeds[s], :d], axis=1)
-        reach = float(np.sort(apart + self._radii_of(members))[-2:].sum())
+        distance = np.linalg.norm(state.estimates[members, :d] - state.estimates[state.seeds[s], :d], axis=1)
+        reach = float(np.sort(distance + self._user_radii(members))[-2:].sum())
         return min(1.0, float(self._parameters["gamma"]) / reach)
 
-    def _companions(self, user: int) -> Bools:
+    def _cluster_peers(self, user: int) -> Bools:
         state = self._state
-        own = unpack_bits(state.cluster_bits[user, None], len(state.seeds))[0]
-        together: Bools = unpack_bits(np.bitwise_or.reduce(state.members[own], axis=0)[None], self._n_users)[0]
-        return together
+        clusters = unpack_bits(state.cluster_bits[user, None], len(state.seeds))[0]
+        is_peer: Bools = unpack_bits(np.bitwise_or.reduce(state.members[clusters], axis=0)[None], self._n_users)[0]
+        return is_peer
 
     def _batch_membership(self, users: Ints) -> BatchMembership:
         return OverlappingGroups(self._state.cluster_bits[users], len(self._state.seeds))
 
     def explain(self, user: int, contexts: Any) -> Explanation:
-        """What ``recommend`` gives, in its place, with what each arm is worth and whose rewards say so.
+        """Return the arm that ``recommend`` returns, with the scores of all arms and the evidence behind them.
 
-        Estimate and bonus of an arm are those of the set that gives it the highest score, of all that hold the user.
-        Where sets have the same members, the first seed stands for them. With ``bonus="mean"`` all members are visited.
+        Estimate and bonus of an arm are those of the cluster with the highest score, among the clusters that contain
+        the user. Clusters with the same members are represented by the first. With ``bonus="mean"`` the cost grows
+        with the number of members.
         """
         return self.explain_batch([user], [contexts])[0]
 
     def explain_batch(self, users: Sequence[int], contexts: Sequence[Any]) -> list[Explanation]:
-        """``explain`` for several users, each with contexts of its own, in one call of the kernel."""
-        asked = [self._check_choice(user, own) for user, own in zip(users, contexts, strict=True)]
-        if not asked:
+        """Return ``explain`` for several users, each with its own contexts, from one call of the kernel."""
+        choices = [self._check_choice(user, offered) for user, offered in zip(users, contexts, strict=True)]
+        if not choices:
             return []
         state = self._state
-        ends = np.cumsum([len(own) for _, own in asked])
-        rows = asked[0][1] if len(asked) == 1 else np.concatenate([own for _, own in asked])
-        estimate, bonus, theta = np.empty(len(rows)), np.empty(len(rows)), np.empty((len(asked), self._dim))
-        chosen = np.empty((len(asked), 2), dtype=np.int64)
-        everyone = np.array([user for user, _ in asked])
-        locb_explanation.explain(state, everyone, ends, rows, estimate, bonus, theta, chosen)
-        told, start = [], 0
+        ends = np.cumsum([len(offered) for _, offered in choices])
+        rows = choices[0][1] if len(choices) == 1 else np.concatenate([offered for _, offered in choices])
+        estimate, bonus, theta = np.empty(len(rows)), np.empty(len(rows)), np.empty((len(choices), self._dim))
+        chosen = np.empty((len(choices), 2), dtype=np.int64)
+        user_indices = np.array([user for user, _ in choices])
+        locb_explanation.explain(state, user_indices, ends, rows, estimate, bonus, theta, chosen)
+        explanations, start = [], 0
         for i, ((arm, s), stop) in enumerate(zip(chosen.tolist(), ends.tolist(), strict=True)):
-            user, own = asked[i]
-            self._check_arm(arm, user, own)
+            user, offered = choices[i]
+            self._check_arm(arm, user, offered)
             if s < 0:
                 source = EvidenceSource("user", None, 1.0, 1, int(state.served[user]))
             else:
                 source = EvidenceSource(
                     "cluster", int(state.seeds[s]), 1.0, int(state.sizes[s]), int(state.cluster_served[s])
                 )
-            told.append(Explanation(arm, estimate[start:stop], bonus[start:stop], theta[i], (source,)))
+            explanations.append(Explanation(arm, estimate[start:stop], bonus[start:stop], theta[i], (source,)))
             start = stop
-        return told
+        return explanations
 
     def cluster_sizes(self) -> Ints:
-        """How many users each set holds, in the order of the seeds."""
+        """Return the number of users per cluster, in the order of the seed users."""
         sizes: Ints = self._state.sizes.copy()
         return sizes
 
     def add_users(self, count: int) -> None:
-        """Let ``count`` more users in: into every active set, and into returned ones when they prove alike.
+        """Add ``count`` users to every cluster that is not final; they join final clusters when they prove similar.
 
-        The first of them become seeds, if ``late_seeds`` are still to come.
+        The first of them become seed users while ``late_seeds`` is above 0.
         """
         count = check_int("count", count, 0)
         old, new = self._n_users, self._n_users + count
@@ -313,11 +286,11 @@ class LOCB(CompiledPolicy):
             self._state = grow(self._state, max(new, 2 * len(self._state.served)))
         kernel.add_users(self._state, old, new, self._dim)
         self._n_users = self._parameters["n_users"] = new
-        become = min(count, self._parameters["late_seeds"])
-        if become:
-            self._state = add_seeds(self._state, np.arange(old, old + become), new)
+        new_seeds = min(count, self._parameters["late_seeds"])
+        if new_seeds:
+            self._state = add_seeds(self._state, np.arange(old, old + new_seeds), new)
             self._parameters["seeds"] = self._state.seeds.tolist()
-            self._parameters["late_seeds"] -= become
+            self._parameters["late_seeds"] -= new_seeds
             self._rebuild_derived()
 
     def _move_sums(self, user: int, change: Floats) -> None:
@@ -325,9 +298,8 @@ class LOCB(CompiledPolicy):
         step = shift_estimate(state.estimates, user, change)
         state.sums[unpack_bits(state.cluster_bits[user, None], len(state.seeds))[0], :d] += step
         seed = int(state.seed_of[user])
-        state.blocking_member[
-            (state.blocking_member == user).any(axis=1)
-        ] = -1  # what was proven by its distance may hold no more
+        # Proofs that used the distance of this user may no longer hold.
+        state.blocking_member[(state.blocking_member == user).any(axis=1)] = -1
         if seed >= 0:
             state.seed_points[:d, seed] = state.estimates[user, :d]
             state.blocking_member[seed] = -1
@@ -348,11 +320,11 @@ class LOCB(CompiledPolicy):
 
     def _consistency(self, state: Any) -> dict[str, bool]:
         played = state.int_params[T]
-        last = unpack_bits(state.members[:, -1:], 64)[:, (self._n_users - 1) % 64 + 1 :]  # beyond the last user
+        beyond = unpack_bits(state.members[:, -1:], 64)[:, (self._n_users - 1) % 64 + 1 :]  # bits after the last user
         seeds = state.seeds.astype(np.uint64)
         own = state.members[np.arange(len(seeds)), seeds >> np.uint64(6)] >> (seeds & np.uint64(63))
         return super()._consistency(state) | {
-            "members": not last.any() and bool((own & np.uint64(1)).all()),
+            "members": not beyond.any() and bool((own & np.uint64(1)).all()),
             "returned": bool(((state.returned >= 0) & (state.returned <= played)).all()),
             "added_at": bool(((state.added_at >= 0) & (state.added_at <= played)).all()),
             "int_params": bool(0 <= state.int_params[REFRESH_COUNTER] <= played),
@@ -360,10 +332,10 @@ class LOCB(CompiledPolicy):
 
 
 @lru_cache(maxsize=4096)
-def _picker(words: bytes) -> Callable[[list[Membership]], Iterable[Membership]]:
-    """What picks those whose bits are set in these words."""
-    bits = int.from_bytes(words, "little")
-    inside = [s for s in range(bits.bit_length()) if bits >> s & 1]
-    if len(inside) > 1:
-        return itemgetter(*inside)
-    return lambda told: [told[s] for s in inside]
+def _selector(packed_bits: bytes) -> Callable[[list[Membership]], Iterable[Membership]]:
+    """Return a function that selects the memberships whose bits are set."""
+    bits = int.from_bytes(packed_bits, "little")
+    selected = [s for s in range(bits.bit_length()) if bits >> s & 1]
+    if len(selected) > 1:
+        return itemgetter(*selected)
+    return lambda memberships: [memberships[s] for s in selected]

@@ -1,9 +1,9 @@
-"""SCLUB: online clustering of bandits by sets that split and merge (Li, Chen, Li, Leung, 2019)."""
+"""SCLUB: online clustering of bandits by splitting and merging clusters (Li, Chen, Li, Leung, 2019)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +13,13 @@ from locb.evaluation.clusters import Cluster, Membership, group_by_label
 from locb.kernels.sclub import loop as kernel
 from locb.kernels.sclub.splitting import has_valid_links
 from locb.kernels.sclub.state import MIN_FREQUENCY_GAP, N_QUEUED, N_SLOTS, NO_GAP, PHASE, PHASE_END, TIES, T
-from locb.policies.base.compiled import CompiledPolicy, new_generator
-from locb.policies.base.explanations import EvidenceSource, ScoringRow
+from locb.policies.base.compiled import new_generator
+from locb.policies.base.correction import CorrectionMixin
+from locb.policies.base.explanations import EvidenceSource
+from locb.policies.base.scoring_rows import ScoringRow, ScoringRowPolicy
 from locb.policies.base.user_batch import BatchMembership, GroupSummary, Partition, summarize_open_groups
-from locb.policies.base.validation import TIE_RULES, check_float, check_int, number_type, one_of
+from locb.policies.base.validation import TIE_RULES, check_int
+from locb.policies.parameters import Alpha, Dim, Dtype, NUsers, Parameter, Seed, Ties, validate_parameters
 from locb.policies.state.corrections import shift_estimate
 from locb.policies.state.sclub_state import (
     NOT_SAVED,
@@ -29,26 +32,18 @@ from locb.policies.state.sclub_state import (
 )
 from locb.policies.state.user_rows import keep_first_rows
 
+AlphaTheta = Annotated[
+    float, Parameter("Distance of two estimates, in radii, above which a cluster is split.", minimum=0.0)
+]
+AlphaP = Annotated[
+    float, Parameter("Difference of two arrival rates, in radii, above which a cluster is split.", minimum=0.0)
+]
 
-class SCLUB(CompiledPolicy):
-    """All users start in one set; a user who proves different, or is served unlike the others, splits off; sets merge.
 
-    Parameters
-    ----------
-    n_users, dim : int
-        Users and features.
-    alpha : float
-        Weight of the bonus: score θ̂ᵀx + α √(xᵀ(I + S)⁻¹x), both of the user's set.
-    alpha_theta : float
-        How many radii apart estimates must be to split.
-    alpha_p : float
-        The same for how often users are served.
-    ties : "first" or "random"
-        Which of the arms within 1e-9 of the highest score to take.
-    dtype : "float64" or "float32"
-        Of what is kept for every user; "float32" takes half of the memory, and rewards may be at most 1e30 in size.
-    seed : int
-        For random ties.
+class SCLUB(CorrectionMixin, ScoringRowPolicy):
+    """Start with all users in one cluster, split off users who differ in estimate or arrival rate, and merge clusters.
+
+    The score of an arm is θ̂ᵀx + α √(xᵀ(I + S)⁻¹x), both of the cluster of the user.
 
     Examples
     --------
@@ -65,66 +60,51 @@ class SCLUB(CompiledPolicy):
         "float_params": slice(MIN_FREQUENCY_GAP),
     }
 
+    @validate_parameters
     def __init__(
         self,
         *,
-        n_users: int,
-        dim: int,
-        alpha: float = 1.0,
-        alpha_theta: float = 1.5,
-        alpha_p: float = 1.0,
-        ties: str = "first",
-        dtype: str = "float64",
-        seed: int = 0,
+        n_users: NUsers,
+        dim: Dim,
+        alpha: Alpha = 1.0,
+        alpha_theta: AlphaTheta = 1.5,
+        alpha_p: AlphaP = 1.0,
+        ties: Ties = "first",
+        dtype: Dtype = "float64",
+        seed: Seed = 0,
     ) -> None:
         super().__init__(n_users=n_users, dim=dim)
-        dtype = number_type(dtype)
-        alpha = check_float("alpha", alpha, 0.0)
-        alpha_theta = check_float("alpha_theta", alpha_theta, 0.0)
-        alpha_p = check_float("alpha_p", alpha_p, 0.0)
-        tie_rule = one_of("ties", ties, TIE_RULES)
-        seed = check_int("seed", seed, 0)
-        self._parameters = {
-            "n_users": self._n_users,
-            "dim": self._dim,
-            "alpha": alpha,
-            "alpha_theta": alpha_theta,
-            "alpha_p": alpha_p,
-            "ties": ties,
-            "dtype": dtype,
-            "seed": seed,
-        }
         self._state = initial_state(
-            self._n_users,
-            self._dim,
+            n_users,
+            dim,
             dtype,
             np.array([alpha, alpha_theta, alpha_p, NO_GAP]),
-            tie_rule,
+            TIE_RULES[ties],
             new_generator(np.random.default_rng(seed)),
         )
 
     def clusters(self) -> list[Cluster]:
-        """The sets as they are now."""
+        """Return the current clusters."""
         return [Cluster(None, members) for members in group_by_label(self._state.slot[: self._n_users])]
 
     def memberships(self, user: int) -> Sequence[Membership]:
-        """The set of this user, without its members."""
+        """Return the cluster of a user, without its members."""
         return [Membership(None, int(self._state.sizes[self._state.slot[self.check_user(user)]]))]
 
     def group_summary(self) -> GroupSummary:
-        """The sets as they are now; they are never complete."""
+        """Return a summary of the current clusters; they are never final."""
         return summarize_open_groups(np.flatnonzero(self._state.sizes > 0))
 
     def _batch_membership(self, users: Ints) -> BatchMembership:
         return Partition(self._state.slot[users])
 
     def cluster_sizes(self) -> Ints:
-        """How many users each set holds, in the order of ``clusters``."""
+        """Return the number of users per cluster, in the order of ``clusters``."""
         sizes: Ints = self._state.sizes[self._state.sizes > 0]
         return sizes
 
     def add_users(self, count: int) -> None:
-        """Let ``count`` more users in, each in a set of its own that may merge once it has been served."""
+        """Add ``count`` users, each in a new cluster that may be merged once the user has been served."""
         count = check_int("count", count, 0)
         old, new = self._n_users, self._n_users + count
         if new > len(self._state.served):

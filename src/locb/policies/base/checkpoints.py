@@ -1,4 +1,4 @@
-"""A policy as it was at one moment, to be written while the policy goes on."""
+"""Checkpoints: copies of a policy's state that can be written while the policy keeps learning."""
 
 from __future__ import annotations
 
@@ -9,40 +9,41 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from locb.policies.base import serialization as storage
+from locb.policies.base import serialization
 
-LARGE = 1 << 20  # bytes from which on memory is kept
+MIN_POOLED_BYTES = 1 << 20  # smaller arrays are allocated on demand
 
 
 class BufferPool:
-    """Memory that is kept for one checkpoint after another.
+    """Memory that successive checkpoints reuse.
 
-    To touch memory for the first time takes ten times as long as to copy into it, or more.
+    The first write to new memory takes at least ten times as long as a copy into memory that is already mapped.
     """
 
     def __init__(self) -> None:
-        self._kept: dict[str, NDArray[np.uint8]] = {}
+        self._buffers: dict[str, NDArray[np.uint8]] = {}
 
-    def make(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Have memory ready for arrays of these names that are no larger."""
+    def reserve(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Allocate buffers that are large enough for these arrays."""
         for name, array in arrays.items():
-            if array.nbytes >= LARGE and (name not in self._kept or self._kept[name].size < array.nbytes):
-                fresh = np.empty(array.nbytes, np.uint8)
-                fresh.fill(0)
-                self._kept[name] = fresh
+            buffer = self._buffers.get(name)
+            if array.nbytes >= MIN_POOLED_BYTES and (buffer is None or buffer.size < array.nbytes):
+                buffer = np.empty(array.nbytes, np.uint8)
+                buffer.fill(0)
+                self._buffers[name] = buffer
 
     def copy(self, name: str, array: NDArray[Any]) -> NDArray[Any]:
-        """A copy, in what is kept if there is enough."""
-        kept = self._kept.get(name)
-        if kept is None or kept.size < array.nbytes:
+        """Return a copy of an array, in its buffer if that is large enough."""
+        buffer = self._buffers.get(name)
+        if buffer is None or buffer.size < array.nbytes:
             return np.array(array)
-        copy: NDArray[Any] = kept[: array.nbytes].view(array.dtype).reshape(array.shape)
+        copy: NDArray[Any] = buffer[: array.nbytes].view(array.dtype).reshape(array.shape)
         np.copyto(copy, array)
         return copy
 
 
 class Checkpoint:
-    """What ``save`` would have written when it was taken. It shares nothing with the policy.
+    """A copy of the state of a policy. It shares no memory with the policy.
 
     Examples
     --------
@@ -63,5 +64,5 @@ class Checkpoint:
         self._header, self._arrays = header, arrays
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the file, the same to the byte as ``save`` would have written then."""
-        storage.write(path, self._header, self._arrays)
+        """Write the file that ``policy.save`` would have written when the checkpoint was taken, byte for byte."""
+        serialization.write(path, self._header, self._arrays)

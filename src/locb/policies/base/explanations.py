@@ -1,4 +1,4 @@
-"""Why an arm was chosen: what each arm is worth, and whose rewards say so."""
+"""Types that describe a choice: estimates, scores and the evidence behind them."""
 
 from __future__ import annotations
 
@@ -8,33 +8,42 @@ from locb.common.arrays import Floats
 
 
 class Estimate(NamedTuple):
-    """What is known of a user: θ̂, how far off it may be as the policy goes, and the rounds that it rests on.
+    """The estimate of a user.
 
-    ``deviation`` is the standard deviation of each entry of θ̂, rewards being in [0, 1]; None where it is not known.
+    Attributes
+    ----------
+    theta : (d,) floats
+        The estimated parameter vector θ̂.
+    radius : float
+        Radius of the confidence region around θ̂ that the policy uses.
+    served : int
+        Number of rounds of the user.
+    deviation : (d,) floats or None
+        Standard deviation of each entry of θ̂ for rewards in [0, 1]; None if unknown.
     """
 
-    theta: Floats  # (d,)
+    theta: Floats
     radius: float
     served: int
-    deviation: Floats | None = None  # (d,)
+    deviation: Floats | None = None
 
 
 class EvidenceSource(NamedTuple):
-    """Users on whose rewards an estimate rests.
+    """A group of users whose rewards contribute to an estimate.
 
     Attributes
     ----------
     kind : str
-        "user" (the user alone), "cluster" (of LOCB or SCLUB), "component" (of CLUB's graph), "neighbourhood" (of ELOC),
-        "everyone", or "population" (ELOC: how tastes spread over all users).
+        "user" (the user alone), "cluster" (of LOCB or SCLUB), "component" (of the graph of CLUB), "neighbourhood" (of
+        ELOC), "everyone" or "population" (the prior over users of ELOC).
     seed : int or None
-        The seed user of a set or neighbourhood; None where there is none.
+        The seed user of a cluster or neighbourhood.
     weight : float
-        Its share of the estimate; those of all lenders add up to 1.
+        Share of the estimate; the weights of all sources add up to 1.
     users : int
-        How many users lend: all members of a group, all that have a weight in a neighbourhood, or all there are.
+        Number of contributing users.
     observations : int
-        In how many rounds these users were served, all together.
+        Number of rounds of these users.
     """
 
     kind: str
@@ -44,29 +53,19 @@ class EvidenceSource(NamedTuple):
     observations: int
 
 
-class ScoringRow(NamedTuple):
-    """What scores the arms for a user: θ̂ᵀx + α √(xᵀA⁻¹x · factor) of one row, and whose rewards made that row."""
-
-    rows: Floats  # (…, d + p) θ̂ and A⁻¹
-    row: int
-    alpha: float
-    factor: float
-    sources: tuple[EvidenceSource, ...]
-
-
 class Explanation(NamedTuple):
-    """The arm that ``recommend`` gives, and what speaks for it; all but the arm is None where a policy does not tell.
+    """A recommended arm and the reasons for it; all fields but ``arm`` are None for a policy that cannot explain.
 
     Attributes
     ----------
     arm : int
-        The arm to show.
+        The arm that ``recommend`` returns.
     estimate, bonus : (k,) floats
-        What each arm is expected to earn, and what is added for being uncertain; the arm of the highest sum is chosen.
+        Expected reward and exploration bonus of each arm; the arm with the highest sum is chosen.
     theta : (d,) floats
-        The estimate that gave the chosen arm its: theta @ contexts[arm] is estimate[arm].
-    lenders : tuple of Lender
-        Whose rewards that estimate rests on, the largest weight first.
+        The estimate that scored the chosen arm: ``theta @ contexts[arm]`` is ``estimate[arm]``.
+    sources : tuple of EvidenceSource
+        The users whose rewards contribute to ``theta``, largest weight first.
     """
 
     arm: int

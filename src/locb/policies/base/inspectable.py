@@ -1,4 +1,4 @@
-"""What the compiled policies tell of their users and groups: estimates, who is alike, certificates."""
+"""Read access to users and clusters: estimates, similar users, certificates."""
 
 from __future__ import annotations
 
@@ -15,107 +15,122 @@ from locb.kernels.common.linear_algebra import diagonal, unpack_symmetric
 from locb.policies.base.explanations import Estimate
 from locb.policies.base.policy import Policy
 from locb.policies.base.user_batch import BatchMembership, OverlappingGroups, UserBatch
-from locb.policies.base.validation import check_float, check_int
+from locb.policies.base.validation import MAX_REWARDS, check_float, check_int
 
-AT_ONCE = 8_192  # users whose distances are worked out together: as many as stay in the cache
-LARGEST_DEVIATION = 0.5  # of rewards in [0, 1]
+BLOCK_USERS = 8_192  # users per block of distances: a block fits into the cache
+MAX_DEVIATION = 0.5  # standard deviation of rewards in [0, 1]
 
 
 class InspectablePolicy(Policy):
-    """A policy with a state of plain arrays: rows (θ̂, A⁻¹) in ``estimates``, and the counts m in ``served``.
+    """A policy whose state has rows (θ̂, A⁻¹) in ``estimates`` and round counts in ``served``.
 
-    All that is told is copied or read-only: nothing here changes what the policy has learned.
+    All results are copies or read-only views.
     """
 
     user_batch_size: ClassVar[int] = 4_096
 
     _state: Any
-    _parameters: dict[str, Any]
+
+    @property
+    def _max_reward(self) -> float:
+        return MAX_REWARDS[self._parameters["dtype"]]
 
     @property
     def theta(self) -> Floats:
-        """The users' estimates: (n, d). Read-only."""
+        """Estimates of all users, (n, d). Read-only."""
         return _read_only(self._state.estimates[: self._n_users, : self._dim])
 
     @property
     def served(self) -> Ints:
-        """How many rounds each user was served: (n,). Read-only."""
+        """Number of rounds per user, (n,). Read-only."""
         return _read_only(self._state.served[: self._n_users])
 
     @property
     def radii(self) -> Floats:
-        """The radius of each user's estimate that this policy goes by: (n,)."""
-        return self._radii_of(np.arange(self._n_users))
+        """Radius of the confidence region of each user, (n,)."""
+        return self._user_radii(np.arange(self._n_users))
 
-    def _radii_of(self, users: Ints) -> Floats:
+    def _user_radii(self, users: Ints) -> Floats:
         return np.array([shrinkage(m) for m in self.served[users].tolist()])
 
     def estimate(self, user: int) -> Estimate:
-        """What is known of this user: θ̂, its radius, the rounds that it rests on, and the deviation of its entries.
+        """Return the estimate of a user.
 
-        That is ½ √(A⁻¹)_jj: rewards in [0, 1] have a standard deviation of at most ½.
+        The deviation of entry j is ½ √(A⁻¹)_jj: rewards in [0, 1] have a standard deviation of at most ½.
         """
         user = self.check_user(user)
-        radius = float(self._radii_of(np.array([user]))[0])
+        radius = float(self._user_radii(np.array([user]))[0])
         return Estimate(self.theta[user], radius, int(self.served[user]), self._deviation(user))
 
     def _deviation(self, user: int) -> Floats:
-        return LARGEST_DEVIATION * np.sqrt(diagonal(self._state.estimates[user, self._dim :].astype(np.float64)))
+        return MAX_DEVIATION * np.sqrt(diagonal(self._state.estimates[user, self._dim :].astype(np.float64)))
 
     def user_batch(self, users: Ints) -> UserBatch:
-        """What is known of these users and which groups hold them, copied: what the policy learns next changes none."""
+        """Return copies of the estimates and memberships of several users."""
         return UserBatch(self.theta[users].astype(np.float64), self.served[users], self._batch_membership(users))
 
     def _batch_membership(self, users: Ints) -> BatchMembership:
-        """Which groups hold these users; none where a policy has no groups."""
-        return OverlappingGroups.of(np.zeros((len(users), 0), bool))
+        """Return the memberships of several users; a policy without clusters has none."""
+        return OverlappingGroups.from_matrix(np.zeros((len(users), 0), bool))
 
     def similar_users(self, user: int, limit: int = 10) -> list[SimilarUser]:
-        """Users who share a group with this one, nearest estimate first; none where a policy has no groups."""
+        """Return users who share a cluster with a user, nearest estimate first; empty if there are no clusters."""
         user = self.check_user(user)
         limit = check_int("limit", limit, 0)
-        together = self._companions(user)
-        together[user] = False
-        others = np.flatnonzero(together)
-        distance = self._distances(user, others)
+        is_peer = self._cluster_peers(user)
+        is_peer[user] = False
+        peers = np.flatnonzero(is_peer)
+        distance = self._distances(user, peers)
         nearest = nearest_first(distance, limit)
-        radii = self._radii_of(others[nearest])
+        radii = self._user_radii(peers[nearest])
         return [
-            SimilarUser(int(others[j]), float(distance[j]), float(radius))
+            SimilarUser(int(peers[j]), float(distance[j]), float(radius))
             for j, radius in zip(nearest, radii, strict=True)
         ]
 
-    def _companions(self, user: int) -> Bools:
-        """Who shares a group with this user: (n,)."""
-        together = np.zeros(self._n_users, bool)
+    def _cluster_peers(self, user: int) -> Bools:
+        """Return which users share a cluster with a user, (n,)."""
+        is_peer = np.zeros(self._n_users, bool)
         for cluster in self.clusters_of(user):
-            together[cluster.members] = True
-        return together
+            is_peer[cluster.members] = True
+        return is_peer
 
-    def _distances(self, user: int, others: Ints) -> Floats:
-        """How far the estimates of others are from that of this user."""
-        theta, distances = self.theta, np.empty(len(others))
-        for start in range(0, len(others), AT_ONCE):
-            gaps = theta[others[start : start + AT_ONCE]] - theta[user]
-            distances[start : start + AT_ONCE] = np.sqrt(np.einsum("ij,ij->i", gaps, gaps))
+    def _distances(self, user: int, peers: Ints) -> Floats:
+        """Return the distances of the estimates of ``peers`` from that of a user."""
+        theta, distances = self.theta, np.empty(len(peers))
+        for start in range(0, len(peers), BLOCK_USERS):
+            gaps = theta[peers[start : start + BLOCK_USERS]] - theta[user]
+            distances[start : start + BLOCK_USERS] = np.sqrt(np.einsum("ij,ij->i", gaps, gaps))
         return distances
 
     def certificate(self, cluster: Any, *, sigma: float | None = None, delta: float | None = None) -> float:
-        """How far apart two users of this group can be, at most; with probability 1 − delta for all groups at once.
+        """Return an upper bound on the distance between any two users of a cluster.
 
-        It rests on the ``ellipsoid`` radius, which needs ‖θ‖ ≤ 1 and noise no wider than ``sigma`` (½ for rewards in
-        [0, 1]), and on nothing about how the group was found. A group of one gives 0. Where they are not given, sigma
-        and delta are the policy's own, or ½ and 0.1 if it has none.
+        The bound holds for all clusters at once with probability 1 − delta, however the cluster was found. It uses the
+        ``ellipsoid`` radius, which assumes ‖θ‖ ≤ 1 and sub-Gaussian noise of scale ``sigma``. A cluster of one user
+        gives 0.
+
+        Parameters
+        ----------
+        cluster : Cluster or array of int
+            The users.
+        sigma, delta : float, optional
+            Noise scale and failure probability. By default those of the policy, or 0.5 and 0.1 if it has none.
+
+        Raises
+        ------
+        UnavailableError
+            If the policy gives no certificates with its current parameters.
         """
         return self.certifier(cluster, sigma=sigma, delta=delta)(True)
 
     def certifier(
         self, cluster: Any, *, sigma: float | None = None, delta: float | None = None
     ) -> Callable[[bool], float]:
-        """What gives the certificate of a group as it is now, from copies: another thread may call it, later.
+        """Return a function that computes the certificate from copies, so that another thread may call it later.
 
-        Called with True it looks at all pairs, as ``certificate`` does; with False it goes by way of the middle, which
-        gives at least as much in a time that grows with the users alone.
+        With argument True it compares all pairs, as ``certificate`` does. With False it measures distances from the
+        centre, which gives a bound at least as large in linear time.
         """
         sigma = check_float("sigma", self._parameters.get("sigma", 0.5) if sigma is None else sigma, 0.0)
         delta = self._parameters.get("delta", 0.1) if delta is None else delta
@@ -142,13 +157,13 @@ class InspectablePolicy(Policy):
         return certify
 
     def _own_estimates(self, users: Ints) -> Floats:
-        """Rows (θ̂, A⁻¹) that rest on each user's own rounds alone."""
+        """Return rows (θ̂, A⁻¹) of users, computed from the rounds of each user alone."""
         rows: Floats = self._state.estimates[users]
         return rows
 
 
 def nearest_first(distance: Floats, limit: int) -> Ints:
-    """Where the smallest are, in order; of equal ones the first. Of many only so many are put in order.
+    """Return the indices of the ``limit`` smallest distances in ascending order; ties keep their order.
 
     Examples
     --------
@@ -157,8 +172,8 @@ def nearest_first(distance: Floats, limit: int) -> Ints:
     """
     if not 0 < limit < len(distance):
         return np.argsort(distance, kind="stable")[:limit]
-    near = np.flatnonzero(distance <= np.partition(distance, limit - 1)[limit - 1])
-    return near[np.argsort(distance[near], kind="stable")[:limit]]
+    candidates = np.flatnonzero(distance <= np.partition(distance, limit - 1)[limit - 1])
+    return candidates[np.argsort(distance[candidates], kind="stable")[:limit]]
 
 
 def _read_only(view: NDArray[Any]) -> NDArray[Any]:

@@ -1,64 +1,110 @@
-"""What every policy is: the base class."""
+"""Base class of all policies."""
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from locb.common.arrays import Ints
 from locb.common.rounds import Rounds
-from locb.evaluation.clusters import Cluster, Membership, SimilarUser
-from locb.policies.base.checkpoints import Checkpoint
-from locb.policies.base.explanations import Estimate, Explanation
+from locb.evaluation.clusters import Cluster, Membership
+from locb.policies.base.capabilities import SupportsEstimates
 from locb.policies.base.user_batch import GroupSummary, UserBatch, batch_membership, summarize_clusters
 from locb.policies.base.validation import check_int
+from locb.policies.parameters import (
+    Dim,
+    NUsers,
+    Parameter,
+    declared_parameters,
+    document_parameters,
+    plain_signature,
+    validate_parameters,
+)
 
 
 class Policy(ABC):
-    """A policy chooses an arm for a user and learns from the reward.
+    """A contextual bandit: chooses an arm for a user and learns from the reward.
 
-    Write ``recommend`` and ``update`` and everything else works: ``play``, ``locb.simulate``, ``locb compare``.
-    A policy that finds groups also gives ``clusters``.
+    A subclass defines ``recommend`` and ``update``; ``play``, ``locb.simulate`` and ``locb compare`` then work. A
+    policy that clusters users also defines ``clusters``. Optional abilities, such as ``add_users`` and ``save``, are
+    the protocols of ``locb.policies.base.capabilities``.
 
     Parameters
     ----------
     n_users : int
-        Users are the numbers 0 … n_users − 1.
+        Number of users; users are the integers 0 … n_users − 1.
     dim : int
-        Length of a context.
+        Number of features of a context.
     """
 
-    # So many users can be asked for in one ``user_batch`` that it takes a millisecond or so.
-    user_batch_size: ClassVar[int] = 64
+    parameters: ClassVar[tuple[Parameter, ...]]
+    """The declared parameters, in the order of the signature."""
 
-    def __init__(self, *, n_users: int, dim: int) -> None:
-        self._n_users = check_int("n_users", n_users, 1)
-        self._dim = check_int("dim", dim, 1)
+    user_batch_size: ClassVar[int] = 64
+    """Number of users for which ``user_batch`` takes about one millisecond."""
+
+    _parameters: dict[str, Any]
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        init = vars(cls).get("__init__")
+        cls.parameters = declared_parameters(cls.__init__)
+        cls.__signature__ = plain_signature(cls.__init__)  # type: ignore[attr-defined]
+        if init is not None and any(parameter.description for parameter in cls.parameters):
+            cls.__doc__ = document_parameters(cls.__doc__, cls.parameters)
+
+    @validate_parameters
+    def __init__(self, *, n_users: NUsers, dim: Dim) -> None:
+        self._n_users, self._dim = n_users, dim
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._parameters.items())})"
+
+    def get_params(self) -> dict[str, Any]:
+        """Return the current parameters: ``type(policy)(**policy.get_params())`` is an untrained copy.
+
+        ``n_users`` includes users who were added. A policy with seed users lists them in ``seeds``.
+
+        Raises
+        ------
+        AttributeError
+            If ``__init__`` of a custom policy takes parameters and is not decorated with ``validate_parameters``.
+        """
+        names = [parameter.name for parameter in self.parameters]
+        missing = [name for name in names if name not in self._parameters]
+        if missing:
+            raise AttributeError(
+                f"{type(self).__name__} does not record {', '.join(missing)}: decorate its __init__ with "
+                "locb.policies.validate_parameters"
+            )
+        return {
+            name: list(value) if isinstance(value, list) else value
+            for name, value in ((name, self._parameters[name]) for name in names)
+        }
 
     @property
     def n_users(self) -> int:
-        """How many users there are."""
+        """Number of users."""
         return self._n_users
 
     @property
     def dim(self) -> int:
-        """Length of a context."""
+        """Number of features of a context."""
         return self._dim
 
     @abstractmethod
     def recommend(self, user: int, contexts: Any) -> int:
-        """The arm to show this user: a row of ``contexts`` (k, d). Changes nothing that was learned."""
+        """Return the arm to show a user: a row of ``contexts`` (k, d). Does not change what the policy has learned."""
 
     @abstractmethod
     def update(self, user: int, context: Any, reward: float) -> None:
-        """Learn what showing ``context`` (d,) to this user earned."""
+        """Learn the reward of showing ``context`` (d,) to a user."""
 
     def play(self, rounds: Rounds) -> Ints:
-        """Recommend and update, round by round; the arms chosen: (T,)."""
+        """Recommend and update in every round; return the chosen arms (T,)."""
         self.check_rounds(rounds)
         chosen = np.empty(len(rounds), dtype=np.int64)
         for t, user in enumerate(rounds.users.tolist()):
@@ -67,84 +113,45 @@ class Policy(ABC):
             chosen[t] = arm
         return chosen
 
-    def explain(self, user: int, contexts: Any) -> Explanation:
-        """What ``recommend`` gives, in its place, with what speaks for it; None for what this policy does not tell."""
-        arm = self.recommend(user, contexts)
-        return Explanation(check_int("the arm from recommend", arm, 0, len(contexts) - 1))
-
-    def explain_batch(self, users: Sequence[int], contexts: Sequence[Any]) -> list[Explanation]:
-        """``explain`` for several users, each with contexts of its own."""
-        return [self.explain(user, own) for user, own in zip(users, contexts, strict=True)]
-
-    def correct(self, user: int, context: Any, learned: float, reward: float) -> None:  # noqa: ARG002 - told by others
-        """Make good that ``context``, learned with the reward ``learned``, turns out to have earned ``reward``."""
-        raise TypeError(f"{type(self).__name__} does not say how a reward is corrected: give it a correct method")
-
-    def prepare(self) -> None:  # noqa: B027 - most policies have nothing to do here
-        """Do what would make the first round slower than the others, such as compiling."""
+    def prepare(self) -> None:  # noqa: B027 - most policies have nothing to prepare
+        """Do work that would delay the first round, such as compiling."""
 
     def clusters(self) -> list[Cluster]:
-        """The groups found so far; none for a policy that looks for none."""
+        """Return the clusters found so far; empty for a policy without clusters."""
         return []
 
     def cluster_sizes(self) -> Ints:
-        """How many users each group holds, in the order of ``clusters``."""
+        """Return the number of users per cluster, in the order of ``clusters``."""
         return np.array([len(cluster) for cluster in self.clusters()], dtype=np.int64)
 
     def clusters_of(self, user: int) -> list[Cluster]:
-        """The groups that hold this user."""
+        """Return the clusters that contain a user."""
         user = self.check_user(user)
         return [cluster for cluster in self.clusters() if user in cluster]
 
     def memberships(self, user: int) -> Sequence[Membership]:
-        """The groups that hold this user, as ``clusters_of`` has them, without their members."""
+        """Return the clusters that contain a user, without their members."""
         return [Membership(cluster.seed, len(cluster), cluster.returned_at) for cluster in self.clusters_of(user)]
 
-    def estimate(self, user: int) -> Estimate | None:
-        """What is known of this user; None from a policy that does not tell."""
-        self.check_user(user)
-        return None
-
     def group_summary(self) -> GroupSummary:
-        """The groups, in the order of ``clusters``, without their members."""
+        """Return a summary of the clusters, in the order of ``clusters``, without their members."""
         return summarize_clusters(self.clusters())
 
     def user_batch(self, users: Ints) -> UserBatch:
-        """What is known of these users and which groups hold them, copied: what the policy learns next changes none."""
-        told = [self.estimate(user) for user in users.tolist()]
-        unknown = np.full(self._dim, np.nan)
-        theta = np.array([unknown if one is None else one.theta for one in told]).reshape(len(users), self._dim)
-        served = np.array([0 if one is None else one.served for one in told], np.int64)
+        """Return copies of the estimates and memberships of several users; estimates are NaN if there are none."""
+        theta, served = np.full((len(users), self._dim), np.nan), np.zeros(len(users), np.int64)
+        if isinstance(self, SupportsEstimates):
+            for row, user in enumerate(users.tolist()):
+                estimate = self.estimate(user)
+                theta[row], served[row] = estimate.theta, estimate.served
         return UserBatch(theta, served, batch_membership(self.clusters(), users))
 
-    def similar_users(self, user: int, limit: int = 10) -> list[SimilarUser]:
-        """Users who share a group with this one, nearest first; none from a policy that does not tell."""
-        self.check_user(user)
-        check_int("limit", limit, 0)
-        return []
-
-    def certifier(self, cluster: Any) -> Callable[[bool], float]:
-        """What works out the certificate of a group; a policy without one raises TypeError."""
-        raise TypeError(f"{type(self).__name__} gives no certificate of {cluster}")
-
-    def add_users(self, count: int) -> None:
-        """Let ``count`` more users in."""
-        raise TypeError(f"{type(self).__name__} takes no {count} users more: give it an add_users method")
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the policy to a file that ``locb.load`` reads."""
-        raise TypeError(f"{type(self).__name__} does not say how it is saved to {path}: give it a save method")
-
-    def checkpoint(self) -> Checkpoint:
-        """A copy of what ``save`` would write now, to be written later, by another thread if need be."""
-        raise TypeError(f"{type(self).__name__} does not say how it is saved: give it a checkpoint method")
-
     def check_user(self, user: Any) -> int:
-        """``user`` as a number below ``n_users``, or a ValueError."""
+        """Return ``user`` as an int below ``n_users``, or raise ValueError."""
         return check_int("user", user, 0, self._n_users - 1)
 
     def check_rounds(self, rounds: Rounds) -> None:
-        """A ValueError unless these rounds are for this many features and only for users we have."""
+        """Raise ValueError unless the rounds have ``dim`` features and only users of this policy."""
         if not isinstance(rounds, Rounds):
             raise ValueError(f"rounds must be locb.Rounds, not {type(rounds).__name__}")
         if rounds.dim != self._dim:

@@ -1,4 +1,4 @@
-"""A policy in a file: a zip of one JSON header and one .npy an array. No pickle, so a file cannot run code."""
+"""File format of a saved policy: a zip of one JSON header and one .npy per array. No pickle, so files run no code."""
 
 from __future__ import annotations
 
@@ -17,15 +17,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 FORMAT = "locb policy"
-VERSION = 1
+VERSION = 2
 HEADER = "header.json"
-CHUNK = 1 << 22
-# What reading a damaged file may raise, beside zipfile's own error.
+CHUNK_BYTES = 1 << 22
+# What reading a damaged file may raise, besides zipfile.BadZipFile.
 _DAMAGE = (KeyError, EOFError, ValueError, OSError, NotImplementedError, RuntimeError, MemoryError, OverflowError)
 
 
+class _FormatError(Exception):
+    """The file is intact, but this version cannot read it."""
+
+
 def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write all or nothing: the file appears under its name only when it is complete and on disk."""
+    """Write a file atomically: it appears under its name only when it is complete and on disk."""
     target = Path(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "There is no folder to save into", str(target.parent))
@@ -34,7 +38,7 @@ def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mappi
     try:
         with temporary.open("xb") as raw:
             with zipfile.ZipFile(raw, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
-                # An entry made by hand has no date: the same policy gives the same bytes.
+                # A ZipInfo has no date, so the same policy gives the same bytes.
                 archive.writestr(zipfile.ZipInfo(HEADER), json.dumps(full_header, indent=1))
                 for name, array in arrays.items():
                     with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as entry:
@@ -49,7 +53,7 @@ def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mappi
 
 
 def _sync_folder(folder: Path) -> None:
-    """Bring the new name to disk, where the system can."""
+    """Flush the new directory entry to disk, where the system can."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -59,7 +63,13 @@ def _sync_folder(folder: Path) -> None:
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Header and arrays of a saved policy, or a ValueError that says what is wrong with the file."""
+    """Return the header and the arrays of a saved policy.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged, is no saved policy, or has another format version.
+    """
     source = Path(path)
     try:
         with zipfile.ZipFile(source) as archive:
@@ -71,10 +81,10 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArra
                     with archive.open(name) as entry:
                         size = archive.getinfo(name).file_size
                         arrays[name.removesuffix(".npy")] = _read_array(entry, size)
-                        entry.read()  # reaching the end is what makes zipfile compare the checksum
+                        entry.read()  # zipfile compares the checksum at the end of the entry
     except (FileNotFoundError, IsADirectoryError, PermissionError):
         raise
-    except _NotOursError as error:
+    except _FormatError as error:
         raise ValueError(str(error)) from None
     except (*_DAMAGE, zipfile.BadZipFile) as error:
         raise ValueError(f"{source} is not a saved policy, or is damaged: {error}") from error
@@ -82,38 +92,34 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArra
 
 
 def _read_array(entry: IO[bytes], size: int) -> NDArray[Any]:
-    """One .npy of ``size`` bytes, straight into its array."""
+    """Read one .npy of ``size`` bytes directly into its array."""
     if np.lib.format.read_magic(entry) != (1, 0):
-        raise ValueError("an array is in a format that locb does not write")
-    shape, by_columns, dtype = np.lib.format.read_array_header_1_0(entry)
-    count = math.prod(shape)
+        raise ValueError("an array has a .npy version that locb does not write")
+    shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(entry)
     if dtype.hasobject:
         raise ValueError("an array holds Python objects, which could run code when read")
-    if by_columns or entry.tell() + count * dtype.itemsize != size:
-        raise ValueError("an array does not have the size that it claims")
+    if is_fortran or entry.tell() + math.prod(shape) * dtype.itemsize != size:
+        raise ValueError("an array does not have the size that its header claims")
     array = np.empty(shape, dtype)
-    room = array.reshape(-1).view(np.uint8).data
-    done = 0
-    while done < len(room):
-        read = entry.readinto(room[done : done + CHUNK])  # type: ignore[attr-defined]  # a zip entry has it
-        if not read:
-            raise EOFError("an array ends too soon")
-        done += read
+    buffer = array.reshape(-1).view(np.uint8).data
+    filled = 0
+    while filled < len(buffer):
+        count = entry.readinto(buffer[filled : filled + CHUNK_BYTES])  # type: ignore[attr-defined]  # a zip entry has it
+        if not count:
+            raise EOFError("an array is truncated")
+        filled += count
     return array
-
-
-class _NotOursError(Exception):
-    """The file is whole, but not one that this version can read."""
 
 
 def _check_header(source: Path, header: Any) -> None:
     if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise _NotOursError(f"{source} is not a saved policy: its header does not say {FORMAT!r}")
+        raise _FormatError(f"{source} is not a saved policy: the format in its header is not {FORMAT!r}")
     version = header.get("version")
     if not isinstance(version, int) or version < 1:
-        raise _NotOursError(f"{source} is damaged: its version is {version!r}")
-    if version > VERSION:
-        raise _NotOursError(
-            f"{source} was written by a newer locb (file version {version}; this one reads up to {VERSION}): "
-            "upgrade locb"
+        raise _FormatError(f"{source} is damaged: its version is {version!r}")
+    if version != VERSION:
+        age, remedy = ("older", "train or replay it again") if version < VERSION else ("newer", "upgrade locb")
+        raise _FormatError(
+            f"{source} was saved by {'an' if age == 'older' else 'a'} {age} locb (format {version}); "
+            f"this version reads format {VERSION}: {remedy}"
         )

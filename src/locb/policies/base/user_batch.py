@@ -1,4 +1,4 @@
-"""Many users at once: what is known of them, and which groups hold them, as copies that another thread may work on."""
+"""Estimates and memberships of many users at once, as copies that another thread may use."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from locb.common.arrays import Floats, Ints, Words
 from locb.evaluation.clusters import Cluster
 from locb.kernels.common.bit_sets import ONE, pack_bits, unpack_bits
 
-FEW = 16  # groups whose bits are looked at one by one
-SMALL_PRODUCT = 250_000  # multiplications: OpenBLAS does not wake other threads for so few, who would spin beside us
-BLOCK = 8192  # users whose bits are spread out at once, so that memory stays bounded
+MAX_SINGLE_BITS = 16  # up to this many groups, bits are extracted one by one
+SMALL_PRODUCT = 250_000  # multiplications per matrix product: below this OpenBLAS starts no threads, which would spin
+BLOCK = 8192  # users whose bits are unpacked at once, to bound memory
 
 
 class GroupSummary(NamedTuple):
-    """The groups of a policy in the order of ``clusters``, without their members.
+    """The clusters of a policy in the order of ``clusters``, without their members.
 
     Attributes
     ----------
     names : (K,) ints
-        What a ``Belonging`` calls each group.
+        Name of each cluster in a ``BatchMembership``.
     seeds : (K,) ints
-        The user around whom each grew; −1 for none.
+        Seed user of each cluster; −1 for none.
     returned : (K,) bools
-        Whether each is complete.
+        Whether each cluster is final.
     progress : (K,) floats
-        How near each is to being complete, from 0 to 1; NaN where a policy has no such rule.
-    theta : (K, d) floats
-        The sum of its members' estimates; None where a policy does not keep it.
+        Progress of each cluster towards being final, from 0 to 1; NaN if the clusters of the policy are never final.
+    theta : (K, d) floats or None
+        Sum of the estimates of the members; None if the policy does not maintain it.
     """
 
     names: Ints
@@ -42,11 +42,11 @@ class GroupSummary(NamedTuple):
 
 
 class OverlappingGroups(NamedTuple):
-    """Groups as bits: a user may be in several. Names are 0, 1, …
+    """Memberships in overlapping groups, as bits. Group names are 0, 1, …
 
     Examples
     --------
-    >>> three = OverlappingGroups.of(np.array([[True, True], [False, True], [True, False]]))
+    >>> three = OverlappingGroups.from_matrix(np.array([[True, True], [False, True], [True, False]]))
     >>> three.counts(np.arange(2)).tolist(), three.sums(np.arange(2), np.array([[1.0], [2.0], [4.0]])).ravel().tolist()
     ([2, 1, 1], [5.0, 3.0])
     """
@@ -55,27 +55,27 @@ class OverlappingGroups(NamedTuple):
     groups: int  # K
 
     @classmethod
-    def of(cls, inside: NDArray[np.bool_]) -> OverlappingGroups:
-        """From whether each user is in each group: (u, K)."""
+    def from_matrix(cls, inside: NDArray[np.bool_]) -> OverlappingGroups:
+        """Build from a boolean matrix (u, K): whether each user is in each group."""
         return cls(pack_bits(inside), inside.shape[1])
 
     @classmethod
-    def joined(cls, parts: Sequence[OverlappingGroups]) -> OverlappingGroups:
-        """Several as one, the users of the first first."""
+    def concatenate(cls, parts: Sequence[OverlappingGroups]) -> OverlappingGroups:
+        """Concatenate the users of several parts."""
         return cls(np.concatenate([part.bits for part in parts]), parts[-1].groups)
 
     def blocks(self, names: Ints) -> Iterator[tuple[slice, NDArray[np.bool_]]]:
-        """Rows and whether each user in them is in each of these groups: (rows, K)."""
-        places = names.astype(np.uint64)
+        """Yield slices of users with the matrix of their membership in these groups, (rows, K)."""
+        bit_indices = names.astype(np.uint64)
         for start in range(0, len(self.bits), BLOCK):
             rows = slice(start, start + BLOCK)
-            if len(names) > FEW:
+            if len(names) > MAX_SINGLE_BITS:
                 yield rows, unpack_bits(self.bits[rows], self.groups)[:, names]
             else:
-                yield rows, (self.bits[rows][:, names >> 6] >> (places & np.uint64(63)) & ONE).astype(bool)
+                yield rows, (self.bits[rows][:, names >> 6] >> (bit_indices & np.uint64(63)) & ONE).astype(bool)
 
     def first(self, names: Ints) -> Ints:
-        """The row of the first user of each of these groups; −1 where there is none."""
+        """Return the row of the first user of each of these groups; −1 for an empty group."""
         first = np.full(len(names), -1)
         for rows, inside in self.blocks(names):
             row = inside.argmax(axis=0)
@@ -84,14 +84,14 @@ class OverlappingGroups(NamedTuple):
         return first
 
     def counts(self, names: Ints) -> Ints:
-        """How many of these groups hold each user."""
+        """Return, per user, the number of these groups that contain the user."""
         wanted = np.zeros((1, self.groups), bool)
         wanted[0, names] = True
         counts: Ints = np.bitwise_count(self.bits & pack_bits(wanted)).sum(axis=1, dtype=np.int64)
         return counts
 
     def sums(self, names: Ints, values: Floats) -> Floats:
-        """The sum of ``values`` (u, c) over the users of each of these groups: (K, c)."""
+        """Return the sum of ``values`` (u, c) over the users of each of these groups, (K, c)."""
         total = np.zeros((self.groups, values.shape[1]))
         size = max(16, SMALL_PRODUCT // max(total.size, 1))
         for start in range(0, len(self.bits), size):
@@ -99,13 +99,13 @@ class OverlappingGroups(NamedTuple):
             total += unpack_bits(self.bits[rows], self.groups).astype(np.float64).T @ values[rows]
         return total[names]
 
-    def at(self, rows: Ints) -> OverlappingGroups:
-        """The same of some of the users."""
+    def take(self, rows: Ints) -> OverlappingGroups:
+        """Select users by row."""
         return OverlappingGroups(self.bits[rows], self.groups)
 
 
 class Partition(NamedTuple):
-    """Groups that do not overlap: each user is in one, told by its name.
+    """Memberships in disjoint groups: the name of the group of each user.
 
     Examples
     --------
@@ -117,57 +117,55 @@ class Partition(NamedTuple):
     names: Ints  # (u,)
 
     @classmethod
-    def joined(cls, parts: Sequence[Partition]) -> Partition:
-        """Several as one, the users of the first first."""
+    def concatenate(cls, parts: Sequence[Partition]) -> Partition:
+        """Concatenate the users of several parts."""
         return cls(np.concatenate([part.names for part in parts]))
 
     def blocks(self, names: Ints) -> Iterator[tuple[slice, NDArray[np.bool_]]]:
-        """Rows and whether each user in them is in each of these groups: (rows, K)."""
+        """Yield slices of users with the matrix of their membership in these groups, (rows, K)."""
         size = max(1, BLOCK * 64 // max(len(names), 1))
         for start in range(0, len(self.names), size):
             rows = slice(start, start + size)
             yield rows, self.names[rows, None] == names
 
     def counts(self, names: Ints) -> Ints:
-        """How many of these groups hold each user: one or none."""
+        """Return, per user, whether one of these groups contains the user: 0 or 1."""
         return np.isin(self.names, names).astype(np.int64)
 
     def sums(self, names: Ints, values: Floats) -> Floats:
-        """The sum of ``values`` (u, c) over the users of each of these groups: (K, c)."""
+        """Return the sum of ``values`` (u, c) over the users of each of these groups, (K, c)."""
         known = np.isin(self.names, names)
         order = np.argsort(names)
-        place = order[np.searchsorted(names, self.names[known], sorter=order)]
+        column = order[np.searchsorted(names, self.names[known], sorter=order)]
         total = np.zeros((len(names), values.shape[1]))
-        np.add.at(total, place, values[known])
+        np.add.at(total, column, values[known])
         return total
 
     def first(self, names: Ints) -> Ints:
-        """The row of the first user of each of these groups; −1 where there is none."""
+        """Return the row of the first user of each of these groups; −1 for an empty group."""
         found, rows = np.unique(self.names, return_index=True)
-        first_of = dict(zip(found.tolist(), rows.tolist(), strict=True))
-        return np.array([first_of.get(name, -1) for name in names.tolist()], np.int64)
+        first_rows = dict(zip(found.tolist(), rows.tolist(), strict=True))
+        return np.array([first_rows.get(name, -1) for name in names.tolist()], np.int64)
 
-    def at(self, rows: Ints) -> Partition:
-        """The same of some of the users."""
+    def take(self, rows: Ints) -> Partition:
+        """Select users by row."""
         return Partition(self.names[rows])
 
 
-BatchMembership: TypeAlias = (
-    OverlappingGroups | Partition
-)  # which groups hold which of some users; these are told by their rows
+BatchMembership: TypeAlias = OverlappingGroups | Partition  # users are rows
 
 
 class UserBatch(NamedTuple):
-    """What is known of some users.
+    """Estimates and memberships of several users.
 
     Attributes
     ----------
     theta : (u, d) floats
-        Their estimates; NaN from a policy that does not tell.
+        Estimates; NaN for a policy without estimates.
     served : (u,) ints
-        The rounds that these rest on.
-    groups : Belonging
-        Who is in which group.
+        Number of rounds per user.
+    groups : BatchMembership
+        The groups that contain each user.
     """
 
     theta: Floats
@@ -175,17 +173,17 @@ class UserBatch(NamedTuple):
     groups: BatchMembership
 
     @classmethod
-    def joined(cls, parts: Sequence[UserBatch]) -> UserBatch:
-        """Several as one, the users of the first first."""
+    def concatenate(cls, parts: Sequence[UserBatch]) -> UserBatch:
+        """Concatenate the users of several parts."""
         theta = np.concatenate([part.theta for part in parts])
         served = np.concatenate([part.served for part in parts])
         bits = [part.groups for part in parts if isinstance(part.groups, OverlappingGroups)]
         names = [part.groups for part in parts if isinstance(part.groups, Partition)]
-        return cls(theta, served, OverlappingGroups.joined(bits) if bits else Partition.joined(names))
+        return cls(theta, served, OverlappingGroups.concatenate(bits) if bits else Partition.concatenate(names))
 
 
 def summarize_clusters(clusters: Sequence[Cluster]) -> GroupSummary:
-    """The outline of groups that are known by their members."""
+    """Return the summary of clusters that are given by their members."""
     seeds = [-1 if cluster.seed is None else cluster.seed for cluster in clusters]
     returned = np.array([cluster.returned_at is not None for cluster in clusters], bool)
     progress = np.where(returned, 1.0, np.nan)
@@ -193,15 +191,15 @@ def summarize_clusters(clusters: Sequence[Cluster]) -> GroupSummary:
 
 
 def summarize_open_groups(names: Ints, seeds: Ints | None = None) -> GroupSummary:
-    """The outline of groups that go on changing for ever."""
+    """Return the summary of clusters that are never final."""
     count = len(names)
     none = np.full(count, -1)
     return GroupSummary(names, none if seeds is None else seeds, np.zeros(count, bool), np.full(count, np.nan))
 
 
 def batch_membership(clusters: Sequence[Cluster], users: Ints) -> OverlappingGroups:
-    """Which of the groups hold which of these users."""
+    """Return which of the clusters contain which of these users."""
     inside = np.zeros((len(users), len(clusters)), bool)
     for column, cluster in enumerate(clusters):
         inside[:, column] = np.isin(users, cluster.members)
-    return OverlappingGroups.of(inside)
+    return OverlappingGroups.from_matrix(inside)

@@ -25,6 +25,19 @@ USER_ROWS = (
 def random_hash_keys(count: int) -> Words:
     """One well-mixed word a user, always the same: the finaliser of SplitMix64 over 1, 2, …"""
     word = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+# Arrays that a file contains; ``_rebuild_derived`` computes the others.
+SAVED = (
+    "estimates",
+    "log_det",
+    "served",
+    "added_at",
+    "members",
+    "sums",
+    "returned",
+    "int_params",
+    "float_params",
+    "generator",
+)
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return word ^ (word >> np.uint64(31))

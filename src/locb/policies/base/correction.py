@@ -1,0 +1,34 @@
+"""Correction of rewards that a policy has learned."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+from locb.common.arrays import Floats
+from locb.common.rounds import check_array
+from locb.policies.base.inspectable import InspectablePolicy
+from locb.policies.base.validation import check_float
+
+
+class CorrectionMixin(InspectablePolicy):
+    """Adds ``correct`` to a policy whose estimates depend on rewards only through sums b of reward · context."""
+
+    def correct(self, user: int, context: Any, learned: float, reward: float) -> None:
+        """Replace a reward: ``context``, learned with the reward ``learned``, has earned ``reward``.
+
+        Estimates become what they would be with the right reward: b changes by (reward − learned) x, and everything
+        derived from it follows. No round is counted. Clusters do not change before the tests of the next rounds.
+        """
+        user = self.check_user(user)
+        context = check_array("context", context, (self._dim,))
+        limit = self._max_reward
+        learned = check_float("learned", learned, -limit, limit)
+        reward = check_float("reward", reward, -limit, limit)
+        if self._state.served[user] == 0:
+            raise ValueError(f"user {user} was never served: there is no reward to correct")
+        self._move_sums(user, (reward - learned) * context)
+
+    @abstractmethod
+    def _move_sums(self, user: int, change: Floats) -> None:
+        """Add ``change`` (d,) to b of a user and to everything derived from it."""

@@ -1,0 +1,269 @@
+"""Declaration of policy parameters.
+
+A policy declares each parameter once, in the signature of its ``__init__``::
+
+    Gamma = Annotated[float, Parameter("Users of one cluster are closer than this.", above=0.0)]
+
+
+    class MyPolicy(Policy):
+        @validate_parameters
+        def __init__(self, *, n_users: NUsers, dim: Dim, gamma: Gamma = 0.2) -> None:
+            super().__init__(n_users=n_users, dim=dim)
+
+Name, type, default, range and description follow from it, and with them validation, ``get_params``, ``repr``, the saved
+form, the "Parameters" section of the docstring, the command-line help and the tables of the documentation.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+import types
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Final, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from locb.policies.base.validation import MAX_REWARDS, TIE_RULES, check_choice, check_dtype, check_float, check_int
+
+REQUIRED: Final = inspect.Parameter.empty  # the default of a parameter that must be given
+_SECTION = re.compile(r"^[A-Z][A-Za-z ]+\n-{3,}$", re.MULTILINE)
+_PARAMETERS = re.compile(r"^Parameters\n-{3,}$", re.MULTILINE)
+_Init = TypeVar("_Init", bound=Callable[..., None])
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """Declaration of one parameter of a policy.
+
+    Parameters
+    ----------
+    description : str
+        One sentence for the documentation.
+    minimum, maximum : float, optional
+        Inclusive bounds.
+    above, below : float, optional
+        Exclusive bounds.
+    choices : tuple of str, optional
+        Allowed values.
+    check : callable, optional
+        Replaces the check by type, bounds and choices: returns the value to use or raises ValueError.
+    type : str, optional
+        Name of the type in the documentation; taken from the annotation by default.
+    name, default, optional
+        Taken from the signature. ``optional`` is whether None is allowed.
+
+    Examples
+    --------
+    >>> Parameter("Weight of the bonus.", minimum=0.0, name="alpha", type="float", default=1.0).range
+    '≥ 0'
+    """
+
+    description: str
+    minimum: float | None = None
+    maximum: float | None = None
+    above: float | None = None
+    below: float | None = None
+    choices: tuple[str, ...] = ()
+    check: Callable[[Any], Any] | None = None
+    type: str = ""
+    name: str = ""
+    default: Any = REQUIRED
+    optional: bool = False
+
+    @property
+    def range(self) -> str:
+        """The allowed values as text; empty if the type says it all."""
+        if self.choices:
+            return ", ".join(f'"{choice}"' for choice in self.choices)
+        bounds = (("≥", self.minimum), (">", self.above), ("≤", self.maximum), ("<", self.below))
+        return ", ".join(f"{sign} {bound:g}" for sign, bound in bounds if bound is not None)
+
+    @property
+    def type_text(self) -> str:
+        """The type as numpydoc writes it, such as ``float or None``."""
+        return f"{self.type} or None" if self.optional else self.type
+
+    @property
+    def default_text(self) -> str:
+        """The default as text: ``required`` if there is none."""
+        if self.default is REQUIRED:
+            return "required"
+        return f'"{self.default}"' if isinstance(self.default, str) else repr(self.default)
+
+    def validate(self, value: Any) -> Any:
+        """Return ``value`` in its plain form.
+
+        Raises
+        ------
+        ValueError
+            If the value has the wrong type or is out of range.
+        """
+        if value is None and self.optional:
+            return None
+        if self.check is not None:
+            return self.check(value)
+        if self.choices:
+            return check_choice(self.name, value, self.choices)
+        if self.type == "int":
+            return check_int(self.name, value, _as_int(self.minimum), _as_int(self.maximum))
+        if self.type == "float":
+            return self._validate_float(value)
+        if self.type == "bool":
+            if not isinstance(value, bool | np.bool_):
+                raise ValueError(f"{self.name} must be True or False, not {value!r}")
+            return bool(value)
+        return value
+
+    def _validate_float(self, value: Any) -> float:
+        is_open = self.above is not None or self.below is not None
+        low, high = (self.above, self.below) if is_open else (self.minimum, self.maximum)
+        limit = MAX_REWARDS["float64"]
+        low, high = -limit if low is None else low, limit if high is None else high
+        return check_float(self.name, value, low, high, open_ends=is_open)
+
+
+def _as_int(bound: float | None) -> int | None:
+    return None if bound is None else int(bound)
+
+
+# Parameters that several policies share.
+NUsers = Annotated[int, Parameter("Number of users; users are the integers 0 … n_users − 1.", minimum=1)]
+Dim = Annotated[int, Parameter("Number of features of a context.", minimum=1)]
+Alpha = Annotated[float, Parameter("Weight of the exploration bonus.", minimum=0.0)]
+NSeeds = Annotated[
+    int | None,
+    Parameter("Number of seed users, drawn by ``seed``. None means 30, or every user if there are fewer.", minimum=1),
+]
+Seeds = Annotated[
+    Iterable[int] | None,
+    Parameter("The seed users; excludes ``n_seeds``.", type="list of int", check=lambda users: users),
+]
+Ties = Annotated[
+    str, Parameter("Which arm to choose among those within 1e-9 of the highest score.", choices=tuple(TIE_RULES))
+]
+Dtype = Annotated[
+    str,
+    Parameter(
+        "Number type of the per-user state. float32 halves the memory and limits rewards to ±1e30.",
+        choices=tuple(MAX_REWARDS),
+        check=check_dtype,
+    ),
+]
+Seed = Annotated[int, Parameter("Seed of the random number generator.", minimum=0)]
+
+
+def declared_parameters(init: Callable[..., None]) -> tuple[Parameter, ...]:
+    """Return the parameters that the signature of an ``__init__`` declares.
+
+    A parameter without a ``Parameter`` in its annotation has no description and is not validated.
+    """
+    function = inspect.unwrap(init)
+    try:
+        hints = get_type_hints(function, include_extras=True)
+    except Exception:  # an annotation of a custom policy that only type checkers can resolve
+        hints = {}
+    found = []
+    for name, argument in list(inspect.signature(function).parameters.items())[1:]:
+        if argument.kind not in (argument.VAR_KEYWORD, argument.VAR_POSITIONAL):
+            found.append(_bind(name, hints.get(name, Any), argument.default))
+    return tuple(found)
+
+
+def _bind(name: str, annotation: Any, default: Any) -> Parameter:
+    declared = Parameter("")
+    if get_origin(annotation) is Annotated:
+        annotation, *metadata = get_args(annotation)
+        declared = next((entry for entry in metadata if isinstance(entry, Parameter)), declared)
+    optional = False
+    if get_origin(annotation) in (Union, types.UnionType):
+        members = [member for member in get_args(annotation) if member is not types.NoneType]
+        optional = len(members) < len(get_args(annotation))
+        annotation = members[0] if len(members) == 1 else annotation
+    type_name = declared.type or getattr(annotation, "__name__", None) or str(annotation)
+    return replace(declared, name=name, type=type_name, default=default, optional=optional)
+
+
+def validate_parameters(init: _Init) -> _Init:
+    """Decorate the ``__init__`` of a policy: validate its arguments and record them for ``get_params``.
+
+    The body of ``__init__`` receives validated values. ``self._parameters`` holds them before it runs.
+    """
+    parameters = declared_parameters(init)
+
+    @functools.wraps(init)
+    def validating(self: Any, /, **given: Any) -> None:
+        names = {parameter.name for parameter in parameters}
+        if given.keys() <= names:  # otherwise the call below raises the usual TypeError
+            valid = {p.name: p.validate(given[p.name]) for p in parameters if p.name in given}
+            defaults = {p.name: p.default for p in parameters if p.default is not REQUIRED}
+            self._parameters = getattr(self, "_parameters", {}) | defaults | valid
+            given = valid
+        init(self, **given)
+
+    return cast(_Init, validating)
+
+
+def plain_signature(init: Callable[..., None]) -> inspect.Signature:
+    """Return the signature of a class with this ``__init__``, without declarations in its annotations."""
+    signature = inspect.signature(init)
+    try:
+        hints = get_type_hints(inspect.unwrap(init))
+    except Exception:  # an annotation of a custom policy that only type checkers can resolve
+        hints = {}
+    arguments = list(signature.parameters.values())[1:]
+    plain = [argument.replace(annotation=hints.get(argument.name, argument.annotation)) for argument in arguments]
+    return signature.replace(parameters=plain, return_annotation=inspect.Signature.empty)
+
+
+def document_parameters(doc: str | None, parameters: Iterable[Parameter]) -> str | None:
+    """Return a class docstring with a "Parameters" section in numpydoc form, before the other sections."""
+    if doc is None or _PARAMETERS.search(inspect.cleandoc(doc)):
+        return doc
+    doc = inspect.cleandoc(doc)
+    lines = ["Parameters", "----------"]
+    for parameter in parameters:
+        kind = "{" + parameter.range + "}" if parameter.choices else parameter.type_text
+        default = "" if parameter.default is REQUIRED else f", default={parameter.default_text}"
+        lines += [f"{parameter.name} : {kind}{default}", f"    {_described(parameter)}"]
+    section = "\n".join(lines)
+    following = _SECTION.search(doc)
+    if following is None:
+        return f"{doc}\n\n{section}\n"
+    return f"{doc[: following.start()]}{section}\n\n{doc[following.start() :]}\n"
+
+
+def _described(parameter: Parameter) -> str:
+    bounds = parameter.range if not parameter.choices else ""
+    return f"{parameter.description} Must be {bounds}." if bounds else parameter.description
+
+
+def parameter_table(policy: Any) -> str:
+    """Return the parameters of a policy class as a Markdown table.
+
+    Parameters
+    ----------
+    policy : type or PolicySpec
+        A subclass of ``Policy``, or its entry in the registry.
+    """
+    rows = ["| parameter | type | default | range | description |", "| --- | --- | --- | --- | --- |"]
+    for parameter in policy.parameters:
+        choices = parameter.range.replace('"', "`") or "any"
+        default = parameter.default_text.replace('"', "")
+        default = default if parameter.default is REQUIRED else f"`{default}`"
+        text = parameter.description.replace("``", "`")
+        rows.append(f"| `{parameter.name}` | {parameter.type_text} | {default} | {choices} | {text} |")
+    return "\n".join(rows) + "\n"
+
+
+def parameter_lines(policy: Any, skip: Iterable[str] = ("n_users", "dim")) -> list[str]:
+    """Return one line of text per parameter of a policy class or registry entry, for command-line help."""
+    lines = []
+    for parameter in policy.parameters:
+        if parameter.name not in skip:
+            limits = f"; {parameter.range}" if parameter.range else ""
+            text = parameter.description.replace("``", "")
+            lines.append(f"{parameter.name} ({parameter.type_text}, default {parameter.default_text}{limits}): {text}")
+    return lines

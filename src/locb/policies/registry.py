@@ -1,0 +1,270 @@
+"""The policies by name, and what other parts of the package need to know about each.
+
+To add a policy, write its file and add one line to ``_BUILT_IN``. The command line, the service, experiments and the
+documentation take names, defaults and properties from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import partial
+from typing import Any
+
+from locb.policies.base.policy import Policy
+from locb.policies.club import CLUB
+from locb.policies.eloc import ELOC
+from locb.policies.linucb import LinUCB
+from locb.policies.locb import LOCB
+from locb.policies.parameters import Parameter, parameter_lines
+from locb.policies.sclub import SCLUB
+
+SERVICE_SEEDS = 30  # seed users of a service, unless n_seeds is given
+
+
+class CostClass(Enum):
+    """Approximate time of a round with six features, in microseconds. Only used to order and predict runs."""
+
+    LIGHT = 1.0
+    MODERATE = 2.0
+    HEAVY = 20.0
+    UNKNOWN = 50.0
+
+
+@dataclass(frozen=True, slots=True)
+class PolicySpec:
+    """What the service, experiments and reports need to know about a policy.
+
+    The defaults are safe for a custom policy about which nothing is known.
+
+    Parameters
+    ----------
+    name : str
+        Name in ``POLICIES`` and on the command line.
+    factory : callable
+        Makes the policy from keyword arguments.
+    label : str, optional
+        Name in tables and charts. By default ``name``.
+    has_seeds : bool
+        Whether clusters grow around seed users, whose number is the parameter ``n_seeds``. Clusters of other policies
+        are named after their first member.
+    late_seeds : bool
+        Whether users who are added later can become seed users, by the parameter ``late_seeds``. Otherwise a service
+        reserves ``n_seeds`` users at the start.
+    fixed_seeds : bool
+        Whether a seed user stays one forever.
+    overlapping : bool
+        Whether a user can be in several clusters.
+    can_be_final : bool
+        Whether a cluster can be declared final.
+    names_other_users : bool
+        Whether a response for one user can name another user, who must then be redacted when erased.
+    cost_class : CostClass
+        Approximate time per round.
+    service_defaults : mapping
+        Parameters of a service that differ from the defaults of the policy.
+    is_baseline : bool
+        Whether other policies are measured against this one in ``locb compare --scenarios``.
+    compare_by_default : bool
+        Whether ``locb compare`` runs the policy if ``--policies`` is not given.
+    """
+
+    name: str
+    factory: Callable[..., Policy]
+    label: str = ""
+    has_seeds: bool = False
+    late_seeds: bool = False
+    fixed_seeds: bool = False
+    overlapping: bool = True
+    can_be_final: bool = True
+    names_other_users: bool = True
+    cost_class: CostClass = CostClass.UNKNOWN
+    service_defaults: Mapping[str, Any] = field(default_factory=dict)
+    is_baseline: bool = False
+    compare_by_default: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.label:
+            object.__setattr__(self, "label", self.name)
+
+    @property
+    def policy_class(self) -> Any:
+        """The policy class, if the factory is a class or a partial of one; otherwise the factory."""
+        return self.factory.func if isinstance(self.factory, partial) else self.factory
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """The parameters that a caller can set; empty for a factory that does not declare them."""
+        fixed = self.factory.keywords if isinstance(self.factory, partial) else {}
+        declared = getattr(self.policy_class, "parameters", ())
+        return tuple(parameter for parameter in declared if parameter.name not in fixed)
+
+    def service_parameters(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the parameters of a service: those given, completed by the defaults of a service."""
+        seeds = {"n_seeds": SERVICE_SEEDS} if self.has_seeds else {}
+        return {**seeds, **self.service_defaults, **given}
+
+    def initial_capacity(self, parameters: Mapping[str, Any]) -> int:
+        """Return the number of users for which a new service allocates the policy."""
+        return int(parameters["n_seeds"]) if self.has_seeds and not self.late_seeds else 1
+
+    def make_for_service(self, *, n_users: int, dim: int, parameters: Mapping[str, Any]) -> Policy:
+        """Return a new policy of a service. The first users to arrive become the seed users."""
+        arguments = dict(parameters)
+        if self.late_seeds:
+            arguments |= {"n_seeds": n_users, "late_seeds": arguments["n_seeds"] - n_users}
+        return self.factory(n_users=n_users, dim=dim, **arguments)
+
+
+_BUILT_IN = (
+    PolicySpec(
+        "locb",
+        LOCB,
+        "LOCB",
+        has_seeds=True,
+        late_seeds=True,
+        fixed_seeds=True,
+        cost_class=CostClass.MODERATE,
+        service_defaults={"bonus": "pooled"},  # its cost does not depend on the number of users
+        is_baseline=True,
+        compare_by_default=True,
+    ),
+    PolicySpec(
+        "eloc",
+        ELOC,
+        "ELOC",
+        has_seeds=True,
+        can_be_final=False,
+        cost_class=CostClass.HEAVY,
+        compare_by_default=True,
+    ),
+    PolicySpec(
+        "linucb-one",
+        partial(LinUCB, shared=True),
+        "LinUCB-ONE",
+        overlapping=False,
+        can_be_final=False,
+        names_other_users=False,
+        cost_class=CostClass.LIGHT,
+        is_baseline=True,
+        compare_by_default=True,
+    ),
+    PolicySpec(
+        "linucb-ind",
+        partial(LinUCB, shared=False),
+        "LinUCB-IND",
+        overlapping=False,
+        can_be_final=False,
+        names_other_users=False,
+        cost_class=CostClass.LIGHT,
+        is_baseline=True,
+        compare_by_default=True,
+    ),
+    PolicySpec(
+        "club",
+        CLUB,
+        "CLUB",
+        overlapping=False,
+        can_be_final=False,
+        names_other_users=False,
+        cost_class=CostClass.MODERATE,
+        service_defaults={"graph": "erdos-renyi"},  # a complete graph takes n²/8 bytes
+        is_baseline=True,
+        compare_by_default=True,
+    ),
+    PolicySpec(
+        "sclub",
+        SCLUB,
+        "SCLUB",
+        overlapping=False,
+        can_be_final=False,
+        names_other_users=False,
+        cost_class=CostClass.MODERATE,
+        is_baseline=True,
+        compare_by_default=True,
+    ),
+)
+
+REGISTRY: dict[str, PolicySpec] = {spec.name: spec for spec in _BUILT_IN}
+
+
+class _Factories(MutableMapping[str, Callable[..., Policy]]):
+    """The registry as a mapping from names to factories. Assignment registers a custom policy."""
+
+    def __getitem__(self, name: str) -> Callable[..., Policy]:
+        return REGISTRY[name].factory
+
+    def __setitem__(self, name: str, factory: Callable[..., Policy]) -> None:
+        REGISTRY[name] = PolicySpec(name, factory)
+
+    def __delitem__(self, name: str) -> None:
+        del REGISTRY[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(REGISTRY)
+
+    def __len__(self) -> int:
+        return len(REGISTRY)
+
+    def __repr__(self) -> str:
+        return f"POLICIES({', '.join(REGISTRY)})"
+
+
+POLICIES: MutableMapping[str, Callable[..., Policy]] = _Factories()
+"""Policy factories by name; assign to register a custom policy."""
+
+
+def register_policy(spec: PolicySpec) -> None:
+    """Add a policy to the registry, under the name in its specification.
+
+    Raises
+    ------
+    ValueError
+        If the name is taken.
+    """
+    if spec.name in REGISTRY:
+        raise ValueError(f"policy {spec.name!r} is already registered")
+    REGISTRY[spec.name] = spec
+
+
+def policy_spec(name: str) -> PolicySpec:
+    """Return the specification of a policy.
+
+    Raises
+    ------
+    ValueError
+        If no policy has this name.
+    """
+    if name not in REGISTRY:
+        raise ValueError(f"policy must be one of {', '.join(REGISTRY)}, not {name!r}")
+    return REGISTRY[name]
+
+
+def make_policy(name: str, **parameters: Any) -> Policy:
+    """Return a new policy by its name in ``POLICIES``.
+
+    Parameters
+    ----------
+    name : str
+        A name in ``POLICIES``.
+    **parameters
+        Parameters of the policy.
+
+    Examples
+    --------
+    >>> make_policy("linucb-one", n_users=2, dim=3).dim
+    3
+    """
+    return policy_spec(name).factory(**parameters)
+
+
+def policies_with(parameter: str) -> list[str]:
+    """Return the names of the policies that have a parameter."""
+    return [name for name, spec in REGISTRY.items() if any(p.name == parameter for p in spec.parameters)]
+
+
+def describe_parameters(name: str) -> str:
+    """Return the parameters of a policy as text, one per line, for command-line help."""
+    spec = policy_spec(name)
+    return "\n".join(parameter_lines(spec))
