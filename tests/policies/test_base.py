@@ -1,6 +1,5 @@
 """A policy of one's own: recommend and update are enough."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,11 +31,6 @@ def test_play_is_recommend_and_update() -> None:
     policy.prepare()
     assert policy.clusters() == []
     assert policy.clusters_of(3) == []
-
-
-def test_it_cannot_be_saved_before_it_says_how(tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match="Popular does not say how it is saved"):
-        Popular(n_users=2, dim=2).save(tmp_path / "x")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ import pytest
 import locb
 from locb.policies.base import checkpoints
 from policies.helpers import DIM, KINDS, N, make, world
-from policies.test_base import Popular
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -41,23 +40,18 @@ def test_it_shares_no_memory_with_the_policy(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_after_another_in_the_same_memory(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoints, "LARGE", 1)
-    policy, room = make(kind), checkpoints.BufferPool()
+    monkeypatch.setattr(checkpoints, "MIN_POOLED_BYTES", 1)
+    policy, buffers = make(kind), checkpoints.BufferPool()
     for step in range(3):
-        policy.make_room(room)
-        kept = dict(room._kept)
-        policy.add_users(40 * step)  # in the room that it has, then in more
+        policy.reserve(buffers)
+        reserved = dict(buffers._buffers)
+        policy.add_users(40 * step)  # within the reserved buffers, then beyond
         policy.play(world(100, seed=step))
         policy.save(tmp_path / "then")
-        checkpoint = policy.checkpoint(room)
+        checkpoint = policy.checkpoint(buffers)
         policy.play(world(100, seed=9))
         checkpoint.save(tmp_path / "checkpoint")
         assert (tmp_path / "checkpoint").read_bytes() == (tmp_path / "then").read_bytes()
-        used = [np.shares_memory(array, memory) for array in checkpoint._arrays.values() for memory in kept.values()]
+        used = [np.shares_memory(array, memory) for array in checkpoint._arrays.values() for memory in reserved.values()]
         assert any(used)
         assert not any(np.shares_memory(array, own) for array in checkpoint._arrays.values() for own in policy._state)
-
-
-def test_a_policy_of_ones_own_says_how_first() -> None:
-    with pytest.raises(TypeError, match="Popular does not say how it is saved: give it a checkpoint method"):
-        Popular(n_users=2, dim=2).checkpoint()

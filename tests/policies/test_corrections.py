@@ -9,7 +9,6 @@ import locb
 from locb.kernels.common.bit_sets import unpack_bits
 from locb.kernels.common.linear_algebra import unpack_symmetric
 from policies.helpers import DIM, KINDS, N, contexts, make, state_of, world
-from policies.test_base import Popular
 
 
 def statistics(policy: Any) -> tuple[Any, Any]:
@@ -81,11 +80,6 @@ def test_a_user_who_was_never_served_has_nothing_to_correct() -> None:
 def test_what_has_faded_is_not_corrected() -> None:
     policy = make("eloc", memory=20.0)
     before = state_of(policy)
-    with pytest.raises(ValueError, match=r"with memory=20\.0 what was learned has faded since"):
+    with pytest.raises(ValueError, match=r"rewards cannot be corrected with memory=20\.0: the observation has faded"):
         policy.correct(0, np.ones(DIM), 1.0, 0.0)
     assert state_of(policy) == before
-
-
-def test_a_policy_of_ones_own_says_how_first() -> None:
-    with pytest.raises(TypeError, match="Popular does not say how a reward is corrected: give it a correct method"):
-        Popular(n_users=2, dim=2).correct(0, np.ones(2), 1.0, 0.0)

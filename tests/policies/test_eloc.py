@@ -151,7 +151,7 @@ def test_groups_and_similar_users() -> None:
 
 def test_a_memory_that_fades_gives_no_certificate() -> None:
     policy = locb.ELOC(n_users=4, dim=2, memory=50.0)
-    with pytest.raises(ValueError, match="stand still, not for memory=50.0"):
+    with pytest.raises(ValueError, match="do not change: memory must be None, not 50.0"):
         policy.certificate([0, 1])
     with pytest.raises(ValueError, match="memory must be strictly between 1 and"):
         locb.ELOC(n_users=4, dim=2, memory=0.5)

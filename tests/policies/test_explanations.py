@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import locb
+from locb.policies.base.capabilities import explainer
 from policies.helpers import ARMS, KINDS, N, contexts, make, state_of, world
 from policies.test_base import Popular
 
@@ -159,7 +160,11 @@ def test_neighbourhoods_lend_with_exact_counts() -> None:
 def test_a_policy_of_ones_own_gives_its_arm_and_no_more() -> None:
     policy = Popular(n_users=12, dim=3)
     arms = contexts()
-    assert policy.explain(3, arms) == (policy.recommend(3, arms), None, None, None, None)
+    explain_batch = explainer(policy)
+    assert explain_batch([3, 4], [arms, arms[:1]]) == [
+        (policy.recommend(3, arms), None, None, None, None),
+        (0, None, None, None, None),
+    ]
     policy.recommend = lambda user, contexts: 9  # a bad policy on purpose
     with pytest.raises(ValueError, match="the arm from recommend must be from 0 to 3, not 9"):
-        policy.explain(3, arms)
+        explain_batch([3], [arms])

@@ -5,7 +5,7 @@ import pytest
 
 import locb
 from locb.evaluation.results import ci_half_width
-from locb.policies.base.validation import number_type
+from locb.policies.base.validation import check_dtype
 from policies.helpers import KINDS, make, world
 
 NAMES = ("linucb-ind", "linucb-one", "club", "sclub", "locb")
@@ -77,7 +77,7 @@ def test_rewards_beyond_what_float32_squares_are_refused(kind: str) -> None:
 
 def test_names_of_types() -> None:
     for given in ("float32", np.float32, np.dtype("float32")):
-        assert number_type(given) == "float32"
+        assert check_dtype(given) == "float32"
     for wrong in ("float16", int, None, 32, np.dtype("int64")):
         with pytest.raises(ValueError, match="dtype must be 'float64' or 'float32', not"):
-            number_type(wrong)
+            check_dtype(wrong)

@@ -108,7 +108,12 @@ def fill(value: float) -> Any:
 
 
 WRONG: list[tuple[str, Any, str]] = [
-    ("locb", with_header(version=99), r"newer locb \(file version 99; this one reads up to 1\): upgrade locb"),
+    ("locb", with_header(version=99), r"was saved by a newer locb \(format 99\); this version reads format 2: upgrade locb"),
+    (
+        "locb",
+        with_header(version=1),
+        r"saved by an older locb \(format 1\); this version reads format 2: train or replay it again",
+    ),
     ("locb", with_header(version="one"), "is damaged: its version is 'one'"),
     ("locb", with_header(format="recipe"), "is not a saved policy"),
     ("locb", with_header(policy="Oracle"), "of kind 'Oracle'; known are CLUB, ELOC, LOCB, LinUCB, SCLUB"),

@@ -6,6 +6,7 @@ documentation take names, defaults and properties from here.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -110,11 +111,25 @@ class PolicySpec:
         return int(parameters["n_seeds"]) if self.has_seeds and not self.late_seeds else 1
 
     def make_for_service(self, *, n_users: int, dim: int, parameters: Mapping[str, Any]) -> Policy:
-        """Return a new policy of a service. The first users to arrive become the seed users."""
-        arguments = dict(parameters)
+        """Return a new policy of a service. The first users to arrive become the seed users.
+
+        Raises
+        ------
+        ValueError
+            If the policy does not have these parameters or refuses their values.
+        """
+        arguments = {"n_users": n_users, "dim": dim, **parameters}
         if self.late_seeds:
-            arguments |= {"n_seeds": n_users, "late_seeds": arguments["n_seeds"] - n_users}
-        return self.factory(n_users=n_users, dim=dim, **arguments)
+            arguments |= {"n_seeds": n_users, "late_seeds": parameters["n_seeds"] - n_users}
+        if inspect.isabstract(self.policy_class):
+            raise ValueError(
+                f"policy {self.name} must define {', '.join(sorted(self.policy_class.__abstractmethods__))}"
+            )
+        try:
+            inspect.signature(self.factory).bind(**arguments)
+        except TypeError as error:
+            raise ValueError(f"policy {self.name}: {error}") from None
+        return self.factory(**arguments)
 
 
 _BUILT_IN = (

@@ -7,17 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from locb.policies import POLICIES, Policy
+from locb.policies import POLICIES, policy_spec
 from locb.service.core.replay import Model
 from locb.service.store.log import Log
 
 FORMAT = 1  # of the tables; a service refuses a store of a later one
-SEEDED = ("locb", "eloc")  # policies that grow groups around seeds
-UNSEEDED = ("club", "sclub", "linucb-ind", "linucb-one")  # in whose answers nobody is named but who asked
-SEEDS = 30
 OPTIONS = ("policy", "dim", "gamma", "seeds", "alpha")  # all else is a --parameter
-# What a service does otherwise than the policies' own defaults: a cost that is free of the number of users.
-DEFAULTS: dict[str, dict[str, Any]] = {"locb": {"bonus": "pooled"}, "club": {"graph": "erdos-renyi"}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +66,10 @@ def new_model(policy: str, dim: int, parameters: dict[str, Any]) -> Model:
         raise ValueError(f"--policy must be one of {', '.join(POLICIES)}, not {policy!r}")
     if parameters.get("ties", "first") != "first":
         raise ValueError("--parameter ties must be first: a choice drawn by lot cannot be made again from the log")
-    parameters = DEFAULTS.get(policy, {}) | parameters
-    if policy in SEEDED:
-        parameters = {"n_seeds": SEEDS} | parameters
-    # ELOC's seeds must be there from the start; one that nobody has come for yet weighs nothing.
-    places = int(parameters["n_seeds"]) if policy == "eloc" else 1
-    model = Model(policy, dim, places, parameters)
-    try:
-        built = model.build()
-    except TypeError as error:
-        raise ValueError(f"--policy {policy}: {error}") from None
-    if type(built).add_users is Policy.add_users:
-        raise ValueError(f"--policy {policy} must have a method add_users: users come one by one")
+    spec = policy_spec(policy)
+    parameters = spec.service_parameters(parameters)
+    model = Model(policy, dim, spec.initial_capacity(parameters), parameters)
+    model.build()
     return model
 
 

@@ -18,7 +18,7 @@ def state(users: int, *sets: list[int]) -> StateView:
     return StateView(
         user_indices=everyone,
         served=np.ones(users, np.int64),
-        memberships=OverlappingGroups.of(inside),
+        memberships=OverlappingGroups.from_matrix(inside),
         cluster_ids=np.arange(groups),
         representatives=np.arange(groups),
         returned=np.zeros(groups, bool),

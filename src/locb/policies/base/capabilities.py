@@ -91,7 +91,8 @@ class SupportsEstimates(Protocol):
 def explainer(policy: Policy) -> Callable[[Sequence[int], Sequence[Any]], list[Explanation]]:
     """Return ``policy.explain_batch``, or a function that only recommends if the policy cannot explain."""
     if isinstance(policy, SupportsExplain):
-        return policy.explain_batch
+        explaining: SupportsExplain = policy
+        return lambda users, contexts: explaining.explain_batch(users, contexts)
 
     def recommend_batch(users: Sequence[int], contexts: Sequence[Any]) -> list[Explanation]:
         arms = [policy.recommend(user, offered) for user, offered in zip(users, contexts, strict=True)]

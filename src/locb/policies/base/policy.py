@@ -11,7 +11,7 @@ import numpy as np
 from locb.common.arrays import Ints
 from locb.common.rounds import Rounds
 from locb.evaluation.clusters import Cluster, Membership
-from locb.policies.base.capabilities import SupportsEstimates
+from locb.policies.base.capabilities import SupportsEstimates, SupportsNewUsers
 from locb.policies.base.user_batch import GroupSummary, UserBatch, batch_membership, summarize_clusters
 from locb.policies.base.validation import check_int
 from locb.policies.parameters import (
@@ -159,3 +159,10 @@ class Policy(ABC):
         for t in (int(rounds.users.argmin()), int(rounds.users.argmax())) if len(rounds) else ():
             if not 0 <= rounds.users[t] < self._n_users:
                 raise ValueError(f"users must be from 0 to {self._n_users - 1}, but users[{t}] is {rounds.users[t]}")
+
+
+class ServablePolicy(Policy, SupportsNewUsers):
+    """Static type of a policy that a service can use: one that accepts new users.
+
+    At run time, ask ``isinstance(policy, SupportsNewUsers)``; a policy need not inherit from this class.
+    """

@@ -20,11 +20,6 @@ USER_ROWS = (
     "cluster_bits",
     "seed_of",
 )  # one row a user
-
-
-def random_hash_keys(count: int) -> Words:
-    """One well-mixed word a user, always the same: the finaliser of SplitMix64 over 1, 2, …"""
-    word = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
 # Arrays that a file contains; ``_rebuild_derived`` computes the others.
 SAVED = (
     "estimates",
@@ -38,6 +33,11 @@ SAVED = (
     "float_params",
     "generator",
 )
+
+
+def random_hash_keys(count: int) -> Words:
+    """One well-mixed word a user, always the same: the finaliser of SplitMix64 over 1, 2, …"""
+    word = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return word ^ (word >> np.uint64(31))

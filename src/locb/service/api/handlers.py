@@ -13,6 +13,7 @@ from starlette.background import BackgroundTask
 from starlette.responses import FileResponse, Response
 from starlette.types import Receive, Scope, Send
 
+from locb.policies.base.capabilities import SupportsSimilarUsers
 from locb.service.api.context import AppContext
 from locb.service.api.metrics import CONTENT_TYPE
 from locb.service.api.request_params import parse_integer
@@ -107,10 +108,9 @@ async def similar_users(app: AppContext, user: str, limit: str = "10") -> Simila
     count = parse_integer("limit", limit, MAX_SIMILAR)
     index = service.place_of(user)
     name_of = service.engine.user_index.name
-    found = [
-        (name_of(other), distance, radius)
-        for other, distance, radius in service.policy.similar_users(index, MAX_SIMILAR)
-    ]
+    policy = service.policy
+    nearest = policy.similar_users(index, MAX_SIMILAR) if isinstance(policy, SupportsSimilarUsers) else []
+    found = [(name_of(other), distance, radius) for other, distance, radius in nearest]
     # Indices without a name are not assigned to a user.
     similar = [SimilarUser(name, distance, radius) for name, distance, radius in found if name is not None]
     return SimilarUsers(user, similar[:count])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from locb.policies import Policy
+from locb.policies.base.policy import ServablePolicy
 from locb.service.errors import ProblemError
 from locb.service.request_parsing import Question
 from locb.service.schemas import RewardResponse
@@ -72,5 +72,5 @@ class Batch:
     taught: dict[str, tuple[CachedDecision, ObservationRow]] = field(default_factory=dict)
     activated: dict[str, tuple[CachedDecision, float]] = field(default_factory=dict)
     forgotten: str | None = None  # a user whose name and events are erased
-    renewal: tuple[Policy, list[int]] | None = None  # a policy that never knew the users of these places
+    renewal: tuple[ServablePolicy, list[int]] | None = None  # a policy that never knew the users of these places
     last: int = 0  # place in the log of its last event

@@ -12,7 +12,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from locb.common.arrays import Floats
-from locb.policies import Explanation, Policy
+from locb.policies import Explanation
+from locb.policies.base.capabilities import explainer
+from locb.policies.base.policy import ServablePolicy
 from locb.service.core.commands import (
     ActivateCommand,
     Asked,
@@ -55,7 +57,7 @@ class Engine:
 
     def __init__(
         self,
-        policy: Policy,
+        policy: ServablePolicy,
         user_index: UserIndex,
         seq: int,
         *,
@@ -64,6 +66,7 @@ class Engine:
         remembered: int = REMEMBERED,
     ) -> None:
         self.policy = policy
+        self._explain_batch = explainer(policy)
         self.user_index = user_index
         self.seq = seq
         self.default_reward = default_reward
@@ -164,7 +167,7 @@ class Engine:
 
     def _explain(self, places: list[int], contexts: list[Floats]) -> Sequence[Explanation | ProblemError]:
         try:
-            return self.policy.explain_batch(places, contexts)
+            return self._explain_batch(places, contexts)
         except Exception as error:  # a policy of somebody's own may raise anything
             if len(places) > 1:  # the others are to have their answers
                 return [self._explain([place], [own])[0] for place, own in zip(places, contexts, strict=True)]
@@ -305,7 +308,7 @@ class Engine:
         place = self.user_index.place(question.request.user)
         if place is None:
             raise ProblemError(404, "unknown-user", f"there is no user {question.request.user!r}")
-        told = self.policy.explain(place, question.contexts)
+        (told,) = self._explain_batch([place], [question.contexts])
         return self._answers.encode("", question, told, self.policy.memberships(place))
 
     def await_all(self, decisions: Iterable[tuple[str, CachedDecision]]) -> None:
@@ -327,12 +330,13 @@ class Engine:
             for name in [name for name, decision in kept.items() if decision.place == place]:
                 del kept[name]
 
-    def prepare_renewal(self, policy: Policy, pending_erasure: list[int]) -> Batch:
+    def prepare_renewal(self, policy: ServablePolicy, pending_erasure: list[int]) -> Batch:
         """The batch from which on a policy serves that never knew the users of these places."""
         return Batch(renewal=(policy, pending_erasure), last=self.seq + 1)
 
-    def _renew(self, policy: Policy, pending_erasure: Sequence[int]) -> None:
+    def _renew(self, policy: ServablePolicy, pending_erasure: Sequence[int]) -> None:
         self.policy = policy
+        self._explain_batch = explainer(policy)
         for place in pending_erasure:
             self.pending_erasure.remove(place)
             self.user_index.reclaim(place)

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from locb.policies import Policy
+from locb.policies.base.policy import ServablePolicy
 from locb.service.core.commands import Asked, Batch, Task
 from locb.service.core.engine import Engine
 from locb.service.core.writer_thread import Worker
@@ -144,7 +144,7 @@ class Committer:
             raise self._explain(error) from error
         return int(erased)
 
-    async def renew(self, policy: Policy, pending_erasure: list[int]) -> None:
+    async def renew(self, policy: ServablePolicy, pending_erasure: list[int]) -> None:
         """Go on with a policy that knows the log to its end, and never knew the users of these places.
 
         The caller holds the turn, and has made sure what the end is.

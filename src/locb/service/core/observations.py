@@ -11,6 +11,7 @@ import numpy as np
 
 from locb.common.rounds import Rounds
 from locb.policies import CompiledPolicy, Policy
+from locb.policies.base.capabilities import SupportsCorrection
 from locb.service.store.schema import CORRECTION
 
 FEW = 4  # so few lessons are learned one by one
@@ -43,6 +44,9 @@ def _learn_one(policy: Policy, observation: Any) -> None:
     context = np.frombuffer(observation.context)
     try:
         if observation.kind == CORRECTION:
+            if not isinstance(policy, SupportsCorrection):
+                _log.warning("a late reward is not learned: %s cannot correct rewards", type(policy).__name__)
+                return
             policy.correct(observation.place, context, observation.learned, observation.reward)
         else:
             policy.update(observation.place, context, observation.reward)

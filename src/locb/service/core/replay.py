@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from heapq import merge
 from itertools import pairwise
 from operator import itemgetter
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from locb.policies import Policy, make_policy
+from locb.policies import Policy, policy_spec
+from locb.policies.base.capabilities import SupportsNewUsers
+from locb.policies.base.policy import ServablePolicy
 from locb.service.core.observations import learn
 from locb.service.request_parsing import parse_stored_request
 from locb.service.store.log import Log
@@ -29,13 +31,19 @@ class Model:
     places: int  # users at the start, before anybody came for them
     parameters: dict[str, Any]
 
-    def build(self) -> Policy:
-        """The policy before anything was learned. The first users to come are the seeds."""
-        parameters = dict(self.parameters)
-        if self.policy == "locb":
-            parameters["late_seeds"] = parameters["n_seeds"] - self.places
-            parameters["n_seeds"] = self.places
-        return make_policy(self.policy, n_users=self.places, dim=self.dim, **parameters)
+    def build(self) -> ServablePolicy:
+        """Return the untrained policy.
+
+        Raises
+        ------
+        ValueError
+            If the policy does not accept new users.
+        """
+        spec = policy_spec(self.policy)
+        policy = spec.make_for_service(n_users=self.places, dim=self.dim, parameters=self.parameters)
+        if not isinstance(policy, SupportsNewUsers):
+            raise ValueError(f"--policy {self.policy} must have a method add_users: users arrive one by one")
+        return cast(ServablePolicy, policy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +55,7 @@ class Mismatch:
     again: int
 
 
-def replay(log: Log, policy: Policy, after: int, until: int | None = None) -> Iterator[int]:
+def replay(log: Log, policy: ServablePolicy, after: int, until: int | None = None) -> Iterator[int]:
     """Teach the policy what stands in the log after a place, and yield the place reached, often."""
     growth = [seq for place, seq, _ in log.users() if place >= policy.n_users and (until is None or seq <= until)]
     for chunk in log.observations(after, until):
@@ -57,7 +65,7 @@ def replay(log: Log, policy: Policy, after: int, until: int | None = None) -> It
         yield growth[-1]
 
 
-def _learn_chunk(policy: Policy, chunk: list[Any], growth: list[int]) -> Iterator[int]:
+def _learn_chunk(policy: ServablePolicy, chunk: list[Any], growth: list[int]) -> Iterator[int]:
     """Learn runs of lessons between users who come; ``growth`` loses the users who came."""
     order = np.array([observation.seq for observation in chunk])
     come = np.array([seq for seq in growth if seq < order[-1]], dtype=np.int64)

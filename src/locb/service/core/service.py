@@ -13,8 +13,18 @@ import numpy as np
 
 from locb.common.arrays import Ints
 from locb.evaluation.clusters import Cluster
-from locb.policies import Policy
-from locb.service.config import SEEDED, UNSEEDED, Options, load_or_create_model
+from locb.policies import policy_spec
+from locb.policies.base.capabilities import (
+    SupportsCertificates,
+    SupportsCorrection,
+    SupportsEstimates,
+    SupportsSimilarUsers,
+    SupportsSnapshot,
+    UnavailableError,
+    explainer,
+)
+from locb.policies.base.policy import ServablePolicy
+from locb.service.config import Options, load_or_create_model
 from locb.service.core.commands import Batch, CachedDecision, Task
 from locb.service.core.decision_encoding import told_seed
 from locb.service.core.engine import Engine
@@ -57,6 +67,7 @@ class Service:
             for unsent in options.data_dir.glob("export-*"):  # of a process that was killed
                 shutil.rmtree(unsent, ignore_errors=True)
             self.model, store = load_or_create_model(options, self.log)
+            self.policy_spec = policy_spec(self.model.policy)
             self.snapshots = Snapshots(options.data_dir / "snapshots", store)
             self.engine = self._recover()
         except BaseException:
@@ -65,7 +76,12 @@ class Service:
         self.committer: Committer
         self._renewing: asyncio.Task[None] | None = None
         self._tidying: asyncio.Task[None] | None = None
-        self._can_save = True
+        self._can_save = isinstance(self.engine.policy, SupportsSnapshot)
+        if not self._can_save:
+            _log.warning(
+                "no snapshots, so that every start replays the whole log: %s has no methods save and checkpoint",
+                type(self.engine.policy).__name__,
+            )
         self._stopping = False
         self.given_up: str | None = None  # why this process ends itself
         self.started = time.time()
@@ -74,7 +90,7 @@ class Service:
         self._snapshot_at = self.engine.seq
 
     @property
-    def policy(self) -> Policy:
+    def policy(self) -> ServablePolicy:
         """As it is now."""
         return self.engine.policy
 
@@ -171,11 +187,11 @@ class Service:
 
     def _snapshot(self) -> None:
         self._snapshot_at = self.engine.seq
-        try:
-            self.snapshots.write(self.policy, self.engine.seq)
-        except TypeError as error:
-            self._can_save = False
-            _log.warning("no snapshots, so that every start replays the whole log: %s", error)
+        if isinstance(self.policy, SupportsSnapshot):
+            try:
+                self.snapshots.write(self.policy, self.engine.seq)
+            except Exception:  # a custom policy may raise anything; the log has all that a snapshot would hold
+                _log.exception("snapshot %d failed", self.engine.seq)
 
     async def _wal_checkpoint(self) -> None:
         tidied = 0
@@ -231,10 +247,10 @@ class Service:
     def _may_be_told(self, user: str) -> bool:
         """Whether answers to others can name this user, as the seed of a set."""
         place = self.engine.user_index.place(user)
-        if place is None or self.model.policy in UNSEEDED:
+        if place is None or not self.policy_spec.names_other_users:
             return False
-        # Seeds of LOCB stay; elsewhere a user may have been one before.
-        return self.model.policy != "locb" or any(one.seed == place for one in self.policy.clusters())
+        # With fixed seeds a user who is no seed never was one.
+        return not self.policy_spec.fixed_seeds or any(cluster.seed == place for cluster in self.policy.clusters())
 
     async def _renew(self) -> None:
         """Replay the log without the users who were erased, beside the requests, and go on with what comes out."""
@@ -267,7 +283,7 @@ class Service:
                 self._snapshot()
         _log.info("the policy was made anew from the log, without users who were erased: %d", len(pending_erasure))
 
-    def _catch_up(self, policy: Policy, after: int, until: int) -> None:
+    def _catch_up(self, policy: ServablePolicy, after: int, until: int) -> None:
         for _ in replay(self.log, policy, after, until):
             if self._stopping:
                 return  # a long log must not keep the process from ending
@@ -290,7 +306,7 @@ class Service:
     def seed_name(self, cluster: Cluster) -> str | None:
         """Who a set is named after: its seed, or its first member where sets have no seeds."""
         place = cluster.seed
-        if place is None and len(cluster) and self.model.policy not in SEEDED:
+        if place is None and len(cluster) and not self.policy_spec.has_seeds:
             place = int(cluster.members[0])
         return None if place is None else self.engine.user_index.name(place)
 
@@ -310,9 +326,11 @@ class Service:
 
     async def certificate_of(self, members: Ints, exact: bool) -> tuple[float | None, bool]:
         """The same of users by their places, over all pairs or by way of the middle."""
+        if not isinstance(self.policy, SupportsCertificates) or not len(members):
+            return None, False
         try:
             certify = self.policy.certifier(members)
-        except (TypeError, ValueError):
+        except UnavailableError:
             return None, False
         return await asyncio.to_thread(certify, exact), exact
 
@@ -323,14 +341,18 @@ def warm_up(model: Model) -> None:
     policy.prepare()
     context = np.zeros(model.dim)
     context[0] = 1.0
-    policy.explain(0, np.array([context, context]))
+    explainer(policy)([0], [np.array([context, context])])
     policy.update(0, context, 1.0)
     policy.add_users(1)
-    with contextlib.suppress(TypeError, ValueError):  # of a policy that corrects nothing
-        policy.correct(0, context, 1.0, 0.0)
-    with contextlib.suppress(TypeError, ValueError):  # of a policy that tells nothing of users
+    if isinstance(policy, SupportsCorrection):
+        with contextlib.suppress(UnavailableError):
+            policy.correct(0, context, 1.0, 0.0)
+    if isinstance(policy, SupportsEstimates):
         policy.estimate(1)
+    if isinstance(policy, SupportsSimilarUsers):
         policy.similar_users(1, limit=1)
-        for cluster in policy.clusters()[:1]:
-            for exact in (True, False):
-                policy.certifier(cluster)(exact)
+    if isinstance(policy, SupportsCertificates):
+        with contextlib.suppress(UnavailableError):
+            for cluster in policy.clusters()[:1]:
+                for exact in (True, False):
+                    policy.certifier(cluster)(exact)

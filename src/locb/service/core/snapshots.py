@@ -8,9 +8,12 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 from locb.policies import CompiledPolicy, Policy, load
+from locb.policies.base.capabilities import SupportsSnapshot
 from locb.policies.base.checkpoints import BufferPool
+from locb.policies.base.policy import ServablePolicy
 
 KEPT = 2
 _NAME = re.compile(r"([0-9a-f]{8})-(\d{16})\.locb")
@@ -50,7 +53,7 @@ class Snapshots:
         """Whether one is being written."""
         return self._writing is not None and self._writing.is_alive()
 
-    def newest_good(self, since: int, until: int) -> tuple[Policy, int] | None:
+    def newest_good(self, since: int, until: int) -> tuple[ServablePolicy, int] | None:
         """The newest policy that can be read, of those from ``since`` to ``until``; others do not belong to the log."""
         for seq, path in sorted(self._places().items(), reverse=True):
             if not since <= seq <= until:
@@ -60,7 +63,7 @@ class Snapshots:
                 path.unlink()
                 continue
             try:
-                policy = load(path)
+                policy = cast(ServablePolicy, load(path))  # the model that wrote it accepts new users
             except (ValueError, OSError) as error:
                 _log.warning("snapshot %s is skipped: %s", path.name, error)
                 continue
@@ -69,7 +72,7 @@ class Snapshots:
         self.newest = None
         return None
 
-    def write(self, policy: Policy, seq: int, done: Callable[[], None] | None = None) -> None:
+    def write(self, policy: SupportsSnapshot, seq: int, done: Callable[[], None] | None = None) -> None:
         """Copy the policy now, and write the copy from a thread of its own."""
         self.wait()
         start = time.perf_counter()
@@ -95,7 +98,7 @@ class Snapshots:
     def make_room(self, policy: Policy) -> None:
         """Have memory ready for the next one, so that no request waits for that."""
         if isinstance(policy, CompiledPolicy):
-            policy.make_room(self._room)
+            policy.reserve(self._room)
 
     def wait(self) -> None:
         """Wait for the one that is being written."""

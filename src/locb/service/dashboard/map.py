@@ -78,7 +78,7 @@ def project(state: StateView, projection: Projection | None, latest: Projection 
     total = float(theta.var(axis=0).sum()) if len(rows) else 0.0
     explained = min(1.0, float(points.var(axis=0).sum()) / total) if total > 0.0 else None
     clusters, shown, cluster = _select_clusters(state)
-    counts = state.memberships.at(rows).counts(state.cluster_ids)
+    counts = state.memberships.take(rows).counts(state.cluster_ids)
     return ProjectedState(projection, explained, points, clusters, shown, cluster, counts)
 
 
@@ -101,7 +101,7 @@ def _select_clusters(state: StateView) -> tuple[Ints, Ints, Ints]:
     smallest of no user are omitted.
     """
     ids, count, rows = state.cluster_ids, len(state.cluster_ids), state.sample
-    memberships = state.memberships.at(rows)
+    memberships = state.memberships.take(rows)
     uncovered = np.ones(len(rows))
     selected: list[int] = []
     columns = np.zeros((len(rows), 0), bool)

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from locb.common.arrays import Floats, Ints
 from locb.policies.base.user_batch import BatchMembership, GroupSummary, UserBatch
 from locb.policies.state.locb_state import random_hash_keys
-from locb.service.config import SEEDED
 from locb.service.core.service import Service
 
 MAX_SAMPLE = 3_000  # users on the map, which a browser can draw without delay
@@ -80,13 +79,13 @@ async def capture(service: Service) -> StateView:
         rewards = service.event_stats.at(indices[start : start + len(batch.served)])
         sums += await asyncio.to_thread(_cluster_sums, batch, group_summary, rewards)
         batches.append(batch._replace(theta=batch.theta[:0]))  # the estimates of all users need too much memory
-    users = UserBatch.joined(batches)
+    users = UserBatch.concatenate(batches)
     sample = _sample(np.flatnonzero(users.served > 0), indices)
     theta = np.concatenate([batch.theta async for _, batch in _slices(service, indices[sample])])
     has_estimate = np.isfinite(theta).all(axis=1)  # a custom policy can have none
     n_estimates = int(np.count_nonzero(users.served > 0)) if has_estimate.all() else int(has_estimate.sum())
     representatives = group_summary.seeds
-    if service.model.policy not in SEEDED:
+    if not service.policy_spec.has_seeds:
         first = users.groups.first(group_summary.names)
         representatives = np.where((representatives < 0) & (first >= 0), np.append(indices, -1)[first], representatives)
     # Omit empty clusters, and clusters whose seed is an unassigned index.

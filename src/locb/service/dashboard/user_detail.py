@@ -7,6 +7,7 @@ import asyncio
 import msgspec
 import numpy as np
 
+from locb.policies.base.capabilities import SupportsEstimates
 from locb.service.core.decision_encoding import group
 from locb.service.core.service import Service
 from locb.service.dashboard.feature_names import FeatureNames
@@ -25,7 +26,8 @@ _decode_preview = msgspec.json.Decoder(PreviewResponse).decode  # ignores the em
 def user_detail(service: Service, user: str, names: FeatureNames) -> UserDetail:
     """Return the estimate and statistics of a user."""
     index, user_index = service.place_of(user), service.engine.user_index
-    estimate = service.policy.estimate(index)
+    policy = service.policy
+    estimate = policy.estimate(index) if isinstance(policy, SupportsEstimates) else None
     intervals = None
     if estimate is not None and estimate.deviation is not None:
         margin = NORMAL * estimate.deviation

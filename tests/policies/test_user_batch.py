@@ -14,7 +14,7 @@ from policies.test_base import Popular
 
 def groups_of(user_batch: Any, group_summary: Any, row: int) -> list[int]:
     """In which groups of the outline a user is."""
-    one = user_batch.groups.at(np.array([row]))
+    one = user_batch.groups.take(np.array([row]))
     ((_, inside),) = one.blocks(group_summary.names)
     return np.flatnonzero(inside[0]).tolist()
 
@@ -62,7 +62,7 @@ def test_parts_of_a_crowd_make_the_whole(kind: str) -> None:
     users = np.arange(policy.n_users)
     int_params = policy.user_batch(users).groups
     parts = [policy.user_batch(part).groups for part in (users[:5], users[5:])]
-    joined = type(int_params).joined(parts)
+    joined = type(int_params).concatenate(parts)
     for one, other in zip(int_params.blocks(names), joined.blocks(names), strict=True):
         assert np.array_equal(one[1], other[1])
 
@@ -70,7 +70,7 @@ def test_parts_of_a_crowd_make_the_whole(kind: str) -> None:
 def test_blocks_are_those_of_all_users(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("locb.policies.base.user_batch.BLOCK", 3)
     inside = np.random.default_rng(0).random((200, 70)) < 0.4
-    groups = OverlappingGroups.of(inside)
+    groups = OverlappingGroups.from_matrix(inside)
     assert np.array_equal(np.concatenate([block for _, block in groups.blocks(np.arange(70))]), inside)
     assert groups.sums(np.arange(70), np.ones((200, 1))).ravel().tolist() == inside.sum(axis=0).tolist()
     assert groups.counts(np.array([3, 66])).tolist() == inside[:, [3, 66]].sum(axis=1).tolist()
