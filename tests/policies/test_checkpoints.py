@@ -52,6 +52,8 @@ def test_one_after_another_in_the_same_memory(kind: str, tmp_path: Path, monkeyp
         policy.play(world(100, seed=9))
         checkpoint.save(tmp_path / "checkpoint")
         assert (tmp_path / "checkpoint").read_bytes() == (tmp_path / "then").read_bytes()
-        used = [np.shares_memory(array, memory) for array in checkpoint._arrays.values() for memory in reserved.values()]
+        used = [
+            np.shares_memory(array, memory) for array in checkpoint._arrays.values() for memory in reserved.values()
+        ]
         assert any(used)
         assert not any(np.shares_memory(array, own) for array in checkpoint._arrays.values() for own in policy._state)

@@ -108,7 +108,11 @@ def fill(value: float) -> Any:
 
 
 WRONG: list[tuple[str, Any, str]] = [
-    ("locb", with_header(version=99), r"was saved by a newer locb \(format 99\); this version reads format 2: upgrade locb"),
+    (
+        "locb",
+        with_header(version=99),
+        r"was saved by a newer locb \(format 99\); this version reads format 2: upgrade locb",
+    ),
     (
         "locb",
         with_header(version=1),

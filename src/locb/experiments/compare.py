@@ -20,11 +20,11 @@ from locb.evaluation.results import ClusterHistory, Comparison, PolicyResult, Us
 from locb.experiments.environment_factory import make_environment, noise_free_environment, note, truth
 from locb.experiments.parallel import Workers
 from locb.experiments.simulate import simulate
-from locb.policies import POLICIES, Policy
+from locb.policies import POLICIES, REGISTRY, Policy
 
 POINTS = 200  # of a regret curve
 FEWEST, MOST = 12, 24  # moments at which groups are kept
-DEFAULT_POLICIES = ("locb", "eloc", "linucb-one", "linucb-ind", "club", "sclub")
+DEFAULT_POLICIES = tuple(name for name, spec in REGISTRY.items() if spec.compare_by_default)
 
 
 @dataclass(frozen=True)

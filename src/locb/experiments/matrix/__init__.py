@@ -17,19 +17,16 @@ from locb.experiments.compare import Task, check_asked, parameter_sets
 from locb.experiments.environment_factory import noise_free_environment
 from locb.experiments.jobs import Job, Ledger, run_jobs
 from locb.experiments.matrix import runs as play
-from locb.experiments.matrix.claims import CONTENDER
 from locb.experiments.matrix.standings import Standing, WorldResult
 from locb.experiments.matrix.tables import tell
 from locb.experiments.parallel import Workers
 from locb.experiments.reproduce.targets import open_data_set
 from locb.experiments.scenarios import DEVELOPMENT, JUDGING, Scenario, dataset_scenarios, select_scenarios
-from locb.policies import POLICIES, make_policy
+from locb.policies import POLICIES, make_policy, policy_spec
 
 ALPHAS = (0.1, 0.3, 1.0)
 # What the outcome of a run depends on, besides its settings.
 SOURCES = ("common", "policies", "kernels", "environments", "datasets", "evaluation")
-# Microseconds a round with six features, roughly: only for the order of the runs and the time left.
-COST = {"linucb-one": 1.0, "linucb-ind": 1.0, "locb": 2.0, "club": 2.0, "sclub": 2.0, CONTENDER: 20.0}
 
 
 @dataclass(frozen=True)
@@ -51,7 +48,7 @@ class MatrixPlan:
     @property
     def baselines(self) -> tuple[str, ...]:
         """What others are measured by: all but ELOC and policies of one's own, or all if there is nothing else."""
-        known = tuple(name for name in self.policies if name != CONTENDER and name not in self.own)
+        known = tuple(name for name in self.policies if policy_spec(name).is_baseline and name not in self.own)
         return known or tuple(self.policies)
 
     def prepare(self) -> None:
@@ -102,7 +99,8 @@ class MatrixPlan:
             "judged_at": self.judged_at.get(world.name, paper.GAMMA),
             "source": _source(self.own[policy]) if policy in self.own else None,
         }
-        cost = rounds * (0.03 * n_arms * dim + COST.get(policy, 50.0) * (dim / 6) ** 2)
+        microseconds = policy_spec(policy).cost_class.value
+        cost = rounds * (0.03 * n_arms * dim + microseconds * (dim / 6) ** 2)
         return Job(play.in_world, world.settings, world.seed(repeat), settings, cost, data=world.name)
 
 

@@ -23,9 +23,10 @@ from locb.experiments.environment_factory import noise_free_environment, truth
 from locb.experiments.jobs import Job
 from locb.experiments.reproduce import runs
 from locb.experiments.reproduce.targets import DataSet, Evidence, Played, Sizes
+from locb.policies import policy_spec
 
 POINTS = 50  # of a curve
-FOLLOWED = {"locb": "LOCB", "club": "CLUB", "sclub": "SCLUB"}
+FOLLOWED = {name: policy_spec(name).label for name in ("locb", "club", "sclub")}
 
 
 def plan_users(data: DataSet, sizes: Sizes) -> list[Job]:

@@ -12,8 +12,9 @@ from locb.experiments.jobs import Job
 from locb.experiments.reproduce import runs
 from locb.experiments.reproduce.parameters import scaled_gammas
 from locb.experiments.reproduce.targets import DataSet, Evidence, Played, Sizes, peak_inside
+from locb.policies import policy_spec
 
-BASELINES = {"linucb-one": "LinUCB-ONE", "linucb-ind": "LinUCB-IND", "club": "CLUB", "sclub": "SCLUB"}
+BASELINES = {name: policy_spec(name).label for name in ("linucb-one", "linucb-ind", "club", "sclub")}
 EARLY = 10  # rounds a user that count as "in the beginning"
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import shutil
 import signal
 import time
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -345,14 +346,26 @@ def warm_up(model: Model) -> None:
     policy.update(0, context, 1.0)
     policy.add_users(1)
     if isinstance(policy, SupportsCorrection):
-        with contextlib.suppress(UnavailableError):
-            policy.correct(0, context, 1.0, 0.0)
+        _try("correct", policy.correct, 0, context, 1.0, 0.0)
     if isinstance(policy, SupportsEstimates):
-        policy.estimate(1)
+        _try("estimate", policy.estimate, 1)
     if isinstance(policy, SupportsSimilarUsers):
-        policy.similar_users(1, limit=1)
+        _try("similar_users", policy.similar_users, 1)
     if isinstance(policy, SupportsCertificates):
-        with contextlib.suppress(UnavailableError):
-            for cluster in policy.clusters()[:1]:
-                for exact in (True, False):
-                    policy.certifier(cluster)(exact)
+        for cluster in policy.clusters()[:1]:
+            _try("certifier", _certify, policy, cluster)
+
+
+def _certify(policy: SupportsCertificates, cluster: Cluster) -> None:
+    for exact in (True, False):
+        policy.certifier(cluster)(exact)
+
+
+def _try(name: str, method: Callable[..., Any], *arguments: Any) -> None:
+    """Call a method of a policy during warm-up; an error is logged, because it may not concern later calls."""
+    try:
+        method(*arguments)
+    except UnavailableError:
+        pass
+    except Exception:
+        _log.exception("warm-up: the method %s of the policy failed", name)

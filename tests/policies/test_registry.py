@@ -1,0 +1,63 @@
+"""The registry says what other parts of the package need to know about a policy."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import locb
+from locb.policies import POLICIES, REGISTRY, PolicySpec, policy_spec, register_policy
+from locb.policies.base.user_batch import OverlappingGroups, Partition
+from policies.helpers import make
+from policies.test_base import Popular
+
+BUILT_IN = ["locb", "eloc", "linucb-one", "linucb-ind", "club", "sclub"]
+
+
+def test_the_built_in_policies() -> None:
+    assert list(POLICIES) == list(REGISTRY) == BUILT_IN
+    assert [spec.label for spec in REGISTRY.values()] == ["LOCB", "ELOC", "LinUCB-ONE", "LinUCB-IND", "CLUB", "SCLUB"]
+    assert repr(POLICIES) == "POLICIES(locb, eloc, linucb-one, linucb-ind, club, sclub)"
+    with pytest.raises(ValueError, match="policy must be one of locb, eloc, .* not 'oracle'"):
+        policy_spec("oracle")
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_properties_are_those_of_the_policy(name: str) -> None:
+    spec, policy = REGISTRY[name], make(name)
+    parameters = {parameter.name for parameter in spec.parameters}
+    assert spec.has_seeds == ("n_seeds" in parameters)
+    assert spec.late_seeds == ("late_seeds" in parameters)
+    assert spec.service_defaults.keys() <= parameters
+    assert spec.can_be_final == bool(np.isfinite(policy.group_summary().progress).any())
+    groups = policy.user_batch(np.arange(policy.n_users)).groups
+    assert isinstance(groups, OverlappingGroups if spec.overlapping or not policy.clusters() else Partition)
+    sources = policy.explain(0, np.eye(3)).sources
+    named = any(source.seed is not None for source in sources) or any(m.seed is not None for m in policy.memberships(0))
+    assert spec.names_other_users == named
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_a_service_starts_with_room_for_the_seeds_it_needs(name: str) -> None:
+    spec = REGISTRY[name]
+    parameters = spec.service_parameters({})
+    capacity = spec.initial_capacity(parameters)
+    policy: Any = spec.make_for_service(n_users=capacity, dim=3, parameters=parameters)
+    assert policy.n_users == capacity == (30 if name == "eloc" else 1)
+    policy.add_users(40)
+    if spec.has_seeds:
+        assert [cluster.seed for cluster in policy.clusters()][:30] == list(range(30))
+
+
+def test_assignment_registers_a_custom_policy() -> None:
+    POLICIES["popular"] = Popular
+    try:
+        spec = REGISTRY["popular"]
+        assert spec.factory is POLICIES["popular"] is Popular
+        assert (spec.label, spec.is_baseline, spec.has_seeds, spec.names_other_users) == ("popular", False, False, True)
+        assert isinstance(locb.make_policy("popular", n_users=2, dim=2), Popular)
+        with pytest.raises(ValueError, match="policy 'popular' is already registered"):
+            register_policy(PolicySpec("popular", Popular))
+    finally:
+        del POLICIES["popular"]
+    assert "popular" not in POLICIES

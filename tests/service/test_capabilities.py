@@ -1,0 +1,102 @@
+"""An error inside an optional method of a policy is reported; it is never taken for a missing method."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import locb
+from serving import arms, serving, wait_for
+
+
+class Minimal(locb.Policy):
+    """Shows the first arm; supports nothing but new users."""
+
+    def recommend(self, user: int, contexts: Any) -> int:
+        return 0
+
+    def update(self, user: int, context: Any, reward: float) -> None:
+        pass
+
+    def add_users(self, count: int) -> None:
+        self._n_users += count
+
+    def clusters(self) -> list[locb.Cluster]:
+        return [locb.Cluster(None, np.arange(self.n_users))]
+
+
+class Faulty(Minimal):
+    """Supports corrections, checkpoints and certificates, each with the same bug."""
+
+    def correct(self, user: int, context: Any, learned: float, reward: float) -> None:
+        self._bug()
+
+    def save(self, path: Any) -> None:
+        self._bug()
+
+    def checkpoint(self) -> Any:
+        self._bug()
+
+    def certificate(self, cluster: Any) -> float:
+        return self._bug()
+
+    def certifier(self, cluster: Any) -> Any:
+        return self._bug()
+
+    def _bug(self) -> Any:
+        return len(3)  # type: ignore[arg-type]  # the bug
+
+
+def recommend(client: Any, user: str = "ann") -> str:
+    answer = client.post("/v1/recommend", json={"user": user, "arms": arms([1, 0, 0], [0, 1, 0])})
+    assert answer.status_code == 200
+    return str(answer.json()["decision_id"])
+
+
+@pytest.fixture(autouse=True)
+def _policies(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(locb.POLICIES, "minimal", Minimal)
+    monkeypatch.setitem(locb.POLICIES, "faulty", Faulty)
+
+
+def test_a_minimal_policy_is_served_without_its_missing_abilities(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with (
+        caplog.at_level(logging.INFO),
+        serving(tmp_path, policy="minimal", default_reward=0.0, reward_wait=0.0) as (
+            client,
+            service,
+        ),
+    ):
+        decision = recommend(client)
+        wait_for(lambda: service.engine.waiting_rewards == 0)
+        assert client.post("/v1/reward", json={"decision_id": decision, "reward": 1.0}).status_code == 200
+        assert client.get("/v1/clusters/ann").json()["certificate"] is None
+        assert client.get("/v1/users/ann/similar").json()["users"] == []
+    assert "no snapshots, so that every start replays the whole log: Minimal has no methods" in caplog.text
+    assert "a late reward is not learned: Minimal cannot correct rewards" in caplog.text
+    assert "Traceback" not in caplog.text
+
+
+def test_a_bug_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    options: dict[str, Any] = {"policy": "faulty", "default_reward": 0.0, "reward_wait": 0.0, "snapshot_every": 1}
+    with caplog.at_level(logging.INFO), serving(tmp_path, **options) as (client, service):
+        assert "warm-up: the method correct of the policy failed" in caplog.text
+        decision = recommend(client)
+        wait_for(lambda: service.engine.waiting_rewards == 0)
+        assert client.post("/v1/reward", json={"decision_id": decision, "reward": 1.0}).status_code == 200
+        assert client.get("/v1/clusters/ann").status_code == 500
+        first = caplog.text.count("object of type 'int' has no len()")
+        recommend(client, "bob")
+        wait_for(lambda: caplog.text.count("object of type 'int' has no len()") > first)  # the next snapshot is tried
+    for message in (
+        "snapshot 1 failed",
+        "could not learn a reward of 1",
+        "TypeError: object of type 'int' has no len()",
+    ):
+        assert message in caplog.text
+    assert "no snapshots" not in caplog.text
+    assert "cannot correct rewards" not in caplog.text
