@@ -38,7 +38,7 @@ def test_it_can_be_simulated_and_compared() -> None:
     run = locb.simulate(make_policy("toy", n_users=10, dim=env.dim), env, rounds=200, seed=1)
     assert run.regret.shape == (200,)
     result = locb.compare(["toy", "linucb-ind"], rounds=200, repeats=1, jobs=1)
-    assert [entry.policy for entry in result.entries] == ["toy", "linucb-ind"]
+    assert [entry.policy for entry in result.results] == ["toy", "linucb-ind"]
 
 
 def test_it_has_the_abilities_it_defines() -> None:

@@ -192,15 +192,14 @@ def validate_parameters(init: _Init) -> _Init:
     The body of ``__init__`` receives validated values. ``self._parameters`` holds them before it runs.
     """
     parameters = declared_parameters(init)
+    names = {parameter.name for parameter in parameters}
 
     @functools.wraps(init)
     def validating(self: Any, /, **given: Any) -> None:
-        names = {parameter.name for parameter in parameters}
         if given.keys() <= names:  # otherwise the call below raises the usual TypeError
-            valid = {p.name: p.validate(given[p.name]) for p in parameters if p.name in given}
-            defaults = {p.name: p.default for p in parameters if p.default is not REQUIRED}
-            self._parameters = getattr(self, "_parameters", {}) | defaults | valid
-            given = valid
+            given = {p.name: p.validate(given[p.name]) for p in parameters if p.name in given}
+            values = {p.name: given.get(p.name, p.default) for p in parameters}
+            self._parameters = getattr(self, "_parameters", {}) | values
         init(self, **given)
 
     return cast(_Init, validating)
