@@ -75,7 +75,7 @@ def test_a_minimal_policy_is_served_without_its_missing_abilities(
         wait_for(lambda: service.engine.waiting_rewards == 0)
         assert client.post("/v1/reward", json={"decision_id": decision, "reward": 1.0}).status_code == 200
         assert client.get("/v1/clusters/ann").json()["certificate"] is None
-        assert client.get("/v1/users/ann/similar").json()["users"] == []
+        assert client.get("/v1/users/ann/similar").json()["similar"] == []
     assert "no snapshots, so that every start replays the whole log: Minimal has no methods" in caplog.text
     assert "a late reward is not learned: Minimal cannot correct rewards" in caplog.text
     assert "Traceback" not in caplog.text
