@@ -5,7 +5,7 @@ import pytest
 
 import locb
 import naive
-from locb.policies.base import inspectable as telling
+from locb.policies.base import inspectable
 from policies.helpers import make, world
 
 
@@ -157,7 +157,7 @@ def test_every_kind_of_group_can_be_asked_for_its_certificate() -> None:
         assert wide >= narrow > 0.0
         assert policy.certificate([3]) == 0.0
         assert policy.certificate([0, 1], sigma=0.1) < policy.certificate([0, 1], sigma=1.0)
-    with pytest.raises(ValueError, match="shares one"):
+    with pytest.raises(ValueError, match="shared=True has one for all users"):
         make("linucb-one").certificate([0, 1])
 
 
@@ -210,7 +210,7 @@ def test_the_set_of_a_late_seed_rests_on_everybody_from_the_first_round_on() -> 
 
 def test_similar_users_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """The nearest of many, some of them equally near, are those that all in order begin with."""
-    monkeypatch.setattr(telling, "AT_ONCE", 7)
+    monkeypatch.setattr(inspectable, "BLOCK_USERS", 7)
     policy = locb.LOCB(n_users=60, dim=3, n_seeds=4, gamma=5.0, seed=0)
     policy.play(locb.Synthetic(n_users=30, n_clusters=2, raw_dim=2, n_arms=3, seed=0).rounds(300, seed=1))
     similar = policy.similar_users(2, limit=60)

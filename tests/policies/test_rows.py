@@ -17,7 +17,7 @@ JOINED = 150
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_are_made_seldom(kind: str) -> None:
     policy = make(kind)
-    name = policy._rows
+    name = policy._row_array
     made = [getattr(policy._state, name)]  # kept, so that no two are at the same address
     for count in range(JOINED):
         policy.add_users(1)
