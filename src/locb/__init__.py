@@ -23,9 +23,13 @@ if TYPE_CHECKING:
         EvidenceSource,
         Explanation,
         LinUCB,
+        Parameter,
         Policy,
+        PolicySpec,
         load,
         make_policy,
+        register_policy,
+        validate_parameters,
     )
 
 __version__ = "0.1.0"
@@ -46,7 +50,9 @@ __all__ = [
     "Interactions",
     "LinUCB",
     "Membership",
+    "Parameter",
     "Policy",
+    "PolicySpec",
     "Rounds",
     "Run",
     "SimilarUser",
@@ -57,7 +63,9 @@ __all__ = [
     "load",
     "make_policy",
     "match_clusters",
+    "register_policy",
     "simulate",
+    "validate_parameters",
 ]
 
 # Every public name is imported on first use, so that ``import locb.client`` needs neither NumPy nor Numba.
@@ -80,21 +88,27 @@ _MODULES = {
         "EvidenceSource",
         "Explanation",
         "LinUCB",
+        "Parameter",
         "Policy",
+        "PolicySpec",
         "load",
         "make_policy",
+        "register_policy",
+        "validate_parameters",
     ),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 
-def __getattr__(name: str) -> Any:
-    if name == "datasets":
-        return import_module("locb.datasets")
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module 'locb' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_MODULE_OF[name]), name)
-    return value
+if not TYPE_CHECKING:  # type checkers see the imports above, and report names that do not exist
+
+    def __getattr__(name: str) -> Any:
+        if name == "datasets":
+            return import_module("locb.datasets")
+        if name not in _MODULE_OF:
+            raise AttributeError(f"module 'locb' has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(_MODULE_OF[name]), name)
+        return value
 
 
 def __dir__() -> list[str]:

@@ -1,34 +1,36 @@
-"""Reference of the parameters of every policy."""
+"""Reference of the parameters of every policy, generated from the registry."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator
+from typing import Any
 
-import locb
+from locb.policies import REGISTRY
+from locb.policies.parameters import describe
 from locb_docs.markdown import entry
 
-CLASSES = (locb.LOCB, locb.ELOC, locb.CLUB, locb.SCLUB, locb.LinUCB)
+
+def classes() -> list[Any]:
+    """Return the policy classes of the registry, each once."""
+    return list(dict.fromkeys(spec.policy_class for spec in REGISTRY.values()))
 
 
 def parameters() -> Iterator[tuple[str, str]]:
     """Yield the class name and the name of each parameter of each policy."""
-    for policy in CLASSES:
-        for name in inspect.signature(policy).parameters:
-            yield policy.__name__, name
+    for policy in classes():
+        for parameter in policy.parameters:
+            yield policy.__name__, parameter.name
 
 
 def render() -> str:
     """Return one section per policy, with one entry per parameter."""
-    from numpydoc.docscrape import ClassDoc
-
     lines = []
-    for policy in CLASSES:
+    for policy in classes():
         lines += [f"## {policy.__name__}", ""]
-        described = {name.strip(): p for p in ClassDoc(policy)["Parameters"] for name in p.name.split(",")}
-        for name, parameter in inspect.signature(policy).parameters.items():
-            text = described.get(name)
-            default = "required" if parameter.default is parameter.empty else f"default `{parameter.default!r}`"
-            body = f"{text.type}, {default}.\n\n{' '.join(text.desc)}" if text else default
-            lines.append(entry("parameter", f"{policy.__name__}.{name}", body))
+        for parameter in policy.parameters:
+            default = parameter.default_text
+            default = default if default == "required" else f"default `{default}`"
+            allowed = f" Allowed: {parameter.range}." if parameter.choices else ""
+            body = f"{parameter.type_text}, {default}.\n\n{describe(parameter)}{allowed}".replace("``", "`")
+            lines.append(entry("parameter", f"{policy.__name__}.{parameter.name}", body))
     return "\n".join(lines)

@@ -226,7 +226,7 @@ def document_parameters(doc: str | None, parameters: Iterable[Parameter]) -> str
     for parameter in parameters:
         kind = "{" + parameter.range + "}" if parameter.choices else parameter.type_text
         default = "" if parameter.default is REQUIRED else f", default={parameter.default_text}"
-        lines += [f"{parameter.name} : {kind}{default}", f"    {_described(parameter)}"]
+        lines += [f"{parameter.name} : {kind}{default}", f"    {describe(parameter)}"]
     section = "\n".join(lines)
     following = _SECTION.search(doc)
     if following is None:
@@ -234,7 +234,8 @@ def document_parameters(doc: str | None, parameters: Iterable[Parameter]) -> str
     return f"{doc[: following.start()]}{section}\n\n{doc[following.start() :]}\n"
 
 
-def _described(parameter: Parameter) -> str:
+def describe(parameter: Parameter) -> str:
+    """Return the description of a parameter with its bounds."""
     bounds = parameter.range if not parameter.choices else ""
     return f"{parameter.description} Must be {bounds}." if bounds else parameter.description
 
