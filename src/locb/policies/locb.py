@@ -75,16 +75,17 @@ MinEigenvalue = Annotated[
 Stop = Annotated[
     str,
     Parameter(
-        "When a cluster is final: small radii, or a certificate below gamma (needs the ellipsoid radius). published "
-        "omits the last test of all members, as printed in the paper, whose proof has a gap there.",
+        "Rule that makes a cluster final. radius: all its radii are small. certificate: its certificate is below gamma; "
+        "needs the ellipsoid radius. published: as radius, without the last test of all members, as printed in the "
+        "paper, whose proof has a gap there.",
         choices=tuple(STOPS),
     ),
 ]
 Bonus = Annotated[
     str,
     Parameter(
-        "Exploration bonus of a cluster: the mean over its members, as in the paper, or the root of their mean square, "
-        "whose cost does not depend on the number of users.",
+        "Exploration bonus of a cluster. mean: mean of the bonuses of its members, as in the paper. pooled: root of "
+        "their mean square, whose cost does not depend on the number of users.",
         choices=tuple(BONUSES),
     ),
 ]
