@@ -75,7 +75,7 @@ MinEigenvalue = Annotated[
 Stop = Annotated[
     str,
     Parameter(
-        "Rule that makes a cluster final. radius: all its radii are small. certificate: its certificate is below gamma; "
+        "Rule that makes a cluster final. radius: all radii are small. certificate: the certificate is below gamma; "
         "needs the ellipsoid radius. published: as radius, without the last test of all members, as printed in the "
         "paper, whose proof has a gap there.",
         choices=tuple(STOPS),
