@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import locb
+from commandline import call
 from locb.policies import PolicySpec, describe_parameters, make_policy, parameter_table, register_policy
 from locb.policies.base.capabilities import SupportsCorrection, SupportsExplain, SupportsNewUsers, SupportsSnapshot
 from locb.policies.registry import REGISTRY, CostClass
@@ -73,6 +74,15 @@ def test_a_service_can_use_it() -> None:
         new_model("toy", 4, {"speed": 3})
     with pytest.raises(ValueError, match="optimism must be between 0 and .* not -1"):
         new_model("toy", 4, {"optimism": -1})
+
+
+@pytest.mark.parametrize("command", ["compare", "serve"])
+def test_the_command_line_lists_it(command: str, tmp_path: Path) -> None:
+    shown = call(command, "--help", cwd=tmp_path).stdout
+    assert "toy (Toy)" in shown
+    assert ("optimism (float, default 0.5; ≥ 0): Score of a feature that no user has seen." in shown) == (
+        command == "serve"
+    )
 
 
 def test_its_parameters_are_documented() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import locb
-from locb.policies import POLICIES, REGISTRY, PolicySpec, policy_spec, register_policy
+from locb.policies import POLICIES, REGISTRY, PolicySpec, describe_parameters, policy_spec, register_policy
 from locb.policies.base.user_batch import OverlappingGroups, Partition
 from policies.helpers import make
 from policies.test_base import Popular
@@ -47,6 +47,15 @@ def test_a_service_starts_with_room_for_the_seeds_it_needs(name: str) -> None:
     policy.add_users(40)
     if spec.has_seeds:
         assert [cluster.seed for cluster in policy.clusters()][:30] == list(range(30))
+
+
+def test_help_for_a_service_gives_the_defaults_of_a_service() -> None:
+    assert 'bonus (str, default "mean";' in describe_parameters("locb")
+    lines = describe_parameters("locb", for_service=True).splitlines()
+    assert any(line.startswith('bonus (str, default "pooled";') for line in lines)
+    assert any(line.startswith("n_seeds (int or None, default 30;") for line in lines)
+    (gamma,) = describe_parameters("locb", only=["gamma"]).splitlines()
+    assert gamma == "gamma (float, default 0.2; > 0): Users of one cluster are closer to each other than this."
 
 
 def test_assignment_registers_a_custom_policy() -> None:

@@ -13,6 +13,7 @@ from locb.cli.compare import compare
 from locb.cli.data import data
 from locb.cli.demo import demo
 from locb.cli.load import load
+from locb.cli.policy_help import CompareCommand, PolicyCommand
 from locb.cli.reproduce import reproduce
 from locb.cli.serve import serve
 from locb.cli.verify import verify
@@ -25,12 +26,12 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
-app.command()(compare)
+app.command(cls=CompareCommand)(compare)
 app.command()(data)
 app.command()(demo)
 app.command()(load)
 app.command()(reproduce)
-app.command()(serve)
+app.command(cls=PolicyCommand)(serve)
 app.command()(verify)
 app.command()(watch)
 

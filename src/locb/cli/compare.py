@@ -33,8 +33,8 @@ def compare(
     policies: Annotated[
         str | None,
         typer.Option(
-            help="Names, separated by commas, or **all**. A policy of your own is given as **file.py:Class**. If not "
-            "given ELOC and the paper's five; with --worlds all.",
+            help="Names (see below), separated by commas, or **all**. A custom policy is given as **file.py:Class**. "
+            "Default: the built-in policies; with --worlds all.",
             rich_help_panel="Policies",
         ),
     ] = None,

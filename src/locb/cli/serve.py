@@ -29,7 +29,7 @@ def serve(
     policy: Annotated[
         str | None,
         typer.Option(
-            help="locb, eloc, club, sclub, linucb-ind, linucb-one, or file.py:Class of your own. If not given: locb.",
+            help="Name of a policy (see below), or file.py:Class for a custom policy. Default: locb.",
             rich_help_panel=POLICY,
         ),
     ] = None,
@@ -44,7 +44,10 @@ def serve(
     ] = None,
     parameter: Annotated[
         list[str] | None,
-        typer.Option(help="Any other parameter of the policy, as name=value; may be repeated.", rich_help_panel=POLICY),
+        typer.Option(
+            help="Any other parameter of the policy (see below), as name=value. Can be repeated.",
+            rich_help_panel=POLICY,
+        ),
     ] = None,
     reward_wait: Annotated[
         str,

@@ -258,12 +258,8 @@ def parameter_table(policy: Any) -> str:
     return "\n".join(rows) + "\n"
 
 
-def parameter_lines(policy: Any, skip: Iterable[str] = ("n_users", "dim")) -> list[str]:
-    """Return one line of text per parameter of a policy class or registry entry, for command-line help."""
-    lines = []
-    for parameter in policy.parameters:
-        if parameter.name not in skip:
-            limits = f"; {parameter.range}" if parameter.range else ""
-            text = parameter.description.replace("``", "")
-            lines.append(f"{parameter.name} ({parameter.type_text}, default {parameter.default_text}{limits}): {text}")
-    return lines
+def format_parameter(parameter: Parameter) -> str:
+    """Return a parameter as one line of text, for command-line help."""
+    limits = f"; {parameter.range}" if parameter.range else ""
+    description = parameter.description.replace("``", "")
+    return f"{parameter.name} ({parameter.type_text}, default {parameter.default_text}{limits}): {description}"

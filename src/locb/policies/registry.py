@@ -7,8 +7,8 @@ documentation take names, defaults and properties from here.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import partial
 from typing import Any
@@ -18,7 +18,7 @@ from locb.policies.club import CLUB
 from locb.policies.eloc import ELOC
 from locb.policies.linucb import LinUCB
 from locb.policies.locb import LOCB
-from locb.policies.parameters import Parameter, parameter_lines
+from locb.policies.parameters import Parameter, format_parameter
 from locb.policies.sclub import SCLUB
 
 SERVICE_SEEDS = 30  # seed users of a service, unless n_seeds is given
@@ -279,7 +279,19 @@ def policies_with(parameter: str) -> list[str]:
     return [name for name, spec in REGISTRY.items() if any(p.name == parameter for p in spec.parameters)]
 
 
-def describe_parameters(name: str) -> str:
-    """Return the parameters of a policy as text, one per line, for command-line help."""
+def describe_parameters(name: str, only: Collection[str] = (), *, for_service: bool = False) -> str:
+    """Return the parameters of a policy as text, one per line, for command-line help.
+
+    Parameters
+    ----------
+    name : str
+        A name in ``POLICIES``.
+    only : collection of str, optional
+        Names of the parameters to describe. By default all but ``n_users`` and ``dim``.
+    for_service : bool, default=False
+        Whether to give the defaults of a service where they differ from those of the policy.
+    """
     spec = policy_spec(name)
-    return "\n".join(parameter_lines(spec))
+    defaults = spec.service_parameters({}) if for_service else {}
+    shown = [p for p in spec.parameters if (p.name in only if only else p.name not in ("n_users", "dim"))]
+    return "\n".join(format_parameter(replace(p, default=defaults.get(p.name, p.default))) for p in shown)

@@ -1,0 +1,39 @@
+"""Help of commands that take a policy: the parameters of every policy, from the registry."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from rich.padding import Padding
+from rich.text import Text
+from typer.core import TyperCommand
+
+from locb.cli.common import console
+
+
+class PolicyCommand(TyperCommand):
+    """A command whose ``--help`` ends with the parameters of every policy."""
+
+    heading: ClassVar[str] = "Parameters of the policies (set with --parameter name=value)"
+    shown: ClassVar[tuple[str, ...]] = ()  # names of parameters; all if empty
+    for_service: ClassVar[bool] = True  # whether to show the defaults of a service
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help of the command, then the parameters. The registry is imported only for this."""
+        super().format_help(ctx, formatter)
+        from locb.policies.registry import REGISTRY, describe_parameters
+
+        console.print(Text(f" {self.heading}\n", style="bold"))
+        for name, spec in REGISTRY.items():
+            console.print(Text(f" {name}" if spec.label == name else f" {name} ({spec.label})", style="cyan"))
+            for line in describe_parameters(name, only=self.shown, for_service=self.for_service).splitlines():
+                console.print(Padding(Text(line), (0, 0, 0, 3)))
+            console.print()
+
+
+class CompareCommand(PolicyCommand):
+    """``locb compare``: the parameters that its options set."""
+
+    heading = "Parameters of the policies (alpha: --alphas; gamma: --gamma; n_seeds: --n-seeds)"
+    shown = ("alpha", "gamma", "n_seeds")
+    for_service = False
