@@ -70,6 +70,7 @@ screenshots: .venv/dev ## update the images of README and docs, about five minut
 	@$(FRESH) $(BIN)/python -m tools.screenshots $(if $(MOVIELENS),--movielens $(MOVIELENS))
 
 docs: .venv/docs ## build the documentation in docs/_build/html; a warning is an error
+	@rm -rf docs/reference/generated
 	@$(FRESH) $(BIN)/python -m sphinx -q -W --keep-going -b html -d docs/_build/doctrees docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 
