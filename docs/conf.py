@@ -9,7 +9,7 @@ DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS / "_ext"))
 
 project = "locb"
-author = "The locb developers"
+author = "The locb authors"
 copyright = author
 release = version = locb.__version__
 
@@ -22,10 +22,12 @@ extensions = [
     "sphinx_design",
     "locb_docs",
 ]
-if not tags.has("nogallery"):  # noqa: F821 - provided by Sphinx
+exclude_patterns = ["_build", "_ext", "_templates", "results/**"]
+if tags.has("nogallery"):  # noqa: F821 - provided by Sphinx; set by tests/test_reference.py
+    exclude_patterns.append("gallery")
+else:
     extensions.append("sphinx_gallery.gen_gallery")
 
-exclude_patterns = ["_build", "_ext", "_templates", "results/**", "gallery/**/README*", "Thumbs.db"]
 templates_path = ["_templates"]
 nitpicky = False
 toc_object_entries = False

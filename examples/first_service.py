@@ -10,7 +10,7 @@ Start the HTTP service, request recommendations from Python, send rewards, and r
 # Start the service
 # -----------------
 #
-# In a terminal you would run ``locb serve --data-dir state --dim 16``. This example starts the same command as a child process. Everything that the
+# In a terminal you would run ``locb serve --data-dir state --dim 32``. This example starts the same command as a child process. Everything that the
 # service stores is in the data folder; the same command continues after a restart.
 
 import atexit
@@ -61,10 +61,10 @@ while True:
 # Users, arms and decisions are identified by strings. Features have names; nothing has to be declared in advance. ``arm`` is the recommendation.
 
 films = {
-    "Night Train": {"genre": "crime", "length": 1.9},
-    "Two Gardens": {"genre": "drama", "length": 1.6},
-    "Laugh Track": {"genre": "comedy", "length": 1.4},
-    "Deep Orbit": {"genre": "science fiction", "length": 2.2},
+    "Night Train": {"genre": "crime", "new": True},
+    "Two Gardens": {"genre": "drama", "new": False},
+    "Laugh Track": {"genre": "comedy", "new": True},
+    "Deep Orbit": {"genre": "science fiction", "new": False},
 }
 decision = client.recommend("ann", films)
 print(decision.arm)

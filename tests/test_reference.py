@@ -19,7 +19,6 @@ from typing import Any
 import pytest
 import typer.main
 
-import locb
 from locb.cli import app
 from serving import serving
 
@@ -113,7 +112,9 @@ def test_problem_types(inventory: dict[str, set[str]]) -> None:
     assert set(TITLES) == inventory["std:problem"]
 
 
-@pytest.mark.parametrize("policy", [locb.LOCB, locb.ELOC, locb.CLUB, locb.SCLUB, locb.LinUCB], ids=lambda p: p.__name__)
-def test_policy_parameters(policy: Any, inventory: dict[str, set[str]]) -> None:
-    for name in inspect.signature(policy).parameters:
-        assert f"{policy.__name__}.{name}" in inventory["std:parameter"]
+def test_policy_parameters(inventory: dict[str, set[str]]) -> None:
+    from locb.policies.registry import REGISTRY
+
+    for spec in REGISTRY.values():
+        for name in inspect.signature(spec.policy_class).parameters:
+            assert f"{spec.policy_class.__name__}.{name}" in inventory["std:parameter"]

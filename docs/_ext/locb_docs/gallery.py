@@ -41,7 +41,7 @@ class ChartScraper:
 
     def __call__(self, _block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any]) -> str:
         """Save new charts and screenshots of a code block, and return the reST that shows them."""
-        figures = []
+        figures, titles = [], []
         for name in ("chart", "screenshot"):
             value = block_vars["example_globals"].get(name)
             if value is None or any(value is shown for shown in self._shown):
@@ -53,7 +53,9 @@ class ChartScraper:
             else:
                 shutil.copy(value, path)
             figures.append(path)
-        return figure_rst(figures, gallery_conf["src_dir"]) if figures else ""
+            title = getattr(value, "title", None)
+            titles.append(title if isinstance(title, str) else name.capitalize())
+        return figure_rst(figures, gallery_conf["src_dir"], fig_titles=", ".join(titles)) if figures else ""
 
 
 scrape_charts = ChartScraper()

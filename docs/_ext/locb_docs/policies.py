@@ -2,35 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-from locb.policies import REGISTRY
-from locb.policies.parameters import describe
-from locb_docs.markdown import entry
+from locb.policies.parameters import Parameter
+from locb.policies.registry import REGISTRY, PolicySpec
+from locb_docs.markdown import entry, table
 
 
-def classes() -> list[Any]:
-    """Return the policy classes of the registry, each once."""
-    return list(dict.fromkeys(spec.policy_class for spec in REGISTRY.values()))
-
-
-def parameters() -> Iterator[tuple[str, str]]:
-    """Yield the class name and the name of each parameter of each policy."""
-    for policy in classes():
-        for parameter in policy.parameters:
-            yield policy.__name__, parameter.name
+def policy_classes() -> dict[Any, list[PolicySpec]]:
+    """Return the classes of the registered policies, each with the names under which it is registered."""
+    classes: dict[Any, list[PolicySpec]] = {}
+    for spec in REGISTRY.values():
+        classes.setdefault(spec.policy_class, []).append(spec)
+    return classes
 
 
 def render() -> str:
-    """Return one section per policy, with one entry per parameter."""
-    lines = []
-    for policy in classes():
-        lines += [f"## {policy.__name__}", ""]
-        for parameter in policy.parameters:
-            default = parameter.default_text
-            default = default if default == "required" else f"default `{default}`"
-            allowed = f" Allowed: {parameter.range}." if parameter.choices else ""
-            body = f"{parameter.type_text}, {default}.\n\n{describe(parameter)}{allowed}".replace("``", "`")
-            lines.append(entry("parameter", f"{policy.__name__}.{parameter.name}", body))
-    return "\n".join(lines)
+    """Return one section per policy class, with one entry per parameter."""
+    return "\n".join(_section(policy, specs) for policy, specs in policy_classes().items())
+
+
+def _section(policy: Any, specs: list[PolicySpec]) -> str:
+    rows = [
+        (
+            f"`{spec.name}`",
+            spec.label,
+            "yes" if spec.has_seeds else "no",
+            "yes" if spec.overlapping else "no",
+            "yes" if spec.can_be_final else "no",
+            ", ".join(f"`{name}={value}`" for name, value in spec.service_defaults.items()),
+        )
+        for spec in specs
+    ]
+    headings = ("Name", "Label", "Seed users", "Overlapping groups", "Groups can be final", "Defaults in `locb serve`")
+    entries = [entry("parameter", f"{policy.__name__}.{item.name}", _describe(item)) for item in policy.parameters]
+    return "\n".join([f"## {policy.__name__}", "", table(headings, rows), *entries])
+
+
+def _describe(parameter: Parameter) -> str:
+    facts = [f"Type: {parameter.type_text}."]
+    if parameter.range:
+        facts.append(f"Allowed: {parameter.range}.")
+    facts.append("Required." if parameter.default_text == "required" else f"Default: `{parameter.default_text}`.")
+    return f"{parameter.description.replace('``', '`')}\n\n{' '.join(facts)}"
