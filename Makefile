@@ -63,8 +63,8 @@ verify: .venv/dev ## the paper's theorems at their own constants, some twenty mi
 results: .venv/data ## docs/results.md anew, from everything; with MOVIELENS=path also on MovieLens
 	@$(FRESH) $(BIN)/locb reproduce all --repeats 20 $(if $(MOVIELENS),--movielens $(MOVIELENS)) --output runs/results
 	@$(FRESH) $(BIN)/locb verify --output runs/verify
-	@$(FRESH) $(BIN)/locb compare --worlds all --policies all $(if $(MOVIELENS),--data movielens --path $(MOVIELENS)) --output runs/worlds
-	@$(BIN)/python -m locb.report.pages.results_page runs/results runs/verify runs/worlds docs
+	@$(FRESH) $(BIN)/locb compare --worlds all --policies all $(if $(MOVIELENS),--data movielens --path $(MOVIELENS)) --output runs/scenarios
+	@$(BIN)/python -m locb.report.pages.results_page runs/results runs/verify runs/scenarios docs
 
 screenshots: .venv/dev ## update the images of README and docs, about five minutes; MOVIELENS=path adds MovieLens
 	@$(FRESH) $(BIN)/python -m tools.screenshots $(if $(MOVIELENS),--movielens $(MOVIELENS))

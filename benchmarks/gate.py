@@ -6,7 +6,7 @@ from typing import Any
 import altair as alt
 
 import locb
-from locb.report.charts import COLOURS, style
+from locb.report.charts import PALETTE, style
 
 ROUNDS = 10_000
 STEP = 100
@@ -38,7 +38,7 @@ def main() -> None:
                 "part:N",
                 title=None,
                 sort=list(NAMES.values()),
-                scale=alt.Scale(domain=list(NAMES.values()), range=list(COLOURS[:3])),
+                scale=alt.Scale(domain=list(NAMES.values()), range=list(PALETTE[:3])),
                 legend=alt.Legend(orient="bottom"),
             ),
         )

@@ -18,7 +18,7 @@ from timing import put_into, show
 
 import locb
 from locb.evaluation.findings import LineChart
-from locb.report.charts import series_chart, style
+from locb.report.charts import line_chart, style
 
 USUAL = {"users": 1_000, "seeds": 100, "features": 10, "arms": 10}
 SWEEPS: dict[str, tuple[int, ...]] = {
@@ -172,7 +172,7 @@ def sweep(name: str, values: tuple[int, ...], docs: Path | None) -> None:
         put_into(docs / "explanation" / "performance.md", f"growth with {name}", headings, rows)
         title = f"LOCB's round by {name}"
         chart = LineChart("scaling", "", title, f"{around}; logarithmic axes", name, "µs per round", points, True, True)
-        style(series_chart(chart)).save(str(docs / "images" / f"scaling-{name}.svg"))
+        style(line_chart(chart)).save(str(docs / "images" / f"scaling-{name}.svg"))
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from locb.experiments.matrix.tables import tell
 from locb.experiments.parallel import Workers
 from locb.experiments.scenarios import SCENARIOS
 from locb.report.findings_folder import write_findings
-from locb.report.tables.scenario_matrix import matrix_table, policies_table
+from locb.report.tables.scenario_matrix import make_matrix_table, make_policy_table
 
 SETTINGS = {"rounds": None, "repeats": 3, "alphas": [0.1, 1.0], "command": "locb compare"}
 
@@ -149,7 +149,7 @@ def test_a_matrix_from_real_runs(tmp_path: Path) -> None:
             value = row[name] if name == best else row[name].mean
             assert value == pytest.approx(np.mean(regret[name]) / np.mean(regret[best]))
     shown = Console(width=80, file=StringIO())
-    shown.print(matrix_table(found), policies_table(found))
+    shown.print(make_matrix_table(found), make_policy_table(found))
     assert "…" not in shown.file.getvalue()
     assert "drift-users" in shown.file.getvalue()
     write_findings(found, tmp_path / "out")

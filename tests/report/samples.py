@@ -1,4 +1,4 @@
-"""Findings as experiments give them, few and small."""
+"""A small sample of findings."""
 
 import numpy as np
 
@@ -20,7 +20,7 @@ def findings() -> Findings:
     points = [{"line": "a", "round": t, "regret": 2.0 * t, "low": t, "high": 3 * t} for t in (1, 2, 3)]
     points += [{"line": "bound", "round": t, "regret": 9.0} for t in (1, 2, 3)]
     theta = np.random.default_rng(0).standard_normal((6, 3))
-    parts = [Criterion("a above b", Measurement(0.2, 0.1)), Criterion("a above <c>", Measurement(150.0, 200.0))]
+    criteria = [Criterion("a above b", Measurement(0.2, 0.1)), Criterion("a above <c>", Measurement(150.0, 200.0))]
     return Findings(
         title="Tried & tested",
         tables=[
@@ -29,11 +29,13 @@ def findings() -> Findings:
             ResultTable("speed", "speed", "Speed", [{"method": "LOCB", "rounds": 3}]),
         ],
         figures=[
-            LineChart("curve", "accuracy", "Curve", "told", "round", "regret", points, log_y=True, dashed=("bound",)),
-            GroupMap("users", "accuracy", "Users", "told", theta, [[0, 1], [2]]),
+            LineChart(
+                "curve", "accuracy", "Curve", "subtitle", "round", "regret", points, log_y=True, dashed=("bound",)
+            ),
+            GroupMap("users", "accuracy", "Users", "subtitle", theta, [[0, 1], [2]]),
         ],
         claims=[
-            Claim("accuracy", "Synthetic", "LOCB is best.", "Table 1", parts, "Because.", "accuracy-x"),
+            Claim("accuracy", "Synthetic", "LOCB is best.", "Table 1", criteria, "Because.", "accuracy-x"),
             Claim(
                 "speed",
                 "Synthetic",
@@ -45,6 +47,6 @@ def findings() -> Findings:
             ),
         ],
         sections={"accuracy": "Accuracy of the clusters", "speed": "Speed"},
-        notes=["Mind the gap."],
+        notes=["A general note."],
         settings={"repeats": 3},
     )

@@ -1,4 +1,4 @@
-"""The heat map: the figures in its cells, colours that part at 1, and one that can be read at full size."""
+"""Heat map: text and colour of its cells."""
 
 import re
 from pathlib import Path
@@ -7,40 +7,49 @@ import pytest
 
 from locb.evaluation.findings import HeatMap
 from locb.report.charts import style
-from locb.report.charts.heat_map import FARTHEST, cell_text, heat_map_chart
+from locb.report.charts.heat_map import MAX_LOG_RATIO, format_ratio, heat_map_chart
 
 
-def heat_map(worlds: int, policies: int) -> HeatMap:
+def heat_map(scenarios: int, policies: int) -> HeatMap:
     rows = [
         {
-            "panel": "judging" if world % 3 else "development",
-            "world": f"world-{world}",
+            "panel": "judging" if scenario % 3 else "development",
+            "scenario": f"scenario-{scenario}",
             "policy": f"policy-{policy}",
             "ratio": 2.0 ** (policy - 2),
             "margin": None if policy == 2 else 0.05,
             "best": policy == 2,
         }
-        for world in range(worlds)
+        for scenario in range(scenarios)
         for policy in range(policies)
     ]
-    return HeatMap("matrix", "matrix", "Matrix", "told", "policy", "world", rows)
+    return HeatMap("matrix", "matrix", "Matrix", "subtitle", "policy", "scenario", rows)
 
 
-def test_cells_have_colours_around_one_and_their_figures() -> None:
+def test_cells_have_colour_and_text() -> None:
     spec = heat_map_chart(heat_map(1, 8)).to_dict()
     (rows,) = spec["datasets"].values()
-    assert [row["depth"] for row in rows] == [-2.0, -1.0, 0.0, 1.0, 2.0, 2.0, 2.0, 2.0]  # no deeper than the deepest
+    assert [row["log_ratio"] for row in rows] == [
+        -2.0,
+        -1.0,
+        0.0,
+        1.0,
+        2.0,
+        2.0,
+        2.0,
+        2.0,
+    ]  # clipped at the end of the scale
     assert [row["text"] for row in rows[:4]] == ["0.25 ± 0.05", "0.50 ± 0.05", "1", "2.00 ± 0.05"]
     scale = spec["layer"][0]["encoding"]["color"]["scale"]
-    assert scale["domain"] == [-FARTHEST, -1.0, 0, 1.0, FARTHEST]
-    assert cell_text(12.34, 1.26) == "12.3 ± 1.3"
+    assert scale["domain"] == [-MAX_LOG_RATIO, -1.0, 0, 1.0, MAX_LOG_RATIO]
+    assert format_ratio(12.34, 1.26) == "12.3 ± 1.3"
 
 
-@pytest.mark.parametrize("worlds", [1, 21])
-def test_the_picture_holds_every_figure(worlds: int, tmp_path: Path) -> None:
-    style(heat_map_chart(heat_map(worlds, 6))).save(str(tmp_path / "map.svg"))
+@pytest.mark.parametrize("scenarios", [1, 21])
+def test_image_contains_every_cell(scenarios: int, tmp_path: Path) -> None:
+    style(heat_map_chart(heat_map(scenarios, 6))).save(str(tmp_path / "map.svg"))
     text = (tmp_path / "map.svg").read_text()
-    for world in range(worlds):
-        assert f">world-{world}<" in text
-    assert len(re.findall(r">0\.25 ± 0\.05<", text)) == worlds
-    assert ("development" in text) == (worlds > 0)
+    for scenario in range(scenarios):
+        assert f">scenario-{scenario}<" in text
+    assert len(re.findall(r">0\.25 ± 0\.05<", text)) == scenarios
+    assert ("development" in text) == (scenarios > 0)

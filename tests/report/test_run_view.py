@@ -16,10 +16,10 @@ import locb
 from locb.evaluation.findings import Claim, Criterion, Findings, Measurement
 from locb.evaluation.results import Comparison
 from locb.evaluation.run_folder import PLAN_FILE, RunPlan
-from locb.report.comparison_folder import comparison_json
+from locb.report.comparison_folder import comparison_to_json
 from locb.report.curves import CURVES
 from locb.report.findings_folder import write_findings
-from locb.report.run_record import Lines, read_run
+from locb.report.run_record import CurveMeans, read_run
 from locb.report.terminal.run_view import read_progress, render_curves, render_run
 
 NOW = 10_000.0
@@ -127,7 +127,7 @@ def result() -> Comparison:
 
 @pytest.fixture
 def folder(result: Comparison, tmp_path: Path) -> Path:
-    (tmp_path / "run.json").write_text(json.dumps(comparison_json(result)))
+    (tmp_path / "run.json").write_text(json.dumps(comparison_to_json(result)))
     return tmp_path
 
 
@@ -141,8 +141,8 @@ def test_comparison_round_trip(result: Comparison, folder: Path) -> None:
             np.testing.assert_array_equal(getattr(after, name), getattr(before, name))
         np.testing.assert_allclose(after.regret, before.regret, rtol=1e-5)
     np.testing.assert_array_equal(again.checkpoints, result.checkpoints)
-    assert [lines.curve.name for lines in record.lines] == ["regret", "reward", "clusters", "f1"]
-    regret, _, clusters, _ = record.lines
+    assert [means.curve.name for means in record.curves] == ["regret", "reward", "clusters", "f1"]
+    regret, _, clusters, _ = record.curves
     assert list(clusters.means) == ["locb"]
     for entry in result.best_per_policy():
         np.testing.assert_allclose(regret.means[entry.policy], entry.regret.mean(axis=0), rtol=1e-5)
@@ -154,13 +154,13 @@ def test_comparison_view(result: Comparison, folder: Path, width: int) -> None:
     text, complete = printed(folder, width)
     assert complete
     assert " ".join(result.verdict().split()) in text
-    for expected in ("linucb-ind", "µs/round", "Regret", "Reward", "Sets of users", "F1 of the sets"):
+    for expected in ("linucb-ind", "µs/round", "Regret", "Reward", "Clusters", "F1 of the clusters"):
         assert expected in text
-    assert "Sets of users" not in printed(folder, width, plain=True)[0]
+    assert "F1 of the clusters" not in printed(folder, width, plain=True)[0]
 
 
 def test_record_without_curves(result: Comparison, folder: Path) -> None:
-    kept = comparison_json(result)
+    kept = comparison_to_json(result)
     for name in ("rounds", "cluster_rounds"):
         del kept[name]
     for result_json in kept["results"]:
@@ -168,12 +168,12 @@ def test_record_without_curves(result: Comparison, folder: Path) -> None:
     (folder / "run.json").write_text(json.dumps(kept))
     text, _ = printed(folder)
     assert " ".join(result.verdict().split()) in text
-    assert "Sets of users" not in text
+    assert "F1 of the clusters" not in text
 
 
 def test_outlier_is_omitted_from_the_chart_and_named() -> None:
     means = {name: np.array([0.0, last]) for name, last in (("first", 100.0), ("worst", 900.0), ("second", 300.0))}
-    chart = render_curves(Lines(CURVES[0], np.array([1, 50]), means), 70, {}).plain
+    chart = render_curves(CurveMeans(CURVES[0], np.array([1, 50]), means), 70, {}).plain
     assert chart.startswith("Regret (worst is off the scale and omitted)\n")
     assert chart.splitlines()[1].startswith("300 ┤")
     names = [row.split()[-1] for row in chart.splitlines()[1:-1] if row.split()[-1].isalpha()]
@@ -184,8 +184,8 @@ def test_outlier_is_omitted_from_the_chart_and_named() -> None:
     ("files", "message"),
     [
         ({}, r"run holds no run: expected run\.json \(written by locb compare when it ends\) or settings\.json"),
-        ({"run.json": "{"}, r"run\.json is not a run of locb compare: it is not JSON"),
-        ({"run.json": "{}"}, r"run\.json is not a run of locb compare: it lacks 'results'"),
+        ({"run.json": "{"}, r"run\.json is not a record of locb compare: not valid JSON"),
+        ({"run.json": "{}"}, r"run\.json is not a record of locb compare: missing or invalid field 'results'"),
         ({"settings.json": "{"}, r"settings\.json is not valid JSON"),
         ({"settings.json": '{"kind": "holiday"}'}, r"settings\.json does not describe a run: kind must be one of"),
     ],

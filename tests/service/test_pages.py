@@ -64,7 +64,7 @@ def test_what_draws_is_made_once_and_kept(tmp_path: Path, monkeypatch: pytest.Mo
         assert "vegaEmbed" in script.text
         assert script.headers["content-encoding"] == "gzip"
     assert set(described["themes"]) == {"light", "dark"}
-    kept = folder / f"page-{bundle.key()}"
+    kept = folder / f"page-{bundle.cache_key()}"
     assert list(folder.glob("page-*")) == [kept]
     assert gzip.decompress((kept / bundle.SCRIPT).read_bytes()).decode() == script.text
     before = kept.stat().st_mtime_ns
@@ -82,8 +82,8 @@ def test_what_draws_needs_no_folder_for_what_is_kept(
 ) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("LOCB_CACHE", str(tmp_path / place))
-    monkeypatch.setattr(bundle, "_script", lambda: "a script")
-    assert bundle.vega() == "a script"
+    monkeypatch.setattr(bundle, "_create_script", lambda: "a script")
+    assert bundle.vega_script() == "a script"
     bundle.make(tmp_path / "made")
     assert gzip.decompress((tmp_path / "made" / bundle.SCRIPT).read_bytes()) == b"a script"
     assert bundle.copy(tmp_path / "copied") == (place == "folder")

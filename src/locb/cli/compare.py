@@ -147,7 +147,7 @@ def compare(
     from locb.experiments.custom_policy import register
     from locb.policies import POLICIES
     from locb.report.comparison_folder import write_comparison
-    from locb.report.tables.comparison_table import comparison_table
+    from locb.report.tables.comparison_table import make_comparison_table
 
     usual = ",".join(DEFAULT_POLICIES) if worlds is None else "all"
     asked = [
@@ -218,7 +218,7 @@ def compare(
             task = bar.add_task("Playing", total=len(planned.tasks))
             result = planned.run(jobs=jobs, progress=lambda done, total: bar.update(task, completed=done, total=total))
         console.print()
-        console.print(comparison_table(result))
+        console.print(make_comparison_table(result))
         console.print(" ".join([result.verdict(), *result.notes]))
         console.print("\nWritten:")
         for path in write_comparison(result, folder):

@@ -26,8 +26,8 @@ def compare_worlds(
     """Play, print the matrix, and write the folder."""
     from locb.experiments.matrix import ALPHAS, plan_matrix
     from locb.experiments.parallel import Workers
-    from locb.report.findings_folder import verdict_table, verdicts_told, write_findings
-    from locb.report.tables.scenario_matrix import matrix_table, policies_table
+    from locb.report.findings_folder import make_verdict_table, summarize_verdicts, write_findings
+    from locb.report.tables.scenario_matrix import make_matrix_table, make_policy_table
 
     workers = Workers(jobs=jobs)
     with preparing(None if data is None else Path(data["path"])):
@@ -46,11 +46,11 @@ def compare_worlds(
     with workers:
         ledger = planned.open_folder(folder)
         findings = play_all(lambda progress: planned.run(ledger, workers, progress), planned.prepare, ledger)
-    console.print(matrix_table(findings))
-    console.print(policies_table(findings))
+    console.print(make_matrix_table(findings))
+    console.print(make_policy_table(findings))
     if findings.claims:
-        console.print(verdict_table(findings))
-        console.print(verdicts_told(findings))
+        console.print(make_verdict_table(findings))
+        console.print(summarize_verdicts(findings))
     console.print("\nWritten:")
     for path in write_findings(findings, folder):
         console.print(f"  {path}", soft_wrap=True)

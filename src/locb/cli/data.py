@@ -39,8 +39,8 @@ def data(
     """
     from locb.experiments.dataset_summary import survey
     from locb.experiments.environment_factory import make_environment
-    from locb.report.comparison_folder import write_groups
-    from locb.report.tables.comparison_table import facts_table
+    from locb.report.comparison_folder import write_group_chart
+    from locb.report.tables.comparison_table import make_facts_table
 
     picture = output or Path(f"users-{name}.png")
     if picture.suffix not in (".png", ".svg"):
@@ -53,9 +53,9 @@ def data(
     with preparing(path):
         env: Any = make_environment({**world, "n_users": users}, 0)
         found = survey(env)
-    console.print(facts_table(f"{name}: {path}", found.facts))
+    console.print(make_facts_table(f"{name}: {path}", found.facts))
     subtitle = f"θ of {env.n_users} users in two dimensions; groups of users all nearer than {found.gamma:.3g}"
-    write_groups(env.theta, found.groups, f"Users of {name}", subtitle, picture)
+    write_group_chart(env.theta, found.groups, f"Users of {name}", subtitle, picture)
     console.print(f"\nWritten:\n  {picture}", soft_wrap=True)
 
 

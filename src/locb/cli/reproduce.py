@@ -61,7 +61,7 @@ def reproduce(
     """
     from locb.experiments.parallel import Workers
     from locb.experiments.reproduce import plan_reproduction
-    from locb.report.findings_folder import verdict_table, verdicts_told, write_findings
+    from locb.report.findings_folder import make_verdict_table, summarize_verdicts, write_findings
 
     workers = Workers(jobs=jobs, backend=backend, address=address)
     data: dict[str, dict[str, Any]] = {}
@@ -79,8 +79,8 @@ def reproduce(
     with workers:
         planned, ledger = planned.open_folder(folder)
         findings = play_all(lambda progress: planned.run(ledger, workers, progress), planned.prepare, ledger)
-    console.print(verdict_table(findings))
-    console.print(verdicts_told(findings))
+    console.print(make_verdict_table(findings))
+    console.print(summarize_verdicts(findings))
     console.print("\nWritten:")
     for path in write_findings(findings, folder):
         console.print(f"  {path}", soft_wrap=True)

@@ -47,7 +47,7 @@ def verify(
     """
     from locb.experiments.parallel import Workers
     from locb.experiments.verify import FULL, QUICK
-    from locb.report.findings_folder import verdict_table, verdicts_told, write_findings
+    from locb.report.findings_folder import make_verdict_table, summarize_verdicts, write_findings
 
     workers = Workers(jobs=jobs, backend=backend, address=address)
     for name, value, least in (("worlds", worlds, 2), ("seed", seed, 0)):
@@ -59,8 +59,8 @@ def verify(
     with workers:
         ledger = asked.open_folder(folder)
         findings = play_all(lambda progress: asked.run(ledger, workers, progress), asked.prepare, ledger)
-    console.print(verdict_table(findings))
-    console.print(verdicts_told(findings))
+    console.print(make_verdict_table(findings))
+    console.print(summarize_verdicts(findings))
     console.print("\nWritten:")
     for path in write_findings(findings, folder):
         console.print(f"  {path}", soft_wrap=True)

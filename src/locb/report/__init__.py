@@ -1,1 +1,1 @@
-"""What people see: tables, charts, pages."""
+"""Reports for people: charts, pages, tables, run folders and terminal views."""

@@ -1,4 +1,4 @@
-"""The folder of a reproduction or a verification: tables, figures, and one page from claim to evidence."""
+"""Folder of a reproduction, verification or scenario matrix: tables, figures and index.html."""
 
 from __future__ import annotations
 
@@ -21,38 +21,37 @@ from locb.evaluation.findings import (
     HeatMap,
     ResultTable,
 )
-from locb.report.charts import groups_chart, series_chart, style
+from locb.report.charts import groups_chart, line_chart, style
 from locb.report.charts.heat_map import heat_map_chart
-from locb.report.pages.findings_page import findings_page
-from locb.report.tables.result_table import from_csv, to_csv, to_markdown
+from locb.report.pages.findings_page import render_findings_page
+from locb.report.tables.result_table import format_csv, to_csv, to_markdown
 
-COLOURS = {HOLDS: "green", FAILS: "red", UNDECIDED: "yellow"}
-RULE = (
+VERDICT_STYLES = {HOLDS: "green", FAILS: "red", UNDECIDED: "yellow"}
+VERDICT_RULE = (
     "A verdict comes from paired differences between runs on the same environments and rounds. "
     "A claim holds if the 95% interval of every difference is above zero, does not hold if one interval is "
     "below zero, and is undecided otherwise. Claims about probabilities use Wilson's interval. "
     "Claims about all cases are decided by counting."
 )
-CLAIMS, CONTENTS = "claims", "contents"
-CRITERIA_SEPARATOR = "; "  # of the evidence of a claim
+CRITERIA_SEPARATOR = "; "  # between the criteria of a claim in CSV files
 
 
 def format_criterion(criterion: Criterion) -> str:
-    """One comparison in words: what is said to be above zero, and by how much it is."""
+    """Format the result of a criterion: its statement and the measured difference."""
     if criterion.detail:
         return criterion.detail
     mean, margin = criterion.difference.mean, criterion.difference.margin
     if abs(mean) >= 10:
-        form = ",.0f" if abs(mean) >= 100 else ".1f"
+        spec = ",.0f" if abs(mean) >= 100 else ".1f"
     else:
-        form = ".3f" if mean == 0 or abs(mean) >= 0.0005 else ".2g"
+        spec = ".3f" if mean == 0 or abs(mean) >= 0.0005 else ".2g"
     if margin != margin:
-        return f"{criterion.statement}: by {format(mean, form)}, one repeat"
-    return f"{criterion.statement}: by {format(mean, form)}" + (f" ± {format(margin, form)}" if margin else "")
+        return f"{criterion.statement}: by {format(mean, spec)}, one repeat"
+    return f"{criterion.statement}: by {format(mean, spec)}" + (f" ± {format(margin, spec)}" if margin else "")
 
 
 def claims_table(findings: Findings) -> ResultTable:
-    """Every claim with its verdict and what it rests on."""
+    """Return all claims with their verdicts and evidence."""
     rows = [
         {
             "section": claim.section,
@@ -65,74 +64,76 @@ def claims_table(findings: Findings) -> ResultTable:
         }
         for claim in findings.claims
     ]
-    return ResultTable(CLAIMS, "", "Claims", rows)
+    return ResultTable("claims", "", "Claims", rows)
 
 
 def contents_table(findings: Findings) -> ResultTable:
-    """What there is, in the order of reading."""
+    """Return sections, tables, figures and notes in reading order."""
     rows = []
     for section, heading in findings.sections.items():
         rows.append({"section": section, "kind": "section", "name": section, "title": heading, "note": ""})
-        things: list[Any] = [*findings.tables, *findings.figures]
-        for thing in things:
-            if thing.section == section:
-                kind = "table" if isinstance(thing, ResultTable) else "figure"
-                note = thing.note if isinstance(thing, ResultTable) else thing.subtitle
-                rows.append({"section": section, "kind": kind, "name": thing.name, "title": thing.title, "note": note})
+        items: list[Any] = [*findings.tables, *findings.figures]
+        for item in items:
+            if item.section == section:
+                kind = "table" if isinstance(item, ResultTable) else "figure"
+                note = item.note if isinstance(item, ResultTable) else item.subtitle
+                rows.append({"section": section, "kind": kind, "name": item.name, "title": item.title, "note": note})
     rows += [{"section": "", "kind": "note", "name": "", "title": "", "note": note} for note in findings.notes]
-    return ResultTable(CONTENTS, "", "Contents", rows)
+    return ResultTable("contents", "", "Contents", rows)
 
 
-def verdicts_told(findings: Findings) -> str:
-    """One sentence: how many claims hold."""
-    return verdicts_counted(claim.verdict for claim in findings.claims)
+def summarize_verdicts(findings: Findings) -> str:
+    """Return a sentence with the number of claims per verdict."""
+    return count_verdicts(claim.verdict for claim in findings.claims)
 
 
-def verdict_table(findings: Findings) -> Table:
-    """What the terminal shows: a line a claim."""
-    return claims_shown(claims_table(findings).rows)
+def make_verdict_table(findings: Findings) -> Table:
+    """Return the claims as a table for a terminal."""
+    return make_claims_table(claims_table(findings).rows)
 
 
-def claims_shown(claims: Iterable[Mapping[str, str]]) -> Table:
-    """Rows of the table of claims for a terminal."""
+def make_claims_table(claims: Iterable[Mapping[str, str]]) -> Table:
+    """Return rows of claims.csv as a table for a terminal."""
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), title_justify="left")
     for heading in ("claim", "data", "verdict", "evidence"):
         table.add_column(heading, overflow="fold", ratio=3 if heading == "evidence" else 2 if heading == "claim" else 1)
     for claim in claims:
-        told = claim["evidence"].replace(CRITERIA_SEPARATOR, "\n")
-        told += f"\n[dim]{claim['explanation']}[/]" if claim["explanation"] and claim["verdict"] != HOLDS else ""
-        table.add_row(claim["claim"], claim["data"], f"[{COLOURS[claim['verdict']]}]{claim['verdict']}[/]", told)
+        evidence = claim["evidence"].replace(CRITERIA_SEPARATOR, "\n")
+        evidence += f"\n[dim]{claim['explanation']}[/]" if claim["explanation"] and claim["verdict"] != HOLDS else ""
+        table.add_row(
+            claim["claim"], claim["data"], f"[{VERDICT_STYLES[claim['verdict']]}]{claim['verdict']}[/]", evidence
+        )
     return table
 
 
-def verdicts_counted(verdicts: Iterable[str]) -> str:
-    """One sentence: how many claims hold."""
+def count_verdicts(verdicts: Iterable[str]) -> str:
+    """Return a sentence with the number of each verdict."""
     counts = Counter(verdicts)
     return f"Claims: {counts[HOLDS]} hold, {counts[FAILS]} do not hold, {counts[UNDECIDED]} are undecided."
 
 
-def chart_of(figure: Figure) -> Any:
-    """The chart of a figure."""
+def make_chart(figure: Figure) -> Any:
+    """Return the chart of a figure."""
     if isinstance(figure, GroupMap):
         return groups_chart(figure.theta, figure.groups, figure.title, figure.subtitle)
-    return heat_map_chart(figure) if isinstance(figure, HeatMap) else series_chart(figure)
+    return heat_map_chart(figure) if isinstance(figure, HeatMap) else line_chart(figure)
 
 
 def write_findings(findings: Findings, folder: Path) -> list[Path]:
-    """Write tables/ (CSV and Markdown), figures/ (PNG and SVG) and index.html; the files to look at first."""
+    """Write tables/ (CSV and Markdown), figures/ (PNG and SVG) and index.html; return their paths in reading order."""
     for name in ("tables", "figures"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     for table in [*findings.tables, claims_table(findings), contents_table(findings)]:
         text = to_csv(table)
         (folder / "tables" / f"{table.name}.csv").write_text(text, encoding="utf-8")
         note = f"\n\n{table.note}" if table.note else ""
-        markdown = f"# {table.title}\n\n{to_markdown(*from_csv(text))}{note}\n"
+        markdown = f"# {table.title}\n\n{to_markdown(*format_csv(text))}{note}\n"
         (folder / "tables" / f"{table.name}.md").write_text(markdown, encoding="utf-8")
     for figure in findings.figures:
-        chart = style(chart_of(figure))
+        chart = style(make_chart(figure))
         chart.save(str(folder / "figures" / f"{figure.name}.png"), scale_factor=2)
         chart.save(str(folder / "figures" / f"{figure.name}.svg"))
     index = folder / "index.html"
-    page = findings_page(findings, verdicts_told(findings), RULE, format_criterion, chart_of)
+    page = render_findings_page(findings, summarize_verdicts(findings), VERDICT_RULE, format_criterion, make_chart)
     index.write_text(page, encoding="utf-8")
     return [index, folder / "tables", folder / "figures"]

@@ -1,4 +1,4 @@
-"""A comparison read back from its run.json."""
+"""Reading run.json, the record of a comparison."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from locb.common.arrays import Floats, Ints
 from locb.evaluation.results import Comparison, PolicyResult
 from locb.report.curves import CURVES, Curve
 
-RECORD = "run.json"
+RECORD_FILE = "run.json"
 
 
 @dataclass(frozen=True)
-class Lines:
-    """A curve of every policy that has it, at the policy's best alpha: the mean of all repeats."""
+class CurveMeans:
+    """Mean over repeats of one curve, for every policy at its best alpha."""
 
     curve: Curve
     rounds: Ints  # (rounds,)
@@ -27,73 +27,73 @@ class Lines:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """What run.json tells: the comparison without its map of users, and its curves over rounds."""
+    """Content of run.json: the comparison without its user map, and its curves."""
 
     comparison: Comparison
-    lines: list[Lines]  # none in the record of an earlier locb
+    curves: list[CurveMeans]  # empty for a record without curves
 
 
 def read_run(folder: Path) -> RunRecord:
-    """The comparison that was written to this folder.
+    """Read the comparison that was written to a folder.
 
     Raises
     ------
     ValueError
-        If run.json is not one of ``locb compare``.
+        If run.json was not written by ``locb compare``.
     """
-    path = folder / RECORD
+    path = folder / RECORD_FILE
     try:
-        kept = json.loads(path.read_text(encoding="utf-8"))
-        comparison = _comparison(kept)
-        return RunRecord(comparison, _lines(kept["results"], comparison))
+        record = json.loads(path.read_text(encoding="utf-8"))
+        comparison = _parse_comparison(record)
+        return RunRecord(comparison, _parse_curves(record["results"], comparison))
     except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
-        told = "is not JSON" if isinstance(error, json.JSONDecodeError) else f"lacks {error}"
-        raise ValueError(f"{path} is not a run of locb compare: it {told}") from error
+        reason = "not valid JSON" if isinstance(error, json.JSONDecodeError) else f"missing or invalid field {error}"
+        raise ValueError(f"{path} is not a record of locb compare: {reason}") from error
 
 
-def _comparison(kept: dict[str, Any]) -> Comparison:
-    entries = [
+def _parse_comparison(record: dict[str, Any]) -> Comparison:
+    results = [
         PolicyResult(
             policy=result["policy"],
             alpha=result["alpha"],
-            regret=_regret(result),
+            regret=_parse_regret(result),
             reward=np.array(result["reward"], dtype=np.float64),
             n_clusters=np.array(result["clusters"]),
             f1=np.array(result["f1"], dtype=np.float64),
             microseconds_per_round=np.array(result["microseconds_per_round"], dtype=np.float64),
         )
-        for result in kept["results"]
+        for result in record["results"]
     ]
     return Comparison(
-        settings=kept["settings"],
-        checkpoints=np.array(kept.get("rounds", [kept["settings"]["rounds"]])),
-        results=entries,
+        settings=record["settings"],
+        checkpoints=np.array(record.get("rounds", [record["settings"]["rounds"]])),
+        results=results,
         user_map=None,
-        seeds=kept["seeds"],
-        versions=kept["versions"],
-        notes=kept["notes"],
-        cluster_checkpoints=np.array(kept.get("cluster_rounds", []), dtype=np.int64),
+        seeds=record["seeds"],
+        versions=record["versions"],
+        notes=record["notes"],
+        cluster_checkpoints=np.array(record.get("cluster_rounds", []), dtype=np.int64),
     )
 
 
-def _regret(result: dict[str, Any]) -> Floats:
-    """Regret over rounds, (repeats, points); its end is kept with more digits than the curve."""
+def _parse_regret(result: dict[str, Any]) -> Floats:
+    """Return the regret over rounds, (repeats, points); the final regret has more digits than the curve."""
     final: Floats = np.array(result["regret"], dtype=np.float64)[:, None]
     if "curves" not in result:
         return final
     return np.concatenate([np.array(result["curves"]["regret"], dtype=np.float64)[:, :-1], final], axis=1)
 
 
-def _lines(results: list[dict[str, Any]], comparison: Comparison) -> list[Lines]:
+def _parse_curves(results: list[dict[str, Any]], comparison: Comparison) -> list[CurveMeans]:
     best = [(entry.policy, entry.alpha) for entry in comparison.best_per_policy()]
-    shown = [result for result in results if (result["policy"], result["alpha"]) in best]
-    found = []
+    selected = [result for result in results if (result["policy"], result["alpha"]) in best]
+    curves = []
     for curve in CURVES:
         means = {
             result["policy"]: np.array(result["curves"][curve.name], dtype=np.float64).mean(axis=0)
-            for result in shown
+            for result in selected
             if curve.name in result.get("curves", {})
         }
         if means:
-            found.append(Lines(curve, curve.at(comparison), means))
-    return found
+            curves.append(CurveMeans(curve, curve.rounds(comparison), means))
+    return curves

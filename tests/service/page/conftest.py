@@ -24,7 +24,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def drawing() -> Path:
     """What pages draw with, made once for all runs of the tests and kept beside the compiled kernels."""
-    kept = Path(os.environ["NUMBA_CACHE_DIR"]) / f"page-{bundle.key()}"
+    kept = Path(os.environ["NUMBA_CACHE_DIR"]) / f"page-{bundle.cache_key()}"
     if not kept.exists():
         bundle.make(kept)
     return kept

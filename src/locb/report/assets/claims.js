@@ -59,7 +59,7 @@
         refresh();
       }
     });
-    return Promise.all(Object.entries(data.charts).map(([name, { title, told: summary, name: file, spec, rows }]) =>
+    return Promise.all(Object.entries(data.charts).map(([name, { title, description: summary, name: file, spec, rows }]) =>
       look.chart(document.getElementById(`chart-${name}`), spec, {
         rows: { rows }, label: `${title}. ${summary}`, name: file,
       })));

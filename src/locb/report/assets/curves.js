@@ -146,7 +146,7 @@
     put(document.getElementById("choices"), controls());
     const holders = data.curves.map(() => make("div"));
     put(document.getElementById("curves"), data.curves.map((curve, place) => make("section", { className: "card" },
-      make("h3", {}, curve.title), make("p", { className: "quiet small" }, curve.told), holders[place])));
+      make("h3", {}, curve.title), make("p", { className: "quiet small" }, curve.description), holders[place])));
     return Promise.all(data.curves.map((curve, place) => draw(curve, holders[place])));
   }
 

@@ -216,7 +216,7 @@
     const picture = async () => look.download(`${holder.name}.png`, await holder.view.toImageURL("png", 2));
     const button = (onclick, words, kind) =>
       make("button", { type: "button", className: "button plain small", onclick }, words,
-        make("span", { className: "only-heard" }, ` (${kind}): `, make("span", { className: "of" }, holder.label)));
+        make("span", { className: "visually-hidden" }, ` (${kind}): `, make("span", { className: "of" }, holder.label)));
     return make("span", { className: "row" },
       button(save, "Save the data", "CSV"), button(picture, "Save the picture", "PNG"));
   }
@@ -335,7 +335,7 @@
       return head;
     });
     const whole = make("table", { className: options.className },
-      options.caption ? make("caption", { className: "only-heard" }, options.caption) : null,
+      options.caption ? make("caption", { className: "visually-hidden" }, options.caption) : null,
       make("thead", {}, make("tr", {}, heads)), body);
     // A box that scrolls is reached by keyboard, and says what it holds.
     const scroll = make("div", { className: options.tall ? "scroll tall" : "scroll", tabindex: "0", role: "region",

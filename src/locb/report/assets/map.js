@@ -29,17 +29,17 @@
 
   function rowsOf(groups, sets, more) {
     return map.users.map((user, place) => ({
-      ...more, user, x: map.x[place], y: map.y[place], group: called(groups[place]), sets: sets[place],
+      ...more, user, x: map.x[place], y: map.y[place], group: called(groups[place]), cluster_count: sets[place],
     }));
   }
 
   function trueRows() {
-    return rowsOf(map.true, map.true.map((group) => (group < 0 ? 0 : 1)), {});
+    return rowsOf(map.true_cluster, map.true_cluster.map((group) => (group < 0 ? 0 : 1)), {});
   }
 
   function foundRows() {
-    const { group, sets } = entry();
-    return rowsOf(group[moment], sets[moment], { policy, round: map.rounds[moment] });
+    const { cluster, cluster_count: counts } = entry();
+    return rowsOf(cluster[moment], counts[moment], { policy, round: map.rounds[moment] });
   }
 
   // In words
@@ -49,7 +49,7 @@
   }
 
   function told() {
-    const sets = entry().sets[moment];
+    const sets = entry().cluster_count[moment];
     const [none, one] = [0, 1].map((held) => look.count(sets.filter((many) => many === held).length));
     const [count, f1] = [curveOf("clusters"), curveOf("f1")];
     const several = look.count(sets.filter((held) => held > 1).length);
@@ -59,9 +59,9 @@
   }
 
   function clusterRows() {
-    const groups = entry().group[moment];
-    return Array.from({ length: map.n_groups }, (_, cluster) => {
-      const users = map.users.map((_, place) => place).filter((place) => map.true[place] === cluster);
+    const groups = entry().cluster[moment];
+    return Array.from({ length: map.n_clusters }, (_, cluster) => {
+      const users = map.users.map((_, place) => place).filter((place) => map.true_cluster[place] === cluster);
       const [right, none] = [cluster, -1].map((group) => users.filter((place) => groups[place] === group).length);
       return { cluster: cluster + 1, users: users.length, right, other: users.length - right - none, none };
     });
@@ -93,9 +93,9 @@
     slider.value = moment;
     slider.setAttribute("aria-valuetext", `after ${look.count(map.rounds[moment])} rounds`);
     at("map-found-heading").textContent = `Found by ${labelOf(policy)}`;
-    at("map-told").textContent = told();
+    at("map-summary").textContent = told();
     // While it plays a screen reader would hear every step.
-    at("map-told").setAttribute("aria-live", timer ? "off" : "polite");
+    at("map-summary").setAttribute("aria-live", timer ? "off" : "polite");
     table.update(clusterRows());
     name();
   }
@@ -147,7 +147,7 @@
 
   async function start() {
     at("map").hidden = false;
-    at("map-how").textContent = `${map.how}, where their true θ are in two dimensions, in the first repeat. ` +
+    at("map-description").textContent = `${map.sample}, where their true θ are in two dimensions, in the first repeat. ` +
       "Colour and shape on the right: the true cluster that the best-fitting of a user's sets fits. " +
       "The thicker a ring, the more sets hold a user.";
     put(at("map-choices"), policyField(),
@@ -156,7 +156,7 @@
     const options = (rows, label, summary, file) => ({ rows: { users: rows }, label, summary, name: file });
     const sizes = clusterRows().map(({ users }) => users);
     await look.chart(at("map-true"), data.map_spec, options(trueRows(), "Users in their true clusters",
-      `${map.n_groups} true clusters of ${report.inWords(sizes.map(String))} users.`, "true-clusters"));
+      `${map.n_clusters} true clusters of ${report.inWords(sizes.map(String))} users.`, "true-clusters"));
     found = await look.chart(at("map-found"), data.map_spec, options(foundRows(), ...foundWords(), "found-sets"));
   }
 

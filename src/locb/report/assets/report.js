@@ -63,7 +63,7 @@
     const save = () => look.download(`${name}.csv`, data.tables[name]);
     holder.append(make("div", { className: "under" },
       make("button", { type: "button", className: "button plain small", onclick: save }, "Save the data",
-        make("span", { className: "only-heard" }, ` (CSV): ${old.caption.textContent}`))));
+        make("span", { className: "visually-hidden" }, ` (CSV): ${old.caption.textContent}`))));
   }
 
   document.querySelectorAll("[data-table]").forEach(sortable);

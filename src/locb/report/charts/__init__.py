@@ -1,28 +1,28 @@
-"""Charts, each made once: as a picture in a file, in a self-contained page, or as JSON for one that is served."""
+"""Charts for image files, self-contained report pages and the dashboard of the service."""
 
-from locb.report.charts.bar_charts import estimate_chart, overlap_chart, parts_chart
-from locb.report.charts.chart_theme import COLOURS, THEMES, style
-from locb.report.charts.dashboard_charts import live_map_chart, reward_chart, traffic_chart
-from locb.report.charts.line_charts import curve_chart, regret_chart, regret_rows, series_chart
-from locb.report.charts.user_maps import colour_groups, groups_chart, map_chart, plane, users_chart
+from locb.report.charts.bar_charts import estimate_chart, overlap_chart, score_parts_chart
+from locb.report.charts.chart_theme import PALETTE, THEMES, style
+from locb.report.charts.dashboard_charts import decisions_chart, live_map_chart, reward_chart
+from locb.report.charts.line_charts import curve_chart, line_chart, regret_chart, regret_rows
+from locb.report.charts.user_maps import assign_clusters, groups_chart, map_chart, project, users_chart
 
 __all__ = [
-    "COLOURS",
+    "PALETTE",
     "THEMES",
-    "colour_groups",
+    "assign_clusters",
     "curve_chart",
+    "decisions_chart",
     "estimate_chart",
     "groups_chart",
+    "line_chart",
     "live_map_chart",
     "map_chart",
     "overlap_chart",
-    "parts_chart",
-    "plane",
+    "project",
     "regret_chart",
     "regret_rows",
     "reward_chart",
-    "series_chart",
+    "score_parts_chart",
     "style",
-    "traffic_chart",
     "users_chart",
 ]

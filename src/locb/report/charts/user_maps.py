@@ -1,4 +1,4 @@
-"""Maps of users: where they are, and who belongs together."""
+"""Scatter charts of users in two dimensions, coloured by group."""
 
 from __future__ import annotations
 
@@ -10,108 +10,127 @@ import numpy as np
 from locb.common.arrays import Floats
 from locb.evaluation.clusters import count_common_users
 from locb.evaluation.results import UserMap
-from locb.report.charts.chart_theme import COLOURS, INK, NOBODY
+from locb.report.charts.chart_theme import FOREGROUND, NEUTRAL, PALETTE
 
-SHAPES = ("circle", "square", "triangle-up", "cross", "diamond", "triangle-down", "stroke")  # one fewer: pairs differ
+SHAPES = (
+    "circle",
+    "square",
+    "triangle-up",
+    "cross",
+    "diamond",
+    "triangle-down",
+    "stroke",
+)  # 7 shapes and 8 colours give 56 pairs
 
 
-def plane(theta: Floats) -> Floats:
-    """Users in two dimensions, along the directions in which they differ most: (n, 2)."""
+def project(theta: Floats) -> Floats:
+    """Return the first two principal components of the users: (n, 2)."""
     centred = theta - theta.mean(axis=0)
     _, _, directions = np.linalg.svd(centred, full_matrices=False)
-    flat: Floats = centred @ directions[:2].T
-    if flat.shape[1] < 2:
-        flat = np.column_stack([flat, np.zeros(len(flat))])
-    return flat
+    points: Floats = centred @ directions[:2].T
+    if points.shape[1] < 2:
+        points = np.column_stack([points, np.zeros(len(points))])
+    return points
 
 
-def colour_groups(user_map: UserMap) -> tuple[list[int], list[int], list[int]]:
-    """For every user its true cluster, the cluster it was found in, and how many of the found sets hold it.
+def assign_clusters(user_map: UserMap) -> tuple[list[int], list[int], list[int]]:
+    """Return for every user the true cluster, the matched true cluster, and the number of found clusters.
 
-    A found set counts as the true cluster that it fits best, so that colours agree from panel to panel. A user counts
-    for the best-fitting set that holds it; −1 if none does.
+    Each found cluster is matched to the true cluster with the highest F1, so that colours agree between panels. A user
+    gets the match of the best-fitting found cluster that contains them; −1 if there is none.
     """
     count = len(user_map.theta)
-    true_of, found_of, held = np.full(count, -1), np.full(count, -1), np.zeros(count, np.int64)
+    true_of, found_of, cluster_count = np.full(count, -1), np.full(count, -1), np.zeros(count, np.int64)
     truth = [np.asarray(members) for members in user_map.truth]
     for number, members in enumerate(truth):
         true_of[members] = number
     found = [np.asarray(members) for members in user_map.found if len(members)]
     if found:
         sizes = np.array([len(members) for members in found])
-        fits = 2.0 * count_common_users(truth, found) / (np.array([len(members) for members in truth])[:, None] + sizes)
+        f1 = 2.0 * count_common_users(truth, found) / (np.array([len(members) for members in truth])[:, None] + sizes)
         quality = np.full(count, -1.0)
-        for members, number, fit in zip(found, fits.argmax(axis=0), fits.max(axis=0), strict=True):
-            held[members] += 1
-            better = members[fit > quality[members]]
-            quality[better], found_of[better] = fit, number
-    return true_of.tolist(), found_of.tolist(), held.tolist()
+        for members, number, score in zip(found, f1.argmax(axis=0), f1.max(axis=0), strict=True):
+            cluster_count[members] += 1
+            better = members[score > quality[members]]
+            quality[better], found_of[better] = score, number
+    return true_of.tolist(), found_of.tolist(), cluster_count.tolist()
 
 
 def _user_points(data: Any, n_groups: int, legend: Any = alt.Undefined) -> Any:
-    """Users as points, one look a group."""
+    """Return users as points with a colour and shape per group."""
     names = [f"{number + 1}" for number in range(n_groups)] + ["none"]
-    colours = [COLOURS[i % len(COLOURS)] for i in range(n_groups)] + [NOBODY]
+    colours = [PALETTE[i % len(PALETTE)] for i in range(n_groups)] + [NEUTRAL]
     shapes = [SHAPES[i % len(SHAPES)] for i in range(n_groups)] + ["triangle-right"]
     points = alt.Chart(data).mark_point(filled=True, size=70)
-    look = {"title": "cluster", "sort": names, "legend": legend}
+    encoding = {"title": "cluster", "sort": names, "legend": legend}
     return points.encode(
         x=alt.X("x:Q", title=None, axis=alt.Axis(labels=False, ticks=False)),
         y=alt.Y("y:Q", title=None, axis=alt.Axis(labels=False, ticks=False)),
-        color=alt.Color("group:N", scale=alt.Scale(domain=names, range=colours), **look),
-        shape=alt.Shape("group:N", scale=alt.Scale(domain=names, range=shapes), **look),
-        tooltip=["user:Q", alt.Tooltip("group:N", title="cluster"), alt.Tooltip("sets:Q", title="in so many sets")],
+        color=alt.Color("group:N", scale=alt.Scale(domain=names, range=colours), **encoding),
+        shape=alt.Shape("group:N", scale=alt.Scale(domain=names, range=shapes), **encoding),
+        tooltip=[
+            "user:Q",
+            alt.Tooltip("group:N", title="cluster"),
+            alt.Tooltip("cluster_count:Q", title="clusters in total"),
+        ],
     )
 
 
-def _user_rows(flat: Floats, groups: list[int], held: list[int], panel: str) -> list[dict[str, Any]]:
+def _user_rows(points: Floats, groups: list[int], counts: list[int], panel: str) -> list[dict[str, Any]]:
     return [
-        {"panel": panel, "user": user, "x": x, "y": y, "group": f"{group + 1}" if group >= 0 else "none", "sets": sets}
-        for user, ((x, y), group, sets) in enumerate(zip(flat.tolist(), groups, held, strict=True))
+        {
+            "panel": panel,
+            "user": user,
+            "x": x,
+            "y": y,
+            "group": f"{group + 1}" if group >= 0 else "none",
+            "cluster_count": count,
+        }
+        for user, ((x, y), group, count) in enumerate(zip(points.tolist(), groups, counts, strict=True))
     ]
 
 
 def users_chart(user_map: UserMap, size: int = 330) -> Any:
-    """Users in two dimensions, coloured by true cluster on the left and by found cluster on the right."""
-    true_of, found_of, held = colour_groups(user_map)
-    flat = plane(user_map.theta)
-    once = [int(group >= 0) for group in true_of]
-    rows = _user_rows(flat, true_of, once, "true") + _user_rows(flat, found_of, held, "found")
-    picked = alt.selection_point(name="group_picked", fields=["group"], bind="legend", toggle="true")
+    """Return users coloured by true cluster on the left and by found cluster on the right."""
+    true_of, found_of, counts = assign_clusters(user_map)
+    points = project(user_map.theta)
+    true_counts = [int(group >= 0) for group in true_of]
+    rows = _user_rows(points, true_of, true_counts, "true") + _user_rows(points, found_of, counts, "found")
+    selection = alt.selection_point(name="group_picked", fields=["group"], bind="legend", toggle="true")
     base = _user_points(alt.InlineData(values=rows), len(user_map.truth)).encode(
-        opacity=alt.condition(picked, alt.value(0.8), alt.value(0.08))
+        opacity=alt.condition(selection, alt.value(0.8), alt.value(0.08))
     )
-    left = base.add_params(picked).transform_filter("datum.panel == 'true'")
+    left = base.add_params(selection).transform_filter("datum.panel == 'true'")
     right = base.transform_filter("datum.panel == 'found'")
-    note = f"each user in the best-fitting of its sets; {found_of.count(-1)} of {len(found_of)} users in none"
-    heading = alt.Title("True clusters", subtitle="users' θ in two dimensions")
-    found = alt.Title(f"Found by {user_map.policy}", subtitle=note)
+    note = f"best-fitting cluster of each user; {found_of.count(-1)} of {len(found_of)} users in no cluster"
+    heading = alt.Title("True clusters", subtitle="true θ of users, first two principal components")
+    found = alt.Title(f"Clusters found by {user_map.policy}", subtitle=note)
     return left.properties(width=size, height=size, title=heading) | right.properties(
         width=size, height=size, title=found
     )
 
 
 def map_chart(n_groups: int, height: int = 340) -> Any:
-    """Users in two dimensions, to be filled with the rows "users"; the more sets hold one, the thicker its ring."""
-    few = n_groups < 12  # more do not fit below a map
-    legend = alt.Legend(orient="bottom", columns=6, symbolSize=70, symbolStrokeWidth=0) if few else None
-    ring = alt.StrokeWidth("sets:Q", scale=alt.Scale(domain=[1, 6], range=[0, 1.8], clamp=True), legend=None)
-    bare: dict[str, Any] = {
+    """Return a scatter chart for the dataset ``users``; the ring is thicker for users in more clusters."""
+    has_legend = n_groups < 12  # more entries do not fit below the chart
+    legend = alt.Legend(orient="bottom", columns=6, symbolSize=70, symbolStrokeWidth=0) if has_legend else None
+    ring = alt.StrokeWidth("cluster_count:Q", scale=alt.Scale(domain=[1, 6], range=[0, 1.8], clamp=True), legend=None)
+    hidden_axis: dict[str, Any] = {
         "axis": alt.Axis(labels=False, ticks=False, domain=False, title=None, tickCount=5),
         "scale": alt.Scale(zero=False, padding=16),
     }
     points = _user_points(alt.NamedData(name="users"), n_groups, legend).encode(
-        x=alt.X("x:Q", **bare), y=alt.Y("y:Q", **bare), stroke=alt.value(INK), strokeWidth=ring
+        x=alt.X("x:Q", **hidden_axis), y=alt.Y("y:Q", **hidden_axis), stroke=alt.value(FOREGROUND), strokeWidth=ring
     )
     return points.properties(width="container", height=height)
 
 
 def groups_chart(theta: Floats, groups: list[list[int]], title: str, subtitle: str, size: int = 420) -> Any:
-    """Users in two dimensions, coloured by group."""
-    group_of, held = [-1] * len(theta), [0] * len(theta)
+    """Return users in two dimensions, coloured by group."""
+    group_of, counts = [-1] * len(theta), [0] * len(theta)
     for number, members in enumerate(groups):
         for user in members:
-            group_of[user], held[user] = number, held[user] + 1
-    rows = _user_rows(plane(theta), group_of, held, "users")
+            group_of[user], counts[user] = number, counts[user] + 1
+    rows = _user_rows(project(theta), group_of, counts, "users")
     points = _user_points(alt.InlineData(values=rows), len(groups))
     return points.properties(width=size, height=size, title=alt.Title(title, subtitle=subtitle))

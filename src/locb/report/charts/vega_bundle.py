@@ -1,4 +1,4 @@
-"""What a browser needs to draw the charts of a page, in a folder: Vega as one script, and the charts themselves.
+"""Files that a browser needs to draw the charts of the dashboard: the Vega script and the chart specifications.
 
 ``python -m locb.report.charts.vega_bundle FOLDER`` creates it. This takes one to two seconds and much memory, so a
 service runs it in a separate process and keeps the result. A copy stays in the cache directory, for
@@ -23,75 +23,75 @@ from locb.common.cache_dir import cache_dir
 SCRIPT, CHARTS = "vega.js.gz", "charts.json"
 
 
-def key() -> str:
-    """Changes when what is made would be another."""
+def cache_key() -> str:
+    """Return a hash of everything that determines the files."""
     sources = sorted(Path(__file__).parent.glob("*.py"))
-    made_of = [version("altair"), version("vl-convert-python"), *(path.read_text("utf-8") for path in sources)]
-    return f"{zlib.crc32(chr(0).join(made_of).encode()):08x}"
+    inputs = [version("altair"), version("vl-convert-python"), *(path.read_text("utf-8") for path in sources)]
+    return f"{zlib.crc32(chr(0).join(inputs).encode()):08x}"
 
 
 def page_charts() -> dict[str, Any]:
-    """The charts of the service's page by name, with empty data sets, and the themes that they may be shown in."""
+    """Return the charts of the dashboard by name, with empty datasets, and their themes."""
     from locb.report import charts
 
-    made = {
+    specs = {
         "reward": charts.reward_chart(),
-        "traffic": charts.traffic_chart(),
+        "decisions": charts.decisions_chart(),
         "map": charts.live_map_chart(),
         "overlap": charts.overlap_chart(),
-        "parts": charts.parts_chart(),
+        "parts": charts.score_parts_chart(),
         "estimate": charts.estimate_chart(),
     }
-    return {"themes": charts.THEMES, "charts": {name: chart.to_dict() for name, chart in made.items()}}
+    return {"themes": charts.THEMES, "charts": {name: chart.to_dict() for name, chart in specs.items()}}
 
 
-def vega() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script, which takes a second to make where none was kept."""
+def vega_script() -> str:
+    """Return Vega, Vega-Lite and Vega-Embed as one script, from the cache or created in about a second."""
     try:
-        kept = _kept()
-        _write(kept)
-        return gzip.decompress((kept / SCRIPT).read_bytes()).decode()
-    except (OSError, RuntimeError):  # there is no home, or it is not to be written to
-        return _script()
+        cached = _cached_folder()
+        _write(cached)
+        return gzip.decompress((cached / SCRIPT).read_bytes()).decode()
+    except (OSError, RuntimeError):  # no home directory, or it is not writable
+        return _create_script()
 
 
 def make(folder: Path) -> None:
-    """Write the folder, as a whole or not at all."""
+    """Write the folder atomically."""
     with suppress(OSError, RuntimeError):
-        _write(_kept())
+        _write(_cached_folder())
     if not copy(folder):
         _write(folder)
 
 
 def copy(folder: Path) -> bool:
-    """Write the folder from what is kept; whether anything is."""
+    """Write the folder from the cache; return False if the cache is empty."""
     try:
-        kept = {name: (_kept() / name).read_bytes() for name in (SCRIPT, CHARTS)}
+        cached = {name: (_cached_folder() / name).read_bytes() for name in (SCRIPT, CHARTS)}
     except (OSError, RuntimeError):
         return False
-    _write(folder, kept)
+    _write(folder, cached)
     return True
 
 
-def _kept() -> Path:
-    return cache_dir() / f"page-{key()}"
+def _cached_folder() -> Path:
+    return cache_dir() / f"page-{cache_key()}"
 
 
-def _script() -> str:
+def _create_script() -> str:
     import vl_convert
 
     return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
 
 
 def _write(folder: Path, files: dict[str, bytes] | None = None) -> None:
-    """Put files into a new folder, made anew if they are not given; not if it is there."""
+    """Write files to a new folder; create their content if it is not given. An existing folder is not changed."""
     if folder.exists():
         return
     unfinished = folder.with_name(f"{folder.name}.{os.getpid()}")
     unfinished.mkdir(parents=True)
     try:
         if files is None:
-            files = {SCRIPT: gzip.compress(_script().encode(), 9, mtime=0)}
+            files = {SCRIPT: gzip.compress(_create_script().encode(), 9, mtime=0)}
             files[CHARTS] = json.dumps(page_charts()).encode()
         for name, content in files.items():
             (unfinished / name).write_bytes(content)
@@ -103,5 +103,5 @@ def _write(folder: Path, files: dict[str, bytes] | None = None) -> None:
 
 if __name__ == "__main__":
     if hasattr(os, "nice"):
-        os.nice(10)  # requests come first
+        os.nice(10)  # requests of the service have priority
     make(Path(sys.argv[1]))

@@ -1,4 +1,4 @@
-"""Groups as they form: what the map of a comparison's page shows at each moment."""
+"""Data of the user map on a comparison page: the clusters of each policy at every checkpoint."""
 
 from __future__ import annotations
 
@@ -8,43 +8,44 @@ from typing import Any
 import numpy as np
 
 from locb.evaluation.results import Comparison, sample_users
-from locb.report.charts import colour_groups, plane
-from locb.report.curves import plain
+from locb.report.charts import assign_clusters, project
+from locb.report.curves import round_numbers
 
 
-def forming_shown(comparison: Comparison) -> dict[str, Any] | None:
-    """Where users are, and at each moment who is in which cluster and in how many sets; None if nobody looked for sets.
+def cluster_timeline_data(comparison: Comparison) -> dict[str, Any] | None:
+    """Return positions of users and their clusters at every checkpoint; None if no policy finds clusters.
 
-    An entry without groups has None. Clusters count from 0, and −1 is none.
+    The entry of a policy without clusters is None. Clusters are numbered from 0; −1 means no cluster.
     """
     user_map = comparison.user_map
     if user_map is None or not len(comparison.cluster_checkpoints):
         return None
     count = len(user_map.theta)
-    drawn = sample_users(count)
-    truth = [np.intersect1d(members, drawn) for members in user_map.truth]
-    seen = replace(user_map, truth=[members.tolist() for members in truth if len(members)])
-    true_of = np.array(colour_groups(replace(seen, found=[]))[0])
-    flat = plane(user_map.theta)[drawn]
+    sample = sample_users(count)
+    truth = [np.intersect1d(members, sample) for members in user_map.truth]
+    sampled_map = replace(user_map, truth=[members.tolist() for members in truth if len(members)])
+    true_of = np.array(assign_clusters(replace(sampled_map, found=[]))[0])
+    points = project(user_map.theta)[sample]
     entries: list[dict[str, Any] | None] = []
     for entry in comparison.results:
         if entry.cluster_history is None:
             entries.append(None)
             continue
-        kept: dict[str, Any] = {"group": [], "sets": []}
+        timeline: dict[str, Any] = {"cluster": [], "cluster_count": []}
         for found in entry.cluster_history.clusters:
-            _, found_of, held = colour_groups(replace(seen, found=[members.tolist() for members in found]))
-            kept["group"].append(np.array(found_of)[drawn].tolist())
-            kept["sets"].append(np.array(held)[drawn].tolist())
-        entries.append(kept)
-    how = f"All {count:,} users" if len(drawn) == count else f"{len(drawn):,} of {count:,} users, drawn by chance"
+            _, found_of, counts = assign_clusters(replace(sampled_map, found=[members.tolist() for members in found]))
+            timeline["cluster"].append(np.array(found_of)[sample].tolist())
+            timeline["cluster_count"].append(np.array(counts)[sample].tolist())
+        entries.append(timeline)
+    all_users = len(sample) == count
+    sample_text = f"All {count:,} users" if all_users else f"Random sample of {len(sample):,} of {count:,} users"
     return {
         "rounds": comparison.cluster_checkpoints.tolist(),
-        "users": drawn.tolist(),
-        "x": plain(flat[:, 0].tolist()),
-        "y": plain(flat[:, 1].tolist()),
-        "true": true_of[drawn].tolist(),
-        "n_groups": len(seen.truth),
-        "how": how,
+        "users": sample.tolist(),
+        "x": round_numbers(points[:, 0].tolist()),
+        "y": round_numbers(points[:, 1].tolist()),
+        "true_cluster": true_of[sample].tolist(),
+        "n_clusters": len(sampled_map.truth),
+        "sample": sample_text,
         "entries": entries,
     }

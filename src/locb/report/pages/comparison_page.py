@@ -1,4 +1,4 @@
-"""The page of a comparison: who won, and everything over rounds to explore."""
+"""Page of a comparison: result table, interactive curves and user map."""
 
 from __future__ import annotations
 
@@ -7,83 +7,85 @@ from typing import Any
 
 from locb.evaluation.findings import Measurement, ResultTable
 from locb.evaluation.results import Comparison
-from locb.report.charts import COLOURS, curve_chart, map_chart
-from locb.report.curves import CURVES, curves_shown
-from locb.report.pages.cluster_timeline import forming_shown
-from locb.report.pages.html import document, settings_html, table_html
-from locb.report.tables.comparison_table import COLUMNS_TOLD, HEADINGS, comparison_rows
+from locb.report.charts import PALETTE, curve_chart, map_chart
+from locb.report.curves import CURVES, curves_page_data
+from locb.report.pages.cluster_timeline import cluster_timeline_data
+from locb.report.pages.html import render_document, render_settings, render_table
+from locb.report.tables.comparison_table import COLUMN_NOTES, HEADINGS, comparison_rows
 from locb.report.tables.result_table import to_csv
 
-_EXPLORE = """
+_INTERACTIVE_SECTIONS = """
 <section id="explore" aria-labelledby="explore-heading" hidden>
-<div class="head"><h2 id="explore-heading">Over the rounds</h2></div>
+<div class="head"><h2 id="explore-heading">Curves over rounds</h2></div>
 <div class="card controls" id="choices"></div>
 <div class="columns" id="curves"></div>
 </section>
 <section id="map" aria-labelledby="map-heading" hidden>
-<div class="head"><h2 id="map-heading">Users and their groups</h2></div>
-<div class="card"><div class="controls" id="map-choices"></div><p id="map-told" aria-live="polite"></p>
+<div class="head"><h2 id="map-heading">Users and clusters</h2></div>
+<div class="card"><div class="controls" id="map-choices"></div><p id="map-summary" aria-live="polite"></p>
 <div class="columns map"><div><h3>True clusters</h3><div id="map-true"></div></div>
 <div><h3 id="map-found-heading"></h3><div id="map-found"></div></div></div>
-<p class="quiet small" id="map-how"></p>
-<details><summary>The same as a table</summary><div id="map-table"></div></details></div>
+<p class="quiet small" id="map-description"></p>
+<details><summary>Show as a table</summary><div id="map-table"></div></details></div>
 </section>
 """
 
 
-def comparison_page(comparison: Comparison, about: dict[str, Any]) -> str:
-    """The whole page; ``about`` are the settings, seeds and versions that it tells."""
+def render_comparison_page(comparison: Comparison, provenance: dict[str, Any]) -> str:
+    """Render the page; ``provenance`` has the settings, seeds and versions of the run."""
     settings = comparison.settings
     repeats = settings["repeats"]
     notes = "".join(f'<p class="note warn">{escape(note)}</p>' for note in comparison.notes)
-    over = f"mean of {repeats} repeats ± 95% interval" if repeats > 1 else "one repeat"
+    repeats_text = f"mean of {repeats} repeats ± 95% CI" if repeats > 1 else "one repeat"
     body = (
         f'<section class="card" aria-labelledby="result"><div class="head"><h2 id="result">Result</h2>'
-        f'<p class="quiet">{settings["rounds"]:,} rounds, {over}</p></div>'
+        f'<p class="quiet">{settings["rounds"]:,} rounds, {repeats_text}</p></div>'
         f'<p class="note info">{escape(comparison.verdict())}</p>{notes}'
-        f"{table_html('results', HEADINGS, comparison_rows(comparison), 'Results, lowest regret first', 'first')}"
-        f'<p class="quiet small">{escape(COLUMNS_TOLD)}</p></section>'
+        f"{render_table('results', HEADINGS, comparison_rows(comparison), 'Results, lowest regret first', 'first')}"
+        f'<p class="quiet small">{escape(COLUMN_NOTES)}</p></section>'
     )
     best = comparison.best_per_policy()
-    forming = forming_shown(comparison)
+    timeline = cluster_timeline_data(comparison)
     data = {
         "policies": settings["policies"],
-        "colours": COLOURS,
+        "colours": PALETTE,
         "alphas": settings["alphas"],
         "repeats": repeats,
         "seeds": comparison.seeds,
         "rounds": settings["rounds"],
         "entries": [{"policy": entry.policy, "alpha": entry.alpha} for entry in comparison.results],
-        "best": [place for place, entry in enumerate(comparison.results) if any(entry is one for one in best)],
-        "curves": _curves(comparison),
-        "map": forming,
-        "map_spec": map_chart(forming["n_groups"]).to_dict() if forming else None,
-        "tables": {"results": to_csv(_results(comparison))},
+        "best": [index for index, entry in enumerate(comparison.results) if any(entry is other for other in best)],
+        "curves": _curve_data(comparison),
+        "map": timeline,
+        "map_spec": map_chart(timeline["n_clusters"]).to_dict() if timeline else None,
+        "tables": {"results": to_csv(_make_result_table(comparison))},
     }
     names = ", ".join(settings["policies"])
     scripts = ("curves.js", "map.js")
-    return document("Bandits compared", names, body + _EXPLORE + settings_html(about), data, scripts)
+    return render_document(
+        "Comparison of policies", names, body + _INTERACTIVE_SECTIONS + render_settings(provenance), data, scripts
+    )
 
 
-def _curves(comparison: Comparison) -> list[dict[str, Any]]:
-    """Each curve with its chart, to be filled by the page's script."""
-    shown = curves_shown(comparison)
+def _curve_data(comparison: Comparison) -> list[dict[str, Any]]:
+    """Return the data and chart specification of each curve."""
+    data = curves_page_data(comparison)
     return [
         {
             "name": curve.name,
             "title": curve.title,
-            "told": curve.told,
-            "digits": 0 if curve.form.startswith(",") else int(curve.form[1]),
+            "description": curve.description,
+            "digits": 0 if curve.spec.startswith(",") else int(curve.spec[1]),
             "spec": curve_chart(curve, comparison.settings["policies"]).to_dict(),
-            **shown[curve.name],
+            **data[curve.name],
         }
         for curve in CURVES
-        if curve.name in shown
+        if curve.name in data
     ]
 
 
-def _results(comparison: Comparison) -> ResultTable:
-    """The table's numbers in full, for a file."""
+def _make_result_table(comparison: Comparison) -> ResultTable:
+    """Return the unrounded results, for the CSV download."""
     rows = [
         {
             "policy": entry.policy,

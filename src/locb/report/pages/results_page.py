@@ -1,6 +1,6 @@
-"""The page of results in the documentation, written from CSV files alone: of a reproduction, a verification, worlds.
+"""The page docs/results.md, generated from the CSV files of a reproduction, a verification and a scenario matrix.
 
-    python -m locb.report.pages.results_page REPRODUCTION VERIFICATION WORLDS DOCS
+    python -m locb.report.pages.results_page REPRODUCTION VERIFICATION SCENARIOS DOCS
 
 copies the CSV files and figures of the three folders to DOCS/results and writes DOCS/results.md from them.
 """
@@ -14,41 +14,42 @@ from collections import Counter
 from pathlib import Path
 
 from locb.evaluation.findings import FAILS, HOLDS, UNDECIDED
-from locb.report.findings_folder import RULE
-from locb.report.tables.result_table import from_csv, to_markdown
+from locb.report.findings_folder import VERDICT_RULE
+from locb.report.tables.result_table import format_csv, to_markdown
 
 PARTS = {
     "reproduce": "The paper's evaluation",
     "verify": "The paper's theorems",
-    "worlds": "Policies in many worlds",
+    "scenarios": "Policies on many scenarios",
 }
-NOT_OF_DATA = ("coverage", "correctness", "termination", "growth", "matrix")  # sections that are not about a data set
-MARKS = {HOLDS: "holds", FAILS: "**does not hold**", UNDECIDED: "undecided"}
+SECTIONS_WITHOUT_DATA_SET = ("coverage", "correctness", "termination", "growth", "matrix")
+VERDICT_LABELS = {HOLDS: "holds", FAILS: "**does not hold**", UNDECIDED: "undecided"}
 
 
 def render(results: Path) -> str:
-    """The page, from results/*/*.csv."""
+    """Render the page from results/*/*.csv."""
     parts = {name: results / name for name in PARTS if (results / name / "claims.csv").exists()}
-    claims = {name: _rows(folder / "claims.csv") for name, folder in parts.items()}
+    claims = {name: _read_csv(folder / "claims.csv") for name, folder in parts.items()}
     total = Counter(row["verdict"] for rows in claims.values() for row in rows)
     own = sum(row["source"].startswith("not in the paper") for rows in claims.values() for row in rows)
     lines = [
         "# Results",
         "",
-        "What was reproduced of the paper, what was not, and why. This page is written from the CSV files in",
-        "[results/](results) by `make results`, and a test compares the two; no figure in it was typed.",
+        "This page lists which claims of the paper are reproduced, which are not, and why. `make results` generates it",
+        "from the CSV files in [results/](results). A test compares the page with these files.",
         "",
-        f"Claims: {total[HOLDS]} hold, {total[FAILS]} do not hold, {total[UNDECIDED]} are undecided. Of",
-        f"all {sum(total.values())}, {own} are not the paper's but ours, and say so. {RULE}",
+        f"Of {total.total()} claims, {total[HOLDS]} hold, {total[FAILS]} do not hold, {total[UNDECIDED]} are undecided.",
+        f"{own} of them are claims of this project and are marked as not in the paper.",
+        VERDICT_RULE,
     ]
-    lines += ["", "## In short", "", *_in_short(claims)]
+    lines += ["", "## Summary", "", *_render_summary(claims)]
     for name, folder in parts.items():
         lines += ["", f"## {PARTS[name]}", "", *_render_part(name, folder, claims[name])]
     return "\n".join(lines) + "\n"
 
 
-def _in_short(claims: dict[str, list[dict[str, str]]]) -> list[str]:
-    """For every data set, and for the theorems, what holds and what does not, in the claims' own words, and why."""
+def _render_summary(claims: dict[str, list[dict[str, str]]]) -> list[str]:
+    """Return the claims by verdict for each data set, the theorems and the scenarios."""
     groups: dict[str, list[dict[str, str]]] = {}
     for part, rows in claims.items():
         for row in rows:
@@ -58,74 +59,76 @@ def _in_short(claims: dict[str, list[dict[str, str]]]) -> list[str]:
         count = Counter(row["verdict"] for row in rows)
         lines += [f"**{name}**: {count[HOLDS]} of {len(rows)} claims hold.", ""]
         for verdict in (HOLDS, FAILS, UNDECIDED):
-            told: dict[str, list[str]] = {}
+            details: dict[str, list[str]] = {}
             for row in rows:
                 if row["verdict"] == verdict:
-                    told.setdefault(row["claim"], []).append(_where(row))
-            if told:
+                    details.setdefault(row["claim"], []).append(_format_detail(row))
+            if details:
                 lines.append(f"- {verdict.capitalize()}:")
-                lines += [f"  - {claim}{_places(places)}" for claim, places in told.items()]
+                lines += [f"  - {claim}{_join_details(texts)}" for claim, texts in details.items()]
         lines.append("")
     return lines[:-1]
 
 
-def _where(row: dict[str, str]) -> str:
-    """The setting of a claim beyond its data set, with the reason that is known."""
-    setting = row["data"].partition(", ")[2] if row["section"] not in NOT_OF_DATA else row["data"]
+def _format_detail(row: dict[str, str]) -> str:
+    """Return the setting of a claim beyond its data set, and the explanation if the claim does not hold."""
+    setting = row["data"] if row["section"] in SECTIONS_WITHOUT_DATA_SET else row["data"].partition(", ")[2]
     return ": ".join(text for text in (setting, row["explanation"] if row["verdict"] != HOLDS else "") if text)
 
 
-def _places(places: list[str]) -> str:
-    told = "; ".join(place.rstrip(".") for place in places if place)
-    return f" ({told})" if told else ""
+def _join_details(texts: list[str]) -> str:
+    joined = "; ".join(text.rstrip(".") for text in texts if text)
+    return f" ({joined})" if joined else ""
 
 
-def _rows(path: Path) -> list[dict[str, str]]:
+def _read_csv(path: Path) -> list[dict[str, str]]:
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
 def _render_part(part: str, folder: Path, claims: list[dict[str, str]]) -> list[str]:
     lines: list[str] = []
-    contents = _rows(folder / "contents.csv")
+    contents = _read_csv(folder / "contents.csv")
     for row in contents:
         if row["kind"] == "note":
             lines += [row["note"], ""]
     for row in contents:
         if row["kind"] == "section":
             lines += [f"### {row['title']}", ""]
-            found = [claim for claim in claims if claim["section"] == row["name"]]
-            if found:
-                cells = [[c["claim"], c["source"], c["data"], MARKS[c["verdict"]], c["evidence"]] for c in found]
-                lines += [to_markdown(["claim", "in the paper", "on", "verdict", "evidence"], cells), ""]
-            whys = dict.fromkeys(claim["explanation"] for claim in found if claim["explanation"])
-            lines += [line for why in whys for line in (why, "")]
+            section_claims = [claim for claim in claims if claim["section"] == row["name"]]
+            if section_claims:
+                cells = [
+                    [c["claim"], c["source"], c["data"], VERDICT_LABELS[c["verdict"]], c["evidence"]]
+                    for c in section_claims
+                ]
+                lines += [to_markdown(["claim", "source in the paper", "data", "verdict", "evidence"], cells), ""]
+            explanations = dict.fromkeys(claim["explanation"] for claim in section_claims if claim["explanation"])
+            lines += [line for text in explanations for line in (text, "")]
         elif row["kind"] == "figure" and (folder / f"{row['name']}.svg").exists():
             lines += [f"![{row['title']}](results/{part}/{row['name']}.svg)", ""]
         elif row["kind"] == "table" and not row["name"].endswith("-settings"):
             text = (folder / f"{row['name']}.csv").read_text(encoding="utf-8")
-            lines += [f"**{row['title']}**", "", to_markdown(*from_csv(text)), ""]
+            lines += [f"**{row['title']}**", "", to_markdown(*format_csv(text)), ""]
             lines += [row["note"], ""] if row["note"] else []
     return lines[:-1]
 
 
-def take_over(source: Path, target: Path, pictures: tuple[str, ...]) -> None:
-    """Copy the CSV files of a run, and those figures whose names begin with one of ``pictures``."""
+def copy_results(source: Path, target: Path) -> None:
+    """Replace ``target`` by the CSV files and figures of a run."""
     if target.exists():
         shutil.rmtree(target)
     target.mkdir(parents=True)
     for path in sorted((source / "tables").glob("*.csv")):
         shutil.copy(path, target / path.name)
     for path in sorted((source / "figures").glob("*.svg")):
-        if path.name.startswith(pictures):
-            shutil.copy(path, target / path.name)
+        shutil.copy(path, target / path.name)
 
 
-def main(reproduction: str, verification: str, worlds: str, docs: str) -> None:
-    """Copy, then write the page."""
+def main(reproduction: str, verification: str, scenarios: str, docs: str) -> None:
+    """Copy the results of the three runs and write the page."""
     results = Path(docs) / "results"
-    for name, source in zip(PARTS, (reproduction, verification, worlds), strict=True):
-        take_over(Path(source), results / name, ("",))
+    for name, source in zip(PARTS, (reproduction, verification, scenarios), strict=True):
+        copy_results(Path(source), results / name)
     (Path(docs) / "results.md").write_text(render(results), encoding="utf-8")
 
 

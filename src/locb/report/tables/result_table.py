@@ -1,4 +1,4 @@
-"""Tables of results in their three forms: CSV for programs, cells for people, Markdown for pages."""
+"""Result tables as CSV for programs, formatted cells for people, and Markdown for documents."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 
 from locb.evaluation.findings import Measurement, ResultTable
 
-MARGIN = " ±"  # a column of this ending holds half of the 95% interval of the one before it
-_WHOLE = ("regret", "rounds", "round", "bound", "served")
+MARGIN = " ±"  # suffix of the column with half the width of the 95% CI of the previous column
+_INTEGER = ("regret", "rounds", "round", "bound", "served")
 _SIGNED = ("less", "difference")
-_AS_IS = ("alpha", "gamma", "sigma", "tau")
+_UNROUNDED = ("alpha", "gamma", "sigma", "tau")
 _COUNTS = ("seeds", "users", "worlds", "sets", "covered", "broken", "returned", "gamma-cluster")
 
 
 def to_csv(table: ResultTable) -> str:
-    """Every number with six digits; a measured one in two columns."""
+    """Return the table as CSV, numbers with six digits, a measurement in two columns."""
     columns: dict[str, None] = {}
     for row in table.rows:
         for name, value in row.items():
@@ -29,11 +29,11 @@ def to_csv(table: ResultTable) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(columns)
     for row in table.rows:
-        writer.writerow([_plain(row, name) for name in columns])
+        writer.writerow([_csv_cell(row, name) for name in columns])
     return out.getvalue()
 
 
-def _plain(row: dict[str, Any], column: str) -> str:
+def _csv_cell(row: dict[str, Any], column: str) -> str:
     if column.endswith(MARGIN):
         measured = row.get(column.removesuffix(MARGIN))
         value: Any = measured.margin if isinstance(measured, Measurement) else None
@@ -45,39 +45,39 @@ def _plain(row: dict[str, Any], column: str) -> str:
     return format(value, ".6g") if isinstance(value, float) else str(value)
 
 
-def from_csv(text: str) -> tuple[list[str], list[list[str]]]:
-    """The cells that people read, from a CSV: a measured number and its interval in one cell, digits to fit."""
+def format_csv(text: str) -> tuple[list[str], list[list[str]]]:
+    """Return headings and formatted cells of a CSV; a measurement and its margin share one cell."""
     columns, *rows = list(csv.reader(io.StringIO(text)))
     headings = [name for name in columns if not name.endswith(MARGIN)]
-    shown = []
+    formatted = []
     for row in rows:
         value = dict(zip(columns, row, strict=True))
         cells = []
         for name in headings:
-            cell = _formatted(name, value[name], value[name])
+            cell = _format_cell(name, value[name], value[name])
             margin = value.get(name + MARGIN, "")
-            cells.append(f"{cell} ± {_formatted(name, margin, value[name]).lstrip('+')}" if margin else cell)
-        shown.append(cells)
-    return headings, shown
+            cells.append(f"{cell} ± {_format_cell(name, margin, value[name]).lstrip('+')}" if margin else cell)
+        formatted.append(cells)
+    return headings, formatted
 
 
-def _formatted(column: str, text: str, like: str) -> str:
-    """A number in the digits that suit its column and the number ``like``; other text as it is; a dash for nothing."""
+def _format_cell(column: str, text: str, like: str) -> str:
+    """Format a number with the digits of its column and of the number ``like``; empty text as a dash."""
     if text == "":
         return "–"
     try:
-        return format(float(text), _form(column, like, float(like)))
+        return format(float(text), _number_spec(column, like, float(like)))
     except ValueError:
         return text
 
 
-def _form(column: str, text: str, number: float) -> str:
-    """The format of a column's numbers that are like this one."""
+def _number_spec(column: str, text: str, number: float) -> str:
+    """Return the format specification of numbers like this one in a column."""
     words = column.lower().replace("'s", "").split()
     sign = "+" if any(word in words for word in _SIGNED) else ""
-    if words[-1] in _AS_IS:
+    if words[-1] in _UNROUNDED:
         return f"{sign}g"
-    if any(word in words for word in _WHOLE) and abs(number) >= 10:
+    if any(word in words for word in _INTEGER) and abs(number) >= 10:
         return f"{sign},.0f"
     if words[-1] in _COUNTS or (number >= 2 and text.isdigit()):
         return f"{sign},.0f"
@@ -85,7 +85,7 @@ def _form(column: str, text: str, number: float) -> str:
 
 
 def to_markdown(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table."""
+    """Return a Markdown table."""
 
     def line(cells: Sequence[str]) -> str:
         return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

@@ -16,10 +16,10 @@ from rich.text import Text
 
 from locb.evaluation.results import Comparison
 from locb.evaluation.run_folder import RUNS_FOLDER, SETTINGS_FILE, RunPlan
-from locb.report.findings_folder import claims_shown, verdicts_counted
-from locb.report.run_record import RECORD, Lines, RunRecord, read_run
-from locb.report.tables.comparison_table import HEADINGS, comparison_rows, comparison_table
-from locb.report.tables.result_table import from_csv
+from locb.report.findings_folder import count_verdicts, make_claims_table
+from locb.report.run_record import RECORD_FILE, CurveMeans, RunRecord, read_run
+from locb.report.tables.comparison_table import HEADINGS, comparison_rows, make_comparison_table
+from locb.report.tables.result_table import format_csv
 from locb.report.terminal.formatting import (
     DASH,
     format_count,
@@ -52,14 +52,14 @@ def render_run(folder: Path, width: int, now: float, *, plain: bool = False) -> 
     """
     if not folder.exists():
         raise ValueError(f"folder {folder} does not exist; to watch a service, pass its address, http://…")
-    if (folder / RECORD).is_file():
+    if (folder / RECORD_FILE).is_file():
         return render_comparison(read_run(folder), folder, width, plain=plain), True
     if (folder / SETTINGS_FILE).is_file():
         progress = read_progress(folder)
         return render_progress(progress, now, plain=plain), progress.complete
     raise ValueError(
-        f"{folder} holds no run: expected {RECORD} (written by locb compare when it ends) or {SETTINGS_FILE} (written "
-        "by locb reproduce, locb verify and locb compare --worlds)"
+        f"{folder} holds no run: expected {RECORD_FILE} (written by locb compare when it ends) or {SETTINGS_FILE} "
+        "(written by locb reproduce, locb verify and locb compare --worlds)"
     )
 
 
@@ -68,14 +68,16 @@ def render_comparison(record: RunRecord, folder: Path, width: int, *, plain: boo
     comparison = record.comparison
     summary = " ".join([comparison.verdict(), *comparison.notes])
     fits = width >= MIN_COMPARISON_WIDTH and not plain
-    ranking = comparison_table(comparison) if fits else render_comparison_list(comparison)
+    ranking = make_comparison_table(comparison) if fits else render_comparison_list(comparison)
     parts: list[RenderableType] = [Text(str(folder), style="bold"), "", ranking, Text(summary)]
-    if plain or not record.lines:
+    if plain or not record.curves:
         return Group(*parts)
     order = [entry.policy for entry in comparison.best_per_policy()]
     styles = {policy: STYLES[index % len(STYLES)] for index, policy in enumerate(order)}
     side_by_side = width >= TWO_CHARTS_WIDTH
-    charts = [render_curves(lines, (width - 2) // 2 if side_by_side else width, styles) for lines in record.lines]
+    charts = [
+        render_curves(curve_means, (width - 2) // 2 if side_by_side else width, styles) for curve_means in record.curves
+    ]
     if not side_by_side:
         return Group(*parts, *(part for chart in charts for part in ("", chart)))
     grid = Table.grid(padding=(1, 2, 0, 0))
@@ -95,11 +97,11 @@ def render_comparison_list(comparison: Comparison) -> RenderableType:
     )
 
 
-def render_curves(lines: Lines, width: int, styles: Mapping[str, str], height: int = 10) -> Text:
+def render_curves(curve_means: CurveMeans, width: int, styles: Mapping[str, str], height: int = 10) -> Text:
     """Render the curves of all policies; an outlier in regret is left out and named in the title."""
-    means = dict(sorted(lines.means.items(), key=lambda pair: -pair[1][-1]))
+    means = dict(sorted(curve_means.means.items(), key=lambda pair: -pair[1][-1]))
     omitted = ""
-    if lines.curve.name == "regret" and len(means) > 2:
+    if curve_means.curve.name == "regret" and len(means) > 2:
         worst, second = list(means)[:2]
         if means[worst][-1] > OUTLIER_FACTOR * means[second][-1]:
             omitted = f" ({worst} is off the scale and omitted)"
@@ -108,12 +110,12 @@ def render_curves(lines: Lines, width: int, styles: Mapping[str, str], height: i
     for policy, mean in means.items():
         known = np.isfinite(mean)
         if known.any():
-            xs, ys = lines.rounds[known].tolist(), mean[known].tolist()
+            xs, ys = curve_means.rounds[known].tolist(), mean[known].tolist()
             drawn.append(Line(xs, ys, name=policy, style=styles.get(policy, "")))
-    title = Text.assemble((lines.curve.title, "bold"), omitted, "\n")
+    title = Text.assemble((curve_means.curve.title, "bold"), omitted, "\n")
     if not drawn:
         return title.append("no data")
-    spec = ",.0f" if lines.curve.name in ("regret", "clusters") else ".2f"
+    spec = ",.0f" if curve_means.curve.name in ("regret", "clusters") else ".2f"
     chart = plot(drawn, width, height, format_y=lambda y: format_number(y, spec), format_x=lambda x: f"{x:,.0f}")
     return title.append_text(chart)
 
@@ -227,12 +229,12 @@ def render_verdicts(folder: Path) -> list[RenderableType]:
         with path.open(encoding="utf-8", newline="") as file:
             claims = list(csv.DictReader(file))
         if claims:
-            parts += [claims_shown(claims), Text(verdicts_counted(claim["verdict"] for claim in claims))]
+            parts += [make_claims_table(claims), Text(count_verdicts(claim["verdict"] for claim in claims))]
     return parts
 
 
 def _render_csv(title: str, path: Path) -> Table:
-    headings, rows = from_csv(path.read_text(encoding="utf-8"))
+    headings, rows = format_csv(path.read_text(encoding="utf-8"))
     table = make_table(title, headings, headings)
     for row in rows:
         table.add_row(*map(Text, row))

@@ -24,7 +24,7 @@ class ChartFiles:
 
     def __init__(self, data_dir: Path) -> None:
         self._data_dir = data_dir
-        self._folder = data_dir / f"page-{vega_bundle.key()}"
+        self._folder = data_dir / f"page-{vega_bundle.cache_key()}"
         self._process: subprocess.Popen[bytes] | None = None
         self._failure: str | None = None
 

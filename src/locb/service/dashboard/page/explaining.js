@@ -23,7 +23,7 @@ export function parts(decisions, like = []) {
   const largest = [...sums].filter(([, size]) => size > 0).sort((a, b) => b[1] - a[1]).slice(0, FEATURES);
   const names = placed(largest.map(([feature]) => feature), like);
   const rows = told.flatMap(({ arm, explanation }, row) => ofOne(explanation, names)
-    .map(([part, label, value], place) => ({ row, arm, part, told: label, value, place }))
+    .map(([part, label, value], place) => ({ row, arm, part, label, value, order: place }))
     .filter(({ value }) => value !== 0));
   const used = new Set(rows.map(({ part }) => part));
   return {
@@ -31,7 +31,7 @@ export function parts(decisions, like = []) {
     values: {
       rows: told.map(({ name }) => name),
       names,
-      shown: [...names.keys()].filter((place) => names[place]).map(String)
+      legend_values: [...names.keys()].filter((place) => names[place]).map(String)
         .concat(["rest", "constant"].filter((part) => used.has(part)), "bonus"),
     },
   };
@@ -57,11 +57,11 @@ export function ranked(ranking) {
   return {
     rows: {
       parts: told.flatMap(({ arm, estimate, bonus }, row) => [
-        { row, arm, part: "estimate", told: "estimate", value: estimate, place: 0 },
-        { row, arm, part: "bonus", told: "bonus for what is uncertain", value: bonus, place: 1 },
+        { row, arm, part: "estimate", label: "estimate", value: estimate, order: 0 },
+        { row, arm, part: "bonus", label: "exploration bonus", value: bonus, order: 1 },
       ]),
       scores: told.map(({ score: end }, row) => ({ row, score: end })),
     },
-    values: { rows: told.map(({ arm }) => arm), names: [], shown: ["estimate", "bonus"] },
+    values: { rows: told.map(({ arm }) => arm), names: [], legend_values: ["estimate", "bonus"] },
   };
 }

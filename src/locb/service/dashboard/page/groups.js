@@ -104,8 +104,8 @@ export class GroupsPanel {
     if (seeds.length < 2) return;
     const names = seeds.map((seed) => seed ?? "–");
     const rows = names.flatMap((row, i) => names.map((column, j) =>
-      ({ row, column, place_row: i, place_column: j, share: shares[i][j] })));
-    const others = rows.filter(({ place_row: i, place_column: j }) => i !== j);
+      ({ row, column, row_order: i, column_order: j, share: shares[i][j] })));
+    const others = rows.filter(({ row_order: i, column_order: j }) => i !== j);
     const most = others.reduce((best, one) => (one.share > best.share ? one : best));
     this.overlap.show({
       rows: { overlap: rows },

@@ -8,7 +8,7 @@ const at = (id) => document.getElementById(id);
 const LISTED = 100;
 const COLUMNS = [
   { name: "user", title: "User", show: (row) => make("a", { href: userLink(row.user), className: "name" }, row.user) },
-  { name: "told", title: "Set", show: (row) => make("span", { className: "name" }, row.told) },
+  { name: "group_label", title: "Set", show: (row) => make("span", { className: "name" }, row.group_label) },
   { name: "served", title: "Rewards", number: true, show: (row) => count(row.served) },
 ];
 
@@ -71,9 +71,9 @@ export class MapPanel {
     this.rows = points.user.map((user, place) => {
       const group = points.cluster[place];
       return {
-        user, x: points.x[place], y: points.y[place], served: points.served[place], sets: points.cluster_count[place],
+        user, x: points.x[place], y: points.y[place], served: points.served[place], cluster_count: points.cluster_count[place],
         group: group === -1 ? "none" : group === -2 ? "others" : String(looks[group]),
-        told: group === -1 ? "none" : group === -2 ? "another" : groups[group].seed ?? "–",
+        group_label: group === -1 ? "none" : group === -2 ? "another" : groups[group].seed ?? "–",
       };
     });
     // Those in no set lie below the others.
@@ -119,14 +119,14 @@ export class MapPanel {
     const exact = this.rows.some((row) => row.user === text) ? text : found.length === 1 ? found[0].user : "";
     this.chart.show({
       rows: { users: this.rows },
-      values: { names: this.names, shown: this.used, picked: exact },
+      values: { names: this.names, legend_values: this.used, selected_user: exact },
       label: "Map of users by their estimated tastes",
       summary: this.summary(),
     });
   }
 
   summary() {
-    const several = this.rows.filter((row) => row.sets > 1).length;
+    const several = this.rows.filter((row) => row.cluster_count > 1).length;
     const none = this.rows.filter((row) => row.group === "none").length;
     return "One mark a user: colour and shape tell the smallest set that holds them, size the rewards learned, a ring "
       + `that they are in several sets (${count(several)}). ${count(none)} are in none. The legend tells how many of a `

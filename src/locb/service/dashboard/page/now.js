@@ -14,7 +14,7 @@ export class NowPanel {
     this.span = "hour";
     this.again = () => {};
     this.reward = new Place(at("reward-chart"), "reward");
-    this.traffic = new Place(at("traffic-chart"), "traffic");
+    this.traffic = new Place(at("traffic-chart"), "decisions");
     this.cards = new Map();
     for (const [span, [title]] of Object.entries(SPANS)) {
       at("spans").append(make("button", { type: "button", className: "button small", "data-span": span,
@@ -139,7 +139,7 @@ export class NowPanel {
       : `of the ${count(sum(known, "decisions"))} of which it is known`;
     this.traffic.show({
       rows: { steps },
-      values: { ...ends, shown: KINDS.filter((kind, place) => place < 2 || steps.some((row) => row.kind === kind)) },
+      values: { ...ends, legend_values: KINDS.filter((kind, place) => place < 2 || steps.some((row) => row.kind === kind)) },
       label: "Decisions over time",
       summary: `${count(sum(points, "decisions"))} decisions in steps of ${ofStep(step)}, `
         + `${count(sum(known, "cluster_based"))} ${rest} with a group.`,
@@ -154,7 +154,7 @@ function drawn(baseline, { start, end }) {
   return [{ from, to, mean: baseline.mean, until: end }];
 }
 
-const KINDS = ["with a group", "alone", "not known any more"]; // as the chart knows them
+const KINDS = ["based on a group", "based on the user only", "unknown"]; // categories of the chart
 const sum = (points, name) => points.reduce((total, point) => total + point[name], 0);
 
 function ofSnapshot({ time: written, events_since: behind }) {
@@ -181,8 +181,8 @@ function broken(points, step) {
   const apart = (one, next) => !one || !next || next.time - one.time > 1.5 * step;
   return points.flatMap((point, place) => {
     const [before, after] = [points[place - 1], points[place + 1]];
-    const dot = points.length <= FEW || (apart(before, point) && apart(point, after));
-    const row = { ...point, time: 1000 * point.time, dot };
+    const isolated = points.length <= FEW || (apart(before, point) && apart(point, after));
+    const row = { ...point, time: 1000 * point.time, isolated };
     const gap = { time: row.time + 1000 * step, mean: null, low: null, high: null };
     return after && apart(point, after) ? [row, gap] : [row];
   });

@@ -139,7 +139,7 @@ export class UserPanel {
     const places = named ? Object.entries({ constant: 0, ...names }) : theta.map((_, place) => [String(place), place]);
     const all = places.map(([name, place]) => entry(name, place, theta, intervals));
     const rows = all.sort((a, b) => Math.abs(b.value) - Math.abs(a.value)).slice(0, FEATURES)
-      .map((row, place) => ({ ...row, place }));
+      .map((row, order) => ({ ...row, order }));
     const sure = rows.filter(({ low, high }) => low > 0 || (high !== null && high < 0)).length;
     const how = named ? "as recent requests name them; “constant” is what every arm has" : "by place";
     const which = rows.length < all.length ? `The ${rows.length} largest of ${all.length} features, ${how}.`

@@ -1,4 +1,4 @@
-"""The folder of a run: right figures, real pictures, a page that needs nothing else."""
+"""Folder of a comparison: run.json, images and a self-contained page."""
 
 import json
 import re
@@ -13,10 +13,10 @@ from rich.console import Console
 
 import locb
 from locb.evaluation.results import PolicyResult, UserMap
-from locb.report.charts import colour_groups, plane, regret_chart, regret_rows, users_chart
+from locb.report.charts import assign_clusters, project, regret_chart, regret_rows, users_chart
 from locb.report.comparison_folder import write_comparison
-from locb.report.pages.html import document, settings_html, table_html
-from locb.report.tables.comparison_table import comparison_rows, comparison_table, with_margin
+from locb.report.pages.html import render_document, render_settings, render_table
+from locb.report.tables.comparison_table import comparison_rows, format_mean, make_comparison_table
 
 
 @pytest.fixture(scope="module")
@@ -25,11 +25,11 @@ def result() -> locb.Comparison:
     return locb.compare(["locb", "linucb-ind"], alphas=[0.3, 1.0], rounds=800, repeats=3, world=world, jobs=1)
 
 
-def test_the_folder(result: locb.Comparison, tmp_path: Path) -> None:
+def test_files_and_their_content(result: locb.Comparison, tmp_path: Path) -> None:
     written = write_comparison(result, tmp_path / "run")
     assert [path.name for path in written] == ["regret.png", "users.png", "report.html", "run.json"]
-    for picture in written[:2]:
-        data = picture.read_bytes()
+    for image in written[:2]:
+        data = image.read_bytes()
         assert data.startswith(b"\x89PNG")
         width, height = struct.unpack(">II", data[16:24])
         assert width > 800
@@ -40,7 +40,7 @@ def test_the_folder(result: locb.Comparison, tmp_path: Path) -> None:
     assert record["versions"]["locb"] == locb.__version__
     assert record["results"][0]["regret"] == result.results[0].final_regret.tolist()
     assert record["results"][2]["f1"] == [None, None, None]
-    assert max(map(len, written[3].read_text().splitlines())) > 1000  # a curve is a line, not a number a line
+    assert max(map(len, written[3].read_text().splitlines())) > 1000  # one line per curve, not per number
     curves = record["results"][0]["curves"]
     assert record["rounds"] == result.checkpoints.tolist()
     assert [row[-1] for row in curves["regret"]] == pytest.approx(record["results"][0]["regret"], rel=1e-5)
@@ -51,7 +51,7 @@ def test_the_folder(result: locb.Comparison, tmp_path: Path) -> None:
     assert record["results"][2]["curves"].keys() == {"regret", "reward"}
 
 
-def test_the_page_needs_nothing_else(result: locb.Comparison, tmp_path: Path) -> None:
+def test_page_is_self_contained(result: locb.Comparison, tmp_path: Path) -> None:
     report = write_comparison(result, tmp_path)[2].read_text()
     outside = re.sub(r"<script.*?</script>", "", report, flags=re.DOTALL)
     assert not re.search(r'src=|href="(?!#)|@import|url\(', outside)
@@ -63,15 +63,15 @@ def test_the_page_needs_nothing_else(result: locb.Comparison, tmp_path: Path) ->
             assert f">{cell}</td>" in report
 
 
-def test_text_cannot_break_out_of_the_page() -> None:
+def test_text_is_escaped() -> None:
     hostile = "</script><b>&"
-    table = table_html("a", [hostile], [[hostile]], hostile)
-    made = document(hostile, hostile, table + settings_html({"a": hostile}), {"a": {hostile: hostile}}, [])
-    assert made.count("<b>") == 0
-    assert made.count("&lt;b&gt;&amp;") == 7
+    table = render_table("a", [hostile], [[hostile]], hostile)
+    page = render_document(hostile, hostile, table + render_settings({"a": hostile}), {"a": {hostile: hostile}}, [])
+    assert page.count("<b>") == 0
+    assert page.count("&lt;b&gt;&amp;") == 7
 
 
-def test_the_chart_shows_the_best_alpha_with_its_band(result: locb.Comparison) -> None:
+def test_regret_chart_shows_the_best_alpha_with_its_band(result: locb.Comparison) -> None:
     rows = regret_rows(result)
     best = result.best_per_policy()[0]
     last = [row for row in rows if row["round"] == 800 and row["policy"].startswith("locb")]
@@ -84,7 +84,7 @@ def test_the_chart_shows_the_best_alpha_with_its_band(result: locb.Comparison) -
     assert "layer" in regret_chart(result).to_dict()
 
 
-def test_a_policy_that_squeezes_the_others_is_left_out_of_a_second_panel() -> None:
+def test_second_panel_omits_an_outlier() -> None:
     def entry(policy: str, final: float) -> PolicyResult:
         regret = np.linspace(0, final, 5)[None, :] * np.array([[0.9], [1.1]])
         blank = np.zeros(2)
@@ -99,58 +99,58 @@ def test_a_policy_that_squeezes_the_others_is_left_out_of_a_second_panel() -> No
     assert sorted(map(len, shown)) == [2, 3]
 
 
-def test_an_old_picture_does_not_stay_beside_a_new_report(result: locb.Comparison, tmp_path: Path) -> None:
+def test_outdated_images_are_removed(result: locb.Comparison, tmp_path: Path) -> None:
     write_comparison(result, tmp_path)
     write_comparison(replace(result, user_map=None), tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["regret.png", "report.html", "run.json"]
 
 
-def test_found_groups_wear_the_colours_of_the_true_ones() -> None:
+def test_found_clusters_are_matched_to_true_clusters() -> None:
     theta = np.array([[0.0, 0.0], [0.0, 0.1], [1.0, 0.0], [1.0, 0.1], [5.0, 5.0]])
     user_map = UserMap("locb", theta, truth=[[0, 1], [2, 3], [4]], found=[[2, 3], [0, 1, 2], [3]])
-    true_of, found_of, held = colour_groups(user_map)
+    true_of, found_of, counts = assign_clusters(user_map)
     assert true_of == [0, 0, 1, 1, 2]
-    assert found_of == [0, 0, 1, 1, -1]  # user 2 is in two sets and counts for the one that fits
-    assert held == [1, 1, 2, 2, 0]
+    assert found_of == [0, 0, 1, 1, -1]  # user 2 is in two clusters and gets the better match
+    assert counts == [1, 1, 2, 2, 0]
     spec = users_chart(user_map).to_dict()
     assert len(spec["hconcat"]) == 2
 
 
-def test_many_clusters_look_different() -> None:
+def test_many_clusters_have_distinct_styles() -> None:
     theta = np.random.default_rng(0).standard_normal((40, 3))
     singles = [[user] for user in range(40)]
     spec = users_chart(UserMap("locb", theta, singles, singles)).to_dict()
     encoding = spec["hconcat"][0]["encoding"]
-    looks = list(zip(encoding["color"]["scale"]["range"], encoding["shape"]["scale"]["range"], strict=True))
-    assert len(looks) == 41
-    assert len(set(looks)) == 41
+    styles = list(zip(encoding["color"]["scale"]["range"], encoding["shape"]["scale"]["range"], strict=True))
+    assert len(styles) == 41
+    assert len(set(styles)) == 41
 
 
-def test_the_plane_keeps_the_two_widest_directions() -> None:
+def test_projection_keeps_the_two_principal_components() -> None:
     rng = np.random.default_rng(0)
     theta = rng.standard_normal((200, 5)) * np.array([0.1, 3.0, 0.1, 2.0, 0.1])
-    flat = plane(theta)
-    assert flat.std(axis=0) == pytest.approx([3.0, 2.0], rel=0.2)
-    assert plane(np.array([[1.0], [2.0]])).shape == (2, 2)
+    points = project(theta)
+    assert points.std(axis=0) == pytest.approx([3.0, 2.0], rel=0.2)
+    assert project(np.array([[1.0], [2.0]])).shape == (2, 2)
 
 
-def test_the_table_fits_a_terminal_of_80_columns() -> None:
+def test_table_fits_80_columns() -> None:
     wide = np.array([10_236.0, 9_999.0, 8_200.0])
     blank = np.array([0.81, 0.82, 0.8])
     entry = PolicyResult(
         "linucb-ind", 0.3, wide[:, None], blank, np.array([100, 99, 98]), blank, np.array([33.1, 33.2, 33.3])
     )
     settings = {"alphas": [0.3], "rounds": 1_000_000, "repeats": 3}
-    shown = Console(width=80, file=StringIO())
-    shown.print(comparison_table(locb.Comparison(settings, np.array([1]), [entry], None, [0])))
-    assert "…" not in shown.file.getvalue()
-    assert "9,478 ± 2,766" in shown.file.getvalue()
+    console = Console(width=80, file=StringIO())
+    console.print(make_comparison_table(locb.Comparison(settings, np.array([1]), [entry], None, [0])))
+    assert "…" not in console.file.getvalue()
+    assert "9,478 ± 2,766" in console.file.getvalue()
 
 
-def test_the_table_is_ranked_and_has_no_false_margins(result: locb.Comparison) -> None:
+def test_table_is_ranked_and_omits_unknown_margins(result: locb.Comparison) -> None:
     rows = comparison_rows(result)
     regrets = [float(row[2].split(" ")[0].replace(",", "")) for row in rows]
     assert regrets == sorted(regrets)
-    assert comparison_table(result).row_count == 4
-    assert with_margin(np.array([1.0]), ".1f") == "1.0"
-    assert with_margin(np.array([np.nan, np.nan]), ".1f") == "–"
+    assert make_comparison_table(result).row_count == 4
+    assert format_mean(np.array([1.0]), ".1f") == "1.0"
+    assert format_mean(np.array([np.nan, np.nan]), ".1f") == "–"

@@ -1,4 +1,4 @@
-"""The folder of a reproduction: the same figures in CSV, Markdown and page, and a page that needs nothing else."""
+"""Folder of findings: the same numbers in CSV, Markdown and page; the results page of the docs."""
 
 import csv
 import re
@@ -10,18 +10,18 @@ import pytest
 from samples import TABLE, findings
 
 from locb.evaluation.findings import Criterion, Measurement
-from locb.report.findings_folder import format_criterion, verdict_table, verdicts_told, write_findings
+from locb.report.findings_folder import format_criterion, make_verdict_table, summarize_verdicts, write_findings
 from locb.report.pages.results_page import main, render
-from locb.report.tables.result_table import from_csv, to_csv, to_markdown
+from locb.report.tables.result_table import format_csv, to_csv, to_markdown
 
 
-def test_csv_holds_every_number_and_cells_round_them() -> None:
+def test_csv_has_unrounded_numbers_and_cells_are_formatted() -> None:
     text = to_csv(TABLE)
     rows = list(csv.DictReader(text.splitlines()))
     assert rows[0]["F1"] == "0.97635"
     assert rows[0]["F1 ±"] == "0.06671"
     assert rows[1]["F1 ±"] == ""
-    headings, cells = from_csv(text)
+    headings, cells = format_csv(text)
     assert headings == ["method", "F1", "paper's F1", "F1 less paper's", "rounds", "gamma"]
     assert cells == [
         ["LOCB", "0.976 ± 0.067", "0.880", "+0.096", "–", "–"],
@@ -47,19 +47,19 @@ def test_csv_holds_every_number_and_cells_round_them() -> None:
         ("setting", "tau 10", "tau 10"),
     ],
 )
-def test_cells(column: str, text: str, shown: str) -> None:
-    assert from_csv(f"{column}\n{text}\n")[1] == [[shown]]
+def test_cell_format(column: str, text: str, shown: str) -> None:
+    assert format_csv(f"{column}\n{text}\n")[1] == [[shown]]
 
 
-def test_parts_in_words() -> None:
+def test_format_criterion() -> None:
     assert format_criterion(Criterion("a above b", Measurement(1234.5, 99.6))) == "a above b: by 1,234 ± 100"
     assert format_criterion(Criterion("a above b", Measurement(32.786, 26.383))) == "a above b: by 32.8 ± 26.4"
     assert format_criterion(Criterion("a above b", Measurement(0.5, float("nan")))) == "a above b: by 0.500, one repeat"
     assert format_criterion(Criterion("a", Measurement(0.0003, 0.0001))) == "a: by 0.0003 ± 0.0001"
-    assert format_criterion(Criterion("a", Measurement(1.0, 0.0), "in words")) == "in words"
+    assert format_criterion(Criterion("a", Measurement(1.0, 0.0), "in detail")) == "in detail"
 
 
-def test_the_folder(tmp_path: Path) -> None:
+def test_files_and_their_content(tmp_path: Path) -> None:
     found = findings()
     index, tables, figures = write_findings(found, tmp_path)
     assert sorted(path.name for path in tables.iterdir()) == sorted(
@@ -81,25 +81,25 @@ def test_the_folder(tmp_path: Path) -> None:
     assert "Tried &amp; tested" in outside
     assert "1 × undecided" in outside
     assert "0.976 ± 0.067" in outside
-    assert "Mind the gap." in outside
-    assert verdicts_told(found) in page
-    assert verdict_table(found).row_count == 2
+    assert "A general note." in outside
+    assert summarize_verdicts(found) in page
+    assert make_verdict_table(found).row_count == 2
 
 
-def test_the_results_page_is_made_of_the_csv_alone(tmp_path: Path) -> None:
+def test_results_page_depends_on_the_csv_files_only(tmp_path: Path) -> None:
     write_findings(findings(), tmp_path / "reproduce")
     write_findings(findings(), tmp_path / "verify")
     docs = tmp_path / "docs"
     docs.mkdir()
-    write_findings(replace(findings(), claims=[], figures=[]), tmp_path / "worlds")
-    main(*(str(tmp_path / name) for name in ("reproduce", "verify", "worlds")), str(docs))
+    write_findings(replace(findings(), claims=[], figures=[]), tmp_path / "scenarios")
+    main(*(str(tmp_path / name) for name in ("reproduce", "verify", "scenarios")), str(docs))
     page = (docs / "results.md").read_text()
     assert page == render(docs / "results")
-    assert "Claims: 0 hold, 2 do not hold, 2 are undecided. Of\nall 4, 0 are not the paper's" in page
+    assert "Of 4 claims, 0 hold, 2 do not hold, 2 are undecided.\n0 of them are claims of this project" in page
     assert "| LOCB is best. | Table 1 | Synthetic | undecided | a above b: by 0.200 ± 0.100; a above <c>: by" in page
     assert "| LOCB | 0.976 ± 0.067 |" in page
     assert "![Curve](results/verify/curve.svg)" in page
-    assert "## Policies in many worlds" in page
+    assert "## Policies on many scenarios" in page
     assert "Every setting" not in page
     csv_file = docs / "results" / "reproduce" / "accuracy-x.csv"
     csv_file.write_text(csv_file.read_text().replace("0.97635", "0.99999"))

@@ -1,4 +1,4 @@
-"""The report as somebody explores it, from disk: choices, the groups forming, files of the data, light and dark."""
+"""Report pages in a browser: filters, user map, downloads, themes and accessibility."""
 
 import csv
 import json
@@ -38,7 +38,7 @@ def chromium() -> Iterator[Any]:
 def opened(chromium: Any, folder: Path) -> Iterator[Any]:
     pages = []
 
-    def open_one(name: str, choices: str = "", **options: Any) -> Any:
+    def open_page(name: str, choices: str = "", **options: Any) -> Any:
         home = folder.as_uri()
         pages.append(Watched(chromium, home, **options))
         page = pages[-1].page
@@ -46,7 +46,7 @@ def opened(chromium: Any, folder: Path) -> Iterator[Any]:
         page.evaluate("report.ready.then(() => true)")
         return page
 
-    yield open_one
+    yield open_page
     for watched in pages:
         watched.check()
         watched.context.close()
@@ -62,15 +62,15 @@ def card(page: Any, title: str) -> Any:
     return page.locator("#curves > section").filter(has=page.get_by_role("heading", name=title, exact=True))
 
 
-def save_data(place: Any) -> Any:
-    return place.get_by_role("button", name="Save the data").first
+def save_data(container: Any) -> Any:
+    return container.get_by_role("button", name="Save the data").first
 
 
 def column(rows: list[dict[str, str]], name: str) -> list[float | None]:
     return [float(row[name]) if row[name] else None for row in rows]
 
 
-def test_what_is_chosen_is_what_is_saved(opened: Any, folder: Path) -> None:
+def test_downloads_match_the_selection(opened: Any, folder: Path) -> None:
     record = json.loads((folder / "run.json").read_text())
     page = opened("report.html")
     rows = saved(page, save_data(card(page, "Regret")))
@@ -80,57 +80,57 @@ def test_what_is_chosen_is_what_is_saved(opened: Any, folder: Path) -> None:
     page.get_by_label("linucb-ind", exact=True).uncheck()
     page.get_by_label("Alpha").select_option("0.3")
     page.get_by_label("Repeats").select_option("2")
-    (kept,) = [one for one in record["results"] if one["policy"] == "locb" and one["alpha"] == 0.3]
-    for title, name, rounds in (("Regret", "regret", "rounds"), ("F1 of the sets", "f1", "cluster_rounds")):
+    (kept,) = [entry for entry in record["results"] if entry["policy"] == "locb" and entry["alpha"] == 0.3]
+    for title, name, rounds in (("Regret", "regret", "rounds"), ("F1 of the clusters", "f1", "cluster_rounds")):
         rows = saved(page, save_data(card(page, title)))
         assert {(row["policy"], row["alpha"], row["repeat"]) for row in rows} == {("locb", "0.3", "2")}
         assert column(rows, "round") == record[rounds]
         assert column(rows, name) == kept["curves"][name][1]
     rewards = [value for value in kept["curves"]["reward"][1] if value is not None]
     assert column(saved(page, save_data(card(page, "Reward"))), "reward") == rewards
-    told = card(page, "Sets of users").locator(".under p").inner_text()
-    assert told == f"After 1,500 rounds: locb (α = 0.3) {kept['clusters'][1]}."
+    text = card(page, "Clusters").locator(".under p").inner_text()
+    assert text == f"After 1,500 rounds: locb (α = 0.3) {kept['clusters'][1]}."
     again = opened("report.html", page.evaluate("location.hash"))
     assert saved(again, save_data(card(again, "Regret"))) == saved(page, save_data(card(page, "Regret")))
     page.get_by_label("locb", exact=True).uncheck()
     assert "No policy is chosen." in card(page, "Regret").inner_text()
 
 
-def test_the_groups_form_on_the_map(opened: Any, folder: Path) -> None:
+def test_user_map_over_rounds(opened: Any, folder: Path) -> None:
     record = json.loads((folder / "run.json").read_text())
     page = opened("report.html", "#alpha=1", reduced_motion="reduce")
-    told = page.locator("#map-told")
+    summary = page.locator("#map-summary")
     slider = page.get_by_role("slider", name="Round")
-    kept = next(one for one in record["results"] if one["policy"] == "locb" and one["alpha"] == 1.0)
+    kept = next(entry for entry in record["results"] if entry["policy"] == "locb" and entry["alpha"] == 1.0)
     last = len(record["cluster_rounds"]) - 1
 
-    def sentence(place: int) -> str:
-        count, f1 = kept["curves"]["clusters"][0][place], kept["curves"]["f1"][0][place]
+    def sentence(index: int) -> str:
+        count, f1 = kept["curves"]["clusters"][0][index], kept["curves"]["f1"][0][index]
         different = f"{count:.0f} different set{'s' if count > 1 else ''}, F1 {f1:.3f}."
-        return f"After {record['cluster_rounds'][place]:,} of 1,500 rounds: {different}"
+        return f"After {record['cluster_rounds'][index]:,} of 1,500 rounds: {different}"
 
-    assert told.inner_text().startswith(sentence(last))
+    assert summary.inner_text().startswith(sentence(last))
     slider.focus()
     page.keyboard.press("Home")
-    assert told.inner_text().startswith(sentence(0))
+    assert summary.inner_text().startswith(sentence(0))
     page.keyboard.press("ArrowRight")
-    assert told.inner_text().startswith(sentence(1))
+    assert summary.inner_text().startswith(sentence(1))
     assert slider.get_attribute("aria-valuetext") == f"after {record['cluster_rounds'][1]} rounds"
     page.get_by_role("button", name="Next").click()  # Play, where motion is wanted
-    assert told.inner_text().startswith(sentence(2))
+    assert summary.inner_text().startswith(sentence(2))
     users = saved(page, save_data(page.locator("#map-found")))
     assert [row["user"] for row in users] == [str(user) for user in range(20)]
     assert {row["round"] for row in users} == {str(record["cluster_rounds"][2])}
-    in_none = sum(row["sets"] == "0" for row in users)
-    assert told.inner_text().endswith(f"{in_none} in none.")
+    in_none = sum(row["cluster_count"] == "0" for row in users)
+    assert summary.inner_text().endswith(f"{in_none} in none.")
     page.locator("#map").get_by_label("Policy").select_option("club")
     assert page.get_by_role("heading", name="Found by club (α = 1)").is_visible()
-    page.get_by_text("The same as a table").click()
+    page.get_by_text("Show as a table").click()
     counts = page.locator("#map-table tbody tr").all_inner_texts()
     assert sum(int(line.split()[1]) for line in counts) == 20
 
 
-def test_tables_are_sorted_and_saved(opened: Any) -> None:
+def test_tables_can_be_sorted_and_downloaded(opened: Any) -> None:
     page = opened("report.html")
     policies = page.locator("#table-results tbody th")
     before = policies.all_inner_texts()
@@ -141,7 +141,7 @@ def test_tables_are_sorted_and_saved(opened: Any) -> None:
     assert float(rows[0]["regret ±"]) > 0
 
 
-def test_claims_by_verdict(opened: Any) -> None:
+def test_claims_can_be_filtered_by_verdict(opened: Any) -> None:
     page = opened("index.html")
     assert page.locator(".claim").count() == 2
     page.get_by_role("button", name="does not hold").click()
@@ -157,7 +157,7 @@ def test_claims_by_verdict(opened: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["report.html", "index.html"])
-def test_everyone_can_read_it(opened: Any, name: str) -> None:
+def test_pages_are_accessible(opened: Any, name: str) -> None:
     page = opened(name, color_scheme="light")
     assert violations(page) == []
     page.get_by_role("button", name="Show in dark colours").click()
@@ -167,7 +167,7 @@ def test_everyone_can_read_it(opened: Any, name: str) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
-def test_without_scripts_the_figures_are_there(chromium: Any, folder: Path) -> None:
+def test_tables_work_without_javascript(chromium: Any, folder: Path) -> None:
     watched = Watched(chromium, folder.as_uri(), java_script_enabled=False)
     watched.page.goto(f"{folder.as_uri()}/report.html")
     assert watched.page.locator("#table-results tbody tr").count() == 6
