@@ -38,7 +38,7 @@ def render(results: Path) -> str:
         "This page lists which claims of the paper are reproduced, which are not, and why. `make results` generates it",
         "from the CSV files in [results/](results). A test compares the page with these files.",
         "",
-        f"Of {total.total()} claims, {total[HOLDS]} hold, {total[FAILS]} do not hold, {total[UNDECIDED]} are undecided.",
+        f"{total.total()} claims: {total[HOLDS]} hold, {total[FAILS]} do not hold, {total[UNDECIDED]} are undecided.",
         f"{own} of them are claims of this project and are marked as not in the paper.",
         VERDICT_RULE,
     ]

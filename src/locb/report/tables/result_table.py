@@ -14,7 +14,7 @@ MARGIN = " ±"  # suffix of the column with half the width of the 95% CI of the 
 _INTEGER = ("regret", "rounds", "round", "bound", "served")
 _SIGNED = ("less", "difference")
 _UNROUNDED = ("alpha", "gamma", "sigma", "tau")
-_COUNTS = ("seeds", "users", "worlds", "sets", "covered", "broken", "returned", "gamma-cluster")
+_COUNTS = ("seeds", "users", "worlds", "scenarios", "sets", "covered", "broken", "returned", "gamma-cluster")
 
 
 def to_csv(table: ResultTable) -> str:

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from locb.evaluation.findings import Findings, Measurement, ResultTable
 
-ABOUT = ("world", "groups", "best baseline", "its regret")  # the columns before those of policies
+N_DESCRIPTIVE_COLUMNS = 4  # of the matrix: scenario, groups, best baseline and its regret; then one per policy
 
 
 def find_table(findings: Findings, name: str) -> ResultTable:
@@ -18,29 +18,31 @@ def find_table(findings: Findings, name: str) -> ResultTable:
 
 
 def make_matrix_table(findings: Findings) -> Table:
-    """A row a world, a column a policy; a narrow terminal has the interval below the ratio."""
+    """Return one row per scenario and one column per policy; the interval wraps in a narrow terminal."""
     matrix = find_table(findings, "matrix")
-    policies = [name for name in matrix.rows[0] if name not in ABOUT]
-    table = _make_table("Regret relative to the best baseline of each world (1; below it is better), ± 95% interval")
-    table.add_column("world", no_wrap=True)
-    table.add_column("regret of 1", justify="right")
+    columns = list(matrix.rows[0])
+    scenario, _, _, regret = columns[:N_DESCRIPTIVE_COLUMNS]
+    policies = columns[N_DESCRIPTIVE_COLUMNS:]
+    table = _make_table("Regret relative to the best baseline of each scenario (below 1 is better), ± 95% CI")
+    table.add_column("scenario", no_wrap=True)
+    table.add_column("baseline regret", justify="right")
     for policy in policies:
         table.add_column(policy.replace("-", "-\n"), justify="right", overflow="fold")
     for row in matrix.rows:
         ratios = {name: row[name].mean if isinstance(row[name], Measurement) else row[name] for name in policies}
         lowest = min(ratios.values())
         cells = [_format_cell(row[name], ratios[name] == lowest) for name in policies]
-        table.add_row(row["world"], f"{row['its regret'].mean:,.0f}", *cells)
+        table.add_row(row[scenario], f"{row[regret].mean:,.0f}", *cells)
     return table
 
 
 def make_policy_table(findings: Findings) -> Table:
-    """A row a policy: its mean ratio where there are groups, its worst world, F1, time."""
+    """Return one row per policy: mean ratio over scenarios with groups, worst scenario, F1 and time."""
     summary = find_table(findings, "policies")
     columns = list(dict.fromkeys(name for row in summary.rows for name in row))
-    table = _make_table("Every policy over the worlds that have groups (geometric mean), and its worst world of all")
+    table = _make_table("Policies over the scenarios with groups (geometric mean), and the worst of all scenarios")
     for name in columns:
-        is_text = name in ("policy", "worst world")
+        is_text = name == "policy" or (name.startswith("worst ") and not name.endswith("ratio"))
         min_width = max(map(len, name.split()))  # headings are not truncated
         table.add_column(name, justify="left" if is_text else "right", no_wrap=is_text, min_width=min_width)
     for row in summary.rows:

@@ -35,6 +35,7 @@ KINDS = {
     "reproduce": "reproduction of the paper's evaluation",
     "verify": "check of the paper's theorems",
     "worlds": "comparison of policies on many scenarios",
+    "scenarios": "comparison of policies on many scenarios",
 }
 STYLES = ("cyan", "yellow", "green", "magenta", "blue", "red", "white")
 MIN_COMPARISON_WIDTH = 78  # columns of the comparison table
