@@ -12,10 +12,10 @@ import numpy as np
 
 from locb.loadtest import Report
 from locb.policies.base import serialization as storage
-from locb.service.config import Options, load_or_create_model
+from locb.service.config import ServiceConfig, load_or_create_model
 from locb.service.core.replay import recheck
 from locb.service.core.snapshots import Snapshots
-from locb.service.store.log import Log
+from locb.service.store.log import EventLog
 from locb.service.store.schema import CORRECTION
 
 # Each must be 0.
@@ -46,7 +46,7 @@ class Acknowledged:
 
 def check(folder: Path, store: str | None, acknowledged: Acknowledged) -> dict[str, int]:
     """Counts of what is in the log and of what is wrong; the service was stopped, and left a snapshot of its end."""
-    log = Log(folder, store)
+    log = EventLog(folder, store)
     try:
         arms, rewards, twice = _read(log)
         observations = sum(row.kind != CORRECTION for chunk in log.observations(0) for row in chunk)
@@ -70,16 +70,16 @@ def wrong(counts: dict[str, int]) -> list[str]:
     return [f"{counts[name]} {name}" for name in WRONG if counts[name]]
 
 
-def _read(log: Log) -> tuple[dict[str, str], dict[str, float], int]:
+def _read(log: EventLog) -> tuple[dict[str, str], dict[str, float], int]:
     """Arms and rewards by decision, and how often one had more than one reward."""
     arms: dict[str, str] = {}
     rewards: dict[str, float] = {}
     twice = 0
-    for chunk in log.records():
+    for chunk in log.decisions_with_rewards():
         for row in chunk:
             name = row.id.decode()
             twice += name in arms
-            arms[name] = json.loads(row.answer)["arm"]
+            arms[name] = json.loads(row.response)["arm"]
             reward = row.default if row.reward is None else row.reward
             if reward is not None:
                 rewards[name] = reward
@@ -90,10 +90,10 @@ def _differing(told: dict[str, Any], kept: dict[str, Any]) -> int:
     return sum(kept.get(name, value) != value for name, value in told.items())
 
 
-def _compare(log: Log, folder: Path, observations: int, twice: int) -> dict[str, int]:
+def _compare(log: EventLog, folder: Path, observations: int, twice: int) -> dict[str, int]:
     """The policy that the service left against a replay of the whole log on a new one."""
-    model, name = load_or_create_model(Options(folder), log)
-    since, last = log.settings()["anew"] or 0, log.last_seq()
+    model, name = load_or_create_model(ServiceConfig(folder), log)
+    since, last = log.settings()["rebuilt_at"] or 0, log.last_seq()
     again, mismatches = recheck(log, model, since)
     left = Snapshots(folder / "snapshots", name).newest_good(since, last)
     counts = {"learned twice": twice, "choices that differ": len(mismatches), "arrays that differ": 0}

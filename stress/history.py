@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from locb.environments import Synthetic
-from locb.service.config import Options, load_or_create_model
-from locb.service.core.commands import Asked, RecommendCommand, RewardCommand
+from locb.service.config import ServiceConfig, load_or_create_model
+from locb.service.core.commands import EncodedDecision, RecommendCommand, RewardCommand
 from locb.service.core.engine import Engine
 from locb.service.core.user_index import UserIndex
 from locb.service.request_parsing import parse_request
 from locb.service.schemas import Arm, RecommendRequest
-from locb.service.store.log import Log
+from locb.service.store.log import EventLog
 
 AT_ONCE = 500  # about as many as wait for a busy service, so that users come in between as they would
 DIM = 10
@@ -23,9 +23,9 @@ ARMS = 5
 
 def live(folder: Path, store: str | None, events: int, users: int, seed: int = 0) -> int:
     """Fill an empty store with so many events, half of them decisions and half rewards; how many there are."""
-    log = Log(folder, store)
+    log = EventLog(folder, store)
     try:
-        model, _ = load_or_create_model(Options(folder, dim=DIM), log)
+        model, _ = load_or_create_model(ServiceConfig(folder, dim=DIM), log)
         engine = Engine(model.build(), UserIndex(model.places), log.last_seq())
         world = Synthetic(n_users=users, n_clusters=10, raw_dim=DIM - 1, n_arms=ARMS, seed=seed)
         rng = np.random.default_rng(seed)
@@ -45,9 +45,9 @@ def live(folder: Path, store: str | None, events: int, users: int, seed: int = 0
             engine.apply(batch)
             chosen = [row.chosen for row in batch.records.decisions]
             pays = [
-                RewardCommand(asked.name, float(rewards[arm]), now)
+                RewardCommand(asked.decision_id, float(rewards[arm]), now)
                 for asked, rewards, arm in zip(batch.outcomes, rounds.rewards, chosen, strict=True)
-                if isinstance(asked, Asked)
+                if isinstance(asked, EncodedDecision)
             ]
             batch = engine.prepare(pays)
             log.commit(batch.records)

@@ -9,7 +9,7 @@ from collections import Counter
 from typing import Any
 
 from locb import loadtest as traffic
-from locb.service.store.log import Log
+from locb.service.store.log import EventLog
 from stress.checks import Acknowledged, check
 from stress.load import Load
 from stress.server import Server
@@ -90,7 +90,7 @@ class Guest(threading.Thread):
 
 def _guests(place: Place) -> int:
     """How many names and decisions of guests are left."""
-    log = Log(place.folder, place.url)
+    log = EventLog(place.folder, place.url)
     try:
         names = [name or b"" for _, _, name in log.users()]
         names += [row.id for chunk in log.decisions() for row in chunk]

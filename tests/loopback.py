@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 
-class Asked(NamedTuple):
+class ReceivedRequest(NamedTuple):
     method: str
     path: str
     headers: dict[str, str]
@@ -22,8 +22,8 @@ class Asked(NamedTuple):
 
 
 # What to say: status, headers, body; raw bytes, after which it hangs up; None: it hangs up at once.
-Said = tuple[int, dict[str, str], Any] | bytes | None
-Handler = Callable[[Asked], Said | Awaitable[Said]]
+Reply = tuple[int, dict[str, str], Any] | bytes | None
+Handler = Callable[[ReceivedRequest], Reply | Awaitable[Reply]]
 
 
 @dataclass
@@ -31,7 +31,7 @@ class Loopback:
     """Requests that came, and where to send them."""
 
     handler: Handler
-    asked: list[Asked] = field(default_factory=list)
+    received: list[ReceivedRequest] = field(default_factory=list)
     port: int = 0
 
     @property
@@ -47,8 +47,8 @@ class Loopback:
                     headers[name.lower()] = value.strip()
                 body = await reader.readexactly(int(headers.get("content-length", 0)))
                 method, path, _ = line.split()
-                request = Asked(method, path, headers, body)
-                self.asked.append(request)
+                request = ReceivedRequest(method, path, headers, body)
+                self.received.append(request)
                 said = self.handler(request)
                 if inspect.isawaitable(said):
                     said = await said

@@ -15,18 +15,18 @@ import uvicorn
 
 from locb.service.api.app import make_app
 from locb.service.api.auth import Tokens
-from locb.service.config import Options
+from locb.service.config import ServiceConfig
 from locb.service.core.service import Service
 from locb.service.responses import SECURITY_HEADERS
-from locb.service.server import settings
+from locb.service.server import uvicorn_config
 
 
 @contextmanager
 def serving(folder: Path, tokens: Tokens | None = None, **options: Any) -> Iterator[tuple[httpx.Client, Service]]:
     """A client and the service that it asks, until the block ends; then the service stops as on SIGTERM."""
-    service = Service(Options(folder, **({"dim": 3, "policy": "linucb-ind"} | options)))
+    service = Service(ServiceConfig(folder, **({"dim": 3, "policy": "linucb-ind"} | options)))
     app = make_app(service, Tokens() if tokens is None else tokens)
-    server = uvicorn.Server(settings(app, "127.0.0.1", 0, 20, service.options.read_seconds))
+    server = uvicorn.Server(uvicorn_config(app, "127.0.0.1", 0, 20, service.config.read_timeout))
     thread = threading.Thread(target=server.run)
     thread.start()
     try:

@@ -44,7 +44,7 @@ def test_every_option_exists(where: str, tmp_path: Path) -> None:
 
 def test_there_is_time_to_stop() -> None:
     (waits,) = re.findall(r"^TimeoutStopSec=(\d+)$", UNIT, re.MULTILINE)
-    stop = {where: int(words[words.index("--stop-seconds") + 1]) for where, words in serving().items()}
+    stop = {where: int(words[words.index("--shutdown-timeout") + 1]) for where, words in serving().items()}
     assert stop["unit"] < int(waits)
     assert stop["container"] < 10
 

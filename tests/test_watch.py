@@ -129,13 +129,13 @@ def test_terminal_is_updated_until_ctrl_c(tmp_path: Path) -> None:
         reader = threading.Thread(target=read)
         reader.start()
         end = time.monotonic() + 30
-        while len(server.asked) < 4 and time.monotonic() < end:
+        while len(server.received) < 4 and time.monotonic() < end:
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
         reader.join(30)
         os.close(parent_end)
-    assert len(server.asked) >= 4
+    assert len(server.received) >= 4
     text = output.decode()
     assert "Traceback" not in text
     assert "The service returned an error: 503 Starting: soon." in " ".join(

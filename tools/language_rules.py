@@ -45,7 +45,7 @@ IDENTIFIER_WORDS = {
     "remembered": "cached",
     "renew": _REBUILD,
     "renewal": _REBUILD,
-    "renewing": _REBUILD,
+    "rebuilding": _REBUILD,
     "reword": "redact, Redaction",
     "room": "BufferPool, workspace, reserve",
     "says": "statement",

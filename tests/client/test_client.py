@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from locb.client import AsyncClient, Client, Response, ServiceError
-from loopback import Asked, Loopback, Said, loopback
+from loopback import Loopback, ReceivedRequest, Reply, loopback
 
 DECISION = {
     "decision_id": "d1",
@@ -54,7 +54,7 @@ def calling(request: pytest.FixtureRequest) -> Callable[..., Call]:
     return make
 
 
-def in_turn(*responses: Said) -> Callable[[Asked], Said]:
+def in_turn(*responses: Reply) -> Callable[[ReceivedRequest], Reply]:
     """Return these responses in turn, then the last one forever."""
     left = list(responses)
     return lambda _: left.pop(0) if len(left) > 1 else left[0]
@@ -68,7 +68,7 @@ def test_recommend(calling: Callable[..., Call]) -> None:
     assert json.loads(json.dumps(decision)) == DECISION
     with pytest.raises(AttributeError, match="the response has no field 'arms', only decision_id, arm, "):
         _ = decision.arms
-    (asked,) = server.asked
+    (asked,) = server.received
     assert (asked.method, asked.path) == ("POST", "/v1/recommend")
     assert asked.headers["authorization"] == "Bearer abc"
     assert asked.headers["content-type"] == "application/json"
@@ -86,7 +86,7 @@ def test_arms_may_be_arrays_mappings_or_lists(calling: Callable[..., Call]) -> N
         call = calling(server.url)
         call("recommend", "ann", {"a": np.array([0.5, 1.0]), "b": {"age": np.float32(2), "new": np.bool_(True)}})
         call("recommend", "ann", [{"id": "a", "features": np.array([1, 2])}, {"id": "b", "features": {"genre": "x"}}])
-    first, second = (asked.json for asked in server.asked)
+    first, second = (asked.json for asked in server.received)
     assert [arm["features"] for arm in first["arms"]] == [[0.5, 1.0], {"age": 2.0, "new": True}]
     assert [arm["features"] for arm in second["arms"]] == [[1, 2], {"genre": "x"}]
     assert len(first["decision_id"]) == 32
@@ -97,18 +97,18 @@ def test_arms_may_be_arrays_mappings_or_lists(calling: Callable[..., Call]) -> N
 @pytest.mark.parametrize(
     "lost", [None, (503, {}, {}), (429, {}, b""), (502, {}, b"<html>"), (504, {}, {}), b"HTTP/1.1 2"]
 )
-def test_retry_repeats_the_same_request(calling: Callable[..., Call], lost: Said) -> None:
+def test_retry_repeats_the_same_request(calling: Callable[..., Call], lost: Reply) -> None:
     handler = in_turn(lost, lost, (200, {}, DECISION))
     with loopback(handler) as server:
         assert calling(server.url)("recommend", "ann", ARMS).arm == "b"
-    assert len(server.asked) == 3
-    assert len({asked.body for asked in server.asked}) == 1
+    assert len(server.received) == 3
+    assert len({asked.body for asked in server.received}) == 1
 
 
 def test_timeout_is_retried(calling: Callable[..., Call]) -> None:
-    seen: list[Asked] = []
+    seen: list[ReceivedRequest] = []
 
-    async def hangs(asked: Asked) -> Said:
+    async def hangs(asked: ReceivedRequest) -> Reply:
         seen.append(asked)
         if len(seen) == 1:
             await asyncio.sleep(30)
@@ -130,7 +130,7 @@ def test_retry_after_is_respected(calling: Callable[..., Call], form: str) -> No
         calling(server.url)("recommend", "ann", ARMS)
         took = time.monotonic() - start
     assert 0.9 < took < 5.0
-    assert len(server.asked) == 2
+    assert len(server.received) == 2
 
 
 def test_retry_after_beyond_the_total_time_fails_at_once(calling: Callable[..., Call]) -> None:
@@ -139,17 +139,17 @@ def test_retry_after_beyond_the_total_time_fails_at_once(calling: Callable[..., 
         with pytest.raises(ServiceError, match="503 Full: disk"):
             calling(server.url)("recommend", "ann", ARMS)
     assert time.monotonic() - start < 3.0
-    assert len(server.asked) == 1
+    assert len(server.received) == 1
 
 
 def test_attempts_are_limited(calling: Callable[..., Call]) -> None:
     with loopback(lambda _: (503, {"Retry-After": "soon"}, b"")) as server:
         with pytest.raises(ServiceError, match="503 Service Unavailable"):
             calling(server.url, retries=2)("clusters")
-        assert len(server.asked) == 3
+        assert len(server.received) == 3
         with pytest.raises(ServiceError):
             calling(server.url, retries=1000, total=1.0)("clusters")
-        assert 4 < len(server.asked) < 20
+        assert 4 < len(server.received) < 20
 
 
 def test_unreachable_service(calling: Callable[..., Call]) -> None:
@@ -175,7 +175,7 @@ def test_problems_raise_without_retry(calling: Callable[..., Call], status: int)
         calling(server.url)("reward", "d1", 0.5)
     assert (raised.value.status, raised.value.title, raised.value.detail) == (status, "Conflict", "another value")
     assert raised.value.problem.fields == ["reward"]
-    assert len(server.asked) == 1
+    assert len(server.received) == 1
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_problems_raise_without_retry(calling: Callable[..., Call], status: int)
         ((200, {}, b"<html>"), "200 the response is not JSON: <html>"),
     ],
 )
-def test_unexpected_responses(calling: Callable[..., Call], said: Said, message: str) -> None:
+def test_unexpected_responses(calling: Callable[..., Call], said: Reply, message: str) -> None:
     with loopback(lambda _: said) as server, pytest.raises(ServiceError, match=message):
         calling(server.url)("user", "ann")
 
@@ -195,7 +195,7 @@ def test_unexpected_responses(calling: Callable[..., Call], said: Said, message:
 def test_batches(calling: Callable[..., Call]) -> None:
     problem = {"type": "about:blank", "title": "Unknown", "status": 404, "detail": "no decision 'x'"}
 
-    def handler(asked: Asked) -> Said:
+    def handler(asked: ReceivedRequest) -> Reply:
         kind = "decision" if asked.path == "/v1/recommend:batch" else "reward"
         return 200, {}, {"results": [{kind: {"decision_id": "d1"}}, {"problem": problem}]}
 
@@ -207,7 +207,7 @@ def test_batches(calling: Callable[..., Call]) -> None:
     assert decisions[0].decision_id == rewards[0].decision_id == "d1"
     assert isinstance(decisions[1], ServiceError)
     assert rewards[1].status == 404
-    first, second, third = (asked.json for asked in server.asked)
+    first, second, third = (asked.json for asked in server.received)
     assert [asked["user"] for asked in first["requests"]] == ["ann", "bob"]
     assert len({asked["decision_id"] for asked in first["requests"]}) == 2
     assert second == {"rewards": [{"decision_id": "d1", "reward": 1.0}, {"decision_id": "x", "reward": 0.5}]}
@@ -216,7 +216,7 @@ def test_batches(calling: Callable[..., Call]) -> None:
 
 @pytest.mark.parametrize("user", ["ann", "a/b", "100%", "a%2Fb", "..", ".", "ü ?#&+;", "a\nb"])
 def test_ids_in_paths_may_be_any_string(calling: Callable[..., Call], user: str) -> None:
-    def handler(asked: Asked) -> Said:
+    def handler(asked: ReceivedRequest) -> Reply:
         return 200, {}, {"user": user, "similar": [{"user": "bob"}], "members": [], "erased_decisions": 3}
 
     with loopback(handler) as server:
@@ -231,7 +231,7 @@ def test_ids_in_paths_may_be_any_string(calling: Callable[..., Call], user: str)
         ("GET", "clusters", ""),
         ("DELETE", "users", ""),
     ]
-    for asked, (method, kind, rest) in zip(server.asked, expected, strict=True):
+    for asked, (method, kind, rest) in zip(server.received, expected, strict=True):
         start, end = f"/under/v1/{kind}/", rest
         assert asked.method == method
         assert asked.path.startswith(start)
@@ -246,7 +246,7 @@ def test_clusters_and_health(calling: Callable[..., Call]) -> None:
         call = calling(server.url)
         assert call("clusters") == [Response(seed=None, size=3)]
         assert call("health").status == "ok"
-    assert [asked.path for asked in server.asked] == ["/v1/clusters", "/v1/health"]
+    assert [asked.path for asked in server.received] == ["/v1/clusters", "/v1/health"]
 
 
 def test_read_calls_send_the_expected_requests(calling: Callable[..., Call]) -> None:
@@ -262,7 +262,7 @@ def test_read_calls_send_the_expected_requests(calling: Callable[..., Call]) -> 
         call("map")
         call("map", projection="new")
         call("preview", "ann", ARMS, exclude={"a"}, count=1)
-    assert [(asked.method, asked.path) for asked in server.asked] == [
+    assert [(asked.method, asked.path) for asked in server.received] == [
         ("GET", "/v1/users/a%2Fb/decisions?limit=3"),
         ("GET", "/v1/groups?sort=size&limit=50&offset=0"),
         ("GET", "/v1/groups?sort=reward&limit=5&offset=10&search=%C3%BC%26"),
@@ -273,7 +273,7 @@ def test_read_calls_send_the_expected_requests(calling: Callable[..., Call]) -> 
         ("GET", "/v1/map?projection=new"),
         ("POST", "/v1/preview"),
     ]
-    assert server.asked[-1].json == {
+    assert server.received[-1].json == {
         "user": "ann",
         "arms": [{"id": "a", "features": [1.0, 0.0]}, {"id": "b", "features": [0.0, 1.0]}],
         "exclude": ["a"],
@@ -284,7 +284,7 @@ def test_read_calls_send_the_expected_requests(calling: Callable[..., Call]) -> 
 def test_health_is_not_retried(calling: Callable[..., Call]) -> None:
     with loopback(lambda _: (503, {}, {"title": "Full"})) as server, pytest.raises(ServiceError, match="503 Full"):
         calling(server.url)("health")
-    assert len(server.asked) == 1
+    assert len(server.received) == 1
 
 
 def test_export_appears_once_complete(calling: Callable[..., Call], tmp_path: Path) -> None:
@@ -352,7 +352,7 @@ def test_concurrent_calls_share_a_client() -> None:
 
     with loopback(lambda _: (200, {}, DECISION)) as server:
         asyncio.run(main(server))
-    assert {asked.json["user"] for asked in server.asked} == {f"user {i}" for i in range(50)}
+    assert {asked.json["user"] for asked in server.received} == {f"user {i}" for i in range(50)}
 
 
 def test_both_clients_have_the_same_methods() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from locb.client import Client
 from locb.client.monitor import SLOW_INTERVAL, ServiceMonitor
-from loopback import Asked, Said, loopback
+from loopback import ReceivedRequest, Reply, loopback
 
 
 class Clock:
@@ -17,11 +17,11 @@ class Clock:
         return self.time
 
 
-def answer(asked: Asked) -> Said:
+def answer(asked: ReceivedRequest) -> Reply:
     return 200, {}, {"path": asked.path, "similar": [], "decisions": []}
 
 
-def paths(asked: list[Asked]) -> list[str]:
+def paths(asked: list[ReceivedRequest]) -> list[str]:
     return [request.path.partition("?")[0] for request in asked]
 
 
@@ -32,7 +32,7 @@ def test_history_and_groups_are_requested_less_often() -> None:
         for _ in range(6):
             monitor.refresh()
             clock.time += SLOW_INTERVAL / 5
-        assert paths(server.asked) == [
+        assert paths(server.received) == [
             "/v1/history",
             "/v1/groups",
             *["/v1/status"] * 5,
@@ -70,11 +70,11 @@ def test_user_replaces_history_and_groups() -> None:
         assert monitor.user_data is not None
         assert monitor.user_data.user is not None
     base = "/v1/users/a%2Fb"
-    assert paths(server.asked) == [base, f"{base}/similar", f"{base}/decisions", "/v1/status"]
+    assert paths(server.received) == [base, f"{base}/similar", f"{base}/decisions", "/v1/status"]
 
 
 def test_unknown_user() -> None:
-    def handler(asked: Asked) -> Said:
+    def handler(asked: ReceivedRequest) -> Reply:
         return (404, {}, {"title": "No"}) if "users" in asked.path else answer(asked)
 
     with loopback(handler) as server, Client(server.url) as client:
@@ -104,7 +104,7 @@ def test_last_state_is_kept_while_unreachable() -> None:
         assert not lost.problem.permanent
         with loopback(answer, port) as server:
             assert monitor.refresh().problem is None
-            assert len(server.asked) == 3, "after a restart everything is requested again"
+            assert len(server.received) == 3, "after a restart everything is requested again"
     with Client(f"http://127.0.0.1:{port}", retries=0) as client:
         never = ServiceMonitor(client).refresh()
     assert never.status is None

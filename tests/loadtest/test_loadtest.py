@@ -15,7 +15,7 @@ import commandline
 from locb.loadtest import Plan, Progress, run
 from locb.loadtest.connection import Connection
 from locb.loadtest.requests import RequestGenerator
-from loopback import Asked, Said, loopback
+from loopback import ReceivedRequest, Reply, loopback
 
 SMALL: dict[str, Any] = {"users": 20, "clusters": 3, "arms": 4, "dim": 5, "connections": 8}
 
@@ -26,9 +26,9 @@ class Bandit:
     def __init__(self) -> None:
         self.decisions: dict[str, Any] = {}
         self.rewards: dict[str, float] = {}
-        self.failing: list[Said] = []  # responses to send instead, in turn
+        self.failing: list[Reply] = []  # responses to send instead, in turn
 
-    def __call__(self, asked: Asked) -> Said:
+    def __call__(self, asked: ReceivedRequest) -> Reply:
         if self.failing:
             return self.failing.pop(0)
         if asked.path == "/v1/ping":
@@ -58,7 +58,7 @@ def test_recorded_decisions_and_rewards_arrived() -> None:
         body = bandit.decisions[decision_id]
         assert (body["user"], body["arms"][1]["id"]) == (user, arm)
         assert [len(asked["features"]) for asked in body["arms"]] == [5] * 4
-    assert all(asked.headers["authorization"] == "Bearer abc" for asked in server.asked)
+    assert all(asked.headers["authorization"] == "Bearer abc" for asked in server.received)
     assert 0.0 < report.random_mean_reward < report.best_mean_reward < 1.0
     assert 0.0 < report.mean_reward < report.best_mean_reward
     assert report.recommend.p50 <= report.recommend.p90 <= report.recommend.p99 <= report.recommend.max
@@ -102,7 +102,7 @@ def test_latency_counts_from_the_due_time() -> None:
 
     lock = asyncio.Lock()
 
-    async def slow(asked: Asked) -> Said:
+    async def slow(asked: ReceivedRequest) -> Reply:
         async with lock:
             await asyncio.sleep(0.01)  # at most 100 requests per second, so the last one waits for a second
         return bandit(asked)
@@ -120,7 +120,7 @@ def test_reward_delay() -> None:
         start = time.monotonic()
         report = run(Plan(url=server.url, rate=100, seconds=0.2, delay=0.5, **SMALL))
         assert time.monotonic() - start > 0.65
-        paths = [asked.path for asked in server.asked]
+        paths = [asked.path for asked in server.received]
     assert report.reward.count == report.recommend.count == 20
     assert paths == ["/v1/recommend"] * 20 + ["/v1/reward"] * 20
     assert report.reward.max < 400.0
@@ -130,8 +130,8 @@ def test_post_route_sends_the_bodies_of_decisions_and_rewards() -> None:
     with loopback(Bandit()) as server:
         report = run(Plan(url=server.url, rate=None, seconds=0.3, route="post", **SMALL))
     assert report.ping.count > 50
-    assert {(asked.method, asked.path) for asked in server.asked} == {("POST", "/v1/ping")}
-    assert {tuple(sorted(json.loads(asked.body))) for asked in server.asked} == {
+    assert {(asked.method, asked.path) for asked in server.received} == {("POST", "/v1/ping")}
+    assert {tuple(sorted(json.loads(asked.body))) for asked in server.received} == {
         ("arms", "decision_id", "user"),
         ("decision_id", "reward"),
     }
@@ -141,7 +141,7 @@ def test_ping_route_sends_get_requests() -> None:
     with loopback(Bandit()) as server:
         report = run(Plan(url=server.url, rate=None, seconds=0.3, route="ping", **SMALL))
     assert report.ping.count > 50
-    assert {(asked.method, asked.path) for asked in server.asked} == {("GET", "/v1/ping")}
+    assert {(asked.method, asked.path) for asked in server.received} == {("GET", "/v1/ping")}
     assert math.isnan(report.mean_reward)
     assert report.as_dict()["mean_reward"] is None
 
@@ -170,7 +170,7 @@ def chunked(body: bytes, status: bytes = b"503 Busy") -> bytes:
         (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.0 503 Busy\r\nContent-Length: 0\r\n\r\n", "503"),
     ],
 )
-def test_errors_are_counted_and_the_test_continues(response: Said, reason: str) -> None:
+def test_errors_are_counted_and_the_test_continues(response: Reply, reason: str) -> None:
     bandit = Bandit()
     bandit.failing = [response]
     with loopback(bandit) as server:
@@ -185,7 +185,7 @@ def test_retries_repeat_the_same_request() -> None:
     bandit.failing = [(503, {}, {}), None, (504, {}, b""), (503, {}, {}), (404, {}, {})]
     with loopback(bandit) as server:
         report = run(Plan(url=server.url, rate=20, seconds=0.5, retry=True, record=True, **SMALL))
-    sent = Counter((asked.path, asked.body) for asked in server.asked)
+    sent = Counter((asked.path, asked.body) for asked in server.received)
     assert report.errors == {"404": 1, "503": 2, "504": 1, "connection lost": 1}
     assert report.retried == 4
     assert sum(count - 1 for count in sent.values()) == 4
@@ -230,7 +230,7 @@ def test_lost_server_ends_the_test() -> None:
 def test_timeout_is_an_error() -> None:
     bandit = Bandit()
 
-    async def hangs(asked: Asked) -> Said:
+    async def hangs(asked: ReceivedRequest) -> Reply:
         if len(bandit.decisions) == 3:
             await asyncio.sleep(10.0)
         return bandit(asked)

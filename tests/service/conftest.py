@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from locb.service.store.log import Log
+from locb.service.store.log import EventLog
 from stress.postgres import Cluster
 
 
@@ -41,12 +41,12 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
 
 
 @pytest.fixture
-def open_log() -> Iterator[Callable[[Store], Log]]:
+def open_log() -> Iterator[Callable[[Store], EventLog]]:
     """Opens logs, which are closed in the end."""
     with ExitStack() as opened:
 
-        def open_one(store: Store) -> Log:
-            log = Log(store.folder, store.url)
+        def open_one(store: Store) -> EventLog:
+            log = EventLog(store.folder, store.url)
             opened.callback(log.close)
             return log
 
@@ -54,6 +54,6 @@ def open_log() -> Iterator[Callable[[Store], Log]]:
 
 
 @pytest.fixture
-def log(store: Store, open_log: Callable[[Store], Log]) -> Log:
+def log(store: Store, open_log: Callable[[Store], EventLog]) -> EventLog:
     """An empty log."""
     return open_log(store)

@@ -43,7 +43,7 @@ def test_rank_reward_and_activate(tmp_path: Path) -> None:
         assert azure.rank(question(excluded_actions=["juice"], event_id="e1")).reward_action_id == told.reward_action_id
         azure.events.reward("e1", 1.0)
         azure.events.reward("e1", 1.0)
-        assert service.policy.served[service.place_of("ann")] == 1
+        assert service.policy.served[service.require_index("ann")] == 1
 
         deferred = azure.rank(question(defer_activation=True)).event_id
         azure.rank(question())  # no reward comes for it: the default is learned

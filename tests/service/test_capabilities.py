@@ -72,7 +72,7 @@ def test_a_minimal_policy_is_served_without_its_missing_abilities(
         ),
     ):
         decision = recommend(client)
-        wait_for(lambda: service.engine.waiting_rewards == 0)
+        wait_for(lambda: service.engine.pending_rewards == 0)
         assert client.post("/v1/reward", json={"decision_id": decision, "reward": 1.0}).status_code == 200
         assert client.get("/v1/clusters/ann").json()["certificate"] is None
         assert client.get("/v1/users/ann/similar").json()["similar"] == []
@@ -86,7 +86,7 @@ def test_a_bug_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> 
     with caplog.at_level(logging.INFO), serving(tmp_path, **options) as (client, service):
         assert "warm-up: the method correct of the policy failed" in caplog.text
         decision = recommend(client)
-        wait_for(lambda: service.engine.waiting_rewards == 0)
+        wait_for(lambda: service.engine.pending_rewards == 0)
         assert client.post("/v1/reward", json={"decision_id": decision, "reward": 1.0}).status_code == 200
         assert client.get("/v1/clusters/ann").status_code == 500
         first = caplog.text.count("object of type 'int' has no len()")

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from locb.service.config import new_model
-from locb.service.core.commands import Asked, Batch, RecommendCommand, RewardCommand
+from locb.service.core.commands import Batch, EncodedDecision, RecommendCommand, RewardCommand
 from locb.service.core.engine import Engine
 from locb.service.core.replay import recheck
 from locb.service.core.user_index import UserIndex
 from locb.service.errors import ProblemError
 from locb.service.request_parsing import parse_request
 from locb.service.schemas import Arm, RecommendRequest
-from locb.service.store.log import Log
+from locb.service.store.log import EventLog
 
 MODEL = new_model("locb", 2, {"n_seeds": 2, "gamma": 0.5})
 
@@ -27,7 +27,7 @@ class Served:
     """An engine and its log, with commits that fail when told to."""
 
     def __init__(self, folder: Path, **options: Any) -> None:
-        self.log = Log(folder)
+        self.log = EventLog(folder)
         self.engine = Engine(MODEL.build(), UserIndex(MODEL.places), 0, **options)
 
     def commit(self, batch: Batch) -> Batch:
@@ -64,7 +64,7 @@ def served(tmp_path: Path) -> Any:
 def test_decisions_and_rewards(served: Served) -> None:
     for number in range(40):
         (asked,) = served.serve(ask(f"user {number % 7}", f"d{number}"))
-        assert isinstance(asked, Asked)
+        assert isinstance(asked, EncodedDecision)
         served.serve(RewardCommand(f"d{number}", number % 3 / 2, 1.0))
 
 
@@ -90,7 +90,7 @@ def test_somebody_in_a_place_of_before_is_no_event(served: Served) -> None:
     served.fail(ask("joe", "d"))
     (outcome,) = served.serve(RewardCommand("nobody's", 1.0, 1.0))
     assert outcome.status == 404
-    assert {place: name for place, _, name in served.log.users()}[1] == b"joe"
+    assert {user_index: name for user_index, _, name in served.log.users()}[1] == b"joe"
 
 
 def test_zero_has_no_sign(served: Served) -> None:
@@ -117,14 +117,14 @@ def test_one_who_cannot_be_answered_does_not_keep_the_others_from_it(
     explain_batch = policy.explain_batch
 
     def explain_some(users: list[int], contexts: list[Any]) -> Any:
-        if served.engine.user_index.place("bob") in users:
+        if served.engine.users.index_of("bob") in users:
             raise ArithmeticError("not for bob")
         return explain_batch(users, contexts)
 
     monkeypatch.setattr(policy, "explain_batch", explain_some)
     ann, bob, again, eve = served.serve(ask("ann", "a"), ask("bob", "b"), ask("bob", "b"), ask("eve", "c"))
-    assert isinstance(ann, Asked)
-    assert isinstance(eve, Asked)
+    assert isinstance(ann, EncodedDecision)
+    assert isinstance(eve, EncodedDecision)
     for problem in (bob, again):
         assert isinstance(problem, ProblemError)
         assert problem.status == 500

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from locb.service.config import Options
+from locb.service.config import ServiceConfig
 from locb.service.core import group_commit as commits
 from locb.service.core import service as service_module
-from locb.service.core.commands import ActivateCommand, Asked, RecommendCommand, RewardCommand
+from locb.service.core.commands import ActivateCommand, EncodedDecision, RecommendCommand, RewardCommand
 from locb.service.core.service import Service
 from locb.service.errors import ProblemError
 from locb.service.request_parsing import parse_request
 from locb.service.schemas import Arm, RecommendRequest
 from locb.service.store.database import StoreError
-from locb.service.store.log import Log
+from locb.service.store.log import EventLog
 from stress.checks import Acknowledged, check, wrong
 
 OPTIONS: dict[str, Any] = {
@@ -34,7 +34,7 @@ FAILING = 0.15
 
 
 @contextmanager
-def flaky_writes(log: Log, rng: random.Random) -> Iterator[None]:
+def flaky_writes(log: EventLog, rng: random.Random) -> Iterator[None]:
     """Have writes fail: as though nothing had come through, or as though the answer had got lost."""
 
     def flaky(work: Any) -> Any:
@@ -51,7 +51,7 @@ def flaky_writes(log: Log, rng: random.Random) -> Iterator[None]:
         return tried
 
     with pytest.MonkeyPatch.context() as patched:
-        for name in (*(("stage", "finish") if log.stages_at_once else ("commit",)), "write_settings", "erase"):
+        for name in (*(("stage", "commit_staged") if log.stages_inline else ("commit",)), "write_settings", "erase"):
             patched.setattr(log, name, flaky(getattr(log, name)))
         yield
 
@@ -79,7 +79,7 @@ class Client:
             arms = [Arm("x", [1.0, 0.0]), Arm("y", [angle, 1 - angle]), Arm("z", [0.6, 0.8])]
             question = parse_request(RecommendRequest(user, arms, decision_id=name), 2)
             asked = await self.until_done(RecommendCommand(question, asyncio.get_running_loop().time(), deferred))
-            assert isinstance(asked, Asked)
+            assert isinstance(asked, EncodedDecision)
             if deferred and self.rng.random() < 0.7:
                 await self.until_done(ActivateCommand(name, 0.0))
             if self.rng.random() < 0.3:
@@ -94,7 +94,7 @@ class Client:
     async def forget(self, user: str) -> None:
         for _ in range(50):
             try:
-                await self.service.forget(user)
+                await self.service.erase_user(user)
             except ProblemError as error:
                 if error.status == 404:
                     return
@@ -104,7 +104,7 @@ class Client:
 
 
 async def session(folder: Path, url: str | None, number: int, rng: random.Random, killed: bool) -> None:
-    service = Service(Options(folder, url, default_reward=0.25, **OPTIONS))
+    service = Service(ServiceConfig(folder, url, default_reward=0.25, **OPTIONS))
     await service.start()
     with flaky_writes(service.log, rng):
         clients = [Client(service, f"{number}-{c}", rng) for c in range(CLIENTS)]
@@ -117,7 +117,7 @@ async def session(folder: Path, url: str | None, number: int, rng: random.Random
         service.snapshots.wait()
         service.log.close()
         return
-    while service.committer.failure is not None or service.engine.pending_erasure:
+    while service.committer.store_error is not None or service.engine.pending_erasure:
         await asyncio.sleep(0.01)
     await service.stop()
 

@@ -15,7 +15,7 @@ from msrest.exceptions import HttpOperationError
 from locb.common import feature_hashing as hashing
 from locb.service.api.personalizer import conversion as c
 from locb.service.api.personalizer import schemas as p
-from loopback import Asked, Said, loopback
+from loopback import ReceivedRequest, Reply, loopback
 
 
 def rank(actions: list[Any], context: list[Any] | None = None, **more: Any) -> p.RankRequest:
@@ -246,9 +246,9 @@ def test_every_action_has_one_place(ids: list[int], data: st.DataObject) -> None
 
 
 def test_its_client_goes_all_the_way() -> None:
-    seen: list[Asked] = []
+    seen: list[ReceivedRequest] = []
 
-    def serve(asked: Asked) -> Said:
+    def serve(asked: ReceivedRequest) -> Reply:
         seen.append(asked)
         headers = {"Content-Type": "application/json"}
         if asked.headers.get(p.KEY_HEADER.lower()) != "secret":

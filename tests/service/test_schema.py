@@ -42,7 +42,7 @@ def test_no_request_is_answered_otherwise_than_described(tmp_path: Path, policy:
         )
         assert done.returncode == 0, done.stdout[-20_000:] + done.stderr
         assert service.engine.seq > 10, "nothing was decided"
-        policy_again, wrong = recheck(service.log, service.model, service.log.settings()["anew"])
+        policy_again, wrong = recheck(service.log, service.model, service.log.settings()["rebuilt_at"])
         assert wrong == []
         assert same_state(policy_again, service.policy)
 

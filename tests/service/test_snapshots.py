@@ -37,13 +37,13 @@ def named(*seqs: int, store: str = STORE) -> list[str]:
 
 def test_the_newest_is_read(tmp_path: Path) -> None:
     snapshots = Snapshots(tmp_path / "snapshots", STORE)
-    assert snapshots.newest is None
+    assert snapshots.newest_seq is None
     assert snapshots.newest_good(0, 100) is None
     write(snapshots, 3, 7)
-    assert snapshots.newest == 7
-    assert snapshots.seconds >= snapshots.blocked > 0.0
+    assert snapshots.newest_seq == 7
+    assert snapshots.write_seconds >= snapshots.blocked_seconds > 0.0
     again = Snapshots(tmp_path / "snapshots", STORE)
-    assert again.newest == 7
+    assert again.newest_seq == 7
     policy, seq = again.newest_good(0, 100) or pytest.fail("none")
     assert (seq, policy.served.tolist()) == (7, [7, 0])
 
@@ -77,7 +77,7 @@ def test_all_damaged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     for path in tmp_path.iterdir():
         path.write_bytes(b"")
     assert snapshots.newest_good(0, 100) is None
-    assert snapshots.newest is None
+    assert snapshots.newest_seq is None
     assert len(caplog.records) == 2
 
 
@@ -99,7 +99,7 @@ def test_those_of_another_store_are_left_alone(tmp_path: Path) -> None:
     assert snapshots.newest_good(0, 100) is None
     write(snapshots, 1, 2, 3)
     snapshots.remove_all()
-    assert snapshots.newest is None
+    assert snapshots.newest_seq is None
     assert names(tmp_path) == [*named(5, store="ffffffff"), "notes.txt"]
 
 
@@ -128,7 +128,7 @@ def test_it_is_written_in_the_background(tmp_path: Path) -> None:
     slow, done = Slow(taught()), threading.Event()
     snapshots.write(slow, 5, done.set)
     assert snapshots.busy
-    assert snapshots.newest is None
+    assert snapshots.newest_seq is None
     slow.may.set()
     snapshots.wait()
     assert done.is_set()
@@ -168,6 +168,6 @@ def test_a_disk_that_is_full_is_a_warning(
         patched.setattr(locb.policies.base.serialization.os, "fsync", full)
         write(snapshots, 7)
     assert "no snapshot at 7: [Errno 28] No space left on device" in caplog.text
-    assert (snapshots.newest, names(tmp_path)) == (3, named(3))
+    assert (snapshots.newest_seq, names(tmp_path)) == (3, named(3))
     write(snapshots, 8)
-    assert (snapshots.newest, names(tmp_path)) == (8, named(3, 8))
+    assert (snapshots.newest_seq, names(tmp_path)) == (8, named(3, 8))

@@ -45,19 +45,19 @@ def test_what_is_known_of_users_and_sets(tmp_path: Path) -> None:
     with serving(tmp_path, policy="locb", parameters={"n_seeds": 3, "gamma": 0.5}) as (client, service):
         play(client, rng, users, 120)
         told = client.get("/v1/users/u3").json()
-        place = service.place_of("u3")
+        place = service.require_index("u3")
         assert told["theta"] == service.policy.theta[place].tolist()
         assert told["served"] == service.policy.served[place]
         assert told["radius"] == service.policy.radii[place]
         similar = client.get("/v1/users/u3/similar?limit=3").json()["similar"]
         expected = service.policy.similar_users(place, 3)
-        assert [service.place_of(one["user"]) for one in similar] == [one.user for one in expected]
+        assert [service.require_index(one["user"]) for one in similar] == [one.user for one in expected]
         sets = client.get("/v1/clusters").json()["clusters"]
         assert len(sets) == 3
         for one, cluster in zip(sets, service.policy.clusters(), strict=True):
             assert one["size"] == len(cluster)
             whole = client.get(f"/v1/clusters/{one['seed']}").json()
-            assert {service.place_of(user) for user in whole["members"]} == set(cluster.members.tolist())
+            assert {service.require_index(user) for user in whole["members"]} == set(cluster.members.tolist())
             assert whole["certificate"] == service.policy.certificate(cluster)
             assert whole["certificate_exact"]
         assert client.get("/v1/clusters/nobody").json()["type"] == "urn:locb:problem:unknown-user"
@@ -76,8 +76,8 @@ def test_a_user_who_leaves_has_never_been(tmp_path: Path, name: str) -> None:
     ):
         play(client, rng, users, 90)
         waiting = client.post("/v1/recommend", json={"user": "u2", "arms": arms([1, 0, 0])}).json()["decision_id"]
-        place = service.place_of("u2")
-        kept = [row for chunk in service.log.observations(0) for row in chunk if row.place != place]
+        place = service.require_index("u2")
+        kept = [row for chunk in service.log.observations(0) for row in chunk if row.user_index != place]
         without = service.model.build()
         without.add_users(service.policy.n_users - without.n_users)
         gone = client.delete("/v1/users/u2")
@@ -88,10 +88,10 @@ def test_a_user_who_leaves_has_never_been(tmp_path: Path, name: str) -> None:
         assert client.post("/v1/reward", json={"decision_id": waiting, "reward": 1}).status_code == 404
         assert service.policy.served[place] == 0
         assert service.policy.served.sum() == len(kept)
-        again, wrong = recheck(service.log, service.model, service.log.settings()["anew"])
+        again, wrong = recheck(service.log, service.model, service.log.settings()["rebuilt_at"])
         assert same_state(again, service.policy)
         play(client, rng, [*users, "new"], 60)
-        again, wrong = recheck(service.log, service.model, service.log.settings()["anew"])
+        again, wrong = recheck(service.log, service.model, service.log.settings()["rebuilt_at"])
         assert wrong == []
         assert same_state(again, service.policy)
     with serving(tmp_path, policy=name) as (client, later):
@@ -107,7 +107,7 @@ def test_sums_no_longer_hold_who_left(tmp_path: Path) -> None:
         client.post("/v1/recommend", json={"user": "first", "arms": arms([1, 0, 0])})
         play(client, rng, ["left", "first", "left"], 50)
         client.delete("/v1/users/left")
-        told = [(row.place, row.context, row.reward) for chunk in service.log.observations(0) for row in chunk]
+        told = [(row.user_index, row.context, row.reward) for chunk in service.log.observations(0) for row in chunk]
         alone = service.model.build()
         alone.add_users(1)
         for place, context, reward in told:
@@ -130,7 +130,7 @@ def test_answers_to_others_no_longer_name_who_left(store: Any, policy: str, monk
         before = client.post("/v1/recommend", json=asked).json()
         assert left in {one["seed"] for one in before["clusters"]}
         client.delete(f"/v1/users/{in_path(left)}")
-        told = [json.loads(row.answer) for chunk in service.log.decisions() for row in chunk]
+        told = [json.loads(row.response) for chunk in service.log.decisions() for row in chunk]
         seeds = {one["seed"] for each in told for one in each["clusters"] + each["explanation"]["sources"]}
         assert left not in seeds
         assert None in seeds
@@ -138,7 +138,7 @@ def test_answers_to_others_no_longer_name_who_left(store: Any, policy: str, monk
         for one in before["clusters"] + before["explanation"]["sources"]:
             one["seed"] = None if one["seed"] == left else one["seed"]
         assert after == before
-        _, wrong = recheck(service.log, service.model, service.log.settings()["anew"])
+        _, wrong = recheck(service.log, service.model, service.log.settings()["rebuilt_at"])
         assert wrong == []
     escaped = json.dumps(left, ensure_ascii=False).encode()[1:-1]
     for file in store.folder.rglob("*"):

@@ -85,7 +85,7 @@ def test_a_client_that_leaves_in_the_middle(running: tuple[httpx.Client, Service
 
 
 def test_bodies_that_come_slowly_and_requests_that_are_too_many(tmp_path: Path) -> None:
-    with serving(tmp_path, most_in_flight=1, read_seconds=0.4) as (client, service):
+    with serving(tmp_path, max_in_flight=1, read_timeout=0.4) as (client, service):
         client.event_hooks["response"] = [is_safe]
         before = state(service)
         told: list[bytes] = []
@@ -112,7 +112,7 @@ def test_bodies_that_come_slowly_and_requests_that_are_too_many(tmp_path: Path) 
 
 @pytest.mark.parametrize("sent", [b"", b"GET /v1/ping HT", b"GET /v1/ping HTTP/1.1\r\nHost: localhost\r\nAccept"])
 def test_heads_that_come_slowly(tmp_path: Path, sent: bytes) -> None:
-    with serving(tmp_path, read_seconds=0.4) as (client, _):
+    with serving(tmp_path, read_timeout=0.4) as (client, _):
         answer = raw(client, sent)
         assert answer.startswith(b"HTTP/1.1 408 ")
         assert json.loads(answer.partition(b"\r\n\r\n")[2])["type"] == "urn:locb:problem:timeout"
@@ -129,7 +129,7 @@ def test_heads_that_come_slowly(tmp_path: Path, sent: bytes) -> None:
 
 def test_a_blank_line_does_not_hold_a_connection(tmp_path: Path) -> None:
     with (
-        serving(tmp_path, read_seconds=0.4) as (client, _),
+        serving(tmp_path, read_timeout=0.4) as (client, _),
         socket.create_connection(("127.0.0.1", client.base_url.port), timeout=10) as connection,
     ):
         connection.sendall(b"GET /v1/ping HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -153,7 +153,7 @@ def test_an_export_is_sent_whole_and_leaves_nothing_behind(running: tuple[httpx.
         assert answer.status_code == 200
         assert answer.headers["content-type"] == "application/vnd.apache.parquet"
         assert answer.content[:4] == answer.content[-4:] == b"PAR1"
-    wait_for(lambda: not list(service.options.data_dir.glob("export-*")))
+    wait_for(lambda: not list(service.config.data_dir.glob("export-*")))
 
 
 @pytest.mark.parametrize("error", [StoreError("the server is gone"), OSError(28, "No space left on device", "/secret")])
@@ -171,4 +171,4 @@ def test_an_export_that_cannot_be_made(
     assert answer.headers["retry-after"] == "2"
     assert answer.json()["type"] == "urn:locb:problem:unavailable"
     assert "secret" not in answer.text
-    assert not list(service.options.data_dir.glob("export-*"))
+    assert not list(service.config.data_dir.glob("export-*"))

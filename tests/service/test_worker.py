@@ -6,17 +6,17 @@ import time
 
 import pytest
 
-from locb.service.core.writer_thread import Worker
+from locb.service.core.writer_thread import WriterThread
 
 
 @pytest.fixture
 def worker():
-    worker = Worker("test")
+    worker = WriterThread("test")
     yield worker
     worker.stop()
 
 
-def test_work_is_done_in_order_by_another_thread(worker: Worker) -> None:
+def test_work_is_done_in_order_by_another_thread(worker: WriterThread) -> None:
     done: list[tuple[int, str]] = []
 
     def work(number: int, seconds: float) -> int:
@@ -31,7 +31,7 @@ def test_work_is_done_in_order_by_another_thread(worker: Worker) -> None:
     assert done == [(1, "test"), (2, "test"), (3, "test")]
 
 
-def test_what_work_raises_is_raised_where_it_is_waited_for(worker: Worker) -> None:
+def test_what_work_raises_is_raised_where_it_is_waited_for(worker: WriterThread) -> None:
     async def main() -> int:
         with pytest.raises(KeyError, match="culprit"):
             await worker.do({}.__getitem__, "culprit")
@@ -40,7 +40,7 @@ def test_what_work_raises_is_raised_where_it_is_waited_for(worker: Worker) -> No
     assert asyncio.run(main()) == 1
 
 
-def test_nobody_need_wait(worker: Worker) -> None:
+def test_nobody_need_wait(worker: WriterThread) -> None:
     heard: list[dict[str, object]] = []
 
     async def main() -> int:
@@ -54,7 +54,7 @@ def test_nobody_need_wait(worker: Worker) -> None:
 
 
 def test_a_worker_that_is_stopped_has_done_all() -> None:
-    worker, done = Worker("test"), []
+    worker, done = WriterThread("test"), []
 
     async def main() -> None:
         for number in range(3):

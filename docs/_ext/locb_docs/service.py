@@ -35,7 +35,7 @@ CAUSES = {
     "stopping": "The service is stopping. Retry with the same decision id.",
     "internal": "An error in the service, or in a custom policy. The log of the service has the details.",
 }
-CONFIG = getattr(config, "ServiceConfig", None) or config.Options
+CONFIG = getattr(config, "ServiceConfig", None) or config.ServiceConfig
 
 
 def configuration_keys() -> list[str]:

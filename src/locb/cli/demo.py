@@ -29,10 +29,10 @@ def demo(
     """
     try:
         from locb.demo.runner import run_demo
-        from locb.service.server import log_lines
+        from locb.service.server import configure_logging
     except ImportError as error:
         leave(f"locb demo needs the extras client and service: pip install 'locb[client,service]' ({error})", 2)
-    log_lines("warning")
+    configure_logging("warning")
     url = f"http://127.0.0.1:{port}"
     console.print("Starting. The first start compiles the policy, which takes up to a minute …")
 

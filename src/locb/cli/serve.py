@@ -79,7 +79,7 @@ def serve(
         str,
         typer.Option(help="Where requests in the shape of Azure Personalizer tell the user, in contextFeatures."),
     ] = "user.id",
-    stop_seconds: Annotated[int, typer.Option(help="How long requests may take to finish on SIGTERM.", min=0)] = 20,
+    shutdown_timeout: Annotated[int, typer.Option(help="How long requests may take to finish on SIGTERM.", min=0)] = 20,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
 ) -> None:
     """Recommend and reward over HTTP: nothing that was answered is lost.
@@ -89,8 +89,8 @@ def serve(
     """
     try:
         from locb.service.api.auth import Tokens, is_loopback, read_tokens
-        from locb.service.config import Options
-        from locb.service.server import log_lines
+        from locb.service.config import ServiceConfig
+        from locb.service.server import configure_logging
         from locb.service.server import serve as run
         from locb.service.store.database import StoreError
         from locb.service.store.locks import AlreadyOpenError
@@ -105,7 +105,7 @@ def serve(
     parameters: dict[str, Any] = {"gamma": gamma, "n_seeds": seeds, "alpha": alpha}
     parameters = {name: value for name, value in parameters.items() if value is not None}
     parameters |= dict(_pair(pair) for pair in parameter or [])
-    options = Options(
+    options = ServiceConfig(
         data_dir=data_dir,
         store=store,
         policy=policy,
@@ -115,19 +115,19 @@ def serve(
         reward_wait=seconds("reward-wait", reward_wait),
         snapshot_every=snapshot_every,
         personalizer_user=personalizer_user,
-        most_body=max_body,
-        most_in_flight=max_in_flight,
+        max_body_bytes=max_body,
+        max_in_flight=max_in_flight,
     )
     tokens = Tokens() if token_file is None else read_tokens(token_file)
-    log_lines(log_level)
+    configure_logging(log_level)
     if not tokens and is_loopback(host):
         console.print("No --token-file: whoever is on this machine may ask, and nobody else.", style="yellow")
 
-    def listening() -> None:
+    def on_listening() -> None:
         console.print(f"Starting at http://{host}:{port} …  (Ctrl-C stops it)")
 
     try:
-        run(options, host, port, tokens, stop_seconds, listening)
+        run(options, host, port, tokens, shutdown_timeout, on_listening)
     except (AlreadyOpenError, StoreError) as error:
         leave(str(error), 1)
 

@@ -10,7 +10,7 @@ from locb.client import Client
 from locb.demo.film_catalogue import DIM, FilmCatalogue
 from locb.demo.visitors import Visitors
 from locb.service.api.auth import Tokens
-from locb.service.config import Options
+from locb.service.config import ServiceConfig
 from locb.service.server import serve
 
 HOST = "127.0.0.1"
@@ -33,13 +33,13 @@ def run_demo(folder: Path, port: int, rate: float, started: Callable[[], None], 
     seed : int, default 0
         Seed of films and visits.
     """
-    options = Options(folder, policy="locb", dim=DIM, parameters=dict(SETTINGS))
+    options = ServiceConfig(folder, policy="locb", dim=DIM, parameters=dict(SETTINGS))
     with Client(f"http://{HOST}:{port}", retries=0) as client:
         visitors = Visitors(client, FilmCatalogue(seed), rate)
         visits = threading.Thread(target=visitors.run, args=(started,), name="visitors")
         try:
             # Visits start once the port is bound, because another service may use it.
-            serve(options, HOST, port, Tokens(), stop_seconds=5, listening=visits.start)
+            serve(options, HOST, port, Tokens(), shutdown_timeout=5, on_listening=visits.start)
         finally:
             visitors.stop()
             if visits.ident is not None:

@@ -9,14 +9,14 @@ from typing import Any
 
 from locb.policies import POLICIES, policy_spec
 from locb.service.core.replay import Model
-from locb.service.store.log import Log
+from locb.service.store.log import EventLog
+from locb.service.store.schema import FORMAT
 
-FORMAT = 1  # of the tables; a service refuses a store of a later one
 OPTIONS = ("policy", "dim", "gamma", "seeds", "alpha")  # all else is a --parameter
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ServiceConfig:
     """What ``locb serve`` was told. None: as the store remembers, or the default."""
 
     data_dir: Path
@@ -28,12 +28,12 @@ class Options:
     reward_wait: float = 600.0
     snapshot_every: int = 100_000
     personalizer_user: str = "user.id"
-    most_body: int = 1 << 20
-    most_in_flight: int = 1000
-    read_seconds: float = 30.0  # for a request to arrive
+    max_body_bytes: int = 1 << 20
+    max_in_flight: int = 1000
+    read_timeout: float = 30.0  # for a request to arrive
 
 
-def load_or_create_model(options: Options, log: Log) -> tuple[Model, str]:
+def load_or_create_model(options: ServiceConfig, log: EventLog) -> tuple[Model, str]:
     """The model and the name of a store: what it remembers, or what a new one is to remember.
 
     Raises
@@ -43,8 +43,6 @@ def load_or_create_model(options: Options, log: Log) -> tuple[Model, str]:
     """
     kept = log.settings()
     if "model" in kept:
-        if kept["format"] > FORMAT:
-            raise ValueError(f"the store has format {kept['format']}, of a newer locb; this one knows {FORMAT}")
         model = Model(**kept["model"])
         if model.policy not in POLICIES:
             name = model.policy
@@ -56,7 +54,7 @@ def load_or_create_model(options: Options, log: Log) -> tuple[Model, str]:
     model = new_model(options.policy or "locb", options.dim, options.parameters)
     name = secrets.token_hex(4)
     values = {"policy": model.policy, "dim": model.dim, "places": model.places, "parameters": model.parameters}
-    log.write_settings({"format": FORMAT, "store": name, "model": values, "anew": 0, "seq": 0})
+    log.write_settings({"format": FORMAT, "store": name, "model": values, "rebuilt_at": 0, "seq": 0})
     return model, name
 
 
@@ -73,7 +71,7 @@ def new_model(policy: str, dim: int, parameters: dict[str, Any]) -> Model:
     return model
 
 
-def _compare(options: Options, model: Model) -> None:
+def _compare(options: ServiceConfig, model: Model) -> None:
     asked: dict[str, Any] = {"policy": options.policy, "dim": options.dim, **options.parameters}
     made = {"policy": model.policy, "dim": model.dim, **model.parameters}
     for name, value in asked.items():

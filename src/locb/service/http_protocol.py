@@ -11,14 +11,14 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from locb.service.errors import ProblemError
-from locb.service.read_timeouts import Arrivals
+from locb.service.read_timeouts import ReadTimeouts
 from locb.service.responses import problem_response
 
 
-class OnePieceProtocol(HttpToolsProtocol):
+class SingleWriteProtocol(HttpToolsProtocol):
     """uvicorn's protocol, with a transport that waits for the body before it sends the head."""
 
-    def __init__(self, *arguments: Any, arrivals: Arrivals, **named: Any) -> None:
+    def __init__(self, *arguments: Any, arrivals: ReadTimeouts, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self.since = math.inf
         self._arrivals = arrivals

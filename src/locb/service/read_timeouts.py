@@ -16,7 +16,7 @@ class Arriving(Protocol):
         """The request that is arriving took longer than this."""
 
 
-class Arrivals:
+class ReadTimeouts:
     """Looks at all connections now and then, which is cheaper than a timer a request.
 
     Parameters

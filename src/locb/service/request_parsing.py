@@ -18,7 +18,7 @@ _unpack = msgspec.msgpack.Decoder(RecommendRequest).decode
 
 
 @dataclass(slots=True)
-class Question:
+class ParsedRequest:
     """What is asked of the policy: which of these arms for this user?"""
 
     request: RecommendRequest
@@ -27,7 +27,7 @@ class Question:
     eligible: list[int]  # which of the request's arms these are
 
 
-def parse_request(request: RecommendRequest, dim: int) -> Question:
+def parse_request(request: RecommendRequest, dim: int) -> ParsedRequest:
     """Turn the arms of a request into contexts.
 
     Raises
@@ -67,7 +67,7 @@ def parse_request(request: RecommendRequest, dim: int) -> Question:
         for a, name in enumerate(ids):
             check_id(name, f"arms[{a}].id")
         raise invalid("names and values of features must be text that can be written as UTF-8", "arms") from None
-    return Question(request, packed, contexts, eligible)
+    return ParsedRequest(request, packed, contexts, eligible)
 
 
 def _vector(features: Features, dim: int, a: int) -> list[float]:
@@ -81,7 +81,7 @@ def _vector(features: Features, dim: int, a: int) -> list[float]:
     return features
 
 
-def parse_stored_request(packed: bytes, dim: int) -> Question:
+def parse_stored_request(packed: bytes, dim: int) -> ParsedRequest:
     """A question from the log; what was once read is read the same."""
     return parse_request(_unpack(packed), dim)
 

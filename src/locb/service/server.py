@@ -18,10 +18,10 @@ from starlette.types import ASGIApp
 
 from locb.service.api.app import make_app
 from locb.service.api.auth import Tokens, is_loopback
-from locb.service.config import Options
+from locb.service.config import ServiceConfig
 from locb.service.core.service import Service
-from locb.service.http_protocol import OnePieceProtocol
-from locb.service.read_timeouts import Arrivals
+from locb.service.http_protocol import SingleWriteProtocol
+from locb.service.read_timeouts import ReadTimeouts
 from locb.service.store.database import StoreError
 
 _log = logging.getLogger("locb.service")
@@ -42,7 +42,7 @@ class JsonLines(logging.Formatter):
         return json.dumps(told, ensure_ascii=False)
 
 
-def log_lines(level: str) -> None:
+def configure_logging(level: str) -> None:
     """Send what the service has to say to standard error, as JSON."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
@@ -54,7 +54,7 @@ def log_lines(level: str) -> None:
 
 
 def serve(
-    options: Options, host: str, port: int, tokens: Tokens, stop_seconds: int, listening: Callable[[], None]
+    config: ServiceConfig, host: str, port: int, tokens: Tokens, shutdown_timeout: int, on_listening: Callable[[], None]
 ) -> None:
     """Serve until told to stop; ``listening`` is called once the address is ours, before the service is ready.
 
@@ -70,10 +70,10 @@ def serve(
     if not tokens and not is_loopback(host):
         raise ValueError(f"--host {host} can be reached from other machines: give a --token-file, or use 127.0.0.1")
     with listen(host, port) as listener:
-        listening()
-        service = Service(options)
+        on_listening()
+        service = Service(config)
         app = make_app(service, tokens, prepare_charts=True)
-        server = uvicorn.Server(settings(app, host, port, stop_seconds, options.read_seconds))
+        server = uvicorn.Server(uvicorn_config(app, host, port, shutdown_timeout, config.read_timeout))
         # uvicorn raises the signal that stopped it once more when all is done: to who started us that is no failure.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: setattr(server, "should_exit", True))
@@ -101,13 +101,13 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def settings(app: ASGIApp, host: str, port: int, stop_seconds: int, read_seconds: float) -> uvicorn.Config:
+def uvicorn_config(app: ASGIApp, host: str, port: int, shutdown_timeout: int, read_timeout: float) -> uvicorn.Config:
     """How uvicorn is to serve it."""
     return uvicorn.Config(
         app,
         host=host,
         port=port,
-        http=partial(OnePieceProtocol, arrivals=Arrivals(read_seconds)),  # type: ignore[arg-type]  # it makes one
+        http=partial(SingleWriteProtocol, arrivals=ReadTimeouts(read_timeout)),  # type: ignore[arg-type]  # it makes one
         ws="none",
         lifespan="on",
         access_log=False,
@@ -116,6 +116,6 @@ def settings(app: ASGIApp, host: str, port: int, stop_seconds: int, read_seconds
         proxy_headers=False,
         date_header=True,
         timeout_keep_alive=75,
-        timeout_graceful_shutdown=stop_seconds,
+        timeout_graceful_shutdown=shutdown_timeout,
         backlog=2048,
     )

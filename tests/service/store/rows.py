@@ -8,8 +8,8 @@ from locb.service.store.schema import REWARD
 CONTEXT = struct.pack("<2d", 0.6, 0.8)
 
 
-def decision(seq: int, name: str, place: int = 0, **others: object) -> DecisionRow:
-    row = DecisionRow(seq, name.encode(), place, 100.0 + seq, 100.0 + seq, 1, CONTEXT, b"asked", b"answered")
+def decision(seq: int, name: str, user_index: int = 0, **others: object) -> DecisionRow:
+    row = DecisionRow(seq, name.encode(), user_index, 100.0 + seq, 100.0 + seq, 1, CONTEXT, b"asked", b"answered")
     return row._replace(**others)
 
 
@@ -18,8 +18,8 @@ def observation(seq: int, of: int, kind: int = REWARD, reward: float = 1.0, **ot
     return row._replace(**others)
 
 
-def arrival(place: int, seq: int, name: str | None) -> tuple[int, int, bytes | None]:
-    return place, seq, None if name is None else name.encode()
+def arrival(user_index: int, seq: int, name: str | None) -> tuple[int, int, bytes | None]:
+    return user_index, seq, None if name is None else name.encode()
 
 
 def small() -> Records:

@@ -8,23 +8,23 @@ import pytest
 
 from locb.service.store import log as log_module
 from locb.service.store import reader as reading_module
-from locb.service.store.log import Log
+from locb.service.store.log import EventLog
 from locb.service.store.rows import Records
 from service.store.rows import arrival, decision, observation, small
 
 
-def test_erasing_a_user(log: Log) -> None:
+def test_erasing_a_user(log: EventLog) -> None:
     log.commit(small())
-    assert log.erase(1, {"anew": None, "seq": 7}) == 2
+    assert log.erase(1, {"rebuilt_at": None, "seq": 7}) == 2
     assert log.users() == [(0, 1, b"ann"), (1, 3, None)]
     assert [row[1] for chunk in log.decisions() for row in chunk] == [b"a"]
     assert log.last_seq() == 7
-    assert log.settings() == {"anew": None, "seq": 7}
+    assert log.settings() == {"rebuilt_at": None, "seq": 7}
     assert log.erase(0, {}) == 1
     assert list(log.observations(0)) == []
 
 
-def test_a_freed_place_gets_a_new_name_and_keeps_its_time(log: Log) -> None:
+def test_a_freed_place_gets_a_new_name_and_keeps_its_time(log: EventLog) -> None:
     log.commit(small())
     log.erase(1, {"seq": 7})
     log.commit(Records(users=[arrival(1, 8, "eve")]))
@@ -32,7 +32,7 @@ def test_a_freed_place_gets_a_new_name_and_keeps_its_time(log: Log) -> None:
 
 
 def test_what_was_erased_is_in_no_file(tmp_path: Path) -> None:
-    log = Log(tmp_path)
+    log = EventLog(tmp_path)
     secret, kept = b"SECRET-OF-EVE", b"KEPT-OF-ANN"
     try:
         log.commit(Records(users=[(0, 1, kept), (1, 2, secret)]))
@@ -41,14 +41,15 @@ def test_what_was_erased_is_in_no_file(tmp_path: Path) -> None:
             decisions = [
                 decision(seq + i, f"{(secret if i % 2 else kept).decode()}-{seq + i}", i % 2,
                          context=(secret if i % 2 else kept) * 2, request=(secret if i % 2 else kept) * 500,
-                         answer=(secret if i % 2 else kept) * 900)
+                         response=(secret if i % 2 else kept) * 900)
                 for i in range(20)
             ]  # fmt: skip
             log.commit(Records(decisions=decisions))
             log.commit(
                 Records(
                     observations=[
-                        observation(row.seq + 20, row.seq, place=row.place, context=row.context) for row in decisions
+                        observation(row.seq + 20, row.seq, user_index=row.user_index, context=row.context)
+                        for row in decisions
                     ]
                 )
             )
@@ -66,8 +67,8 @@ def test_what_was_erased_is_in_no_file(tmp_path: Path) -> None:
 def test_what_was_erased_while_somebody_reads_goes_when_they_are_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading_module, "CHUNK", 1)
-    log = Log(tmp_path)
+    monkeypatch.setattr(reading_module, "CHUNK_ROWS", 1)
+    log = EventLog(tmp_path)
     wal = tmp_path / "log.db-wal"
     try:
         log.commit(small())
@@ -85,25 +86,25 @@ def test_what_was_erased_while_somebody_reads_goes_when_they_are_done(
 
 
 def test_a_start_removes_what_a_killed_process_left(tmp_path: Path) -> None:
-    log = Log(tmp_path / "one")
+    log = EventLog(tmp_path / "one")
     log.commit(small())
     shutil.copytree(tmp_path / "one", tmp_path / "two")  # as a power cut would leave it
     log.close()
     assert b"bob" in (tmp_path / "two" / "log.db-wal").read_bytes()
-    log = Log(tmp_path / "two")
+    log = EventLog(tmp_path / "two")
     assert (tmp_path / "two" / "log.db-wal").read_bytes() == b""
     assert log.last_seq() == 6
     log.close()
 
 
 def test_the_log_file_is_tidied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = Log(tmp_path)
+    log = EventLog(tmp_path)
     try:
         log.commit(small())
         wal = tmp_path / "log.db-wal"
         assert wal.stat().st_size > 0
         assert not log.wal_pending
-        monkeypatch.setattr(log_module, "LARGEST_WAL", 10)
+        monkeypatch.setattr(log_module, "MAX_WAL_BYTES", 10)
         assert log.wal_pending
         log.wal_checkpoint(True)
         assert wal.stat().st_size == 0
@@ -113,7 +114,7 @@ def test_the_log_file_is_tidied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_postgres_has_nothing_to_tidy(postgres: Any, tmp_path: Path) -> None:
-    log = Log(tmp_path, postgres.create())
+    log = EventLog(tmp_path, postgres.create())
     log.wal_checkpoint(True)
     assert not log.wal_pending
     log.close()

@@ -13,13 +13,13 @@ import pytest
 
 from locb.service.store.database import StoreError
 from locb.service.store.locks import AlreadyOpenError
-from locb.service.store.log import Log
+from locb.service.store.log import EventLog
 
 HOLD = """
 import sys
 from pathlib import Path
-from locb.service.store.log import Log
-log = Log(Path(sys.argv[1]), sys.argv[2] or None)
+from locb.service.store.log import EventLog
+log = EventLog(Path(sys.argv[1]), sys.argv[2] or None)
 print("open", flush=True)
 sys.stdin.read()
 log.close()
@@ -43,32 +43,32 @@ def test_a_folder_has_one_writer(store: Any) -> None:
     with held(store.folder, store.url) as holder:
         for _ in range(2):
             with pytest.raises(AlreadyOpenError) as caught:
-                Log(store.folder, store.url)
-            assert f"another service (process {holder.pid}) works in {store.folder}" in str(caught.value)
-            assert "stop it, or give this one a folder of its own" in str(caught.value)
-    Log(store.folder, store.url).close()
+                EventLog(store.folder, store.url)
+            assert f"another service (process {holder.pid}) uses {store.folder}" in str(caught.value)
+            assert "stop it, or choose another --data-dir" in str(caught.value)
+    EventLog(store.folder, store.url).close()
 
 
 def test_a_database_has_one_writer(postgres: Any, tmp_path: Path) -> None:
     url = postgres.create()
     with held(tmp_path / "one", url):
-        with pytest.raises(AlreadyOpenError, match="another service works on this database: stop it"):
-            Log(tmp_path / "two", url)
-        other = Log(tmp_path / "two", postgres.create())  # a refusal lets go of the folder
+        with pytest.raises(AlreadyOpenError, match="another service uses this database: stop it"):
+            EventLog(tmp_path / "two", url)
+        other = EventLog(tmp_path / "two", postgres.create())  # a refusal lets go of the folder
         other.close()
-    Log(tmp_path / "two", url).close()
+    EventLog(tmp_path / "two", url).close()
 
 
 def test_a_killed_writer_holds_nothing(store: Any) -> None:
     with held(store.folder, store.url) as holder:
         os.kill(holder.pid, signal.SIGKILL)
         holder.wait()
-        Log(store.folder, store.url).close()
+        EventLog(store.folder, store.url).close()
 
 
 def test_a_writer_who_lost_the_database_does_not_take_it_from_another(postgres: Any, tmp_path: Path) -> None:
     url = postgres.create()
-    first = Log(tmp_path / "one", url)
+    first = EventLog(tmp_path / "one", url)
     try:
         postgres.restart()
         with held(tmp_path / "two", url):

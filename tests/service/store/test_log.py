@@ -10,46 +10,52 @@ from sqlalchemy import Connection, func, select, text
 from locb.service.store import log as log_module
 from locb.service.store import reader as reading
 from locb.service.store import schema as tables
-from locb.service.store import user_decisions as decided
-from locb.service.store.database import NameTakenError, StoreError, database_url
-from locb.service.store.log import Log
+from locb.service.store import user_decisions
+from locb.service.store.database import DuplicateDecisionError, StoreError, database_url
+from locb.service.store.log import EventLog
 from locb.service.store.rows import Records
 from locb.service.store.schema import CORRECTION, DEFAULT, REWARD
 from service.store.rows import CONTEXT, arrival, decision, observation, small
 
 ODD_NAMES = ["\0", "a\0b", "🦆", "é" * 256, "🦆" * 256, "'; DROP TABLE locb_users; --", "%s %(x)s ?", " ", "\ufffe"]
-Opener = Callable[[Any], Log]
+Opener = Callable[[Any], EventLog]
 
 
 def flat(chunks: Any) -> list[Any]:
     return [tuple(row) for chunk in chunks for row in chunk]
 
 
-def test_an_empty_log(log: Log) -> None:
+def test_an_empty_log(log: EventLog) -> None:
     assert log.last_seq() == 0
     assert log.settings() == {}
     assert log.users() == []
     assert log.find([b"a"]) == []
     assert log.find([]) == []
-    assert log.decisions_of(0, 10) == []
-    assert flat(log.observations(0)) == flat(log.decisions()) == flat(log.unrewarded()) == flat(log.records()) == []
+    assert log.recent_decisions(0, 10) == []
+    assert (
+        flat(log.observations(0))
+        == flat(log.decisions())
+        == flat(log.unrewarded_decisions())
+        == flat(log.decisions_with_rewards())
+        == []
+    )
 
 
 def test_what_was_committed_is_found_by_another_opener(store: Any, open_log: Opener) -> None:
     first = open_log(store)
     first.commit(small())
-    first.write_settings({"format": 1, "model": {"dim": 2}})
+    first.write_settings({"format": 2, "model": {"dim": 2}})
     first.close()
     log = open_log(store)
     assert log.last_seq() == 6
     assert log.users() == [(0, 1, b"ann"), (1, 3, b"bob")]
     assert flat(log.decisions()) == [decision(2, "a"), decision(4, "b", 1), decision(5, "c", 1)]
     assert flat(log.observations(0)) == [(6, 0, REWARD, 0.0, 1.0, CONTEXT)]
-    assert log.settings() == {"format": 1, "model": {"dim": 2}}
+    assert log.settings() == {"format": 2, "model": {"dim": 2}}
 
 
-def test_parts_of_the_log(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "CHUNK", 2)
+def test_parts_of_the_log(log: EventLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "CHUNK_ROWS", 2)
     log.commit(Records(decisions=[decision(seq, f"d{seq}") for seq in range(1, 8)]))
     log.commit(Records(observations=[observation(10 + seq, seq) for seq in range(1, 8)]))
     assert [len(chunk) for chunk in log.decisions()] == [2, 2, 2, 1]
@@ -58,31 +64,31 @@ def test_parts_of_the_log(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [row[0] for row in flat(log.observations(12, 14))] == [13, 14]
 
 
-def test_find_tells_the_last_lesson(log: Log) -> None:
+def test_find_tells_the_last_lesson(log: EventLog) -> None:
     log.commit(small())
     log.commit(Records(observations=[observation(7, 4, DEFAULT, 0.25)]))
     found = {one.decision.id: (one.kind, one.reward) for one in log.find([b"a", b"b", b"c", b"nobody"])}
     assert found == {b"a": (REWARD, 1.0), b"b": (DEFAULT, 0.25), b"c": (None, None)}
-    log.commit(Records(observations=[observation(8, 4, CORRECTION, 0.75, learned=0.25)]))
+    log.commit(Records(observations=[observation(8, 4, CORRECTION, 0.75, previous_reward=0.25)]))
     ((row, kind, reward),) = log.find([b"b"])
     assert (row, kind, reward) == (decision(4, "b", 1), CORRECTION, 0.75)
 
 
-def test_many_names_at_once(log: Log) -> None:
+def test_many_names_at_once(log: EventLog) -> None:
     log.commit(Records(decisions=[decision(seq, f"d{seq}") for seq in range(1, 1801)]))
     names = [f"d{seq}".encode() for seq in range(1, 1801)]
     assert sorted(one.decision.id for one in log.find(names)) == sorted(names)
 
 
-def test_the_decisions_of_a_user(log: Log) -> None:
+def test_the_decisions_of_a_user(log: EventLog) -> None:
     log.commit(small())
-    assert [one.decision.id for one in log.decisions_of(1, 10)] == [b"c", b"b"]
-    assert [one.decision.id for one in log.decisions_of(1, 1)] == [b"c"]
-    assert [(one.decision.id, one.reward) for one in log.decisions_of(0, 10)] == [(b"a", 1.0)]
+    assert [one.decision.id for one in log.recent_decisions(1, 10)] == [b"c", b"b"]
+    assert [one.decision.id for one in log.recent_decisions(1, 1)] == [b"c"]
+    assert [(one.decision.id, one.reward) for one in log.recent_decisions(0, 10)] == [(b"a", 1.0)]
 
 
 def test_the_decisions_of_a_user_taken_in_or_not(store: Any, open_log: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_module, "BEHIND", 10)
+    monkeypatch.setattr(log_module, "MAX_UNINDEXED_EVENTS", 10)
     log = open_log(store)
     for start in range(1, 26, 5):
         log.commit(Records(decisions=[decision(seq, f"d{seq}", seq % 3) for seq in range(start, start + 5)]))
@@ -90,42 +96,42 @@ def test_the_decisions_of_a_user_taken_in_or_not(store: Any, open_log: Opener, m
 
     def taken_in() -> int:
         with log._engine.connect() as connection:
-            return int(connection.execute(select(func.count()).select_from(tables.decided)).scalar_one())
+            return int(connection.execute(select(func.count()).select_from(tables.user_decisions)).scalar_one())
 
     assert taken_in() == 20  # after 10 and after 20
     for limit in (1, 2, 4, 9, 100):
-        assert [one.decision.seq for one in log.decisions_of(1, limit)] == expected[:limit]
+        assert [one.decision.seq for one in log.recent_decisions(1, limit)] == expected[:limit]
     log.close()
     log = open_log(store)
     assert taken_in() == 25
     log.commit(Records(decisions=[decision(26, "d26", 1), decision(27, "d27", 2)]))
-    assert [one.decision.seq for one in log.decisions_of(1, 100)] == [26, *expected]
+    assert [one.decision.seq for one in log.recent_decisions(1, 100)] == [26, *expected]
     assert log.settings() == {}
     assert log.erase(1, {}) == 10
-    assert log.decisions_of(1, 100) == []
+    assert log.recent_decisions(1, 100) == []
     left = [seq for seq in range(1, 26) if seq % 3 != 1]
     assert [row.seq for chunk in log.decisions() for row in chunk] == [*left, 27]
     assert taken_in() == 17
 
 
-def test_taking_in_may_fail(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_taking_in_may_fail(log: EventLog, monkeypatch: pytest.MonkeyPatch) -> None:
     """A commit that is on disk is one, whether or not its decisions can be taken in."""
 
     def fail(connection: Connection) -> int:
         connection.execute(text("SELECT * FROM nowhere"))
         raise AssertionError
 
-    monkeypatch.setattr(log_module, "BEHIND", 1)
+    monkeypatch.setattr(log_module, "MAX_UNINDEXED_EVENTS", 1)
     with monkeypatch.context() as broken:
-        broken.setattr(decided, "bring_up", fail)
+        broken.setattr(user_decisions, "extend", fail)
         log.commit(Records(decisions=[decision(1, "a")]))
-    assert [one.decision.seq for one in log.decisions_of(0, 10)] == [1]
+    assert [one.decision.seq for one in log.recent_decisions(0, 10)] == [1]
     log.commit(Records(decisions=[decision(2, "b")]))
-    assert [one.decision.seq for one in log.decisions_of(0, 10)] == [2, 1]
+    assert [one.decision.seq for one in log.recent_decisions(0, 10)] == [2, 1]
 
 
 @pytest.mark.parametrize("count", [1, 2, 4, 5, 16, 17, 255, 256, 257, 600])
-def test_batches_of_any_size(log: Log, count: int) -> None:
+def test_batches_of_any_size(log: EventLog, count: int) -> None:
     decisions = [decision(seq, f"d{seq}", seq % 7, active_at=None if seq % 3 else 0.5) for seq in range(1, count + 1)]
     observations = [observation(count + row.seq, row.seq, context=b"" if row.seq % 2 else CONTEXT) for row in decisions]
     log.commit(Records(decisions=decisions, observations=observations))
@@ -133,42 +139,42 @@ def test_batches_of_any_size(log: Log, count: int) -> None:
     assert [row[-1] for row in flat(log.observations(0))] == [row.context for row in observations]
 
 
-def test_what_was_staged_is_lost_with_its_connection(log: Log) -> None:
+def test_what_was_staged_is_lost_with_its_connection(log: EventLog) -> None:
     log.stage(Records(decisions=[decision(1, "a")]))
     log._drop_writer()
     with pytest.raises(StoreError, match="lost"):
-        log.finish()
+        log.commit_staged()
     log.commit(Records(observations=[observation(2, 1)]))
     assert log.last_seq() == 2
 
 
-def test_settings_are_kept_all_or_none_whatever_was_committed_before(log: Log) -> None:
+def test_settings_are_kept_all_or_none_whatever_was_committed_before(log: EventLog) -> None:
     log.commit(Records(decisions=[decision(1, "a")]))
     with pytest.raises(TypeError):
         log.write_settings({"first": 1, "second": object()})
-    with pytest.raises(NameTakenError):
+    with pytest.raises(DuplicateDecisionError):
         log.commit(Records(decisions=[decision(2, "a")]))
     with pytest.raises(TypeError):
         log.write_settings({"first": 1, "second": object()})
     assert log.settings() == {}
 
 
-def test_ids_are_any_text(log: Log) -> None:
+def test_ids_are_any_text(log: EventLog) -> None:
     log.commit(
         Records(
-            users=[arrival(place, place + 1, name) for place, name in enumerate(ODD_NAMES)],
-            decisions=[decision(100 + place, name, place) for place, name in enumerate(ODD_NAMES)],
+            users=[arrival(user_index, user_index + 1, name) for user_index, name in enumerate(ODD_NAMES)],
+            decisions=[decision(100 + user_index, name, user_index) for user_index, name in enumerate(ODD_NAMES)],
         )
     )
     assert [name for _, _, name in log.users()] == [name.encode() for name in ODD_NAMES]
-    for place, name in enumerate(ODD_NAMES):
+    for user_index, name in enumerate(ODD_NAMES):
         (found,) = log.find([name.encode()])
-        assert found.decision.place == place
+        assert found.decision.user_index == user_index
 
 
-def test_numbers_come_back_to_the_last_bit(log: Log) -> None:
+def test_numbers_come_back_to_the_last_bit(log: EventLog) -> None:
     for seq, reward in enumerate((0.1, 5e-324, -1e6, 1 / 3, 2**53 - 1.0), 1):
-        log.commit(Records(observations=[observation(seq, seq, reward=reward, learned=reward)]))
+        log.commit(Records(observations=[observation(seq, seq, reward=reward, previous_reward=reward)]))
         ((_, _, _, learned, back, _),) = flat(log.observations(seq - 1))
         assert (learned.hex(), back.hex()) == (reward.hex(), reward.hex())
 
@@ -187,9 +193,9 @@ def test_numbers_come_back_to_the_last_bit(log: Log) -> None:
     ],
     ids=["a name twice", "a lesson twice", "a lesson twice at once", "a user twice"],
 )
-def test_a_refused_commit_leaves_nothing_behind(log: Log, refused: Records) -> None:
+def test_a_refused_commit_leaves_nothing_behind(log: EventLog, refused: Records) -> None:
     log.commit(small())
-    with pytest.raises(NameTakenError):
+    with pytest.raises(DuplicateDecisionError):
         log.commit(refused)
     assert log.last_seq() == 6
     assert len(log.users()) == 2
@@ -199,50 +205,50 @@ def test_a_refused_commit_leaves_nothing_behind(log: Log, refused: Records) -> N
     assert log.last_seq() == 7
 
 
-def test_a_default_and_its_correction_are_each_learned_once(log: Log) -> None:
+def test_a_default_and_its_correction_are_each_learned_once(log: EventLog) -> None:
     log.commit(small())
     log.commit(Records(observations=[observation(7, 4, DEFAULT, 0.0)]))
     log.commit(Records(observations=[observation(8, 4, CORRECTION, 1.0)]))
     for kind in (DEFAULT, CORRECTION):
-        with pytest.raises(NameTakenError):
+        with pytest.raises(DuplicateDecisionError):
             log.commit(Records(observations=[observation(9, 4, kind, 0.5)]))
 
 
-def test_active_decisions_without_a_lesson_wait(log: Log) -> None:
+def test_active_decisions_without_a_lesson_wait(log: EventLog) -> None:
     log.commit(small())
     log.commit(Records(decisions=[decision(7, "later", active_at=None)]))
-    assert [row[0] for row in flat(log.unrewarded())] == [4, 5]
+    assert [row[0] for row in flat(log.unrewarded_decisions())] == [4, 5]
     log.commit(Records(activations=[(321.0, 7)]))
-    assert flat(log.unrewarded())[-1] == (7, b"later", 0, 321.0, CONTEXT)
+    assert flat(log.unrewarded_decisions())[-1] == (7, b"later", 0, 321.0, CONTEXT)
     log.commit(Records(observations=[observation(8, 7)]))
-    assert [row[0] for row in flat(log.unrewarded())] == [4, 5]
+    assert [row[0] for row in flat(log.unrewarded_decisions())] == [4, 5]
 
 
-def test_records_tell_each_decision_once(log: Log) -> None:
+def test_records_tell_each_decision_once(log: EventLog) -> None:
     log.commit(small())
     log.commit(Records(observations=[observation(7, 4, DEFAULT, 0.0), observation(8, 5, DEFAULT, 0.0)]))
     log.commit(Records(observations=[observation(9, 4, CORRECTION, 0.5)]))
-    told = {row.id: row for chunk in log.records() for row in chunk}
-    assert [row[1] for row in flat(log.records())] == [b"a", b"b", b"c"]
+    told = {row.id: row for chunk in log.decisions_with_rewards() for row in chunk}
+    assert [row[1] for row in flat(log.decisions_with_rewards())] == [b"a", b"b", b"c"]
     assert {name: (row.user, row.default, row.reward) for name, row in told.items()} == {
         b"a": (b"ann", None, 1.0),
         b"b": (b"bob", 0.0, 0.5),
         b"c": (b"bob", 0.0, None),
     }
     assert (told[b"b"].default_time, told[b"b"].reward_time) == (207.0, 209.0)
-    assert (told[b"a"].time, told[b"a"].context, told[b"a"].request, told[b"a"].answer) == (
+    assert (told[b"a"].time, told[b"a"].context, told[b"a"].request, told[b"a"].response) == (
         102.0, CONTEXT, b"asked", b"answered",
     )  # fmt: skip
 
 
-def test_settings_are_replaced_one_by_one(log: Log) -> None:
+def test_settings_are_replaced_one_by_one(log: EventLog) -> None:
     log.write_settings({"a": 1, "b": None})
     log.write_settings({"b": [1.5, "zwei"]})
     assert log.settings() == {"a": 1, "b": [1.5, "zwei"]}
 
 
 def test_a_lost_database_is_found_again(postgres: Any, tmp_path: Path) -> None:
-    log = Log(tmp_path, postgres.create())
+    log = EventLog(tmp_path, postgres.create())
     try:
         log.commit(small())
         assert len(log.users()) == 2
@@ -270,16 +276,16 @@ def test_a_lost_database_is_found_again(postgres: Any, tmp_path: Path) -> None:
 def test_a_store_error_never_tells_the_password(postgres: Any, tmp_path: Path) -> None:
     address = postgres.create().replace("locb:", "locb:SECRET")
     with pytest.raises(StoreError, match="password authentication failed") as caught:
-        Log(tmp_path, address)
+        EventLog(tmp_path, address)
     assert "SECRET" not in str(caught.value)
 
 
 def test_a_folder_that_cannot_be_a_database(tmp_path: Path) -> None:
     (tmp_path / "log.db").write_bytes(b"this is no database, and long enough to be read as one" * 100)
     with pytest.raises(StoreError, match="not a database"):
-        Log(tmp_path)
+        EventLog(tmp_path)
     (tmp_path / "log.db").unlink()
-    Log(tmp_path).close()
+    EventLog(tmp_path).close()
 
 
 @pytest.mark.parametrize(
@@ -287,7 +293,7 @@ def test_a_folder_that_cannot_be_a_database(tmp_path: Path) -> None:
 )
 def test_an_address_that_is_none(url: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="--store must be"):
-        Log(tmp_path, url)
+        EventLog(tmp_path, url)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -14,9 +14,9 @@ from sqlalchemy import select
 
 from locb.service.stats import event_stats as tally_module
 from locb.service.stats import history_backfill as past
-from locb.service.stats.event_stats import COARSE, DAY, FINE, KEPT, MIDDLE, Counts, EventStats
-from locb.service.stats.history_backfill import count_past, place_corrections
-from locb.service.store.log import Log
+from locb.service.stats.event_stats import DAY, FIVE_MINUTES, RETENTION, TEN_SECONDS, THREE_HOURS, Counts, EventStats
+from locb.service.stats.history_backfill import backfill, match_corrections
+from locb.service.store.log import EventLog
 from locb.service.store.rows import DecisionRow, ObservationRow, Records
 from locb.service.store.schema import CORRECTION, DEFAULT, REWARD, observations
 from service.store.rows import decision, observation
@@ -38,7 +38,7 @@ def made_up(rng: random.Random, count: int, start: float) -> tuple[list[Records]
         for _ in range(rng.randrange(3)):
             seq += 1
             grouped.append(rng.random() < 0.5)
-            row = decision(seq, f"d{seq}", rng.randrange(9), time=now, active_at=now, answer=ANSWERS[grouped[-1]])
+            row = decision(seq, f"d{seq}", rng.randrange(9), time=now, active_at=now, response=ANSWERS[grouped[-1]])
             batch.decisions.append(row)
             open_decisions.append(row)
         for _ in range(rng.randrange(3)):
@@ -47,14 +47,16 @@ def made_up(rng: random.Random, count: int, start: float) -> tuple[list[Records]
             about = open_decisions.pop(rng.randrange(len(open_decisions)))
             seq += 1
             kind = rng.choice([REWARD, DEFAULT])
-            told = observation(seq, about.seq, kind, rng.random(), time=now, place=about.place)
+            told = observation(seq, about.seq, kind, rng.random(), time=now, user_index=about.user_index)
             batch.observations.append(told)
             if kind == DEFAULT:
                 defaults.append(told)
         if defaults and rng.random() < 0.4:
             before = defaults.pop(rng.randrange(len(defaults)))
             seq += 1
-            told = before._replace(seq=seq, kind=CORRECTION, learned=before.reward, reward=rng.random(), time=now)
+            told = before._replace(
+                seq=seq, kind=CORRECTION, previous_reward=before.reward, reward=rng.random(), time=now
+            )
             batch.observations.append(told)
         batches.append(batch)
         flags.append(grouped)
@@ -64,14 +66,15 @@ def made_up(rng: random.Random, count: int, start: float) -> tuple[list[Records]
 class Replay:
     """The log by hand: when decisions were made, when each was first rewarded, and with what in the end."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: EventLog) -> None:
         with log._reading() as connection:
             self.observations = [
                 ObservationRow(*row) for row in connection.execute(select(observations).order_by(observations.c.seq))
             ]
         rewards: dict[int, tuple[float, float]] = {}
         for row in self.observations:
-            rewards[row.decision] = (rewards[row.decision][0] if row.kind == CORRECTION else row.time, row.reward)
+            time = rewards[row.decision_seq][0] if row.kind == CORRECTION else row.time
+            rewards[row.decision_seq] = time, row.reward
         self.decisions = np.array([row.time for chunk in log.decisions() for row in chunk])
         self.times, self.rewards = np.array(list(rewards.values())).T
 
@@ -82,29 +85,34 @@ class Replay:
         return Counts(decisions, 0, 0, len(found), found.sum(), (found**2).sum())
 
 
-def is_counted(event_stats: EventStats, log: Log) -> None:
+def is_counted(event_stats: EventStats, log: EventLog) -> None:
     """All that can be asked of a tally is as the log says."""
     replay = Replay(log)
     whole = replay.between(0.0, math.inf)
     assert (event_stats.decisions, event_stats.rewards) == (whole.decisions, whole.rewards)
-    for step, seconds in ((FINE, 3600.0), (MIDDLE, 1.0 * DAY), (COARSE, 31.0 * DAY), (DAY, 100.0 * DAY)):
+    for step, seconds in (
+        (TEN_SECONDS, 3600.0),
+        (FIVE_MINUTES, 1.0 * DAY),
+        (THREE_HOURS, 31.0 * DAY),
+        (DAY, 100.0 * DAY),
+    ):
         start = math.floor((NOW - seconds) / step) * step
-        steps = event_stats.steps(step, start, math.inf)
+        steps = event_stats.buckets(step, start, math.inf)
         assert [begin for begin, _ in steps] == sorted({begin for begin, _ in steps})
         assert all(begin % step == 0 for begin, _ in steps)
         for begin, counts in steps:
             expected = replay.between(begin, begin + step)
-            assert counts._replace(told=0, grouped=0) == pytest.approx(expected, abs=1e-9)
+            assert counts._replace(classified=0, grouped=0) == pytest.approx(expected, abs=1e-9)
         told = sum(counts.decisions + counts.rewards for _, counts in steps)
         expected = replay.between(start, math.inf)
         assert told == expected.decisions + expected.rewards
     places: dict[int, list[float]] = {}
     for row in replay.observations:
-        count, total = places.get(row.place, [0, 0.0])
-        change = row.reward - row.learned if row.kind == CORRECTION else row.reward
-        places[row.place] = [count + (row.kind != CORRECTION), total + change]
-    assert event_stats.learned_users == len(places)
-    found = event_stats.at(np.arange(12))
+        count, total = places.get(row.user_index, [0, 0.0])
+        change = row.reward - row.previous_reward if row.kind == CORRECTION else row.reward
+        places[row.user_index] = [count + (row.kind != CORRECTION), total + change]
+    assert event_stats.rewarded_users == len(places)
+    found = event_stats.rewards_by_user(np.arange(12))
     for place in range(12):
         assert found[place].tolist() == pytest.approx(places.get(place, [0, 0.0]))
 
@@ -117,7 +125,7 @@ def _stopped_clock(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def filled(log: Log) -> tuple[Log, list[Records], list[list[bool]]]:
+def filled(log: EventLog) -> tuple[EventLog, list[Records], list[list[bool]]]:
     batches, flags = made_up(random.Random(4), 400, NOW - 90 * DAY)
     log.commit(
         Records(
@@ -129,27 +137,32 @@ def filled(log: Log) -> tuple[Log, list[Records], list[list[bool]]]:
 
 
 def test_the_past_and_what_comes_are_counted_alike(filled: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(past, "AT_ONCE", 37)
-    monkeypatch.setattr(past, "ANSWERS_AT_ONCE", 7)
+    monkeypatch.setattr(past, "EVENTS_PER_QUERY", 37)
+    monkeypatch.setattr(past, "RESPONSES_PER_QUERY", 7)
     log, batches, flags = filled
 
     async def run(split: int) -> EventStats:
         """The first batches are past, the others come."""
         event_stats = EventStats()
         last = max((row.seq for batch in batches[:split] for row in [*batch.decisions, *batch.observations]), default=0)
-        counting = asyncio.create_task(count_past(log, event_stats, last, lambda: False))
+        counting = asyncio.create_task(backfill(log, event_stats, last, lambda: False))
         for batch, grouped in zip(batches[split:], flags[split:], strict=True):
             event_stats.add(batch, grouped)
         await counting
-        await place_corrections(log, event_stats)
-        assert event_stats.unplaced == []
+        await match_corrections(log, event_stats)
+        assert event_stats.unmatched_corrections == []
         return event_stats
 
     for split in (0, 200, 400):
         is_counted(asyncio.run(run(split)), log)
-    hour = sum(np.array(counts) for _, counts in asyncio.run(run(400)).steps(FINE, NOW - 3600, math.inf))
-    rows = [row for batch in batches for row in batch.decisions if row.time >= math.floor((NOW - 3600) / FINE) * FINE]
-    recent = [row.answer == ANSWERS[True] for row in rows if row.time >= NOW - 3600]
+    hour = sum(np.array(counts) for _, counts in asyncio.run(run(400)).buckets(TEN_SECONDS, NOW - 3600, math.inf))
+    rows = [
+        row
+        for batch in batches
+        for row in batch.decisions
+        if row.time >= math.floor((NOW - 3600) / TEN_SECONDS) * TEN_SECONDS
+    ]
+    recent = [row.response == ANSWERS[True] for row in rows if row.time >= NOW - 3600]
     assert len(recent) > 5
     assert abs(hour[1] - len(recent)) <= len(rows) - len(recent)
     assert abs(hour[2] - sum(recent)) <= len(rows) - len(recent)
@@ -160,21 +173,23 @@ def test_any_time_is_counted_by_the_finest_steps_that_are_kept(filled: Any) -> N
     event_stats = EventStats()
     for batch, grouped in zip(batches, flags, strict=True):
         event_stats.add(batch, grouped)
-    asyncio.run(place_corrections(log, event_stats))
+    asyncio.run(match_corrections(log, event_stats))
     rng, replay = random.Random(7), Replay(log)
     for _ in range(40):
         start, stop = sorted(NOW - rng.choice([3600.0, DAY, 40 * DAY, 90 * DAY]) * rng.random() for _ in range(2))
 
         def step_at(when: float) -> int:
-            return next(step for step in (FINE, MIDDLE, COARSE) if when >= NOW - KEPT[step] + COARSE)
+            return next(
+                step for step in (TEN_SECONDS, FIVE_MINUTES, THREE_HOURS) if when >= NOW - RETENTION[step] + THREE_HOURS
+            )
 
         low = math.floor(start / step_at(start)) * step_at(start)
         high = math.ceil(stop / step_at(stop)) * step_at(stop)
-        counts = event_stats.between(start, stop, NOW)._replace(told=0, grouped=0)
+        counts = event_stats.total(start, stop, NOW)._replace(classified=0, grouped=0)
         assert counts == pytest.approx(replay.between(low, high), abs=1e-9), (NOW - start, NOW - stop)
-    everything = event_stats.between(0.0, math.inf, NOW)
+    everything = event_stats.total(0.0, math.inf, NOW)
     assert everything.rewards == event_stats.rewards
-    assert everything.without(everything) == Counts()
+    assert everything.minus(everything) == Counts()
 
 
 def test_what_is_old_is_let_go() -> None:
@@ -183,24 +198,24 @@ def test_what_is_old_is_let_go() -> None:
     for begin in range(0, 4 * DAY, 8):
         row = DecisionRow(begin, b"", 0, NOW - 3.9 * DAY + begin, None, 0, b"", b"", b"")
         event_stats.add(Records(decisions=[row]), [True])
-    event_stats.steps(FINE, 0.0, math.inf)
-    assert len(event_stats._steps[FINE]) < 1.3 * DAY / FINE
-    assert event_stats.between(0.0, math.inf, NOW).decisions == event_stats.decisions
+    event_stats.buckets(TEN_SECONDS, 0.0, math.inf)
+    assert len(event_stats._buckets[TEN_SECONDS]) < 1.3 * DAY / TEN_SECONDS
+    assert event_stats.total(0.0, math.inf, NOW).decisions == event_stats.decisions
 
 
 def test_an_empty_tally() -> None:
     event_stats = EventStats()
-    assert event_stats.first() is None
-    assert event_stats.between(0.0, math.inf, NOW) == Counts()
-    assert event_stats.at(np.arange(3)).tolist() == [[0, 0]] * 3
-    assert event_stats.steps(DAY, 0.0, math.inf) == []
+    assert event_stats.first_time() is None
+    assert event_stats.total(0.0, math.inf, NOW) == Counts()
+    assert event_stats.rewards_by_user(np.arange(3)).tolist() == [[0, 0]] * 3
+    assert event_stats.buckets(DAY, 0.0, math.inf) == []
 
 
 def test_the_store_may_be_away_for_a_while(filled: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from locb.service.store.database import StoreError
 
-    monkeypatch.setattr(past, "TRY_EVERY", 0.001)
-    monkeypatch.setattr(past, "AT_ONCE", 100)
+    monkeypatch.setattr(past, "RETRY_INTERVAL", 0.001)
+    monkeypatch.setattr(past, "EVENTS_PER_QUERY", 100)
     log, batches, _ = filled
     read: Callable[..., Any] = log.totals
     tries = []
@@ -214,5 +229,5 @@ def test_the_store_may_be_away_for_a_while(filled: Any, monkeypatch: pytest.Monk
     monkeypatch.setattr(log, "totals", flaky)
     event_stats = EventStats()
     last = max(row.seq for batch in batches for row in [*batch.decisions, *batch.observations])
-    asyncio.run(count_past(log, event_stats, last, lambda: False))
+    asyncio.run(backfill(log, event_stats, last, lambda: False))
     is_counted(event_stats, log)

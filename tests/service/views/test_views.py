@@ -86,7 +86,7 @@ def test_now(served: Any) -> None:
     client, service = served
     observations = [row for chunk in service.log.observations(0) for row in chunk]
     now = get(client, "/v1/status")
-    assert (now["users"], now["rewarded_users"]) == (12, len({row.place for row in observations}))
+    assert (now["users"], now["rewarded_users"]) == (12, len({row.user_index for row in observations}))
     assert (now["decisions"], now["rewards"]) == (made := count(service), len(observations))
     assert now["pending_rewards"] == made - len(observations) > 0
     assert now["policy"] == "locb"
@@ -142,11 +142,11 @@ def test_the_map_stays_as_it_is(served: Any) -> None:
     assert {len(column) for column in points.values()} == {12}
     assert sorted(points["user"]) == sorted(f"u{i}" for i in range(12))
     for user, x, y, served_so_often, group, sets in zip(*points.values(), strict=True):
-        place = service.place_of(user)
+        place = service.require_index(user)
         assert served_so_often == service.policy.served[place]
         assert sets == len(service.policy.memberships(place))
         seeds = {one.seed for one in service.policy.memberships(place)}
-        listed = [service.place_of(one["seed"]) for one in first["clusters"]]
+        listed = [service.require_index(one["seed"]) for one in first["clusters"]]
         sizes = [one["size"] for one in first["clusters"]]
         if group >= 0:
             assert listed[group] in seeds
@@ -172,7 +172,7 @@ def test_the_map_stays_as_it_is(served: Any) -> None:
 def test_the_plane_is_that_of_most_variance(served: Any) -> None:
     client, service = served
     told = get(client, "/v1/map", projection="new")
-    theta = service.policy.theta[[service.place_of(user) for user in told["points"]["user"]]]
+    theta = service.policy.theta[[service.require_index(user) for user in told["points"]["user"]]]
     values = np.linalg.svd(theta - theta.mean(axis=0), compute_uv=False) ** 2
     assert told["explained_variance"] == pytest.approx(values[:2].sum() / values.sum())
     plane = np.array([told["points"]["x"], told["points"]["y"]])
@@ -181,7 +181,7 @@ def test_the_plane_is_that_of_most_variance(served: Any) -> None:
 
 def test_groups(served: Any) -> None:
     client, service = served
-    name, policy = service.engine.user_index.name, service.policy
+    name, policy = service.engine.users.name_of, service.policy
     told = get(client, "/v1/groups")
     sets = {name(one.seed): one for one in policy.clusters()}
     progress = {
@@ -197,7 +197,7 @@ def test_groups(served: Any) -> None:
         assert row["progress"] == progress[row["seed"]]
         assert row["certificate"] == policy.certificate(one)
         assert row["certificate_exact"]
-        rewards = [observation.reward for observation in observations if observation.place in one]
+        rewards = [observation.reward for observation in observations if observation.user_index in one]
         assert row["rewards"] == len(rewards)
         assert row["mean_reward"] == pytest.approx(np.mean(rewards))
         theta = policy.theta[one.members].mean(axis=0)
@@ -258,12 +258,17 @@ def test_parts_of_the_table_of_groups(served: Any) -> None:
 
 def test_a_user(served: Any) -> None:
     client, service = served
-    place = service.place_of("u3")
+    place = service.require_index("u3")
     told = get(client, "/v1/users/u3")
-    rewards = [row.reward for chunk in service.log.observations(0) for row in chunk if row.place == place]
+    rewards = [row.reward for chunk in service.log.observations(0) for row in chunk if row.user_index == place]
     assert (told["rewards"], told["mean_reward"]) == (len(rewards), pytest.approx(np.mean(rewards)))
     contexts = np.array(
-        [np.frombuffer(row.context) for chunk in service.log.observations(0) for row in chunk if row.place == place]
+        [
+            np.frombuffer(row.context)
+            for chunk in service.log.observations(0)
+            for row in chunk
+            if row.user_index == place
+        ]
     )
     reach = 1.96 * 0.5 * np.sqrt(np.diag(np.linalg.inv(np.eye(DIM) + contexts.T @ contexts)))
     expected = np.stack([told["theta"] - reach, told["theta"] + reach], axis=1)
@@ -351,7 +356,7 @@ def nothing_names_who_is_erased(client: Any, service: Service) -> None:
     paths = [*PATHS, "/v1/map?projection=new", "/v1/groups?sort=seed", "/v1/users/u3/decisions"]
     assert any(f'"{seed}"' in client.get(path).text for path in paths)
     assert client.delete(f"/v1/users/{seed}").status_code == 200
-    wait_for(lambda: not service.reading_history)
+    wait_for(lambda: not service.backfilling)
     for path in paths:
         answer = client.get(path)
         assert answer.status_code == 200 or path == f"/v1/users/{seed}/decisions"
@@ -369,7 +374,7 @@ def test_it_is_the_same_after_a_restart(store: Any) -> None:
         play(client, 40)
         before = [get(client, path) for path in (*PATHS, "/v1/users/u3", "/v1/users/u3/decisions")]
     with serving(store.folder, store=store.url, **LOCB) as (client, service):
-        wait_for(lambda: not service.reading_history)
+        wait_for(lambda: not service.backfilling)
         after = [get(client, path) for path in (*PATHS, "/v1/users/u3", "/v1/users/u3/decisions")]
         for one, other in zip(before, after, strict=True):
             for changing in CHANGING:

@@ -37,7 +37,7 @@ def make_app(service: Service, tokens: Tokens, prepare_charts: bool = False) -> 
         Whether to build the chart files of the dashboard at startup, or at the first request for them.
     """
     app = AppContext(service, tokens)
-    chart_files = ChartFiles(service.options.data_dir)
+    chart_files = ChartFiles(service.config.data_dir)
 
     @asynccontextmanager
     async def lifespan(_: Any) -> AsyncIterator[None]:

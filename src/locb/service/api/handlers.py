@@ -17,7 +17,7 @@ from locb.policies.base.capabilities import SupportsSimilarUsers
 from locb.service.api.context import AppContext
 from locb.service.api.metrics import CONTENT_TYPE
 from locb.service.api.request_params import parse_integer
-from locb.service.core.commands import Asked, RecommendCommand, RewardCommand
+from locb.service.core.commands import EncodedDecision, RecommendCommand, RewardCommand
 from locb.service.core.group_commit import Outcome
 from locb.service.errors import ProblemError
 from locb.service.request_parsing import parse_request
@@ -53,8 +53,8 @@ class BatchResults(Struct):
 async def recommend(app: AppContext, body: RecommendRequest) -> Response:
     """Return a decision."""
     outcome = await app.service.submit(_recommend_command(app, body))
-    assert isinstance(outcome, Asked)  # noqa: S101 - problems are raised
-    return JsonResponse(outcome.answer)
+    assert isinstance(outcome, EncodedDecision)  # noqa: S101 - problems are raised
+    return JsonResponse(outcome.response)
 
 
 async def recommend_batch(app: AppContext, body: RecommendBatchRequest) -> BatchResults:
@@ -96,7 +96,7 @@ async def _submit_all(
 def _batch_result(field: str, outcome: Outcome) -> dict[str, Any]:
     if isinstance(outcome, ProblemError):
         return {"problem": outcome.problem}
-    return {field: Raw(outcome.answer) if isinstance(outcome, Asked) else outcome}
+    return {field: Raw(outcome.response) if isinstance(outcome, EncodedDecision) else outcome}
 
 
 # Users and clusters
@@ -106,8 +106,8 @@ async def similar_users(app: AppContext, user: str, limit: str = "10") -> Simila
     """Return users in the same clusters, nearest first."""
     service = app.service
     count = parse_integer("limit", limit, MAX_SIMILAR)
-    index = service.place_of(user)
-    name_of = service.engine.user_index.name
+    index = service.require_index(user)
+    name_of = service.engine.users.name_of
     policy = service.policy
     nearest = policy.similar_users(index, MAX_SIMILAR) if isinstance(policy, SupportsSimilarUsers) else []
     found = [(name_of(other), distance, radius) for other, distance, radius in nearest]
@@ -118,7 +118,7 @@ async def similar_users(app: AppContext, user: str, limit: str = "10") -> Simila
 
 async def erase_user(app: AppContext, user: str) -> UserErased:
     """Erase a user and everything learned from that user."""
-    return UserErased(user, await app.service.forget(user))
+    return UserErased(user, await app.service.erase_user(user))
 
 
 async def list_clusters(app: AppContext) -> ClusterList:
@@ -126,9 +126,11 @@ async def list_clusters(app: AppContext) -> ClusterList:
     service = app.service
     return ClusterList(
         [
-            ClusterSummary(service.seed_name(cluster), service.size(cluster), cluster.returned_at is not None)
+            ClusterSummary(
+                service.cluster_name(cluster), service.cluster_size(cluster), cluster.returned_at is not None
+            )
             for cluster in service.policy.clusters()
-            if cluster.seed is None or service.seed_name(cluster) is not None
+            if cluster.seed is None or service.cluster_name(cluster) is not None
         ]
     )
 
@@ -136,8 +138,8 @@ async def list_clusters(app: AppContext) -> ClusterList:
 async def cluster_detail(app: AppContext, seed: str) -> ClusterDetail:
     """Return the members and the certificate of a cluster."""
     service = app.service
-    cluster = service.cluster_of_seed(seed)
-    names = map(service.engine.user_index.name, cluster.members.tolist())
+    cluster = service.find_cluster(seed)
+    names = map(service.engine.users.name_of, cluster.members.tolist())
     members = [name for name in names if name is not None]
     bound, exact = await service.certificate(cluster)
     return ClusterDetail(
@@ -150,7 +152,7 @@ async def cluster_detail(app: AppContext, seed: str) -> ClusterDetail:
 
 async def export(app: AppContext) -> Response:
     """Return all decisions and rewards as a Parquet file."""
-    path = await asyncio.to_thread(export_parquet, app.service.log, app.service.options.data_dir)
+    path = await asyncio.to_thread(export_parquet, app.service.log, app.service.config.data_dir)
     headers = SECURITY_HEADERS | {"accept-ranges": "none"}
     remove = BackgroundTask(shutil.rmtree, path.parent, ignore_errors=True)
     return _CompleteFileResponse(path, 200, headers, PARQUET, remove, "locb.parquet")
@@ -168,15 +170,15 @@ async def health(app: AppContext) -> Response:
     service = app.service
     committer = service.committer
     response = Health(
-        "ok" if committer.failure is None else "unavailable",
+        "ok" if committer.store_error is None else "unavailable",
         service.model.policy,
-        len(service.engine.user_index),
+        len(service.engine.users),
         service.engine.seq,
-        committer.waiting,
-        service.snapshots.newest,
-        committer.failure,
+        committer.queue_length,
+        service.snapshots.newest_seq,
+        committer.store_error,
     )
-    return JsonResponse(encode_json(response), 200 if committer.failure is None else 503)
+    return JsonResponse(encode_json(response), 200 if committer.store_error is None else 503)
 
 
 async def ping(app: AppContext) -> Response:  # noqa: ARG001 - handlers have the same parameters

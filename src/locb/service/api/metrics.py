@@ -48,15 +48,16 @@ class Metrics:
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Yield the gauges. Called by the registry."""
         service = self._service
+        snapshots = service.snapshots
         for name, description, value in (
-            ("locb_users", "Known users.", len(service.engine.user_index)),
+            ("locb_users", "Known users.", len(service.engine.users)),
             ("locb_log_position", "Sequence number of the last event in the log.", service.engine.seq),
-            ("locb_queued_requests", "Requests waiting to be written to the store.", service.committer.waiting),
+            ("locb_queued_requests", "Requests waiting to be written to the store.", service.committer.queue_length),
             ("locb_requests_in_flight", "Requests in progress.", self._limits.in_flight),
-            ("locb_pending_rewards", "Recent decisions without a reward.", service.engine.waiting_rewards),
-            ("locb_snapshot_position", "Last event in the newest snapshot.", service.snapshots.newest or 0),
-            ("locb_snapshot_duration_seconds", "Time to write the newest snapshot.", service.snapshots.seconds),
-            ("locb_snapshot_blocked_seconds", "Part of it that blocked requests.", service.snapshots.blocked),
-            ("locb_store_unavailable", "1 if the store cannot be written.", service.committer.failure is not None),
+            ("locb_pending_rewards", "Recent decisions without a reward.", service.engine.pending_rewards),
+            ("locb_snapshot_position", "Last event in the newest snapshot.", snapshots.newest_seq or 0),
+            ("locb_snapshot_duration_seconds", "Time to write the newest snapshot.", snapshots.write_seconds),
+            ("locb_snapshot_blocked_seconds", "Part of it that blocked requests.", snapshots.blocked_seconds),
+            ("locb_store_unavailable", "1 if the store cannot be written.", service.committer.store_error is not None),
         ):
             yield GaugeMetricFamily(name, description, value=float(value))

@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 from locb.policies import Policy
-from locb.service.config import Options, load_or_create_model
+from locb.service.config import ServiceConfig, load_or_create_model
 from locb.service.core.replay import Mismatch, recheck
-from locb.service.store.log import Log
+from locb.service.store.log import EventLog
 
 
 def audit(data_dir: str | os.PathLike[str], store: str | None = None) -> tuple[Policy, list[Mismatch]]:
@@ -37,12 +37,12 @@ def audit(data_dir: str | os.PathLike[str], store: str | None = None) -> tuple[P
     folder = Path(data_dir)
     if not folder.is_dir():
         raise ValueError(f"there is no folder {folder}")
-    log = Log(folder, store)
+    log = EventLog(folder, store)
     try:
         if "model" not in (settings := log.settings()):
             raise ValueError(f"there is no log of a service in {folder}")
-        model, _ = load_or_create_model(Options(folder, store), log)
-        since = settings["anew"]
+        model, _ = load_or_create_model(ServiceConfig(folder, store), log)
+        since = settings["rebuilt_at"]
         return recheck(log, model, log.last_seq() if since is None else since)
     finally:
         log.close()

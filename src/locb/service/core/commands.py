@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from locb.policies.base.policy import ServablePolicy
 from locb.service.errors import ProblemError
-from locb.service.request_parsing import Question
+from locb.service.request_parsing import ParsedRequest
 from locb.service.schemas import RewardResponse
 from locb.service.store.rows import ObservationRow, Records
 
@@ -16,7 +16,7 @@ from locb.service.store.rows import ObservationRow, Records
 class RecommendCommand:
     """A request for a decision."""
 
-    question: Question
+    question: ParsedRequest
     now: float
     deferred: bool = False  # no reward is waited for until the decision is activated
 
@@ -38,7 +38,7 @@ class ActivateCommand:
     now: float
 
 
-Task = RecommendCommand | RewardCommand | ActivateCommand
+Command = RecommendCommand | RewardCommand | ActivateCommand
 
 
 @dataclass(slots=True)
@@ -46,18 +46,18 @@ class CachedDecision:
     """A decision at hand: what a reward needs to know."""
 
     seq: int
-    place: int
+    user_index: int
     context: bytes
     active_at: float | None
     kind: int | None = None  # of the last lesson
     reward: float | None = None
 
 
-class Asked(NamedTuple):
+class EncodedDecision(NamedTuple):
     """A decision that was answered, now or before."""
 
-    name: str
-    answer: bytes
+    decision_id: str
+    response: bytes
 
 
 @dataclass(slots=True)
@@ -65,7 +65,7 @@ class Batch:
     """Prepared requests: what to commit, and what to tell each if that succeeds."""
 
     records: Records = field(default_factory=Records)
-    outcomes: list[Asked | RewardResponse | ProblemError | None] = field(default_factory=list)
+    outcomes: list[EncodedDecision | RewardResponse | ProblemError | None] = field(default_factory=list)
     made: dict[str, CachedDecision] = field(default_factory=dict)
     grouped: list[bool] = field(default_factory=list)  # of each decision made: whether it rests on a group
     answers: dict[str, tuple[bytes, bytes]] = field(default_factory=dict)  # request and answer

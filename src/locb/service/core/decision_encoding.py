@@ -11,19 +11,19 @@ from locb.evaluation.clusters import Membership
 from locb.policies import EvidenceSource as PolicyEvidenceSource
 from locb.policies import Explanation as Told
 from locb.service.core.user_index import UserIndex
-from locb.service.request_parsing import Question
+from locb.service.request_parsing import ParsedRequest
 from locb.service.schemas import ClusterSummary, EvidenceSource, Explanation, RankedArm
 
 _encode = msgspec.json.Encoder().encode
 MOST_REMEMBERED = 10_000
 
 
-class Answers:
+class DecisionEncoder:
     """Tells decisions, and remembers how sets were told."""
 
-    def __init__(self, user_index: UserIndex, dim: int) -> None:
-        self._directory = user_index
-        self._places = [str(place) for place in range(dim)]
+    def __init__(self, users: UserIndex, dim: int) -> None:
+        self._users = users
+        self._places = [str(user_index) for user_index in range(dim)]
         self._told: dict[int, bytes] = {}  # by the id of a set's words
         self._kept: list[Membership] = []
 
@@ -32,11 +32,11 @@ class Answers:
         self._told.clear()
         self._kept.clear()
 
-    def encode(self, name: str, question: Question, told: Told, memberships: Sequence[Membership]) -> bytes:
+    def encode(self, name: str, question: ParsedRequest, told: Told, memberships: Sequence[Membership]) -> bytes:
         """The answer to a question, as JSON."""
         arm = question.request.arms[question.eligible[told.arm]].id
         ranking = _ranking(question, told)
-        if self._directory.empty and told.sources:
+        if self._users.unassigned and told.sources:
             told = told._replace(sources=self._counted(told.sources, memberships))
         return _encode(_Decision(name, arm, ranking, self._groups(memberships), self._explanation(question, told)))
 
@@ -45,7 +45,7 @@ class Answers:
     ) -> tuple[PolicyEvidenceSource, ...]:
         """Without the places that nobody has among the users of sets that still change."""
         changing = {one.seed for one in memberships if one.seed is not None and one.returned_at is None}
-        empty = self._directory.empty
+        empty = self._users.unassigned
         return tuple(
             one._replace(users=one.users - empty) if one.kind == "cluster" and one.seed in changing else one
             for one in sources
@@ -62,12 +62,12 @@ class Answers:
         """A set as JSON, once; nothing while nobody has come for its seed's place."""
         if len(self._kept) >= MOST_REMEMBERED:
             self.forget()
-        told = group(one, self._directory)
+        told = summarize_membership(one, self._users)
         words = self._told[id(one)] = b"" if told is None else _encode(told)
         self._kept.append(one)  # so that its id is not given to another
         return words
 
-    def _explanation(self, question: Question, told: Told) -> Explanation | None:
+    def _explanation(self, question: ParsedRequest, told: Told) -> Explanation | None:
         if told.theta is None or told.bonus is None:
             return None
         features = question.request.arms[question.eligible[told.arm]].features
@@ -78,10 +78,10 @@ class Answers:
             theta = told.theta.tolist()
             contributions = {}
             vector, names, places, weights = feature_contributions(features, len(theta))
-            for name, place, weight in zip(names, places, weights, strict=True):
-                contributions[name] = contributions.get(name, 0.0) + weight * theta[place]
+            for name, user_index, weight in zip(names, places, weights, strict=True):
+                contributions[name] = contributions.get(name, 0.0) + weight * theta[user_index]
             constant = float(vector[0]) * theta[0]
-        name_of = self._directory.name
+        name_of = self._users.name_of
         sources = [
             EvidenceSource(kind, None if seed is None else name_of(seed), weight, users, observations)
             for kind, seed, weight, users, observations in told.sources or ()
@@ -104,18 +104,18 @@ def told_seed(name: str | None) -> str:
     return f'"seed":{_encode(name).decode()}'
 
 
-def group(one: Membership, user_index: UserIndex) -> ClusterSummary | None:
+def summarize_membership(one: Membership, users: UserIndex) -> ClusterSummary | None:
     """A set by the name of its seed; None while nobody has come for the seed's place."""
     if one.seed is None:
         return ClusterSummary(None, one.size, one.returned_at is not None)
-    name = user_index.name(one.seed)
+    name = users.name_of(one.seed)
     # A place that nobody has is in every set that still changes, and in no other; it is nobody.
-    empty = user_index.empty if one.returned_at is None else 0
+    empty = users.unassigned if one.returned_at is None else 0
     size = None if one.size is None else one.size - empty
     return None if name is None else ClusterSummary(name, size, one.returned_at is not None)
 
 
-def _ranking(question: Question, told: Told) -> list[RankedArm]:
+def _ranking(question: ParsedRequest, told: Told) -> list[RankedArm]:
     arms, eligible = question.request.arms, question.eligible
     if told.estimate is None or told.bonus is None:  # a policy that does not say how it chooses
         return [RankedArm(arms[eligible[told.arm]].id, None, None, None)]

@@ -17,20 +17,20 @@ from locb.policies.base.capabilities import explainer
 from locb.policies.base.policy import ServablePolicy
 from locb.service.core.commands import (
     ActivateCommand,
-    Asked,
     Batch,
     CachedDecision,
+    Command,
+    EncodedDecision,
     RecommendCommand,
     RewardCommand,
-    Task,
 )
-from locb.service.core.decision_encoding import Answers
-from locb.service.core.evidence import by_group, told_by_group
+from locb.service.core.decision_encoding import DecisionEncoder
 from locb.service.core.observations import learn
 from locb.service.core.user_index import UserIndex
 from locb.service.errors import ProblemError
-from locb.service.request_parsing import Question
+from locb.service.request_parsing import ParsedRequest
 from locb.service.schemas import RewardResponse
+from locb.service.stats.event_stats import response_uses_group, uses_group
 from locb.service.store.rows import DecisionRow, FoundDecision, ObservationRow
 from locb.service.store.schema import CORRECTION, DEFAULT, REWARD
 
@@ -58,7 +58,7 @@ class Engine:
     def __init__(
         self,
         policy: ServablePolicy,
-        user_index: UserIndex,
+        users: UserIndex,
         seq: int,
         *,
         default_reward: float | None = None,
@@ -67,12 +67,12 @@ class Engine:
     ) -> None:
         self.policy = policy
         self._explain_batch = explainer(policy)
-        self.user_index = user_index
+        self.users = users
         self.seq = seq
         self.default_reward = default_reward
         self.reward_wait = reward_wait
         self._room = remembered
-        self._answers = Answers(user_index, policy.dim)
+        self._answers = DecisionEncoder(users, policy.dim)
         # Names of decisions that were given none: unlike those of any other start, and in order, which indexes like.
         self._prefix, self._named = secrets.token_hex(10), 0
         self._at_hand: dict[str, CachedDecision] = {}
@@ -83,7 +83,7 @@ class Engine:
 
     # What must be looked up before a batch can be prepared
 
-    def unknown(self, tasks: Iterable[Task]) -> list[str]:
+    def unknown(self, tasks: Iterable[Command]) -> list[str]:
         """Names of decisions that these requests are about and that are to be found in the log first."""
         wanted = []
         for task in tasks:
@@ -95,18 +95,18 @@ class Engine:
                 wanted.append(task.name)
         return wanted
 
-    def named(self, tasks: Iterable[Task]) -> list[str]:
+    def named(self, tasks: Iterable[Command]) -> list[str]:
         """Names that these requests give to decisions."""
         names = (task.question.request.decision_id for task in tasks if isinstance(task, RecommendCommand))
         return [name for name in names if name is not None]
 
     # Preparing: decisions are made, nothing is learned
 
-    def prepare(self, tasks: Sequence[Task], found: Iterable[FoundDecision] = ()) -> Batch:
+    def prepare(self, tasks: Sequence[Command], found: Iterable[FoundDecision] = ()) -> Batch:
         """Records and outcomes of these requests, if they are committed next."""
         batch = self._new_batch()
         known = {row.decision.id.decode(): row for row in found}
-        outcomes: list[Asked | RewardResponse | ProblemError | None] = [None] * len(tasks)
+        outcomes: list[EncodedDecision | RewardResponse | ProblemError | None] = [None] * len(tasks)
         self._decide(tasks, known, batch, outcomes)
         for t, task in enumerate(tasks):
             if isinstance(task, RewardCommand):
@@ -138,7 +138,7 @@ class Engine:
         return batch
 
     def _decide(
-        self, tasks: Sequence[Task], known: dict[str, FoundDecision], batch: Batch, outcomes: list[Any]
+        self, tasks: Sequence[Command], known: dict[str, FoundDecision], batch: Batch, outcomes: list[Any]
     ) -> None:
         """Answer who asks for decisions: first all who are new are let in, then all decisions are made."""
         new: dict[str, tuple[int, RecommendCommand, int]] = {}
@@ -154,14 +154,14 @@ class Engine:
                 again.append((t, task, name))
                 continue
             user = task.question.request.user
-            place = self.user_index.place(user)
-            new[name] = t, task, self._welcome(user, batch) if place is None else place
+            user_index = self.users.index_of(user)
+            new[name] = t, task, self._welcome(user, batch) if user_index is None else user_index
         places, contexts = (
-            [place for *_, place in new.values()],
+            [user_index for *_, user_index in new.values()],
             [task.question.contexts for _, task, _ in new.values()],
         )
-        for (name, (t, task, place)), told in zip(new.items(), self._explain(places, contexts), strict=True):
-            outcomes[t] = told if isinstance(told, ProblemError) else self._decided(name, task, place, told, batch)
+        for (name, (t, task, user_index)), told in zip(new.items(), self._explain(places, contexts), strict=True):
+            outcomes[t] = told if isinstance(told, ProblemError) else self._decided(name, task, user_index, told, batch)
         for t, task, name in again:
             outcomes[t] = self._repeated(name, task, known, batch)
 
@@ -170,60 +170,67 @@ class Engine:
             return self._explain_batch(places, contexts)
         except Exception as error:  # a policy of somebody's own may raise anything
             if len(places) > 1:  # the others are to have their answers
-                return [self._explain([place], [own])[0] for place, own in zip(places, contexts, strict=True)]
+                return [self._explain([user_index], [own])[0] for user_index, own in zip(places, contexts, strict=True)]
             _log.exception("the policy gave no answer")
             return [ProblemError(500, "internal", f"the policy gave no answer: {type(error).__name__}")]
 
-    def _decided(self, name: str, task: RecommendCommand, place: int, told: Explanation, batch: Batch) -> Asked:
+    def _decided(
+        self,
+        name: str,
+        task: RecommendCommand,
+        user_index: int,
+        told: Explanation,
+        batch: Batch,
+    ) -> EncodedDecision:
         question = task.question
-        answer = self._answers.encode(name, question, told, self.policy.memberships(place))
+        answer = self._answers.encode(name, question, told, self.policy.memberships(user_index))
         context = question.contexts[told.arm].tobytes()
         batch.last += 1
         active_at = None if task.deferred else task.now
         batch.records.decisions.append(
             DecisionRow(
-                batch.last, name.encode(), place, task.now, active_at, told.arm, context, question.packed, answer
+                batch.last, name.encode(), user_index, task.now, active_at, told.arm, context, question.packed, answer
             )
         )
         # Where there are places that nobody has, sources are told without them.
-        batch.grouped.append(told_by_group(answer) if self.user_index.empty else by_group(told.sources))
-        batch.made[name] = CachedDecision(batch.last, place, context, active_at)
+        batch.grouped.append(response_uses_group(answer) if self.users.unassigned else uses_group(told.sources))
+        batch.made[name] = CachedDecision(batch.last, user_index, context, active_at)
         batch.answers[name] = question.packed, answer
-        return Asked(name, answer)
+        return EncodedDecision(name, answer)
 
     def _repeated(
         self, name: str, task: RecommendCommand, known: dict[str, FoundDecision], batch: Batch
-    ) -> Asked | ProblemError:
+    ) -> EncodedDecision | ProblemError:
         """What was answered before under this name, in the log or in this batch."""
         before = batch.answers.get(name)
         if before is None and name in known:
-            before = known[name].decision.request, known[name].decision.answer
+            before = known[name].decision.request, known[name].decision.response
         if before is None:
             return ProblemError(500, "internal", f"there is no answer to decision {name!r}, which was asked for before")
         if before[0] != task.question.packed:
             return ProblemError(409, "conflict", f"decision {name!r} was asked for before, in other words")
-        return Asked(name, before[1])
+        return EncodedDecision(name, before[1])
 
     def _welcome(self, user: str, batch: Batch) -> int:
-        place = self.user_index.assign(user)
+        user_index = self.users.assign(user)
         self._answers.forget()
-        grows = place >= self.policy.n_users
+        grows = user_index >= self.policy.n_users
         if grows:
             self.policy.add_users(1)
-        self._arrived.append((place, user.encode(), grows))
+        self._arrived.append((user_index, user.encode(), grows))
         self._log_arrival(batch, *self._arrived[-1])
-        return place
+        return user_index
 
-    def _log_arrival(self, batch: Batch, place: int, user: bytes | None, grows: bool) -> None:
+    def _log_arrival(self, batch: Batch, user_index: int, user: bytes | None, grows: bool) -> None:
         # Who takes a place that the policy has already changes nothing in it, and is no event of the log's order.
         batch.last += grows
-        batch.records.users.append((place, batch.last, user))
+        batch.records.users.append((user_index, batch.last, user))
 
     def _find(self, name: str, known: dict[str, FoundDecision], batch: Batch) -> CachedDecision | None:
         decision = batch.made.get(name) or self._at_hand.get(name)
         if decision is None and name in known:
             row, kind, reward = known[name]
-            decision = CachedDecision(row.seq, row.place, row.context, row.active_at, kind, reward)
+            decision = CachedDecision(row.seq, row.user_index, row.context, row.active_at, kind, reward)
             self._remember(name, decision)
         return decision
 
@@ -252,7 +259,7 @@ class Engine:
         batch.last += 1
         reward += 0.0  # no −0: SQLite does not keep its sign
         observation = ObservationRow(
-            batch.last, decision.seq, decision.place, kind, learned, reward, now, decision.context
+            batch.last, decision.seq, decision.user_index, kind, learned, reward, now, decision.context
         )
         batch.records.observations.append(observation)
         batch.taught[name] = decision, observation
@@ -299,17 +306,17 @@ class Engine:
             self._awaited.setdefault(name, decision)
 
     @property
-    def waiting_rewards(self) -> int:
+    def pending_rewards(self) -> int:
         """Decisions at hand from which nothing was learned yet."""
         return sum(decision.kind is None for decision in self._at_hand.values())
 
-    def preview(self, question: Question) -> bytes:
+    def preview(self, question: ParsedRequest) -> bytes:
         """The answer to a question if it were asked now, under the name ""; nothing changes."""
-        place = self.user_index.place(question.request.user)
-        if place is None:
+        user_index = self.users.index_of(question.request.user)
+        if user_index is None:
             raise ProblemError(404, "unknown-user", f"there is no user {question.request.user!r}")
-        (told,) = self._explain_batch([place], [question.contexts])
-        return self._answers.encode("", question, told, self.policy.memberships(place))
+        (told,) = self._explain_batch([user_index], [question.contexts])
+        return self._answers.encode("", question, told, self.policy.memberships(user_index))
 
     def await_all(self, decisions: Iterable[tuple[str, CachedDecision]]) -> None:
         """Wait for the rewards of these, found in the log."""
@@ -322,12 +329,12 @@ class Engine:
 
     def _forget(self, user: str) -> None:
         """Let a user's name and decisions go; what was learned from them goes when the policy is made anew."""
-        place = self.user_index.leave(user)
-        self.pending_erasure.append(place)
+        user_index = self.users.release(user)
+        self.pending_erasure.append(user_index)
         self._answers.forget()
-        self._arrived = [(there, None if there == place else name, grew) for there, name, grew in self._arrived]
+        self._arrived = [(there, None if there == user_index else name, grew) for there, name, grew in self._arrived]
         for kept in (self._at_hand, self._awaited):
-            for name in [name for name, decision in kept.items() if decision.place == place]:
+            for name in [name for name, decision in kept.items() if decision.user_index == user_index]:
                 del kept[name]
 
     def prepare_renewal(self, policy: ServablePolicy, pending_erasure: list[int]) -> Batch:
@@ -337,6 +344,6 @@ class Engine:
     def _renew(self, policy: ServablePolicy, pending_erasure: Sequence[int]) -> None:
         self.policy = policy
         self._explain_batch = explainer(policy)
-        for place in pending_erasure:
-            self.pending_erasure.remove(place)
-            self.user_index.reclaim(place)
+        for user_index in pending_erasure:
+            self.pending_erasure.remove(user_index)
+            self.users.reclaim(user_index)

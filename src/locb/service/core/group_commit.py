@@ -10,23 +10,23 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from locb.policies.base.policy import ServablePolicy
-from locb.service.core.commands import Asked, Batch, Task
+from locb.service.core.commands import Batch, Command, EncodedDecision
 from locb.service.core.engine import Engine
-from locb.service.core.writer_thread import Worker
+from locb.service.core.writer_thread import WriterThread
 from locb.service.errors import ProblemError
 from locb.service.schemas import RewardResponse
-from locb.service.store.database import NameTakenError, StoreError
+from locb.service.store.database import DuplicateDecisionError, StoreError
 from locb.service.store.locks import AlreadyOpenError
-from locb.service.store.log import Log, Redaction
+from locb.service.store.log import EventLog, Redaction
 
 LARGEST_BATCH = 256  # requests: what is prepared in about 10 ms
 DEFAULTS_EVERY = 0.25  # seconds between looks for rewards that did not come
 TRY_EVERY = 1.0  # seconds between looks whether a store that failed can be written again, while nobody asks
-Outcome = Asked | RewardResponse | ProblemError | None
+Outcome = EncodedDecision | RewardResponse | ProblemError | None
 _log = logging.getLogger("locb.service")
 
 
-class Committer:
+class GroupCommitter:
     """Takes requests in, one batch at a time.
 
     Parameters
@@ -46,7 +46,7 @@ class Committer:
     def __init__(
         self,
         engine: Engine,
-        log: Log,
+        log: EventLog,
         *,
         after: Callable[[Batch], None],
         give_up: Callable[[str], None],
@@ -57,20 +57,20 @@ class Committer:
         self.commit_lock = (
             asyncio.Lock()
         )  # held while a batch is under way: whoever holds it sees the policy stand still
-        self.failure: str | None = None  # why the last commit failed
+        self.store_error: str | None = None  # why the last commit failed
         self._after = after
         self._give_up = give_up
         self._most_waiting = most_waiting
-        self._queue: deque[tuple[Task, asyncio.Future[Outcome]]] = deque()
+        self._queue: deque[tuple[Command, asyncio.Future[Outcome]]] = deque()
         self._wake = asyncio.Event()
-        self._writer = Worker("locb-writer")
+        self._writer = WriterThread("locb-writer")
         self._in_doubt: Batch | None = None  # sent, and not known to be on disk
         self._worker: asyncio.Task[None] | None = None
         self._stopping = False
         self._next_defaults = 0.0
 
     @property
-    def waiting(self) -> int:
+    def queue_length(self) -> int:
         """Requests that wait."""
         return len(self._queue)
 
@@ -86,7 +86,7 @@ class Committer:
             await self._worker
         self._writer.stop()
 
-    def submit(self, task: Task) -> asyncio.Future[Outcome]:
+    def submit(self, task: Command) -> asyncio.Future[Outcome]:
         """Queue a request; its outcome comes when it is on disk.
 
         Raises
@@ -132,11 +132,11 @@ class Committer:
         """
         try:
             await self.resolve_in_doubt()
-            place = self.engine.user_index.place(user)
-            if place is None:
+            user_index = self.engine.users.index_of(user)
+            if user_index is None:
                 raise ProblemError(404, "unknown-user", f"there is no user {user!r}")
             batch = self._in_doubt = self.engine.prepare_forgetting(user)
-            erased = await self.write(self.log.erase, place, {"anew": None, "seq": batch.last}, words)
+            erased = await self.write(self.log.erase, user_index, {"rebuilt_at": None, "seq": batch.last}, words)
             self._in_doubt = None
             self.engine.apply(batch)
             self._after(batch)
@@ -150,7 +150,7 @@ class Committer:
         The caller holds the turn, and has made sure what the end is.
         """
         batch = self._in_doubt = self.engine.prepare_renewal(policy, pending_erasure)
-        await self.write(self.log.write_settings, {"anew": batch.last, "seq": batch.last})
+        await self.write(self.log.write_settings, {"rebuilt_at": batch.last, "seq": batch.last})
         self._in_doubt = None
         self.engine.apply(batch)
 
@@ -161,7 +161,7 @@ class Committer:
                     return
                 await self._rest()
             async with self.commit_lock:
-                if self.failure is not None and not self._queue:
+                if self.store_error is not None and not self._queue:
                     await self._try_again()
                 await self._serve()
                 if time.time() >= self._next_defaults:
@@ -172,7 +172,7 @@ class Committer:
         self._wake.clear()
         try:
             seconds = DEFAULTS_EVERY if self.engine.default_reward is not None else None
-            if self.failure is not None:
+            if self.store_error is not None:
                 seconds = TRY_EVERY
             await asyncio.wait_for(self._wake.wait(), seconds)
         except TimeoutError:
@@ -189,9 +189,9 @@ class Committer:
             self._is_well()
 
     def _is_well(self) -> None:
-        if self.failure is not None:
+        if self.store_error is not None:
             _log.info("the store can be written again")
-        self.failure = None
+        self.store_error = None
 
     async def _serve(self) -> None:
         queue = self._queue
@@ -209,7 +209,7 @@ class Committer:
             if not future.done():
                 future.set_result(outcome)
 
-    async def _settle(self, tasks: Sequence[Task]) -> Sequence[Outcome]:
+    async def _settle(self, tasks: Sequence[Command]) -> Sequence[Outcome]:
         await self.resolve_in_doubt()
         engine = self.engine
         wanted = engine.unknown(tasks)
@@ -217,7 +217,7 @@ class Committer:
         batch = engine.prepare(tasks, found)
         try:
             await self._commit(batch)
-        except NameTakenError:
+        except DuplicateDecisionError:
             found += await self.write(self.log.find, [name.encode() for name in engine.named(tasks)])
             batch = engine.prepare(tasks, found)
             await self._commit(batch)
@@ -238,12 +238,12 @@ class Committer:
         if batch.records:
             self._in_doubt = batch
             try:
-                if self.log.stages_at_once:
+                if self.log.stages_inline:
                     self.log.stage(batch.records)
-                    await self.write(self.log.finish)
+                    await self.write(self.log.commit_staged)
                 else:
                     await self.write(self.log.commit, batch.records)
-            except NameTakenError:
+            except DuplicateDecisionError:
                 self._in_doubt = None  # the log said no, and nothing of it is there
                 raise
             self._in_doubt = None
@@ -268,9 +268,9 @@ class Committer:
 
     def _explain(self, error: Exception) -> ProblemError:
         if isinstance(error, StoreError | AlreadyOpenError):
-            if self.failure is None:
+            if self.store_error is None:
                 _log.error("the store cannot be written: %s", error)
-            self.failure = str(error)
+            self.store_error = str(error)
             return ProblemError(503, "unavailable", f"the store cannot be written now: {error}", retry_after=2)
         _log.exception("a batch failed", exc_info=error)
         return ProblemError(500, "internal", "the request could not be handled; the service's log tells more")

@@ -34,7 +34,7 @@ def learn(policy: Policy, observations: Sequence[Any]) -> None:
 
 def _learn_rounds(policy: Policy, observations: Sequence[Any]) -> None:
     """Rounds of one arm each are what ``update`` does, many at a time."""
-    users = np.array([observation.place for observation in observations])
+    users = np.array([observation.user_index for observation in observations])
     contexts = np.frombuffer(b"".join([observation.context for observation in observations]))
     rewards = np.array([[observation.reward] for observation in observations])
     policy.play(Rounds(users, contexts.reshape(len(observations), 1, policy.dim), rewards))
@@ -47,8 +47,8 @@ def _learn_one(policy: Policy, observation: Any) -> None:
             if not isinstance(policy, SupportsCorrection):
                 _log.warning("a late reward is not learned: %s cannot correct rewards", type(policy).__name__)
                 return
-            policy.correct(observation.place, context, observation.learned, observation.reward)
+            policy.correct(observation.user_index, context, observation.previous_reward, observation.reward)
         else:
-            policy.update(observation.place, context, observation.reward)
+            policy.update(observation.user_index, context, observation.reward)
     except Exception:
         _log.exception("the policy could not learn a reward of %g", observation.reward)

@@ -17,7 +17,7 @@ from locb.policies.base.capabilities import SupportsNewUsers
 from locb.policies.base.policy import ServablePolicy
 from locb.service.core.observations import learn
 from locb.service.request_parsing import parse_stored_request
-from locb.service.store.log import Log
+from locb.service.store.log import EventLog
 
 AT_ONCE = 2_000  # lessons learned in one step: a few milliseconds, in which no request is served
 
@@ -55,9 +55,9 @@ class Mismatch:
     again: int
 
 
-def replay(log: Log, policy: ServablePolicy, after: int, until: int | None = None) -> Iterator[int]:
+def replay(log: EventLog, policy: ServablePolicy, after: int, until: int | None = None) -> Iterator[int]:
     """Teach the policy what stands in the log after a place, and yield the place reached, often."""
-    growth = [seq for place, seq, _ in log.users() if place >= policy.n_users and (until is None or seq <= until)]
+    growth = [seq for index, seq, _ in log.users() if index >= policy.n_users and (until is None or seq <= until)]
     for chunk in log.observations(after, until):
         yield from _learn_chunk(policy, chunk, growth)
     if growth:
@@ -80,7 +80,7 @@ def _learn_chunk(policy: ServablePolicy, chunk: list[Any], growth: list[int]) ->
         yield chunk[stop - 1].seq
 
 
-def recheck(log: Log, model: Model, since: int) -> tuple[Policy, list[Mismatch]]:
+def recheck(log: EventLog, model: Model, since: int) -> tuple[Policy, list[Mismatch]]:
     """Replay the whole log on a new policy, and make every decision after ``since`` again.
 
     Returns
@@ -89,7 +89,7 @@ def recheck(log: Log, model: Model, since: int) -> tuple[Policy, list[Mismatch]]
     """
     policy = model.build()
     wrong: list[Mismatch] = []
-    growth = sorted(seq for place, seq, _ in log.users() if place >= policy.n_users)
+    growth = sorted(seq for user_index, seq, _ in log.users() if user_index >= policy.n_users)
     events = merge(  # read as they are needed: requests and answers are large
         ((seq, "user", None) for seq in growth),
         ((row.seq, "decision", row) for chunk in log.decisions(since) for row in chunk),
@@ -100,7 +100,7 @@ def recheck(log: Log, model: Model, since: int) -> tuple[Policy, list[Mismatch]]
         if kind == "user":
             policy.add_users(1)
         elif kind == "decision":
-            again = policy.recommend(row.place, parse_stored_request(row.request, model.dim).contexts)
+            again = policy.recommend(row.user_index, parse_stored_request(row.request, model.dim).contexts)
             if again != row.chosen:
                 wrong.append(Mismatch(seq, row.chosen, again))
         else:

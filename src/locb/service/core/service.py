@@ -25,11 +25,11 @@ from locb.policies.base.capabilities import (
     explainer,
 )
 from locb.policies.base.policy import ServablePolicy
-from locb.service.config import Options, load_or_create_model
-from locb.service.core.commands import Batch, CachedDecision, Task
+from locb.service.config import ServiceConfig, load_or_create_model
+from locb.service.core.commands import Batch, CachedDecision, Command
 from locb.service.core.decision_encoding import told_seed
 from locb.service.core.engine import Engine
-from locb.service.core.group_commit import TRY_EVERY, Committer, Outcome
+from locb.service.core.group_commit import TRY_EVERY, GroupCommitter, Outcome
 from locb.service.core.replay import Model, replay
 from locb.service.core.snapshots import Snapshots
 from locb.service.core.user_index import UserIndex
@@ -38,7 +38,7 @@ from locb.service.stats.event_stats import EventStats
 from locb.service.stats.history_backfill import HistoryBackfill
 from locb.service.store.database import StoreError
 from locb.service.store.locks import AlreadyOpenError
-from locb.service.store.log import Log, Redaction
+from locb.service.store.log import EventLog, Redaction
 
 TIDY_EVERY = 0.5  # seconds between tidying SQLite's log file: often, so that it is little and the disk soon free again
 MAX_PAIRED = 2_000  # members of a set of which all pairs are looked at
@@ -61,9 +61,9 @@ class Service:
         If another process serves from the same folder or database.
     """
 
-    def __init__(self, options: Options) -> None:
-        self.options = options
-        self.log = Log(options.data_dir, options.store)
+    def __init__(self, options: ServiceConfig) -> None:
+        self.config = options
+        self.log = EventLog(options.data_dir, options.store)
         try:
             for unsent in options.data_dir.glob("export-*"):  # of a process that was killed
                 shutil.rmtree(unsent, ignore_errors=True)
@@ -74,7 +74,7 @@ class Service:
         except BaseException:
             self.log.close()
             raise
-        self.committer: Committer
+        self.committer: GroupCommitter
         self._renewing: asyncio.Task[None] | None = None
         self._tidying: asyncio.Task[None] | None = None
         self._can_save = isinstance(self.engine.policy, SupportsSnapshot)
@@ -85,8 +85,8 @@ class Service:
             )
         self._stopping = False
         self.given_up: str | None = None  # why this process ends itself
-        self.started = time.time()
-        self.erasures = 0  # users erased by this process: what was worked out before may name them
+        self.started_at = time.time()
+        self.erasure_count = 0  # users erased by this process: what was worked out before may name them
         self._counting = HistoryBackfill(self.log, lambda: self._stopping)
         self._snapshot_at = self.engine.seq
 
@@ -101,19 +101,19 @@ class Service:
         return self._counting.event_stats
 
     @property
-    def reading_history(self) -> bool:
+    def backfilling(self) -> bool:
         """Whether the past of the log is still being counted."""
-        return self._counting.reading
+        return self._counting.running
 
     @property
-    def renewing(self) -> bool:
+    def rebuilding(self) -> bool:
         """Whether the policy is made anew, since it still rests on users who were erased."""
         return bool(self.engine.pending_erasure)
 
     def _recover(self) -> Engine:
         """The newest good snapshot, and what the log has after it."""
         last = self.log.last_seq()
-        anew = self.log.settings()["anew"]
+        anew = self.log.settings()["rebuilt_at"]
         found = self.snapshots.newest_good(last + 1 if anew is None else anew, last)
         policy, seq = found or (self.model.build(), 0)
         _log.info("getting ready: compiling, the first time on this machine for up to a minute, and reading the log")
@@ -125,20 +125,20 @@ class Service:
         took = time.perf_counter() - start
         _log.info("ready: %d events in the log, those after %d replayed in %.2f s", last, seq, took)
         if anew is None:
-            self.log.write_settings({"anew": last})
-        people = [(place, name.decode()) for place, _, name in self.log.users() if name is not None]
+            self.log.write_settings({"rebuilt_at": last})
+        people = [(user_index, name.decode()) for user_index, _, name in self.log.users() if name is not None]
         engine = Engine(
             policy,
             UserIndex(policy.n_users, people),
             last,
-            default_reward=self.options.default_reward,
-            reward_wait=self.options.reward_wait,
+            default_reward=self.config.default_reward,
+            reward_wait=self.config.reward_wait,
         )
-        if self.options.default_reward is not None:
-            waiting = [row for chunk in self.log.unrewarded() for row in chunk]
+        if self.config.default_reward is not None:
+            waiting = [row for chunk in self.log.unrewarded_decisions() for row in chunk]
             engine.await_all(
-                (name.decode(), CachedDecision(seq, place, context, active_at))
-                for seq, name, place, active_at, context in sorted(waiting, key=lambda row: row.active_at)
+                (name.decode(), CachedDecision(seq, user_index, context, active_at))
+                for seq, name, user_index, active_at, context in sorted(waiting, key=lambda row: row.active_at)
             )
         return engine
 
@@ -146,10 +146,10 @@ class Service:
 
     async def start(self) -> None:
         """Begin to take requests."""
-        self.committer = Committer(self.engine, self.log, after=self._after_batch, give_up=self._give_up)
+        self.committer = GroupCommitter(self.engine, self.log, after=self._after_batch, give_up=self._give_up)
         self.committer.start()
         self._tidying = asyncio.create_task(self._wal_checkpoint())
-        self._counting.begin(self.engine.seq)
+        self._counting.restart(self.engine.seq)
 
     async def stop(self) -> None:
         """Finish what waits, write a snapshot, and let the store go."""
@@ -161,12 +161,12 @@ class Service:
             self._renewing.cancel()  # the next start makes the policy anew
         await self.committer.stop()
         await self._counting.stop()
-        if self._can_save and self.engine.seq > (self.snapshots.newest or 0) and not self.engine.pending_erasure:
+        if self._can_save and self.engine.seq > (self.snapshots.newest_seq or 0) and not self.engine.pending_erasure:
             self._snapshot()
         await asyncio.to_thread(self.snapshots.wait)
         self.log.close()
 
-    async def submit(self, task: Task) -> Outcome:
+    async def submit(self, task: Command) -> Outcome:
         """The outcome of a request, once it is on disk; a problem is raised."""
         outcome = await self.committer.submit(task)
         if isinstance(outcome, ProblemError):
@@ -178,11 +178,11 @@ class Service:
         if batch.forgotten is None:
             self.event_stats.add(batch.records, batch.grouped)
         else:
-            self.erasures += 1
-            self._counting.begin(engine.seq)
+            self.erasure_count += 1
+            self._counting.restart(engine.seq)
         if engine.pending_erasure and (self._renewing is None or self._renewing.done()):
             self._renewing = asyncio.create_task(self._renew())
-        due = engine.seq - self._snapshot_at >= self.options.snapshot_every
+        due = engine.seq - self._snapshot_at >= self.config.snapshot_every
         if due and self._can_save and not engine.pending_erasure and not self.snapshots.busy:
             self._snapshot()
 
@@ -220,7 +220,7 @@ class Service:
 
     # Forgetting
 
-    async def forget(self, user: str) -> int:
+    async def erase_user(self, user: str) -> int:
         """Erase a user, and make the policy anew as though they had never been; how many decisions were erased.
 
         Raises
@@ -247,11 +247,11 @@ class Service:
 
     def _may_be_told(self, user: str) -> bool:
         """Whether answers to others can name this user, as the seed of a set."""
-        place = self.engine.user_index.place(user)
-        if place is None or not self.policy_spec.names_other_users:
+        user_index = self.engine.users.index_of(user)
+        if user_index is None or not self.policy_spec.names_other_users:
             return False
         # With fixed seeds a user who is no seed never was one.
-        return not self.policy_spec.fixed_seeds or any(cluster.seed == place for cluster in self.policy.clusters())
+        return not self.policy_spec.fixed_seeds or any(cluster.seed == user_index for cluster in self.policy.clusters())
 
     async def _renew(self) -> None:
         """Replay the log without the users who were erased, beside the requests, and go on with what comes out."""
@@ -276,8 +276,8 @@ class Service:
             if engine.pending_erasure != pending_erasure:
                 return  # one more was erased, of whom this policy may know
             await asyncio.to_thread(self._catch_up, policy, at, engine.seq)
-            if policy.n_users < engine.user_index.places:
-                policy.add_users(engine.user_index.places - policy.n_users)  # who came, and is not in the log yet
+            if policy.n_users < engine.users.capacity:
+                policy.add_users(engine.users.capacity - policy.n_users)  # who came, and is not in the log yet
             await self.committer.renew(policy, pending_erasure)
             await asyncio.to_thread(self.snapshots.remove_all)  # those before know who was erased
             if self._can_save:
@@ -292,40 +292,40 @@ class Service:
 
     # Reading
 
-    def place_of(self, user: str) -> int:
+    def require_index(self, user: str) -> int:
         """The place of a known user, or a problem."""
-        place = self.engine.user_index.place(user)
-        if place is None:
+        user_index = self.engine.users.index_of(user)
+        if user_index is None:
             raise ProblemError(404, "unknown-user", f"there is no user {user!r}")
-        return place
+        return user_index
 
-    def size(self, cluster: Cluster) -> int:
+    def cluster_size(self, cluster: Cluster) -> int:
         """How many users a set holds; places that nobody has do not count."""
-        name = self.engine.user_index.name
-        return sum(name(place) is not None for place in cluster.members.tolist())
+        name = self.engine.users.name_of
+        return sum(name(user_index) is not None for user_index in cluster.members.tolist())
 
-    def seed_name(self, cluster: Cluster) -> str | None:
+    def cluster_name(self, cluster: Cluster) -> str | None:
         """Who a set is named after: its seed, or its first member where sets have no seeds."""
-        place = cluster.seed
-        if place is None and len(cluster) and not self.policy_spec.has_seeds:
-            place = int(cluster.members[0])
-        return None if place is None else self.engine.user_index.name(place)
+        user_index = cluster.seed
+        if user_index is None and len(cluster) and not self.policy_spec.has_seeds:
+            user_index = int(cluster.members[0])
+        return None if user_index is None else self.engine.users.name_of(user_index)
 
-    def cluster_of_seed(self, seed: str) -> Cluster:
+    def find_cluster(self, seed: str) -> Cluster:
         """The set that is named after this user, or a problem."""
-        self.place_of(seed)
+        self.require_index(seed)
         for cluster in self.policy.clusters():
-            if self.seed_name(cluster) == seed:
+            if self.cluster_name(cluster) == seed:
                 return cluster
         raise ProblemError(404, "unknown-cluster", f"no set is named after user {seed!r}")
 
     async def certificate(self, cluster: Cluster) -> tuple[float | None, bool]:
         """How far apart two members can be, and whether that was looked at for all pairs; None if it is not known."""
-        name = self.engine.user_index.name
-        members = np.array([place for place in cluster.members.tolist() if name(place) is not None], np.int64)
-        return await self.certificate_of(members, len(cluster) <= MAX_PAIRED)
+        name = self.engine.users.name_of
+        members = np.array([index for index in cluster.members.tolist() if name(index) is not None], np.int64)
+        return await self.certify_members(members, len(cluster) <= MAX_PAIRED)
 
-    async def certificate_of(self, members: Ints, exact: bool) -> tuple[float | None, bool]:
+    async def certify_members(self, members: Ints, exact: bool) -> tuple[float | None, bool]:
         """The same of users by their places, over all pairs or by way of the middle."""
         if not isinstance(self.policy, SupportsCertificates) or not len(members):
             return None, False

@@ -39,10 +39,10 @@ class Snapshots:
             unfinished.unlink(missing_ok=True)
         self._writing: threading.Thread | None = None
         self._room = BufferPool()
-        self.newest: int | None = max(self._places(), default=None)
+        self.newest_seq: int | None = max(self._places(), default=None)
         self.newest_time: float | None = None  # when it was written
-        self.seconds = 0.0  # that the last one took
-        self.blocked = 0.0  # seconds of it in which nothing else was done
+        self.write_seconds = 0.0  # that the last one took
+        self.blocked_seconds = 0.0  # seconds of it in which nothing else was done
 
     def _places(self) -> dict[int, Path]:
         found = ((_NAME.fullmatch(path.name), path) for path in self._folder.iterdir())
@@ -67,9 +67,9 @@ class Snapshots:
             except (ValueError, OSError) as error:
                 _log.warning("snapshot %s is skipped: %s", path.name, error)
                 continue
-            self.newest, self.newest_time = seq, path.stat().st_mtime
+            self.newest_seq, self.newest_time = seq, path.stat().st_mtime
             return policy, seq
-        self.newest = None
+        self.newest_seq = None
         return None
 
     def write(self, policy: SupportsSnapshot, seq: int, done: Callable[[], None] | None = None) -> None:
@@ -77,7 +77,7 @@ class Snapshots:
         self.wait()
         start = time.perf_counter()
         checkpoint = policy.checkpoint(self._room) if isinstance(policy, CompiledPolicy) else policy.checkpoint()
-        self.blocked = time.perf_counter() - start
+        self.blocked_seconds = time.perf_counter() - start
 
         def save() -> None:
             try:
@@ -85,10 +85,10 @@ class Snapshots:
             except OSError as error:
                 _log.warning("no snapshot at %d: %s", seq, error)
             else:
-                self.newest, self.newest_time = seq, time.time()
-                self.seconds = time.perf_counter() - start
+                self.newest_seq, self.newest_time = seq, time.time()
+                self.write_seconds = time.perf_counter() - start
                 self._prune()
-                _log.info("snapshot at %d in %.2f s", seq, self.seconds)
+                _log.info("snapshot at %d in %.2f s", seq, self.write_seconds)
             if done is not None:
                 done()
 
@@ -110,7 +110,7 @@ class Snapshots:
         self.wait()
         for path in self._places().values():
             path.unlink(missing_ok=True)
-        self.newest = None
+        self.newest_seq = None
 
     def _prune(self) -> None:
         for _, path in sorted(self._places().items(), reverse=True)[KEPT:]:

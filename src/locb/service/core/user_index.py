@@ -1,4 +1,4 @@
-"""Who has which place in the policy."""
+"""The mapping between user names and user indices of the policy's arrays."""
 
 from __future__ import annotations
 
@@ -11,71 +11,74 @@ from locb.common.arrays import Ints
 
 
 class UserIndex:
-    """Users by name and by place. A place is free until somebody comes for it, and again when they are forgotten.
+    """Two-way mapping between user names and indices.
+
+    An index without a name is *unassigned*. Unknown users get the lowest free index, or a new one at the end.
+    The index of an erased user is released at once, but becomes free only when ``reclaim`` is called.
 
     Parameters
     ----------
-    places : int
-        How many places the policy has.
-    taken : pairs of place and name
-        Who is there already.
+    capacity : int
+        Number of users that the policy has.
+    assigned : iterable of (int, str)
+        Indices that are already assigned, each with the name of its user.
     """
 
-    def __init__(self, places: int, taken: Iterable[tuple[int, str]] = ()) -> None:
-        self._names: list[str | None] = [None] * places
-        self._places: dict[str, int] = {}
-        for place, name in taken:
-            self._names[place] = name
-            self._places[name] = place
-        self._free = [place for place, name in enumerate(self._names) if name is None]
+    def __init__(self, capacity: int, assigned: Iterable[tuple[int, str]] = ()) -> None:
+        self._names: list[str | None] = [None] * capacity
+        self._indices: dict[str, int] = {}
+        for index, name in assigned:
+            self._names[index] = name
+            self._indices[name] = index
+        self._free = [index for index, name in enumerate(self._names) if name is None]
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._indices)
 
     def __contains__(self, name: str) -> bool:
-        return name in self._places
+        return name in self._indices
 
     @property
-    def empty(self) -> int:
-        """How many places nobody has."""
-        return len(self._names) - len(self._places)
+    def unassigned(self) -> int:
+        """Number of indices without a user."""
+        return len(self._names) - len(self._indices)
 
     @property
-    def places(self) -> int:
-        """How many places there are, free ones too."""
+    def capacity(self) -> int:
+        """Number of indices, assigned and unassigned."""
         return len(self._names)
 
-    def place(self, name: str) -> int | None:
-        """The place of a user; None for somebody new."""
-        return self._places.get(name)
+    def index_of(self, name: str) -> int | None:
+        """Return the index of a user, or None if the user is unknown."""
+        return self._indices.get(name)
 
-    def name(self, place: int) -> str | None:
-        """Who is there."""
-        return self._names[place]
+    def name_of(self, index: int) -> str | None:
+        """Return the name of the user at an index, or None if the index is unassigned."""
+        return self._names[index]
 
-    def taken(self) -> Ints:
-        """The places that somebody has."""
-        if not self.empty:
+    def assigned(self) -> Ints:
+        """Return all assigned indices in ascending order."""
+        if not self.unassigned:
             return np.arange(len(self._names))
-        return np.array([place for place, name in enumerate(self._names) if name is not None], np.int64)
+        return np.array([index for index, name in enumerate(self._names) if name is not None], np.int64)
 
     def assign(self, name: str) -> int:
-        """A place for somebody new: the lowest free one, or one more."""
+        """Assign the lowest free index, or a new one, to an unknown user and return it."""
         if self._free:
-            place = heapq.heappop(self._free)
-            self._names[place] = name
+            index = heapq.heappop(self._free)
+            self._names[index] = name
         else:
-            place = len(self._names)
+            index = len(self._names)
             self._names.append(name)
-        self._places[name] = place
-        return place
+        self._indices[name] = index
+        return index
 
-    def leave(self, name: str) -> int:
-        """Forget a name; its place stays out of use until it is set free."""
-        place = self._places.pop(name)
-        self._names[place] = None
-        return place
+    def release(self, name: str) -> int:
+        """Remove a user and return their index, which stays unassigned until it is reclaimed."""
+        index = self._indices.pop(name)
+        self._names[index] = None
+        return index
 
-    def reclaim(self, place: int) -> None:
-        """Let somebody new have this place."""
-        heapq.heappush(self._free, place)
+    def reclaim(self, index: int) -> None:
+        """Make a released index available for an unknown user."""
+        heapq.heappush(self._free, index)

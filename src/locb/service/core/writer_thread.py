@@ -11,7 +11,7 @@ from typing import Any
 Job = tuple[asyncio.Future[Any], Callable[..., Any], tuple[Any, ...]]
 
 
-class Worker:
+class WriterThread:
     """Takes half as long to hand work over as an executor, which counts for who does so for every batch.
 
     Parameters

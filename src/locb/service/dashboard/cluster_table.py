@@ -33,7 +33,7 @@ async def cluster_table(
     service: Service, state: StateView, names: FeatureNames, certificates: CertificateCache, query: TableQuery
 ) -> ClusterTable:
     """Return a page of the table."""
-    selection = await asyncio.to_thread(_select, state, service.engine.user_index, query)
+    selection = await asyncio.to_thread(_select, state, service.engine.users, query)
     page = selection.clusters[query.offset : query.offset + query.limit]
     shares = await asyncio.to_thread(_overlap_shares, state, page[:MAX_OVERLAP])
     rows = []
@@ -65,10 +65,10 @@ class _Selection(NamedTuple):
     forming: int
 
 
-def _select(state: StateView, user_index: UserIndex, query: TableQuery) -> _Selection:
+def _select(state: StateView, users: UserIndex, query: TableQuery) -> _Selection:
     """Search and sort. Runs in a thread, because names of thousands of clusters take a while; changes nothing."""
     indices = state.representatives.tolist()
-    names = [None if index < 0 else user_index.name(index) for index in indices]
+    names = [None if index < 0 else users.name_of(index) for index in indices]
     # A cluster whose representative was erased in the meantime is omitted.
     existing = [k for k, (index, name) in enumerate(zip(indices, names, strict=True)) if index < 0 or name is not None]
     returned = int(state.returned[existing].sum())

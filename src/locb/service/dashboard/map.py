@@ -124,13 +124,13 @@ def _select_clusters(state: StateView) -> tuple[Ints, Ints, Ints]:
     return clusters[used], columns[:, used].sum(axis=0), cluster
 
 
-def to_response(projected: ProjectedState, state: StateView, user_index: UserIndex) -> Map:
+def to_response(projected: ProjectedState, state: StateView, users: UserIndex) -> Map:
     """Return the response, with the current names of users; erased users are omitted."""
-    names = [user_index.name(index) for index in state.user_indices[state.sample].tolist()]
+    names = [users.name_of(index) for index in state.user_indices[state.sample].tolist()]
     existing = [row for row, name in enumerate(names) if name is not None]
     clusters = [
         MapCluster(
-            None if state.representatives[k] < 0 else user_index.name(int(state.representatives[k])),
+            None if state.representatives[k] < 0 else users.name_of(int(state.representatives[k])),
             int(state.sizes[k]),
             bool(state.returned[k]),
             shown,

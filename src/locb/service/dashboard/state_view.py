@@ -71,12 +71,12 @@ class StateView:
 
 async def capture(service: Service) -> StateView:
     """Capture the current state in slices, between which requests are served."""
-    indices = service.engine.user_index.taken()
+    indices = service.engine.users.assigned()
     group_summary = service.policy.group_summary()
     sums: Floats | float = 0.0
     batches = []
     async for start, batch in _slices(service, indices):
-        rewards = service.event_stats.at(indices[start : start + len(batch.served)])
+        rewards = service.event_stats.rewards_by_user(indices[start : start + len(batch.served)])
         sums += await asyncio.to_thread(_cluster_sums, batch, group_summary, rewards)
         batches.append(batch._replace(theta=batch.theta[:0]))  # the estimates of all users need too much memory
     users = UserBatch.concatenate(batches)

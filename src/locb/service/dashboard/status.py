@@ -8,7 +8,7 @@ import time
 from locb.service.core.service import Service
 from locb.service.dashboard.schemas import ClusterCounts, SnapshotStatus, Status, StoreStatus
 from locb.service.dashboard.state_view import StateView
-from locb.service.stats.event_stats import FINE, SECOND, Counts
+from locb.service.stats.event_stats import SECOND, TEN_SECONDS, Counts
 from locb.service.store.database import StoreError
 
 RATE_SECONDS = 10  # period of the rates
@@ -19,34 +19,34 @@ def status(service: Service, state: StateView | None, store_bytes: int | None, v
     """Return the status. Without a captured state, some figures are less exact."""
     event_stats, engine, committer, now = service.event_stats, service.engine, service.committer, time.time()
     # Before the backfill is complete, the policy knows more users with rewards than the statistics do.
-    backfilling = service.reading_history
-    rewarded_users = state.n_estimates if backfilling and state is not None else event_stats.learned_users
-    recent = _total([counts for _, counts in event_stats.steps(SECOND, now - RATE_SECONDS, math.inf)])
+    backfilling = service.backfilling
+    rewarded_users = state.n_estimates if backfilling and state is not None else event_stats.rewarded_users
+    recent = _total([counts for _, counts in event_stats.buckets(SECOND, now - RATE_SECONDS, math.inf)])
     # The period starts at a full second, or when counting started.
-    seconds = max(1.0, now - max(math.floor(now - RATE_SECONDS), event_stats.begun))
-    hour = _total([counts for _, counts in event_stats.steps(FINE, now - SHARE_SECONDS, math.inf)])
+    seconds = max(1.0, now - max(math.floor(now - RATE_SECONDS), event_stats.started_at))
+    hour = _total([counts for _, counts in event_stats.buckets(TEN_SECONDS, now - SHARE_SECONDS, math.inf)])
     returned = service.policy.group_summary().returned if state is None else state.returned
     n_returned = int(returned.sum())
-    snapshot = service.snapshots.newest
+    snapshot = service.snapshots.newest_seq
     return Status(
         time=now,
         policy=service.model.policy,
         version=version,
-        started_at=service.started,
-        status="ok" if committer.failure is None else "unavailable",
-        detail=committer.failure,
-        users=len(engine.user_index),
+        started_at=service.started_at,
+        status="ok" if committer.store_error is None else "unavailable",
+        detail=committer.store_error,
+        users=len(engine.users),
         rewarded_users=rewarded_users,
         decisions=event_stats.decisions,
         rewards=event_stats.rewards,
         pending_rewards=max(0, event_stats.decisions - event_stats.rewards),
         decisions_per_second=recent.decisions / seconds,
         rewards_per_second=recent.rewards / seconds,
-        cluster_based_share=hour.grouped / hour.told if hour.told else None,
+        cluster_based_share=hour.grouped / hour.classified if hour.classified else None,
         clusters=ClusterCounts(n_returned, len(returned) - n_returned),
         backfilling=backfilling,
-        rebuilding=service.renewing,
-        store=StoreStatus(service.log.kind, engine.seq, store_bytes, committer.waiting, committer.failure),
+        rebuilding=service.rebuilding,
+        store=StoreStatus(service.log.backend, engine.seq, store_bytes, committer.queue_length, committer.store_error),
         snapshot=None
         if snapshot is None
         else SnapshotStatus(snapshot, service.snapshots.newest_time, max(0, engine.seq - snapshot)),
@@ -56,7 +56,7 @@ def status(service: Service, state: StateView | None, store_bytes: int | None, v
 def store_size(service: Service) -> int | None:
     """Return the size of the store in bytes, or None if the store is unavailable."""
     try:
-        return service.log.size()
+        return service.log.size_bytes()
     except (StoreError, OSError):
         return None
 

@@ -8,13 +8,13 @@ import msgspec
 import numpy as np
 
 from locb.policies.base.capabilities import SupportsEstimates
-from locb.service.core.decision_encoding import group
+from locb.service.core.decision_encoding import summarize_membership
 from locb.service.core.service import Service
 from locb.service.dashboard.feature_names import FeatureNames
 from locb.service.dashboard.schemas import PreviewResponse, UserDecision, UserDecisions
 from locb.service.request_parsing import parse_request, parse_stored_request
 from locb.service.schemas import PreviewRequest, RecommendRequest, UserDetail
-from locb.service.stats.intervals import NORMAL
+from locb.service.stats.intervals import Z_975
 from locb.service.store.rows import FoundDecision
 from locb.service.store.schema import CORRECTION, DEFAULT, REWARD
 
@@ -25,15 +25,15 @@ _decode_preview = msgspec.json.Decoder(PreviewResponse).decode  # ignores the em
 
 def user_detail(service: Service, user: str, names: FeatureNames) -> UserDetail:
     """Return the estimate and statistics of a user."""
-    index, user_index = service.place_of(user), service.engine.user_index
+    index, users = service.require_index(user), service.engine.users
     policy = service.policy
     estimate = policy.estimate(index) if isinstance(policy, SupportsEstimates) else None
     intervals = None
     if estimate is not None and estimate.deviation is not None:
-        margin = NORMAL * estimate.deviation
+        margin = Z_975 * estimate.deviation
         intervals = list(zip((estimate.theta - margin).tolist(), (estimate.theta + margin).tolist(), strict=True))
-    ((rewards, total),) = service.event_stats.at(np.array([index])).tolist()
-    summaries = (group(membership, user_index) for membership in service.policy.memberships(index))
+    ((rewards, total),) = service.event_stats.rewards_by_user(np.array([index])).tolist()
+    summaries = (summarize_membership(membership, users) for membership in service.policy.memberships(index))
     return UserDetail(
         user,
         None if estimate is None else estimate.served,
@@ -49,9 +49,9 @@ def user_detail(service: Service, user: str, names: FeatureNames) -> UserDetail:
 
 async def user_decisions(service: Service, user: str, limit: int) -> UserDecisions:
     """Return the most recent decisions for a user, newest first."""
-    index = service.place_of(user)
-    found = await asyncio.to_thread(service.log.decisions_of, index, limit)
-    if service.place_of(user) != index:  # the user was erased and created again in the meantime
+    index = service.require_index(user)
+    found = await asyncio.to_thread(service.log.recent_decisions, index, limit)
+    if service.require_index(user) != index:  # the user was erased and created again in the meantime
         found = []
     return UserDecisions(user, [_user_decision(decision, service.model.dim) for decision in found])
 
@@ -66,7 +66,7 @@ def _user_decision(found: FoundDecision, dim: int) -> UserDecision:
         arm.id,
         found.reward,
         REWARD_STATUS[found.kind],
-        msgspec.Raw(row.answer),
+        msgspec.Raw(row.response),
         arm.features,
     )
 

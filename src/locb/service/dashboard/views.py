@@ -55,7 +55,7 @@ class Views:
 
     @property
     def _data_version(self) -> int:
-        return self._service.erasures
+        return self._service.erasure_count
 
     async def status(self) -> bytes:
         """Return the current state of the service."""
@@ -91,7 +91,7 @@ class Views:
 
     async def _compute_map(self, state: StateView, projection: str | None) -> bytes:
         projected = await self._projector.project(state, projection, self._data_version)
-        return encode_json(to_response(projected, state, self._service.engine.user_index))
+        return encode_json(to_response(projected, state, self._service.engine.users))
 
     async def _compute_clusters(self, state: StateView, names: FeatureNames, query: TableQuery) -> bytes:
         if self._certificates_version != self._data_version:
@@ -104,7 +104,7 @@ class Views:
 
     async def _read_feature_names(self) -> FeatureNames:
         try:
-            requests = await asyncio.to_thread(self._service.log.last_requests, REQUESTS_READ)
+            requests = await asyncio.to_thread(self._service.log.recent_requests, REQUESTS_READ)
         except StoreError:
             return FeatureNames({})  # features have no names until the store is available again
         return await asyncio.to_thread(FeatureNames.read, requests, self._service.model.dim)

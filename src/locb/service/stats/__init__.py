@@ -1,1 +1,1 @@
-"""Counts of decisions and rewards over time."""
+"""Counts of decisions and rewards over time and per user."""

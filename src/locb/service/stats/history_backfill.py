@@ -1,4 +1,4 @@
-"""The past of the log, counted in the background while requests are served."""
+"""Backfill of ``EventStats`` from the event log, in the background while requests are served."""
 
 from __future__ import annotations
 
@@ -8,118 +8,117 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from locb.service.core.evidence import told_by_group
-from locb.service.stats.event_stats import EventStats
+from locb.service.stats.event_stats import EventStats, response_uses_group
 from locb.service.store.database import StoreError
-from locb.service.store.log import Log
+from locb.service.store.log import EventLog
 
-AT_ONCE = 50_000  # events of the log that the database adds up at once
-ANSWERS, ANSWERS_AT_ONCE = 5_000, 250  # that are read for whether groups served: they are large
-TOLD_SECONDS = 3600.0  # for decisions so old that is not looked up any more
-SETTLE_EVERY = 20.0  # seconds
-TRY_EVERY = 1.0
+EVENTS_PER_QUERY = 50_000  # events that the database aggregates per query
+MAX_RESPONSES, RESPONSES_PER_QUERY = 5_000, 250  # responses that are read, because they name the evidence sources
+MAX_RESPONSE_AGE = 3600.0  # seconds
+MATCH_INTERVAL = 20.0  # seconds between attempts to match corrections
+RETRY_INTERVAL = 1.0  # seconds between attempts while the store is unavailable
 T = TypeVar("T")
 _log = logging.getLogger("locb.service")
 
 
 class HistoryBackfill:
-    """A tally that is kept of a log: of its past in the background, of what comes as it comes.
+    """The statistics of an event log, with the background tasks that fill them.
 
     Parameters
     ----------
-    log : Log
-        What is counted.
+    log : EventLog
+        The log to count.
     stopping : callable
-        Whether the service is stopping: the past is then let be.
+        Returns whether the service is stopping; the backfill then ends early.
     """
 
-    def __init__(self, log: Log, stopping: Callable[[], bool]) -> None:
+    def __init__(self, log: EventLog, stopping: Callable[[], bool]) -> None:
         self.event_stats = EventStats()
         self._log = log
         self._stopping = stopping
-        self._past: asyncio.Task[None] | None = None
-        self._settling: asyncio.Task[None] | None = None
+        self._backfill: asyncio.Task[None] | None = None
+        self._matching: asyncio.Task[None] | None = None
 
     @property
-    def reading(self) -> bool:
-        """Whether the past is still being counted."""
-        return self._past is not None and not self._past.done()
+    def running(self) -> bool:
+        """Whether a part of the log is not counted yet."""
+        return self._backfill is not None and not self._backfill.done()
 
-    def begin(self, last: int) -> None:
-        """Count the log up to its event ``last`` in the background, and what comes next at once; from nothing."""
-        for task in (self._past, self._settling):
+    def restart(self, last: int) -> None:
+        """Start over: count the log up to its event ``last`` in the background, and later events as they come."""
+        for task in (self._backfill, self._matching):
             if task is not None:
                 task.cancel()
         self.event_stats = event_stats = EventStats()
-        self._past = asyncio.create_task(count_past(self._log, event_stats, last, self._stopping))
-        self._settling = asyncio.create_task(keep_settled(self._log, event_stats))
+        self._backfill = asyncio.create_task(backfill(self._log, event_stats, last, self._stopping))
+        self._matching = asyncio.create_task(_match_periodically(self._log, event_stats))
 
     async def stop(self) -> None:
-        """End what is under way; the part of the past that is being added up is waited for."""
-        if self._settling is not None:
-            self._settling.cancel()
-        tasks = [task for task in (self._past, self._settling) if task is not None]
+        """Stop the background tasks; a query that is running is awaited."""
+        if self._matching is not None:
+            self._matching.cancel()
+        tasks = [task for task in (self._backfill, self._matching) if task is not None]
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def count_past(log: Log, event_stats: EventStats, last: int, stopping: Callable[[], bool]) -> None:
-    """Count the log up to its event ``last``, the newest first, a part at a time."""
-    event_stats.begin_with(*await _until_it_answers(stopping, log.counts, last))
+async def backfill(log: EventLog, event_stats: EventStats, last: int, stopping: Callable[[], bool]) -> None:
+    """Count the log up to its event ``last``, one part at a time, newest first."""
+    event_stats.add_history_counts(*await _query_with_retry(stopping, log.counts, last))
     until = last
     while until > 0 and not stopping():
-        after = max(0, until - AT_ONCE)
-        event_stats.add_past(await _until_it_answers(stopping, log.totals, after, until))
+        after = max(0, until - EVENTS_PER_QUERY)
+        event_stats.add_history(await _query_with_retry(stopping, log.totals, after, until))
         if until == last:
-            await _count_answers(log, event_stats, last, stopping)
+            await _backfill_groups(log, event_stats, last, stopping)
         until = after
 
 
-async def _until_it_answers(stopping: Callable[[], bool], ask: Callable[..., T], *about: int) -> T:
-    """What the store says, in a thread; if it is away, when it is back."""
+async def _query_with_retry(stopping: Callable[[], bool], query: Callable[..., T], *arguments: int) -> T:
+    """Run a query in a thread, and repeat it while the store is unavailable."""
     while True:
         try:
-            return await asyncio.to_thread(ask, *about)
+            return await asyncio.to_thread(query, *arguments)
         except StoreError as error:
             if stopping():
                 raise
-            _log.warning("the log's past is not counted yet: %s", error)
-            await asyncio.sleep(TRY_EVERY)
+            _log.warning("backfill of statistics is waiting for the store: %s", error)
+            await asyncio.sleep(RETRY_INTERVAL)
 
 
-async def _count_answers(log: Log, event_stats: EventStats, last: int, stopping: Callable[[], bool]) -> None:
-    """Whether groups served the decisions of the last hour; of many, the last ones stand for all."""
-    oldest, until = time.time() - TOLD_SECONDS, last
-    for _ in range(0, ANSWERS, ANSWERS_AT_ONCE):
+async def _backfill_groups(log: EventLog, event_stats: EventStats, last: int, stopping: Callable[[], bool]) -> None:
+    """Count which decisions of the last hour used evidence from a group, up to ``MAX_RESPONSES`` decisions."""
+    oldest, until = time.time() - MAX_RESPONSE_AGE, last
+    for _ in range(0, MAX_RESPONSES, RESPONSES_PER_QUERY):
         try:
-            found = await asyncio.to_thread(_read_answers, log, until, oldest)
+            found = await asyncio.to_thread(_read_groups, log, until, oldest)
         except StoreError:
-            return  # of the past it is then not known
+            return  # these decisions stay unclassified
         if found is None or stopping():
             return
         until, times, grouped = found
-        event_stats.add_told(times, grouped)
+        event_stats.add_history_groups(times, grouped)
 
 
-def _read_answers(log: Log, until: int, oldest: float) -> tuple[int, list[float], list[bool]] | None:
-    rows = log.last_answers(until, ANSWERS_AT_ONCE)
+def _read_groups(log: EventLog, until: int, oldest: float) -> tuple[int, list[float], list[bool]] | None:
+    rows = log.recent_responses(until, RESPONSES_PER_QUERY)
     recent = [row for row in rows if row[1] >= oldest]
     if not recent:
         return None
-    return recent[-1][0] - 1, [row[1] for row in recent], [told_by_group(row[2]) for row in recent]
+    return recent[-1][0] - 1, [row[1] for row in recent], [response_uses_group(row[2]) for row in recent]
 
 
-async def place_corrections(log: Log, event_stats: EventStats) -> None:
-    """Have corrections counted where the defaults are that they take the place of."""
-    unplaced = event_stats.unplaced
-    if unplaced:
-        event_stats.place_corrections(await asyncio.to_thread(log.default_times, unplaced))
+async def match_corrections(log: EventLog, event_stats: EventStats) -> None:
+    """Count corrections at the times of the default rewards that they replace."""
+    unmatched = event_stats.unmatched_corrections
+    if unmatched:
+        event_stats.match_corrections(await asyncio.to_thread(log.default_times, unmatched))
 
 
-async def keep_settled(log: Log, event_stats: EventStats) -> None:
-    """Place corrections now and then, so that they do not pile up while nobody looks."""
+async def _match_periodically(log: EventLog, event_stats: EventStats) -> None:
+    """Match corrections at intervals, so that their number stays small without history requests."""
     while True:
-        await asyncio.sleep(SETTLE_EVERY)
+        await asyncio.sleep(MATCH_INTERVAL)
         try:
-            await place_corrections(log, event_stats)
+            await match_corrections(log, event_stats)
         except StoreError as error:
-            _log.debug("corrections are not placed yet: %s", error)
+            _log.debug("corrections are not matched yet: %s", error)

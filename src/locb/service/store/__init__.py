@@ -1,1 +1,1 @@
-"""The log on disk."""
+"""The event log in a SQLite or PostgreSQL database."""

@@ -1,4 +1,4 @@
-"""Where a log is kept, how it is reached, and what can go wrong there."""
+"""Connections to the database of the event log, and the errors of the store."""
 
 from __future__ import annotations
 
@@ -11,78 +11,92 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 from locb.service.store import sqlite
 from locb.service.store.rows import Records
 
-BUSY_SECONDS = 5  # that a connection to SQLite waits for another
-_WELCOME = text(
-    "INSERT INTO locb_users (place, seq, id) VALUES (:place, :seq, :id)"
-    " ON CONFLICT (place) DO UPDATE SET id = excluded.id"
+BUSY_TIMEOUT = 5  # seconds that a connection to SQLite waits for a lock
+CONNECT_TIMEOUT = 5  # seconds to connect to PostgreSQL
+_UPSERT_USER = text(
+    "INSERT INTO locb_users (user_index, seq, id) VALUES (:user_index, :seq, :id)"
+    " ON CONFLICT (user_index) DO UPDATE SET id = excluded.id"
 )
 _ACTIVATE = text("UPDATE locb_decisions SET active_at = :active_at WHERE seq = :seq")
 
 
 class StoreError(Exception):
-    """The store cannot be reached or written now; it may be again later."""
+    """The store cannot be read or written at present; a later attempt may succeed."""
 
 
-class NameTakenError(Exception):
-    """A decision of that name is in the log already."""
+class DuplicateDecisionError(Exception):
+    """The log already has a decision with this id."""
 
 
 def database_url(folder: Path, url: str | None) -> URL:
-    """Where the log is kept, or a ValueError that says what is wrong with ``url``."""
+    """Return the address of the database.
+
+    Parameters
+    ----------
+    folder : Path
+        The data folder. Without ``url`` the database is the SQLite file ``log.db`` in it.
+    url : str or None
+        The value of ``--store``.
+
+    Raises
+    ------
+    ValueError
+        If ``url`` is not the address of a SQLite or PostgreSQL database.
+    """
     if url is None:
         return URL.create("sqlite", database=str(folder / "log.db"))
     try:
-        made = make_url(url)
-        if made.get_backend_name() == "postgresql":
-            made = made.set(drivername="postgresql+psycopg")
-        elif made.drivername != "sqlite" or not made.database:
-            raise ValueError(f"--store must be postgresql://… or sqlite:///file, not {made.drivername}://…")
+        parsed = make_url(url)
+        if parsed.get_backend_name() == "postgresql":
+            parsed = parsed.set(drivername="postgresql+psycopg")
+        elif parsed.drivername != "sqlite" or not parsed.database:
+            raise ValueError(f"--store must be postgresql://… or sqlite:///file, not {parsed.drivername}://…")
     except (ArgumentError, NoSuchModuleError):
         raise ValueError("--store must be an address such as postgresql://user@host/name") from None
-    return made
+    return parsed
 
 
 def connect(url: URL) -> Engine:
-    """What opens connections to a database."""
+    """Return a SQLAlchemy engine for the database."""
     if url.get_backend_name() == "sqlite":
-        engine = create_engine(url, connect_args={"check_same_thread": False, "timeout": float(BUSY_SECONDS)})
-        event.listen(engine, "connect", sqlite.prepare)
+        engine = create_engine(url, connect_args={"check_same_thread": False, "timeout": float(BUSY_TIMEOUT)})
+        event.listen(engine, "connect", sqlite.configure)
         return engine
-    # Positional parameters, so that rows go to the driver as they are.
-    return create_engine(url, paramstyle="format", connect_args={"connect_timeout": 5})
+    # Positional parameters let rows pass to the driver without conversion.
+    return create_engine(url, paramstyle="format", connect_args={"connect_timeout": CONNECT_TIMEOUT})
 
 
-class Writer(Protocol):
-    """Writes rows the way a database takes them fastest, over a connection of its driver's."""
+class RowWriter(Protocol):
+    """Writes rows over a connection of the database driver, in the way that is fastest for the database."""
 
-    at_once: bool  # whether writing takes no time, but for the commit
+    stages_inline: bool  # whether ``write`` is fast enough for the event loop; only ``commit`` waits for the disk
 
     def write(self, connection: Any, records: Records) -> None:
-        """``commit`` or ``roll_back`` must follow."""
+        """Write rows; ``commit`` or ``roll_back`` must follow."""
 
     def commit(self, connection: Any) -> None:
-        """Bring what was written to disk."""
+        """Make the written rows durable."""
 
     def roll_back(self, connection: Any) -> None:
-        """Have nothing of it written."""
+        """Discard the written rows."""
 
 
-def writer_for(engine: Engine) -> Writer:
-    """The writer for a database."""
-    assign, activate = (str(statement.compile(dialect=engine.dialect)) for statement in (_WELCOME, _ACTIVATE))
+def make_row_writer(engine: Engine) -> RowWriter:
+    """Return the row writer for a database."""
+    upsert_user, activate = (str(statement.compile(dialect=engine.dialect)) for statement in (_UPSERT_USER, _ACTIVATE))
     if engine.dialect.name == "sqlite":
-        return sqlite.Writer(assign, activate)
-    from locb.service.store import postgresql  # whoever has no use for it need not be able to load its driver
+        return sqlite.SqliteWriter(upsert_user, activate)
+    from locb.service.store import postgresql  # imported on use: SQLite must work without the driver of PostgreSQL
 
-    return postgresql.Writer(assign, activate)
+    return postgresql.PostgresqlWriter(upsert_user, activate)
 
 
-def driver(connection: Connection) -> Any:
-    """The connection of the database's driver beneath one of SQLAlchemy's."""
+def driver_connection(connection: Connection) -> Any:
+    """Return the driver's connection that a SQLAlchemy connection wraps."""
     return connection.connection.driver_connection
 
 
-def reason(error: Exception) -> str:
-    """The database's own words, in one line, without the statement and its values."""
-    words = str(error.orig) if isinstance(error, DBAPIError) else str(error)
-    return " ".join(words.split())[:300]
+def summarize_error(error: Exception) -> str:
+    """Return the database's error message in one line, without the statement and its values."""
+    message = str(error.orig) if isinstance(error, DBAPIError) else str(error)
+    return " ".join(message.split())[:300]

@@ -1,4 +1,4 @@
-"""The log as a table for analysts."""
+"""Export of the event log as a Parquet file."""
 
 from __future__ import annotations
 
@@ -12,21 +12,26 @@ import msgspec
 import numpy as np
 
 from locb.service.schemas import RankedArm, RecommendRequest
-from locb.service.store.log import Log
+from locb.service.store.log import EventLog
+
+FOLDER_PREFIX = "export-"
 
 
-class _Answer(msgspec.Struct):
+class _Response(msgspec.Struct):
     arm: str
     ranking: list[RankedArm]
 
 
-_answer = msgspec.json.Decoder(_Answer).decode
-_request = msgspec.msgpack.Decoder(RecommendRequest).decode
-_json = msgspec.json.Encoder().encode
+_decode_response = msgspec.json.Decoder(_Response).decode
+_decode_request = msgspec.msgpack.Decoder(RecommendRequest).decode
+_encode_json = msgspec.json.Encoder().encode
 
 
-def export_parquet(log: Log, folder: Path) -> Path:
-    """Write all decisions with their rewards to a Parquet file in a new folder, a chunk at a time."""
+def export_parquet(log: EventLog, folder: Path) -> Path:
+    """Write all decisions with their rewards to a Parquet file in a new temporary folder, and return its path.
+
+    The log is read in chunks, so memory use does not depend on its length.
+    """
     import polars as pl
 
     time = pl.Datetime("us", "UTC")
@@ -43,39 +48,45 @@ def export_parquet(log: Log, folder: Path) -> Path:
         "reward_time": time,
         "reward_is_default": pl.Boolean,
     }
-    room = Path(tempfile.mkdtemp(prefix="export-", dir=folder))
+    target = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX, dir=folder))
     try:
-        pl.DataFrame(schema=schema).write_parquet(room / "00000000.part")
-        for number, rows in enumerate(log.records(), 1):
-            frame = pl.DataFrame([_told(row) for row in rows], schema, orient="row")
-            frame.write_parquet(room / f"{number:08d}.part")
-        pl.scan_parquet(room / "*.part").sink_parquet(room / "locb.parquet")
-        for part in room.glob("*.part"):
+        pl.DataFrame(schema=schema).write_parquet(target / "00000000.part")
+        for number, rows in enumerate(log.decisions_with_rewards(), 1):
+            frame = pl.DataFrame([_export_row(row) for row in rows], schema, orient="row")
+            frame.write_parquet(target / f"{number:08d}.part")
+        pl.scan_parquet(target / "*.part").sink_parquet(target / "locb.parquet")
+        for part in target.glob("*.part"):
             part.unlink()
     except BaseException:
-        shutil.rmtree(room, ignore_errors=True)
+        shutil.rmtree(target, ignore_errors=True)
         raise
-    return room / "locb.parquet"
+    return target / "locb.parquet"
 
 
-def _told(row: Any) -> tuple[Any, ...]:
-    answer = _answer(row.answer)
-    by_default = row.reward is None and row.default is not None
-    reward, when = (row.default, row.default_time) if by_default else (row.reward, row.reward_time)
+def remove_exports(folder: Path) -> None:
+    """Remove the export folders that a killed process has left."""
+    for export in folder.glob(f"{FOLDER_PREFIX}*"):
+        shutil.rmtree(export, ignore_errors=True)
+
+
+def _export_row(row: Any) -> tuple[Any, ...]:
+    response = _decode_response(row.response)
+    is_default = row.reward is None and row.default is not None
+    reward, reward_time = (row.default, row.default_time) if is_default else (row.reward, row.reward_time)
     return (
         row.id.decode(),
         None if row.user is None else row.user.decode(),
-        _moment(row.time),
-        answer.arm,
-        answer.ranking[0].estimate,
-        answer.ranking[0].bonus,
+        _utc(row.time),
+        response.arm,
+        response.ranking[0].estimate,
+        response.ranking[0].bonus,
         np.frombuffer(row.context).tolist(),
-        _json(_request(row.request).arms).decode(),
+        _encode_json(_decode_request(row.request).arms).decode(),
         reward,
-        None if when is None else _moment(when),
-        None if reward is None else by_default,
+        None if reward_time is None else _utc(reward_time),
+        None if reward is None else is_default,
     )
 
 
-def _moment(seconds: float) -> datetime:
+def _utc(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)

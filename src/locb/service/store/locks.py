@@ -1,4 +1,4 @@
-"""One writer: a second service on the same folder or database is refused."""
+"""Locks that allow only one service per data folder and per database."""
 
 from __future__ import annotations
 
@@ -9,35 +9,40 @@ from typing import IO
 
 from sqlalchemy import Connection, text
 
-# The number under which PostgreSQL keeps the claim: "locb" in ASCII.
-_CLAIM = 0x6C6F6362
+_ADVISORY_LOCK = 0x6C6F6362  # key of the advisory lock in PostgreSQL: "locb" in ASCII
 
 
 class AlreadyOpenError(Exception):
-    """Another process serves from here."""
+    """Another process has locked the data folder or the database."""
 
 
-def claim_folder(folder: Path) -> IO[str]:
-    """Hold the folder until the file given back is closed, or the process ends."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # it will hold what people did
+def lock_folder(folder: Path) -> IO[str]:
+    """Create the folder if needed and lock it until the returned file is closed or the process ends.
+
+    Raises
+    ------
+    AlreadyOpenError
+        If another process holds the lock.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # private: it will hold personal data
     path = folder / "lock"
     handle = path.open("a+", encoding="utf-8")
     try:
-        _lock(handle)
+        _lock_file(handle)
     except OSError as error:
         handle.seek(0)
         owner = handle.read().strip()
         handle.close()
-        who = f" (process {owner})" if owner else ""
-        told = f"another service{who} works in {folder}: stop it, or give this one a folder of its own"
-        raise AlreadyOpenError(told) from error
+        process = f" (process {owner})" if owner else ""
+        message = f"another service{process} uses {folder}: stop it, or choose another --data-dir"
+        raise AlreadyOpenError(message) from error
     handle.truncate(0)
     handle.write(f"{os.getpid()}\n")
     handle.flush()
     return handle
 
 
-def _lock(handle: IO[str]) -> None:
+def _lock_file(handle: IO[str]) -> None:
     if sys.platform == "win32":
         import msvcrt
 
@@ -48,13 +53,17 @@ def _lock(handle: IO[str]) -> None:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def claim_database(connection: Connection) -> None:
-    """Hold the database for as long as the connection lives. A file is held by its folder's claim."""
+def lock_database(connection: Connection) -> None:
+    """Lock a PostgreSQL database until the connection is closed; the lock of the folder covers a SQLite file.
+
+    Raises
+    ------
+    AlreadyOpenError
+        If another process holds the lock.
+    """
     if connection.dialect.name != "postgresql":
         return
     with connection.begin():
-        got = connection.execute(text("SELECT pg_try_advisory_lock(:claim)"), {"claim": _CLAIM}).scalar()
-    if not got:
-        raise AlreadyOpenError(
-            "another service works on this database: stop it, or give this one a database of its own"
-        )
+        locked = connection.execute(text("SELECT pg_try_advisory_lock(:key)"), {"key": _ADVISORY_LOCK}).scalar()
+    if not locked:
+        raise AlreadyOpenError("another service uses this database: stop it, or choose another --store")

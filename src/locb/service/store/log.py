@@ -1,4 +1,4 @@
-"""The log in a database: one writer, everything on disk before it is answered."""
+"""The event log: the durable record of users, decisions and observations, with a single writer."""
 
 from __future__ import annotations
 
@@ -9,41 +9,45 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, delete, func, insert, select, text, update
+from sqlalchemy import Connection, delete, func, insert, inspect, select, text, update
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from locb.service.store import schema as tables
-from locb.service.store import user_decisions as decided
+from locb.service.store import user_decisions
 from locb.service.store.database import (
-    BUSY_SECONDS,
-    NameTakenError,
+    BUSY_TIMEOUT,
+    DuplicateDecisionError,
     StoreError,
     connect,
     database_url,
-    driver,
-    reason,
-    writer_for,
+    driver_connection,
+    make_row_writer,
+    summarize_error,
 )
-from locb.service.store.locks import AlreadyOpenError, claim_database, claim_folder
-from locb.service.store.reader import Reader
+from locb.service.store.locks import AlreadyOpenError, lock_database, lock_folder
+from locb.service.store.reader import LogReader
 from locb.service.store.rows import Records
 
-LARGEST_WAL = 1 << 26  # bytes
-BEHIND = 2_000  # events: as many decisions, at most, are looked through to find a user's own
-READ_SECONDS = 5.0  # that a log which is closed waits for those who read from it
-TIDY_MILLISECONDS = 100  # that writers wait, at most, for readers who keep SQLite's log file from being emptied
+MAX_WAL_BYTES = 1 << 26
+MAX_UNINDEXED_EVENTS = 2_000  # events after the end of the table of user decisions, which queries have to scan
+CLOSE_TIMEOUT = 5.0  # seconds that ``close`` waits for queries that are running
+CHECKPOINT_TIMEOUT_MS = 100  # that a truncating WAL checkpoint waits for readers
 _log = logging.getLogger("locb.service")
-_REWORD = {
-    "sqlite": "UPDATE locb_decisions SET answer = CAST(replace(CAST(answer AS TEXT), :old, :new) AS BLOB)"
-    " WHERE seq > :after AND seq <= :until AND instr(answer, :sought) > 0",
-    "postgresql": "UPDATE locb_decisions SET answer ="
-    " convert_to(replace(convert_from(answer, 'UTF8'), CAST(:old AS TEXT), CAST(:new AS TEXT)), 'UTF8')"
-    " WHERE seq > :after AND seq <= :until AND position(CAST(:sought AS BYTEA) IN answer) > 0",
+_REDACT = {
+    "sqlite": "UPDATE locb_decisions SET response = CAST(replace(CAST(response AS TEXT), :old, :new) AS BLOB)"
+    " WHERE seq > :after AND seq <= :until AND instr(response, :sought) > 0",
+    "postgresql": "UPDATE locb_decisions SET response ="
+    " convert_to(replace(convert_from(response, 'UTF8'), CAST(:old AS TEXT), CAST(:new AS TEXT)), 'UTF8')"
+    " WHERE seq > :after AND seq <= :until AND position(CAST(:sought AS BYTEA) IN response) > 0",
 }
 
 
+class StoreFormatError(ValueError):
+    """The store was written by another version of locb, in a format that this version does not support."""
+
+
 class Redaction(NamedTuple):
-    """What answers say, what they are to say instead, and where: after a place in the log up to another."""
+    """Replacement of a text in the stored responses with ``after`` < seq ≤ ``until``."""
 
     old: str
     new: str
@@ -51,189 +55,213 @@ class Redaction(NamedTuple):
     until: int
 
 
-class Log(Reader):
-    """The log of one service. Its methods are called from one thread at a time, but for those that only read.
+class EventLog(LogReader):
+    """The event log of one service.
+
+    Methods that write must be called from one thread at a time. Queries may be called from any thread.
 
     Parameters
     ----------
     folder : Path
-        The data folder; the database is a file in it unless ``url`` names another.
-    url : str
-        A database as SQLAlchemy names them: sqlite or postgresql.
+        The data folder. It is locked until the log is closed.
+    url : str or None, default None
+        Address of a SQLite or PostgreSQL database. By default the file ``log.db`` in the folder is used.
+
+    Raises
+    ------
+    AlreadyOpenError
+        If another process uses the folder or the database.
+    StoreFormatError
+        If the tables have a format that is not supported.
+    StoreError
+        If the database cannot be opened.
     """
 
     def __init__(self, folder: Path, url: str | None = None) -> None:
         super().__init__()
         self._url = database_url(folder, url)
-        self._folder_claim = claim_folder(folder)
+        self._folder_lock = lock_folder(folder)
         self._sqlite = self._url.get_backend_name() == "sqlite"
         self._engine = connect(self._url)
         self._writer: Connection | None = None
         self._last_decision = 0
-        self._owed = False  # SQLite's log file may still hold what was erased
-        self._rows = writer_for(self._engine)
-        database = self._engine.dialect.loaded_dbapi
-        self._taken = IntegrityError, database.IntegrityError
-        self._failed = SQLAlchemyError, database.Error
+        self._erased_in_wal = False  # whether the WAL file may still contain erased data
+        self._row_writer = make_row_writer(self._engine)
+        dbapi = self._engine.dialect.loaded_dbapi
+        self._integrity_errors = IntegrityError, dbapi.IntegrityError
+        self._database_errors = SQLAlchemyError, dbapi.Error
         try:
             with self._writing() as connection:
+                _check_format(connection)
                 tables.metadata.create_all(connection)
-                self._decided = decided.bring_up(connection)
-            self._owed = self._sqlite  # a process that was killed may have left there what was erased
-            with suppress(StoreError):  # a disk that is full
+                self._user_decisions_end = user_decisions.extend(connection)
+            self._erased_in_wal = self._sqlite  # a killed process may have left erased data there
+            with suppress(StoreError):  # for example on a full disk
                 self.wal_checkpoint(True)
         except BaseException:
             self.close()
             raise
 
     def close(self) -> None:
-        """Let go of the database and of the folder, once nobody reads any more."""
-        self._wait_for_readers(READ_SECONDS)
+        """Wait for running queries, then close the database and unlock the folder."""
+        self._wait_for_readers(CLOSE_TIMEOUT)
         self._drop_writer()
         self._engine.dispose()
-        self._folder_claim.close()
+        self._folder_lock.close()
 
     @property
-    def kind(self) -> str:
-        """What keeps it: sqlite or postgresql."""
+    def backend(self) -> str:
+        """Name of the database system: "sqlite" or "postgresql"."""
         return self._url.get_backend_name()
 
-    def size(self) -> int | None:
-        """Bytes that it takes; None where that is not known."""
+    def size_bytes(self) -> int | None:
+        """Return the size of the database in bytes."""
         if self._sqlite:
-            files = [Path(f"{self._url.database}{more}") for more in ("", "-wal")]
+            files = [Path(f"{self._url.database}{suffix}") for suffix in ("", "-wal")]
             return sum(file.stat().st_size for file in files if file.exists())
         with self._reading() as connection:
             sizes = [func.pg_total_relation_size(table.name) for table in tables.metadata.sorted_tables]
             return sum(int(size) for size in connection.execute(select(*sizes)).one())
 
+    # Writing
+
     def commit(self, records: Records) -> None:
-        """Bring these to disk, all or none.
+        """Write rows in one transaction and make them durable.
 
         Raises
         ------
-        NameTakenError
-            If a decision's name is in the log already.
+        DuplicateDecisionError
+            If the log already has a decision with one of the ids.
         StoreError
-            If the store cannot take them now. Whether it did can be told by ``last_seq`` once it answers again.
+            If the store is unavailable. Whether the rows were written is then unknown; compare ``last_seq``.
         """
         self.stage(records)
-        self.finish()
+        self.commit_staged()
 
     @property
-    def stages_at_once(self) -> bool:
-        """Whether ``stage`` takes so little that no other thread need do it."""
-        return self._rows.at_once
+    def stages_inline(self) -> bool:
+        """Whether ``stage`` is fast enough to be called from the event loop."""
+        return self._row_writer.stages_inline
 
     def stage(self, records: Records) -> None:
-        """Write these, but not yet to disk: ``finish`` must follow."""
-        with self._guarded():
-            connection = driver(self._claimed())
+        """Write rows without making them durable; ``commit_staged`` must follow."""
+        with self._translating_errors():
+            connection = driver_connection(self._locked_writer())
             try:
-                self._rows.write(connection, records)
-            except self._taken:
-                self._rows.roll_back(connection)
+                self._row_writer.write(connection, records)
+            except self._integrity_errors:
+                self._row_writer.roll_back(connection)
                 raise
         if records.decisions:
             self._last_decision = records.decisions[-1].seq
 
-    def finish(self) -> None:
-        """Bring what was staged to disk."""
+    def commit_staged(self) -> None:
+        """Make the staged rows durable."""
         if self._writer is None:
-            raise StoreError("what was staged was lost with its connection")
-        with self._guarded():
-            self._rows.commit(driver(self._writer))
-        if self._last_decision - self._decided >= BEHIND:
-            with suppress(StoreError), self._writing() as connection:  # if not now, then after the next
-                self._decided = decided.bring_up(connection)
+            raise StoreError("the connection was lost, and the staged rows with it")
+        with self._translating_errors():
+            self._row_writer.commit(driver_connection(self._writer))
+        if self._last_decision - self._user_decisions_end >= MAX_UNINDEXED_EVENTS:
+            with suppress(StoreError), self._writing() as connection:  # the next commit tries again
+                self._user_decisions_end = user_decisions.extend(connection)
 
     def write_settings(self, values: dict[str, Any]) -> None:
-        """Keep these settings; others stay as they are."""
+        """Replace the settings that are given; others keep their values."""
         with self._writing() as connection:
             _set(connection, values)
 
-    def redact(self, words: Redaction) -> None:
-        """Have stored answers say something else."""
+    def redact(self, redaction: Redaction) -> None:
+        """Replace a text in stored responses."""
         with self._writing() as connection:
-            _redact(connection, words)
+            _redact(connection, redaction)
 
-    def erase(self, place: int, values: dict[str, Any], words: Redaction | None = None) -> int:
-        """Erase a user's name, decisions and lessons for good, and keep these settings; the number of decisions.
+    def erase(self, user_index: int, settings: dict[str, Any], redaction: Redaction | None = None) -> int:
+        """Erase a user's name, decisions and observations in one transaction, and return the number of decisions.
 
-        ``words``, if given, are those in which answers to others tell of the user.
+        Parameters
+        ----------
+        user_index : int
+            The user to erase.
+        settings : dict
+            Settings to write in the same transaction.
+        redaction : Redaction or None, default None
+            Removes the user's name from responses to other users.
         """
         with self._writing() as connection:
-            if words is not None:
-                _redact(connection, words)
-            connection.execute(delete(tables.observations).where(tables.observations.c.place == place))
-            count = decided.erase(connection, place)
-            connection.execute(update(tables.users).where(tables.users.c.place == place).values(id=None))
-            _set(connection, values)
-        if self._sqlite:  # what was erased must not live on in the file beside the database
+            if redaction is not None:
+                _redact(connection, redaction)
+            connection.execute(delete(tables.observations).where(tables.observations.c.user_index == user_index))
+            count = user_decisions.erase(connection, user_index)
+            connection.execute(update(tables.users).where(tables.users.c.user_index == user_index).values(id=None))
+            _set(connection, settings)
+        if self._sqlite:  # the WAL file must not keep the erased data
             self.wal_checkpoint(True)
         return count
 
+    def last_seq(self) -> int:
+        """Return the seq of the last event in the log, or 0 if it is empty."""
+        with self._writing() as connection:  # the writer's connection: a lost one is replaced here
+            found = [
+                connection.execute(select(func.max(table.c.seq))).scalar()
+                for table in (tables.users, tables.decisions, tables.observations)
+            ]
+            setting = _read_setting(connection, "seq")
+        return max(0, int(setting or 0), *(int(seq) for seq in found if seq is not None))
+
+    # The write-ahead log of SQLite
+
     def wal_checkpoint(self, truncate: bool = False) -> None:
-        """Move what is in SQLite's log file into its database; without ``truncate`` no writer waits for it."""
+        """Move the content of SQLite's WAL file into the database; only with ``truncate`` do writers wait for it."""
         if not self._sqlite:
             return
         with self._reading() as connection:
-            if truncate:  # who reads now may go on reading: then it is done later
-                connection.exec_driver_sql(f"PRAGMA busy_timeout={TIDY_MILLISECONDS}")
+            if truncate:  # readers may keep the file from being truncated; it then stays pending
+                connection.exec_driver_sql(f"PRAGMA busy_timeout={CHECKPOINT_TIMEOUT_MS}")
                 try:
-                    self._owed = bool(connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").scalar())
+                    blocked = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").scalar()
+                    self._erased_in_wal = bool(blocked)
                 finally:
-                    connection.exec_driver_sql(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000}")
+                    connection.exec_driver_sql(f"PRAGMA busy_timeout={BUSY_TIMEOUT * 1000}")
             else:
                 connection.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)")
 
     @property
     def wal_pending(self) -> bool:
-        """Whether SQLite's log file holds what was erased, or has grown so much that writers should wait for it."""
+        """Whether the WAL file must be truncated: it may contain erased data, or is too large."""
         file = Path(f"{self._url.database}-wal")
-        return self._sqlite and (self._owed or (file.exists() and file.stat().st_size > LARGEST_WAL))
-
-    def last_seq(self) -> int:
-        """The place of the last event in the log; 0 if there is none."""
-        with self._writing() as connection:  # the writer's own connection: a lost one is replaced here
-            found = [
-                connection.execute(select(func.max(table.c.seq))).scalar()
-                for table in (tables.users, tables.decisions, tables.observations)
-            ]
-            turned = connection.execute(select(tables.settings.c.value).where(tables.settings.c.name == "seq")).scalar()
-        return max(0, int(json.loads(turned)) if turned else 0, *(int(seq) for seq in found if seq is not None))
+        return self._sqlite and (self._erased_in_wal or (file.exists() and file.stat().st_size > MAX_WAL_BYTES))
 
     # The writer's connection
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
-        """The writer's connection in a transaction."""
-        with self._guarded():
-            connection = self._claimed()
+        """Open a transaction on the writer's connection."""
+        with self._translating_errors():
+            connection = self._locked_writer()
             with connection.begin():
                 yield connection
 
-    def _claimed(self) -> Connection:
-        """The writer's connection; opened anew if it was lost, and claimed again."""
+    def _locked_writer(self) -> Connection:
+        """Return the writer's connection; a lost one is opened and locked again."""
         if self._writer is None:
             self._writer = self._engine.connect()
-            claim_database(self._writer)
+            lock_database(self._writer)
         return self._writer
 
     @contextmanager
-    def _guarded(self) -> Iterator[None]:
-        """Nothing half-written stays behind a failure, which is told in our own terms."""
+    def _translating_errors(self) -> Iterator[None]:
+        """Translate errors of the database, and drop a connection that failed with its open transaction."""
         try:
             yield
         except AlreadyOpenError:
             self._drop_writer()
             raise
-        except self._taken as error:
-            raise NameTakenError(reason(error)) from error
-        except self._failed as error:
+        except self._integrity_errors as error:
+            raise DuplicateDecisionError(summarize_error(error)) from error
+        except self._database_errors as error:
             self._drop_writer()
-            self._engine.dispose()  # if this connection is lost, so are those that wait for readers
-            raise StoreError(reason(error)) from error
+            self._engine.dispose()  # pooled connections are probably lost, too
+            raise StoreError(summarize_error(error)) from error
 
     def _drop_writer(self) -> None:
         writer, self._writer = self._writer, None
@@ -242,12 +270,34 @@ class Log(Reader):
                 writer.invalidate()
                 writer.close()
             except SQLAlchemyError as error:
-                _log.debug("a lost connection did not close: %s", error)
+                _log.debug("cannot close a lost connection: %s", error)
 
 
-def _redact(connection: Connection, words: Redaction) -> None:
-    change = words._asdict() | {"sought": words.old.encode()}
-    connection.execute(text(_REWORD[connection.dialect.name]), change)
+def _check_format(connection: Connection) -> None:
+    """Raise ``StoreFormatError`` unless the store is new or has the supported format."""
+    if not inspect(connection).has_table(tables.settings.name):
+        return
+    found = _read_setting(connection, "format")
+    if found is None or found == tables.FORMAT:
+        return
+    advice = (
+        "install the version of locb that wrote it"
+        if found > tables.FORMAT
+        else "keep the version of locb that wrote it, or start a new store with another --data-dir or --store"
+    )
+    raise StoreFormatError(
+        f"the store has format {found}, but this version of locb supports only format {tables.FORMAT}: {advice}"
+    )
+
+
+def _redact(connection: Connection, redaction: Redaction) -> None:
+    values = redaction._asdict() | {"sought": redaction.old.encode()}
+    connection.execute(text(_REDACT[connection.dialect.name]), values)
+
+
+def _read_setting(connection: Connection, name: str) -> Any:
+    value = connection.execute(select(tables.settings.c.value).where(tables.settings.c.name == name)).scalar()
+    return None if value is None else json.loads(value)
 
 
 def _set(connection: Connection, values: dict[str, Any]) -> None:

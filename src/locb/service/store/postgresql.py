@@ -1,4 +1,4 @@
-"""What is PostgreSQL's own: how rows are written fast."""
+"""PostgreSQL: the fastest way to write rows."""
 
 from __future__ import annotations
 
@@ -14,96 +14,93 @@ from sqlalchemy import BigInteger, Double, Integer, LargeBinary, SmallInteger, T
 from locb.service.store import schema as tables
 from locb.service.store.rows import Records
 
-# The name of an array, the number of its elements' type, and how an element is written, with its length before it.
-_KINDS: dict[type, tuple[str, int, Struct | None]] = {
+# SQL name of the array type, OID of the element type, and binary format of an element with its length prefix.
+_ARRAY_TYPES: dict[type, tuple[str, int, Struct | None]] = {
     BigInteger: ("bigint[]", 20, Struct("!iq")),
     Integer: ("integer[]", 23, Struct("!ii")),
     SmallInteger: ("smallint[]", 21, Struct("!ih")),
     Double: ("float8[]", 701, Struct("!id")),
     LargeBinary: ("bytea[]", 17, None),
 }
-_HEAD = Struct("!iiIii")  # dimensions, whether an element is missing, type, length, first index
+_ARRAY_HEADER = Struct("!iiIii")  # dimensions, has nulls, OID of the element type, length, lower bound
 _LENGTH = Struct("!i")
-_MISSING = _LENGTH.pack(-1)
+_NULL = _LENGTH.pack(-1)
 
 
-class _Column:
-    """An array as it is sent."""
+class _BinaryArray:
+    """A column of values in PostgreSQL's binary array format."""
 
     __slots__ = ("packed",)
 
-    def __init__(self, values: Sequence[Any], kind: type) -> None:
-        _, number, form = _KINDS[kind]
-        parts = [_HEAD.pack(1, None in values, number, len(values), 1)]
-        if form is None:
+    def __init__(self, values: Sequence[Any], element_type: type) -> None:
+        _, oid, element = _ARRAY_TYPES[element_type]
+        parts = [_ARRAY_HEADER.pack(1, None in values, oid, len(values), 1)]
+        if element is None:
             for value in values:
                 parts += (_LENGTH.pack(len(value)), value)
         else:
-            pack, size = form.pack, form.size - _LENGTH.size
-            parts += [_MISSING if value is None else pack(size, value) for value in values]
+            pack, size = element.pack, element.size - _LENGTH.size
+            parts += [_NULL if value is None else pack(size, value) for value in values]
         self.packed = b"".join(parts)
 
 
-class _ColumnDumper(Dumper):
+class _BinaryArrayDumper(Dumper):
     format = Format.BINARY
 
-    def dump(self, obj: _Column) -> bytes:
+    def dump(self, obj: _BinaryArray) -> bytes:
         return obj.packed
 
 
-class Writer:
-    """Writes rows, all decisions and lessons by one statement, which goes to the server and comes back once.
+class PostgresqlWriter:
+    """Writes all decisions and observations of a batch with one statement, in one round trip to the server.
 
     Parameters
     ----------
-    welcome, activate : str
-        The statements that write a user, and when a decision was activated.
+    upsert_user, activate : str
+        Statements that write a user, and the activation time of a decision.
     """
 
-    at_once = False  # each statement waits for the server
+    stages_inline = False  # each statement waits for the server
 
-    def __init__(self, assign: str, activate: str) -> None:
-        self._welcome, self._activate = assign, activate
-        self._insert = (
-            f"WITH decisions AS ({_statement(tables.decisions)}), lessons AS ({_statement(tables.observations)}) SELECT"
-        )
+    def __init__(self, upsert_user: str, activate: str) -> None:
+        self._upsert_user, self._activate = upsert_user, activate
+        decisions, observations = _insert_statement(tables.decisions), _insert_statement(tables.observations)
+        self._insert = f"WITH decisions AS ({decisions}), observations AS ({observations}) SELECT"
 
     def write(self, connection: Connection[Any], records: Records) -> None:
-        """Write these over a connection of the driver's; on disk they are for sure after ``commit``."""
-        # One statement is a transaction by itself, without a way to the server for its beginning and one for its end.
+        """Write rows over a driver connection; they are certainly durable after ``commit``."""
+        # A single statement is a transaction by itself, which saves the round trips for BEGIN and COMMIT.
         connection.autocommit = not (records.users or records.activations)
         columns = [*_columns(tables.decisions, records.decisions), *_columns(tables.observations, records.observations)]
         with connection.cursor() as cursor:
-            cursor.adapters.register_dumper(_Column, _ColumnDumper)
+            cursor.adapters.register_dumper(_BinaryArray, _BinaryArrayDumper)
             if records.users:
-                cursor.executemany(self._welcome, records.users)
+                cursor.executemany(self._upsert_user, records.users)
             cursor.execute(self._insert, columns, prepare=True)
-            if (
-                records.activations
-            ):  # of decisions in the same batch too, which the statement that writes them cannot see
+            if records.activations:  # a separate statement: the decision may have been inserted by the one before
                 cursor.executemany(self._activate, records.activations)
 
     def commit(self, connection: Connection[Any]) -> None:
-        """Bring to disk what was written."""
+        """Make the written rows durable."""
         connection.commit()
         connection.autocommit = False
 
     def roll_back(self, connection: Connection[Any]) -> None:
-        """Have nothing of it written."""
+        """Discard the written rows."""
         connection.rollback()
         connection.autocommit = False
 
 
-def _kinds(table: Table) -> list[type]:
+def _column_types(table: Table) -> list[type]:
     return [type(column.type) for column in table.columns]
 
 
-def _statement(table: Table) -> str:
-    arrays = ", ".join(f"%b::{_KINDS[kind][0]}" for kind in _kinds(table))
-    return f"INSERT INTO {table.name} SELECT * FROM unnest({arrays})"  # noqa: S608 - all of it is ours
+def _insert_statement(table: Table) -> str:
+    arrays = ", ".join(f"%b::{_ARRAY_TYPES[column_type][0]}" for column_type in _column_types(table))
+    return f"INSERT INTO {table.name} SELECT * FROM unnest({arrays})"  # noqa: S608 - no input
 
 
-def _columns(table: Table, rows: Sequence[tuple[Any, ...]]) -> list[_Column]:
-    kinds = _kinds(table)
-    values = zip(*rows, strict=True) if rows else [()] * len(kinds)
-    return [_Column(column, kind) for column, kind in zip(values, kinds, strict=True)]
+def _columns(table: Table, rows: Sequence[tuple[Any, ...]]) -> list[_BinaryArray]:
+    types = _column_types(table)
+    values = zip(*rows, strict=True) if rows else [()] * len(types)
+    return [_BinaryArray(column, column_type) for column, column_type in zip(values, types, strict=True)]

@@ -1,4 +1,4 @@
-"""Reading the log."""
+"""Queries of the event log."""
 
 from __future__ import annotations
 
@@ -12,163 +12,164 @@ from sqlalchemy import Connection, Engine, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from locb.service.store import schema as tables
-from locb.service.store import user_decisions as decided
-from locb.service.store.database import StoreError, reason
+from locb.service.store import user_decisions
+from locb.service.store.database import StoreError, summarize_error
 from locb.service.store.rows import DecisionRow, FoundDecision
-from locb.service.store.totals import Totals, add_up
+from locb.service.store.totals import Totals, compute_totals
 
-CHUNK = 20_000  # rows read at a time
+CHUNK_ROWS = 20_000  # rows that are read at a time
+MAX_PARAMETERS = 500  # values per IN clause: SQLite limits the parameters of a statement
 
 
-class Reader:
-    """What a log can be asked. Each question has a connection of its own, so that any thread may ask."""
+class LogReader:
+    """Read access to the event log. Each query has its own connection, so any thread may call the methods."""
 
     _engine: Engine
 
     def __init__(self) -> None:
-        self._reads = 0  # under way, in whatever thread
+        self._active_reads = 0  # in all threads
         self._readers = Condition()
 
     def settings(self) -> dict[str, Any]:
-        """All settings by name."""
-        chosen = select(tables.settings).where(tables.settings.c.name != decided.MARK)
+        """Return all settings by name."""
+        query = select(tables.settings).where(tables.settings.c.name != user_decisions.END_SETTING)
         with self._reading() as connection:
-            return {name: json.loads(value) for name, value in connection.execute(chosen)}
+            return {name: json.loads(value) for name, value in connection.execute(query)}
 
-    def find(self, names: Sequence[bytes]) -> list[FoundDecision]:
-        """The decisions of these names that are in the log."""
+    def find(self, ids: Sequence[bytes]) -> list[FoundDecision]:
+        """Return the decisions with these ids that are in the log."""
         with self._reading() as connection:
-            return _find(connection, tables.decisions.c.id, names)
+            return _find(connection, tables.decisions.c.id, ids)
 
     def users(self) -> list[tuple[int, int, bytes | None]]:
-        """Place, seq and name of every place."""
+        """Return (user_index, seq, name) of every user index, in order; the name is None if it is unassigned."""
+        table = tables.users
+        query = select(table.c.user_index, table.c.seq, table.c.id).order_by(table.c.user_index)
         with self._reading() as connection:
-            chosen = select(tables.users.c.place, tables.users.c.seq, tables.users.c.id).order_by(tables.users.c.place)
-            return [(place, seq, name) for place, seq, name in connection.execute(chosen)]
+            return [(user_index, seq, name) for user_index, seq, name in connection.execute(query)]
 
     def observations(self, after: int, until: int | None = None) -> Iterator[list[Any]]:
-        """Chunks of (seq, place, kind, learned, reward, context) in the order of the log."""
-        table = tables.observations
-        chosen = select(table.c.seq, table.c.place, table.c.kind, table.c.learned, table.c.reward, table.c.context)
-        return self._chunks(chosen, table.c.seq, after, until)
+        """Yield chunks of (seq, user_index, kind, previous_reward, reward, context) in the order of the log."""
+        c = tables.observations.c
+        query = select(c.seq, c.user_index, c.kind, c.previous_reward, c.reward, c.context)
+        return self._chunks(query, c.seq, after, until)
 
     def decisions(self, after: int = 0, until: int | None = None) -> Iterator[list[Any]]:
-        """Chunks of decisions in the order of the log, each as a ``DecisionRow``."""
+        """Yield chunks of decisions in the order of the log, with the columns of ``DecisionRow``."""
         return self._chunks(select(tables.decisions), tables.decisions.c.seq, after, until)
 
-    def decisions_of(self, place: int, limit: int) -> list[FoundDecision]:
-        """The last decisions for one user, the newest first."""
+    def recent_decisions(self, user_index: int, limit: int) -> list[FoundDecision]:
+        """Return the most recent decisions of a user, newest first."""
         with self._reading() as connection:
-            found = _find(connection, tables.decisions.c.seq, decided.last_of(connection, place, limit))
-        return sorted(found, key=lambda one: -one.decision.seq)
+            found = _find(connection, tables.decisions.c.seq, user_decisions.recent(connection, user_index, limit))
+        return sorted(found, key=lambda row: -row.decision.seq)
 
     def totals(self, after: int, until: int) -> Totals:
-        """What stands after a place up to another, added up."""
+        """Return the totals of the events with ``after`` < seq ≤ ``until``."""
         with self._reading() as connection:
-            return add_up(connection, after, until)
+            return compute_totals(connection, after, until)
 
     def counts(self, until: int) -> tuple[int, int]:
-        """How many decisions and rewards stand up to a place; corrections are not counted."""
-        decisions, observations = tables.decisions, tables.observations
+        """Return the number of decisions and of rewards with seq ≤ ``until``; corrections are not counted."""
+        decisions, observations = tables.decisions.c, tables.observations.c
+        decided = select(func.count()).where(decisions.seq <= until)
+        rewarded = select(func.count()).where(observations.seq <= until, observations.kind != tables.CORRECTION)
         with self._reading() as connection:
-            made = select(func.count()).where(decisions.c.seq <= until)
-            learned = select(func.count()).where(observations.c.seq <= until, observations.c.kind != tables.CORRECTION)
-            return int(connection.execute(made).scalar_one()), int(connection.execute(learned).scalar_one())
+            return int(connection.execute(decided).scalar_one()), int(connection.execute(rewarded).scalar_one())
 
-    def last_answers(self, until: int, limit: int) -> list[tuple[int, float, bytes]]:
-        """Seq, time and answer of the last decisions up to a place, the newest first."""
-        table = tables.decisions
-        newest = select(table.c.seq, table.c.time, table.c.answer).where(table.c.seq <= until)
+    def recent_responses(self, until: int, limit: int) -> list[tuple[int, float, bytes]]:
+        """Return (seq, time, response) of the most recent decisions with seq ≤ ``until``, newest first."""
+        c = tables.decisions.c
+        query = select(c.seq, c.time, c.response).where(c.seq <= until).order_by(c.seq.desc()).limit(limit)
         with self._reading() as connection:
-            return [(*row,) for row in connection.execute(newest.order_by(table.c.seq.desc()).limit(limit))]
+            return [(*row,) for row in connection.execute(query)]
 
-    def last_requests(self, limit: int) -> list[bytes]:
-        """The last requests for decisions, the newest first."""
-        table = tables.decisions
+    def recent_requests(self, limit: int) -> list[bytes]:
+        """Return the most recent requests for decisions, newest first."""
+        c = tables.decisions.c
         with self._reading() as connection:
-            newest = select(table.c.request).order_by(table.c.seq.desc()).limit(limit)
-            return [request for (request,) in connection.execute(newest)]
+            query = select(c.request).order_by(c.seq.desc()).limit(limit)
+            return [request for (request,) in connection.execute(query)]
 
     def default_times(self, decisions: Sequence[int]) -> dict[int, float]:
-        """When the defaults of these decisions were learned, by the place of the decision."""
-        table = tables.observations
+        """Return, by the seq of the decision, when the default rewards of these decisions were learned."""
+        c = tables.observations.c
         found: dict[int, float] = {}
         with self._reading() as connection:
-            for start in range(0, len(decisions), 500):
-                wanted = table.c.decision.in_(decisions[start : start + 500])
-                chosen = select(table.c.decision, table.c.time).where(table.c.kind == tables.DEFAULT, wanted)
-                found |= {row.decision: row.time for row in connection.execute(chosen)}
+            for chunk in _parameter_chunks(decisions):
+                query = select(c.decision_seq, c.time).where(c.kind == tables.DEFAULT, c.decision_seq.in_(chunk))
+                found |= {row.decision_seq: row.time for row in connection.execute(query)}
         return found
 
-    def unrewarded(self) -> Iterator[list[Any]]:
-        """Chunks of (seq, id, place, active_at, context) of active decisions from which nothing was learned yet."""
-        table, observations = tables.decisions, tables.observations
-        chosen = (
-            select(table.c.seq, table.c.id, table.c.place, table.c.active_at, table.c.context)
-            .outerjoin(observations, observations.c.decision == table.c.seq)
-            .where(observations.c.seq.is_(None), table.c.active_at.is_not(None))
+    def unrewarded_decisions(self) -> Iterator[list[Any]]:
+        """Yield chunks of (seq, id, user_index, active_at, context) of active decisions without an observation."""
+        c, observations = tables.decisions.c, tables.observations
+        query = (
+            select(c.seq, c.id, c.user_index, c.active_at, c.context)
+            .outerjoin(observations, observations.c.decision_seq == c.seq)
+            .where(observations.c.seq.is_(None), c.active_at.is_not(None))
         )
-        return self._chunks(chosen, table.c.seq, 0, None)
+        return self._chunks(query, c.seq, 0, None)
 
-    def records(self) -> Iterator[list[Any]]:
-        """Chunks of decisions, each once, with user, request, answer, the default and the reward learned from them."""
-        table, people = tables.decisions, tables.users
-        default, real = tables.observations.alias(), tables.observations.alias()
-        chosen = (
+    def decisions_with_rewards(self) -> Iterator[list[Any]]:
+        """Yield chunks of decisions, each with its user, request, response, default reward and reward."""
+        c, users = tables.decisions.c, tables.users
+        default, reward = tables.observations.alias(), tables.observations.alias()
+        query = (
             select(
-                table.c.seq, table.c.id, people.c.id.label("user"), table.c.time, table.c.context, table.c.request,
-                table.c.answer, default.c.reward.label("default"), default.c.time.label("default_time"),
-                real.c.reward.label("reward"), real.c.time.label("reward_time"),
+                c.seq, c.id, users.c.id.label("user"), c.time, c.context, c.request, c.response,
+                default.c.reward.label("default"), default.c.time.label("default_time"),
+                reward.c.reward.label("reward"), reward.c.time.label("reward_time"),
             )
-            .join(people, people.c.place == table.c.place)
-            .outerjoin(default, (default.c.decision == table.c.seq) & (default.c.kind == tables.DEFAULT))
-            .outerjoin(real, (real.c.decision == table.c.seq) & (real.c.kind != tables.DEFAULT))
+            .join(users, users.c.user_index == c.user_index)
+            .outerjoin(default, (default.c.decision_seq == c.seq) & (default.c.kind == tables.DEFAULT))
+            .outerjoin(reward, (reward.c.decision_seq == c.seq) & (reward.c.kind != tables.DEFAULT))
         )  # fmt: skip
-        return self._chunks(chosen, table.c.seq, 0, None)
+        return self._chunks(query, c.seq, 0, None)
 
-    def _chunks(self, chosen: Any, seq: Any, after: int, until: int | None) -> Iterator[list[Any]]:
-        chosen = chosen.where(seq > after).order_by(seq)
+    def _chunks(self, query: Any, seq: Any, after: int, until: int | None) -> Iterator[list[Any]]:
+        query = query.where(seq > after).order_by(seq)
         if until is not None:
-            chosen = chosen.where(seq <= until)
+            query = query.where(seq <= until)
         with self._reading() as connection:
-            result = connection.execution_options(yield_per=CHUNK).execute(chosen)
+            result = connection.execution_options(yield_per=CHUNK_ROWS).execute(query)
             for rows in result.partitions():
                 yield list(rows)
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
-        """A connection of one's own."""
+        """Open a connection for one query."""
         with self._readers:
-            self._reads += 1
+            self._active_reads += 1
         try:
             with self._engine.connect() as connection:
                 yield connection
         except SQLAlchemyError as error:
-            raise StoreError(reason(error)) from error
+            raise StoreError(summarize_error(error)) from error
         finally:
             with self._readers:
-                self._reads -= 1
+                self._active_reads -= 1
                 self._readers.notify_all()
 
-    def _wait_for_readers(self, seconds: float) -> None:
-        """Until nobody reads any more, or for so long."""
+    def _wait_for_readers(self, timeout: float) -> None:
+        """Wait until no query is running, at most ``timeout`` seconds."""
         with self._readers:
-            self._readers.wait_for(lambda: self._reads == 0, seconds)
+            self._readers.wait_for(lambda: self._active_reads == 0, timeout)
+
+
+def _parameter_chunks(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    for start in range(0, len(values), MAX_PARAMETERS):
+        yield values[start : start + MAX_PARAMETERS]
 
 
 def _find(connection: Connection, column: Any, values: Sequence[Any]) -> list[FoundDecision]:
-    """The decisions that have these values there, each with its last lesson."""
+    """Return the decisions with these values in a column, each with its last observation."""
     found: list[FoundDecision] = []
-    observations = tables.observations
-    for start in range(0, len(values), 500):  # SQLite bounds how many values a statement takes
-        wanted = select(tables.decisions).where(column.in_(values[start : start + 500]))
-        rows = [DecisionRow(*row) for row in connection.execute(wanted)]
-        last = select(observations.c.decision, observations.c.kind, observations.c.reward).order_by(observations.c.seq)
-        told = {
-            decision: (kind, reward)
-            for decision, kind, reward in connection.execute(
-                last.where(observations.c.decision.in_([row.seq for row in rows]))
-            )
-        }
-        found += [FoundDecision(row, *told.get(row.seq, (None, None))) for row in rows]
+    c = tables.observations.c
+    for chunk in _parameter_chunks(values):
+        matches = select(tables.decisions).where(column.in_(chunk))
+        rows = [DecisionRow(*row) for row in connection.execute(matches)]
+        observed = select(c.decision_seq, c.kind, c.reward).where(c.decision_seq.in_([row.seq for row in rows]))
+        last = {seq: (kind, reward) for seq, kind, reward in connection.execute(observed.order_by(c.seq))}
+        found += [FoundDecision(row, *last.get(row.seq, (None, None))) for row in rows]
     return found

@@ -1,4 +1,4 @@
-"""What is written to the log, and what is found in it."""
+"""Rows of the event log, as they are written and as they are found."""
 
 from __future__ import annotations
 
@@ -7,34 +7,34 @@ from typing import NamedTuple
 
 
 class DecisionRow(NamedTuple):
-    """A decision as it is written."""
+    """Row of the table of decisions."""
 
     seq: int
     id: bytes
-    place: int
+    user_index: int
     time: float
     active_at: float | None
     chosen: int
     context: bytes
     request: bytes
-    answer: bytes
+    response: bytes
 
 
 class ObservationRow(NamedTuple):
-    """A lesson as it is written."""
+    """Row of the table of observations."""
 
     seq: int
-    decision: int
-    place: int
+    decision_seq: int
+    user_index: int
     kind: int
-    learned: float
+    previous_reward: float
     reward: float
     time: float
     context: bytes
 
 
 class FoundDecision(NamedTuple):
-    """A decision with what it earned so far: the kind and reward of its last lesson, if there was one."""
+    """Decision with the kind and reward of its last observation; both are None before the first one."""
 
     decision: DecisionRow
     kind: int | None
@@ -43,12 +43,12 @@ class FoundDecision(NamedTuple):
 
 @dataclass(slots=True)
 class Records:
-    """What is committed at once."""
+    """Rows that are committed in one transaction."""
 
-    users: list[tuple[int, int, bytes | None]] = field(default_factory=list)  # place, seq, id
+    users: list[tuple[int, int, bytes | None]] = field(default_factory=list)  # user_index, seq, id
     decisions: list[DecisionRow] = field(default_factory=list)
     observations: list[ObservationRow] = field(default_factory=list)
-    activations: list[tuple[float, int]] = field(default_factory=list)  # when, seq of the decision
+    activations: list[tuple[float, int]] = field(default_factory=list)  # Unix time, seq of the decision
 
     def __bool__(self) -> bool:
         return bool(self.users or self.decisions or self.observations or self.activations)

@@ -1,4 +1,7 @@
-"""The tables of the log. Every event has one place in one order, ``seq``, whichever table it stands in."""
+"""Tables of the event log.
+
+Users, decisions and observations share one sequence number, ``seq``, which orders all events of the log.
+"""
 
 from __future__ import annotations
 
@@ -15,18 +18,20 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-# What taught the policy: a reward; the default, when none came in time; a reward that came after its default.
+FORMAT = 2  # version of these tables; a store of another version is refused
+
+# Kinds of observations: a reward in time; the default reward, learned after the wait; a reward that replaces a default.
 REWARD, DEFAULT, CORRECTION = 0, 1, 2
 
 metadata = MetaData()
 
-# Ids are kept as bytes of UTF-8: PostgreSQL's text cannot hold every string.
+# Ids are stored as UTF-8 bytes, because the text type of PostgreSQL rejects some strings.
 users = Table(
     "locb_users",
     metadata,
-    Column("place", Integer, primary_key=True, autoincrement=False),  # the user's number in the policy
-    Column("seq", BigInteger, nullable=False),  # when the policy got this place
-    Column("id", LargeBinary, unique=True),  # null: nobody has the place now
+    Column("user_index", Integer, primary_key=True, autoincrement=False),
+    Column("seq", BigInteger, nullable=False),  # when the policy was extended to this index
+    Column("id", LargeBinary, unique=True),  # null: the index is unassigned
 )
 
 decisions = Table(
@@ -34,38 +39,38 @@ decisions = Table(
     metadata,
     Column("seq", BigInteger, primary_key=True, autoincrement=False),
     Column("id", LargeBinary, nullable=False, unique=True),
-    Column("place", Integer, nullable=False),
-    Column("time", Double, nullable=False),
-    Column("active_at", Double),  # from when on a reward is waited for; null until activated
-    Column("chosen", Integer, nullable=False),  # which of the arms that were not excluded
-    Column("context", LargeBinary, nullable=False),  # of the chosen arm, float64
-    Column("request", LargeBinary, nullable=False),  # as asked, MessagePack
-    Column("answer", LargeBinary, nullable=False),  # as answered, JSON
-    # Rows of more than 2 KB stay as they are while they fit into a page: to compress one takes longer than to write it.
+    Column("user_index", Integer, nullable=False),
+    Column("time", Double, nullable=False),  # Unix time in seconds
+    Column("active_at", Double),  # Unix time from which the reward wait counts; null until activated
+    Column("chosen", Integer, nullable=False),  # index of the chosen arm among the arms that are not excluded
+    Column("context", LargeBinary, nullable=False),  # features of the chosen arm, float64
+    Column("request", LargeBinary, nullable=False),  # MessagePack
+    Column("response", LargeBinary, nullable=False),  # JSON
+    # Rows of more than 2 KB stay uncompressed while they fit into a page: compression takes longer than the write.
     postgresql_with={"toast_tuple_target": 8160},
 )
 
-decided = Table(
-    "locb_decided",
+user_decisions = Table(
+    "locb_user_decisions",
     metadata,
-    Column("place", Integer, primary_key=True, autoincrement=False),
+    Column("user_index", Integer, primary_key=True, autoincrement=False),
     Column("seq", BigInteger, primary_key=True, autoincrement=False),
     sqlite_with_rowid=False,
 )
 
-# All that replaying needs stands here: the requests and answers are ten times as much to read.
+# Replay reads this table only; requests and responses are ten times larger.
 observations = Table(
-    "locb_lessons",
+    "locb_observations",
     metadata,
     Column("seq", BigInteger, primary_key=True, autoincrement=False),
-    Column("decision", BigInteger, nullable=False),
-    Column("place", Integer, nullable=False),
+    Column("decision_seq", BigInteger, nullable=False),
+    Column("user_index", Integer, nullable=False),
     Column("kind", SmallInteger, nullable=False),
-    Column("learned", Double, nullable=False),  # for a correction: the reward that it takes the place of
+    Column("previous_reward", Double, nullable=False),  # of a correction: the default reward that it replaces
     Column("reward", Double, nullable=False),
     Column("time", Double, nullable=False),
     Column("context", LargeBinary, nullable=False),
-    UniqueConstraint("decision", "kind"),  # nothing can be learned twice, whatever the service does
+    UniqueConstraint("decision_seq", "kind"),  # the database itself rejects a second reward
 )
 
 settings = Table(

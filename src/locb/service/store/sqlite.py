@@ -1,4 +1,4 @@
-"""What is SQLite's own: how a connection is set up, and how rows are written fast."""
+"""SQLite: connection settings, and the fastest way to write rows."""
 
 from __future__ import annotations
 
@@ -11,65 +11,68 @@ from sqlalchemy import Table
 from locb.service.store import schema as tables
 from locb.service.store.rows import Records
 
-ROWS = (1, 4, 16, 64, 256)  # that a statement has room for: it is prepared once, and room that is left stays empty
+# Rows per INSERT statement. Each statement is prepared once; unused rows are filled with NULL and skipped.
+ROWS_PER_STATEMENT = (1, 4, 16, 64, 256)
 
 
-def prepare(connection: Any, _: Any) -> None:
-    """Set up a new connection of the driver's."""
+def configure(connection: Any, _: Any) -> None:
+    """Set the pragmas of a new driver connection."""
     for pragma in (
         "journal_mode=WAL",
         "synchronous=FULL",  # a commit returns when it is on disk
-        "wal_autocheckpoint=0",  # `Log.tidy` does it, beside the requests
-        "secure_delete=ON",  # what is erased is overwritten
+        "wal_autocheckpoint=0",  # ``EventLog.wal_checkpoint`` runs beside the requests instead
+        "secure_delete=ON",  # deleted content is overwritten
         "cache_size=-65536",
     ):
         connection.execute(f"PRAGMA {pragma}").close()
 
 
-class Writer:
-    """Writes rows, decisions and lessons many by one statement; a row at a time took a fifth longer.
+class SqliteWriter:
+    """Writes decisions and observations with multi-row statements, which is 20% faster than one row at a time.
 
     Parameters
     ----------
-    welcome, activate : str
-        The statements that write a user, and when a decision was activated.
+    upsert_user, activate : str
+        Statements that write a user, and the activation time of a decision.
     """
 
-    at_once = True  # a file is written to in no time; only to bring it to disk is slow
+    stages_inline = True  # writing to the page cache is fast; only the commit waits for the disk
 
-    def __init__(self, assign: str, activate: str) -> None:
-        self._welcome, self._activate = assign, activate
+    def __init__(self, upsert_user: str, activate: str) -> None:
+        self._upsert_user, self._activate = upsert_user, activate
         self._insert = {
-            (table, room): _statement(table, room) for table in (tables.decisions, tables.observations) for room in ROWS
+            (table, size): _insert_statement(table, size)
+            for table in (tables.decisions, tables.observations)
+            for size in ROWS_PER_STATEMENT
         }
 
     def write(self, connection: Any, records: Records) -> None:
-        """Write these over a connection of the driver's; they are not on disk yet."""
+        """Write rows over a driver connection; they are durable after ``commit``."""
         cursor = connection.cursor()
         if records.users:
-            cursor.executemany(self._welcome, records.users)
-        self._write(cursor, tables.decisions, records.decisions)
-        self._write(cursor, tables.observations, records.observations)
+            cursor.executemany(self._upsert_user, records.users)
+        self._write_rows(cursor, tables.decisions, records.decisions)
+        self._write_rows(cursor, tables.observations, records.observations)
         if records.activations:
             cursor.executemany(self._activate, records.activations)
 
-    def _write(self, cursor: Any, table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
-        for start in range(0, len(rows), ROWS[-1]):
-            some = rows[start : start + ROWS[-1]]
-            room = next(room for room in ROWS if room >= len(some))
-            left = [None] * (len(table.columns) * (room - len(some)))
-            cursor.execute(self._insert[table, room], [*chain.from_iterable(some), *left])
+    def _write_rows(self, cursor: Any, table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
+        for start in range(0, len(rows), ROWS_PER_STATEMENT[-1]):
+            chunk = rows[start : start + ROWS_PER_STATEMENT[-1]]
+            size = next(size for size in ROWS_PER_STATEMENT if size >= len(chunk))
+            padding = [None] * (len(table.columns) * (size - len(chunk)))
+            cursor.execute(self._insert[table, size], [*chain.from_iterable(chunk), *padding])
 
     def commit(self, connection: Any) -> None:
-        """Bring to disk what was written."""
+        """Make the written rows durable."""
         connection.commit()
 
     def roll_back(self, connection: Any) -> None:
-        """Have nothing of it written."""
+        """Discard the written rows."""
         connection.rollback()
 
 
-def _statement(table: Table, room: int) -> str:
+def _insert_statement(table: Table, size: int) -> str:
     row = f"({', '.join('?' * len(table.columns))})"
-    values = ", ".join([row] * room)
-    return f"INSERT INTO {table.name} SELECT * FROM (VALUES {values}) WHERE column1 IS NOT NULL"  # noqa: S608 - ours
+    values = ", ".join([row] * size)
+    return f"INSERT INTO {table.name} SELECT * FROM (VALUES {values}) WHERE column1 IS NOT NULL"  # noqa: S608 - no input

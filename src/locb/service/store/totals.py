@@ -1,4 +1,7 @@
-"""The log added up by the database, which is quicker than reading it row by row and keeps no request waiting."""
+"""Totals of a part of the event log per time bucket and per user, aggregated by the database.
+
+This is faster than reading the rows, and no request waits for it.
+"""
 
 from __future__ import annotations
 
@@ -11,53 +14,67 @@ from locb.common.arrays import Floats, Ints
 from locb.service.store import schema as tables
 from locb.service.store.schema import CORRECTION, DEFAULT
 
-STEP = 10  # seconds
+BUCKET_SECONDS = 10
 
 
 class Totals(NamedTuple):
-    """What stands in a part of the log, by the step of time and by place.
+    """Totals of a part of the log.
 
-    A correction counts in the step in which the default was learned that it takes the place of.
+    Buckets are numbered by Unix time divided by ``BUCKET_SECONDS``. A correction counts in the bucket of the default
+    reward that it replaces.
+
+    Attributes
+    ----------
+    decisions : (a, 2) ints
+        Bucket, number of decisions.
+    rewards : (b, 4) floats
+        Bucket, number of rewards, their sum, the sum of their squares.
+    corrections : (c, 3) floats
+        Bucket, change of the sum of rewards, change of the sum of their squares.
+    users : (u, 3) floats
+        User index, number of rewards, their sum.
     """
 
-    decisions: Ints  # (a, 2) step, how many
-    rewards: Floats  # (b, 4) step, how many, their sum, the sum of their squares
-    corrections: Floats  # (c, 3) step, by how much they change the sum, and that of the squares
-    places: Floats  # (e, 3) place, how many rewards, their sum
+    decisions: Ints
+    rewards: Floats
+    corrections: Floats
+    users: Floats
 
 
-def add_up(connection: Connection, after: int, until: int) -> Totals:
-    """The totals of the events after a place in the log up to another."""
+def compute_totals(connection: Connection, after: int, until: int) -> Totals:
+    """Return the totals of the events with ``after`` < seq ≤ ``until``."""
 
-    def step_of(time: Any) -> Any:
-        steps = time / literal_column(f"{STEP}.0")  # no parameter: what is grouped by must be told in the same words
-        return cast(steps if connection.dialect.name == "sqlite" else func.floor(steps), BigInteger)
+    def bucket_of(time: Any) -> Any:
+        # A literal, not a parameter: GROUP BY must repeat the selected expression exactly.
+        quotient = time / literal_column(f"{BUCKET_SECONDS}.0")
+        return cast(quotient if connection.dialect.name == "sqlite" else func.floor(quotient), BigInteger)
 
-    def rows(chosen: Any, table: Any, by: Any, width: int) -> Any:
-        within = chosen.where(table.c.seq > after, table.c.seq <= until).group_by(by)
-        found = [tuple(row) for row in connection.execute(within)]
+    def rows(query: Any, table: Any, by: Any, width: int) -> Any:
+        grouped = query.where(table.c.seq > after, table.c.seq <= until).group_by(by)
+        found = [tuple(row) for row in connection.execute(grouped)]
         return np.array(found, np.float64).reshape(-1, width)
 
     decisions, observations, default = tables.decisions, tables.observations, tables.observations.alias()
-    correcting = observations.c.kind == CORRECTION
-    reward, learned = observations.c.reward, observations.c.learned
-    step = step_of(decisions.c.time)
-    made = rows(select(step, func.count()), decisions, step, 2)
-    step = step_of(observations.c.time)
-    earned = select(step, func.count(), func.sum(reward), func.sum(reward * reward)).where(~correcting)
-    step_before = step_of(default.c.time)
+    is_correction = observations.c.kind == CORRECTION
+    reward, previous = observations.c.reward, observations.c.previous_reward
+    decision_bucket, reward_bucket = bucket_of(decisions.c.time), bucket_of(observations.c.time)
+    default_bucket = bucket_of(default.c.time)
+    user_index = observations.c.user_index
+    counted = select(decision_bucket, func.count())
+    rewarded = select(reward_bucket, func.count(), func.sum(reward), func.sum(reward * reward)).where(~is_correction)
     corrected = (
-        select(step_before, func.sum(reward - learned), func.sum(reward * reward - learned * learned))
-        .join(default, (default.c.decision == observations.c.decision) & (default.c.kind == DEFAULT))
-        .where(correcting)
+        select(default_bucket, func.sum(reward - previous), func.sum(reward * reward - previous * previous))
+        .join(default, (default.c.decision_seq == observations.c.decision_seq) & (default.c.kind == DEFAULT))
+        .where(is_correction)
     )
-    place = observations.c.place
-    by_place = select(
-        place, func.sum(case((correcting, 0), else_=1)), func.sum(case((correcting, reward - learned), else_=reward))
+    by_user = select(
+        user_index,
+        func.sum(case((is_correction, 0), else_=1)),
+        func.sum(case((is_correction, reward - previous), else_=reward)),
     )
     return Totals(
-        made.astype(np.int64),
-        rows(earned, observations, step, 4),
-        rows(corrected, observations, step_before, 3),
-        rows(by_place, observations, place, 3),
+        rows(counted, decisions, decision_bucket, 2).astype(np.int64),
+        rows(rewarded, observations, reward_bucket, 4),
+        rows(corrected, observations, default_bucket, 3),
+        rows(by_user, observations, user_index, 3),
     )

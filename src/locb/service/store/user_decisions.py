@@ -1,7 +1,7 @@
-"""Which decisions were made for a user.
+"""The table that lists the decisions of each user.
 
-An index over the decisions, kept up with every commit, was as much to write as the decisions themselves, since users
-come in no order. This one takes in many decisions at once; those that it does not have yet are the last of the log.
+An index over ``decisions`` would cost as much per commit as the decisions themselves, because users arrive in random
+order. This table is extended in batches instead. Decisions after its end are found by a scan of the end of the log.
 """
 
 from __future__ import annotations
@@ -12,43 +12,45 @@ from sqlalchemy import Connection, delete, func, insert, select
 
 from locb.service.store import schema as tables
 
-MARK = "decided"  # the setting that says up to which place in the log it goes
+END_SETTING = "user_decisions_end"  # the setting that holds the seq up to which the table is complete
 
 
-def bring_up(connection: Connection) -> int:
-    """Take in the decisions that are missing, in the transaction that the connection is in; up to where it now goes."""
-    decisions, decided = tables.decisions, tables.decided
+def extend(connection: Connection) -> int:
+    """Add the missing decisions, in the current transaction, and return the seq up to which the table is complete."""
+    decisions, user_decisions = tables.decisions, tables.user_decisions
     last = connection.execute(select(func.max(decisions.c.seq))).scalar() or 0
-    mark = _mark(connection)
-    if last <= mark:
-        return mark
-    missing = select(decisions.c.place, decisions.c.seq).where(decisions.c.seq > mark, decisions.c.seq <= last)
-    connection.execute(insert(decided).from_select(["place", "seq"], missing.order_by("place", "seq")))
-    connection.execute(delete(tables.settings).where(tables.settings.c.name == MARK))
-    connection.execute(insert(tables.settings).values(name=MARK, value=json.dumps(last)))
+    end = _read_end(connection)
+    if last <= end:
+        return end
+    missing = select(decisions.c.user_index, decisions.c.seq).where(decisions.c.seq > end, decisions.c.seq <= last)
+    columns = ["user_index", "seq"]
+    connection.execute(insert(user_decisions).from_select(columns, missing.order_by(*columns)))
+    connection.execute(delete(tables.settings).where(tables.settings.c.name == END_SETTING))
+    connection.execute(insert(tables.settings).values(name=END_SETTING, value=json.dumps(last)))
     return int(last)
 
 
-def last_of(connection: Connection, place: int, limit: int) -> list[int]:
-    """Places in the log of the last decisions for a user, the newest first."""
-    decisions, decided = tables.decisions, tables.decided
-    # In this order: what is taken in meanwhile is then found twice rather than not at all.
-    late = select(decisions.c.seq).where(decisions.c.seq > _mark(connection), decisions.c.place == place)
+def recent(connection: Connection, user_index: int, limit: int) -> list[int]:
+    """Return the seqs of the most recent decisions of a user, newest first."""
+    decisions, table = tables.decisions, tables.user_decisions
+    # The end of the log is read first: a concurrent ``extend`` then causes duplicates, which the set removes, not gaps.
+    late = select(decisions.c.seq).where(decisions.c.seq > _read_end(connection), decisions.c.user_index == user_index)
     found = set(connection.execute(late).scalars())
-    early = select(decided.c.seq).where(decided.c.place == place).order_by(decided.c.seq.desc()).limit(limit)
+    early = select(table.c.seq).where(table.c.user_index == user_index).order_by(table.c.seq.desc()).limit(limit)
     found.update(connection.execute(early).scalars())
     return sorted(found, reverse=True)[:limit]
 
 
-def erase(connection: Connection, place: int) -> int:
-    """Erase all decisions for a user, in the transaction that the connection is in; how many there were."""
-    bring_up(connection)
-    own = select(tables.decided.c.seq).where(tables.decided.c.place == place)
+def erase(connection: Connection, user_index: int) -> int:
+    """Delete all decisions of a user, in the current transaction, and return their number."""
+    extend(connection)
+    table = tables.user_decisions
+    own = select(table.c.seq).where(table.c.user_index == user_index)
     count = connection.execute(delete(tables.decisions).where(tables.decisions.c.seq.in_(own))).rowcount
-    connection.execute(delete(tables.decided).where(tables.decided.c.place == place))
+    connection.execute(delete(table).where(table.c.user_index == user_index))
     return int(count)
 
 
-def _mark(connection: Connection) -> int:
-    found = connection.execute(select(tables.settings.c.value).where(tables.settings.c.name == MARK)).scalar()
+def _read_end(connection: Connection) -> int:
+    found = connection.execute(select(tables.settings.c.value).where(tables.settings.c.name == END_SETTING)).scalar()
     return 0 if found is None else int(json.loads(found))

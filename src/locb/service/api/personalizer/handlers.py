@@ -12,7 +12,7 @@ from locb.common.feature_hashing import feature_row
 from locb.service.api.context import AppContext
 from locb.service.api.personalizer.conversion import to_arguments, to_error_response, to_rank_response
 from locb.service.api.personalizer.schemas import EVENT_STATUS, RANK_STATUS, RankRequest, RewardRequest
-from locb.service.core.commands import ActivateCommand, Asked, RecommendCommand, RewardCommand
+from locb.service.core.commands import ActivateCommand, EncodedDecision, RecommendCommand, RewardCommand
 from locb.service.errors import ProblemError, invalid
 from locb.service.request_parsing import parse_request
 from locb.service.responses import JsonResponse, empty_response, encode_json, problem_headers
@@ -35,16 +35,16 @@ async def rank(app: AppContext, body: RankRequest) -> Response:
     service = app.service
     dim = service.model.dim
     try:
-        arguments = to_arguments(body, dim, service.options.personalizer_user)
+        arguments = to_arguments(body, dim, service.config.personalizer_user)
         # Hashed here: with crosses, an action has many more names than the vector has entries.
         arms = [Arm(name, feature_row(features, dim)) for name, features in arguments.arms]
     except ValueError as error:
         raise invalid(str(error)) from None
     request = RecommendRequest(arguments.user, arms, arguments.excluded, None, arguments.event_id)
     outcome = await service.submit(RecommendCommand(parse_request(request, dim), time.time(), arguments.deferred))
-    assert isinstance(outcome, Asked)  # noqa: S101 - problems are raised
-    ranked = [ranked_arm.arm for ranked_arm in _decode_ranking(outcome.answer).ranking]
-    return JsonResponse(encode_json(to_rank_response(body, outcome.name, ranked)), RANK_STATUS)
+    assert isinstance(outcome, EncodedDecision)  # noqa: S101 - problems are raised
+    ranked = [ranked_arm.arm for ranked_arm in _decode_ranking(outcome.response).ranking]
+    return JsonResponse(encode_json(to_rank_response(body, outcome.decision_id, ranked)), RANK_STATUS)
 
 
 async def reward_event(app: AppContext, body: RewardRequest, event: str) -> Response:
