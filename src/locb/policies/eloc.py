@@ -57,7 +57,7 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
     """Evidence-weighted local clustering: serve each user with a mixture of the neighbourhoods of all seed users.
 
     The weight of a neighbourhood in the mixture is how well it explains the rewards of the user. Rewards should be of
-    the order of 1. The model is described in docs/eloc.md.
+    the order of 1. The model is described in docs/explanation/eloc.md.
 
     Examples
     --------
