@@ -1,20 +1,20 @@
-# Everything sets itself up in .venv; a fresh clone needs Python 3.11+ and make, nothing else.
+# All targets set up .venv. A fresh clone needs only Python 3.11 or newer and make.
 PYTHON ?= python3
 BIN := .venv/bin
-# Compiled kernels under a name made of all that they may import, so that an edit to any of it is never missed.
+# Cache directory of compiled kernels: a checksum of all sources that they import, so that stale code is never used.
 FRESH := NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache/$(shell find src/locb/kernels src/locb/common src/locb/evaluation -name "*.py" | sort | xargs cat | cksum | cut -d' ' -f1)
-# Who has nothing left takes over tests from the other: neighbours, which share what they start, stay together.
+# Two processes; an idle one takes over tests from the other. Neighbouring tests, which share fixtures, stay together.
 TWO := -n 2 --dist worksteal
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: help run page test interpreted coverage lint bench stress verify results screenshots docs clean
-help:            ## what there is
+help:            ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-run: .venv/run   ## compare six policies on the paper's synthetic world: a table and pictures in runs/compare
+run: .venv/run   ## compare six policies on the synthetic environment of the paper: a table, charts and a report in runs/compare
 	@$(BIN)/locb compare --output runs/compare
 
-page: .venv/service ## a service with made-up visitors on http://127.0.0.1:8080 (or PORT=…), to look at in a browser
+page: .venv/service ## start a service with simulated visitors and a dashboard on http://127.0.0.1:8080 (or PORT=…)
 	@$(BIN)/locb demo $(if $(PORT),--port $(PORT))
 
 test: .venv/dev  ## run the tests
@@ -22,10 +22,10 @@ test: .venv/dev  ## run the tests
 	@$(FRESH) $(BIN)/python tests/warm_up.py
 	$(FRESH) $(BIN)/python -m pytest $(TWO) -q
 
-interpreted: .venv/dev ## the kernels once more with the compiler off: a step outside an array is an error there
+interpreted: .venv/dev ## run the kernel tests without the compiler, where an index out of bounds is an error
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest $(TWO) -q -m interpreted
 
-coverage: .venv/dev ## both, and which lines no test reaches
+coverage: .venv/dev ## run both with a coverage report
 	@rm -f .coverage .coverage.*
 	@$(FRESH) $(BIN)/python tests/warm_up.py
 	$(FRESH) $(BIN)/python -m pytest $(TWO) --cov --cov-report= -q
@@ -40,7 +40,7 @@ lint: .venv/dev  ## ruff, mypy, import-linter, retired words, size limits
 	$(BIN)/python -m tools.check_language
 	$(BIN)/python -m tools.check_layout
 
-bench: .venv/bench ## timings, as ratios taken in one run
+bench: .venv/bench ## run the benchmarks and update the tables of docs/explanation/performance.md
 	@$(FRESH) $(BIN)/python benchmarks/imports.py
 	@$(FRESH) $(BIN)/python benchmarks/play.py
 	@$(FRESH) $(BIN)/python benchmarks/peers.py docs/explanation/performance.md
@@ -52,15 +52,15 @@ bench: .venv/bench ## timings, as ratios taken in one run
 	@$(FRESH) $(BIN)/python benchmarks/scaling.py --busy --into docs
 	@$(FRESH) $(BIN)/python benchmarks/data.py --scale 0.05
 
-stress: .venv/dev ## faults and load that the service must survive, some forty minutes: tables, and figures in runs/stress
+stress: .venv/dev ## test the service under faults and load, about 40 minutes; results in runs/stress
 	@SCHEMA_EXAMPLES=200 $(FRESH) $(BIN)/python -m pytest -q tests/service/test_schema.py
 	@$(FRESH) $(BIN)/python -m stress
 
-verify: .venv/dev ## the paper's theorems at their own constants, some twenty minutes: runs/verify; all policies against the oracle, at length
+verify: .venv/dev ## check the theorems of the paper and all policies against the plain implementation, about 20 minutes; results in runs/verify
 	@$(FRESH) $(BIN)/locb verify --output runs/verify
 	@ORACLE_SETTINGS=96 $(FRESH) $(BIN)/python -m pytest $(TWO) -q tests/test_oracle.py
 
-results: .venv/data ## docs/results.md anew, from everything; with MOVIELENS=path also on MovieLens
+results: .venv/data ## run all experiments and write docs/results.md; MOVIELENS=path adds MovieLens
 	@$(FRESH) $(BIN)/locb reproduce all --repeats 20 $(if $(MOVIELENS),--movielens $(MOVIELENS)) --output runs/results
 	@$(FRESH) $(BIN)/locb verify --output runs/verify
 	@$(FRESH) $(BIN)/locb compare --worlds all --policies all $(if $(MOVIELENS),--data movielens --path $(MOVIELENS)) --output runs/scenarios
@@ -74,7 +74,7 @@ docs: .venv/docs ## build the documentation in docs/_build/html; a warning is an
 	@$(FRESH) $(BIN)/python -m sphinx -q -W --keep-going -b html -d docs/_build/doctrees docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 
-clean:           ## remove the environment and everything that was made
+clean:           ## remove .venv, caches and all generated files
 	rm -rf .venv .numba_cache runs docs/_build docs/gallery docs/reference/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -90,12 +90,12 @@ clean:           ## remove the environment and everything that was made
 	@touch $@
 
 .venv/data: .venv/run
-	@echo "Installing what data sets need (once) …"
+	@echo "Installing the packages for data sets (once) …"
 	@$(PIP) -e '.[data]'
 	@touch $@
 
 .venv/service: .venv/run
-	@echo "Installing what the service needs (once) …"
+	@echo "Installing the packages for the service (once) …"
 	@$(PIP) -e '.[client,service]'
 	@touch $@
 
@@ -105,7 +105,7 @@ clean:           ## remove the environment and everything that was made
 	@touch $@
 
 .venv/bench: .venv/run
-	@echo "Installing what benchmarks compare with (once) …"
+	@echo "Installing the packages for benchmarks (once) …"
 	@$(PIP) -e '.[bench]'
 	@touch $@
 
