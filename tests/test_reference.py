@@ -100,10 +100,9 @@ def test_routes_and_metrics(inventory: dict[str, set[str]], tmp_path: Path) -> N
 
 
 def test_configuration_keys(inventory: dict[str, set[str]]) -> None:
-    from locb.service import config
+    from locb.service.config import ServiceConfig
 
-    settings = getattr(config, "ServiceConfig", None) or config.Options
-    assert {field.name for field in dataclasses.fields(settings)} == inventory["std:config"]
+    assert {field.name for field in dataclasses.fields(ServiceConfig)} == inventory["std:config"]
 
 
 def test_problem_types(inventory: dict[str, set[str]]) -> None:

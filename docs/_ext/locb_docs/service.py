@@ -9,8 +9,9 @@ from unittest.mock import MagicMock
 
 from numpydoc.docscrape import ClassDoc
 
-from locb.service import config, errors
+from locb.service import errors
 from locb.service.api.metrics import Metrics
+from locb.service.config import ServiceConfig
 from locb_docs import cli
 from locb_docs.markdown import entry
 
@@ -40,7 +41,7 @@ CONFIG = getattr(config, "ServiceConfig", None) or config.ServiceConfig
 
 def configuration_keys() -> list[str]:
     """Return the names of all keys of the service configuration."""
-    return [field.name for field in dataclasses.fields(CONFIG)]
+    return [field.name for field in dataclasses.fields(ServiceConfig)]
 
 
 def metrics() -> dict[str, tuple[str, str]]:
@@ -59,13 +60,13 @@ def problem_types() -> list[str]:
 
 def render_configuration() -> str:
     """Return one entry per configuration key: type, default, description and command-line option."""
-    doc = ClassDoc(CONFIG)
+    doc = ClassDoc(ServiceConfig)
     described = {item.name: " ".join(item.desc) for item in [*doc["Parameters"], *doc["Attributes"]] if item.desc}
     (serve,) = (command for name, command in cli.commands() if name == "locb serve")
     from_option = {parameter.name: parameter for parameter in cli.options(serve)}
     entries = []
-    for field in dataclasses.fields(CONFIG):
-        option = from_option.get(field.name)
+    for field in dataclasses.fields(ServiceConfig):
+        option = from_option.get(OPTIONS.get(field.name, field.name))
         text = described.get(field.name) or (option.help if option else "")
         kind = str(field.type).replace("|", "or")
         facts = [f"Type: `{kind}`.", f"Default: {_default(field)}."]
