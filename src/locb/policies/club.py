@@ -108,8 +108,8 @@ class CLUB(CorrectionMixin, ScoringRowPolicy):
 
     def group_summary(self) -> GroupSummary:
         """Return a summary of the components, in the order of their first members; they are never final."""
-        names, first = np.unique(self._state.component[: self._n_users], return_index=True)
-        return summarize_open_groups(names[np.argsort(first)])
+        labels, first = np.unique(self._state.component[: self._n_users], return_index=True)
+        return summarize_open_groups(labels[np.argsort(first)])
 
     def _batch_membership(self, users: Ints) -> BatchMembership:
         return Partition(self._state.component[users])
@@ -132,8 +132,8 @@ class CLUB(CorrectionMixin, ScoringRowPolicy):
         state, old, new = self._state, self._n_users, self._n_users + count
         check_graph_size(new, self._parameters["graph"])
         if new > len(state.served):
-            most = max_users(self._parameters["graph"])
-            state = grow(state, max(new, min(2 * len(state.served), most)), self._dim)
+            rows = min(2 * len(state.served), max_users(self._parameters["graph"]))
+            state = grow(state, max(new, rows), self._dim)
         edges = NO_EDGES
         if self._parameters["graph"] == "complete":
             connect_to_all(state.neighbour_bits, old, new)
@@ -146,10 +146,11 @@ class CLUB(CorrectionMixin, ScoringRowPolicy):
 
     def _scoring_row(self, user: int) -> ScoringRow:
         state = self._state
-        name = int(state.component[user])
-        source = EvidenceSource("component", None, 1.0, int(state.sizes[name]), int(state.cluster_served[name]))
-        log_round = math.log(state.int_params[T] + 2.0)  # as the kernel has it
-        return ScoringRow(state.cluster_estimates, name, self._parameters["alpha"], log_round, (source,))
+        component = int(state.component[user])
+        users, served = int(state.sizes[component]), int(state.cluster_served[component])
+        log_round = math.log(state.int_params[T] + 2.0)  # the same expression as in the kernel
+        sources = (EvidenceSource("component", None, 1.0, users, served),)
+        return ScoringRow(state.cluster_estimates, component, self._parameters["alpha"], log_round, sources)
 
     def _edges(self) -> IndexArray:
         """Return the remaining edges of a random graph, sorted by the higher user, then by the lower: (edges, 2)."""
@@ -157,20 +158,20 @@ class CLUB(CorrectionMixin, ScoringRowPolicy):
         club_graph.list_edges(self._state, edges)
         return edges
 
-    def _move_sums(self, user: int, change: Floats) -> None:
+    def _shift_sums(self, user: int, change: Floats) -> None:
         state = self._state
-        group = int(state.component[user])
+        component = int(state.component[user])
         for estimates, sums, row in (
             (state.estimates, state.sums, user),
-            (state.cluster_estimates, state.cluster_sums, group),
+            (state.cluster_estimates, state.cluster_sums, component),
         ):
             shift_estimate(estimates, row, change)
             sums[row, : self._dim] += change
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         arrays = super()._arrays()
-        names = int(self._state.int_params[N_COMPONENTS])  # rows beyond are of no component
-        kept = {name: keep_first_rows(arrays[name], names) for name in ("cluster_estimates", "cluster_sums")}
+        count = int(self._state.int_params[N_COMPONENTS])  # later rows belong to no component
+        kept = {name: keep_first_rows(arrays[name], count) for name in ("cluster_estimates", "cluster_sums")}
         bits = arrays["neighbour_bits"][: self._n_users, : n_words(self._n_users)]
         return {**arrays, **kept, "neighbour_bits": bits, "edges": self._edges()}
 
@@ -183,9 +184,9 @@ class CLUB(CorrectionMixin, ScoringRowPolicy):
             raise ValueError(f"edges is {edges.dtype} of shape {edges.shape}, not pairs of int32")
         low, high = edges.astype(np.int64).T
         if len(edges) and not ((low >= 0) & (low < high) & (high < self._n_users)).all():
-            raise ValueError(f"edges joins users outside 0 … {self._n_users - 1}, or not the lower one to the higher")
+            raise ValueError(f"edges must connect a lower to a higher user, both from 0 to {self._n_users - 1}")
         if (np.diff(high * self._n_users + low) <= 0).any():
-            raise ValueError("edges is not in order, or holds an edge twice")
+            raise ValueError("edges is not sorted, or holds an edge twice")
         self._state = self._state._replace(**build_neighbour_lists(edges, self._n_users if sparse else 0))
         super()._restore({name: array for name, array in arrays.items() if name != "edges"})
 
@@ -197,17 +198,17 @@ class CLUB(CorrectionMixin, ScoringRowPolicy):
         return {"component": (0, self._n_users)}
 
     def _consistency(self, state: Any) -> dict[str, bool]:
-        fine = super()._consistency(state) | {
+        checks = super()._consistency(state) | {
             "neighbour_bits": self._parameters["graph"] == "erdos-renyi" or is_symmetric(state.neighbour_bits)
         }
-        if not fine["neighbour_bits"]:
-            return fine  # no walk before the bits are known to lead nowhere else
-        names = np.empty(self._n_users, np.int64)
-        count = club_graph.label_components(state, names)
-        first = state.component[np.unique(names, return_index=True)[1]]  # what the file calls each component
-        return fine | {
+        if not checks["neighbour_bits"]:
+            return checks  # bits that point outside the users must not be followed
+        labels = np.empty(self._n_users, np.int64)
+        count = club_graph.label_components(state, labels)
+        first = state.component[np.unique(labels, return_index=True)[1]]  # label of each component in the file
+        return checks | {
             "component": np.array_equal(np.sort(first), np.arange(count))
-            and np.array_equal(first[names], state.component),
+            and np.array_equal(first[labels], state.component),
             "int_params": state.int_params[N_COMPONENTS] == count,
             "sizes": np.array_equal(np.bincount(state.component, minlength=self._n_users), state.sizes),
         }

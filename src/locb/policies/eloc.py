@@ -125,11 +125,11 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
     @property
     def theta(self) -> Floats:
         """Posterior means of all users, (n, d). Computed on each access."""
-        return np.ascontiguousarray(self._beliefs(np.arange(self._n_users))[:, : self._dim])
+        return np.ascontiguousarray(self._posteriors(np.arange(self._n_users))[:, : self._dim])
 
     def _user_radii(self, users: Ints) -> Floats:
         """Return the root mean square distance of users from ``theta``."""
-        return self._spread(self._beliefs(users))
+        return self._spread(self._posteriors(users))
 
     def clusters(self) -> list[Cluster]:
         """Return one cluster per seed user, in their order, and the cluster of users who are like everyone.
@@ -138,14 +138,14 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         explanation. Clusters overlap, and a user with few rounds is in many of them. The last cluster has no seed and
         is omitted if it is empty.
         """
-        inside = self._inside(np.arange(self._n_users))
+        inside = self._explained_by(np.arange(self._n_users))
         members = [np.flatnonzero(row) for row in inside]
         found = [Cluster(int(seed), users) for seed, users in zip(self._state.seeds, members[:-1], strict=True)]
         return [*found, Cluster(None, members[-1])] if members[-1].size else found
 
     def memberships(self, user: int) -> Sequence[Membership]:
         """Return the clusters that contain a user. Their sizes are None, because they depend on all users."""
-        inside = self._inside(np.array([self.check_user(user)]))[:, 0]
+        inside = self._explained_by(np.array([self.check_user(user)]))[:, 0]
         return [
             Membership(seed, None)
             for seed, contains in zip([*self._state.seeds.tolist(), None], inside, strict=True)
@@ -156,11 +156,11 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         """Return users who share a cluster with a user, nearest posterior mean first."""
         user = self.check_user(user)
         limit = check_int("limit", limit, 0)
-        inside = self._inside(np.arange(self._n_users))
+        inside = self._explained_by(np.arange(self._n_users))
         is_peer: NDArray[np.bool_] = np.any(inside[inside[:, user]], axis=0)
         is_peer[user] = False
         peers = np.flatnonzero(is_peer)
-        rows = self._beliefs(np.append(peers, user))
+        rows = self._posteriors(np.append(peers, user))
         distance = np.linalg.norm(rows[:-1, : self._dim] - rows[-1, : self._dim], axis=1)
         radii = self._spread(rows)
         nearest = nearest_first(distance, limit)
@@ -183,7 +183,7 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         The deviation of entry j is √V̄_jj.
         """
         user = self.check_user(user)
-        row = self._beliefs(np.array([user]))
+        row = self._posteriors(np.array([user]))
         deviation = np.sqrt(diagonal(row[0, self._dim :]))
         return Estimate(row[0, : self._dim], float(self._spread(row)[0]), int(self.served[user]), deviation)
 
@@ -209,13 +209,13 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         self._state.n_users[0] = new
         self._n_users = self._parameters["n_users"] = new
 
-    def _beliefs(self, users: Ints) -> Floats:
+    def _posteriors(self, users: Ints) -> Floats:
         """Return the posteriors (θ̄, V̄) of users, (u, d + p)."""
         rows = np.empty((len(users), self._state.sums.shape[1]))
         kernel.compute_posteriors(self._state, users, self._dim, rows, NO_NUMBERS, NO_GROUPS)
         return rows
 
-    def _inside(self, users: Ints) -> NDArray[np.bool_]:
+    def _explained_by(self, users: Ints) -> NDArray[np.bool_]:
         """Return which neighbourhoods, and finally "everyone", explain users nearly as well as the best, (K + 1, u)."""
         inside = np.empty((len(users), len(self._state.seeds) + 1), bool)
         kernel.compute_posteriors(self._state, users, self._dim, NO_NUMBERS, NO_NUMBERS, inside)
@@ -225,9 +225,9 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         state, n_seeds = self._state, len(self._state.seeds)
         row, weights = np.empty((1, state.sums.shape[1])), np.empty((1, n_seeds + 2))
         kernel.compute_posteriors(state, np.array([user]), self._dim, row, weights, NO_GROUPS)
-        fading = math.sqrt(BONUS_ROUNDS / (BONUS_ROUNDS + int(state.served[user])))
-        *near, everyone, population = weights[0].tolist()
-        neighbourhoods = zip(state.seeds.tolist(), near, *state.contributors.T.tolist(), strict=True)
+        decay = math.sqrt(BONUS_ROUNDS / (BONUS_ROUNDS + int(state.served[user])))
+        *neighbourhood_weights, everyone, population = weights[0].tolist()
+        neighbourhoods = zip(state.seeds.tolist(), neighbourhood_weights, *state.contributors.T.tolist(), strict=True)
         sources = [
             EvidenceSource("neighbourhood", seed, weight, users, served)
             for seed, weight, users, served in neighbourhoods
@@ -237,7 +237,7 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
             if weight >= MIN_WEIGHT:
                 sources.append(EvidenceSource(kind, None, weight, self._n_users, int(state.int_params[T])))
         sources.sort(key=attrgetter("weight"), reverse=True)
-        return ScoringRow(row, 0, self._parameters["beta"] * fading, 1.0, tuple(sources))
+        return ScoringRow(row, 0, self._parameters["beta"] * decay, 1.0, tuple(sources))
 
     def _spread(self, rows: Floats) -> Floats:
         """Return the root of the trace of each V̄."""
@@ -265,26 +265,27 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
             )
         super().correct(user, context, learned, reward)
 
-    def _move_sums(self, user: int, change: Floats) -> None:
+    def _shift_sums(self, user: int, change: Floats) -> None:
         state, d = self._state, self._dim
         before = state.sums[user, :d].astype(np.float64)
         state.sums[user, :d] += change
         step = state.sums[user, :d] - before
         state.pooled_sums[-1, :d] += step
-        for name, weight in zip(state.user_neighbourhoods[user].tolist(), state.weights[user].tolist(), strict=True):
-            s = name % len(state.seeds)
-            if name >= 0 and state.neighbourhood_ids[s] == name:
+        ids, weights = state.user_neighbourhoods[user].tolist(), state.weights[user].tolist()
+        for neighbourhood_id, weight in zip(ids, weights, strict=True):
+            s = neighbourhood_id % len(state.seeds)
+            if neighbourhood_id >= 0 and state.neighbourhood_ids[s] == neighbourhood_id:
                 state.pooled_sums[s, :d] += weight * step
 
     def _rebuild_derived(self) -> None:
         self._state.n_users[0] = self._n_users
-        slots, contributors = self._state.user_neighbourhoods, self._state.contributors
+        ids, contributors = self._state.user_neighbourhoods, self._state.contributors
         n_seeds = len(contributors)
-        is_current = (slots >= 0) & (self._state.neighbourhood_ids[slots % n_seeds] == slots)
+        is_current = (ids >= 0) & (self._state.neighbourhood_ids[ids % n_seeds] == ids)
         users, _ = np.nonzero(is_current)
         contributors[:] = 0
         counts = np.stack([np.ones_like(users), self._state.served[users]], axis=1)
-        np.add.at(contributors, slots[is_current] % n_seeds, counts)
+        np.add.at(contributors, ids[is_current] % n_seeds, counts)
 
     def _index_limits(self) -> dict[str, tuple[int, int]]:
         n_seeds = len(self._state.seeds)
@@ -296,21 +297,15 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         }
 
     def _consistency(self, state: Any) -> dict[str, bool]:
-        int_params = state.int_params
+        int_params, n_seeds, ids = state.int_params, len(state.seeds), state.user_neighbourhoods
         return super()._consistency(state) | {
             "weights": bool(((state.weights >= 0.0) & (state.weights <= 1.0)).all())
-            and not state.weights[state.user_neighbourhoods < 0].any(),
-            "neighbourhood_ids": bool(
-                (state.neighbourhood_ids % len(state.seeds) == np.arange(len(state.seeds))).all()
-            ),
-            "user_neighbourhoods": bool(
-                (
-                    state.user_neighbourhoods <= state.neighbourhood_ids[state.user_neighbourhoods % len(state.seeds)]
-                ).all()
-            ),
-            "seeds": len(np.unique(state.seeds)) == len(state.seeds),
-            "seed_of": int((state.seed_of >= 0).sum()) == len(state.seeds)
-            and bool((state.seed_of[state.seeds] == np.arange(len(state.seeds))).all()),
+            and not state.weights[ids < 0].any(),
+            "neighbourhood_ids": bool((state.neighbourhood_ids % n_seeds == np.arange(n_seeds)).all()),
+            "user_neighbourhoods": bool((ids <= state.neighbourhood_ids[ids % n_seeds]).all()),
+            "seeds": len(np.unique(state.seeds)) == n_seeds,
+            "seed_of": int((state.seed_of >= 0).sum()) == n_seeds
+            and bool((state.seed_of[state.seeds] == np.arange(n_seeds)).all()),
             "prior_weights": bool((state.prior_weights > 0.0).all()),
             "learned_scalars": bool(state.learned_scalars[NOISE] > 0.0),
             "width_levels": bool((np.abs(state.width_levels) < 2_000).all()),  # e^±446: the width is still finite

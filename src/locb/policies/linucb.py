@@ -87,7 +87,7 @@ class LinUCB(CorrectionMixin, ScoringRowPolicy):
             row, source = user, EvidenceSource("user", None, 1.0, 1, int(state.served[user]))
         return ScoringRow(state.estimates, row, self._parameters["alpha"], 1.0, (source,))
 
-    def _move_sums(self, user: int, change: Floats) -> None:
+    def _shift_sums(self, user: int, change: Floats) -> None:
         shift_estimate(self._state.estimates, 0 if self._shared else user, change)
 
     def _own_estimates(self, users: Ints) -> Floats:

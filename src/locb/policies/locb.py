@@ -206,9 +206,9 @@ class LOCB(CorrectionMixin, CompiledPolicy):
             progress = np.array([self._certificate_progress(s) for s in range(len(returned))])
         else:
             limit = self._parameters["gamma"] * self._parameters["tau"] / 8.0
-            closed = (self.served > 0) & (self._user_radii(np.arange(self._n_users)) < limit)
+            is_close = (self.served > 0) & (self._user_radii(np.arange(self._n_users)) < limit)
             bits = np.zeros(state.members.shape[1], np.uint64)
-            bits[: n_words(self._n_users)] = pack_bits(closed[None])[0]
+            bits[: n_words(self._n_users)] = pack_bits(is_close[None])[0]
             # Row by row: with thousands of clusters a matrix of all of them would not fit into memory.
             progress = np.array([np.bitwise_count(row & bits).sum() for row in state.members]) / state.sizes
         progress = np.where(returned, 1.0, progress)
@@ -294,7 +294,7 @@ class LOCB(CorrectionMixin, CompiledPolicy):
             self._parameters["late_seeds"] -= new_seeds
             self._rebuild_derived()
 
-    def _move_sums(self, user: int, change: Floats) -> None:
+    def _shift_sums(self, user: int, change: Floats) -> None:
         state, d = self._state, self._dim
         step = shift_estimate(state.estimates, user, change)
         state.sums[unpack_bits(state.cluster_bits[user, None], len(state.seeds))[0], :d] += step
@@ -323,9 +323,9 @@ class LOCB(CorrectionMixin, CompiledPolicy):
         played = state.int_params[T]
         beyond = unpack_bits(state.members[:, -1:], 64)[:, (self._n_users - 1) % 64 + 1 :]  # bits after the last user
         seeds = state.seeds.astype(np.uint64)
-        own = state.members[np.arange(len(seeds)), seeds >> np.uint64(6)] >> (seeds & np.uint64(63))
+        seed_bits = state.members[np.arange(len(seeds)), seeds >> np.uint64(6)] >> (seeds & np.uint64(63))
         return super()._consistency(state) | {
-            "members": not beyond.any() and bool((own & np.uint64(1)).all()),
+            "members": not beyond.any() and bool((seed_bits & np.uint64(1)).all()),
             "returned": bool(((state.returned >= 0) & (state.returned <= played)).all()),
             "added_at": bool(((state.added_at >= 0) & (state.added_at <= played)).all()),
             "int_params": bool(0 <= state.int_params[REFRESH_COUNTER] <= played),

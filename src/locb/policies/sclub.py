@@ -118,20 +118,20 @@ class SCLUB(CorrectionMixin, ScoringRowPolicy):
         source = EvidenceSource("cluster", None, 1.0, int(state.sizes[slot]), int(state.cluster_served[slot]))
         return ScoringRow(state.cluster_estimates, slot, self._parameters["alpha"], 1.0, (source,))
 
-    def _move_sums(self, user: int, change: Floats) -> None:
+    def _shift_sums(self, user: int, change: Floats) -> None:
         state = self._state
-        group = int(state.slot[user])
+        slot = int(state.slot[user])
         for estimates, sums, row in (
             (state.estimates, state.sums, user),
-            (state.cluster_estimates, state.cluster_sums, group),
+            (state.cluster_estimates, state.cluster_sums, slot),
         ):
             shift_estimate(estimates, row, change)
             sums[row, : self._dim] += change
-        enqueue_cluster(state, group)  # it may have moved close to another cluster
+        enqueue_cluster(state, slot)  # it may have moved close to another cluster
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         arrays = super()._arrays()
-        slots = int(self._state.int_params[N_SLOTS])  # those beyond are free
+        slots = int(self._state.int_params[N_SLOTS])  # later slots are free
         return arrays | {name: keep_first_rows(arrays[name], slots) for name in ("cluster_estimates", "cluster_sums")}
 
     def _rebuild_derived(self) -> None:
@@ -148,12 +148,12 @@ class SCLUB(CorrectionMixin, ScoringRowPolicy):
     def _consistency(self, state: Any) -> dict[str, bool]:
         n, int_params = self._n_users, state.int_params
         sizes = np.bincount(state.slot, minlength=n)
-        left = np.bincount(state.slot[state.checked == 0], minlength=n)
-        right_sizes = np.array_equal(sizes, state.sizes)
+        unchecked = np.bincount(state.slot[state.checked == 0], minlength=n)
+        has_right_sizes = np.array_equal(sizes, state.sizes)
         return super()._consistency(state) | {
-            "sizes": right_sizes,
-            "links": right_sizes and has_valid_links(state),
-            "unchecked": np.array_equal(left[sizes > 0], state.unchecked[sizes > 0]),
+            "sizes": has_right_sizes,
+            "links": has_right_sizes and has_valid_links(state),
+            "unchecked": np.array_equal(unchecked[sizes > 0], state.unchecked[sizes > 0]),
             "int_params": int_params[N_SLOTS] == np.flatnonzero(sizes)[-1] + 1
             and 0 <= int_params[PHASE] < 62
             and int_params[PHASE_END] == 2 ** (int_params[PHASE] + 1) - 2

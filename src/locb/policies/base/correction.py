@@ -27,8 +27,8 @@ class CorrectionMixin(InspectablePolicy):
         reward = check_float("reward", reward, -limit, limit)
         if self._state.served[user] == 0:
             raise ValueError(f"user {user} was never served: there is no reward to correct")
-        self._move_sums(user, (reward - learned) * context)
+        self._shift_sums(user, (reward - learned) * context)
 
     @abstractmethod
-    def _move_sums(self, user: int, change: Floats) -> None:
+    def _shift_sums(self, user: int, change: Floats) -> None:
         """Add ``change`` (d,) to b of a user and to everything derived from it."""
