@@ -1,26 +1,20 @@
-"""A policy of one's own: everyone has an estimate; most of the time show what it likes best, sometimes anything."""
+"""A custom policy: an epsilon-greedy linear bandit with one estimate per user."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 import locb
+from locb.policies.parameters import Dim, NUsers, Seed
+
+Epsilon = Annotated[float, locb.Parameter("Probability of showing a random arm.", minimum=0.0, maximum=1.0)]
 
 
 class Greedy(locb.Policy):
-    """Epsilon-greedy linear bandit, one a user.
+    """Show the best arm by the estimate of the user, or a random arm with probability epsilon."""
 
-    Parameters
-    ----------
-    n_users, dim : int
-        Users and features.
-    epsilon : float
-        How often to try an arm at random.
-    seed : int
-        For the trying.
-    """
-
-    def __init__(self, *, n_users: int, dim: int, epsilon: float = 0.05, seed: int = 0) -> None:
+    @locb.validate_parameters
+    def __init__(self, *, n_users: NUsers, dim: Dim, epsilon: Epsilon = 0.05, seed: Seed = 0) -> None:
         super().__init__(n_users=n_users, dim=dim)
         self.epsilon = epsilon
         self.rng = np.random.default_rng(seed)
@@ -28,13 +22,13 @@ class Greedy(locb.Policy):
         self.vector = np.zeros((n_users, dim))  # (n, d)
 
     def recommend(self, user: int, contexts: Any) -> int:
-        """The best arm by the user's own estimate, or any arm."""
+        """Return the best arm by the estimate of the user, or a random arm."""
         if self.rng.random() < self.epsilon:
             return int(self.rng.integers(len(contexts)))
         theta = np.linalg.solve(self.gram[user], self.vector[user])
         return int(np.argmax(contexts @ theta))
 
     def update(self, user: int, context: Any, reward: float) -> None:
-        """Add the observation to the user's sums."""
+        """Add the observation to the sums of the user."""
         self.gram[user] += np.outer(context, context)
         self.vector[user] += reward * context

@@ -1,4 +1,4 @@
-"""Small policies of every kind, some way into their learning, and what is compared of them."""
+"""Small trained policies of every kind, and functions to compare them."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 
 
-def world(rounds: int = 300, seed: int = 1) -> locb.Rounds:
+def make_rounds(rounds: int = 300, seed: int = 1) -> locb.Rounds:
     return locb.Synthetic(n_users=N, n_clusters=2, raw_dim=DIM - 1, n_arms=ARMS, seed=5).rounds(rounds, seed=seed)
 
 
@@ -33,12 +33,12 @@ def make(kind: str, rounds: int = 300, **more: Any) -> Any:
     name = kind.removesuffix("-float32") if kind.startswith("linucb") else kind.split("-")[0]
     policy = locb.make_policy(name, n_users=N, dim=DIM, seed=3, **KINDS[kind] | more)
     if rounds:
-        policy.play(world(rounds))
+        policy.play(make_rounds(rounds))
     return policy
 
 
 def state_of(policy: Any) -> dict[str, bytes]:
-    """Every bit that the policy has learned."""
+    """Return the bytes of all arrays of the state."""
     return {name: array.tobytes() for name, array in policy._state._asdict().items()}
 
 

@@ -11,7 +11,7 @@ from commandline import call
 from locb.policies import PolicySpec, describe_parameters, make_policy, parameter_table, register_policy
 from locb.policies.base.capabilities import SupportsCorrection, SupportsExplain, SupportsNewUsers, SupportsSnapshot
 from locb.policies.registry import REGISTRY, CostClass
-from policies.helpers import state_of, world
+from policies.helpers import make_rounds, state_of
 from policies.toy_policy import Toy
 
 
@@ -25,7 +25,7 @@ def _toy() -> Iterator[None]:
 
 
 def test_it_plays_and_learns() -> None:
-    rounds = world(200)
+    rounds = make_rounds(200)
     policy, step_by_step = make_policy("toy", n_users=12, dim=3), Toy(n_users=12, dim=3)
     chosen = policy.play(rounds)
     for t, user in enumerate(rounds.users.tolist()):
@@ -52,13 +52,13 @@ def test_it_has_the_abilities_it_defines() -> None:
 
 def test_it_can_be_saved_and_loaded(tmp_path: Path) -> None:
     policy = Toy(n_users=12, dim=3, optimism=0.25, dtype="float32")
-    policy.play(world(100))
+    policy.play(make_rounds(100))
     policy.add_users(2)
     policy.save(tmp_path / "toy")
     loaded = locb.load(tmp_path / "toy")
     assert repr(loaded) == repr(policy) == "Toy(n_users=14, dim=3, optimism=0.25, dtype='float32', seed=0)"
     assert state_of(loaded) == state_of(policy)
-    assert np.array_equal(loaded.play(world(100, seed=2)), policy.play(world(100, seed=2)))
+    assert np.array_equal(loaded.play(make_rounds(100, seed=2)), policy.play(make_rounds(100, seed=2)))
 
 
 def test_a_service_can_use_it() -> None:

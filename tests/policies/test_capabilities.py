@@ -9,7 +9,7 @@ import locb
 from locb.policies.base import capabilities
 from locb.policies.base.capabilities import UnavailableError
 from policies.helpers import KINDS, make
-from policies.test_base import Popular
+from policies.test_policy import Popular
 
 PROTOCOLS = [
     capabilities.SupportsExplain,

@@ -1,4 +1,4 @@
-"""A checkpoint is the file that would have been saved, whatever the policy does meanwhile."""
+"""Checkpoints: the file that ``save`` would have written, while the policy keeps learning."""
 
 from pathlib import Path
 from threading import Thread
@@ -8,50 +8,50 @@ import pytest
 
 import locb
 from locb.policies.base import checkpoints
-from policies.helpers import DIM, KINDS, N, make, world
+from policies.helpers import DIM, KINDS, N, make, make_rounds
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_it_is_written_as_it_was(kind: str, tmp_path: Path) -> None:
+def test_checkpoint_equals_the_saved_file(kind: str, tmp_path: Path) -> None:
     policy = make(kind)
     policy.add_users(3)
     policy.update(N + 2, np.full(DIM, 0.3), 1.0)
-    policy.save(tmp_path / "then")
+    policy.save(tmp_path / "saved")
     checkpoint = policy.checkpoint()
-    policy.play(world(200, seed=2))
+    policy.play(make_rounds(200, seed=2))
     policy.add_users(40)
     policy.update(N + 40, np.full(DIM, 0.3), 1.0)
     policy.save(tmp_path / "later")
     writer = Thread(target=checkpoint.save, args=(tmp_path / "checkpoint",))
     writer.start()
-    policy.play(world(200, seed=3))
+    policy.play(make_rounds(200, seed=3))
     writer.join()
-    assert (tmp_path / "checkpoint").read_bytes() == (tmp_path / "then").read_bytes()
-    assert (tmp_path / "later").read_bytes() != (tmp_path / "then").read_bytes()
+    assert (tmp_path / "checkpoint").read_bytes() == (tmp_path / "saved").read_bytes()
+    assert (tmp_path / "later").read_bytes() != (tmp_path / "saved").read_bytes()
     assert locb.load(tmp_path / "checkpoint").n_users == N + 3
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_it_shares_no_memory_with_the_policy(kind: str) -> None:
+def test_checkpoint_shares_no_memory(kind: str) -> None:
     policy = make(kind)
     for name, array in policy.checkpoint()._arrays.items():
         assert not any(np.shares_memory(array, own) for own in policy._state), name
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_one_after_another_in_the_same_memory(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checkpoints_reuse_buffers(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoints, "MIN_POOLED_BYTES", 1)
     policy, buffers = make(kind), checkpoints.BufferPool()
     for step in range(3):
         policy.reserve(buffers)
         reserved = dict(buffers._buffers)
         policy.add_users(40 * step)  # within the reserved buffers, then beyond
-        policy.play(world(100, seed=step))
-        policy.save(tmp_path / "then")
+        policy.play(make_rounds(100, seed=step))
+        policy.save(tmp_path / "saved")
         checkpoint = policy.checkpoint(buffers)
-        policy.play(world(100, seed=9))
+        policy.play(make_rounds(100, seed=9))
         checkpoint.save(tmp_path / "checkpoint")
-        assert (tmp_path / "checkpoint").read_bytes() == (tmp_path / "then").read_bytes()
+        assert (tmp_path / "checkpoint").read_bytes() == (tmp_path / "saved").read_bytes()
         used = [
             np.shares_memory(array, memory) for array in checkpoint._arrays.values() for memory in reserved.values()
         ]

@@ -1,4 +1,4 @@
-"""A corrected reward leaves what the right one would have left; the oracle's test has what groups do about it."""
+"""``correct``: the same sums as with the right reward. The oracle test covers the clusters."""
 
 from typing import Any
 
@@ -8,11 +8,11 @@ import pytest
 import locb
 from locb.kernels.common.bit_sets import unpack_bits
 from locb.kernels.common.linear_algebra import unpack_symmetric
-from policies.helpers import DIM, KINDS, N, contexts, make, state_of, world
+from policies.helpers import DIM, KINDS, N, contexts, make, make_rounds, state_of
 
 
 def statistics(policy: Any) -> tuple[Any, Any]:
-    """A (n, d, d) and b (n, d) of every user, or the one of all."""
+    """Return A (n, d, d) and b (n, d) of every user, or those of all users together."""
     state, d = policy._state, policy.dim
     if isinstance(policy, locb.ELOC):
         return np.eye(d) + unpack_symmetric(state.sums[:, d:], d), state.sums[:, :d]
@@ -21,9 +21,9 @@ def statistics(policy: Any) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_sums_are_those_of_the_right_rewards(kind: str) -> None:
+def test_corrected_sums_equal_right_rewards(kind: str) -> None:
     corrected, right = make(kind, 0), make(kind, 0)
-    rounds, rng = world(120), np.random.default_rng(1)
+    rounds, rng = make_rounds(120), np.random.default_rng(1)
     for t, user in enumerate(rounds.users.tolist()):
         x, reward = rounds.contexts[t, 0], float(rounds.rewards[t, 0])
         right.update(user, x, reward)
@@ -42,7 +42,7 @@ def test_sums_are_those_of_the_right_rewards(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_rests_on_a_user_follows(kind: str) -> None:
+def test_derived_state_follows_corrections(kind: str) -> None:
     policy = make(kind)
     d, near = policy.dim, 1e-4 if kind.endswith("float32") else 1e-9
     groups = [cluster.members.tolist() for cluster in policy.clusters()]
@@ -68,7 +68,7 @@ def test_what_rests_on_a_user_follows(kind: str) -> None:
         assert [cluster.members.tolist() for cluster in policy.clusters()] == groups
 
 
-def test_a_user_who_was_never_served_has_nothing_to_correct() -> None:
+def test_unserved_users_cannot_be_corrected() -> None:
     for kind in KINDS:
         policy = make(kind, 0)
         before = state_of(policy)
@@ -77,7 +77,7 @@ def test_a_user_who_was_never_served_has_nothing_to_correct() -> None:
         assert state_of(policy) == before
 
 
-def test_what_has_faded_is_not_corrected() -> None:
+def test_correction_is_unavailable_with_memory() -> None:
     policy = make("eloc", memory=20.0)
     before = state_of(policy)
     with pytest.raises(ValueError, match=r"rewards cannot be corrected with memory=20\.0: the observation has faded"):

@@ -1,4 +1,4 @@
-"""ELOC: its groups, its gate, odd worlds, and sums that stay what they say they are."""
+"""ELOC: clusters, gate, degenerate environments and exact sums."""
 
 from typing import Any
 
@@ -12,32 +12,32 @@ from policies.helpers import make, state_of
 
 
 def exact_sums(policy: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Σ q (b, G) of every neighbourhood and of everyone, and the sum of the terms of μ_0, from the users' rows."""
+    """Return Σ q (b, G) of every neighbourhood and of everyone, and the sum of the terms of μ_0, from the user rows."""
     state = policy._state
     weights = np.zeros((len(state.served), len(state.pooled_sums)))
     weights[:, -1] = 1.0
     for z in range(MAX_NEIGHBOURHOODS):
         slot = state.user_neighbourhoods[:, z] % len(state.seeds)
-        held = np.flatnonzero(
+        members = np.flatnonzero(
             (state.user_neighbourhoods[:, z] >= 0) & (state.neighbourhood_ids[slot] == state.user_neighbourhoods[:, z])
         )
-        weights[held, slot[held]] = state.weights[held, z]
+        weights[members, slot[members]] = state.weights[members, z]
     return weights.T @ state.sums.astype(float), state.centre_terms.sum(axis=0, dtype=float)
 
 
-@pytest.mark.parametrize(("noise", "least"), [("bernoulli", 0.93), (0.1, 0.97)])
-def test_it_finds_the_groups(noise: str | float, least: float) -> None:
-    found = []
+@pytest.mark.parametrize(("noise", "min_f1"), [("bernoulli", 0.93), (0.1, 0.97)])
+def test_clusters_match_the_truth(noise: str | float, min_f1: float) -> None:
+    scores = []
     for seed in range(3):
         env = locb.Synthetic(noise=noise, seed=seed)
         policy = locb.ELOC(n_users=env.n_users, dim=env.dim, seed=seed)
         policy.play(env.rounds(50_000, seed=seed))
-        found.append(locb.match_clusters(policy.clusters(), env.true_clusters()).f1)
+        scores.append(locb.match_clusters(policy.clusters(), env.true_clusters()).f1)
         assert policy.noise == pytest.approx(0.37 if noise == "bernoulli" else noise, rel=0.15)
-    assert np.mean(found) > least
+    assert np.mean(scores) > min_f1
 
 
-def test_the_gate_tells_worlds_apart() -> None:
+def test_gate_selects_the_expert_of_the_environment() -> None:
     heaviest = {}
     for n_clusters in (1, 5, 100):
         env = locb.Synthetic(n_clusters=n_clusters, spread=0.02, seed=4)
@@ -50,7 +50,7 @@ def test_the_gate_tells_worlds_apart() -> None:
 
 
 def test_sums_do_not_drift() -> None:
-    """In more than three cycles of refreshing them, whatever users' numbers are kept in."""
+    """Over more than three refresh cycles, for both number types."""
     env = locb.Synthetic(n_users=50, n_clusters=4, raw_dim=3, n_arms=4, seed=2)
     for dtype in ("float64", "float32"):
         policy = locb.ELOC(n_users=50, dim=env.dim, n_seeds=20, dtype=dtype)
@@ -62,7 +62,7 @@ def test_sums_do_not_drift() -> None:
 
 
 @pytest.mark.interpreted
-def test_a_refresh_adds_the_sums_up_anew() -> None:
+def test_refresh_recomputes_the_sums() -> None:
     policy = make("eloc")
     pooled, terms = exact_sums(policy)
     policy._state.pooled_sums[:] += 1.0
@@ -73,7 +73,7 @@ def test_a_refresh_adds_the_sums_up_anew() -> None:
     assert policy._state.population[EQUATION] == pytest.approx(terms, abs=1e-9)
 
 
-def test_every_row_of_sums_has_its_turn() -> None:
+def test_every_row_of_sums_is_refreshed() -> None:
     env = locb.Synthetic(n_users=30, n_clusters=2, raw_dim=1, n_arms=2, seed=1)
     policy = locb.ELOC(n_users=30, dim=2, n_seeds=30)
     policy._state.pooled_sums[:, 2] += 1e-3
@@ -81,12 +81,12 @@ def test_every_row_of_sums_has_its_turn() -> None:
     assert np.abs(policy._state.pooled_sums - exact_sums(policy)[0]).max() < 1e-6
 
 
-def test_million_users_take_memory_for_what_is_kept_of_each_alone() -> None:
+def test_memory_of_a_million_users() -> None:
     policy = locb.ELOC(n_users=1_000_000, dim=6, dtype="float32")
-    held = sum(array.nbytes for array in policy._state)
+    used = sum(array.nbytes for array in policy._state)
     assert (
-        held / 1_000_000 < 2 * 27 * 4 + MAX_NEIGHBOURHOODS * 8 + 17
-    )  # sums and terms, slots and weights, two whole numbers
+        used / 1_000_000 < 2 * 27 * 4 + MAX_NEIGHBOURHOODS * 8 + 17
+    )  # sums and terms, neighbourhoods and weights, two integers
     rng = np.random.default_rng(1)
     users = rng.integers(1_000_000, size=2_000)
     contexts = rng.standard_normal((2_000, 5, 6)) / 3
@@ -101,24 +101,24 @@ def test_million_users_take_memory_for_what_is_kept_of_each_alone() -> None:
 @pytest.mark.interpreted
 @pytest.mark.parametrize("reward", [0.0, 1.0, -3.0, 1e6, 1e30])
 @pytest.mark.parametrize(("n_users", "dim", "dtype"), [(1, 1, "float64"), (3, 2, "float32")])
-def test_odd_worlds(reward: float, n_users: int, dim: int, dtype: str) -> None:
-    """One user, one feature, arms of no length, rewards that never change: finite, and the better arm is found."""
+def test_degenerate_environments(reward: float, n_users: int, dim: int, dtype: str) -> None:
+    """One user, one feature, zero contexts, constant rewards: results are finite and the better arm is found."""
     policy = locb.ELOC(n_users=n_users, dim=dim, dtype=dtype)
     assert len(policy.clusters()) == n_users + 1
-    nothing, something = np.zeros(dim), np.full(dim, 0.5)
+    zero, nonzero = np.zeros(dim), np.full(dim, 0.5)
     for t in range(60):
-        arm = policy.recommend(t % n_users, [nothing, something])
+        arm = policy.recommend(t % n_users, [zero, nonzero])
         assert arm in (0, 1)
-        policy.update(t % n_users, something if t % 2 else nothing, reward if t % 2 else 0.0)
+        policy.update(t % n_users, nonzero if t % 2 else zero, reward if t % 2 else 0.0)
     assert np.isfinite(policy.theta).all()
     assert np.isfinite(policy.radii).all()
     assert policy.noise > 0.0
     if 0.0 < reward <= 1.0:
-        assert policy.recommend(0, [nothing, something]) == 1
-        assert policy.theta[0] @ something == pytest.approx(reward, abs=0.05)
+        assert policy.recommend(0, [zero, nonzero]) == 1
+        assert policy.theta[0] @ nonzero == pytest.approx(reward, abs=0.05)
 
 
-def test_users_who_come_later_are_served_like_the_others() -> None:
+def test_new_users() -> None:
     policy = make("eloc")
     before, theta = state_of(policy), policy.theta
     policy.add_users(0)
@@ -133,7 +133,7 @@ def test_users_who_come_later_are_served_like_the_others() -> None:
     assert 51 in {user for cluster in policy.clusters() for user in cluster.members}
 
 
-def test_groups_and_similar_users() -> None:
+def test_clusters_and_similar_users() -> None:
     policy = make("eloc", 3000)
     groups = policy.clusters()
     assert [c.seed for c in groups][:5] == policy._state.seeds.tolist()
@@ -149,7 +149,7 @@ def test_groups_and_similar_users() -> None:
     assert policy.rounds_played == 3000
 
 
-def test_a_memory_that_fades_gives_no_certificate() -> None:
+def test_certificates_are_unavailable_with_memory() -> None:
     policy = locb.ELOC(n_users=4, dim=2, memory=50.0)
     with pytest.raises(ValueError, match="do not change: memory must be None, not 50.0"):
         policy.certificate([0, 1])
@@ -157,7 +157,7 @@ def test_a_memory_that_fades_gives_no_certificate() -> None:
         locb.ELOC(n_users=4, dim=2, memory=0.5)
 
 
-def test_certificates_rest_on_each_users_own_rounds() -> None:
+def test_certificates_use_the_rounds_of_each_user_alone() -> None:
     own, eloc = make("linucb-ind", 0), make("eloc", 0)
     rng = np.random.default_rng(3)
     for t in range(200):
@@ -167,11 +167,11 @@ def test_certificates_rest_on_each_users_own_rounds() -> None:
     assert eloc.certificate(range(12)) == pytest.approx(own.certificate(range(12)), rel=1e-9)
 
 
-def test_float32_costs_nothing_in_regret() -> None:
+def test_float32_does_not_increase_regret() -> None:
     env = locb.Synthetic(n_users=40, seed=3)
     rounds = env.rounds(10_000, seed=1)
-    lost = {
+    regret = {
         dtype: rounds.regret(locb.ELOC(n_users=40, dim=env.dim, dtype=dtype).play(rounds)).sum()
         for dtype in ("float64", "float32")
     }
-    assert lost["float32"] == pytest.approx(lost["float64"], rel=0.25)
+    assert regret["float32"] == pytest.approx(regret["float64"], rel=0.25)

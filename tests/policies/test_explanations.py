@@ -1,4 +1,4 @@
-"""An explanation is the recommendation, with the scores of all arms and the users whose rewards they rest on."""
+"""``explain``: the recommended arm, the scores of all arms and the evidence sources."""
 
 from typing import Any
 
@@ -7,8 +7,8 @@ import pytest
 
 import locb
 from locb.policies.base.capabilities import explainer
-from policies.helpers import ARMS, KINDS, N, contexts, make, state_of, world
-from policies.test_base import Popular
+from policies.helpers import ARMS, KINDS, N, contexts, make, make_rounds, state_of
+from policies.test_policy import Popular
 
 pytestmark = pytest.mark.interpreted
 RANDOM_TIES = [kind for kind in KINDS if not kind.endswith("float32")]
@@ -20,8 +20,8 @@ def scores(explanation: locb.Explanation) -> Any:
     return explanation.estimate + explanation.bonus
 
 
-def best_set(policy: Any, user: int, x: Any) -> tuple[float, float, locb.Cluster | None]:
-    """Estimate and bonus of one arm under LOCB, and the set they are from: by the formula, over all sets."""
+def best_cluster(policy: Any, user: int, x: Any) -> tuple[float, float, locb.Cluster | None]:
+    """Return estimate and bonus of one arm under LOCB and the cluster they are from, by the formula."""
     d, alpha = policy.dim, policy._parameters["alpha"]
     rows, columns = np.triu_indices(d)
 
@@ -40,7 +40,7 @@ def best_set(policy: Any, user: int, x: Any) -> tuple[float, float, locb.Cluster
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_it_is_what_recommend_gives_and_changes_nothing(kind: str) -> None:
+def test_explain_returns_the_recommended_arm(kind: str) -> None:
     policy = make(kind)
     policy.add_users(2)
     before = state_of(policy)
@@ -61,51 +61,51 @@ def test_it_is_what_recommend_gives_and_changes_nothing(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_many_at_once_are_told_as_one_by_one(kind: str) -> None:
-    policy, alone = make(kind), make(kind)
+def test_explain_batch_equals_explain(kind: str) -> None:
+    policy, single = make(kind), make(kind)
     users = [3, 0, 3, N - 1, 5]
     offered = [contexts(seed)[: 1 + seed % ARMS] for seed in range(len(users))]
-    told = policy.explain_batch(users, offered)
-    assert len(told) == len(users)
-    for one, user, arms in zip(told, users, offered, strict=True):
-        again = alone.explain(user, arms)
-        assert (one.arm, one.sources) == (again.arm, again.sources)
-        for mine, other in ((one.estimate, again.estimate), (one.bonus, again.bonus), (one.theta, again.theta)):
-            assert mine.tolist() == other.tolist()
-    assert state_of(policy) == state_of(alone)
+    batch = policy.explain_batch(users, offered)
+    assert len(batch) == len(users)
+    for found, user, arms in zip(batch, users, offered, strict=True):
+        expected = single.explain(user, arms)
+        assert (found.arm, found.sources) == (expected.arm, expected.sources)
+        for field in ("estimate", "bonus", "theta"):
+            assert getattr(found, field).tolist() == getattr(expected, field).tolist()
+    assert state_of(policy) == state_of(single)
     assert policy.explain_batch([], []) == []
     with pytest.raises(ValueError, match=r"contexts\[1, 0\] is nan"):
         policy.explain_batch([1, 2], [contexts(), np.array([[0.0] * policy.dim, [np.nan] * policy.dim])])
 
 
 @pytest.mark.parametrize("kind", RANDOM_TIES)
-def test_ties_are_drawn_as_recommend_draws_them(kind: str) -> None:
-    asked, explained = make(kind, 0, ties="random"), make(kind, 0, ties="random")
+def test_explain_breaks_ties_like_recommend(kind: str) -> None:
+    recommending, explaining = make(kind, 0, ties="random"), make(kind, 0, ties="random")
     same = np.tile(contexts()[:1], (ARMS, 1))
-    drawn = [asked.recommend(user % N, same) for user in range(60)]
-    assert [explained.explain(user % N, same).arm for user in range(60)] == drawn
+    drawn = [recommending.recommend(user % N, same) for user in range(60)]
+    assert [explaining.explain(user % N, same).arm for user in range(60)] == drawn
     assert len(set(drawn)) == ARMS
-    assert state_of(asked) == state_of(explained)
+    assert state_of(recommending) == state_of(explaining)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.startswith("locb") and "float32" not in kind])
-def test_every_arm_has_its_best_set(kind: str) -> None:
-    check_best_sets(make(kind))
+def test_every_arm_is_scored_by_its_best_cluster(kind: str) -> None:
+    check_best_clusters(make(kind))
 
 
-def test_a_user_in_no_set_has_its_own_estimate() -> None:
+def test_user_without_cluster_uses_own_estimate() -> None:
     policy = locb.LOCB(n_users=N, dim=3, seeds=[0])
-    policy.play(world(2_000))
-    assert 0 < check_best_sets(policy) < N
+    policy.play(make_rounds(2_000))
+    assert 0 < check_best_clusters(policy) < N
 
 
-def check_best_sets(policy: Any) -> int:
-    """How many users are in no set."""
+def check_best_clusters(policy: Any) -> int:
+    """Return the number of users in no cluster."""
     own = 0
     for user in range(N):
         arms = contexts(user)
         explanation = policy.explain(user, arms)
-        worth = [best_set(policy, user, x) for x in arms]
+        worth = [best_cluster(policy, user, x) for x in arms]
         assert explanation.estimate == pytest.approx([estimate for estimate, _, _ in worth], abs=1e-9)
         assert explanation.bonus == pytest.approx([bonus for _, bonus, _ in worth], abs=1e-9)
         (source,), cluster = explanation.sources, worth[explanation.arm][2]
@@ -118,13 +118,13 @@ def check_best_sets(policy: Any) -> int:
 
 
 @pytest.mark.parametrize("kind", ["linucb-one", "linucb-ind", "club", "club-random", "sclub"])
-def test_groups_lend_with_exact_counts(kind: str) -> None:
+def test_sources_of_clusters_have_exact_counts(kind: str) -> None:
     policy = make(kind, 0)
     kinds = {"linucb-one": "everyone", "linucb-ind": "user", "sclub": "cluster"}
     for block in range(6):
         if block == 3:
             policy.add_users(4)
-        policy.play(world(80, seed=block))
+        policy.play(make_rounds(80, seed=block))
         for user in range(policy.n_users):
             groups = policy.clusters_of(user)
             members = groups[0].members if groups else [user] if kind == "linucb-ind" else np.arange(policy.n_users)
@@ -133,8 +133,8 @@ def test_groups_lend_with_exact_counts(kind: str) -> None:
     assert kind.startswith("linucb") or len(policy.clusters()) > 1
 
 
-def test_neighbourhoods_lend_with_exact_counts() -> None:
-    """Users who have a weight in a neighbourhood are counted as weights and seeds move."""
+def test_sources_of_neighbourhoods_have_exact_counts() -> None:
+    """The counts follow as weights and seeds change."""
     env = locb.Synthetic(n_users=30, n_clusters=4, raw_dim=3, n_arms=4, noise=0.05, seed=2)
     policy = locb.ELOC(n_users=30, dim=4, seeds=max(env.true_clusters(), key=len)[:3].tolist(), gamma=0.4)
     first = policy._state.seeds.tolist()
@@ -152,12 +152,12 @@ def test_neighbourhoods_lend_with_exact_counts() -> None:
             expected = len(inside), policy.served[inside].sum()
             assert tuple(state.contributors[s]) == expected
             assert all(source[3:] == expected for source in sources if source.seed == seed)
-        everybody = [source[3:] for source in sources if source.seed is None]
-        assert everybody == [(30, policy.rounds_played)] * len(everybody)
+        everyone = [source[3:] for source in sources if source.seed is None]
+        assert everyone == [(30, policy.rounds_played)] * len(everyone)
     assert policy._state.seeds.tolist() != first
 
 
-def test_a_policy_of_ones_own_gives_its_arm_and_no_more() -> None:
+def test_custom_policy_explains_only_the_arm() -> None:
     policy = Popular(n_users=12, dim=3)
     arms = contexts()
     explain_batch = explainer(policy)
@@ -165,6 +165,6 @@ def test_a_policy_of_ones_own_gives_its_arm_and_no_more() -> None:
         (policy.recommend(3, arms), None, None, None, None),
         (0, None, None, None, None),
     ]
-    policy.recommend = lambda user, contexts: 9  # a bad policy on purpose
+    policy.recommend = lambda user, contexts: 9  # an invalid arm
     with pytest.raises(ValueError, match="the arm from recommend must be from 0 to 3, not 9"):
         explain_batch([3], [arms])

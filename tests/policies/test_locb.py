@@ -1,4 +1,4 @@
-"""What is special about LOCB: the re-test, late users, certificates, stopping early, and the seeds."""
+"""LOCB: final test, new users, certificates, stop rules and seeds."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 import locb
 import naive
 from locb.policies.base import inspectable
-from policies.helpers import make, world
+from policies.helpers import make, make_rounds
 
 
 def step(policy: locb.LOCB, rounds: locb.Rounds, t: int) -> None:
@@ -15,7 +15,7 @@ def step(policy: locb.LOCB, rounds: locb.Rounds, t: int) -> None:
 
 
 @pytest.mark.interpreted
-def test_the_retest_drops_members_whose_last_test_is_stale() -> None:
+def test_final_test_drops_stale_members() -> None:
     dropped = 0
     for seed in range(12):
         env = locb.Synthetic(n_users=8, n_clusters=2, raw_dim=2, n_arms=3, seed=seed)
@@ -28,7 +28,7 @@ def test_the_retest_drops_members_whose_last_test_is_stale() -> None:
                 others = np.setdiff1d(old.members, [rounds.users[t], *new.members])
                 dropped += len(others)
                 if new.returned_at != t + 1:
-                    assert len(others) == 0  # only the re-test moves anybody but the served user
+                    assert len(others) == 0  # only the final test moves users other than the served one
                 if new.returned_at == t + 1:
                     gaps = np.linalg.norm(policy.theta[new.members] - policy.theta[new.seed], axis=1)
                     assert (gaps <= policy.radii[new.members] + policy.radii[new.seed]).all()
@@ -37,7 +37,7 @@ def test_the_retest_drops_members_whose_last_test_is_stale() -> None:
 
 
 @pytest.mark.interpreted
-def test_a_returned_set_is_frozen_for_its_users_and_goes_on_serving() -> None:
+def test_final_clusters_are_frozen() -> None:
     env = locb.Synthetic(n_users=6, n_clusters=2, raw_dim=2, n_arms=3, seed=1)
     policy = locb.LOCB(n_users=6, dim=3, n_seeds=6, gamma=0.8)
     policy.play(env.rounds(400, seed=1))
@@ -49,7 +49,7 @@ def test_a_returned_set_is_frozen_for_its_users_and_goes_on_serving() -> None:
     assert all(len(policy.clusters_of(user)) >= 1 for user in range(6))
 
 
-def test_late_users_join_active_sets_at_once_and_returned_ones_when_they_prove_alike() -> None:
+def test_new_users_join_clusters() -> None:
     env = locb.Synthetic(n_users=10, n_clusters=2, raw_dim=3, n_arms=5, seed=3)
     rounds = env.rounds(20_000, seed=1)
     first = rounds.users < 8
@@ -73,12 +73,12 @@ def test_late_users_join_active_sets_at_once_and_returned_ones_when_they_prove_a
     assert all(len(c) == 10 for c in fresh.clusters())
 
 
-def test_one_user_at_a_time_is_the_same_as_all_at_once() -> None:
+def test_adding_users_one_by_one_equals_all_at_once() -> None:
     together, one_by_one = make("locb", 100), make("locb", 100)
     together.add_users(300)
     for _ in range(300):
         one_by_one.add_users(1)
-    more = world(200, seed=9)
+    more = make_rounds(200, seed=9)
     assert together.play(more).tolist() == one_by_one.play(more).tolist()
     assert [c.members.tolist() for c in together.clusters()] == [c.members.tolist() for c in one_by_one.clusters()]
     assert np.allclose(together._state.sums, one_by_one._state.sums, atol=1e-9)
@@ -88,11 +88,11 @@ def test_one_user_at_a_time_is_the_same_as_all_at_once() -> None:
 
 
 @pytest.mark.interpreted
-def test_a_returned_set_does_not_take_back_a_user_who_had_left_it() -> None:
+def test_final_clusters_do_not_readmit_users() -> None:
     x = np.ones(1)
     policy = locb.LOCB(n_users=2, dim=1, seeds=[0], gamma=0.5)
     policy.update(0, x, 1.0)
-    policy.add_users(1)  # before the set is returned
+    policy.add_users(1)  # before the cluster is final
     for _ in range(6):
         policy.update(2, x, -3.0)
     assert 2 not in policy.clusters()[0]
@@ -100,7 +100,7 @@ def test_a_returned_set_does_not_take_back_a_user_who_had_left_it() -> None:
         policy.update(0, x, 1.0)
         policy.update(1, x, 1.0)
     assert policy.finished
-    policy.add_users(1)  # after it
+    policy.add_users(1)  # after
     for _ in range(2000):
         policy.update(2, x, 1.0)
         policy.update(3, x, 1.0)
@@ -109,21 +109,21 @@ def test_a_returned_set_does_not_take_back_a_user_who_had_left_it() -> None:
 
 
 @pytest.mark.interpreted
-def test_a_set_whose_radii_shrank_because_users_came_is_returned_in_time() -> None:
+def test_growth_can_make_a_cluster_final() -> None:
     parameters = {"gamma": 0.5, "seeds": [0], "alpha": 1.0, "tau": 8.0, "delta": 0.1, "sigma": 0.1}
     parameters |= {"radius": "clustering", "min_eigenvalue": None, "stop": "radius", "bonus": "mean", "ties": "first"}
     policy, oracle = locb.LOCB(n_users=3, dim=1, **parameters), naive.LOCB(3, 1, **parameters, generator=1)
 
     def learn(user: int, reward: float) -> None:
-        for each in (policy, oracle):
-            each.update(user, np.ones(1), reward)
+        for learner in (policy, oracle):
+            learner.update(user, np.ones(1), reward)
 
     for _ in range(5):
         for user in range(3):
             learn(user, 1.0)
     assert oracle.returned[0] is None
-    for each in (policy, oracle):
-        each.add_users(60)  # n^(1/3) doubles and more: the old users' radii fall below the limit, unserved
+    for learner in (policy, oracle):
+        learner.add_users(60)  # n^(1/3) more than doubles: the radii of the old users fall below the limit
     for user in range(3, 63):
         learn(user, -9.0)
     assert oracle.returned[0] == 15 + 60
@@ -131,7 +131,7 @@ def test_a_set_whose_radii_shrank_because_users_came_is_returned_in_time() -> No
     assert policy.clusters()[0].members.tolist() == sorted(oracle.N[0])
 
 
-def test_certificates_hold_and_stopping_by_them_is_sooner() -> None:
+def test_certificates_hold_and_stop_earlier() -> None:
     env = locb.Synthetic(n_users=6, n_clusters=2, raw_dim=2, n_arms=4, seed=4)
     ends = {}
     for stop, tau in (("radius", 1.0), ("certificate", 1.0)):
@@ -150,7 +150,7 @@ def test_certificates_hold_and_stopping_by_them_is_sooner() -> None:
     assert ends["certificate"] < ends["radius"]
 
 
-def test_every_kind_of_group_can_be_asked_for_its_certificate() -> None:
+def test_certificates_of_every_policy() -> None:
     for kind in ("locb", "club", "sclub", "linucb-ind", "eloc"):
         policy = make(kind)
         wide, narrow = policy.certificate(range(12)), policy.certificate([0, 1])
@@ -161,7 +161,7 @@ def test_every_kind_of_group_can_be_asked_for_its_certificate() -> None:
         make("linucb-one").certificate([0, 1])
 
 
-def test_similar_users_are_those_of_the_users_sets_nearest_first() -> None:
+def test_similar_users_are_cluster_peers_nearest_first() -> None:
     policy = make("locb", 3000)
     for user in range(12):
         members = set(np.concatenate([[user], *(c.members for c in policy.clusters_of(user))]).tolist())
@@ -177,7 +177,7 @@ def test_similar_users_are_those_of_the_users_sets_nearest_first() -> None:
             assert policy.similar_users(user, limit=limit) == similar[:limit]
 
 
-def test_seeds_are_drawn_without_repetition_or_given() -> None:
+def test_seeds_are_drawn_or_given() -> None:
     drawn = [c.seed for c in locb.LOCB(n_users=50, dim=2, n_seeds=20, seed=1).clusters()]
     assert len(set(drawn)) == 20
     assert drawn != [c.seed for c in locb.LOCB(n_users=50, dim=2, n_seeds=20, seed=2).clusters()]
@@ -186,7 +186,7 @@ def test_seeds_are_drawn_without_repetition_or_given() -> None:
     assert len(locb.LOCB(n_users=5, dim=2).clusters()) == 5
 
 
-def test_what_a_policy_shows_cannot_be_written_to() -> None:
+def test_views_are_read_only() -> None:
     policy = make("locb")
     for view in (policy.theta, policy.served):
         with pytest.raises(ValueError, match="read-only"):
@@ -194,7 +194,7 @@ def test_what_a_policy_shows_cannot_be_written_to() -> None:
     assert make("linucb-one").theta.shape == (12, 3)
 
 
-def test_the_set_of_a_late_seed_rests_on_everybody_from_the_first_round_on() -> None:
+def test_late_seeds_start_with_all_users() -> None:
     env = locb.Synthetic(n_users=5, n_clusters=2, raw_dim=2, n_arms=3, seed=1)
     policy = locb.LOCB(n_users=5, dim=env.dim, seeds=[0], late_seeds=2)
     policy.play(env.rounds(200, seed=1))
@@ -208,15 +208,15 @@ def test_the_set_of_a_late_seed_rests_on_everybody_from_the_first_round_on() -> 
         assert policy._state.cluster_served[s] == 200
 
 
-def test_similar_users_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The nearest of many, some of them equally near, are those that all in order begin with."""
+def test_similar_users_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The nearest users, with ties, are the first of all users in order."""
     monkeypatch.setattr(inspectable, "BLOCK_USERS", 7)
     policy = locb.LOCB(n_users=60, dim=3, n_seeds=4, gamma=5.0, seed=0)
     policy.play(locb.Synthetic(n_users=30, n_clusters=2, raw_dim=2, n_arms=3, seed=0).rounds(300, seed=1))
     similar = policy.similar_users(2, limit=60)
-    assert [one.user for one in similar] == sorted(
+    assert [peer.user for peer in similar] == sorted(
         set(range(60)) - {2}, key=lambda other: (np.linalg.norm(policy.theta[other] - policy.theta[2]), other)
     )
-    assert len({one.distance for one in similar}) < 59, "those who never came are equally near"
+    assert len({peer.distance for peer in similar}) < 59, "users without rounds are equally near"
     for limit in (1, 20, 40, 58):
         assert policy.similar_users(2, limit=limit) == similar[:limit]

@@ -9,7 +9,7 @@ import pytest
 import locb
 from locb.policies import REGISTRY, Parameter, parameter_table, validate_parameters
 from locb.policies.parameters import REQUIRED, Dim, NUsers
-from policies.helpers import KINDS, N, make, state_of, world
+from policies.helpers import KINDS, N, make, make_rounds, state_of
 
 CLASSES = [locb.LOCB, locb.ELOC, locb.CLUB, locb.SCLUB, locb.LinUCB]
 PLAIN_TYPES = {"int": int, "float": float, "bool": bool, "str": str}
@@ -60,7 +60,7 @@ def test_the_docstring_in_numpydoc_form() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_copy_from_get_params_starts_anew_and_plays_the_same(kind: str) -> None:
+def test_copy_from_get_params_plays_the_same(kind: str) -> None:
     policy, other = make(kind), make(kind, 0)
     copy = type(policy)(**policy.get_params())
     assert list(policy.get_params()) == [parameter.name for parameter in type(policy).parameters]
@@ -68,7 +68,7 @@ def test_a_copy_from_get_params_starts_anew_and_plays_the_same(kind: str) -> Non
     assert repr(copy) == repr(policy)
     assert copy.served.sum() == 0
     if "ties" not in KINDS[kind]:  # drawing the seeds moves the generator of random ties
-        assert np.array_equal(copy.play(world(100)), other.play(world(100)))
+        assert np.array_equal(copy.play(make_rounds(100)), other.play(make_rounds(100)))
 
 
 def test_get_params_follows_the_policy() -> None:
@@ -117,7 +117,7 @@ class Custom(locb.Policy):
         pass
 
 
-def test_a_custom_policy_declares_parameters_alike() -> None:
+def test_custom_policy_declares_parameters() -> None:
     policy = Custom(n_users=2, dim=3, epsilon=1)
     assert policy.get_params() == {"n_users": 2, "dim": 3, "epsilon": 1.0, "plain": 3}
     assert type(policy)(**policy.get_params()).get_params() == policy.get_params()
@@ -127,7 +127,7 @@ def test_a_custom_policy_declares_parameters_alike() -> None:
         Custom(n_users=2, dim=3, epsilon=2)
 
 
-def test_a_policy_that_records_nothing_says_so() -> None:
+def test_get_params_without_recorded_parameters() -> None:
     class Bare(Custom):
         def __init__(self, *, n_users: int, dim: int, secret: int) -> None:
             super().__init__(n_users=n_users, dim=dim)

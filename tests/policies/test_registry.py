@@ -9,7 +9,7 @@ import locb
 from locb.policies import POLICIES, REGISTRY, PolicySpec, describe_parameters, policy_spec, register_policy
 from locb.policies.base.user_batch import OverlappingGroups, Partition
 from policies.helpers import make
-from policies.test_base import Popular
+from policies.test_policy import Popular
 
 BUILT_IN = ["locb", "eloc", "linucb-one", "linucb-ind", "club", "sclub"]
 
@@ -38,7 +38,7 @@ def test_properties_are_those_of_the_policy(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
-def test_a_service_starts_with_room_for_the_seeds_it_needs(name: str) -> None:
+def test_initial_capacity_of_a_service(name: str) -> None:
     spec = REGISTRY[name]
     parameters = spec.service_parameters({})
     capacity = spec.initial_capacity(parameters)

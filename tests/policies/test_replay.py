@@ -1,4 +1,4 @@
-"""A log of what was shown, played with one arm a round, is learned as it was the first time, to the last bit."""
+"""Replaying a log with one arm per round gives the same policy bit for bit."""
 
 from pathlib import Path
 from typing import Any
@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import locb
-from policies.helpers import KINDS, make, world
+from policies.helpers import KINDS, make, make_rounds
 
 
 def check(stepped: Any, replayed: Any, log: locb.Rounds, folder: Path) -> None:
-    """Learn the first arms one by one, and by ``play``; users join on the way."""
+    """Learn the first arms with ``update`` and with ``play``; users are added halfway."""
     half = len(log) // 2
     for first, last in ((0, half), (half, len(log))):
         for t in range(first, last):
@@ -28,18 +28,18 @@ def check(stepped: Any, replayed: Any, log: locb.Rounds, folder: Path) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("ties", ["first", "random"])
-def test_play_of_one_arm_is_update(kind: str, ties: str, tmp_path: Path) -> None:
-    check(make(kind, 0, ties=ties), make(kind, 0, ties=ties), world(300), tmp_path)
+def test_play_with_one_arm_equals_update(kind: str, ties: str, tmp_path: Path) -> None:
+    check(make(kind, 0, ties=ties), make(kind, 0, ties=ties), make_rounds(300), tmp_path)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if not kind.startswith("linucb")])
-@pytest.mark.parametrize("dim", [2, 9])  # sums of two features are not made of whole vectors, those of nine in part
-def test_that_holds_for_many_users_too(kind: str, dim: int, tmp_path: Path) -> None:
-    """With 300 users LOCB bounds sets by their departures, and sums are added up anew now and then."""
+@pytest.mark.parametrize("dim", [2, 9])  # two features fill no SIMD vector, nine fill one partly
+def test_play_with_one_arm_equals_update_for_many_users(kind: str, dim: int, tmp_path: Path) -> None:
+    """With 300 users LOCB uses drift bounds, and sums are recomputed periodically."""
     rng = np.random.default_rng(dim)
     x = rng.standard_normal((1_000, 1, dim))
     rewards = np.sign(x[:, :, 0]) + 0.1 * rng.standard_normal((1_000, 1))
     log = locb.Rounds(rng.integers(300, size=1_000), x, rewards)
     name = kind.split("-")[0]
-    one, other = (locb.make_policy(name, n_users=300, dim=dim, **KINDS[kind]) for _ in range(2))
-    check(one, other, log, tmp_path)
+    stepped, replayed = (locb.make_policy(name, n_users=300, dim=dim, **KINDS[kind]) for _ in range(2))
+    check(stepped, replayed, log, tmp_path)

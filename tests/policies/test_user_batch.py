@@ -1,4 +1,4 @@
-"""Many users at once: what the methods for one user say, one by one."""
+"""``user_batch`` and ``group_summary``: the same results as the methods for single users."""
 
 from typing import Any
 
@@ -8,34 +8,36 @@ import pytest
 import locb
 from locb.policies.base.policy import Policy
 from locb.policies.base.user_batch import OverlappingGroups, Partition
-from policies.helpers import DIM, KINDS, make, world
-from policies.test_base import Popular
+from policies.helpers import DIM, KINDS, make, make_rounds
+from policies.test_policy import Popular
 
 
 def groups_of(user_batch: Any, group_summary: Any, row: int) -> list[int]:
-    """In which groups of the outline a user is."""
-    one = user_batch.groups.take(np.array([row]))
-    ((_, inside),) = one.blocks(group_summary.names)
+    """Return the clusters of the summary that contain a user."""
+    selected = user_batch.groups.take(np.array([row]))
+    ((_, inside),) = selected.blocks(group_summary.names)
     return np.flatnonzero(inside[0]).tolist()
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_said_of_a_crowd_is_said_of_each(kind: str) -> None:
+def test_user_batch_matches_single_users(kind: str) -> None:
     policy = make(kind, 200)
     policy.add_users(3)
-    policy.play(world(100, seed=2))
+    policy.play(make_rounds(100, seed=2))
     users = np.random.default_rng(0).permutation(policy.n_users)
     group_summary, user_batch, clusters = policy.group_summary(), policy.user_batch(users), policy.clusters()
-    slow = Policy.user_batch(policy, users)
-    assert np.array_equal(slow.theta, user_batch.theta)
-    assert np.array_equal(slow.served, user_batch.served)
+    generic = Policy.user_batch(policy, users)
+    assert np.array_equal(generic.theta, user_batch.theta)
+    assert np.array_equal(generic.served, user_batch.served)
     listed = [
         k
         for k in range(len(group_summary.names))
         if user_batch.groups.sums(group_summary.names[[k]], np.ones((len(users), 1)))[0]
     ]
-    assert [group_summary.seeds[k] for k in listed] == [-1 if one.seed is None else one.seed for one in clusters]
-    assert [group_summary.returned[k] for k in listed] == [one.returned_at is not None for one in clusters]
+    assert [group_summary.seeds[k] for k in listed] == [
+        -1 if cluster.seed is None else cluster.seed for cluster in clusters
+    ]
+    assert [group_summary.returned[k] for k in listed] == [cluster.returned_at is not None for cluster in clusters]
     assert (group_summary.theta is None) == (not kind.startswith("locb"))
     if group_summary.theta is not None:
         np.testing.assert_allclose(
@@ -43,31 +45,31 @@ def test_what_is_said_of_a_crowd_is_said_of_each(kind: str) -> None:
         )
     for row, user in enumerate(users.tolist()):
         assert groups_of(user_batch, group_summary, row) == [
-            k for k, one in zip(listed, clusters, strict=True) if user in one
+            k for k, cluster in zip(listed, clusters, strict=True) if user in cluster
         ]
         assert np.array_equal(user_batch.theta[row], policy.estimate(user).theta)
         assert user_batch.served[row] == policy.served[user]
     values = np.random.default_rng(1).normal(size=(len(users), 2))
-    for sums, one in zip(user_batch.groups.sums(group_summary.names[listed], values), clusters, strict=True):
-        np.testing.assert_allclose(sums, values[np.isin(users, one.members)].sum(axis=0), atol=1e-12)
+    for sums, cluster in zip(user_batch.groups.sums(group_summary.names[listed], values), clusters, strict=True):
+        np.testing.assert_allclose(sums, values[np.isin(users, cluster.members)].sum(axis=0), atol=1e-12)
     assert user_batch.groups.counts(group_summary.names).tolist() == [
         len(policy.clusters_of(user)) for user in users.tolist()
     ]
 
 
 @pytest.mark.parametrize("kind", ["locb", "club", "eloc"])
-def test_parts_of_a_crowd_make_the_whole(kind: str) -> None:
+def test_concatenated_batches(kind: str) -> None:
     policy = make(kind)
     names = policy.group_summary().names
     users = np.arange(policy.n_users)
-    int_params = policy.user_batch(users).groups
+    complete = policy.user_batch(users).groups
     parts = [policy.user_batch(part).groups for part in (users[:5], users[5:])]
-    joined = type(int_params).concatenate(parts)
-    for one, other in zip(int_params.blocks(names), joined.blocks(names), strict=True):
-        assert np.array_equal(one[1], other[1])
+    joined = type(complete).concatenate(parts)
+    for (_, expected), (_, found) in zip(complete.blocks(names), joined.blocks(names), strict=True):
+        assert np.array_equal(found, expected)
 
 
-def test_blocks_are_those_of_all_users(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_cover_all_users(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("locb.policies.base.user_batch.BLOCK", 3)
     inside = np.random.default_rng(0).random((200, 70)) < 0.4
     groups = OverlappingGroups.from_matrix(inside)
@@ -75,15 +77,19 @@ def test_blocks_are_those_of_all_users(monkeypatch: pytest.MonkeyPatch) -> None:
     assert groups.sums(np.arange(70), np.ones((200, 1))).ravel().tolist() == inside.sum(axis=0).tolist()
     assert groups.counts(np.array([3, 66])).tolist() == inside[:, [3, 66]].sum(axis=1).tolist()
     names = np.random.default_rng(0).integers(0, 90, 200)
-    some = np.array([4, 89, 17])
-    apart = Partition(names)
-    assert np.array_equal(np.concatenate([block for _, block in apart.blocks(some)]), names[:, None] == some)
-    assert apart.sums(some, np.ones((200, 1))).ravel().tolist() == [int((names == one).sum()) for one in some]
-    assert apart.counts(some).tolist() == np.isin(names, some).tolist()
-    assert apart.sums(np.empty(0, np.int64), np.ones((200, 1))).shape == (0, 1)
+    selected = np.array([4, 89, 17])
+    partition = Partition(names)
+    assert np.array_equal(
+        np.concatenate([block for _, block in partition.blocks(selected)]), names[:, None] == selected
+    )
+    assert partition.sums(selected, np.ones((200, 1))).ravel().tolist() == [
+        int((names == name).sum()) for name in selected
+    ]
+    assert partition.counts(selected).tolist() == np.isin(names, selected).tolist()
+    assert partition.sums(np.empty(0, np.int64), np.ones((200, 1))).shape == (0, 1)
 
 
-def test_a_policy_of_ones_own_has_crowds_too() -> None:
+def test_user_batch_of_a_custom_policy() -> None:
     class Halves(Popular):
         def clusters(self) -> list[locb.Cluster]:
             return [locb.Cluster(None, np.arange(0, 5, 2)), locb.Cluster(1, np.arange(1, 5, 2), returned_at=5)]
@@ -100,12 +106,12 @@ def test_a_policy_of_ones_own_has_crowds_too() -> None:
 
 
 @pytest.mark.parametrize("kind", ["locb", "locb-pooled", "locb-certificate"])
-def test_progress_is_one_when_the_rule_is_met(kind: str) -> None:
-    """Worked out from the rule by hand, along the way."""
+def test_progress_follows_the_stop_rule(kind: str) -> None:
+    """Compare with the rule, computed from the public properties, along the run."""
     policy = make(kind, 0, gamma=5.0 if kind == "locb-certificate" else 0.6)
     parameters, seen = policy._parameters, policy.group_summary().progress.tolist()
     for block in range(60):
-        policy.play(world(40, seed=block))
+        policy.play(make_rounds(40, seed=block))
         for progress, cluster in zip(policy.group_summary().progress.tolist(), policy.clusters(), strict=True):
             seen.append(progress)
             if cluster.returned_at is not None:
@@ -126,17 +132,17 @@ def test_progress_is_one_when_the_rule_is_met(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["linucb-ind", "linucb-one", "locb", "club", "sclub", "locb-float32"])
-def test_the_deviation_of_an_estimate(kind: str) -> None:
+def test_deviation_of_estimates(kind: str) -> None:
     policy = make(kind)
-    rounds, chosen = world(), make(kind, 0).play(world())
+    rounds, chosen = make_rounds(), make(kind, 0).play(make_rounds())
     for user in range(0, policy.n_users, 5):
-        mine = np.full(len(rounds), True) if kind == "linucb-one" else rounds.users == user
-        contexts = rounds.contexts[np.arange(len(rounds)), chosen][mine]
+        is_own = np.full(len(rounds), True) if kind == "linucb-one" else rounds.users == user
+        contexts = rounds.contexts[np.arange(len(rounds)), chosen][is_own]
         expected = 0.5 * np.sqrt(np.diag(np.linalg.inv(np.eye(DIM) + contexts.T @ contexts)))
         np.testing.assert_allclose(policy.estimate(user).deviation, expected, rtol=1e-3)
 
 
-def test_the_deviation_of_a_belief() -> None:
+def test_deviation_of_eloc_posteriors() -> None:
     policy = make("eloc")
     estimate = policy.estimate(4)
     assert np.sqrt((estimate.deviation**2).sum()) == pytest.approx(estimate.radius)

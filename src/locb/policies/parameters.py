@@ -226,7 +226,9 @@ def document_parameters(doc: str | None, parameters: Iterable[Parameter]) -> str
     for parameter in parameters:
         kind = "{" + parameter.range + "}" if parameter.choices else parameter.type_text
         default = "" if parameter.default is REQUIRED else f", default={parameter.default_text}"
-        lines += [f"{parameter.name} : {kind}{default}", f"    {describe(parameter)}"]
+        lines.append(f"{parameter.name} : {kind}{default}")
+        if parameter.description:
+            lines.append(f"    {describe(parameter)}")
     section = "\n".join(lines)
     following = _SECTION.search(doc)
     if following is None:

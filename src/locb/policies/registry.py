@@ -274,11 +274,6 @@ def make_policy(name: str, **parameters: Any) -> Policy:
     return policy_spec(name).factory(**parameters)
 
 
-def policies_with(parameter: str) -> list[str]:
-    """Return the names of the policies that have a parameter."""
-    return [name for name, spec in REGISTRY.items() if any(p.name == parameter for p in spec.parameters)]
-
-
 def describe_parameters(name: str, only: Collection[str] = (), *, for_service: bool = False) -> str:
     """Return the parameters of a policy as text, one per line, for command-line help.
 

@@ -1,4 +1,4 @@
-"""A million rounds of rank-one steps and running sums stay where exact arithmetic would be."""
+"""Rank-one updates and running sums stay exact over a million rounds."""
 
 from typing import Any
 
@@ -18,13 +18,13 @@ ROUNDS = 1_000_000
     ("name", "parameters"),
     [
         ("locb", {"n_seeds": 20}),
-        ("locb", {"n_seeds": 20, "radius": "ellipsoid"}),  # sets stay open all the time
+        ("locb", {"n_seeds": 20, "radius": "ellipsoid"}),  # no cluster becomes final
         ("club", {}),
         ("sclub", {}),
         ("linucb-one", {}),
     ],
 )
-def test_nothing_drifts(name: str, parameters: dict[str, Any]) -> None:
+def test_no_drift_over_a_million_rounds(name: str, parameters: dict[str, Any]) -> None:
     env = locb.Synthetic(n_users=50, n_clusters=4, raw_dim=3, n_arms=4, seed=2)
     policy: Any = locb.make_policy(name, n_users=50, dim=env.dim, **parameters)
     gram, vector = np.zeros((50, env.dim, env.dim)), np.zeros((50, env.dim))
@@ -49,15 +49,15 @@ def test_nothing_drifts(name: str, parameters: dict[str, Any]) -> None:
         members = unpack_bits(state.members, 50)
         assert np.abs(state.sums - members @ exact).max() < 1e-8
         assert np.array_equal(members.sum(axis=1), state.sizes)
-        words = [np.bitwise_xor.reduce(state.hash_keys[row]) for row in members]
-        assert words == state.member_hashes.tolist()
+        hashes = [np.bitwise_xor.reduce(state.hash_keys[row]) for row in members]
+        assert hashes == state.member_hashes.tolist()
     for cluster in policy.clusters() if name in ("club", "sclub") else []:
         row = state.component[cluster.members[0]] if name == "club" else state.slot[cluster.members[0]]
         assert np.abs(state.cluster_estimates[row] - solve(cluster.members)).max() < 1e-8
 
 
 @pytest.mark.interpreted
-def test_a_refresh_adds_the_sums_up_anew() -> None:
+def test_refresh_recomputes_the_sums() -> None:
     policy = locb.LOCB(n_users=70, dim=2, n_seeds=3, gamma=2.0)
     policy.play(locb.Synthetic(n_users=70, n_clusters=2, raw_dim=1, n_arms=2, seed=1).rounds(300, seed=1))
     state = policy._state
@@ -68,8 +68,8 @@ def test_a_refresh_adds_the_sums_up_anew() -> None:
     assert np.abs(state.sums - exact).max() < 1e-12
 
 
-def test_what_bounds_the_sets_holds_after_every_round() -> None:
-    """Bounds may be loose; one that does not hold would hide an arm, in few rounds that a comparison may miss."""
+def test_drift_bounds_hold_after_every_round() -> None:
+    """A bound that does not hold would hide an arm in a few rounds only, which a comparison of choices may miss."""
     env = locb.Synthetic(n_users=40, n_clusters=3, raw_dim=3, n_arms=4, noise=0.1, seed=3)
     policy = locb.LOCB(n_users=30, dim=4, n_seeds=12, gamma=0.6, bonus="pooled")
     state = policy._state
@@ -78,36 +78,36 @@ def test_what_bounds_the_sets_holds_after_every_round() -> None:
     def slack() -> Any:
         state = policy._state
         mean = unpack_symmetric(state.sums[:, 4:] / state.sizes[:, None], 4)
-        far = np.linalg.norm(mean - unpack_symmetric(state.reference[0, 4:], 4), ord=2, axis=(1, 2))
-        return state.drift_bound[:-1] + state.drift_bound[-1] / state.sizes - far
+        drift = np.linalg.norm(mean - unpack_symmetric(state.reference[0, 4:], 4), ord=2, axis=(1, 2))
+        return state.drift_bound[:-1] + state.drift_bound[-1] / state.sizes - drift
 
     loosest = 0.0
     rounds = env.rounds(1200, seed=1)
     for t, user in enumerate(rounds.users.tolist()):
         if t == 600:
             policy.add_users(10)
-            assert slack().min() >= -1e-12, "after joining"
+            assert slack().min() >= -1e-12, "after add_users"
         policy.update(user % policy.n_users, rounds.contexts[t, 0], rounds.rewards[t, 0])
         assert slack().min() >= -1e-12, t
         loosest = max(loosest, float(slack().max()))
-    assert 0.0 < loosest < 1.0  # they are moved, and renewed before they say nothing
+    assert 0.0 < loosest < 1.0  # they are updated, and recomputed before they become useless
     state = policy._state
-    never = np.array([int((policy.served[cluster.members] == 0).sum()) for cluster in policy.clusters()])
-    assert state.unserved.tolist() == never.tolist()
+    unserved = np.array([int((policy.served[cluster.members] == 0).sum()) for cluster in policy.clusters()])
+    assert state.unserved.tolist() == unserved.tolist()
     assert len(set(state.sizes.tolist())) > 2
 
 
-def test_every_set_has_its_turn_of_refreshing() -> None:
-    """Sums that are wrong in every set are right again after one cycle of 16,384 rounds, and not before."""
+def test_every_cluster_is_refreshed() -> None:
+    """Wrong sums of all clusters are right after one refresh cycle of 16,384 rounds, and not earlier."""
     env = locb.Synthetic(n_users=70, n_clusters=2, raw_dim=1, n_arms=2, seed=1)
     policy = locb.LOCB(n_users=70, dim=2, n_seeds=30, gamma=2.0)
     state = policy._state
 
-    def wrong() -> int:
+    def count_wrong() -> int:
         return int((np.abs(state.sums - unpack_bits(state.members, 70) @ state.estimates).max(axis=1) > 1e-6).sum())
 
     state.sums[:] += 1.0
     policy.play(env.rounds(8_192, seed=1))
-    assert wrong() == 15
+    assert count_wrong() == 15
     policy.play(env.rounds(8_192, seed=2))
-    assert wrong() == 0
+    assert count_wrong() == 0

@@ -1,4 +1,4 @@
-"""A saved policy goes on exactly as the saved one would; a file that is not right is refused, with the reason."""
+"""``save`` and ``load``: a loaded policy continues bit for bit; invalid files are refused with the reason."""
 
 import json
 import os
@@ -10,37 +10,37 @@ import numpy as np
 import pytest
 
 import locb
-from policies.helpers import DIM, KINDS, N, make, state_of, world
+from policies.helpers import DIM, KINDS, N, make, make_rounds, state_of
 
 pytestmark = pytest.mark.interpreted
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("joined", [0, 3, 70])
-def test_a_loaded_policy_goes_on_bit_for_bit(kind: str, joined: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("added", [0, 3, 70])
+def test_loaded_policy_continues_bit_for_bit(kind: str, added: int, tmp_path: Path) -> None:
     policy = make(kind)
-    if joined:
-        policy.add_users(joined)
-        for user in range(N, N + joined):
+    if added:
+        policy.add_users(added)
+        for user in range(N, N + added):
             policy.update(user, np.full(DIM, 0.3), 1.0)
     policy.save(tmp_path / "policy.locb")
     loaded = locb.load(tmp_path / "policy.locb")
     assert type(loaded) is type(policy)
     assert repr(loaded) == repr(policy)
-    more = world(400, seed=2)
+    more = make_rounds(400, seed=2)
     assert loaded.play(more).tolist() == policy.play(more).tolist()
     loaded.add_users(2)
     policy.add_users(2)
-    for user in (0, N + joined, N + joined + 1):
-        for each in (loaded, policy):
-            each.update(user, np.arange(DIM) / DIM, 0.5)
+    for user in (0, N + added, N + added + 1):
+        for learner in (loaded, policy):
+            learner.update(user, np.arange(DIM) / DIM, 0.5)
     assert np.array_equal(loaded.theta, policy.theta)
     assert [c.members.tolist() for c in loaded.clusters()] == [c.members.tolist() for c in policy.clusters()]
-    more = world(100, seed=3)
+    more = make_rounds(100, seed=3)
     assert loaded.play(more).tolist() == policy.play(more).tolist()
 
 
-def test_saving_replaces_the_file_whole_and_leaves_nothing_else(tmp_path: Path) -> None:
+def test_save_replaces_the_file_atomically(tmp_path: Path) -> None:
     path = tmp_path / "policy.locb"
     path.write_text("something older")
     make("locb").save(path)
@@ -48,7 +48,7 @@ def test_saving_replaces_the_file_whole_and_leaves_nothing_else(tmp_path: Path) 
     assert [entry.name for entry in tmp_path.iterdir()] == ["policy.locb"]
 
 
-def test_a_failed_save_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_save_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "policy.locb"
     policy = make("locb")
     policy.save(path)
@@ -65,7 +65,7 @@ def test_a_failed_save_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def rewrite(path: Path, change: Any) -> None:
-    """Change header and arrays of a saved policy and write a whole zip again, with right checksums."""
+    """Change header and arrays of a saved policy and write the zip again, with valid checksums."""
     with zipfile.ZipFile(path) as archive:
         entries = {name: archive.read(name) for name in archive.namelist()}
     change(entries)
@@ -107,7 +107,7 @@ def fill(value: float) -> Any:
     return lambda array: np.full_like(array, value)
 
 
-WRONG: list[tuple[str, Any, str]] = [
+INVALID: list[tuple[str, Any, str]] = [
     (
         "locb",
         with_header(version=99),
@@ -191,8 +191,8 @@ WRONG: list[tuple[str, Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "change", "message"), WRONG)
-def test_a_wrong_file_is_refused(kind: str, change: Any, message: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("kind", "change", "message"), INVALID)
+def test_invalid_files(kind: str, change: Any, message: str, tmp_path: Path) -> None:
     path = tmp_path / "policy.locb"
     make(kind).save(path)
     rewrite(path, change)
@@ -200,7 +200,7 @@ def test_a_wrong_file_is_refused(kind: str, change: Any, message: str, tmp_path:
         locb.load(path)
 
 
-def test_no_file_with_objects_is_unpickled(tmp_path: Path) -> None:
+def test_object_arrays_are_not_unpickled(tmp_path: Path) -> None:
     path = tmp_path / "policy.locb"
     make("locb").save(path)
     rewrite(path, with_array("served", lambda a: np.array([{"a": 1}], dtype=object)))
@@ -208,32 +208,32 @@ def test_no_file_with_objects_is_unpickled(tmp_path: Path) -> None:
         locb.load(path)
 
 
-def test_damage_anywhere_is_noticed(tmp_path: Path) -> None:
+def test_damage_anywhere_is_detected(tmp_path: Path) -> None:
     path = tmp_path / "policy.locb"
     make("locb").save(path)
-    int_params = path.read_bytes()
+    intact = path.read_bytes()
     expected = state_of(locb.load(path))
     rng = np.random.default_rng(11)
-    for place in rng.integers(len(int_params), size=150).tolist():
-        damaged = bytearray(int_params)
-        damaged[place] ^= 1 << int(rng.integers(8))
+    for position in rng.integers(len(intact), size=150).tolist():
+        damaged = bytearray(intact)
+        damaged[position] ^= 1 << int(rng.integers(8))
         path.write_bytes(damaged)
         try:
             loaded = locb.load(path)
         except ValueError:
             continue
-        assert state_of(loaded) == expected, place  # a byte that carries nothing, such as a date
-    for length in (0, 10, len(int_params) // 2, len(int_params) - 1):
-        path.write_bytes(int_params[:length])
+        assert state_of(loaded) == expected, position  # a byte without meaning, such as a date
+    for length in (0, 10, len(intact) // 2, len(intact) - 1):
+        path.write_bytes(intact[:length])
         with pytest.raises(ValueError, match="damaged"):
             locb.load(path)
 
 
-def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_missing_folder(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"no folder to save into: '.*/nowhere'"):
         make("locb", 0).save(tmp_path / "nowhere" / "policy.locb")
 
 
-def test_a_missing_file_is_a_missing_file(tmp_path: Path) -> None:
+def test_missing_file(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         locb.load(tmp_path / "nothing")

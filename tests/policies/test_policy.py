@@ -1,4 +1,4 @@
-"""A policy of one's own: recommend and update are enough."""
+"""The base class: a custom policy needs only recommend and update."""
 
 from typing import Any
 
@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import locb
-from policies.helpers import make, state_of, world
+from policies.helpers import make, make_rounds, state_of
 
 
 class Popular(locb.Policy):
-    """Shows the arm whose first feature is largest; counts what it earned."""
+    """Choose the arm with the largest first feature; add up the rewards."""
 
     def __init__(self, *, n_users: int, dim: int) -> None:
         super().__init__(n_users=n_users, dim=dim)
@@ -23,8 +23,8 @@ class Popular(locb.Policy):
         self.earned += reward
 
 
-def test_play_is_recommend_and_update() -> None:
-    policy, rounds = Popular(n_users=12, dim=3), world(50)
+def test_play_calls_recommend_and_update() -> None:
+    policy, rounds = Popular(n_users=12, dim=3), make_rounds(50)
     chosen = policy.play(rounds)
     assert chosen.tolist() == rounds.contexts[:, :, 0].argmax(axis=1).tolist()
     assert policy.earned == rounds.earned(chosen).sum()
@@ -36,21 +36,21 @@ def test_play_is_recommend_and_update() -> None:
 @pytest.mark.parametrize(
     ("arm", "message"), [(-1, "from 0 to 3, not -1"), (4, "not 4"), (None, "whole number, not None")]
 )
-def test_an_arm_that_is_not_there_is_refused(arm: object, message: str) -> None:
+def test_invalid_arms_are_refused(arm: object, message: str) -> None:
     policy = Popular(n_users=12, dim=3)
-    policy.recommend = lambda user, contexts: arm  # a bad policy on purpose
+    policy.recommend = lambda user, contexts: arm  # an invalid arm
     with pytest.raises(ValueError, match=f"the arm from recommend must be .*{message}"):
-        policy.play(world(5))
+        policy.play(make_rounds(5))
 
 
-def test_it_is_checked_like_the_others() -> None:
+def test_custom_policy_is_validated() -> None:
     with pytest.raises(ValueError, match="contexts must have 5 features, not 3"):
-        Popular(n_users=12, dim=5).play(world(5))
+        Popular(n_users=12, dim=5).play(make_rounds(5))
     with pytest.raises(ValueError, match="n_users must be at least 1"):
         Popular(n_users=0, dim=5)
 
 
-def test_baselines_take_in_users() -> None:
+def test_baselines_accept_new_users() -> None:
     for kind in ("linucb-ind", "linucb-one", "club", "club-random", "sclub"):
         policy = make(kind)
         before = policy.theta.copy()
@@ -65,7 +65,7 @@ def test_baselines_take_in_users() -> None:
 
 
 @pytest.mark.parametrize("kind", ["club", "locb", "sclub", "linucb-ind", "eloc"])
-def test_users_for_whom_there_is_no_memory_change_nothing(kind: str) -> None:
+def test_failed_allocation_changes_nothing(kind: str) -> None:
     policy = make(kind)
     before = state_of(policy)
     with pytest.raises((MemoryError, ValueError)):

@@ -1,4 +1,4 @@
-"""CLUB and SCLUB with many users: what they keep by small steps is what it would be from scratch."""
+"""CLUB and SCLUB with many users: incremental results equal those computed from scratch."""
 
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,8 @@ from locb.policies.state.club_graph import build_neighbour_lists, sample_edges
 DIM, ARMS = 3, 4
 
 
-def busy_rounds(users: Any, rounds: int, seed: int) -> locb.Rounds:
-    """Rounds of some users, each of whom likes one of two opposite things."""
+def two_group_rounds(users: Any, rounds: int, seed: int) -> locb.Rounds:
+    """Return rounds of users with one of two opposite preferences."""
     rng = np.random.default_rng(seed)
     who = rng.choice(users, size=rounds)
     x = rng.standard_normal((rounds, ARMS, DIM))
@@ -27,7 +27,7 @@ def busy_rounds(users: Any, rounds: int, seed: int) -> locb.Rounds:
 
 
 def components(edges: Any, n: int) -> list[int]:
-    """The lowest user that each user is connected with: labels spread along the edges until nothing changes."""
+    """Return the lowest user connected with each user, by spreading labels along the edges until nothing changes."""
     labels = np.arange(n)
     while True:
         low = labels[edges].min(axis=1)
@@ -46,8 +46,8 @@ def lowest_users(policy: Any) -> list[int]:
     return [int(user) for user in lowest]
 
 
-def gap_to_exact(policy: Any, names: Any) -> float:
-    """How far the groups' estimates are from those solved from the sums of their users."""
+def max_error(policy: Any, labels: Any) -> float:
+    """Return the largest difference of cluster estimates from those computed from the sums of their users."""
     state, worst = policy._state, 0.0
     rows, columns = np.triu_indices(policy.dim)
     for cluster in policy.clusters():
@@ -57,27 +57,27 @@ def gap_to_exact(policy: Any, names: Any) -> float:
         gram[columns, rows] = gram[rows, columns]
         inverse = np.linalg.inv(gram)
         exact = np.concatenate([inverse @ total[: policy.dim], inverse[rows, columns]])
-        name = names[cluster.members[0]]
+        row = labels[cluster.members[0]]
         worst = max(
             worst,
-            np.abs(state.cluster_estimates[name] - exact).max(),
-            np.abs(state.cluster_sums[name] - total).max(),
+            np.abs(state.cluster_estimates[row] - exact).max(),
+            np.abs(state.cluster_sums[row] - total).max(),
         )
     return worst
 
 
-def test_a_random_graph_of_a_hundred_thousand_users() -> None:
+def test_club_random_graph_of_100_000_users() -> None:
     n = 100_000
     policy = locb.CLUB(n_users=n, dim=DIM, alpha2=0.4, graph="erdos-renyi")
     state = policy._state
     assert state.neighbour_bits.size == 0
     assert len(policy._edges()) == pytest.approx(1.5 * n * np.log(n), rel=0.01)
-    policy.play(busy_rounds(np.arange(0, n, 700), 4_000, seed=1))
+    policy.play(two_group_rounds(np.arange(0, n, 700), 4_000, seed=1))
     sizes = policy.cluster_sizes()
     assert 20 < len(sizes) < 200
     assert lowest_users(policy) == components(policy._edges(), n)
     assert sizes.tolist() == [len(cluster) for cluster in policy.clusters()]
-    assert gap_to_exact(policy, state.component) < 1e-8
+    assert max_error(policy, state.component) < 1e-8
     before = policy._edges()
     policy.add_users(10)
     after = policy._edges()
@@ -88,8 +88,8 @@ def test_a_random_graph_of_a_hundred_thousand_users() -> None:
 
 @pytest.mark.parametrize("graph", ["complete", "erdos-renyi"])
 @pytest.mark.parametrize("seed", range(4))
-def test_pieces_of_any_size(graph: str, seed: int) -> None:
-    """On trees with few edges more, a cut parts large pieces; those found by two searches are those of the graph."""
+def test_club_components_of_any_size(graph: str, seed: int) -> None:
+    """In trees with few extra edges a deletion separates large components, which two searches must find exactly."""
     n, rng = 500, np.random.default_rng(seed)
     parents = [int(rng.integers(max(0, u - 20), u)) for u in range(1, n)]
     pairs = {(parent, u) for u, parent in enumerate(parents, 1)}
@@ -105,35 +105,35 @@ def test_pieces_of_any_size(graph: str, seed: int) -> None:
     assert len(policy.clusters()) == 1
     counts = []
     for block in range(8):
-        policy.play(busy_rounds(n, 500, seed=block))
+        policy.play(two_group_rounds(n, 500, seed=block))
         if graph == "complete":
-            left = np.argwhere(np.triu(unpack_bits(policy._state.neighbour_bits, n)))
+            edges = np.argwhere(np.triu(unpack_bits(policy._state.neighbour_bits, n)))
         else:
-            left = policy._edges()
-        assert lowest_users(policy) == components(left, n)
-        assert gap_to_exact(policy, policy._state.component) < 1e-8
+            edges = policy._edges()
+        assert lowest_users(policy) == components(edges, n)
+        assert max_error(policy, policy._state.component) < 1e-8
         counts.append(len(policy.clusters()))
     assert counts[0] < counts[2] < counts[-1]
     assert max(policy.cluster_sizes()) > 2
 
 
-def test_pairs_are_drawn_as_often_as_they_should_be() -> None:
+def test_club_edge_probability() -> None:
     n = 60
     chance, counts = 3 * np.log(n) / n, np.zeros((n, n))
     for seed in range(2_000):
         edges = sample_edges(0, n, seed)
         counts[edges[:, 0], edges[:, 1]] += 1
     above = np.triu_indices(n, 1)
-    off = (counts[above] - 2_000 * chance) / np.sqrt(2_000 * chance * (1 - chance))
+    deviation = (counts[above] - 2_000 * chance) / np.sqrt(2_000 * chance * (1 - chance))
     assert counts[np.tril_indices(n)].sum() == 0
-    assert np.abs(off).max() < 5
-    assert abs(off.mean()) < 0.1
-    assert abs(off.std() - 1) < 0.1
-    assert len(sample_edges(0, 3, 1)) == 3  # the chance is above one
+    assert np.abs(deviation).max() < 5
+    assert abs(deviation.mean()) < 0.1
+    assert abs(deviation.std() - 1) < 0.1
+    assert len(sample_edges(0, 3, 1)) == 3  # the probability is above one
     assert len(sample_edges(0, 1, 1)) == 0
 
 
-def test_a_complete_graph_that_is_too_large_is_refused() -> None:
+def test_club_graph_size_limit() -> None:
     with pytest.raises(
         ValueError, match=r'of 200000 users takes 4\.7 GiB of bits, more than 4: use graph="erdos-renyi"'
     ):
@@ -146,28 +146,28 @@ def test_a_complete_graph_that_is_too_large_is_refused() -> None:
     assert not unpack_bits(policy._state.neighbour_bits, 192)[:, 150:].any()
 
 
-def test_sets_of_twenty_thousand_users() -> None:
+def test_sclub_clusters_of_20_000_users() -> None:
     n = 20_000
     policy = locb.SCLUB(n_users=n, dim=DIM, alpha_theta=0.2, alpha_p=0.3)
     split, merged, slots = 0, 0, []
     for block in range(12):
         before = len(policy.clusters())
-        policy.play(busy_rounds(np.arange(0, n, 20), 2_000, seed=block))
+        policy.play(two_group_rounds(np.arange(0, n, 20), 2_000, seed=block))
         after = len(policy.clusters())
         split, merged = split + (after > before), merged + (after < before)
         slots.append(int(policy._state.int_params[N_SLOTS]))
-        check_sets(policy)
+        check_sclub_clusters(policy)
     assert min(split, merged) > 0
     assert max(slots) > 128  # three blocks of slots
     assert min(slots) < 64
     policy.add_users(50)
-    policy.play(busy_rounds(np.arange(0, n + 50, 50), 500, seed=99))
-    check_sets(policy)
+    policy.play(two_group_rounds(np.arange(0, n + 50, 50), 500, seed=99))
+    check_sclub_clusters(policy)
 
 
-def check_sets(policy: Any) -> None:
+def check_sclub_clusters(policy: Any) -> None:
     state = policy._state
-    assert gap_to_exact(policy, state.slot) < 1e-8
+    assert max_error(policy, state.slot) < 1e-8
     for cluster in policy.clusters():
         c, members = state.slot[cluster.members[0]], cluster.members
         assert state.sizes[c] == len(members)
@@ -177,30 +177,30 @@ def check_sets(policy: Any) -> None:
         assert state.served_range[c, 1] >= state.served[members].max()
     assert has_valid_links(state)
     assert np.array_equal(unpack_bits(state.free_slots, len(state.sizes))[0], state.sizes == 0)
-    # Of two checked sets that were looked at, none are alike.
+    # No two checked clusters that are not queued are similar.
     c = np.flatnonzero((state.sizes > 0) & (state.unchecked == 0) & (state.queued == 0))
     theta, mean = state.cluster_estimates[c, : policy.dim], state.cluster_served[c] / state.sizes[c]
     width = np.sqrt((1 + np.log1p(state.cluster_served[c])) / (1 + state.cluster_served[c]))
     t = state.int_params[T]
     reach = 0.1 * (width[:, None] + width)
-    near = ((theta[:, None] - theta) ** 2).sum(axis=2) < reach**2 - 1e-9
-    alike = near & (np.abs(mean[:, None] - mean) / t < 0.3 * np.sqrt((1 + np.log1p(t)) / (1 + t)))
-    assert alike.sum() == len(c)  # each to itself
+    is_near = ((theta[:, None] - theta) ** 2).sum(axis=2) < reach**2 - 1e-9
+    is_similar = is_near & (np.abs(mean[:, None] - mean) / t < 0.3 * np.sqrt((1 + np.log1p(t)) / (1 + t)))
+    assert is_similar.sum() == len(c)  # each to itself
 
 
 @pytest.mark.parametrize(
     ("name", "parameters"),
     [("club", {"alpha2": 0.1}), ("club", {"alpha2": 0.25, "graph": "erdos-renyi"}), ("sclub", {"alpha_theta": 0.25})],
 )
-def test_sums_go_on_bit_for_bit(name: str, parameters: dict[str, Any], tmp_path: Path) -> None:
-    """With so many users parts are subtracted, and sums are added up anew in an order that the file must keep."""
+def test_loaded_sums_continue_bit_for_bit(name: str, parameters: dict[str, Any], tmp_path: Path) -> None:
+    """With 300 users parts are subtracted, and sums are recomputed in an order that the file must preserve."""
     policy: Any = locb.make_policy(name, n_users=300, dim=DIM, **parameters)
     counts = []
     for block in range(6):
-        policy.play(busy_rounds(300, 100, seed=block))
+        policy.play(two_group_rounds(300, 100, seed=block))
         policy.save(tmp_path / "policy.locb")
         loaded: Any = locb.load(tmp_path / "policy.locb")
-        more = busy_rounds(300, 300, seed=100 + block)
+        more = two_group_rounds(300, 300, seed=100 + block)
         policy.play(more)
         loaded.play(more)
         expected = policy._arrays()

@@ -1,4 +1,4 @@
-"""Bad input: a ValueError that names the culprit, and not one bit of what was learned changes."""
+"""Invalid input raises a ValueError that names the argument and changes no learned state."""
 
 from typing import Any
 
@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 
 import locb
-from policies.helpers import ARMS, DIM, KINDS, N, contexts, make, state_of, world
+from policies.helpers import ARMS, DIM, KINDS, N, contexts, make, make_rounds, state_of
 
 pytestmark = pytest.mark.interpreted
 NAN, INF = float("nan"), float("inf")
 
 
-def broken(place: tuple[int, ...], value: float) -> np.ndarray:
+def contexts_with(index: tuple[int, ...], value: float) -> np.ndarray:
     array = contexts()
-    array[place] = value
+    array[index] = value
     return array
 
 
-def spoiled() -> locb.Rounds:
+def rounds_with_invalid_user() -> locb.Rounds:
     rounds = locb.Rounds([0, 1], np.ones((2, 1, DIM)), np.ones((2, 1)))
     rounds.users[0] = -(10**9)
     return rounds
@@ -27,31 +27,31 @@ def spoiled() -> locb.Rounds:
 CALLS: list[tuple[str, Any, str]] = [
     ("recommend: user too high", lambda p: p.recommend(N, contexts()), rf"user must be from 0 to {N - 1}, not {N}"),
     ("recommend: negative user", lambda p: p.recommend(-1, contexts()), "user must be from 0 .* not -1"),
-    ("recommend: no whole user", lambda p: p.recommend(1.5, contexts()), "user must be a whole number, not 1.5"),
+    ("recommend: fractional user", lambda p: p.recommend(1.5, contexts()), "user must be a whole number, not 1.5"),
     ("recommend: user as text", lambda p: p.recommend("1", contexts()), "user must be a whole number, not '1'"),
     ("recommend: wrong width", lambda p: p.recommend(0, np.ones((ARMS, DIM + 1))), r"contexts .* not \(4, 4\)"),
     ("recommend: one context", lambda p: p.recommend(0, np.ones(DIM)), r"contexts must have shape \(any, 3\)"),
     ("recommend: no arms", lambda p: p.recommend(0, np.ones((0, DIM))), "contexts must hold at least one arm"),
     ("recommend: text", lambda p: p.recommend(0, [["a", "b", "c"]]), "contexts must be an array of numbers"),
-    ("recommend: NaN", lambda p: p.recommend(0, broken((2, 1), NAN)), r"contexts\[2, 1\] is nan"),
-    ("recommend: infinite", lambda p: p.recommend(0, broken((0, 2), -INF)), r"contexts\[0, 2\] is -inf"),
+    ("recommend: NaN", lambda p: p.recommend(0, contexts_with((2, 1), NAN)), r"contexts\[2, 1\] is nan"),
+    ("recommend: infinite", lambda p: p.recommend(0, contexts_with((0, 2), -INF)), r"contexts\[0, 2\] is -inf"),
     (
         "recommend: huge",
-        lambda p: p.recommend(0, broken((3, 0), 1e7)),
+        lambda p: p.recommend(0, contexts_with((3, 0), 1e7)),
         r"at most 1e\+06 in size, but contexts\[3, 0\] is 10000000\.0",
     ),
     ("update: reward of many digits", lambda p: p.update(0, contexts()[0], 10**400), "reward must be a number"),
     ("update: user too high", lambda p: p.update(N, contexts()[0], 1.0), f"user must be from 0 .* not {N}"),
     ("update: wrong width", lambda p: p.update(0, np.ones(DIM + 1), 1.0), r"context must have shape \(3\), not \(4,\)"),
     ("update: all contexts", lambda p: p.update(0, contexts(), 1.0), r"context must have shape \(3\), not \(4, 3\)"),
-    ("update: NaN", lambda p: p.update(0, broken((1, 1), NAN)[1], 1.0), r"context\[1\] is nan"),
+    ("update: NaN", lambda p: p.update(0, contexts_with((1, 1), NAN)[1], 1.0), r"context\[1\] is nan"),
     ("update: reward NaN", lambda p: p.update(0, contexts()[0], NAN), "reward must be between .* not nan"),
     ("update: reward infinite", lambda p: p.update(0, contexts()[0], INF), "reward must be between .* not inf"),
     ("update: reward as text", lambda p: p.update(0, contexts()[0], "good"), "reward must be a number, not 'good'"),
     ("update: reward as digits", lambda p: p.update(0, contexts()[0], "1"), "reward must be a number, not '1'"),
     ("correct: user too high", lambda p: p.correct(N, contexts()[0], 1.0, 0.0), f"user must be from 0 .* not {N}"),
     ("correct: wrong width", lambda p: p.correct(0, np.ones(DIM + 1), 1.0, 0.0), r"context must have shape \(3\)"),
-    ("correct: NaN", lambda p: p.correct(0, broken((1, 1), NAN)[1], 1.0, 0.0), r"context\[1\] is nan"),
+    ("correct: NaN", lambda p: p.correct(0, contexts_with((1, 1), NAN)[1], 1.0, 0.0), r"context\[1\] is nan"),
     ("correct: learned NaN", lambda p: p.correct(0, contexts()[0], NAN, 0.0), "learned must be between .* not nan"),
     ("correct: reward infinite", lambda p: p.correct(0, contexts()[0], 1.0, INF), "reward must be between .* not inf"),
     (
@@ -61,9 +61,9 @@ CALLS: list[tuple[str, Any, str]] = [
     ),
     ("explain: user too high", lambda p: p.explain(N, contexts()), rf"user must be from 0 to {N - 1}, not {N}"),
     ("explain: no arms", lambda p: p.explain(0, np.ones((0, DIM))), "contexts must hold at least one arm"),
-    ("explain: NaN", lambda p: p.explain(0, broken((2, 1), NAN)), r"contexts\[2, 1\] is nan"),
+    ("explain: NaN", lambda p: p.explain(0, contexts_with((2, 1), NAN)), r"contexts\[2, 1\] is nan"),
     ("memberships: user", lambda p: p.memberships(-3), "user must be from 0 .* not -3"),
-    ("certificate: nobody", lambda p: p.certificate([]), "cluster must hold at least one user"),
+    ("certificate: empty cluster", lambda p: p.certificate([]), "cluster must hold at least one user"),
     ("recommend: complex", lambda p: p.recommend(0, contexts() * 1j), "contexts must be an array of numbers"),
     ("play: no rounds", lambda p: p.play([1, 2]), "rounds must be locb.Rounds, not list"),
     (
@@ -71,7 +71,7 @@ CALLS: list[tuple[str, Any, str]] = [
         lambda p: p.play(locb.Rounds([0, N], np.ones((2, 1, DIM)), np.ones((2, 1)))),
         rf"users must be from 0 to {N - 1}, but users\[1\] is {N}",
     ),
-    ("play: users spoiled later", lambda p: p.play(spoiled()), r"users\[0\] is -1000000000"),
+    ("play: users changed later", lambda p: p.play(rounds_with_invalid_user()), r"users\[0\] is -1000000000"),
     (
         "play: wrong width",
         lambda p: p.play(locb.Rounds([0], np.ones((1, 1, DIM + 2)), np.ones((1, 1)))),
@@ -88,7 +88,7 @@ CALLS: list[tuple[str, Any, str]] = [
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_bad_calls_change_nothing(kind: str) -> None:
+def test_invalid_calls_change_nothing(kind: str) -> None:
     policy = make(kind)
     before = state_of(policy)
     for title, call, message in CALLS:
@@ -98,7 +98,7 @@ def test_bad_calls_change_nothing(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_recommend_changes_nothing_that_was_learned(kind: str) -> None:
+def test_recommend_changes_no_learned_state(kind: str) -> None:
     policy = make(kind)
     before = state_of(policy)
     for user in range(N):
@@ -109,9 +109,9 @@ def test_recommend_changes_nothing_that_was_learned(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_lists_ints_and_other_arrays_are_taken(kind: str) -> None:
+def test_array_likes_are_converted(kind: str) -> None:
     plain, loose = make(kind, 0), make(kind, 0)
-    rounds = world(40)
+    rounds = make_rounds(40)
     for t, user in enumerate(rounds.users.tolist()):
         arms = rounds.contexts[t]
         arm = plain.recommend(user, arms)
@@ -164,12 +164,12 @@ BAD_PARAMETERS: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("name", "change", "message"), BAD_PARAMETERS)
-def test_bad_parameters(name: str, change: dict[str, Any], message: str) -> None:
+def test_invalid_parameters(name: str, change: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         locb.make_policy(name, **{"n_users": N, "dim": DIM, **change})
 
 
-def test_unknown_policy_and_bad_flag() -> None:
+def test_unknown_policy_and_invalid_flag() -> None:
     with pytest.raises(ValueError, match=r"policy must be one of locb, .* not 'thompson'"):
         locb.make_policy("thompson", n_users=1, dim=1)
     with pytest.raises(ValueError, match="shared must be True or False, not 'yes'"):
