@@ -36,7 +36,8 @@ CAUSES = {
     "stopping": "The service is stopping. Retry with the same decision id.",
     "internal": "An error in the service, or in a custom policy. The log of the service has the details.",
 }
-CONFIG = getattr(config, "ServiceConfig", None) or config.ServiceConfig
+# Configuration keys whose command-line option has another name.
+OPTIONS = {"max_body_bytes": "max_body", "parameters": "parameter"}
 
 
 def configuration_keys() -> list[str]:
