@@ -24,7 +24,7 @@ from tools.chromium import chromium
 
 # Of each panel: its address, what must be there for it to be of use, and what is drawn after that.
 PANELS = {
-    "now": ("#now", "#now-cards dd >> nth=0", "#reward-chart canvas"),
+    "status": ("#status", "#status-cards dd >> nth=0", "#reward-chart canvas"),
     "map": ("#map", "#map-users tbody tr >> nth=0", "#map-chart canvas"),
     "groups": ("#groups", "#groups-table tbody tr >> nth=0", "#overlap-chart canvas"),
     "user": ("#user/", "#user-cards dd >> nth=0", "#estimate-chart canvas"),

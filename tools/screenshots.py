@@ -99,11 +99,11 @@ def create_service_images(names: list[str], into: Path) -> None:
         if "watch" in names:
             save_watch_image(client, into / "watch.svg")
         shots = {
-            "page": Shot("#now"),
+            "page": Shot("#status"),
             "page-dark": Shot("#groups", dark=True),
             "page-map": Shot("#map"),
             "page-user": Shot(f"#user/{quote(user, safe='')}", size=TALL, scroll_to="section:has(> #decisions-title)"),
-            "page-phone": Shot("#now", size=PHONE),
+            "page-phone": Shot("#status", size=PHONE),
         }
         if any(name in shots for name in names):
             with chromium() as browser:

@@ -63,7 +63,7 @@ def card(page: Any, title: str) -> Any:
 
 
 def save_data(container: Any) -> Any:
-    return container.get_by_role("button", name="Save the data").first
+    return container.get_by_role("button", name="Save data").first
 
 
 def column(rows: list[dict[str, str]], name: str) -> list[float | None]:
@@ -88,12 +88,12 @@ def test_downloads_match_the_selection(opened: Any, folder: Path) -> None:
         assert column(rows, name) == kept["curves"][name][1]
     rewards = [value for value in kept["curves"]["reward"][1] if value is not None]
     assert column(saved(page, save_data(card(page, "Reward"))), "reward") == rewards
-    text = card(page, "Clusters").locator(".under p").inner_text()
+    text = card(page, "Clusters").locator(".chart-footer p").inner_text()
     assert text == f"After 1,500 rounds: locb (α = 0.3) {kept['clusters'][1]}."
     again = opened("report.html", page.evaluate("location.hash"))
     assert saved(again, save_data(card(again, "Regret"))) == saved(page, save_data(card(page, "Regret")))
     page.get_by_label("locb", exact=True).uncheck()
-    assert "No policy is chosen." in card(page, "Regret").inner_text()
+    assert "No policy is selected." in card(page, "Regret").inner_text()
 
 
 def test_user_map_over_rounds(opened: Any, folder: Path) -> None:
@@ -106,7 +106,7 @@ def test_user_map_over_rounds(opened: Any, folder: Path) -> None:
 
     def sentence(index: int) -> str:
         count, f1 = kept["curves"]["clusters"][0][index], kept["curves"]["f1"][0][index]
-        different = f"{count:.0f} different set{'s' if count > 1 else ''}, F1 {f1:.3f}."
+        different = f"{count:.0f} distinct cluster{'s' if count > 1 else ''}, F1 {f1:.3f}."
         return f"After {record['cluster_rounds'][index]:,} of 1,500 rounds: {different}"
 
     assert summary.inner_text().startswith(sentence(last))
@@ -146,7 +146,7 @@ def test_claims_can_be_filtered_by_verdict(opened: Any) -> None:
     assert page.locator(".claim").count() == 2
     page.get_by_role("button", name="does not hold").click()
     assert page.locator(".claim:visible h3").all_inner_texts() == ["LOCB is fast. does not hold"]
-    assert page.get_by_role("status").inner_text().startswith("1 of 2 claims")
+    assert page.get_by_role("status").inner_text().startswith("Showing 1 of 2 claims")
     assert not page.get_by_role("heading", name="Accuracy of the clusters").is_visible()
     page.get_by_role("link", name="Accuracy of the clusters").click()  # a link must not lead nowhere
     assert page.get_by_role("heading", name="Accuracy of the clusters").is_visible()
@@ -160,7 +160,7 @@ def test_claims_can_be_filtered_by_verdict(opened: Any) -> None:
 def test_pages_are_accessible(opened: Any, name: str) -> None:
     page = opened(name, color_scheme="light")
     assert violations(page) == []
-    page.get_by_role("button", name="Show in dark colours").click()
+    page.get_by_role("button", name="Switch to dark theme").click()
     page.set_viewport_size({"width": 390, "height": 800})
     page.wait_for_function("document.querySelectorAll('.chart canvas').length >= 2")
     assert violations(page) == []

@@ -1,4 +1,4 @@
-"""One browser and one seeded service for all tests of a module."""
+"""One browser and one service with sample data for all tests of a module."""
 
 import os
 import shutil
@@ -8,34 +8,34 @@ from pathlib import Path
 import httpx
 import pytest
 from playwright.sync_api import Browser
-from seeded import DIM, seed
+from sample_data import DIM, add_sample_data
 
-from browsing import browser as one_browser
-from locb.report.charts import vega_bundle as bundle
+from browsing import browser as launch_browser
+from locb.report.charts import vega_bundle
 from serving import serving
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with one_browser() as browser:
+    with launch_browser() as browser:
         yield browser
 
 
 @pytest.fixture(scope="module")
-def drawing() -> Path:
-    """What pages draw with, made once for all runs of the tests and kept beside the compiled kernels."""
-    kept = Path(os.environ["NUMBA_CACHE_DIR"]) / f"page-{bundle.cache_key()}"
-    if not kept.exists():
-        bundle.make(kept)
-    return kept
+def chart_files() -> Path:
+    """Files that draw the charts, cached beside the compiled kernels."""
+    folder = Path(os.environ["NUMBA_CACHE_DIR"]) / f"page-{vega_bundle.cache_key()}"
+    if not folder.exists():
+        vega_bundle.make(folder)
+    return folder
 
 
 @pytest.fixture(scope="module")
-def client(browser: Browser, drawing: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    """Asks a service that has learned something."""
-    folder: Path = tmp_path_factory.mktemp("seeded")
-    shutil.copytree(drawing, folder / drawing.name)
+def client(browser: Browser, chart_files: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    """Client of a service with sample data."""
+    folder: Path = tmp_path_factory.mktemp("state")
+    shutil.copytree(chart_files, folder / chart_files.name)
     parameters = {"gamma": 0.42, "n_seeds": 9, "alpha": 0.4}
     with serving(folder, policy="locb", dim=DIM, parameters=parameters) as (client, _):
-        seed(client)
+        add_sample_data(client)
         yield client

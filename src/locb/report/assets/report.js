@@ -1,29 +1,30 @@
-/* What all reports do: their data, the theme, and tables that sort and can be saved.
+/* What all HTML reports have in common: data, theme, sortable tables.
 
    window.report:
-     data                     what the page holds for its scripts
-     choice(name, usual)      what the address says after #, or what is usual
-     choose(name, value)      keeps a choice in the address; null is the usual one
-     inWords(names)           "a, b and c" */
+     data                    data of the page
+     getChoice(name, fallback)   choice in the address after #, or the fallback
+     setChoice(name, value)      stores a choice in the address; null removes it
+     joinNames(names)        "a, b and c" */
 (() => {
   "use strict";
-  const { make } = look;
-  const data = JSON.parse(document.getElementById("data").textContent);
-  look.themes = data.themes;
+  const ui = window.locbUi;
+  const { create } = ui;
+  const data = JSON.parse(ui.byId("data").textContent);
+  ui.themes = data.themes;
 
-  const button = document.getElementById("theme");
-  button.hidden = false;
-  look.themeSwitch(button);
+  const themeButton = ui.byId("theme");
+  themeButton.hidden = false;
+  ui.bindThemeButton(themeButton);
 
-  // Choices in the address, so that a view can be sent to somebody
+  // Choices are stored in the address, so that a view can be shared as a link.
 
   const choices = new URLSearchParams(location.hash.includes("=") ? location.hash.slice(1) : "");
 
-  function choice(name, usual) {
-    return choices.get(name) ?? usual;
+  function getChoice(name, fallback) {
+    return choices.get(name) ?? fallback;
   }
 
-  function choose(name, value) {
+  function setChoice(name, value) {
     if (value === null) choices.delete(name);
     else choices.set(name, value);
     history.replaceState(null, "", choices.size ? `#${choices}` : location.pathname + location.search);
@@ -33,39 +34,40 @@
     if (location.hash.includes("=")) location.reload();
   });
 
-  function inWords(names) {
+  function joinNames(names) {
     return names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
   }
 
   // Tables
 
-  /* A cell as a number, whose interval does not count; null for a dash. */
-  function number(text) {
+  /* Returns the number in a cell, without its interval; null if there is none. */
+  function parseCell(text) {
     const value = Number.parseFloat(text.replaceAll(",", "").replace("−", "-"));
     return Number.isNaN(value) ? null : value;
   }
 
-  function sortable(holder) {
+  function makeSortable(holder) {
     const name = holder.dataset.table;
-    const old = holder.querySelector("table");
-    const columns = [...old.tHead.rows[0].cells].map((head, place) => {
-      const isNumber = head.classList.contains("number");
+    const original = holder.querySelector("table");
+    const columns = [...original.tHead.rows[0].cells].map((heading, index) => {
+      const isNumber = heading.classList.contains("number");
       return {
-        name: String(place), title: head.textContent, number: isNumber,
-        value: (row) => (isNumber ? number(row[place]) : row[place]), show: (row) => row[place],
+        name: String(index), title: heading.textContent, number: isNumber,
+        value: (row) => (isNumber ? parseCell(row[index]) : row[index]), show: (row) => row[index],
       };
     });
-    const rows = [...old.tBodies[0].rows].map((line) => [...line.cells].map((cell) => cell.textContent));
-    look.table(holder, columns, rows, { caption: old.caption.textContent, className: old.className });
+    const rows = [...original.tBodies[0].rows].map((line) => [...line.cells].map((cell) => cell.textContent));
+    ui.createTable(holder, columns, rows, { caption: original.caption.textContent, className: original.className });
     const table = holder.querySelector("table");
-    table.tHead.addEventListener("click", () => table.classList.remove("first")); // it was the best, not any first
+    // The first row is highlighted because it is the best; after sorting it can be any row.
+    table.tHead.addEventListener("click", () => table.classList.remove("highlight-first"));
     if (!(name in data.tables)) return;
-    const save = () => look.download(`${name}.csv`, data.tables[name]);
-    holder.append(make("div", { className: "under" },
-      make("button", { type: "button", className: "button plain small", onclick: save }, "Save the data",
-        make("span", { className: "visually-hidden" }, ` (CSV): ${old.caption.textContent}`))));
+    const save = () => ui.download(`${name}.csv`, data.tables[name]);
+    holder.append(create("div", { className: "chart-footer" },
+      create("button", { type: "button", className: "button ghost small", onclick: save }, "Save data",
+        create("span", { className: "visually-hidden" }, ` (CSV): ${original.caption.textContent}`))));
   }
 
-  document.querySelectorAll("[data-table]").forEach(sortable);
-  window.report = { data, choice, choose, inWords };
+  document.querySelectorAll("[data-table]").forEach(makeSortable);
+  window.report = { data, getChoice, setChoice, joinNames };
 })();

@@ -16,12 +16,12 @@ CELL_WIDTH, CELL_HEIGHT = 34, 26
 def score_parts_chart() -> Any:
     """Return stacked bars of the parts of scores (features, intercept, bonus) with a tick at each score.
 
-    Dataset ``parts``: row (0, 1, … from the top), part ("0" … "4", "rest", "constant", "estimate" or "bonus"), order
+    Dataset ``parts``: row (0, 1, … from the top), part ("0" … "4", "rest", "intercept", "estimate" or "bonus"), order
     (in the stack), value, label, arm. Dataset ``scores``: row, score. Parameters: ``rows`` has the names of the rows,
     ``names`` the names of the numbered parts, ``legend_values`` the parts in the legend, and ``columns`` the number of
     columns of the legend.
     """
-    domain = [*(str(index) for index in range(MAX_COLOURED_FEATURES)), "rest", "constant", "estimate", "bonus"]
+    domain = [*(str(index) for index in range(MAX_COLOURED_FEATURES)), "rest", "intercept", "estimate", "bonus"]
     colours = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", NEUTRAL, "#56B4E9", "#0072B2", "#E69F00"]
     rows = alt.param(name="rows", value=[])
     names = alt.param(name="names", value=[])
@@ -35,8 +35,8 @@ def score_parts_chart() -> Any:
         labelLimit=130,
         symbolType="square",
         values=legend_values,
-        labelExpr="indexof(['rest', 'constant', 'estimate', 'bonus'], datum.value) >= 0 ? "
-        "(datum.value === 'rest' ? 'other features' : datum.value === 'constant' ? 'intercept' : datum.value) : "
+        labelExpr="indexof(['rest', 'intercept', 'estimate', 'bonus'], datum.value) >= 0 ? "
+        "(datum.value === 'rest' ? 'other features' : datum.value) : "
         "length(names) > toNumber(datum.value) ? names[toNumber(datum.value)] : '–'",
     )
     axis = alt.Axis(

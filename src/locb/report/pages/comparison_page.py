@@ -16,16 +16,16 @@ from locb.report.tables.result_table import to_csv
 
 _INTERACTIVE_SECTIONS = """
 <section id="explore" aria-labelledby="explore-heading" hidden>
-<div class="head"><h2 id="explore-heading">Curves over rounds</h2></div>
+<div class="heading"><h2 id="explore-heading">Curves over rounds</h2></div>
 <div class="card controls" id="choices"></div>
 <div class="columns" id="curves"></div>
 </section>
 <section id="map" aria-labelledby="map-heading" hidden>
-<div class="head"><h2 id="map-heading">Users and clusters</h2></div>
+<div class="heading"><h2 id="map-heading">Users and clusters</h2></div>
 <div class="card"><div class="controls" id="map-choices"></div><p id="map-summary" aria-live="polite"></p>
 <div class="columns map"><div><h3>True clusters</h3><div id="map-true"></div></div>
 <div><h3 id="map-found-heading"></h3><div id="map-found"></div></div></div>
-<p class="quiet small" id="map-description"></p>
+<p class="muted small" id="map-description"></p>
 <details><summary>Show as a table</summary><div id="map-table"></div></details></div>
 </section>
 """
@@ -37,12 +37,14 @@ def render_comparison_page(comparison: Comparison, provenance: dict[str, Any]) -
     repeats = settings["repeats"]
     notes = "".join(f'<p class="note warn">{escape(note)}</p>' for note in comparison.notes)
     repeats_text = f"mean of {repeats} repeats ± 95% CI" if repeats > 1 else "one repeat"
+    rows = comparison_rows(comparison)
+    table = render_table("results", HEADINGS, rows, "Results, lowest regret first", "highlight-first")
     body = (
-        f'<section class="card" aria-labelledby="result"><div class="head"><h2 id="result">Result</h2>'
-        f'<p class="quiet">{settings["rounds"]:,} rounds, {repeats_text}</p></div>'
+        f'<section class="card" aria-labelledby="result"><div class="heading"><h2 id="result">Result</h2>'
+        f'<p class="muted">{settings["rounds"]:,} rounds, {repeats_text}</p></div>'
         f'<p class="note info">{escape(comparison.verdict())}</p>{notes}'
-        f"{render_table('results', HEADINGS, comparison_rows(comparison), 'Results, lowest regret first', 'first')}"
-        f'<p class="quiet small">{escape(COLUMN_NOTES)}</p></section>'
+        f"{table}"
+        f'<p class="muted small">{escape(COLUMN_NOTES)}</p></section>'
     )
     best = comparison.best_per_policy()
     timeline = cluster_timeline_data(comparison)
@@ -61,7 +63,7 @@ def render_comparison_page(comparison: Comparison, provenance: dict[str, Any]) -
         "tables": {"results": to_csv(_make_result_table(comparison))},
     }
     names = ", ".join(settings["policies"])
-    scripts = ("curves.js", "map.js")
+    scripts = ("comparison_curves.js", "comparison_map.js")
     return render_document(
         "Comparison of policies", names, body + _INTERACTIVE_SECTIONS + render_settings(provenance), data, scripts
     )

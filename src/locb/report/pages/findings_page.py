@@ -40,7 +40,7 @@ def render_findings_page(
     verdicts = f"<p><strong>{escape(summary)}</strong> {escape(rule)}</p>" if findings.claims else ""
     notes = "".join(f'<p class="note">{escape(note)}</p>' for note in findings.notes)
     entries = "".join(_section_link(findings, name, heading) for name, heading in findings.sections.items())
-    nav = f'<nav aria-label="Sections"><ul class="plain">{entries}</ul></nav>'
+    nav = f'<nav aria-label="Sections"><ul class="plain-list">{entries}</ul></nav>'
     body = [f'<section class="card">{verdicts}{notes}{nav}</section>']
     if findings.claims:
         body.append('<section class="card" id="filters" aria-label="Filter of claims" hidden></section>')
@@ -48,7 +48,7 @@ def render_findings_page(
     for name, heading in findings.sections.items():
         claims = [claim for claim in findings.claims if claim.section == name]
         body.append(
-            f'<section data-section="{len(claims)}"><div class="head"><h2 id="{name}">{escape(heading)}</h2></div>'
+            f'<section data-section="{len(claims)}"><div class="heading"><h2 id="{name}">{escape(heading)}</h2></div>'
         )
         body += [_render_claim(claim, figures, format_criterion) for claim in claims]
         body += [_render_figure(figure) for figure in findings.figures if figure.section == name]
@@ -59,7 +59,7 @@ def render_findings_page(
         "charts": {_slug(figure.name): _chart_data(figure, make_chart) for figure in findings.figures},
         "tables": {_slug(table.name): to_csv(table) for table in findings.tables},
     }
-    return render_document(findings.title, "", "".join(body), data, ["claims.js"])
+    return render_document(findings.title, "", "".join(body), data, ["findings.js"])
 
 
 def _slug(name: str) -> str:
@@ -91,7 +91,7 @@ def _render_claim(claim: Claim, figures: set[str], format_criterion: Callable[[C
     return (
         f'<article class="card claim" data-verdict="{escape(claim.verdict)}" data-data="{escape(claim.data)}">'
         f"<h3>{escape(claim.statement)} {_badge(claim.verdict)}</h3>"
-        f'<p class="quiet small">{escape(claim.data)}. {escape(source)}. Evidence: {links}.</p>'
+        f'<p class="muted small">{escape(claim.data)}. {escape(source)}. Evidence: {links}.</p>'
         f"<ul>{criteria}</ul>{explanation}</article>"
     )
 
@@ -100,7 +100,7 @@ def _render_figure(figure: Figure) -> str:
     """Render the container of a chart. Its title is text above it, which wraps and is read by screen readers."""
     css_class = "" if isinstance(figure, HeatMap) else "figure-box"  # the width of a heat map depends on its cells
     return (
-        f'<section class="card"><h3>{escape(figure.title)}</h3><p class="quiet small">{escape(figure.subtitle)}</p>'
+        f'<section class="card"><h3>{escape(figure.title)}</h3><p class="muted small">{escape(figure.subtitle)}</p>'
         f'<div id="chart-{_slug(figure.name)}" class="{css_class}" tabindex="-1"></div></section>'
     )
 
@@ -131,7 +131,7 @@ def _use_dataset(spec: Any) -> Any:
 
 def _render_table(table: ResultTable) -> str:
     table_text = render_table(_slug(table.name), *format_csv(to_csv(table)), table.title)
-    note = f'<p class="quiet small">{escape(table.note)}</p>' if table.note else ""
+    note = f'<p class="muted small">{escape(table.note)}</p>' if table.note else ""
     if table.name.endswith("-settings"):
         content = f"<details><summary>{escape(table.title)}</summary>{table_text}{note}</details>"
     else:

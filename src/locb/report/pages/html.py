@@ -62,15 +62,16 @@ def render_document(title: str, subtitle: str, body: str, data: Mapping[str, Any
         Files in assets/ to run after the scripts of all pages.
     """
     data_json = json.dumps({"themes": THEMES, **data}, separators=(",", ":")).replace("<", "\\u003c")
-    code = "\n".join(_asset(name) for name in ("look.js", "report.js", *scripts))
+    code = "\n".join(_asset(name) for name in ("ui.js", "ui_chart.js", "ui_table.js", "report.js", *scripts))
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<style>{_asset('look.css')}\n{_asset('report.css')}</style></head><body>"
-        '<a class="skip" href="#main">Skip to the results</a>'
-        f'<header class="top"><div class="wide"><h1>{escape(title)}</h1><span class="quiet">{escape(subtitle)}</span>'
-        '<button type="button" id="theme" class="button plain small spread" hidden></button></div></header>'
-        f'<main class="wide" id="main" tabindex="-1">'
+        f"<style>{_asset('theme.css')}\n{_asset('report.css')}</style></head><body>"
+        '<a class="skip-link" href="#main">Skip to the results</a>'
+        f'<header class="topbar"><div class="container"><h1>{escape(title)}</h1>'
+        f'<span class="muted">{escape(subtitle)}</span>'
+        '<button type="button" id="theme" class="button ghost small push-right" hidden></button></div></header>'
+        f'<main class="container" id="main" tabindex="-1">'
         '<noscript><p class="note warn">Charts, sorting and filters need JavaScript, which is disabled. Tables and '
         f"settings are complete.</p></noscript>{body}</main>"
         f'<script type="application/json" id="data">{data_json}</script>'

@@ -23,7 +23,7 @@ CONTENT_TYPES = {
 INDEX = "index.html"
 PAGE_FOLDER = Path(__file__).parent / "page"
 SHARED_FOLDER = Path(locb.report.__file__).parent / "assets"
-SHARED_FILES = ("look.css", "look.js")
+SHARED_FILES = ("theme.css", "ui.js", "ui_chart.js", "ui_table.js")
 # Scripts and styles are our own files. Nothing is evaluated, and no other host is contacted.
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "

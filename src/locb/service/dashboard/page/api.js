@@ -1,29 +1,30 @@
-/* What the page asks the service, and the token it does so with, which is kept for this tab only. */
+/* Requests to the API, and the token, which is stored for this browser tab only. */
 
-const KEPT = "locb-token";
-const PATIENCE = 15000; // milliseconds for an answer
+const TOKEN_KEY = "locb-token";
+const TIMEOUT_MILLISECONDS = 15000;
 
-/* An answer that is not the one hoped for; status 0: there was none. */
+/* Failed request. status is 0 if there was no response; type is the last part of the problem type. */
 export class Problem extends Error {
-  constructor(status, kind, detail) {
+  constructor(status, type, detail) {
     super(detail);
     this.status = status;
-    this.kind = kind;
+    this.type = type;
   }
 }
 
 export const token = {
-  get: () => sessionStorage.getItem(KEPT),
-  set: (text) => sessionStorage.setItem(KEPT, text),
-  forget: () => sessionStorage.removeItem(KEPT),
+  get: () => sessionStorage.getItem(TOKEN_KEY),
+  set: (text) => sessionStorage.setItem(TOKEN_KEY, text),
+  remove: () => sessionStorage.removeItem(TOKEN_KEY),
 };
 
-/* The JSON at a path, or a Problem. */
-export async function ask(path, body) {
+/* Returns the JSON response of GET, or of POST if there is a body; throws a Problem. */
+export async function request(path, body) {
   const headers = {};
-  const held = token.get();
-  if (held) headers.authorization = `Bearer ${held}`;
-  const options = { headers, signal: AbortSignal.timeout(PATIENCE), cache: "no-store", credentials: "omit" };
+  if (token.get()) headers.authorization = `Bearer ${token.get()}`;
+  const options = {
+    headers, signal: AbortSignal.timeout(TIMEOUT_MILLISECONDS), cache: "no-store", credentials: "omit",
+  };
   if (body !== undefined) {
     headers["content-type"] = "application/json";
     Object.assign(options, { method: "POST", body: JSON.stringify(body) });
@@ -33,15 +34,15 @@ export async function ask(path, body) {
     response = await fetch(path, options);
     if (response.ok) return await response.json();
   } catch (error) {
-    if (error instanceof SyntaxError) throw new Problem(502, "not-json", "the answer is not one of this service");
-    throw new Problem(0, error.name === "TimeoutError" ? "slow" : "unreachable", error.message);
+    if (error instanceof SyntaxError) throw new Problem(502, "not-json", "the response is not JSON");
+    throw new Problem(0, error.name === "TimeoutError" ? "timeout" : "unreachable", error.message);
   }
-  const told = await response.json().catch(() => ({}));
-  throw new Problem(response.status, (told.type ?? "").split(":").pop(), told.detail ?? response.statusText);
+  const { type = "", detail } = await response.json().catch(() => ({}));
+  throw new Problem(response.status, type.split(":").pop(), detail ?? response.statusText);
 }
 
-/* A path with names in it, each encoded: ids are any text. A dot alone would be taken for a step. */
-export function path(strings, ...names) {
-  const encoded = names.map((name) => encodeURIComponent(name).replace(/^\.+$/, (dots) => "%2E".repeat(dots.length)));
+/* Template tag for paths: encodes the ids in a path. Dots alone are encoded too, because URLs resolve them. */
+export function path(strings, ...ids) {
+  const encoded = ids.map((id) => encodeURIComponent(id).replace(/^\.+$/, (dots) => "%2E".repeat(dots.length)));
   return String.raw({ raw: strings }, ...encoded);
 }

@@ -1,97 +1,96 @@
-/* Charts as the service describes them. What draws them is made at the service's first start: until it is there, and
-   if it never is, their places say so, and all figures and tables are there all the same. */
+/* Charts of the page. The service builds the files that draw them at its first start. Until they are available, and if
+   they cannot be built, each chart shows a message; numbers and tables do not depend on them. */
 
-import { ofProblem } from "./words.js";
-import { ask } from "./api.js";
+import { request } from "./api.js";
+import { formatProblem } from "./format.js";
 
-const { make, put } = window.look;
-const PREPARING = "Charts are being prepared, some seconds at the first start. Figures and tables are here.";
-let loading = null;
+const ui = window.locbUi;
+const { create, setContent } = ui;
+const PREPARING = "Preparing charts. This takes some seconds at the first start; numbers and tables are available.";
+const waiting = new Set(); // charts that wait for the files
+let specifications = null;
 
-function script(source) {
-  return new Promise((done, failed) => {
-    document.head.append(make("script", { src: source, onload: done, onerror: failed }));
+function loadScript(source) {
+  return new Promise((resolve, reject) => {
+    document.head.append(create("script", { src: source, onload: resolve, onerror: reject }));
   });
 }
 
-async function load(waiting) {
+async function loadFiles() {
   for (;;) {
     try {
-      const described = await ask("/page/charts.json"); // null until it is made
-      if (described) {
-        await script("/page/vega.js");
-        window.look.themes = described.themes;
-        return described.charts;
+      const files = await request("/page/charts.json"); // null while they are being built
+      if (files) {
+        await loadScript("/page/vega.js");
+        ui.themes = files.themes;
+        return files.charts;
       }
     } catch (problem) {
       if (problem.status === 500) throw problem;
     }
-    waiting(PREPARING);
-    await new Promise((done) => setTimeout(done, 1000));
+    waiting.forEach((chart) => chart.showMessage(PREPARING));
+    await new Promise((resolve) => setTimeout(resolve, 1000));
   }
 }
 
-const places = new Set(); // that wait
-
-function drawing() {
-  loading ??= load((told) => places.forEach((place) => place.tell(told)));
-  return loading;
+function getSpecifications() {
+  specifications ??= loadFiles();
+  return specifications;
 }
 
-drawing().catch(() => {}); // at once; each place tells what came of it
+getSpecifications().catch(() => {}); // starts loading; each chart reports a failure
 
-/* A place for a chart: show() as often as there is something new. */
-export class Place {
+/* Chart in an element. show() can be called as often as there is new content. */
+export class Chart {
   constructor(element, name, options = {}) {
-    Object.assign(this, { element, name, options, handle: null, latest: null, busy: false });
+    Object.assign(this, { element, name, options, drawn: null, latest: null, busy: false });
   }
 
-  tell(sentence) {
-    if (!this.handle) put(this.element, sentence ? make("p", { className: "empty" }, sentence) : null);
+  showMessage(message) {
+    if (!this.drawn) setContent(this.element, message ? create("p", { className: "empty" }, message) : null);
   }
 
-  /* rows by data set, values by parameter, label and summary in words; empty: a sentence if nothing is to be drawn. */
+  /* content: {rows, params, label, summary} as in ui_chart.js, or {empty: message} if there is nothing to draw. */
   show(content) {
     this.latest = content;
-    if (!this.busy) this.draw();
+    if (!this.busy) this.drawLatest();
   }
 
-  async draw() {
+  async drawLatest() {
     this.busy = true;
     while (this.latest) {
       const content = this.latest;
       this.latest = null;
       if (content.empty !== undefined) this.clear(content.empty);
-      else await this.drawOne(content);
+      else await this.draw(content);
     }
     this.busy = false;
   }
 
-  clear(sentence) {
-    this.handle?.remove();
-    this.handle = null;
-    this.tell(sentence);
+  clear(message) {
+    this.drawn?.remove();
+    this.drawn = null;
+    this.showMessage(message);
   }
 
-  async drawOne(content) {
+  async draw({ rows, params, label, summary }) {
     try {
-      places.add(this);
-      const charts = await drawing();
-      places.delete(this);
-      if (!this.handle) {
-        const { rows, values, label, summary } = content;
-        const options = { name: this.name, ...this.options, rows, values, label, summary };
-        this.handle = await window.look.chart(this.element, charts[this.name], options);
+      waiting.add(this);
+      const specs = await getSpecifications();
+      waiting.delete(this);
+      if (!this.drawn) {
+        const options = { name: this.name, ...this.options, rows, params, label, summary };
+        this.drawn = await ui.drawChart(this.element, specs[this.name], options);
         return;
       }
-      this.handle.describe(content.label, content.summary);
-      for (const [parameter, value] of Object.entries(content.values ?? {})) this.handle.put(parameter, value);
-      for (const [set, rows] of Object.entries(content.rows)) this.handle.fill(set, rows);
-      await this.handle.run();
+      this.drawn.describe(label, summary);
+      for (const [name, value] of Object.entries(params ?? {})) this.drawn.setParam(name, value);
+      for (const [name, values] of Object.entries(rows)) this.drawn.setRows(name, values);
+      await this.drawn.render();
     } catch (problem) {
-      places.delete(this);
+      waiting.delete(this);
       if (problem.status === undefined) console.error(problem);
-      this.tell(`Charts cannot be shown. ${ofProblem(problem)}`);
+      this.showMessage(`Charts are not available. ${formatProblem(problem)}`);
     }
   }
 }

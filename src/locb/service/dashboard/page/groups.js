@@ -1,117 +1,119 @@
-/* The panel "Groups": the sets of users who may be alike. */
+/* Panel "Groups": table of the groups of users, and their overlap. */
 
-import { ask } from "./api.js";
-import { Place } from "./charts.js";
+import { request } from "./api.js";
+import { Chart } from "./charts.js";
 import { userLink } from "./map.js";
 
-const { count, make, number, put, share, table } = window.look;
-const at = (id) => document.getElementById(id);
-const LIMIT = 25;
+const { byId, create, createTable, formatCount, formatNumber, formatPercent, setContent } = window.locbUi;
+const PAGE_SIZE = 25;
+const MAX_DISTANCE = 2; // between two vectors of length 1; a larger bound says nothing
 const COLUMNS = [
-  { name: "seed", title: "Seed", way: "ascending",
-    show: (row) => (row.seed === null ? "–" : make("a", { href: userLink(row.seed), className: "name" }, row.seed)) },
-  { name: "size", title: "Users", number: true, way: "descending", show: (row) => count(row.size) },
-  { name: "state", title: "State", sort: false, show: (row) => state(row.returned) },
-  { name: "progress", title: "Progress", way: "descending", show: progress },
-  { name: "certificate", title: "Certificate", number: true, sort: false, show: certificate },
-  { name: "rewards", title: "Rewards", number: true, sort: false, show: (row) => count(row.rewards) },
-  { name: "reward", title: "Mean reward", number: true, way: "descending", show: (row) => number(row.mean_reward) },
-  { name: "likes", title: "Its members like", sort: false, show: likes },
+  { name: "seed", title: "Seed", direction: "ascending",
+    show: (row) => (row.seed === null ? "–" : create("a", { href: userLink(row.seed), className: "name" }, row.seed)) },
+  { name: "size", title: "Users", number: true, direction: "descending", show: (row) => formatCount(row.size) },
+  { name: "state", title: "State", sort: false, show: (row) => stateBadge(row.returned) },
+  { name: "progress", title: "Progress", direction: "descending", show: progressBar },
+  { name: "certificate", title: "Certificate", number: true, sort: false, show: formatCertificate },
+  { name: "rewards", title: "Rewards", number: true, sort: false, show: (row) => formatCount(row.rewards) },
+  { name: "reward", title: "Mean reward", number: true, direction: "descending",
+    show: (row) => formatNumber(row.mean_reward) },
+  { name: "top_features", title: "Top features", sort: false, show: topFeatures },
 ];
 
-export const state = (returned) =>
-  make("span", { className: `badge ${returned ? "good" : ""}` }, returned ? "returned" : "forming");
+export const stateBadge = (isFinal) =>
+  create("span", { className: `badge ${isFinal ? "good" : ""}` }, isFinal ? "final" : "forming");
 
-function progress(row) {
+function progressBar(row) {
   if (row.progress === null) return "–";
-  return make("span", { className: "progress" },
-    make("progress", { value: row.progress, max: 1, "aria-label": `Progress of the set of ${row.seed}` }),
-    make("span", { className: "figure" }, `${Math.floor(100 * row.progress)}%`));
+  return create("span", { className: "progress" },
+    create("progress", { value: row.progress, max: 1, "aria-label": `Progress of the group of ${row.seed}` }),
+    create("span", { className: "nowrap" }, `${Math.floor(100 * row.progress)}%`));
 }
 
-const WIDEST = 2; // no two tastes of length 1 at most are farther apart
-
-export function certificate(row) {
+export function formatCertificate(row) {
   if (row.certificate === null) return "–";
-  if (row.certificate > WIDEST) return "says nothing";
-  return (row.certificate_exact ? "" : "≤ ") + number(row.certificate);
+  if (row.certificate >= MAX_DISTANCE) return "not informative yet";
+  return (row.certificate_exact ? "" : "≤ ") + formatNumber(row.certificate);
 }
 
-function likes(row) {
-  const one = ({ feature, weight }) => make("span", { className: "name" }, `${feature} `,
-    make("span", { className: "weight figure" }, number(weight, 2)));
-  return make("span", { className: "likes" }, row.top_features.map(one));
+function topFeatures(row) {
+  return create("span", { className: "top-features" }, row.top_features.map(({ feature, weight }) =>
+    create("span", { className: "name" }, `${feature} `,
+      create("span", { className: "muted nowrap" }, formatNumber(weight, 2)))));
 }
 
 export class GroupsPanel {
   constructor() {
-    Object.assign(this, { sort: "size", offset: 0, search: "", again: () => {} });
-    this.overlap = new Place(at("overlap-chart"), "overlap");
-    this.table = table(at("groups-table"), COLUMNS, null, {
-      caption: "Sets of users", key: (row) => row.seed, sort: ["size", "descending"],
-      onSort: (name) => this.choose(name), empty: "No set is like that.",
+    Object.assign(this, { sort: "size", offset: 0, search: "", reload: () => {} });
+    this.overlapChart = new Chart(byId("overlap-chart"), "overlap");
+    this.table = createTable(byId("groups-table"), COLUMNS, null, {
+      caption: "Groups of users", key: (row) => row.seed, sort: ["size", "descending"],
+      onSort: (name) => this.setSort(name), empty: "No group matches the search.",
     });
-    at("groups-search").addEventListener("submit", (event) => {
+    byId("groups-search").addEventListener("submit", (event) => {
       event.preventDefault();
-      this.look(at("groups-text").value.trim());
+      this.setSearch(byId("groups-text").value.trim());
     });
-    at("groups-text").addEventListener("search", () => this.look(at("groups-text").value.trim()));
-    at("groups-back").addEventListener("click", () => this.turn(-LIMIT));
-    at("groups-on").addEventListener("click", () => this.turn(LIMIT));
+    byId("groups-text").addEventListener("search", () => this.setSearch(byId("groups-text").value.trim()));
+    byId("groups-previous").addEventListener("click", () => this.movePage(-PAGE_SIZE));
+    byId("groups-next").addEventListener("click", () => this.movePage(PAGE_SIZE));
   }
 
-  choose(name) {
+  setSort(name) {
     Object.assign(this, { sort: name, offset: 0 });
-    this.again();
+    this.reload();
   }
 
-  look(text) {
+  setSearch(text) {
     if (text === this.search) return;
     Object.assign(this, { search: text, offset: 0 });
-    this.again();
+    this.reload();
   }
 
-  turn(by) {
-    this.offset = Math.max(0, this.offset + by);
-    this.again();
+  movePage(rows) {
+    this.offset = Math.max(0, this.offset + rows);
+    this.reload();
   }
 
-  ask() {
-    const query = new URLSearchParams({ sort: this.sort, limit: LIMIT, offset: this.offset });
+  load() {
+    const query = new URLSearchParams({ sort: this.sort, limit: PAGE_SIZE, offset: this.offset });
     if (this.search) query.set("search", this.search);
-    return ask(`/v1/groups?${query}`);
+    return request(`/v1/groups?${query}`);
   }
 
-  show(answer) {
-    const { total, clusters: groups, returned, forming } = answer;
-    if (!groups.length && this.offset) return this.turn(-this.offset); // there are fewer than there were
-    put(at("groups-told"), !total && !this.search
-      ? "There are no sets: nobody has come yet, or the policy does not group users."
-      : `${count(returned)} returned, ${count(forming)} forming. A set is returned when it is complete by the `
-        + "policy's own radii. The certificate is stricter: with the probability that the policy was set to, no two "
-        + `members differ by more. Tastes are at most ${WIDEST} apart in any case, so that a larger one says nothing.`);
-    at("groups-all").hidden = !total && !this.search;
-    this.table.update(groups);
-    at("groups-pages").hidden = total <= LIMIT;
-    at("groups-back").disabled = this.offset === 0;
-    at("groups-on").disabled = this.offset + groups.length >= total;
-    put(at("groups-place"), `${count(this.offset + 1)} to ${count(this.offset + groups.length)} of ${count(total)}`);
-    this.showOverlap(answer.overlap);
+  show({ total, clusters, returned, forming, overlap }) {
+    if (!clusters.length && this.offset) return this.movePage(-this.offset); // the table has become shorter
+    const isEmpty = !total && !this.search;
+    setContent(byId("groups-summary"), isEmpty
+      ? "No groups: there are no users yet, or the policy does not group users."
+      : `${formatCount(returned)} final, ${formatCount(forming)} forming. A group is final when the policy no longer `
+        + "changes it. The certificate is an upper bound on the distance between the preferences of any two members, "
+        + `with the configured probability. A bound of ${MAX_DISTANCE} or more is not informative, because no two `
+        + "users can be farther apart.");
+    byId("groups-all").hidden = isEmpty;
+    this.table.update(clusters);
+    byId("groups-pagination").hidden = total <= PAGE_SIZE;
+    byId("groups-previous").disabled = this.offset === 0;
+    byId("groups-next").disabled = this.offset + clusters.length >= total;
+    setContent(byId("groups-range"),
+      `${formatCount(this.offset + 1)} to ${formatCount(this.offset + clusters.length)} of ${formatCount(total)}`);
+    this.showOverlap(overlap);
   }
 
   showOverlap({ seeds, shares }) {
-    at("overlap").hidden = seeds.length < 2;
+    byId("overlap").hidden = seeds.length < 2;
     if (seeds.length < 2) return;
     const names = seeds.map((seed) => seed ?? "–");
     const rows = names.flatMap((row, i) => names.map((column, j) =>
       ({ row, column, row_order: i, column_order: j, share: shares[i][j] })));
-    const others = rows.filter(({ row_order: i, column_order: j }) => i !== j);
-    const most = others.reduce((best, one) => (one.share > best.share ? one : best));
-    this.overlap.show({
+    const pairs = rows.filter(({ row_order: i, column_order: j }) => i !== j);
+    const largest = pairs.reduce((best, pair) => (pair.share > best.share ? pair : best));
+    this.overlapChart.show({
       rows: { overlap: rows },
-      label: "Overlap of sets",
-      summary: most.share === 0 ? "None of these sets have members in common."
-        : `Most in common: ${share(most.share)} of the members of “${most.row}” are also in “${most.column}”.`,
+      label: "Overlap of groups",
+      summary: largest.share === 0 ? "These groups have no members in common."
+        : `Largest overlap: ${formatPercent(largest.share)} of the group of “${largest.row}” is also in the group of `
+          + `“${largest.column}”.`,
     });
   }
 }

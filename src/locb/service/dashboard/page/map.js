@@ -1,135 +1,139 @@
-/* The panel "Map": users where their tastes are, and a list of them for those who do not point. */
+/* Panel "Map": projection of the users' estimates, and the same users as a list. */
 
-import { ask } from "./api.js";
-import { Place } from "./charts.js";
+import { request } from "./api.js";
+import { Chart } from "./charts.js";
 
-const { count, make, put, share, table } = window.look;
-const at = (id) => document.getElementById(id);
-const LISTED = 100;
+const { byId, create, createTable, formatCount, formatPercent, setContent } = window.locbUi;
+const MAX_LISTED = 100;
+const LEGEND_ENTRY_WIDTH = 165; // pixels
+const NO_CLUSTER = -1, UNLISTED_CLUSTER = -2; // as in dashboard/map.py
 const COLUMNS = [
-  { name: "user", title: "User", show: (row) => make("a", { href: userLink(row.user), className: "name" }, row.user) },
-  { name: "group_label", title: "Set", show: (row) => make("span", { className: "name" }, row.group_label) },
-  { name: "served", title: "Rewards", number: true, show: (row) => count(row.served) },
+  { name: "user", title: "User",
+    show: (row) => create("a", { href: userLink(row.user), className: "name" }, row.user) },
+  { name: "group_label", title: "Group", show: (row) => create("span", { className: "name" }, row.group_label) },
+  { name: "served", title: "Rewards", number: true, show: (row) => formatCount(row.served) },
 ];
 
-const ENTRY = 165; // pixels of a set in the legend
 export const userLink = (user) => `#user/${encodeURIComponent(user)}`;
 
 export class MapPanel {
   constructor() {
-    this.basis = null;
-    this.again = () => {};
-    this.rows = null; // not known yet
-    this.looks = []; // the seed that each look is for: a set keeps its own as long as it is listed
-    const click = ({ user }) => user && (location.hash = userLink(user));
-    this.chart = new Place(at("map-chart"), "map", { click, entry: ENTRY });
-    this.table = table(at("map-users"), COLUMNS, null, {
-      caption: "Users on the map", key: (row) => row.user, sort: ["served", "descending"], tall: true, empty: "Nobody.",
+    this.projection = null;
+    this.reload = () => {};
+    this.rows = null; // not loaded yet
+    this.colourSeeds = []; // seed of the group that has each colour
+    const onClick = ({ user }) => user && (location.hash = userLink(user));
+    this.chart = new Chart(byId("map-chart"), "map", { onClick, legendEntryWidth: LEGEND_ENTRY_WIDTH });
+    this.table = createTable(byId("map-users"), COLUMNS, null, {
+      caption: "Users on the map", key: (row) => row.user, sort: ["served", "descending"], tall: true,
+      empty: "No users.",
     });
-    at("map-axes").addEventListener("click", () => {
-      this.basis = "new";
-      this.again();
+    byId("map-refit").addEventListener("click", () => {
+      this.projection = "new";
+      this.reload();
     });
-    at("map-text").addEventListener("input", () => this.list());
-    at("map-search").addEventListener("submit", (event) => {
+    byId("map-text").addEventListener("input", () => this.refresh());
+    byId("map-search").addEventListener("submit", (event) => {
       event.preventDefault();
-      const text = at("map-text").value.trim();
+      const text = byId("map-text").value.trim();
       if (text) location.hash = userLink(text);
     });
   }
 
-  /* With somebody to point out, or not. */
+  /* Highlights a user, if one is given. */
   open(user) {
     if (user === null) return;
-    at("map-text").value = user;
-    this.list();
+    byId("map-text").value = user;
+    this.refresh();
   }
 
-  ask() {
-    return ask(this.basis === null ? "/v1/map" : `/v1/map?projection=${encodeURIComponent(this.basis)}`);
+  load() {
+    return request(this.projection === null ? "/v1/map" : `/v1/map?projection=${encodeURIComponent(this.projection)}`);
   }
 
-  /* A basis that the service no longer has, since it was restarted: another is made. */
-  fail(problem) {
-    if (this.basis === null || ![404, 422].includes(problem.status)) return false;
-    this.basis = null;
-    this.again();
+  /* The service does not have the projection any more, for example after a restart. */
+  handleProblem(problem) {
+    if (this.projection === null || ![404, 422].includes(problem.status)) return false;
+    this.projection = null;
+    this.reload();
     return true;
   }
 
   show(map) {
-    this.basis = map.projection;
-    const { points, clusters: groups } = map;
+    this.projection = map.projection;
+    const { points, clusters } = map;
     if (!points.user.length) {
-      put(at("map-how"), "");
+      setContent(byId("map-description"), "");
       this.rows = [];
-      this.list();
-      this.chart.show({ empty: "No user has an estimate yet: the map begins with the first rewards." });
+      this.refresh();
+      this.chart.show({ empty: "No user has an estimate yet. The map appears after the first rewards." });
       return;
     }
-    const looks = this.dress(groups.map((group) => group.seed));
-    this.rows = points.user.map((user, place) => {
-      const group = points.cluster[place];
+    const colours = this.assignColours(clusters.map(({ seed }) => seed));
+    this.rows = points.user.map((user, index) => {
+      const cluster = points.cluster[index];
       return {
-        user, x: points.x[place], y: points.y[place], served: points.served[place], cluster_count: points.cluster_count[place],
-        group: group === -1 ? "none" : group === -2 ? "others" : String(looks[group]),
-        group_label: group === -1 ? "none" : group === -2 ? "another" : groups[group].seed ?? "–",
+        user, x: points.x[index], y: points.y[index], served: points.served[index],
+        cluster_count: points.cluster_count[index],
+        group: cluster === NO_CLUSTER ? "none" : cluster === UNLISTED_CLUSTER ? "others" : String(colours[cluster]),
+        group_label: cluster === NO_CLUSTER ? "none" : cluster === UNLISTED_CLUSTER ? "other"
+          : clusters[cluster].seed ?? "–",
       };
     });
-    // Those in no set lie below the others.
+    // Users without a group are drawn first, below the others.
     this.rows.sort((a, b) => (a.group === "none" ? 0 : 1) - (b.group === "none" ? 0 : 1));
-    put(at("map-how"), `${map.description.replace(/\.$/, "")}. The plane shows ${share(map.explained_variance)} of how they differ.`);
-    this.names = Array(this.looks.length).fill("–");
-    groups.forEach((group, place) => {
-      const drawn = points.cluster.filter((one) => one === place).length;
-      this.names[looks[place]] = `${group.seed ?? "–"} (${count(drawn)} of ${count(group.size)})`;
+    setContent(byId("map-description"),
+      `${map.description}. The projection explains ${formatPercent(map.explained_variance)} of the variance.`);
+    this.legendNames = Array(this.colourSeeds.length).fill("–");
+    clusters.forEach((cluster, index) => {
+      const shown = points.cluster.filter((other) => other === index).length;
+      const counts = `${formatCount(shown)} of ${formatCount(cluster.size)}`;
+      this.legendNames[colours[index]] = `${cluster.seed ?? "–"} (${counts})`;
     });
-    this.used = looks.map(String)
+    this.legendValues = colours.map(String)
       .concat(["others", "none"].filter((name) => this.rows.some((row) => row.group === name)));
-    this.list();
+    this.refresh();
   }
 
-  /* The look of each of these sets. */
-  dress(seeds) {
-    this.looks = this.looks.map((seed) => (seeds.includes(seed) ? seed : undefined));
+  /* Returns the index of the colour of each group. A group keeps its colour while it is listed. */
+  assignColours(seeds) {
+    this.colourSeeds = this.colourSeeds.map((seed) => (seeds.includes(seed) ? seed : undefined));
     return seeds.map((seed) => {
-      let look = this.looks.indexOf(seed);
-      if (look < 0) {
-        look = [...this.looks, undefined].indexOf(undefined);
-        this.looks[look] = seed;
+      let colour = this.colourSeeds.indexOf(seed);
+      if (colour < 0) {
+        colour = [...this.colourSeeds, undefined].indexOf(undefined);
+        this.colourSeeds[colour] = seed;
       }
-      return look;
+      return colour;
     });
   }
 
-  found() {
-    const text = at("map-text").value.trim().toLowerCase();
-    return text ? this.rows.filter((row) => row.user.toLowerCase().includes(text)) : this.rows;
-  }
-
-  list() {
+  refresh() {
     if (!this.rows) return;
-    const found = this.found();
-    const text = at("map-text").value.trim();
-    const listed = [...found].sort((a, b) => b.served - a.served).slice(0, LISTED);
+    const text = byId("map-text").value.trim();
+    const found = text ? this.rows.filter(({ user }) => user.toLowerCase().includes(text.toLowerCase())) : this.rows;
+    const listed = [...found].sort((a, b) => b.served - a.served).slice(0, MAX_LISTED);
     this.table.update(listed);
-    put(at("map-found"), !found.length && text ? "Nobody on the map has that in their id. “Open” looks among all users."
-      : found.length > listed.length ? `The ${count(LISTED)} of ${count(found.length)} with the most rewards.` : "");
+    const message = !found.length && text ? "No user on the map matches. “Open” searches all users."
+      : found.length > listed.length
+        ? `Showing the ${formatCount(MAX_LISTED)} of ${formatCount(found.length)} users with most rewards.` : "";
+    setContent(byId("map-message"), message);
     if (!this.rows.length) return;
-    const exact = this.rows.some((row) => row.user === text) ? text : found.length === 1 ? found[0].user : "";
+    const selected = this.rows.some(({ user }) => user === text) ? text : found.length === 1 ? found[0].user : "";
     this.chart.show({
       rows: { users: this.rows },
-      values: { names: this.names, legend_values: this.used, selected_user: exact },
-      label: "Map of users by their estimated tastes",
-      summary: this.summary(),
+      params: { names: this.legendNames, legend_values: this.legendValues, selected_user: selected },
+      label: "Map of users by estimated preferences",
+      summary: this.summarize(),
     });
   }
 
-  summary() {
+  summarize() {
     const several = this.rows.filter((row) => row.cluster_count > 1).length;
     const none = this.rows.filter((row) => row.group === "none").length;
-    return "One mark a user: colour and shape tell the smallest set that holds them, size the rewards learned, a ring "
-      + `that they are in several sets (${count(several)}). ${count(none)} are in none. The legend tells how many of a `
-      + "set's users have its look here. Click a user to open them, a set in the legend to single it out.";
+    return "Each mark is a user. Colour and shape: the smallest listed group that contains the user. Size: rewards "
+      + `learned. Ring: in several groups (${formatCount(several)} users). ${formatCount(none)} users are in no group. `
+      + "The legend shows how many users of each group have its colour. Click a user to open it, or a group in the "
+      + "legend to highlight it.";
   }
 }

@@ -1,139 +1,145 @@
-/* The page: which panel is shown, what holds for all of them, and the token. */
+/* The page: panels, notices, connection status, token. */
 
-import { ask, token } from "./api.js";
-import { Polling } from "./polling.js";
-import { ofNow, ofProblem, ofToken } from "./words.js";
-import { NowPanel } from "./now.js";
-import { MapPanel } from "./map.js";
+import { request, token } from "./api.js";
+import { formatProblem, formatTokenReason, statusNotices } from "./format.js";
 import { GroupsPanel } from "./groups.js";
+import { MapPanel } from "./map.js";
+import { Polling } from "./polling.js";
+import { StatusPanel } from "./status.js";
 import { UserPanel } from "./user.js";
 
-const { make, put, tabs, themeSwitch, time } = window.look;
-const at = (id) => document.getElementById(id);
+const { bindTabs, bindThemeButton, byId, create, formatTime, setContent } = window.locbUi;
+const STATUS_SECONDS = 2;
+const PANEL_SECONDS = 10;
 
-const panels = { now: new NowPanel(), map: new MapPanel(), groups: new GroupsPanel(), user: new UserPanel() };
-let shown = null; // the name of the panel
-let seen = null; // when the last figures came
-let polling = null; // of the panel
-let lost = false; // whether there was no answer the last time
-let general = []; // what is to be known of the service: [kind, sentence]
-let particular = []; // and of the panel
-let told = "";
+/* A panel has load(), which returns a promise of its data, and show(data); optionally open(rest) when it is shown with
+   #name/rest, and handleProblem(problem), which returns whether it handled it. It calls reload() to load again. */
+const panels = { status: new StatusPanel(), map: new MapPanel(), groups: new GroupsPanel(), user: new UserPanel() };
+let currentPanel = null; // its name
+let panelPolling = null;
+let lastStatusTime = null; // of the last response
+let isDisconnected = false;
+let serviceNotices = []; // [level, sentence]
+let panelNotices = [];
+let shownNotices = "";
 
-const beat = new Polling(2, () => ask("/v1/status"), alive, silent);
+const statusPolling = new Polling(STATUS_SECONDS, () => request("/v1/status"), onStatus, onStatusProblem);
 
-function alive(now) {
-  const first = seen === null;
-  seen = now.time;
-  admit();
-  panels.now.showNow(now);
-  const words = ofNow(now);
-  const worst = words.find(([kind]) => kind === "bad") ?? words.find(([kind]) => kind === "warn");
-  badge(worst ? worst[0] : "good", worst ? (worst[0] === "bad" ? "not writing" : "behind") : "running");
-  general = words;
-  notices();
-  if (first || lost) restart();
-  lost = false;
+// Status
+
+function onStatus(status) {
+  const isFirst = lastStatusTime === null;
+  lastStatusTime = status.time;
+  hideTokenForm();
+  panels.status.showStatus(status);
+  serviceNotices = statusNotices(status);
+  const levels = serviceNotices.map(([level]) => level);
+  if (levels.includes("bad")) setBadge("bad", "store unavailable");
+  else if (levels.includes("warn")) setBadge("warn", "degraded");
+  else setBadge("good", "running");
+  showNotices();
+  if (isFirst || isDisconnected) startPanel();
+  isDisconnected = false;
 }
 
-function silent(problem, seconds) {
-  const why = ofToken(problem, token.get() !== null);
-  if (why !== null) {
-    askForToken(why);
+function onStatusProblem(problem, retrySeconds) {
+  const reason = formatTokenReason(problem, token.get() !== null);
+  if (reason !== null) {
+    showTokenForm(reason);
     return;
   }
-  lost = true;
-  badge("bad", problem.status === 0 ? "no answer" : "problem");
-  const old = seen === null ? "" : ` What you see is of ${time(seen)}.`;
-  general = [["bad", ofProblem(problem, seconds) + old]];
-  particular = [];
-  notices();
+  isDisconnected = true;
+  setBadge("bad", problem.status === 0 ? "disconnected" : "error");
+  const age = lastStatusTime === null ? "" : ` This page shows the state at ${formatTime(lastStatusTime)}.`;
+  serviceNotices = [["bad", formatProblem(problem, retrySeconds) + age]];
+  panelNotices = [];
+  showNotices();
 }
 
-function badge(kind, text) {
-  const status = at("status");
-  status.className = `badge ${kind}`;
-  if (status.textContent !== text) status.textContent = text;
+function setBadge(level, text) {
+  const badge = byId("connection");
+  badge.className = `badge ${level}`;
+  if (badge.textContent !== text) badge.textContent = text;
 }
 
-/* Read aloud once, not with every answer. */
-function notices() {
-  const words = [...general, ...particular];
-  const next = JSON.stringify(words);
-  if (next === told) return;
-  told = next;
-  put(at("notices"), words.map(([kind, text]) => make("p", { className: `note ${kind}` }, text)));
+/* Updates the notices only if they changed, so that screen readers read them once. */
+function showNotices() {
+  const notices = [...serviceNotices, ...panelNotices];
+  const key = JSON.stringify(notices);
+  if (key === shownNotices) return;
+  shownNotices = key;
+  setContent(byId("notices"), notices.map(([level, text]) => create("p", { className: `note ${level}` }, text)));
 }
 
 // Token
 
-function askForToken(why) {
-  beat.stop();
-  polling?.stop();
-  general = particular = [];
-  notices();
-  badge("warn", "token needed");
-  at("panels").hidden = true;
-  at("token").hidden = false;
-  put(at("token-why"), why);
-  token.forget();
-  at("forget").hidden = true;
-  at("token-text").focus();
+function showTokenForm(reason) {
+  statusPolling.stop();
+  panelPolling?.stop();
+  serviceNotices = panelNotices = [];
+  showNotices();
+  setBadge("warn", "token required");
+  byId("panels").hidden = true;
+  byId("token").hidden = false;
+  setContent(byId("token-reason"), reason);
+  token.remove();
+  byId("sign-out").hidden = true;
+  byId("token-text").focus();
 }
 
-function admit() {
-  at("forget").hidden = token.get() === null;
-  if (at("token").hidden) return;
-  at("token").hidden = true;
-  at("panels").hidden = false;
-  at("panels").querySelector("section:not([hidden]) h1")?.focus();
+function hideTokenForm() {
+  byId("sign-out").hidden = token.get() === null;
+  if (byId("token").hidden) return;
+  byId("token").hidden = true;
+  byId("panels").hidden = false;
+  byId("panels").querySelector("section:not([hidden]) h1")?.focus();
 }
 
-at("token-form").addEventListener("submit", (event) => {
+byId("token-form").addEventListener("submit", (event) => {
   event.preventDefault();
-  token.set(at("token-text").value.trim());
-  at("token-text").value = "";
-  seen = null;
-  beat.start();
+  token.set(byId("token-text").value.trim());
+  byId("token-text").value = "";
+  lastStatusTime = null;
+  statusPolling.start();
 });
 
-at("forget").addEventListener("click", () => {
-  token.forget();
-  location.reload(); // nothing that was read with it stays
+byId("sign-out").addEventListener("click", () => {
+  token.remove();
+  location.reload(); // removes all data that was read with the token
 });
 
 // Panels
 
-function restart() {
-  polling?.stop();
-  particular = [];
-  const panel = panels[shown];
-  if (seen === null) return;
-  const show = (answer) => {
-    particular = [];
-    notices();
-    panel.show(answer);
-    if (lost) beat.now(); // it answers again
+function startPanel() {
+  panelPolling?.stop();
+  panelNotices = [];
+  const panel = panels[currentPanel];
+  if (lastStatusTime === null) return;
+  const onData = (data) => {
+    panelNotices = [];
+    showNotices();
+    panel.show(data);
+    if (isDisconnected) statusPolling.poll();
   };
-  const fail = (problem, seconds) => {
-    if ([0, 401, 403].includes(problem.status) && problem.kind !== "slow") beat.now();
-    else if (!panel.fail?.(problem, seconds)) particular = [["bad", ofProblem(problem, seconds)]];
-    notices();
+  const onProblem = (problem, retrySeconds) => {
+    if ([0, 401, 403].includes(problem.status) && problem.type !== "timeout") statusPolling.poll();
+    else if (!panel.handleProblem?.(problem)) panelNotices = [["bad", formatProblem(problem, retrySeconds)]];
+    showNotices();
   };
-  polling = new Polling(10, () => panel.ask(), show, fail);
-  panel.again = restart;
-  polling.start();
+  panelPolling = new Polling(PANEL_SECONDS, () => panel.load(), onData, onProblem);
+  panel.reload = startPanel;
+  panelPolling.start();
 }
 
-themeSwitch(at("theme"));
-at("skip").addEventListener("click", (event) => {
+bindThemeButton(byId("theme"));
+byId("skip-link").addEventListener("click", (event) => {
   event.preventDefault();
-  at("content").focus();
+  byId("content").focus();
 });
-tabs(at("tabs"), (name, rest) => {
-  shown = name;
+bindTabs(byId("tabs"), (name, rest) => {
+  currentPanel = name;
   document.title = `${name[0].toUpperCase()}${name.slice(1)}${rest ? `: ${rest}` : ""} · locb`;
   panels[name].open?.(rest);
-  restart();
+  startPanel();
 });
-beat.start();
+statusPolling.start();

@@ -1,40 +1,40 @@
-/* Asks again and again while the page is looked at; less and less often while there is no answer. */
+/* Repeated requests while the page is visible, with longer pauses while they fail. */
 
-const SLOWEST = 8;
+const MAX_PAUSE_SECONDS = 8;
 
 export class Polling {
-  /* ask() gives a promise; show(answer) and fail(problem, seconds until it is asked again) tell what came of it. */
-  constructor(seconds, ask, show, fail) {
-    Object.assign(this, { seconds, ask, show, fail, timer: null, wait: seconds, going: false, turn: 0 });
-    document.addEventListener("visibilitychange", () => this.going && !document.hidden && this.now());
+  /* load() returns a promise; calls onData(data) or onProblem(problem, seconds until the next attempt). */
+  constructor(seconds, load, onData, onProblem) {
+    Object.assign(this, { seconds, load, onData, onProblem, timer: null, pause: seconds, active: false, attempt: 0 });
+    document.addEventListener("visibilitychange", () => this.active && !document.hidden && this.poll());
   }
 
   start() {
-    this.going = true;
-    this.wait = this.seconds;
-    return this.now();
+    this.active = true;
+    this.pause = this.seconds;
+    return this.poll();
   }
 
   stop() {
-    this.going = false;
-    this.turn += 1; // an answer under way is no longer wanted
+    this.active = false;
+    this.attempt += 1; // ignores a response that is still in progress
     clearTimeout(this.timer);
   }
 
-  async now() {
+  async poll() {
     clearTimeout(this.timer);
-    const turn = ++this.turn;
+    const attempt = ++this.attempt;
     try {
-      const answer = await this.ask();
-      if (turn !== this.turn) return;
-      this.wait = this.seconds;
-      this.show(answer);
+      const data = await this.load();
+      if (attempt !== this.attempt) return;
+      this.pause = this.seconds;
+      this.onData(data);
     } catch (problem) {
-      if (turn !== this.turn) return;
+      if (attempt !== this.attempt) return;
       if (problem.status === undefined) console.error(problem);
-      this.wait = Math.min(SLOWEST, Math.max(2, 2 * this.wait));
-      this.fail(problem, this.wait);
+      this.pause = Math.min(MAX_PAUSE_SECONDS, Math.max(2, 2 * this.pause));
+      this.onProblem(problem, this.pause);
     }
-    if (this.going && !document.hidden) this.timer = setTimeout(() => this.now(), 1000 * this.wait);
+    if (this.active && !document.hidden) this.timer = setTimeout(() => this.poll(), 1000 * this.pause);
   }
 }

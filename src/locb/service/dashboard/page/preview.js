@@ -1,89 +1,86 @@
-/* "What would be recommended now": a question that decides nothing. */
+/* Current recommendation for a user, without a decision. */
 
-import { ask } from "./api.js";
-import { Place } from "./charts.js";
-import { INDENT, parts, ranked } from "./explaining.js";
-import { ofLenders, ofProblem } from "./words.js";
+import { request } from "./api.js";
+import { Chart } from "./charts.js";
+import { explainDecisions, explainRanking, LEGEND_INDENT } from "./explanation.js";
+import { formatProblem, formatSources } from "./format.js";
 
-const { make, number, put } = window.look;
-const at = (id) => document.getElementById(id);
-const SHOWN = 12; // arms of a ranking
+const { byId, create, formatNumber, setContent } = window.locbUi;
+const MAX_ARMS = 12; // in the chart of the ranking
 
 export class Preview {
   constructor() {
-    this.ranking = new Place(at("preview-ranking"), "parts", { indent: INDENT });
-    this.parts = new Place(at("preview-parts"), "parts", { indent: INDENT });
-    this.like = []; // features as the bars of the decisions have them
-    at("preview").addEventListener("submit", (event) => {
+    this.rankingChart = new Chart(byId("preview-ranking"), "parts", { legendIndent: LEGEND_INDENT });
+    this.partsChart = new Chart(byId("preview-parts"), "parts", { legendIndent: LEGEND_INDENT });
+    this.featureNames = []; // of the chart of decisions, so that colours agree
+    byId("preview").addEventListener("submit", (event) => {
       event.preventDefault();
-      this.ask();
+      this.load();
     });
-    at("preview-fill").addEventListener("click", () => this.fill());
+    byId("preview-fill").addEventListener("click", () => this.fillArms());
   }
 
-  /* Another user. */
   open(user) {
     this.user = user;
     this.arms = [];
-    at("preview-arms").value = "";
+    byId("preview-arms").value = "";
     this.clear();
   }
 
-  clear(...words) {
-    put(at("preview-answer"), words);
-    for (const place of [this.ranking, this.parts]) {
-      place.show({ empty: "" });
-    }
+  clear(...content) {
+    setContent(byId("preview-result"), content);
+    for (const chart of [this.rankingChart, this.partsChart]) chart.show({ empty: "" });
   }
 
-  /* The arms that were recommended lately, each once. */
-  offer(decisions) {
-    const seen = new Map();
-    for (const { arm, features } of decisions) if (!seen.has(arm)) seen.set(arm, { id: arm, features });
-    this.arms = [...seen.values()];
-    at("preview-fill").disabled = !this.arms.length;
-    if (!at("preview-arms").value) this.fill();
+  /* Offers the arms of recent decisions, each once. */
+  offerArms(decisions) {
+    const arms = new Map();
+    for (const { arm, features } of decisions) if (!arms.has(arm)) arms.set(arm, { id: arm, features });
+    this.arms = [...arms.values()];
+    byId("preview-fill").disabled = !this.arms.length;
+    if (!byId("preview-arms").value) this.fillArms();
   }
 
-  fill() {
-    at("preview-arms").value = this.arms.length ? `[${this.arms.map((arm) => JSON.stringify(arm)).join(",\n ")}]` : "";
+  fillArms() {
+    const lines = this.arms.map((arm) => JSON.stringify(arm)).join(",\n ");
+    byId("preview-arms").value = this.arms.length ? `[${lines}]` : "";
   }
 
-  async ask() {
+  async load() {
     let arms;
     try {
-      arms = JSON.parse(at("preview-arms").value);
+      arms = JSON.parse(byId("preview-arms").value);
     } catch (error) {
-      this.clear(make("p", { className: "note bad" }, `The arms are not JSON: ${error.message}.`));
+      this.clear(create("p", { className: "note bad" }, `The arms are not valid JSON: ${error.message}.`));
       return;
     }
     try {
-      this.show(await ask("/v1/preview", { user: this.user, arms }));
+      this.show(await request("/v1/preview", { user: this.user, arms }));
     } catch (problem) {
-      const unfit = [400, 422].includes(problem.status);
-      const told = unfit ? `The arms do not fit: ${problem.message}.` : ofProblem(problem);
-      this.clear(make("p", { className: "note bad" }, told));
+      const isInvalid = [400, 422].includes(problem.status);
+      const text = isInvalid ? `The arms are invalid: ${problem.message}.` : formatProblem(problem);
+      this.clear(create("p", { className: "note bad" }, text));
     }
   }
 
   show({ arm, ranking, explanation }) {
     const [first] = ranking;
-    const sum = first.score === null ? "" : ` Its score is ${number(first.score)}: an estimate of `
-      + `${number(first.estimate)} and a bonus of ${number(first.bonus)} for what is uncertain.`;
+    const score = first.score === null ? "" : ` Score ${formatNumber(first.score)} = estimate `
+      + `${formatNumber(first.estimate)} + exploration bonus ${formatNumber(first.bonus)}.`;
     const sources = explanation?.sources ?? [];
-    const whose = sources.length ? ` The estimate rests on the rewards of ${ofLenders(sources)}.` : "";
-    put(at("preview-answer"),
-      make("p", { className: "note info" }, "Now it would be ", make("strong", {}, arm), `.${sum}${whose}`));
-    const shown = ranking.slice(0, SHOWN);
-    if (first.score === null) this.ranking.show({ empty: "The policy does not tell scores." });
+    const evidence = sources.length ? ` Evidence: ${formatSources(sources)}.` : "";
+    setContent(byId("preview-result"),
+      create("p", { className: "note info" }, "Recommended now: ", create("strong", {}, arm), `.${score}${evidence}`));
+    const shown = ranking.slice(0, MAX_ARMS);
+    if (first.score === null) this.rankingChart.show({ empty: "The policy does not report scores." });
     else {
       const which = shown.length === ranking.length ? "all arms" : `the best ${shown.length} of ${ranking.length} arms`;
-      this.ranking.show({ ...ranked(shown), label: "Scores of the arms", summary: `Scores of ${which}.` });
+      this.rankingChart.show({ ...explainRanking(shown), label: "Scores of arms", summary: `Scores of ${which}.` });
     }
-    if (!explanation) this.parts.show({ empty: "The policy does not explain its choice." });
+    if (!explanation) this.partsChart.show({ empty: "The policy does not explain its choices." });
     else {
-      this.parts.show({ ...parts([{ arm, name: arm, explanation }], this.like), label: `What makes the score of ${arm}`,
-        summary: "What each feature of the recommended arm adds." });
+      this.partsChart.show({ ...explainDecisions([{ arm, name: arm, explanation }], this.featureNames),
+        label: `Parts of the score of ${arm}`, summary: "Contribution of each feature of the recommended arm." });
     }
   }
 }

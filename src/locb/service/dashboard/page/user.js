@@ -1,169 +1,176 @@
-/* The panel "User": what is known of one, and why they were shown what they were shown. */
+/* Panel "User": estimate, groups, similar users, recent decisions with explanations, preview. */
 
-import { ask, path } from "./api.js";
-import { Place } from "./charts.js";
-import { INDENT, parts } from "./explaining.js";
-import { state } from "./groups.js";
+import { path, request } from "./api.js";
+import { Chart } from "./charts.js";
+import { explainDecisions, LEGEND_INDENT } from "./explanation.js";
+import { formatSources } from "./format.js";
+import { stateBadge } from "./groups.js";
 import { userLink } from "./map.js";
 import { Preview } from "./preview.js";
-import { ofLenders } from "./words.js";
 
-const { clock, count, make, number, put, table, time } = window.look;
-const at = (id) => document.getElementById(id);
-const FEATURES = 24; // bars of an estimate
-const DOTS = [".", ".."]; // which in an address stand for other addresses
-const KINDS = {
+const { byId, create, createTable, formatClock, formatCount, formatNumber, formatTime, setContent } = window.locbUi;
+const MAX_FEATURES = 24; // in the chart of the estimate
+const DOT_SEGMENTS = [".", ".."]; // browsers resolve them in URLs
+const REWARD_STATUS = {
   pending: ["pending", ""],
   received: ["rewarded", "good"],
   default: ["default", "warn"],
   corrected: ["corrected", "info"],
 };
 
-/* A bar: what an estimate says of the feature at a place, which is negative where the feature's sign is. */
-function entry(feature, place, theta, intervals) {
-  const at = Math.abs(place);
-  const ends = intervals?.[at] ?? [null, null];
-  const [low, high] = place < 0 && ends[0] !== null ? [-ends[1], -ends[0]] : ends;
-  return { feature, value: place < 0 ? -theta[at] : theta[at], low, high };
+const linkTo = (user) => (user === null ? "–" : create("a", { href: userLink(user), className: "name" }, user));
+
+const GROUP_COLUMNS = [
+  { name: "seed", title: "Seed", show: (row) => linkTo(row.seed) },
+  { name: "size", title: "Users", number: true, show: (row) => formatCount(row.size) },
+  { name: "returned", title: "State", show: (row) => stateBadge(row.returned) },
+];
+const SIMILAR_COLUMNS = [
+  { name: "user", title: "User", show: (row) => linkTo(row.user) },
+  { name: "distance", title: "Distance", number: true, show: (row) => formatNumber(row.distance) },
+  { name: "radius", title: "Radius", number: true, show: (row) => formatNumber(row.radius) },
+];
+const DECISION_COLUMNS = [
+  { name: "time", title: "Time", show: (row) => create("span", { className: "nowrap" }, formatTime(row.time)) },
+  { name: "arm", title: "Arm", show: (row) => create("span", { className: "name" }, row.arm) },
+  { name: "reward_status", title: "State", show: (row) => {
+    const [text, level] = REWARD_STATUS[row.reward_status] ?? [row.reward_status, ""];
+    return create("span", { className: `badge ${level}` }, text);
+  } },
+  { name: "reward", title: "Reward", number: true,
+    show: (row) => (row.reward === null ? "–" : formatNumber(row.reward, 2)) },
+  { name: "score", title: "Score", number: true, value: (row) => row.response.ranking[0]?.score,
+    show: (row) => formatNumber(row.response.ranking[0]?.score) },
+  { name: "second", title: "Second best", sort: false, show: secondBest },
+  { name: "sources", title: "Evidence", sort: false, show: ({ response }) =>
+    create("span", { className: "sources small" }, formatSources(response.explanation?.sources ?? []) || "–") },
+];
+
+function secondBest({ response: { ranking: [first, second] } }) {
+  if (!second) return "–";
+  const gap = first.score - second.score;
+  const text = gap < 0.0005 ? "equal score" : `−${formatNumber(gap)}`;
+  return create("span", { className: "name second-best" }, `${second.arm}, ${text}`);
 }
 
-const less = (gap) => (gap < 0.0005 ? "as good" : `${number(gap)} less`);
-const link = (user) => (user === null ? "–" : make("a", { href: userLink(user), className: "name" }, user));
-
-const SETS = [
-  { name: "seed", title: "Seed", show: (row) => link(row.seed) },
-  { name: "size", title: "Users", number: true, show: (row) => count(row.size) },
-  { name: "returned", title: "State", show: (row) => state(row.returned) },
-];
-const SIMILAR = [
-  { name: "user", title: "User", show: (row) => link(row.user) },
-  { name: "distance", title: "Distance", number: true, show: (row) => number(row.distance) },
-  { name: "radius", title: "± at most", number: true, show: (row) => number(row.radius) },
-];
-const DECISIONS = [
-  { name: "time", title: "When", show: (row) => make("span", { className: "figure" }, time(row.time)) },
-  { name: "arm", title: "Arm", show: (row) => make("span", { className: "name" }, row.arm) },
-  { name: "kind", title: "State", show: (row) => {
-    const [word, kind] = KINDS[row.reward_status] ?? [row.reward_status, ""];
-    return make("span", { className: `badge ${kind}` }, word);
-  } },
-  { name: "reward", title: "Reward", number: true, show: (row) => (row.reward === null ? "–" : number(row.reward, 2)) },
-  { name: "score", title: "Score", number: true, value: (row) => row.response.ranking[0]?.score,
-    show: (row) => number(row.response.ranking[0]?.score) },
-  { name: "next", title: "Next best", sort: false, show: ({ response: { ranking: [first, next] } }) =>
-    (next ? make("span", { className: "name next" }, `${next.arm}, ${less(first.score - next.score)}`) : "–") },
-  { name: "whose", title: "Rests on the rewards of", sort: false, show: ({ response }) =>
-    make("span", { className: "whose small" }, ofLenders(response.explanation?.sources ?? []) || "–") },
-];
+/* Bar of a feature. A negative index means that the entry of theta is to be negated. */
+function estimateRow(feature, index, theta, intervals) {
+  const position = Math.abs(index);
+  const isNegated = index < 0;
+  const bounds = intervals?.[position] ?? [null, null];
+  const [low, high] = isNegated && bounds[0] !== null ? [-bounds[1], -bounds[0]] : bounds;
+  return { feature, value: isNegated ? -theta[position] : theta[position], low, high };
+}
 
 export class UserPanel {
   constructor() {
     this.user = null;
-    this.again = () => {};
-    this.estimate = new Place(at("estimate-chart"), "estimate");
-    this.why = new Place(at("decisions-chart"), "parts", { indent: INDENT });
-    this.sets = table(at("user-sets"), SETS, null, { caption: "Sets the user is in", key: (row) => row.seed,
-      sort: ["size", "ascending"], tall: true, empty: "In none yet." });
-    this.similar = table(at("user-similar"), SIMILAR, null, { caption: "Similar users", key: (row) => row.user,
-      sort: ["distance", "ascending"], tall: true, empty: "Nobody shares a set with them yet." });
-    this.decisions = table(at("decisions-table"), DECISIONS, null, { caption: "Last decisions",
-      key: (row) => row.decision_id, sort: ["time", "descending"], empty: "Nothing was decided for them yet." });
+    this.reload = () => {};
+    this.estimateChart = new Chart(byId("estimate-chart"), "estimate");
+    this.decisionsChart = new Chart(byId("decisions-chart"), "parts", { legendIndent: LEGEND_INDENT });
+    this.groups = createTable(byId("user-groups"), GROUP_COLUMNS, null, { caption: "Groups of the user",
+      key: (row) => row.seed, sort: ["size", "ascending"], tall: true, empty: "In no group yet." });
+    this.similar = createTable(byId("user-similar"), SIMILAR_COLUMNS, null, { caption: "Similar users",
+      key: (row) => row.user, sort: ["distance", "ascending"], tall: true, empty: "No similar users yet." });
+    this.decisions = createTable(byId("decisions-table"), DECISION_COLUMNS, null, { caption: "Recent decisions",
+      key: (row) => row.decision_id, sort: ["time", "descending"], empty: "No decisions yet." });
     this.preview = new Preview();
-    at("user-search").addEventListener("submit", (event) => {
+    byId("user-search").addEventListener("submit", (event) => {
       event.preventDefault();
-      location.hash = userLink(at("user-text").value);
+      location.hash = userLink(byId("user-text").value);
     });
   }
 
   open(user) {
     if (user === this.user && user !== null) return;
     this.user = user || null;
-    at("user").hidden = true;
-    at("user-text").value = this.user ?? "";
-    put(at("user-title"), this.user ?? "User");
-    put(at("user-told"), this.user === null ? "Open a user by their id, from the map, or from a set." : "Looking …");
-    if (DOTS.includes(this.user)) {
-      put(at("user-told"), `No browser asks for an address that ends in “${this.user}”: ask for this user with `
-        + "locb watch, or through the API.");
+    byId("user").hidden = true;
+    byId("user-text").value = this.user ?? "";
+    setContent(byId("user-title"), this.user ?? "User");
+    setContent(byId("user-message"),
+      this.user === null ? "Enter a user id, or select a user on the map or in a group." : "Loading …");
+    if (DOT_SEGMENTS.includes(this.user)) {
+      setContent(byId("user-message"),
+        `Browsers cannot request the user “${this.user}”. Use locb watch or the API instead.`);
       this.user = null;
     }
     if (this.user !== null) this.preview.open(this.user);
   }
 
-  async ask() {
+  async load() {
     const { user } = this;
     if (user === null) return null;
-    const [known, similar, decisions] = await Promise.all([
-      ask(path`/v1/users/${user}`), ask(path`/v1/users/${user}/similar?limit=10`),
-      ask(path`/v1/users/${user}/decisions?limit=20`)]);
-    return { known, similar: similar.similar, decisions: decisions.decisions };
+    const [detail, similar, decisions] = await Promise.all([
+      request(path`/v1/users/${user}`), request(path`/v1/users/${user}/similar?limit=10`),
+      request(path`/v1/users/${user}/decisions?limit=20`)]);
+    return { detail, similar: similar.similar, decisions: decisions.decisions };
   }
 
-  fail(problem) {
+  handleProblem(problem) {
     if (problem.status !== 404) return false;
-    at("user").hidden = true;
-    put(at("user-told"), `There is no user “${this.user}”. Ids are exact: capitals and blanks count.`);
+    byId("user").hidden = true;
+    setContent(byId("user-message"), `Unknown user “${this.user}”. User ids are case-sensitive and include spaces.`);
     return true;
   }
 
-  show(answer) {
-    if (answer === null) return;
-    const { known, similar, decisions } = answer;
-    at("user").hidden = false;
-    put(at("user-told"), known.served === 0 ? "Nothing was learned of them yet: no reward has come."
-      : make("a", { href: `#map/${encodeURIComponent(known.user)}` }, "Show on the map"));
-    this.showCards(known);
-    this.showEstimate(known);
-    this.sets.update(known.clusters);
+  show(data) {
+    if (data === null) return;
+    const { detail, similar, decisions } = data;
+    byId("user").hidden = false;
+    setContent(byId("user-message"), detail.served === 0 ? "No rewards yet."
+      : create("a", { href: `#map/${encodeURIComponent(detail.user)}` }, "Show on the map"));
+    this.showCards(detail);
+    this.showEstimate(detail);
+    this.groups.update(detail.clusters);
     this.similar.update(similar);
     this.decisions.update(decisions);
-    this.preview.offer(decisions);
-    this.showWhy(decisions);
+    this.preview.offerArms(decisions);
+    this.showExplanations(decisions);
   }
 
   showCards({ served, rewards, mean_reward: mean, radius, clusters }) {
-    const returned = clusters.filter((one) => one.returned).length;
+    const final = clusters.filter(({ returned }) => returned).length;
     const cards = [
-      ["Rewards learned", count(served), `${count(rewards)} came`],
-      ["Mean reward", number(mean), "of what they were shown"],
-      ["Sets", count(clusters.length), `${count(returned)} returned`],
-      ["Radius", number(radius), "by which the policy tells users apart; intervals are below"],
+      ["Rewards learned", formatCount(served), `${formatCount(rewards)} in the log`],
+      ["Mean reward", formatNumber(mean), "of all decisions with a reward"],
+      ["Groups", formatCount(clusters.length), `${formatCount(final)} final`],
+      ["Radius", formatNumber(radius), "confidence radius of the estimate, used for grouping"],
     ];
-    put(at("user-cards"), cards.map(([title, figure, more]) =>
-      make("div", {}, make("dt", {}, title), make("dd", {}, figure), make("dd", {}, more))));
+    setContent(byId("user-cards"), cards.map(([title, figure, text]) =>
+      create("div", {}, create("dt", {}, title), create("dd", {}, figure), create("dd", {}, text))));
   }
 
-  showEstimate({ theta, intervals, feature_indices: names }) {
-    if (!theta) return this.estimate.show({ empty: "The policy does not tell what it estimates." });
-    const named = Object.keys(names).length > 0;
-    const places = named ? Object.entries({ constant: 0, ...names }) : theta.map((_, place) => [String(place), place]);
-    const all = places.map(([name, place]) => entry(name, place, theta, intervals));
-    const rows = all.sort((a, b) => Math.abs(b.value) - Math.abs(a.value)).slice(0, FEATURES)
+  showEstimate({ theta, intervals, feature_indices: indices }) {
+    if (!theta) return this.estimateChart.show({ empty: "The policy does not report estimates." });
+    const isNamed = Object.keys(indices).length > 0;
+    const features = isNamed ? Object.entries({ intercept: 0, ...indices })
+      : theta.map((_, index) => [String(index), index]);
+    const all = features.map(([name, index]) => estimateRow(name, index, theta, intervals));
+    const rows = all.sort((a, b) => Math.abs(b.value) - Math.abs(a.value)).slice(0, MAX_FEATURES)
       .map((row, order) => ({ ...row, order }));
-    const sure = rows.filter(({ low, high }) => low > 0 || (high !== null && high < 0)).length;
-    const how = named ? "as recent requests name them; “constant” is what every arm has" : "by place";
-    const which = rows.length < all.length ? `The ${rows.length} largest of ${all.length} features, ${how}.`
-      : `All features, ${how}.`;
-    return this.estimate.show({
-      rows: { features: rows }, label: "Estimate of the user's taste, feature by feature",
-      summary: intervals ? `${which} Lines: 95% intervals; ${count(sure)} of them leave${sure === 1 ? "s" : ""} 0 out.`
-        : which,
+    const significant = rows.filter(({ low, high }) => low > 0 || (high !== null && high < 0)).length;
+    const names = isNamed ? "with the names in recent requests" : "by index";
+    const which = rows.length < all.length ? `The ${rows.length} largest of ${all.length} features, ${names}.`
+      : `All features, ${names}.`;
+    const notes = intervals ? ` Lines: 95% intervals; ${formatCount(significant)} of them `
+      + `${significant === 1 ? "does" : "do"} not contain 0.` : "";
+    return this.estimateChart.show({
+      rows: { features: rows }, label: "Estimated preferences by feature", summary: which + notes,
     });
   }
 
-  showWhy(decisions) {
-    const told = decisions.filter((one) => one.response.explanation);
-    if (!told.length) {
-      const empty = decisions.length ? "The policy does not explain its choices." : "Nothing was decided for them yet.";
-      return this.why.show({ empty });
+  showExplanations(decisions) {
+    const explained = decisions.filter(({ response }) => response.explanation);
+    if (!explained.length) {
+      const empty = decisions.length ? "The policy does not explain its choices." : "No decisions yet.";
+      return this.decisionsChart.show({ empty });
     }
-    const named = told.map(({ arm, time: when, response }) =>
-      ({ arm, name: `${arm} · ${clock(when)}`, explanation: response.explanation }));
-    const drawn = parts(named);
-    this.preview.like = drawn.values.names;
-    return this.why.show({
-      ...drawn, label: "Why each arm was recommended: contributions of its features and bonus",
-      summary: "One bar a decision, the latest on top: what the arm's features add, and the bonus. "
+    const content = explainDecisions(explained.map(({ arm, time, response }) =>
+      ({ arm, name: `${arm} · ${formatClock(time)}`, explanation: response.explanation })));
+    this.preview.featureNames = content.params.names;
+    return this.decisionsChart.show({
+      ...content, label: "Score of each recommended arm by feature and bonus",
+      summary: "One bar per decision, newest first: contributions of the features of the arm, and the bonus. "
         + "The line marks the score.",
     });
   }

@@ -1,0 +1,108 @@
+/* Sentences about states, problems, history and evidence. */
+
+const { formatCount, formatNumber, formatTime } = window.locbUi;
+
+export const plural = (count, noun) => `${formatCount(count)} ${noun}${count === 1 ? "" : "s"}`;
+
+/* Problem of a request; retrySeconds: null if it is not repeated. */
+export function formatProblem(problem, retrySeconds) {
+  const retry = retrySeconds ? " Retrying automatically." : "";
+  if (problem.status === 0 && problem.type === "timeout") return `The service did not respond in time.${retry}`;
+  if (problem.status === 0) return `The service is unreachable. It may be restarting.${retry}`;
+  if (problem.status === 429) return `The service has too many requests in progress.${retry}`;
+  if (problem.status === 503) return `The service is unavailable: ${problem.message}.${retry}`;
+  if (problem.status === 404) return `Not found: ${problem.message}.`;
+  if (problem.status === undefined) return `The page could not show the response: ${problem.message}.`;
+  return `Request failed with status ${problem.status}: ${problem.message}.${retry}`;
+}
+
+/* Reason why a token is required; null if a token would not help. */
+export function formatTokenReason(problem, hadToken) {
+  if (problem.status === 401 && hadToken) return "This token is not valid. Enter another token.";
+  if (problem.status === 401) return "This service requires a token.";
+  if (problem.status === 403 && hadToken) return "This token does not have the scope “read”. Enter another token.";
+  return null;
+}
+
+/* Notices about the state of the service: [level, sentence]. */
+export function statusNotices(status) {
+  const notices = [];
+  const { store, snapshot } = status;
+  const error = store.error ?? (status.status === "ok" ? null : status.detail ?? status.status);
+  if (error) {
+    notices.push(["bad", `The store is not writable: ${error}. The service rejects decisions and rewards until it is; `
+      + "this page shows the last known state."]);
+  } else if (store.queued_requests >= 100) {
+    notices.push(["warn", `The store is slow: ${formatCount(store.queued_requests)} requests are queued.`]);
+  }
+  if (status.backfilling) {
+    notices.push(["info", "Statistics are being read from the log. Totals and means are incomplete until then."]);
+  }
+  if (status.rebuilding) {
+    notices.push(["info", "A user was erased. The policy is being rebuilt from the log; the previous policy is used "
+      + "until then."]);
+  }
+  if (status.decisions === 0 && !status.backfilling) {
+    notices.push(["info", "No decisions yet. Send requests to POST /v1/recommend."]);
+  } else if (status.rewards === 0 && !status.backfilling) {
+    notices.push(["info", "No rewards yet. Send them to POST /v1/reward; the service learns from rewards only."]);
+  }
+  if (snapshot === null && store.position > 200000) {
+    notices.push(["warn", "There is no snapshot. The next start replays the whole log."]);
+  }
+  return notices;
+}
+
+const SPANS = { hour: "the last hour", day: "the last day", month: "the last 30 days", all: "the whole history" };
+
+const signed = (value) => (value > 0 ? "+" : "") + formatNumber(value);
+
+function formatInterval({ low, high }, format = formatNumber) {
+  return low === null ? "" : ` (95% interval ${format(low)} to ${format(high)})`;
+}
+
+/* Mean reward, and its change from the baseline period. */
+export function formatHistory(history) {
+  const { total, baseline, change } = history;
+  if (!total || total.mean === null) return `No rewards in ${SPANS[history.span]}.`;
+  const mean = `Mean reward in ${SPANS[history.span]}: ${formatNumber(total.mean)}${formatInterval(total)}, from `
+    + `${plural(total.rewards, "reward")}.`;
+  if (!baseline) return mean;
+  const period = `${formatTime(baseline.from)} to ${formatTime(baseline.to)}`;
+  if (baseline.mean === null) return `${mean} No rewards in the baseline period (${period}).`;
+  const base = `Baseline (${period}): ${formatNumber(baseline.mean)}${formatInterval(baseline)}.`;
+  if (!change || change.mean === null) return `${mean} ${base} There are too few other rewards to compare.`;
+  const verdict = change.low === null ? "too few rewards for an interval"
+    : change.low > 0 ? "significant increase" : change.high < 0 ? "significant decrease" : "not significant";
+  // The service compares the baseline with the rest of the span.
+  const overlaps = baseline.to > total.from && baseline.from < total.to;
+  const rest = overlaps ? ` Without the baseline period: ${formatNumber(baseline.mean + change.mean)}.` : "";
+  return `${mean} ${base}${rest} Change: ${signed(change.mean)}${formatInterval(change, signed)}, ${verdict}.`;
+}
+
+/* Evidence sources of an estimate, largest weight first. */
+export function formatSources(sources) {
+  const names = { user: "own rewards", everyone: "all users", population: "population prior", cluster: "group" };
+  return sources.filter(({ weight }) => weight > 0.005).sort((a, b) => b.weight - a.weight).map((source) => {
+    const name = names[source.kind] ?? source.kind;
+    const seed = source.seed === null || source.kind === "user" ? "" : ` of ${source.seed}`;
+    const users = source.users > 1 ? `${formatCount(source.users)} users, ` : "";
+    const rewards = source.observations === null ? "" : `${plural(source.observations, "reward")}, `;
+    return `${name}${seed} (${users}${rewards}${formatNumber(100 * source.weight, 0)}%)`;
+  }).join("; ");
+}
+
+/* Size in bytes. */
+export function formatBytes(size) {
+  const units = ["bytes", "kB", "MB", "GB", "TB"];
+  const power = size < 1 ? 0 : Math.min(4, Math.floor(Math.log10(size) / 3));
+  const value = size / 1000 ** power;
+  return `${formatNumber(value, power && value < 100 ? 1 : 0)} ${units[power]}`;
+}
+
+/* Duration in its largest unit. */
+export function formatDuration(seconds) {
+  const [size, unit] = seconds >= 86400 ? [86400, "day"] : seconds >= 3600 ? [3600, "hour"]
+    : seconds >= 60 ? [60, "minute"] : [1, "second"];
+  return plural(seconds / size, unit);
+}

@@ -1,0 +1,79 @@
+"""Functions of the page's scripts, evaluated in the page."""
+
+from typing import Any
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, expect
+
+from browsing import watched
+
+HISTORY = {
+    "span": "hour",
+    "total": {"from": 1000.0, "to": 4600.0, "mean": 0.5, "low": 0.45, "high": 0.55, "rewards": 400},
+    "change": {"mean": 0.125, "low": 0.025, "high": 0.225},
+}
+
+
+@pytest.fixture
+def evaluate(browser: Browser, client: httpx.Client) -> Any:
+    """Function that evaluates an expression in which ``m`` is a module of the page, and ``given`` its argument."""
+    with watched(browser, str(client.base_url)) as seen:
+        seen.page.goto(str(client.base_url))
+        expect(seen.page.locator("#connection")).to_have_text("running")
+
+        def evaluate(module: str, expression: str, given: Any = None) -> Any:
+            return seen.page.evaluate(f"async (given) => {{ const m = await import('{module}'); {expression} }}", given)
+
+        yield evaluate
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "overlaps"),
+    [(1600.0, 2200.0, True), (900.0, 1001.0, True), (100.0, 900.0, False), (4600.0, 4700.0, False)],
+)
+def test_mean_without_an_overlapping_baseline_is_shown(evaluate: Any, start: float, end: float, overlaps: bool) -> None:
+    baseline = {"from": start, "to": end, "mean": 0.25, "low": 0.2, "high": 0.3}
+    text = evaluate("/page/format.js", "return m.formatHistory(given);", HISTORY | {"baseline": baseline})
+    assert ("Without the baseline period: 0.375." in text) == overlaps
+    assert text.startswith("Mean reward in the last hour: 0.500 (95% interval 0.450 to 0.550), from 400 rewards.")
+    assert text.endswith("Change: +0.125 (95% interval +0.025 to +0.225), significant increase.")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [(-0.2, -0.1, "significant decrease"), (-0.1, 0.1, "not significant"), (None, None, "too few rewards")],
+)
+def test_significance_of_a_change(evaluate: Any, low: float | None, high: float | None, verdict: str) -> None:
+    baseline = {"from": 0.0, "to": 900.0, "mean": 0.25, "low": None, "high": None}
+    history = HISTORY | {"baseline": baseline, "change": {"mean": -0.05, "low": low, "high": high}}
+    assert verdict in evaluate("/page/format.js", "return m.formatHistory(given);", history)
+
+
+def test_group_keeps_its_colour_while_it_is_on_the_map(evaluate: Any) -> None:
+    expression = """const map = Object.create(m.MapPanel.prototype);
+        map.colourSeeds = [];
+        return given.map((seeds) => map.assignColours(seeds));"""
+    colours = evaluate("/page/map.js", expression, [["a", "b", "c"], ["c", "a"], ["d", "c", "e", "a"], ["b"]])
+    assert colours == [[0, 1, 2], [2, 0], [1, 2, 3, 0], [0]]
+
+
+def test_certificate_of_two_or_more_is_not_informative(evaluate: Any) -> None:
+    show = "return given.map(([certificate, exact]) => m.formatCertificate({ certificate, certificate_exact: exact }));"
+    given = [[1.999, True], [0.5, False], [2.0, True], [2.001, True], [None, False]]
+    expected = ["1.999", "≤ 0.500", "not informative yet", "not informative yet", "–"]
+    assert evaluate("/page/groups.js", show, given) == expected
+
+
+def test_features_have_the_same_colours_in_all_charts(evaluate: Any) -> None:
+    def decision(**contributions: float) -> dict[str, Any]:
+        explanation = {"contributions": contributions, "intercept": 0.0, "bonus": 0.1}
+        return {"arm": "x", "name": "x", "explanation": explanation}
+
+    expression = "return m.explainDecisions(given.decisions, given.reference).params;"
+    given = {"decisions": [decision(a=3.0, b=-2.0, c=1.0)], "reference": []}
+    first = evaluate("/page/explanation.js", expression, given)
+    assert (first["names"], first["legend_values"]) == (["a", "b", "c", "", ""], ["0", "1", "2", "bonus"])
+    decisions = [decision(d=4.0, c=3.0, a=-1.0), decision(d=4.0, e=0.5, zero=0.0)]
+    second = evaluate("/page/explanation.js", expression, {"decisions": decisions, "reference": first["names"]})
+    assert (second["names"], second["legend_values"]) == (["a", "d", "c", "e", ""], ["0", "1", "2", "3", "bonus"])
