@@ -91,3 +91,19 @@ def test_make_help_lists_every_target() -> None:
     (phony,) = re.findall(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)
     for target in phony.split():
         assert re.search(rf"^{target}:.*##", makefile, re.MULTILINE), target
+
+
+def test_version_is_cited_and_in_the_changelog() -> None:
+    assert f"\nversion: {locb.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    headings = re.findall(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert headings[0] == "Unreleased"
+    assert locb.__version__ in headings
+
+
+def test_pre_commit_runs_the_tools_of_make_lint() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    recipe = re.search(r"^lint:.*\n((?:\t.*\n)+)", makefile, re.MULTILINE)
+    assert recipe is not None
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
+    for tool, arguments in re.findall(r"\$\(BIN\)/(\S+)(?: (-m \S+|\w+))?", recipe[1]):
+        assert f".venv/bin/{tool} {arguments}".strip() in hooks
