@@ -24,7 +24,20 @@ class CompiledPolicy(PersistentPolicy):
     _kernel: ClassVar[Any]
 
     def recommend(self, user: int, contexts: Any) -> int:
-        """Return the arm to show a user: a row of ``contexts`` (k, d). Does not change what the policy has learned."""
+        """Return the arm to show a user. Does not change what the policy has learned.
+
+        Parameters
+        ----------
+        user : int
+            The user, below ``n_users``.
+        contexts : (k, d) array_like
+            Features of the arms that can be shown.
+
+        Returns
+        -------
+        int
+            Row of ``contexts`` with the highest score.
+        """
         user, contexts = self._check_choice(user, contexts)
         return self._check_arm(self._kernel.recommend(self._state, user, contexts), user, contexts)
 
@@ -46,22 +59,43 @@ class CompiledPolicy(PersistentPolicy):
         return arm
 
     def update(self, user: int, context: Any, reward: float) -> None:
-        """Learn the reward of showing ``context`` (d,) to a user."""
+        """Learn from a reward.
+
+        Parameters
+        ----------
+        user : int
+            The user, below ``n_users``.
+        context : (d,) array_like
+            Features of the arm that was shown.
+        reward : float
+            The reward; its absolute value is at most 1e100, or 1e30 with ``dtype="float32"``.
+        """
         if type(user) is not int or not 0 <= user < self._n_users:
             user = self.check_user(user)
         if not _is_plain(context, 1) or len(context) != self._dim:
             context = check_array("context", context, (self._dim,))
-        limit = self._max_reward
+        limit = MAX_REWARDS[self._parameters["dtype"]]
         if type(reward) is not float or not -limit <= reward <= limit:
             reward = check_float("reward", reward, -limit, limit)
         if not self._kernel.update(self._state, user, context, reward):
             check_array("context", context, (self._dim,))
 
     def play(self, rounds: Rounds) -> Ints:
-        """Recommend and update in every round, in one compiled loop; return the chosen arms (T,)."""
+        """Recommend and update in every round, in one compiled loop.
+
+        Parameters
+        ----------
+        rounds : Rounds
+            T rounds with users below ``n_users`` and ``dim`` features.
+
+        Returns
+        -------
+        (T,) array of int
+            The chosen arms.
+        """
         self.check_rounds(rounds)
-        if self._max_reward < MAX_REWARDS["float64"] and len(rounds):  # Rounds has checked the larger limit
-            check_array("rewards", rounds.rewards, (None, None), self._max_reward)
+        if self._parameters["dtype"] == "float32" and len(rounds):  # Rounds has checked the limit of float64
+            check_array("rewards", rounds.rewards, (None, None), MAX_REWARDS["float32"])
         chosen = np.empty(len(rounds), dtype=np.int64)
         self._kernel.play(self._state, rounds.users, rounds.contexts, rounds.rewards, chosen)
         return chosen

@@ -8,7 +8,7 @@ from typing import Any
 from locb.common.arrays import Floats
 from locb.common.rounds import check_array
 from locb.policies.base.inspectable import InspectablePolicy
-from locb.policies.base.validation import check_float
+from locb.policies.base.validation import MAX_REWARDS, check_float
 
 
 class CorrectionMixin(InspectablePolicy):
@@ -22,7 +22,7 @@ class CorrectionMixin(InspectablePolicy):
         """
         user = self.check_user(user)
         context = check_array("context", context, (self._dim,))
-        limit = self._max_reward
+        limit = MAX_REWARDS[self._parameters["dtype"]]
         learned = check_float("learned", learned, -limit, limit)
         reward = check_float("reward", reward, -limit, limit)
         if self._state.served[user] == 0:

@@ -15,7 +15,7 @@ from locb.kernels.common.linear_algebra import diagonal, unpack_symmetric
 from locb.policies.base.explanations import Estimate
 from locb.policies.base.policy import Policy
 from locb.policies.base.user_batch import BatchMembership, OverlappingGroups, UserBatch
-from locb.policies.base.validation import MAX_REWARDS, check_float, check_int
+from locb.policies.base.validation import check_float, check_int
 
 BLOCK_USERS = 8_192  # users per block of distances: a block fits into the cache
 MAX_DEVIATION = 0.5  # standard deviation of rewards in [0, 1]
@@ -30,10 +30,6 @@ class InspectablePolicy(Policy):
     user_batch_size: ClassVar[int] = 4_096
 
     _state: Any
-
-    @property
-    def _max_reward(self) -> float:
-        return MAX_REWARDS[self._parameters["dtype"]]
 
     @property
     def theta(self) -> Floats:
@@ -74,7 +70,20 @@ class InspectablePolicy(Policy):
         return OverlappingGroups.from_matrix(np.zeros((len(users), 0), bool))
 
     def similar_users(self, user: int, limit: int = 10) -> list[SimilarUser]:
-        """Return users who share a cluster with a user, nearest estimate first; empty if there are no clusters."""
+        """Return users who share a cluster with a user, nearest estimate first; empty if there are no clusters.
+
+        Parameters
+        ----------
+        user : int
+            The user, below ``n_users``.
+        limit : int, default=10
+            Maximum number of users to return.
+
+        Returns
+        -------
+        list of SimilarUser
+            User, distance of the estimates, and radius of the estimate of the other user.
+        """
         user = self.check_user(user)
         limit = check_int("limit", limit, 0)
         is_peer = self._cluster_peers(user)

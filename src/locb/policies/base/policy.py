@@ -97,14 +97,48 @@ class Policy(ABC):
 
     @abstractmethod
     def recommend(self, user: int, contexts: Any) -> int:
-        """Return the arm to show a user: a row of ``contexts`` (k, d). Does not change what the policy has learned."""
+        """Return the arm to show a user. Does not change what the policy has learned.
+
+        Parameters
+        ----------
+        user : int
+            The user, below ``n_users``.
+        contexts : (k, d) array_like
+            Features of the arms that can be shown.
+
+        Returns
+        -------
+        int
+            A row of ``contexts``.
+        """
 
     @abstractmethod
     def update(self, user: int, context: Any, reward: float) -> None:
-        """Learn the reward of showing ``context`` (d,) to a user."""
+        """Learn from a reward.
+
+        Parameters
+        ----------
+        user : int
+            The user, below ``n_users``.
+        context : (d,) array_like
+            Features of the arm that was shown.
+        reward : float
+            The reward.
+        """
 
     def play(self, rounds: Rounds) -> Ints:
-        """Recommend and update in every round; return the chosen arms (T,)."""
+        """Recommend and update in every round.
+
+        Parameters
+        ----------
+        rounds : Rounds
+            T rounds with users below ``n_users`` and ``dim`` features.
+
+        Returns
+        -------
+        (T,) array of int
+            The chosen arms.
+        """
         self.check_rounds(rounds)
         chosen = np.empty(len(rounds), dtype=np.int64)
         for t, user in enumerate(rounds.users.tolist()):
