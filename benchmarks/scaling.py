@@ -86,7 +86,7 @@ def busy(users: int, rounds_per_user: int) -> dict[str, float]:
     size = min(BLOCK, users // 4)  # so that a few goes add little to the rounds a user
     warm = users * rounds_per_user // size
     for number in range(warm + GOES):
-        rounds = block(users, USUAL["arms"], USUAL["features"], number).part(0, size)
+        rounds = block(users, USUAL["arms"], USUAL["features"], number).slice(0, size)
         for label, player in players.items():
             began = time.perf_counter()
             player.play(rounds)

@@ -160,17 +160,17 @@ def test_what_is_wrong_is_named(asked: Any, told: str, dim: int) -> None:
 
 @pytest.mark.parametrize("dim", [0, -1, 2.0, True, "3", None])
 def test_dim_is_a_whole_number(dim: Any) -> None:
-    with pytest.raises(ValueError, match="dim must be a whole number of at least 1"):
+    with pytest.raises(ValueError, match="dim must be an integer of at least 1"):
         locb.features({"a": 1.0}, dim)
 
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hashing, "KEPT", 10)
+    monkeypatch.setattr(hashing, "MAX_CACHED_KEYS", 10)
     for i in range(35):
         locb.features({f"name{i}": 1.0, f"{'long' * 40}{i}": 1.0}, 123)
-    kept = hashing._places(122)
+    kept = hashing._key_index(122)
     assert len(kept) <= 10
-    assert all(len(key) <= hashing.KEPT_LENGTH for key in kept)
+    assert all(len(key) <= hashing.MAX_CACHED_KEY_LENGTH for key in kept)
 
 
 def test_it_is_cheap() -> None:

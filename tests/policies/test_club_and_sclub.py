@@ -135,10 +135,10 @@ def test_club_edge_probability() -> None:
 
 def test_club_graph_size_limit() -> None:
     with pytest.raises(
-        ValueError, match=r'of 200000 users takes 4\.7 GiB of bits, more than 4: use graph="erdos-renyi"'
+        ValueError, match=r'of 200000 users takes 4\.7 GiB of memory, more than the limit of 4: use graph="erdos-renyi"'
     ):
         locb.CLUB(n_users=200_000, dim=2)
-    with pytest.raises(ValueError, match="n_users is 100000000: a random graph of so many users has more than"):
+    with pytest.raises(ValueError, match="n_users must be smaller: a random graph of 100000000 users has more than"):
         locb.CLUB(n_users=10**8, dim=2, graph="erdos-renyi")
     policy = locb.CLUB(n_users=70, dim=2)
     policy.add_users(80)

@@ -7,7 +7,7 @@ import pytest
 
 import locb
 from compiled_calls import call_compiled
-from locb.kernels.eloc.state import EQUATION, MAX_NEIGHBOURHOODS, refresh_sums
+from locb.kernels.eloc.state import LEAST_SQUARES, MAX_NEIGHBOURHOODS, refresh_sums
 from policies.helpers import make, state_of
 
 
@@ -58,7 +58,7 @@ def test_sums_do_not_drift() -> None:
             policy.play(block)
         pooled, terms = exact_sums(policy)
         assert np.abs(policy._state.pooled_sums - pooled).max() < 1e-8 * np.abs(pooled).max()
-        assert np.abs(policy._state.population[EQUATION] - terms).max() < 1e-8 * np.abs(terms).max()
+        assert np.abs(policy._state.population[LEAST_SQUARES] - terms).max() < 1e-8 * np.abs(terms).max()
 
 
 @pytest.mark.interpreted
@@ -66,11 +66,11 @@ def test_refresh_recomputes_the_sums() -> None:
     policy = make("eloc")
     pooled, terms = exact_sums(policy)
     policy._state.pooled_sums[:] += 1.0
-    policy._state.population[EQUATION] += 1.0
+    policy._state.population[LEAST_SQUARES] += 1.0
     for row in range(len(pooled) + 1):
         call_compiled(refresh_sums)(policy._state, row)
     assert policy._state.pooled_sums == pytest.approx(pooled, abs=1e-10)
-    assert policy._state.population[EQUATION] == pytest.approx(terms, abs=1e-9)
+    assert policy._state.population[LEAST_SQUARES] == pytest.approx(terms, abs=1e-9)
 
 
 def test_every_row_of_sums_is_refreshed() -> None:

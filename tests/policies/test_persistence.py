@@ -185,7 +185,7 @@ INVALID: list[tuple[str, Any, str]] = [
     ("eloc", with_array("weights", fill(1.5)), "weights contradicts"),
     ("eloc", with_array("prior_weights", fill(0.0)), "prior_weights contradicts"),
     ("eloc", with_array("learned_scalars", fill(-1.0)), "learned_scalars contradicts"),
-    ("eloc", with_array("width_levels", fill(10**9)), "width_levels contradicts"),
+    ("eloc", with_array("variance_levels", fill(10**9)), "variance_levels contradicts"),
     ("eloc", with_array("pooled_sums", fill(np.nan)), "estimates contradicts"),
     ("eloc", with_array("int_params", lambda a: a + np.array([0, 1, 0, 0])), "int_params contradicts"),
 ]

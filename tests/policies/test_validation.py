@@ -38,7 +38,7 @@ CALLS: list[tuple[str, Any, str]] = [
     (
         "recommend: huge",
         lambda p: p.recommend(0, contexts_with((3, 0), 1e7)),
-        r"at most 1e\+06 in size, but contexts\[3, 0\] is 10000000\.0",
+        r"at most 1e\+06 in absolute value, but contexts\[3, 0\] is 10000000\.0",
     ),
     ("update: reward of many digits", lambda p: p.update(0, contexts()[0], 10**400), "reward must be a number"),
     ("update: user too high", lambda p: p.update(N, contexts()[0], 1.0), f"user must be from 0 .* not {N}"),

@@ -1,1 +1,1 @@
-"""Shared building blocks: array types, rounds, feature hashing, the cache directory."""
+"""Shared building blocks: array types, compilation decorators, rounds, feature hashing, the cache directory."""

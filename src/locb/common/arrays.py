@@ -1,4 +1,4 @@
-"""Names for the arrays that the package passes around; shapes stand where they are used."""
+"""Type aliases for NumPy arrays. Shapes are documented where the arrays are declared."""
 
 from typing import TypeAlias
 
@@ -7,6 +7,6 @@ from numpy.typing import NDArray
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
-IndexArray: TypeAlias = NDArray[np.int32]  # indices, where there are many
+IndexArray: TypeAlias = NDArray[np.int32]  # long arrays of indices, in half the memory of ``Ints``
 Bools: TypeAlias = NDArray[np.bool_]
-Words: TypeAlias = NDArray[np.uint64]  # bits, 64 to a word
+Words: TypeAlias = NDArray[np.uint64]  # 64-bit words: bit sets, hash keys, generator state

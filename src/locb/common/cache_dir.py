@@ -1,11 +1,11 @@
-"""Where what can be made again is kept."""
+"""The directory for data that can be recomputed or downloaded again."""
 
 import os
 from pathlib import Path
 
 
 def cache_dir() -> Path:
-    """$LOCB_CACHE, or locb in the user's cache folder."""
-    if own := os.environ.get("LOCB_CACHE"):
-        return Path(own)
+    """Return ``$LOCB_CACHE`` if it is set, otherwise ``locb`` in the user's cache directory."""
+    if path := os.environ.get("LOCB_CACHE"):
+        return Path(path)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "locb"

@@ -1,4 +1,4 @@
-"""Rounds: who came, what could be shown, and what each choice would have earned."""
+"""Batches of bandit rounds: the user, the contexts of the arms and the rewards of every round."""
 
 from __future__ import annotations
 
@@ -9,14 +9,33 @@ import numpy as np
 
 from locb.common.arrays import Floats, Ints
 
-MAX_CONTEXT = 1e6  # beyond this a rank-one step loses the digits that matter
-MAX_REWARD = 1e100  # beyond this a square may overflow
+MAX_CONTEXT = 1e6  # above this, a rank-one update loses its significant digits
+MAX_REWARD = 1e100  # above this, a square may overflow
 
 
 def check_array(
-    name: str, values: Any, shape: tuple[int | None, ...], largest: float = MAX_CONTEXT, because: str = ""
+    name: str, values: Any, shape: tuple[int | None, ...], max_abs: float = MAX_CONTEXT, because: str = ""
 ) -> Floats:
-    """``values`` as floats of that shape (None: any length), or a ValueError that names the culprit."""
+    """Return ``values`` as a C-contiguous, writable float64 array, after checking shape and values.
+
+    Parameters
+    ----------
+    name : str
+        The name of the argument, for error messages.
+    values : array-like
+        Numbers.
+    shape : tuple of int or None
+        The required shape. None allows any length.
+    max_abs : float, default MAX_CONTEXT
+        The largest absolute value that is allowed.
+    because : str, default ""
+        Text that error messages append to the required shape.
+
+    Raises
+    ------
+    ValueError
+        If the values are not numbers, the shape differs, or a value is not finite or too large.
+    """
     try:
         array = np.asarray(values)
         if array.dtype.kind not in "biuf":
@@ -28,31 +47,37 @@ def check_array(
     if not fits:
         wanted = ", ".join("any" if want is None else str(want) for want in shape)
         raise ValueError(f"{name} must have shape ({wanted}){because}, not {array.shape}")
-    if array.size and not (array.min() >= -largest and array.max() <= largest):  # NaN fails both
-        place = tuple(int(i) for i in np.argwhere(~(np.abs(array) <= largest))[0])
+    if array.size and not (array.min() >= -max_abs and array.max() <= max_abs):  # NaN fails both comparisons
+        index = tuple(int(i) for i in np.argwhere(~(np.abs(array) <= max_abs))[0])
         raise ValueError(
-            f"{name} must be finite and at most {largest:g} in size, but {name}{list(place)} is {array[place]}"
+            f"{name} must be finite and at most {max_abs:g} in absolute value, "
+            f"but {name}{list(index)} is {array[index]}"
         )
-    # Kernels are compiled for plain arrays; a read-only or strided one would be compiled for again.
+    # Kernels are compiled for contiguous, writable arrays. Any other layout would be compiled again.
     return array if array.flags.carray else np.array(array, order="C")
 
 
 @dataclass(frozen=True)
 class Rounds:
-    """A batch of rounds. All arms' rewards are given, so that every policy can play the same batch.
+    """A batch of rounds with the rewards of all arms, so that every policy can play the same batch.
 
-    Arrays that are already as the kernels want them are not copied: do not change them afterwards.
+    Contiguous float64 arrays are not copied: do not change them afterwards.
 
     Parameters
     ----------
-    users : (T,) ints
-        Who is served.
-    contexts : (T, k, d) floats
-        The arms' features.
-    rewards : (T, k) floats
-        What each arm would earn.
-    means : (T, k) floats, optional
-        The expected rewards, where they are known; regret is measured by them, else by the rewards.
+    users : (T,) array of int
+        The index of the user who is served.
+    contexts : (T, k, d) array of float
+        The features of the arms.
+    rewards : (T, k) array of float
+        The reward that each arm would give.
+    means : (T, k) array of float, default None
+        The expected rewards, where they are known. Regret is computed from them, otherwise from the rewards.
+
+    Raises
+    ------
+    ValueError
+        If a shape does not match, or a value is not a finite number in the allowed range.
 
     Examples
     --------
@@ -69,15 +94,15 @@ class Rounds:
     means: Floats | None = None
 
     def __post_init__(self) -> None:
-        """Check shapes and values once, so that no policy has to."""
+        """Check shapes and values once, so that policies need no checks."""
         users = np.asarray(self.users)
         if users.ndim != 1 or (users.size and users.dtype.kind not in "iu"):
-            raise ValueError(f"users must be one whole number a round, not {users.dtype} of shape {users.shape}")
+            raise ValueError(f"users must be one integer per round, not {users.dtype} of shape {users.shape}")
         users = users.astype(np.int64)
         if users.size and users.min() < 0:
             raise ValueError(f"users must not be negative, but users[{users.argmin()}] is {users.min()}")
-        of_users = f" as users has length {users.size}"
-        contexts = check_array("contexts", self.contexts, (users.size, None, None), because=of_users)
+        same_length = f" because users has length {users.size}"
+        contexts = check_array("contexts", self.contexts, (users.size, None, None), because=same_length)
         if contexts.shape[1] == 0 or contexts.shape[2] == 0:
             raise ValueError(f"contexts must have at least one arm and one feature, not shape {contexts.shape}")
         shape = (users.size, contexts.shape[1])
@@ -92,23 +117,23 @@ class Rounds:
 
     @property
     def n_arms(self) -> int:
-        """Arms a round."""
+        """The number of arms per round."""
         return int(self.contexts.shape[1])
 
     @property
     def dim(self) -> int:
-        """Features an arm."""
+        """The number of features per arm."""
         return int(self.contexts.shape[2])
 
-    def part(self, start: int, stop: int) -> Rounds:
-        """The rounds from ``start`` on, up to and without ``stop``."""
+    def slice(self, start: int, stop: int) -> Rounds:
+        """Return the rounds from ``start`` to ``stop`` − 1."""
         if start == 0 and stop >= len(self):
             return self
         means = None if self.means is None else self.means[start:stop]
         return Rounds(self.users[start:stop], self.contexts[start:stop], self.rewards[start:stop], means)
 
     def check_chosen(self, chosen: Any) -> Ints:
-        """``chosen`` as one arm a round, or a ValueError that names the round."""
+        """Return ``chosen`` as an array (T,) of arm indices, or raise a ValueError that names the first wrong round."""
         arms = np.asarray(chosen)
         if arms.shape != self.users.shape or (arms.size and arms.dtype.kind not in "iu"):
             raise ValueError(f"chosen must be one arm for each of {len(self)} rounds, not {arms.dtype} of {arms.shape}")
@@ -118,13 +143,13 @@ class Rounds:
         return arms.astype(np.int64)
 
     def earned(self, chosen: Any) -> Floats:
-        """The rewards of the chosen arms: (T,)."""
+        """Return the rewards of the chosen arms: (T,)."""
         arms = self.check_chosen(chosen)
         taken: Floats = np.take_along_axis(self.rewards, arms[:, None], axis=1)[:, 0]
         return taken
 
     def regret(self, chosen: Any) -> Floats:
-        """What each round lost against its best arm: (T,)."""
+        """Return the regret of each round, the difference to its best arm: (T,)."""
         arms = self.check_chosen(chosen)
         value = self.rewards if self.means is None else self.means
         lost: Floats = value.max(axis=1) - np.take_along_axis(value, arms[:, None], axis=1)[:, 0]

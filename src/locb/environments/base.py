@@ -45,7 +45,7 @@ class Environment(ABC):
             rng = np.random.default_rng([seed, block])
             rounds = self.draw_at(rng, BLOCK, start)
             left = count - start
-            yield rounds.part(0, left)
+            yield rounds.slice(0, left)
 
     def rounds(self, count: int, *, seed: int = 0) -> Rounds:
         """``count`` rounds. The same seed gives the same rounds to everyone, and more of them begin with the fewer."""

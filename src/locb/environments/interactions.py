@@ -105,7 +105,7 @@ class Interactions(Environment):
         weight = np.ones(len(mine), np.int64) if weight is None else weight[mine].astype(np.int64)
         self.records_per_user: Ints = np.bincount(who, weight, minlength=self.n_users).astype(np.int64)
         self.theta: Floats = _ridge(who, what, liked, weight, self.item_features, self.n_users)
-        self._pool = sampling.Pool(
+        self._pool = sampling.InteractionPool(
             *_by_user(who[liked], what[liked], weight[liked], self.n_users),
             *_by_user(who[pure], what[pure], weight[pure], self.n_users),
             pack_bit_indices(who[liked], what[liked], self.n_users, n_items),
@@ -146,7 +146,7 @@ class Interactions(Environment):
         users = np.empty(count, np.int64)
         contexts, rewards = np.empty((count, self.n_arms, self.dim)), np.empty((count, self.n_arms))
         generator = rng.integers(0, 2**64, size=1, dtype=np.uint64) | np.uint64(1)
-        sampling.draw(generator, ZEROS[self.zeros], self._pool, users, contexts, rewards)
+        sampling.draw_rounds(generator, ZEROS[self.zeros], self._pool, users, contexts, rewards)
         return Rounds(users, contexts, rewards)
 
     def true_clusters(self, gamma: float = 0.2, n_groups: int = 5) -> list[Ints]:

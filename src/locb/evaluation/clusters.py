@@ -1,4 +1,4 @@
-"""Groups of users: what a policy found, how well it matches the truth, and what is certain about it."""
+"""Clusters of users: result types, match with the true clusters, diameter bounds, and maximum cliques."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from locb.common.arrays import Floats, Ints
 
 @dataclass(frozen=True, eq=False)
 class Cluster:
-    """A set of users who are alike.
+    """A group of similar users.
 
     Attributes
     ----------
     seed : int or None
-        The user around whom the set was found; None where the policy has no seeds.
-    members : (m,) ints
-        Its users, in ascending order.
-    returned_at : int or None
-        The round in which it was declared finished; None while it is still changing.
+        The user around whom the cluster was built; None if the policy has no seeds.
+    members : (m,) array of int
+        The users, in ascending order.
+    returned_at : int or None, default None
+        The round in which the cluster was returned (became final); None while it may still change.
     """
 
     seed: int | None
@@ -37,7 +37,7 @@ class Cluster:
 
 
 class Membership(NamedTuple):
-    """A group that holds a user, without its members: seed and round as in ``Cluster``; None for a size not kept."""
+    """A cluster of a user, without its members: seed and round as in ``Cluster``; None if the size is not known."""
 
     seed: int | None
     size: int | None
@@ -45,7 +45,7 @@ class Membership(NamedTuple):
 
 
 class ClusterScore(NamedTuple):
-    """Averages over the true clusters, each against the found set that fits it best."""
+    """F1, precision and recall, averaged over the true clusters, each compared with the found cluster of highest F1."""
 
     f1: float
     precision: float
@@ -53,7 +53,7 @@ class ClusterScore(NamedTuple):
 
 
 class SimilarUser(NamedTuple):
-    """Another user, how far apart the two estimates are, and the radius of the other's."""
+    """Another user, the distance of the two estimates, and the radius of the other user's estimate."""
 
     user: int
     distance: float
@@ -61,29 +61,29 @@ class SimilarUser(NamedTuple):
 
 
 def sorted_members(cluster: Any) -> Ints:
-    """The users of a Cluster or of any sequence of users, sorted, each once."""
+    """Return the users of a Cluster, or of any sequence of users, sorted and without duplicates."""
     values = np.asarray(cluster.members if isinstance(cluster, Cluster) else cluster)
     if values.ndim != 1 or (values.size and values.dtype.kind not in "iu"):
         raise ValueError(f"cluster must be a Cluster or a list of users, not {values.dtype} of shape {values.shape}")
     users = values.astype(np.int64)
-    # Those of a policy are in order already, and looking takes a fraction of the time of sorting.
+    # Members of a policy's cluster are sorted already, and this test takes a fraction of the time of sorting.
     return users if bool((users[1:] > users[:-1]).all()) else np.unique(users)
 
 
-def group_by_label(names: Ints) -> list[Ints]:
-    """The users of each name, ascending, in the order of the names; ``names`` has one a user.
+def group_by_label(labels: Ints) -> list[Ints]:
+    """Return the users of each label, ascending, in the order of the labels; ``labels`` has one entry per user.
 
     Examples
     --------
     >>> [group.tolist() for group in group_by_label(np.array([4, 2, 4]))]
     [[1], [0, 2]]
     """
-    order = np.argsort(names, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(names[order])) + 1)
+    order = np.argsort(labels, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)
 
 
-def count_common_users(some: Sequence[Ints], others: Sequence[Ints]) -> Ints:
-    """How many users each of some groups shares with each of others: (some, others). No group may be empty.
+def count_common_users(groups: Sequence[Ints], others: Sequence[Ints]) -> Ints:
+    """Return how many users each of ``groups`` shares with each of ``others``: (groups, others). None may be empty.
 
     Examples
     --------
@@ -91,16 +91,33 @@ def count_common_users(some: Sequence[Ints], others: Sequence[Ints]) -> Ints:
     [[2, 0]]
     """
     sizes = np.array([len(group) for group in others])
-    # All users of all others in one array, so that a group is counted in every one of them by one pass.
-    names, users = np.unique(np.concatenate(others), return_inverse=True)
-    begins = np.cumsum(sizes) - sizes
-    inside = np.array([np.isin(names, group) for group in some])[:, users]
-    counts: Ints = np.add.reduceat(inside, begins, axis=1, dtype=np.int64)
+    # The users of all other groups are concatenated, so that one pass counts a group in all of them.
+    unique_users, positions = np.unique(np.concatenate(others), return_inverse=True)
+    starts = np.cumsum(sizes) - sizes
+    is_common = np.array([np.isin(unique_users, group) for group in groups])[:, positions]
+    counts: Ints = np.add.reduceat(is_common, starts, axis=1, dtype=np.int64)
     return counts
 
 
 def match_clusters(found: Iterable[Any], truth: Sequence[Any]) -> ClusterScore:
-    """Score found sets against true clusters: for each true one the found set of the highest F1 counts.
+    """Score found clusters against the true ones: for each true cluster, the found one with the highest F1 counts.
+
+    Parameters
+    ----------
+    found : iterable of Cluster or of sequences of users
+        The clusters that a policy found. They may overlap. Empty ones are ignored.
+    truth : sequence of Cluster or of sequences of users
+        The true clusters, at least one. None may be empty.
+
+    Returns
+    -------
+    ClusterScore
+        F1, precision and recall, each averaged over the true clusters.
+
+    Raises
+    ------
+    ValueError
+        If ``truth`` is empty or holds an empty cluster, or a cluster is not a sequence of integers.
 
     Examples
     --------
@@ -109,26 +126,26 @@ def match_clusters(found: Iterable[Any], truth: Sequence[Any]) -> ClusterScore:
     """
     if len(truth) == 0:
         raise ValueError("truth must hold at least one cluster")
-    wanted = [sorted_members(cluster) for cluster in truth]
-    if any(cluster.size == 0 for cluster in wanted):
+    true_clusters = [sorted_members(cluster) for cluster in truth]
+    if any(cluster.size == 0 for cluster in true_clusters):
         raise ValueError("truth must not hold an empty cluster")
     candidates = [cluster for cluster in (sorted_members(c) for c in found) if cluster.size]
-    best = np.zeros((len(wanted), 3))
+    best = np.zeros((len(true_clusters), 3))
     if candidates:
-        common = count_common_users(wanted, candidates)
-        true_sizes, sizes = (np.array([len(cluster) for cluster in kind]) for kind in (wanted, candidates))
+        common = count_common_users(true_clusters, candidates)
+        true_sizes, sizes = (np.array([len(cluster) for cluster in kind]) for kind in (true_clusters, candidates))
         f1s = 2.0 * common / (true_sizes[:, None] + sizes)
         fit = f1s.argmax(axis=1)
-        row = np.arange(len(wanted))
+        row = np.arange(len(true_clusters))
         best = np.column_stack([f1s[row, fit], common[row, fit] / sizes[fit], common[row, fit] / true_sizes])
     f1, precision, recall = best.mean(axis=0)
     return ClusterScore(float(f1), float(precision), float(recall))
 
 
 def diameter(theta: Floats, radius: Floats) -> float:
-    """The largest ‖θ̂_i − θ̂_j‖ + B_i + B_j over all pairs; 0 where there is no pair.
+    """Return the largest ‖θ̂_i − θ̂_j‖ + B_i + B_j over all pairs; 0 if there is no pair.
 
-    Where every θ_i is within B_i of its estimate, no two of the users are farther apart than this.
+    If every θ_i is within B_i of its estimate, no two of the users are farther apart than this.
     """
     largest = 0.0
     for i in range(len(theta) - 1):
@@ -138,7 +155,7 @@ def diameter(theta: Floats, radius: Floats) -> float:
 
 
 def diameter_bound(theta: Floats, radius: Floats) -> float:
-    """At least ``diameter``, by way of the middle: the sum of the two largest ‖θ̂_i − middle‖ + B_i, in O(n)."""
+    """Return an upper bound of ``diameter`` in O(n): the sum of the two largest ‖θ̂_i − mean‖ + B_i."""
     if len(theta) < 2:
         return 0.0
     reach = np.linalg.norm(theta - theta.mean(axis=0), axis=1) + radius
@@ -146,10 +163,10 @@ def diameter_bound(theta: Floats, radius: Floats) -> float:
 
 
 def maximum_clique(theta: Floats, gamma: float) -> Ints:
-    """The largest set of rows of which any two are nearer than gamma: a maximum clique, exact.
+    """Return the rows of a maximum clique: a largest set of rows with pairwise distances below gamma, exact.
 
-    Branch and bound on sets as Python integers; a greedy colouring bounds what a branch can still give (users of one
-    colour are pairwise apart, so a clique takes one of each colour at most). Meant for some hundreds of rows.
+    Branch and bound, with sets as Python integers. A greedy colouring bounds the size of a branch: users of the same
+    colour are not neighbours, so a clique has at most one user of each colour. Intended for some hundreds of rows.
 
     Examples
     --------
@@ -161,36 +178,37 @@ def maximum_clique(theta: Floats, gamma: float) -> Ints:
         return np.empty(0, np.int64)
     near = np.linalg.norm(theta[:, None] - theta[None, :], axis=2) < gamma
     np.fill_diagonal(near, False)
-    order = np.argsort(-near.sum(axis=1), kind="stable")  # those with many neighbours first
+    order = np.argsort(-near.sum(axis=1), kind="stable")  # by descending degree
     near = near[order][:, order]
     neighbours = [sum(1 << int(j) for j in np.flatnonzero(row)) for row in near]
     best: list[int] = []
 
-    def coloured(candidates: int) -> list[tuple[int, int]]:
-        """Candidates with the number of colours used up to them, in ascending order of colours."""
-        listed, colour = [], 0
+    def colour(candidates: int) -> list[tuple[int, int]]:
+        """Return the candidates with the number of colours used so far, ascending."""
+        coloured, n_colours = [], 0
         while candidates:
-            colour += 1
-            free = candidates
-            while free:
-                user = (free & -free).bit_length() - 1
-                free &= ~neighbours[user] & ~(1 << user)
+            n_colours += 1
+            uncoloured = candidates
+            while uncoloured:
+                user = (uncoloured & -uncoloured).bit_length() - 1
+                uncoloured &= ~neighbours[user] & ~(1 << user)
                 candidates ^= 1 << user
-                listed.append((user, colour))
-        return listed
+                coloured.append((user, n_colours))
+        return coloured
 
-    def grow(chosen: list[int], candidates: int) -> None:
+    def search(chosen: list[int], candidates: int) -> None:
+        """Extend the clique ``chosen`` by candidates, and keep the largest clique in ``best``."""
         nonlocal best
-        for user, colours in reversed(coloured(candidates)):
+        for user, colours in reversed(colour(candidates)):
             if len(chosen) + colours <= len(best):
                 return
-            grown = [*chosen, user]
-            rest = candidates & neighbours[user]
-            if rest:
-                grow(grown, rest)
-            elif len(grown) > len(best):
-                best = grown
+            extended = [*chosen, user]
+            remaining = candidates & neighbours[user]
+            if remaining:
+                search(extended, remaining)
+            elif len(extended) > len(best):
+                best = extended
             candidates ^= 1 << user
 
-    grow([], (1 << count) - 1)
+    search([], (1 << count) - 1)
     return np.sort(order[best])

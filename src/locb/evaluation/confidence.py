@@ -1,7 +1,7 @@
-"""How far a user's estimate may be from the truth: the four radii B(i, t); and what the paper's theorems promise.
+"""Confidence radii of the users' estimates, and the bounds of the paper's theorems.
 
-Each radius is a width of the user times a scale of the round, B(i, t) = scale(t) · width(i). The width changes
-only when the user is served, so the kernels keep it, and a round pays for one scale whatever the number of users.
+Each of the four radii is a width of the user times a scale of the round, B(i, t) = scale(t) · width(i). The width
+changes only when the user is served, so the kernels store it, and a round computes one scale for any number of users.
 """
 
 import math
@@ -16,21 +16,21 @@ RADII = {"regret": REGRET, "clustering": CLUSTERING, "theory": THEORY, "ellipsoi
 
 @inline_entry_point
 def shrinkage(served: int) -> float:
-    """F(m) = √((1 + log(1 + m)) / (1 + m)), the width that CLUB, SCLUB and the regret experiments use."""
+    """Return F(m) = √((1 + log(1 + m)) / (1 + m)), the width of CLUB, SCLUB and the regret experiments."""
     return math.sqrt((1.0 + math.log(1.0 + served)) / (1.0 + served))
 
 
 @inline_entry_point
 def radius_scale(kind: int, t: int, n_users: int, dim: int, sigma: float, delta: float) -> float:
-    """The part of a radius that every user shares in round t; +inf where it is not defined."""
+    """Return the factor of a radius that all users share in round t, or +inf if it is not defined."""
     if kind in (REGRET, ELLIPSOID):
         return 1.0
     if t < 1:
         return np.inf
-    top = sigma * math.sqrt(2.0 * dim * math.log(t) + 2.0 * math.log(2.0 * n_users / delta)) + 1.0
+    scale = sigma * math.sqrt(2.0 * dim * math.log(t) + 2.0 * math.log(2.0 * n_users / delta)) + 1.0
     if kind == CLUSTERING:
-        top /= n_users ** (1.0 / 3.0)
-    return top
+        scale /= n_users ** (1.0 / 3.0)
+    return scale
 
 
 @inline_entry_point
@@ -45,10 +45,10 @@ def radius_width(
     log_det: float,
     largest_inverse: float,
 ) -> float:
-    """The part of a radius that is the user's own.
+    """Return the factor of a radius that depends on the user.
 
-    ``min_eigenvalue`` is Lemma 5.2's λ of the contexts (``theory`` alone). ``log_det`` is log det A_i and
-    ``largest_inverse`` the largest eigenvalue of A_i⁻¹, that is 1 / λ_min(A_i) (``ellipsoid`` alone).
+    ``min_eigenvalue`` is λ of Lemma 5.2, a property of the contexts (``theory`` only). ``log_det`` is log det A_i, and
+    ``largest_inverse`` is the largest eigenvalue of A_i⁻¹, that is 1 / λ_min(A_i) (``ellipsoid`` only).
     """
     if kind == REGRET:
         return shrinkage(served)
@@ -63,25 +63,38 @@ def radius_width(
 
 
 def min_rounds_per_user(n_users: int, dim: int, delta: float, min_eigenvalue: float) -> float:
-    """How often each user must have been served before Theorem 2 speaks: its condition on m.
+    """Return how often each user must have been served for Theorem 2 to apply: its condition on m.
 
     Examples
     --------
     >>> f"{min_rounds_per_user(100, 6, 0.1, 0.1):,.0f}"
     '40,637,827'
     """
-    steep = 32.0**2 / min_eigenvalue**2
-    size = math.log(2.0 * n_users * dim * n_users / delta)
-    return 2.0 * steep * size * math.log(steep * size)
+    factor = 32.0**2 / min_eigenvalue**2
+    log_term = math.log(2.0 * n_users * dim * n_users / delta)
+    return 2.0 * factor * log_term * math.log(factor * log_term)
 
 
 def termination_bound(
     n_users: int, dim: int, *, gamma: float, sigma: float = 0.5, delta: float = 0.1, min_eigenvalue: float
 ) -> float:
-    """Theorem 2: the round before which all sets are returned, with tau = 1, the ``theory`` radius and even arrivals.
+    """Return the bound of Theorem 2: the round before which all clusters are returned.
 
-    The theorem speaks only of users served ``min_rounds_per_user`` times; where that takes longer, the bound proves nothing
-    by itself.
+    It holds for tau = 1, the ``theory`` radius and evenly distributed users. The theorem only applies once every user
+    was served ``min_rounds_per_user`` times. If that takes longer, the bound alone proves nothing.
+
+    Parameters
+    ----------
+    n_users, dim : int
+        The number of users and of features.
+    gamma : float
+        The largest distance of two users of a cluster.
+    sigma : float, default 0.5
+        The noise level: rewards are σ-sub-Gaussian.
+    delta : float, default 0.1
+        The probability that the bound fails.
+    min_eigenvalue : float
+        The smallest eigenvalue of E[x xᵀ].
 
     Examples
     --------
@@ -105,12 +118,19 @@ def regret_bound(
     delta: float = 0.1,
     min_eigenvalue: float,
 ) -> float:
-    """Theorem 3: the largest regret after so many rounds, with the constants of its proof in place of each O(·).
+    """Return the bound of Theorem 3 on the regret, with the constants of its proof in place of each O(·).
 
-    Three parts: twice the summed bonuses, 2 √(nT) √(2d log(1 + T/(dn))) α; 2γ a round once the sets are returned; and
-    8A a round before that, A = σ √(2d log T + 2 log(2n/δ)) + 1 being the largest radius (the proof writes 4A for two
-    terms of at most 4A each). α is that of the self-normalised bound, σ √(d log((1 + T/n) n/δ)) + 1. No regret exceeds
-    one a round, so a value above ``rounds`` says nothing.
+    The bound has three parts: twice the sum of the bonuses, 2 √(nT) √(2d log(1 + T/(dn))) α; 2γ per round once the
+    clusters are returned; and 8A per round before that, where A = σ √(2d log T + 2 log(2n/δ)) + 1 is the largest radius
+    (the proof writes 4A for two terms of at most 4A each). α is that of the self-normalized bound,
+    σ √(d log((1 + T/n) n/δ)) + 1. The regret is at most 1 per round, so a value above ``rounds`` is not informative.
+
+    Parameters
+    ----------
+    rounds : int
+        The number of rounds T.
+    n_users, dim, gamma, sigma, delta, min_eigenvalue
+        As in ``termination_bound``.
 
     Examples
     --------

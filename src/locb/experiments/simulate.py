@@ -21,10 +21,10 @@ def pieces(blocks: Iterable[Rounds], stops: Sequence[int]) -> Iterator[Rounds]:
         start = 0
         while waiting and waiting[0] <= done + len(block):
             stop = waiting.pop(0) - done
-            yield block.part(start, stop)
+            yield block.slice(start, stop)
             start = stop
         if start < len(block):
-            yield block.part(start, len(block))
+            yield block.slice(start, len(block))
         done += len(block)
 
 

@@ -1,1 +1,1 @@
-"""The compiled part: arrays in, arrays out, no objects. One module a policy, and what they share."""
+"""Compiled kernels: functions on plain arrays. One subpackage per algorithm, and ``common`` for what they share."""

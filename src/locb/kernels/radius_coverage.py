@@ -1,4 +1,4 @@
-"""Are the radii true? Learn again what a policy saw, and compare every error with every radius."""
+"""Coverage of the confidence radii: the largest ratio of an estimation error to its radius over a run."""
 
 import math
 
@@ -26,15 +26,15 @@ def measure_coverage(
     min_eigenvalue: float,
     worst: Floats,
 ) -> None:
-    """Learn rounds first + 1, …, of which the chosen arms are given, and keep the largest ‖θ̂_i − θ_i‖ / B(i, t).
+    """Learn a block of rounds and raise ``worst`` to the largest ‖θ̂_i − θ_i‖ / B(i, t), for each kind of radius.
 
-    ``estimates`` (n, d + p), ``log_det`` and ``served`` go on from block to block. ``sigmas`` and ``worst``
-    (4,) have one place a kind of radius. The served user is the only one to look at: the others' errors stay, and their
-    radii never shrink.
+    The rounds are first + 1, first + 2, …, with the contexts and rewards of the chosen arms. ``estimates`` (n, d + p),
+    ``log_det`` and ``served`` carry over from block to block. ``sigmas`` and ``worst`` (4,) have one entry per kind of
+    radius. Only the served user is tested: the errors of the others do not change, and their radii never shrink.
     """
     n_users, d = theta.shape
     step = np.empty(estimates.shape[1])
-    room = np.empty((d + 3, d))
+    workspace = np.empty((d + 3, d))
     for t in range(users.size):
         i = users[t]
         log_det[i] += math.log(rank_one_update(estimates, i, contexts[t], rewards[t], step))
@@ -46,17 +46,20 @@ def measure_coverage(
         now = first + t + 1
         for kind in (REGRET, CLUSTERING, THEORY):
             if kind != THEORY or min_eigenvalue > 0.0:
-                own = radius_width(kind, served[i], n_users, d, sigmas[kind], delta, min_eigenvalue, 0.0, 0.0)
-                ball = radius_scale(kind, now, n_users, d, sigmas[kind], delta)
-                worst[kind] = max(worst[kind], error / (ball * own))
-        # The largest eigenvalue of A⁻¹ is at least each diagonal element: most rounds are settled without it.
-        least = 0.0
+                width = radius_width(kind, served[i], n_users, d, sigmas[kind], delta, min_eigenvalue, 0.0, 0.0)
+                scale = radius_scale(kind, now, n_users, d, sigmas[kind], delta)
+                worst[kind] = max(worst[kind], error / (scale * width))
+        # Each diagonal element is a lower bound of the largest eigenvalue of A⁻¹, and decides most rounds without it.
+        lower_bound = 0.0
         q = d
         for row in range(d, 0, -1):
-            least = max(least, estimates[i, q])
+            lower_bound = max(lower_bound, estimates[i, q])
             q += row
         sigma = sigmas[ELLIPSOID]
-        if error / radius_width(ELLIPSOID, 0, n_users, d, sigma, delta, 0.0, log_det[i], least) > worst[ELLIPSOID]:
-            largest = largest_eigenvalue(estimates, i, room)
-            own = radius_width(ELLIPSOID, 0, n_users, d, sigma, delta, 0.0, log_det[i], largest)
-            worst[ELLIPSOID] = max(worst[ELLIPSOID], error / own)
+        if (
+            error / radius_width(ELLIPSOID, 0, n_users, d, sigma, delta, 0.0, log_det[i], lower_bound)
+            > worst[ELLIPSOID]
+        ):
+            largest = largest_eigenvalue(estimates, i, workspace)
+            width = radius_width(ELLIPSOID, 0, n_users, d, sigma, delta, 0.0, log_det[i], largest)
+            worst[ELLIPSOID] = max(worst[ELLIPSOID], error / width)

@@ -1,4 +1,4 @@
-"""Rounds drawn from records of who liked what, in one compiled loop."""
+"""Rounds sampled from interaction records: one liked item among items that the user does not like."""
 
 from typing import Any, NamedTuple
 
@@ -9,37 +9,40 @@ from locb.common.jit import entry_point, inline, no_alloc
 from locb.kernels.common.bit_sets import has_bit
 from locb.kernels.common.linear_algebra import next_random
 
-ANY, RATED = 0, 1  # where zero items come from
-TRIES = 64  # draws for an item that the round does not have yet, before one is shown twice
+ANY, RATED = 0, 1  # source of the items with reward 0: all items that are not liked, or recorded ones
+MAX_ATTEMPTS = 64  # draws of an item that is not in the round yet; after that, an item may appear twice
 
 
-class Pool(NamedTuple):
-    """The records of the users who are played, grouped by user."""
+class InteractionPool(NamedTuple):
+    """The interaction records of the selected users, grouped by user."""
 
-    liked_start: Ints  # (n + 1,) where each user's liked items begin
-    liked_items: Ints
-    liked_weight: Ints  # how often, added up within the user
-    zero_start: Ints  # the same for zero items
+    liked_start: Ints  # (n + 1,) start of each user's range in liked_items
+    liked_items: Ints  # (pairs,) items with a positive reward
+    liked_weight: Ints  # (pairs,) cumulative counts within the user
+    zero_start: Ints  # the same for recorded items with reward 0
     zero_items: Ints
     zero_weight: Ints
-    liked_bits: Words  # (n, ⌈items/64⌉) bits: what each user likes
+    liked_bits: Words  # (n, ⌈items/64⌉) bit sets of the liked items
     features: Floats  # (items, d)
 
 
 @inline
-def below(generator: Words, limit: int) -> int:
-    """A whole number from 0 to limit − 1, limit at most 2³¹."""
+def random_below(generator: Words, limit: int) -> int:
+    """Return a random integer from 0 to limit − 1; ``limit`` is at most 2³¹."""
     number: Any = np.int64(((next_random(generator) >> np.uint64(33)) * np.uint64(limit)) >> np.uint64(31))
     return int(number)
 
 
 @inline
-def weighted(generator: Words, cumulative: Ints, start: int, stop: int) -> int:
-    """A place from start to stop − 1, as often as its weight says; ``cumulative`` restarts at each start."""
+def random_weighted_index(generator: Words, cumulative: Ints, start: int, stop: int) -> int:
+    """Return a random index from start to stop − 1 with probability proportional to its weight.
+
+    ``cumulative`` holds the cumulative weights, which restart at each ``start``.
+    """
     total = cumulative[stop - 1]
     if total == stop - start:  # all weights are 1
-        return start + below(generator, total)
-    target = below(generator, total)
+        return start + random_below(generator, total)
+    target = random_below(generator, total)
     low, high = start, stop - 1
     while low < high:
         middle = (low + high) >> 1
@@ -51,53 +54,59 @@ def weighted(generator: Words, cumulative: Ints, start: int, stop: int) -> int:
 
 
 @inline
-def not_liked(generator: Words, liked_bits: Words, user: int, n_items: int) -> int:
-    """An item that the user does not like, all alike; there is at least one."""
-    for _ in range(TRIES):
-        item = below(generator, n_items)
+def random_not_liked(generator: Words, liked_bits: Words, user: int, n_items: int) -> int:
+    """Return a random item that the user does not like; each is equally likely. There must be at least one."""
+    for _ in range(MAX_ATTEMPTS):
+        item = random_below(generator, n_items)
         if not has_bit(liked_bits, user, item):
             return item
-    item = below(generator, n_items)  # nearly everything is liked: the next one that is not
+    item = random_below(generator, n_items)  # nearly every item is liked: take the next one that is not
     while has_bit(liked_bits, user, item):
         item = item + 1 if item + 1 < n_items else 0
     return item
 
 
 @no_alloc
-def draw_rounds(
-    generator: Words, zeros: int, pool: Pool, users: Ints, contexts: Floats, rewards: Floats, shown: Ints
+def fill_rounds(
+    generator: Words, zeros: int, pool: InteractionPool, users: Ints, contexts: Floats, rewards: Floats, shown: Ints
 ) -> None:
-    """Fill users (T,), contexts (T, k, d) and rewards (T, k): one liked item among k − 1 that are not, anywhere."""
+    """Fill users (T,), contexts (T, k, d) and rewards (T, k): one liked item at a random arm, and k − 1 others.
+
+    ``shown`` (k,) is workspace.
+    """
     n_users = pool.liked_start.size - 1
     n_rounds, n_arms, d = contexts.shape
     liked_start, liked_items, liked_weight = pool.liked_start, pool.liked_items, pool.liked_weight
     zero_start, zero_items, zero_weight = pool.zero_start, pool.zero_items, pool.zero_weight
     features = pool.features
     for t in range(n_rounds):
-        user = below(generator, n_users)
+        user = random_below(generator, n_users)
         users[t] = user
-        place = below(generator, n_arms)
-        liked = liked_items[weighted(generator, liked_weight, liked_start[user], liked_start[user + 1])]
+        liked_arm = random_below(generator, n_arms)
+        liked = liked_items[random_weighted_index(generator, liked_weight, liked_start[user], liked_start[user + 1])]
         for a in range(n_arms):
             item = liked
-            if a != place:
-                for _ in range(TRIES):
+            if a != liked_arm:
+                for _ in range(MAX_ATTEMPTS):
                     if zeros == ANY:
-                        item = not_liked(generator, pool.liked_bits, user, features.shape[0])
+                        item = random_not_liked(generator, pool.liked_bits, user, features.shape[0])
                     else:
-                        item = zero_items[weighted(generator, zero_weight, zero_start[user], zero_start[user + 1])]
-                    fresh = item != liked
+                        start, stop = zero_start[user], zero_start[user + 1]
+                        item = zero_items[random_weighted_index(generator, zero_weight, start, stop)]
+                    is_new = item != liked
                     for b in range(a):
-                        fresh = fresh and shown[b] != item
-                    if fresh:
+                        is_new = is_new and shown[b] != item
+                    if is_new:
                         break
             shown[a] = item
-            rewards[t, a] = 1.0 if a == place else 0.0
+            rewards[t, a] = 1.0 if a == liked_arm else 0.0
             for q in range(d):
                 contexts[t, a, q] = features[item, q]
 
 
 @entry_point
-def draw(generator: Words, zeros: int, pool: Pool, users: Ints, contexts: Floats, rewards: Floats) -> None:
-    """As ``draw_rounds``, called from Python."""
-    draw_rounds(generator, zeros, pool, users, contexts, rewards, np.empty(contexts.shape[1], np.int64))
+def draw_rounds(
+    generator: Words, zeros: int, pool: InteractionPool, users: Ints, contexts: Floats, rewards: Floats
+) -> None:
+    """Sample rounds into the given arrays: the entry point of ``fill_rounds``."""
+    fill_rounds(generator, zeros, pool, users, contexts, rewards, np.empty(contexts.shape[1], np.int64))

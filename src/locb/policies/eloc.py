@@ -308,7 +308,7 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
             and bool((state.seed_of[state.seeds] == np.arange(n_seeds)).all()),
             "prior_weights": bool((state.prior_weights > 0.0).all()),
             "learned_scalars": bool(state.learned_scalars[NOISE] > 0.0),
-            "width_levels": bool((np.abs(state.width_levels) < 2_000).all()),  # e^±446: the width is still finite
+            "variance_levels": bool((np.abs(state.variance_levels) < 2_000).all()),
             "int_params": bool(0 <= int_params[REFRESH_COUNTER] <= int_params[T])
             and int((state.served > 0).sum()) == int(int_params[N_SERVED_USERS]),
         }

@@ -140,7 +140,7 @@ def until_quiet(
     changed_at, changed, from_start, played = 0, False, True, 0
     for block in env.stream(most_rounds, seed=seed):
         for t in range(len(block)):
-            policy.play(block.part(t, t + 1))
+            policy.play(block.slice(t, t + 1))
             played += 1
             now = policy.cluster_sizes().tobytes()
             if now != sizes:

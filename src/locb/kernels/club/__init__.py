@@ -1,1 +1,1 @@
-"""Compiled CLUB."""
+"""Compiled kernels of CLUB."""

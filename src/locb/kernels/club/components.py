@@ -1,34 +1,41 @@
-"""The components of CLUB's graph: the estimate that each shares, and what is left when one falls apart."""
+"""The connected components of CLUB's graph: their shared estimates, splits, and merges when users are added."""
 
 import numpy as np
 
 from locb.common.arrays import Floats, IndexArray, Ints
 from locb.common.jit import entry_point, inline, no_alloc
-from locb.kernels.club.graph import expand, label_components, seen, start_search, start_second, walk
+from locb.kernels.club.graph import (
+    collect_component,
+    expand_user,
+    is_visited,
+    label_components,
+    start_search,
+    start_second_search,
+)
 from locb.kernels.club.state import COMPLETE, CUTS, GRAPH, N_COMPONENTS, QUEUE, SPARSE, CLUBState
 from locb.kernels.common.cancellation import needs_recomputation, record_peaks
 from locb.kernels.common.cholesky import solve_ridge
 
 
 @no_alloc
-def recompute_sums(state: CLUBState, name: int, first: int, count: int, d: int) -> None:
-    """The sums of a component from those of its users, who are in the queue."""
+def recompute_sums(state: CLUBState, c: int, first: int, count: int, d: int) -> None:
+    """Recompute the sums of component c from its users, who are in the queue from index ``first`` on."""
     total, sums = state.cluster_sums, state.sums
     for q in range(total.shape[1]):
-        total[name, q] = 0.0
-    for place in range(first, first + count):
-        u = state.work_lists[QUEUE, place]
+        total[c, q] = 0.0
+    for k in range(first, first + count):
+        u = state.work_lists[QUEUE, k]
         for q in range(total.shape[1]):
-            total[name, q] += sums[u, q]
+            total[c, q] += sums[u, q]
     for q in range(3):
-        state.peak_magnitudes[name, q] = 0.0
-    record_peaks(state.peak_magnitudes, total, name, count, d)
+        state.peak_magnitudes[c, q] = 0.0
+    record_peaks(state.peak_magnitudes, total, c, count, d)
 
 
 @entry_point
 def rebuild_components(state: CLUBState, dim: int) -> None:
-    """Find all components, and their estimates from the users' sums, in a state without room for users to come."""
-    room = np.empty((2 * dim, dim))
+    """Find all components and compute their estimates from the users' sums. The state must have no spare capacity."""
+    workspace = np.empty((2 * dim, dim))
     total, component = state.cluster_sums, state.component
     count = label_components(state, component)
     state.int_params[N_COMPONENTS] = count
@@ -41,14 +48,14 @@ def rebuild_components(state: CLUBState, dim: int) -> None:
         state.cluster_served[component[u]] += state.served[u]
         for q in range(total.shape[1]):
             total[component[u], q] += state.sums[u, q]
-    for name in range(count):
-        record_peaks(state.peak_magnitudes, total, name, state.sizes[name], dim)
-        solve_ridge(total, name, state.cluster_estimates, name, room)
+    for c in range(count):
+        record_peaks(state.peak_magnitudes, total, c, state.sizes[c], dim)
+        solve_ridge(total, c, state.cluster_estimates, c, workspace)
 
 
 @inline
-def root_of(parent: Ints, v: int) -> int:
-    """The lowest node that v is known to be connected with."""
+def find_root(parent: Ints, v: int) -> int:
+    """Return the root of node v in the union-find forest ``parent``: the lowest node known to be connected with v."""
     while parent[v] != v:
         parent[v] = parent[parent[v]]
         v = parent[v]
@@ -57,81 +64,81 @@ def root_of(parent: Ints, v: int) -> int:
 
 @no_alloc
 def connect(state: CLUBState, edges: IndexArray, old: int, parent: Ints) -> None:
-    """Which components, and which users from ``old`` on (nodes after the components), the new edges connect."""
-    names = state.int_params[N_COMPONENTS]
+    """Fill the union-find forest ``parent`` of the components and, after them, the users from ``old`` on."""
+    n_components = state.int_params[N_COMPONENTS]
     for v in range(parent.size):
-        parent[v] = 0 if state.int_params[GRAPH] == COMPLETE else v  # a new user of a complete graph knows everybody
+        parent[v] = 0 if state.int_params[GRAPH] == COMPLETE else v  # in a complete graph, a new user connects all
     for k in range(edges.shape[0]):
         low, high = edges[k, 0], edges[k, 1]
-        a = root_of(parent, state.component[low] if low < old else names + low - old)
-        b = root_of(parent, names + high - old)
+        a = find_root(parent, state.component[low] if low < old else n_components + low - old)
+        b = find_root(parent, n_components + high - old)
         parent[max(a, b)] = min(a, b)
 
 
 @no_alloc
-def take_row(state: CLUBState, name: int, other: int, sign: int) -> None:
-    """Put the sums of one component into the row of another: in place of what is there, or (sign 1) added to it."""
+def copy_component(state: CLUBState, c: int, source: int, keep: int) -> None:
+    """Copy the row of component ``source`` to row c, or add it to row c if ``keep`` is 1 instead of 0."""
     for q in range(state.cluster_sums.shape[1]):
-        state.cluster_sums[name, q] = sign * state.cluster_sums[name, q] + state.cluster_sums[other, q]
-        state.cluster_estimates[name, q] = state.cluster_estimates[other, q]
+        state.cluster_sums[c, q] = keep * state.cluster_sums[c, q] + state.cluster_sums[source, q]
+        state.cluster_estimates[c, q] = state.cluster_estimates[source, q]
     for q in range(3):
-        state.peak_magnitudes[name, q] = sign * state.peak_magnitudes[name, q] + state.peak_magnitudes[other, q]
-    state.sizes[name] = sign * state.sizes[name] + state.sizes[other]
-    state.cluster_served[name] = sign * state.cluster_served[name] + state.cluster_served[other]
+        state.peak_magnitudes[c, q] = keep * state.peak_magnitudes[c, q] + state.peak_magnitudes[source, q]
+    state.sizes[c] = keep * state.sizes[c] + state.sizes[source]
+    state.cluster_served[c] = keep * state.cluster_served[c] + state.cluster_served[source]
 
 
 @entry_point
 def add_users(state: CLUBState, edges: IndexArray, old: int, new: int, dim: int) -> None:
-    """Let the users from old to new − 1 in, whose rows are blank: their new edges may make one component of many.
+    """Add the users from ``old`` to ``new`` − 1, whose rows hold initial values; their edges may merge components.
 
-    Names stay in order: each component has the place of the lowest name among those that it is made of. Where nothing
-    becomes one, nobody but the new users is looked at.
+    The order of components is kept: a merged component takes the position of the lowest one that it consists of. If no
+    components merge, only the new users are visited.
     """
-    names, component = state.int_params[N_COMPONENTS], state.component
-    room = np.empty((2 * dim, dim))
-    parent = np.empty(names + new - old, np.int64)
+    n_components, component = state.int_params[N_COMPONENTS], state.component
+    workspace = np.empty((2 * dim, dim))
+    parent = np.empty(n_components + new - old, np.int64)
     labels = np.empty(parent.size, np.int64)
-    mixed = np.zeros(parent.size, np.bool_)
+    merged = np.zeros(parent.size, np.bool_)
     connect(state, edges, old, parent)
     count = 0
     for v in range(parent.size):
-        root = root_of(parent, v)
-        fresh = root == v
-        labels[v] = count if fresh else labels[root]
-        count += fresh
-        if v < names:
-            if not fresh:
-                take_row(state, labels[v], v, 1)
-                mixed[labels[v]] = True
+        root = find_root(parent, v)
+        is_root = root == v
+        labels[v] = count if is_root else labels[root]
+        count += is_root
+        if v < n_components:
+            if not is_root:
+                copy_component(state, labels[v], v, 1)
+                merged[labels[v]] = True
             elif labels[v] != v:
-                take_row(state, labels[v], v, 0)
-    for name in range(min(count, names), names):
-        state.sizes[name], state.cluster_served[name] = 0, 0
+                copy_component(state, labels[v], v, 0)
+    for c in range(min(count, n_components), n_components):
+        state.sizes[c], state.cluster_served[c] = 0, 0
         for q in range(3):
-            state.peak_magnitudes[name, q] = 0.0
-    if mixed.any():
+            state.peak_magnitudes[c, q] = 0.0
+    if merged.any():
         for u in range(old):
             component[u] = labels[component[u]]
     for u in range(old, new):
-        name = labels[names + u - old]
-        component[u] = name
-        if root_of(parent, names + u - old) == names + u - old:
+        c = labels[n_components + u - old]
+        component[u] = c
+        if find_root(parent, n_components + u - old) == n_components + u - old:
             for q in range(state.cluster_estimates.shape[1]):
-                state.cluster_estimates[name, q] = state.estimates[u, q]
-                state.cluster_sums[name, q] = 0.0
+                state.cluster_estimates[c, q] = state.estimates[u, q]
+                state.cluster_sums[c, q] = 0.0
             for q in range(3):
-                state.peak_magnitudes[name, q] = 0.0
-            state.sizes[name], state.cluster_served[name] = 0, 0
-        state.sizes[name] += 1
+                state.peak_magnitudes[c, q] = 0.0
+            state.sizes[c], state.cluster_served[c] = 0, 0
+        state.sizes[c] += 1
     state.int_params[N_COMPONENTS] = count
-    for name in range(count):
-        if mixed[name]:
-            solve_ridge(state.cluster_sums, name, state.cluster_estimates, name, room)
+    for c in range(count):
+        if merged[c]:
+            solve_ridge(state.cluster_sums, c, state.cluster_estimates, c, workspace)
 
 
 @no_alloc
 def share_neighbour(state: CLUBState, i: int, j: int) -> bool:
-    """Whether two users of a complete graph have a neighbour in common: mostly they do, and no search is needed."""
+    """Return whether two users of a complete graph have a common neighbour. Usually they do, and need no search."""
     for w in range(state.neighbour_bits.shape[1]):
         if state.neighbour_bits[i, w] & state.neighbour_bits[j, w] != 0:
             return True
@@ -139,78 +146,83 @@ def share_neighbour(state: CLUBState, i: int, j: int) -> bool:
 
 
 @no_alloc
-def part_with(state: CLUBState, old: int, first: int, count: int, room: Floats) -> None:
-    """Make some users of the queue, who were of the component ``old``, one of their own."""
-    d = room.shape[1]
+def split_off(state: CLUBState, old: int, first: int, count: int, workspace: Floats) -> None:
+    """Move ``count`` users of the queue, from index ``first`` on, from component ``old`` to a new component."""
+    d = workspace.shape[1]
     total = state.cluster_sums
-    name = state.int_params[N_COMPONENTS]
+    new = state.int_params[N_COMPONENTS]
     state.int_params[N_COMPONENTS] += 1
     record_peaks(state.peak_magnitudes, total, old, state.sizes[old], d)
-    state.sizes[name] = count
+    state.sizes[new] = count
     state.sizes[old] -= count
-    state.cluster_served[name] = 0
-    for place in range(first, first + count):
-        u = state.work_lists[QUEUE, place]
-        state.component[u] = name
-        state.cluster_served[name] += state.served[u]
-    state.cluster_served[old] -= state.cluster_served[name]
-    recompute_sums(state, name, first, count, d)
+    state.cluster_served[new] = 0
+    for k in range(first, first + count):
+        u = state.work_lists[QUEUE, k]
+        state.component[u] = new
+        state.cluster_served[new] += state.served[u]
+    state.cluster_served[old] -= state.cluster_served[new]
+    recompute_sums(state, new, first, count, d)
     for q in range(total.shape[1]):
-        total[old, q] -= total[name, q]
-    solve_ridge(total, name, state.cluster_estimates, name, room)
+        total[old, q] -= total[new, q]
+    solve_ridge(total, new, state.cluster_estimates, new, workspace)
 
 
 @no_alloc
-def split(state: CLUBState, i: int, n_cut: int, room: Floats) -> None:
-    """After edges of user i were cut: if its component fell apart, part the pieces.
+def split_component(state: CLUBState, i: int, n_cut: int, workspace: Floats) -> None:
+    """Split the component of user i into its connected parts, after edges of i were cut.
 
-    From a reference, first user i, and from each user that was cut off, two searches go on in turns. If they meet, the
-    two are connected. If one has nobody left to look at, it has seen a whole piece: the cost follows the smaller one.
+    Two searches alternate: one from a reference, first user i, and one from each user whose edge was cut. If they meet,
+    the two users are connected. If one search ends, it has visited a whole part, so the cost is that of the smaller
+    part.
     """
     n, queue, component = state.served.size, state.work_lists, state.component
     old, reference = component[i], i
-    begun, fell = False, False
-    head, count = 0, 1
+    started, was_split = False, False
+    head, count = 0, 1  # the reference search: visited users, of whom those below ``head`` are expanded
     for c in range(n_cut):
         j = queue[CUTS, c]
         if component[j] != old:
             continue
         if state.int_params[GRAPH] == COMPLETE and share_neighbour(state, reference, j):
             continue
-        if not begun:
+        if not started:
             start_search(state, reference)
-            begun = True
-        if seen(state, j):
+            started = True
+        if is_visited(state, j):
             continue
-        start_second(state, j)
-        place, end = n - 1, n - 2  # the second queue: from n − 1 down to end + 1, looked at down to place + 1
+        start_second_search(state, j)
+        second_head, end = (
+            n - 1,
+            n - 2,
+        )  # the second queue: from n − 1 down to end + 1, expanded down to second_head + 1
         effort, second_effort = 0, 0
         met = False
-        while not met and head < count and place > end:
+        while not met and head < count and second_head > end:
             if effort <= second_effort:
-                count, looked, met = expand(state, queue[QUEUE, head], False, count)
-                effort += looked
+                count, n_read, met = expand_user(state, queue[QUEUE, head], False, count)
+                effort += n_read
                 head += 0 if met else 1
             else:
-                end, looked, met = expand(state, queue[QUEUE, place], True, end)
-                second_effort += looked
-                place -= 0 if met else 1
-        fell = fell or not met
-        if not met and place == end:
-            part_with(state, old, end + 1, n - 1 - end, room)
+                end, n_read, met = expand_user(state, queue[QUEUE, second_head], True, end)
+                second_effort += n_read
+                second_head -= 0 if met else 1
+        was_split = was_split or not met
+        if not met and second_head == end:
+            split_off(state, old, end + 1, n - 1 - end, workspace)
             continue
         if not met:
-            part_with(state, old, 0, count, room)
+            split_off(state, old, 0, count, workspace)
             reference = j
             head, count = 0, 0
             if state.int_params[GRAPH] == SPARSE:
                 state.search_marks[n + 1] = state.search_marks[n]
-        # What the second search has seen is the reference's now.
-        for q in range(end + 1, n):
-            queue[QUEUE, count] = queue[QUEUE, q]
+        # The reference search takes over the users that the second search has visited.
+        for k in range(end + 1, n):
+            queue[QUEUE, count] = queue[QUEUE, k]
             count += 1
-    if not fell:
+    if not was_split:
         return
-    if needs_recomputation(state.peak_magnitudes, state.cluster_sums, state.sums, old, state.sizes[old], room.shape[1]):
-        recompute_sums(state, old, 0, walk(state, reference), room.shape[1])
-    solve_ridge(state.cluster_sums, old, state.cluster_estimates, old, room)
+    d, sums = workspace.shape[1], state.cluster_sums
+    if needs_recomputation(state.peak_magnitudes, sums, state.sums, old, state.sizes[old], d):
+        recompute_sums(state, old, 0, collect_component(state, reference), d)
+    solve_ridge(sums, old, state.cluster_estimates, old, workspace)

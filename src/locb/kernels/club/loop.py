@@ -1,12 +1,12 @@
-"""CLUB: a graph on the users that only loses edges; users in one connected component share one estimate."""
+"""CLUB's rounds: recommend, update and play. Users in one connected component of the graph share one estimate."""
 
 import math
 
 from locb.common.arrays import Floats, Ints
 from locb.common.jit import entry_point, inline, no_alloc
 from locb.evaluation.confidence import shrinkage
-from locb.kernels.club.components import split
-from locb.kernels.club.graph import cut
+from locb.kernels.club.components import split_component
+from locb.kernels.club.graph import cut_edges
 from locb.kernels.club.state import ALPHA, TIES, CLUBScratch, CLUBState, T, allocate_scratch
 from locb.kernels.common.linear_algebra import (
     add_observation,
@@ -20,8 +20,8 @@ from locb.kernels.common.linear_algebra import (
 
 @inline
 def score(state: CLUBState, user: int, contexts: Floats, scratch: CLUBScratch) -> None:
-    """θ_Vᵀx + α √(xᵀ A_V⁻¹ x · log(t + 1)) of every arm, V the component of the user."""
-    log_round = math.log(state.int_params[T] + 2.0)  # T rounds are over, so this is round t = T + 1
+    """Compute the score θ_Vᵀx + α √(xᵀ A_V⁻¹ x · log(t + 1)) of every arm, V being the component of the user."""
+    log_round = math.log(state.int_params[T] + 2.0)  # int_params[T] rounds are complete, so this is round t = T + 1
     row = state.component[user]
     expand_contexts(contexts, scratch.arms)
     score_arms(
@@ -37,24 +37,24 @@ def score(state: CLUBState, user: int, contexts: Floats, scratch: CLUBScratch) -
 
 @inline
 def learn_round(state: CLUBState, i: int, x: Floats, reward: float, scratch: CLUBScratch) -> None:
-    """One observation of user i: its own estimate, its component's, then the edges that must go."""
-    name = state.component[i]
+    """Learn one observation of user i: update its estimate and its component's, cut edges, split the component."""
+    c = state.component[i]
     rank_one_update(state.estimates, i, x, reward, scratch.step)
     add_observation(state.sums, i, x, reward)
-    rank_one_update(state.cluster_estimates, name, x, reward, scratch.step)
-    add_observation(state.cluster_sums, name, x, reward)
+    rank_one_update(state.cluster_estimates, c, x, reward, scratch.step)
+    add_observation(state.cluster_sums, c, x, reward)
     state.int_params[T] += 1
     state.served[i] += 1
-    state.cluster_served[name] += 1
+    state.cluster_served[c] += 1
     state.radius_widths[i] = shrinkage(state.served[i])
-    n_cut = cut(state, i, x.size)
+    n_cut = cut_edges(state, i, x.size)
     if n_cut > 0:
-        split(state, i, n_cut, scratch.room)
+        split_component(state, i, n_cut, scratch.workspace)
 
 
 @entry_point
 def recommend(state: CLUBState, user: int, contexts: Floats) -> int:
-    """The arm for one user now; −1 if a context is not usable."""
+    """Return the arm to recommend to a user, or −1 if a context is invalid."""
     if not is_valid(contexts.ravel()):
         return -1
     scratch = allocate_scratch(state, contexts.shape[0], contexts.shape[1])
@@ -64,7 +64,7 @@ def recommend(state: CLUBState, user: int, contexts: Floats) -> int:
 
 @entry_point
 def update(state: CLUBState, user: int, x: Floats, reward: float) -> bool:
-    """Learn one observation; False, and nothing learned, if the context is not usable."""
+    """Learn one observation and return True; if the context is invalid, learn nothing and return False."""
     if not is_valid(x):
         return False
     learn_round(state, user, x, reward, allocate_scratch(state, 1, x.size))
@@ -75,7 +75,7 @@ def update(state: CLUBState, user: int, x: Floats, reward: float) -> bool:
 def play_rounds(
     state: CLUBState, users: Ints, contexts: Floats, rewards: Floats, chosen: Ints, scratch: CLUBScratch
 ) -> None:
-    """The loop of ``play``."""
+    """Run the loop of ``play``, which allocates nothing."""
     for t in range(users.size):
         score(state, users[t], contexts[t], scratch)
         arm = pick_arm(scratch.scores, state.int_params[TIES], state.generator)
@@ -85,5 +85,5 @@ def play_rounds(
 
 @entry_point
 def play(state: CLUBState, users: Ints, contexts: Floats, rewards: Floats, chosen: Ints) -> None:
-    """Recommend and learn, round after round."""
+    """Recommend and update in every round; write the chosen arms to ``chosen`` (T,)."""
     play_rounds(state, users, contexts, rewards, chosen, allocate_scratch(state, contexts.shape[1], contexts.shape[2]))

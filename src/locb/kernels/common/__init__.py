@@ -1,1 +1,1 @@
-"""Building blocks of the kernels: compilation, linear algebra, bit sets."""
+"""Compiled building blocks that several algorithms share."""

@@ -1,4 +1,4 @@
-"""Sets of small integers as rows of 64-bit words: member j is bit j % 64 of word j // 64."""
+"""Bit sets: sets of small integers as rows of 64-bit words. Element j is bit j % 64 of word j // 64."""
 
 from typing import Any
 
@@ -13,12 +13,12 @@ ONE = np.uint64(1)
 
 
 def n_words(count: int) -> int:
-    """How many 64-bit words hold ``count`` bits."""
+    """Return how many 64-bit words hold ``count`` bits."""
     return (count + 63) // 64
 
 
 def trailing_zeros(word: Any) -> int:
-    """Position of the lowest bit that is set; ``word`` must not be zero."""
+    """Return the index of the lowest set bit. ``word`` must not be zero."""
     value = int(word)
     return (value & -value).bit_length() - 1
 
@@ -44,19 +44,19 @@ def _compile_trailing_zeros(word: Any) -> Any:  # noqa: ARG001  # pragma: no cov
 
 @inline
 def has_bit(rows: Words, i: int, j: int) -> bool:
-    """Whether j is in the set of row i."""
+    """Return whether element j is in the set of row i."""
     found: bool = (rows[i, j >> 6] >> np.uint64(j & 63)) & ONE != 0
     return found
 
 
 @inline
 def flip_bit(rows: Words, i: int, j: int) -> None:
-    """Put j into the set of row i if it is out, take it out if it is in."""
+    """Add element j to the set of row i, or remove it if it is in the set."""
     rows[i, j >> 6] ^= ONE << np.uint64(j & 63)
 
 
 def pack_bits(members: Any) -> Words:
-    """Bits (r, ⌈c/64⌉) of a Boolean matrix (r, c)."""
+    """Return a Boolean matrix (r, c) as bit sets (r, ⌈c/64⌉)."""
     rows, columns = members.shape
     padded = np.zeros((rows, 64 * n_words(columns)), dtype=bool)
     padded[:, :columns] = members
@@ -64,14 +64,14 @@ def pack_bits(members: Any) -> Words:
 
 
 def unpack_bits(words: Words, columns: int) -> Any:
-    """The Boolean matrix (r, columns) of some bits (r, ⌈columns/64⌉)."""
+    """Return bit sets (r, ⌈columns/64⌉) as a Boolean matrix (r, columns)."""
     octets = np.ascontiguousarray(words).view(np.uint8)
     return np.unpackbits(octets, axis=1, count=columns, bitorder="little").astype(bool)
 
 
 def pack_bit_indices(rows: Any, columns: Any, n_rows: int, n_columns: int) -> Words:
-    """Bits (n_rows, ⌈n_columns/64⌉) with those of the pairs (row, column) set."""
+    """Return bit sets (n_rows, ⌈n_columns/64⌉) that hold the given pairs (row, column)."""
     words = np.zeros((n_rows, n_words(n_columns)), np.uint64)
-    places = np.asarray(columns).astype(np.uint64)
-    np.bitwise_or.at(words, (rows, places >> np.uint64(6)), ONE << (places & np.uint64(63)))
+    bits = np.asarray(columns).astype(np.uint64)
+    np.bitwise_or.at(words, (rows, bits >> np.uint64(6)), ONE << (bits & np.uint64(63)))
     return words

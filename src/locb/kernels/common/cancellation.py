@@ -1,17 +1,24 @@
-"""When sums that parts were subtracted from must be added up anew, so that rounding stays small beside what is left."""
+"""Cancellation errors of sums from which parts were subtracted.
+
+A group keeps the sums of its users' observations. When users leave, their parts are subtracted. The rounding error
+stays as large as it was for the largest sums, so it matters once little is left. Then the sums are recomputed from the
+users.
+"""
 
 from locb.common.arrays import Floats
 from locb.common.jit import inline, no_alloc
 from locb.kernels.common.linear_algebra import packed_trace
 
-USERS, TRACE, VECTOR = 0, 1, 2  # columns of peaks (groups, 3): the most there was since the sums were last added up
-FEW = 32  # the sums of so few users are always added up anew
-HARMLESS, HARMLESS_HALF = 1e6, 64.0  # for float64 and float32: the rounding of this is some 1e-10, or some 1e-5
+# Columns of ``peak_magnitudes`` (groups, 3): the largest values since the sums were last recomputed.
+USERS, TRACE, VECTOR = 0, 1, 2
+ALWAYS_RECOMPUTED_USERS = 32  # with at most this many users left, the sums are always recomputed
+# Peaks below these cause a rounding error of about 1e-10 (float64) or 1e-5 (float32), which is harmless.
+HARMLESS_FLOAT64, HARMLESS_FLOAT32 = 1e6, 64.0
 
 
 @inline
-def length_of(sums: Floats, row: int, d: int) -> float:
-    """Σ|b| of a row (b, G)."""
+def l1_norm(sums: Floats, row: int, d: int) -> float:
+    """Return Σ|b| of a row (b, G)."""
     total = 0.0
     for a in range(d):
         total += abs(sums[row, a])
@@ -19,22 +26,27 @@ def length_of(sums: Floats, row: int, d: int) -> float:
 
 
 @no_alloc
-def record_peaks(peaks: Floats, sums: Floats, row: int, users: int, d: int) -> None:
-    """Remember how large a group and its sums are now, if they are larger than before. Call it before subtracting."""
-    peaks[row, USERS] = max(peaks[row, USERS], users)
-    peaks[row, TRACE] = max(peaks[row, TRACE], packed_trace(sums, row, d))
-    peaks[row, VECTOR] = max(peaks[row, VECTOR], length_of(sums, row, d))
+def record_peaks(peak_magnitudes: Floats, sums: Floats, row: int, users: int, d: int) -> None:
+    """Raise the peaks of a group to its current size and sums. Must be called before each subtraction."""
+    peak_magnitudes[row, USERS] = max(peak_magnitudes[row, USERS], users)
+    peak_magnitudes[row, TRACE] = max(peak_magnitudes[row, TRACE], packed_trace(sums, row, d))
+    peak_magnitudes[row, VECTOR] = max(peak_magnitudes[row, VECTOR], l1_norm(sums, row, d))
 
 
 @no_alloc
-def needs_recomputation(peaks: Floats, sums: Floats, own: Floats, row: int, users: int, d: int) -> bool:
-    """Whether half of the users or of the trace is gone, or nearly all of b, which may also be small by chance.
+def needs_recomputation(
+    peak_magnitudes: Floats, cluster_sums: Floats, sums: Floats, row: int, users: int, d: int
+) -> bool:
+    """Return whether half of the users, half of the trace or nearly all of b has been subtracted since the peak.
 
-    As A = I + G, no estimate is harmed by what rounding leaves of numbers below HARMLESS. Without that, a large group
-    of which only the served user has a history would be added up whenever that user leaves.
+    The threshold for b is lower, because b may also be small by chance. As A = I + G, the rounding error of numbers
+    below the HARMLESS constants does not affect an estimate. Without this condition, a large group in which only the
+    served user has observations would be recomputed whenever that user leaves.
     """
-    floor = HARMLESS_HALF if own.itemsize == 4 else HARMLESS  # what is subtracted was kept in the users' number type
-    few = users <= max(FEW, 0.5 * peaks[row, USERS])
-    light = packed_trace(sums, row, d) < 0.5 * peaks[row, TRACE] and peaks[row, TRACE] > floor
-    short = length_of(sums, row, d) < 0.0625 * peaks[row, VECTOR] and peaks[row, VECTOR] > floor
-    return bool(few or light or short)
+    harmless = HARMLESS_FLOAT32 if sums.itemsize == 4 else HARMLESS_FLOAT64  # parts have the users' number type
+    few = users <= max(ALWAYS_RECOMPUTED_USERS, 0.5 * peak_magnitudes[row, USERS])
+    trace, peak_trace = packed_trace(cluster_sums, row, d), peak_magnitudes[row, TRACE]
+    norm, peak_norm = l1_norm(cluster_sums, row, d), peak_magnitudes[row, VECTOR]
+    small_trace = trace < 0.5 * peak_trace and peak_trace > harmless
+    small_vector = norm < 0.0625 * peak_norm and peak_norm > harmless
+    return bool(few or small_trace or small_vector)

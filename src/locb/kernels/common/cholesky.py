@@ -1,4 +1,4 @@
-"""Solving for an estimate or a centre, and the largest eigenvalue: what takes d³ steps."""
+"""Dense linear algebra in O(d³): ridge estimates, linear systems by Cholesky decomposition, the largest eigenvalue."""
 
 import math
 
@@ -7,18 +7,18 @@ import numpy as np
 from locb.common.arrays import Floats
 from locb.common.jit import inline, no_alloc
 
-# Equations M y = v are kept as rows (v, M packed), and solved in parts, since not all need all of it. Every inner loop
-# is a sum, which stays a plain loop: at this size the compiler's vector code would cost more than it saves. Indices are
-# unsigned: no test for a negative one stands in the loops.
+# A system M y = v is a row (v, M packed). Decomposition, substitution and inversion are separate functions, because not
+# every caller needs all of them. Inner loops are plain sums: at this size, vector code would cost more than it saves.
+# Indices are unsigned, so that Numba emits no test for negative indices.
 _ONE = np.uintp(1)
 
 
 @no_alloc
-def solve_ridge(sums: Floats, source: int, estimates: Floats, row: int, room: Floats) -> None:
-    """Turn sums (b, G packed) into an estimate ((I + G)⁻¹ b, (I + G)⁻¹), by Cholesky; ``room`` is (2d, d)."""
-    d = room.shape[1]
-    root = room[:d]  # upper R with RᵀR = I + G
-    back = room[d:]  # R⁻¹, upper
+def solve_ridge(sums: Floats, source: int, estimates: Floats, row: int, workspace: Floats) -> None:
+    """Solve sums (b, G) for the ridge estimate ((I + G)⁻¹ b, (I + G)⁻¹) by Cholesky; ``workspace`` is (2d, d)."""
+    d = workspace.shape[1]
+    root = workspace[:d]  # upper triangular R with RᵀR = I + G
+    inverse_root = workspace[d:]  # R⁻¹, upper triangular
     q = d
     for i in range(d):
         for j in range(i, d):
@@ -28,12 +28,12 @@ def solve_ridge(sums: Floats, source: int, estimates: Floats, row: int, room: Fl
             root[i, j] = math.sqrt(total) if i == j else total / root[i, i]
             q += 1
     for j in range(d):
-        back[j, j] = 1.0 / root[j, j]
+        inverse_root[j, j] = 1.0 / root[j, j]
         for i in range(j - 1, -1, -1):
             total = 0.0
             for h in range(i + 1, j + 1):
-                total -= root[i, h] * back[h, j]
-            back[i, j] = total / root[i, i]
+                total -= root[i, h] * inverse_root[h, j]
+            inverse_root[i, j] = total / root[i, i]
     for i in range(d):
         estimates[row, i] = 0.0
     q = d
@@ -41,7 +41,7 @@ def solve_ridge(sums: Floats, source: int, estimates: Floats, row: int, room: Fl
         for j in range(i, d):
             total = 0.0
             for h in range(j, d):
-                total += back[i, h] * back[j, h]
+                total += inverse_root[i, h] * inverse_root[j, h]
             estimates[row, q] = total
             estimates[row, i] += total * sums[source, j]
             if j > i:
@@ -50,134 +50,122 @@ def solve_ridge(sums: Floats, source: int, estimates: Floats, row: int, room: Fl
 
 
 @no_alloc
-def decompose(rows: Floats, row: int, room: Floats) -> float:
-    """From the row (v, M packed), M = L D Lᵀ positive definite, to L⁻¹ and D⁻¹ in ``room`` (d, 2d + 1); log det M.
+def decompose(rows: Floats, row: int, workspace: Floats) -> float:
+    """Decompose the positive definite M = L D Lᵀ of a row (v, M) and return log det M.
 
-    L has ones on its diagonal. room[b, d + a] = L⁻¹[b, a] below it, room[a, 2d] = 1 / D[a]. A pivot that rounding has
-    eaten up is held at 1e-15 of its diagonal element.
+    Writes L⁻¹ and D⁻¹ to ``workspace`` (d, 2d + 1): workspace[b, d + a] = L⁻¹[b, a] below the unit diagonal, and
+    workspace[a, 2d] = 1 / D[a]. A pivot is at least 1e-15 of its diagonal element, even if rounding cancels it.
     """
-    i, d = np.uintp(row), np.uintp(room.shape[0])
+    i, d = np.uintp(row), np.uintp(workspace.shape[0])
     product = 1.0
     log_det = 0.0
     scale = 0.0
     q = d
-    for a in range(d):  # for now room[b, a] = L[b, a] and room[b, d + a] = L[b, a] D[a]
+    for a in range(d):  # temporarily workspace[b, a] = L[b, a] and workspace[b, d + a] = L[b, a] D[a]
         for b in range(a, d):
             total = rows[i, q]
             for h in range(a):
-                total -= room[a, h] * room[b, d + h]
+                total -= workspace[a, h] * workspace[b, d + h]
             if a == b:
                 total = max(total, 1e-15 * rows[i, q])
                 product *= total
                 scale = 1.0 / total
-                room[a, d + d] = scale
+                workspace[a, d + d] = scale
             else:
-                room[b, d + a] = total
-                room[b, a] = total * scale
+                workspace[b, d + a] = total
+                workspace[b, a] = total * scale
             q += _ONE
         if not 1e-100 < product < 1e100:
             log_det += math.log(product)
             product = 1.0
     for b in range(_ONE, d):
         for a in range(b):
-            total = room[b, a]
+            total = workspace[b, a]
             for h in range(a + _ONE, b):
-                total += room[b, h] * room[h, d + a]
-            room[b, d + a] = -total
+                total += workspace[b, h] * workspace[h, d + a]
+            workspace[b, d + a] = -total
     return log_det + math.log(product)
 
 
 @inline
-def substitute(rows: Floats, row: int, answers: Floats, to: int, room: Floats) -> None:
-    """M⁻¹ v of a row that was decomposed, into the first d places of another row."""
-    i, j, d = np.uintp(row), np.uintp(to), np.uintp(room.shape[0])
+def substitute(rows: Floats, row: int, answers: Floats, to: int, workspace: Floats) -> None:
+    """Write M⁻¹ v of a decomposed row to the first d columns of row ``to`` of ``answers``."""
+    i, j, d = np.uintp(row), np.uintp(to), np.uintp(workspace.shape[0])
     for b in range(d):
         total = rows[i, b]
         for a in range(b):
-            total += room[b, d + a] * rows[i, a]
-        room[b, b] = total * room[b, d + d]  # the diagonal of L is not kept, so it is free
+            total += workspace[b, d + a] * rows[i, a]
+        workspace[b, b] = total * workspace[b, d + d]  # free: the unit diagonal of L is not stored
     for a in range(d):
-        total = room[a, a]
+        total = workspace[a, a]
         for b in range(a + _ONE, d):
-            total += room[b, d + a] * room[b, b]
+            total += workspace[b, d + a] * workspace[b, b]
         answers[j, a] = total
 
 
 @inline
-def inverse_trace(room: Floats) -> float:
-    """The trace of M⁻¹ of a row that was decomposed."""
-    d = np.uintp(room.shape[0])
+def inverse_trace(workspace: Floats) -> float:
+    """Return the trace of M⁻¹ of a decomposed row."""
+    d = np.uintp(workspace.shape[0])
     trace = 0.0
     for b in range(d):
         total = 1.0
         for a in range(b):
-            total += room[b, d + a] * room[b, d + a]
-        trace += total * room[b, d + d]
+            total += workspace[b, d + a] * workspace[b, d + a]
+        trace += total * workspace[b, d + d]
     return trace
 
 
 @no_alloc
-def solve(rows: Floats, row: int, answers: Floats, to: int, room: Floats) -> float:
-    """From a row (v, M packed), M positive definite, to a row (M⁻¹ v, M⁻¹ packed); log det M."""
-    log_det = decompose(rows, row, room)
-    substitute(rows, row, answers, to, room)
-    j, d = np.uintp(to), np.uintp(room.shape[0])
+def solve(rows: Floats, row: int, answers: Floats, to: int, workspace: Floats) -> float:
+    """Write (M⁻¹ v, M⁻¹) for a row (v, M), M positive definite, to row ``to`` of ``answers``; return log det M."""
+    log_det = decompose(rows, row, workspace)
+    substitute(rows, row, answers, to, workspace)
+    j, d = np.uintp(to), np.uintp(workspace.shape[0])
     q = d
     for a in range(d):
         for b in range(a, d):
-            total = room[b, d + d]
+            total = workspace[b, d + d]
             if b > a:
-                total *= room[b, d + a]
+                total *= workspace[b, d + a]
             for h in range(b + _ONE, d):
-                total += room[h, d + a] * room[h, d + b] * room[h, d + d]
+                total += workspace[h, d + a] * workspace[h, d + b] * workspace[h, d + d]
             answers[j, q] = total
             q += _ONE
     return log_det
 
 
-@no_alloc
-def largest_eigenvalue(estimates: Floats, row: int, room: Floats) -> float:
-    """Largest eigenvalue of the packed A⁻¹ in a row (θ̂, A⁻¹); ``room`` is (d + 3, d) for the work.
+@inline
+def tridiagonalize(a: Floats, off: Floats, v: Floats, w: Floats, d: int) -> None:
+    """Reduce the symmetric matrix ``a`` (d, d) to tridiagonal form by Householder reflections.
 
-    Householder reduction to tridiagonal form, then bisection by Sturm counts: no step can fail to converge.
+    The diagonal is left in ``a``; off[i] couples i − 1 and i. ``v`` and ``w`` (d,) are workspace.
     """
-    d = room.shape[1]
-    a = room
-    off = room[d]  # off[i] couples i - 1 and i
-    v = room[d + 1]
-    w = room[d + 2]
-    q = d
-    for i in range(d):
-        off[i] = 0.0
-        for j in range(i, d):
-            a[i, j] = estimates[row, q]
-            a[j, i] = estimates[row, q]
-            q += 1
     for c in range(d - 2):
         norm = 0.0
         for i in range(c + 1, d):
             norm += a[i, c] * a[i, c]
         norm = math.sqrt(norm)
         off[c + 1] = norm
-        if norm < 1e-100:  # its square would underflow; beside a diagonal of 1 / (1 + m) it is nothing
+        if norm < 1e-100:  # its square would underflow, and it is negligible beside a diagonal of 1 / (1 + m)
             off[c + 1] = 0.0
             continue
         alpha = -norm if a[c + 1, c] > 0.0 else norm
-        length = 0.0
+        squared_length = 0.0
         for i in range(c + 1, d):
             v[i] = a[i, c]
             if i == c + 1:
                 v[i] -= alpha
-            length += v[i] * v[i]
+            squared_length += v[i] * v[i]
         # With u = v / ‖v‖: a ← (I − 2uuᵀ) a (I − 2uuᵀ) on the trailing block.
         cross = 0.0
         for i in range(c + 1, d):
             w[i] = 0.0
             for j in range(c + 1, d):
                 w[i] += a[i, j] * v[j]
-            w[i] *= 2.0 / length
+            w[i] *= 2.0 / squared_length
             cross += w[i] * v[i]
-        cross /= length
+        cross /= squared_length
         for i in range(c + 1, d):
             w[i] -= cross * v[i]
         for i in range(c + 1, d):
@@ -185,6 +173,25 @@ def largest_eigenvalue(estimates: Floats, row: int, room: Floats) -> float:
                 a[i, j] -= v[i] * w[j] + w[i] * v[j]
     if d > 1:
         off[d - 1] = a[d - 1, d - 2]
+
+
+@no_alloc
+def largest_eigenvalue(estimates: Floats, row: int, workspace: Floats) -> float:
+    """Return the largest eigenvalue of the packed A⁻¹ in a row (θ̂, A⁻¹); ``workspace`` is (d + 3, d).
+
+    Householder reduction to tridiagonal form, then bisection by Sturm counts: no step can fail to converge.
+    """
+    d = workspace.shape[1]
+    a = workspace
+    off = workspace[d]
+    q = d
+    for i in range(d):
+        off[i] = 0.0
+        for j in range(i, d):
+            a[i, j] = estimates[row, q]
+            a[j, i] = estimates[row, q]
+            q += 1
+    tridiagonalize(a, off, workspace[d + 1], workspace[d + 2], d)
     low: float = a[0, 0]
     high: float = a[0, 0]
     for i in range(d):
@@ -196,15 +203,15 @@ def largest_eigenvalue(estimates: Floats, row: int, room: Floats) -> float:
         middle = 0.5 * (low + high)
         if middle <= low or middle >= high:
             break
-        # The leading minors of (T − middle) all have negative ratios exactly when every eigenvalue is below middle.
+        # All pivots of (T − middle) are negative exactly if every eigenvalue is below middle.
         pivot = a[0, 0] - middle
-        below_all = pivot < 0.0
+        all_negative = pivot < 0.0
         i = 1
-        while below_all and i < d:
+        while all_negative and i < d:
             pivot = a[i, i] - middle - off[i] * off[i] / pivot
-            below_all = pivot < 0.0
+            all_negative = pivot < 0.0
             i += 1
-        if below_all:
+        if all_negative:
             high = middle
         else:
             low = middle

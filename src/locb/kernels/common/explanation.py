@@ -1,4 +1,4 @@
-"""What each arm is worth to a user whom one row (θ̂, A⁻¹) serves, apart from the choice of an arm."""
+"""Explanation of a choice that is scored with one row (θ̂, A⁻¹): estimate and bonus of every arm."""
 
 import math
 
@@ -13,11 +13,11 @@ from locb.kernels.common.linear_algebra import dot, expand_contexts, is_valid, p
 def explain_arms(
     arms: Floats, rows: Floats, i: int, d: int, alpha: float, factor: float, estimate: Floats, bonus: Floats
 ) -> None:
-    """θ̂ᵀx and α √(xᵀA⁻¹x · factor) of every arm, from row i."""
+    """Compute the estimate θ̂ᵀx and the bonus α √(xᵀA⁻¹x · factor) of every arm from row i."""
     for a in range(estimate.size):
-        spread = dot(arms, a, rows, i, d, arms.shape[1])
+        variance = dot(arms, a, rows, i, d, arms.shape[1])
         estimate[a] = dot(arms, a, rows, i, 0, d)
-        bonus[a] = alpha * math.sqrt(max(spread, 0.0) * factor)
+        bonus[a] = alpha * math.sqrt(max(variance, 0.0) * factor)
 
 
 @entry_point
@@ -32,7 +32,7 @@ def explain(
     estimate: Floats,
     bonus: Floats,
 ) -> int:
-    """The arm for one user now, −1 if a context is not usable; what each arm is worth, (k,), into the last two."""
+    """Return the arm to recommend, or −1 if a context is invalid; write estimate and bonus of every arm, (k,) each."""
     if not is_valid(contexts.ravel()):
         return -1
     arms = np.empty((contexts.shape[0], rows.shape[1]))

@@ -1,6 +1,7 @@
-"""Linear algebra of one round: packed symmetric matrices, rank-one learning, the choice of an arm.
+"""Linear algebra of one round: packed symmetric matrices, scores, rank-one updates, the choice of an arm.
 
-A symmetric d × d matrix is kept as its upper triangle, row by row: p = d (d + 1) / 2 numbers.
+A symmetric d × d matrix is packed as its upper triangle, row by row: p = d (d + 1) / 2 numbers. An estimate is a row
+(θ̂, A⁻¹ packed) of d + p numbers, and sums are a row (b, G packed), with A = I + G and θ̂ = A⁻¹ b.
 """
 
 import math
@@ -11,24 +12,24 @@ from locb.common.arrays import Floats, Words
 from locb.common.jit import inline, inline_fastmath
 from locb.common.rounds import MAX_CONTEXT
 
-TIE = 1e-9  # arms within this of the highest score are tied
+TIE = 1e-9  # arms whose scores are within this of the highest score are tied
 TIE_FIRST, TIE_RANDOM = 0, 1  # tie rules
 
 
 def packed_size(dim: int) -> int:
-    """How many numbers a packed dim × dim matrix takes."""
+    """Return the length of a packed dim × dim matrix."""
     return dim * (dim + 1) // 2
 
 
 def packed_identity(dim: int) -> Floats:
-    """The identity matrix, packed: (p,)."""
+    """Return the packed identity matrix: (p,)."""
     rows, columns = np.triu_indices(dim)
     identity: Floats = (rows == columns).astype(np.float64)
     return identity
 
 
 def unpack_symmetric(packed: Floats, dim: int) -> Floats:
-    """Full matrices (…, d, d) from packed ones (…, p)."""
+    """Return full matrices (…, d, d) from packed ones (…, p)."""
     rows, columns = np.triu_indices(dim)
     full = np.empty((*packed.shape[:-1], dim, dim), dtype=packed.dtype)
     full[..., rows, columns] = packed
@@ -37,7 +38,7 @@ def unpack_symmetric(packed: Floats, dim: int) -> Floats:
 
 
 def diagonal(packed: Floats) -> Floats:
-    """The diagonals (…, d) of packed matrices (…, p).
+    """Return the diagonals (…, d) of packed matrices (…, p).
 
     Examples
     --------
@@ -51,7 +52,7 @@ def diagonal(packed: Floats) -> Floats:
 
 @inline
 def packed_trace(rows: Floats, i: int, d: int) -> float:
-    """Trace of the packed matrix in row i, whose first d numbers are a vector."""
+    """Return the trace of the packed matrix in row i, which follows a vector of d numbers."""
     total = 0.0
     q = d
     for a in range(d):
@@ -62,9 +63,10 @@ def packed_trace(rows: Floats, i: int, d: int) -> float:
 
 @inline
 def expand_contexts(contexts: Floats, arms: Floats) -> None:
-    """From contexts (k, d) to rows (x, x xᵀ packed with its off-diagonal terms doubled): (k, d + p).
+    """Expand contexts (k, d) to rows (x, x xᵀ packed, off-diagonal terms doubled): (k, d + p).
 
-    Against a row (θ̂, A⁻¹) the first d products add up to θ̂ᵀx and the others to xᵀA⁻¹x.
+    The inner product of such a row with an estimate (θ̂, A⁻¹) is θ̂ᵀx over the first d columns and xᵀA⁻¹x over the
+    others.
     """
     d = contexts.shape[1]
     for a in range(contexts.shape[0]):
@@ -81,7 +83,10 @@ def expand_contexts(contexts: Floats, arms: Floats) -> None:
 
 @inline_fastmath
 def dot(rows: Floats, i: int, others: Floats, j: int, start: int, stop: int) -> float:
-    """Inner product of two rows between two columns. Takes matrices, not rows: a view would cost more than the sum."""
+    """Return the inner product of two rows over a range of columns.
+
+    The arguments are matrices and row indices, because creating a view of a row would cost more than the sum.
+    """
     total = 0.0
     for q in range(np.uintp(start), np.uintp(stop)):
         total += rows[i, q] * others[j, q]
@@ -90,7 +95,7 @@ def dot(rows: Floats, i: int, others: Floats, j: int, start: int, stop: int) -> 
 
 @inline_fastmath
 def squared_distance(rows: Floats, i: int, others: Floats, j: int, stop: int) -> float:
-    """Squared distance of two rows over their first columns."""
+    """Return the squared distance of two rows over the columns below ``stop``."""
     total = 0.0
     for q in range(stop):
         total += (rows[i, q] - others[j, q]) * (rows[i, q] - others[j, q])
@@ -99,51 +104,52 @@ def squared_distance(rows: Floats, i: int, others: Floats, j: int, stop: int) ->
 
 @inline
 def score_arms(arms: Floats, estimates: Floats, i: int, d: int, alpha: float, factor: float, scores: Floats) -> None:
-    """θ̂ᵀx + α √(xᵀA⁻¹x · factor) of every arm, from row i of the estimates."""
+    """Compute the score θ̂ᵀx + α √(xᵀA⁻¹x · factor) of every arm from row i of the estimates."""
     for a in range(scores.size):
-        spread = dot(arms, a, estimates, i, d, arms.shape[1])
-        scores[a] = dot(arms, a, estimates, i, 0, d) + alpha * math.sqrt(max(spread, 0.0) * factor)
+        variance = dot(arms, a, estimates, i, d, arms.shape[1])
+        scores[a] = dot(arms, a, estimates, i, 0, d) + alpha * math.sqrt(max(variance, 0.0) * factor)
 
 
 @inline
 def rank_one_update(estimates: Floats, i: int, x: Floats, reward: float, step: Floats) -> float:
-    """Take one observation into the estimate (θ̂, A⁻¹) of row i: A ← A + x xᵀ, b ← b + r x, θ̂ ← A⁻¹ b.
+    """Update the estimate (θ̂, A⁻¹) of row i with one observation: A ← A + x xᵀ, b ← b + r x, θ̂ ← A⁻¹ b.
 
-    The change of the row is left in ``step`` (d + p,). Returns det A_new / det A_old.
+    By the Sherman–Morrison formula, in O(d²). The change of the row is left in ``step`` (d + p,). Returns
+    det A_new / det A_old.
     """
     d = x.size
     for a in range(d):
         step[a] = 0.0
     q = d
-    for a in range(d):  # step = A⁻¹ x, for now
+    for a in range(d):  # step = A⁻¹ x, temporarily
         step[a] += estimates[i, q] * x[a]
         q += 1
         for b in range(a + 1, d):
             step[a] += estimates[i, q] * x[b]
             step[b] += estimates[i, q] * x[a]
             q += 1
-    growth = 1.0
-    surprise = reward
+    det_ratio = 1.0
+    residual = reward
     for a in range(d):
-        growth += step[a] * x[a]
-        surprise -= estimates[i, a] * x[a]
-    scale = -1.0 / growth
+        det_ratio += step[a] * x[a]
+        residual -= estimates[i, a] * x[a]
+    scale = -1.0 / det_ratio
     q = d
     for a in range(d):
-        row = scale * step[a]
+        scaled = scale * step[a]
         for b in range(a, d):
-            step[q] = row * step[b]
+            step[q] = scaled * step[b]
             q += 1
     for a in range(d):
-        step[a] *= surprise / growth
+        step[a] *= residual / det_ratio
     for q in range(step.size):
         estimates[i, q] += step[q]
-    return growth
+    return det_ratio
 
 
 @inline
 def add_observation(sums: Floats, i: int, x: Floats, reward: float) -> None:
-    """Add one observation to the sums (b, G packed) in row i."""
+    """Add one observation to the sums (b, G) of row i."""
     d = x.size
     q = d
     for a in range(d):
@@ -166,7 +172,7 @@ def next_random(generator: Words) -> np.uint64:
 
 @inline
 def pick_arm(scores: Floats, ties: int, generator: Words) -> int:
-    """The arm of the highest score; among arms tied with it the first, or a random one."""
+    """Return the arm with the highest score; among tied arms the first or a random one. −1 if the scores are NaN."""
     highest = -np.inf
     for a in range(scores.size):
         highest = max(highest, scores[a])
@@ -191,7 +197,7 @@ def pick_arm(scores: Floats, ties: int, generator: Words) -> int:
 
 @inline
 def is_valid(values: Floats) -> bool:
-    """Whether every number is finite and at most MAX_CONTEXT in size."""
+    """Return whether every number is finite and at most MAX_CONTEXT in absolute value."""
     for q in range(values.size):
         if not abs(values[q]) <= MAX_CONTEXT:
             return False

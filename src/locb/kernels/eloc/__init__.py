@@ -1,1 +1,1 @@
-"""Compiled ELOC."""
+"""Compiled kernels of ELOC."""

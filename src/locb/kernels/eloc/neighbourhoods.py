@@ -1,4 +1,4 @@
-"""ELOC's neighbourhoods: whose rewards are lent to which, where their centres are, and seeds that move."""
+"""ELOC's neighbourhoods: the users' weights, the pooled sums, the centres, and seeds that move."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -6,39 +6,44 @@ from numpy.typing import NDArray
 from locb.common.arrays import Floats, Ints
 from locb.common.jit import inline
 from locb.kernels.common.linear_algebra import add_observation, packed_trace, squared_distance
-from locb.kernels.eloc.posterior import solve_centre, width_inside
+from locb.kernels.eloc.posterior import solve_centre, within_variance
 from locb.kernels.eloc.state import (
+    EQUAL_WEIGHT_TOLERANCE,
     GAMMA,
-    LEFT,
     MAX_NEIGHBOURHOODS,
-    MOVED,
     NOISE,
     PRECISION,
+    RECENTRE_CHANGE,
+    REDUNDANT_DISTANCE,
     RESEED_ROUNDS,
     RETENTION,
     ROUNDS,
-    SAME_WEIGHT,
-    TWINS,
-    UNEXPLAINED,
+    SYSTEM,
+    UNEXPLAINED_RESPONSIBILITY,
     USERS,
     ELOCScratch,
     ELOCState,
     T,
-    add_row,
-    held,
+    add_scaled_row,
+    neighbourhood_in_slot,
 )
 
 
 @inline
-def keep_weights(
-    user_neighbourhoods: NDArray[np.int32], weights: Floats, neighbourhood_ids: Ints, i: int, odds: Floats, own: int
+def store_weights(
+    user_neighbourhoods: NDArray[np.int32],
+    weights: Floats,
+    neighbourhood_ids: Ints,
+    i: int,
+    responsibilities: Floats,
+    own: int,
 ) -> None:
-    """Keep the largest responsibilities of user i as q, 0 for all others; a seed weighs 1 in its own neighbourhood.
+    """Store the largest responsibilities of user i as its weights q; a seed has weight 1 in its own neighbourhood.
 
-    Equal weights are kept in the order of the seeds, from a different one on for each user, so that at the start, when
-    all neighbourhoods look alike, users spread over them.
+    Equal weights are ordered by seed, starting at seed i mod K. So users spread over the neighbourhoods at the start,
+    when all neighbourhoods are equal.
     """
-    n_seeds = odds.size - 2
+    n_seeds = responsibilities.size - 2
     for z in range(MAX_NEIGHBOURHOODS):
         user_neighbourhoods[i, z] = -1
         weights[i, z] = 0.0
@@ -49,10 +54,12 @@ def keep_weights(
         first = 1
     s = i % n_seeds
     for _ in range(n_seeds):
-        if odds[s] > 0.0 and s != own:
+        if responsibilities[s] > 0.0 and s != own:
             z = MAX_NEIGHBOURHOODS
             while z > first and (
-                user_neighbourhoods[i, z - 1] < 0 or odds[s] > odds[user_neighbourhoods[i, z - 1]] * (1.0 + SAME_WEIGHT)
+                user_neighbourhoods[i, z - 1] < 0
+                or responsibilities[s]
+                > responsibilities[user_neighbourhoods[i, z - 1]] * (1.0 + EQUAL_WEIGHT_TOLERANCE)
             ):
                 z -= 1
             for y in range(MAX_NEIGHBOURHOODS - 1, z, -1):
@@ -60,7 +67,7 @@ def keep_weights(
                 weights[i, y] = weights[i, y - 1]
             if z < MAX_NEIGHBOURHOODS:
                 user_neighbourhoods[i, z] = s
-                weights[i, z] = odds[s]
+                weights[i, z] = responsibilities[s]
         s += 1
         if s == n_seeds:
             s = 0
@@ -70,65 +77,74 @@ def keep_weights(
 
 
 @inline
-def lend(state: ELOCState, i: int, sign: int, rounds: int, d: int) -> None:
-    """Put what user i did in so many rounds into the sums of its neighbourhoods, by its weights, or take it out."""
-    size = packed_trace(state.sums, i, d)
+def add_to_pooled_sums(state: ELOCState, i: int, sign: int, rounds: int, d: int) -> None:
+    """Add the weighted sums of user i to the pooled sums of its neighbourhoods, or subtract them if sign is −1.
+
+    ``rounds`` is the number of rounds that the sums consist of.
+    """
+    trace = packed_trace(state.sums, i, d)
     for z in range(MAX_NEIGHBOURHOODS):
-        s = held(state, i, z)
+        s = neighbourhood_in_slot(state, i, z)
         if s >= 0:
-            share = sign * state.weights[i, z]
-            add_row(state.pooled_sums, s, state.sums, i, share)
-            state.trace_change[s] += share * size
+            weight = sign * state.weights[i, z]
+            add_scaled_row(state.pooled_sums, s, state.sums, i, weight)
+            state.trace_change[s] += weight * trace
             state.contributors[s, USERS] += sign
             state.contributors[s, ROUNDS] += sign * rounds
 
 
 @inline
-def learn_sums(state: ELOCState, i: int, x: Floats, reward: float, odds: Floats) -> None:
-    """The observation, the new weights, and the neighbourhoods' sums, which always equal Σ q (b, G) of what is kept.
+def update_sums(state: ELOCState, i: int, x: Floats, reward: float, responsibilities: Floats) -> None:
+    """Add the observation to the sums of user i, store its new weights, and update the pooled sums.
 
-    What is taken out is what was put in, to the last bit, also where rows are kept in float32.
+    The pooled sums always equal Σ q (b, G) of the stored rows. What is subtracted is exactly what was added, also if
+    the rows are float32.
     """
     sums, everyone = state.sums, state.seeds.size
     d = x.size
-    lend(state, i, -1, state.served[i] - 1, d)  # this round is counted already
-    add_row(state.pooled_sums, everyone, sums, i, -1.0)
+    add_to_pooled_sums(state, i, -1, state.served[i] - 1, d)  # the current round is counted already
+    add_scaled_row(state.pooled_sums, everyone, sums, i, -1.0)
     state.trace_change[everyone] -= packed_trace(sums, i, d)
-    keep_weights(state.user_neighbourhoods, state.weights, state.neighbourhood_ids, i, odds, state.seed_of[i])
+    store_weights(
+        state.user_neighbourhoods, state.weights, state.neighbourhood_ids, i, responsibilities, state.seed_of[i]
+    )
     for q in range(sums.shape[1]):
         sums[i, q] *= state.float_params[RETENTION]
     add_observation(sums, i, x, reward)
-    lend(state, i, 1, state.served[i], d)
-    add_row(state.pooled_sums, everyone, sums, i, 1.0)
+    add_to_pooled_sums(state, i, 1, state.served[i], d)
+    add_scaled_row(state.pooled_sums, everyone, sums, i, 1.0)
     state.trace_change[everyone] += packed_trace(sums, i, d)
 
 
 @inline
-def renew_centre(state: ELOCState, s: int, room: ELOCScratch) -> None:
-    """Solve for one centre."""
-    rows, noise = room.rows, state.learned_scalars[NOISE]
+def solve_neighbourhood(state: ELOCState, s: int, scratch: ELOCScratch) -> None:
+    """Solve for the centre of neighbourhood s."""
+    rows, noise = scratch.rows, state.learned_scalars[NOISE]
     state.trace_change[s] = 0.0
     for q in range(rows.shape[1]):
-        rows[LEFT, q] = state.pooled_sums[s, q] + noise * state.population[PRECISION, q]
-    inside = width_inside(state, s, room.work.shape[0])
-    state.width_levels[s] = solve_centre(rows, noise, inside, state.centres, s, room.work)
+        rows[SYSTEM, q] = state.pooled_sums[s, q] + noise * state.population[PRECISION, q]
+    variance = within_variance(state, s, scratch.workspace.shape[0])
+    state.variance_levels[s] = solve_centre(rows, noise, variance, state.centres, s, scratch.workspace)
 
 
 @inline
-def renew_centres(state: ELOCState, room: ELOCScratch) -> None:
-    """Solve for the centres whose sums have moved enough, and for one in turn, which σ², Σ_0 and μ_0 moved too."""
-    d = room.work.shape[0]
-    turn = state.int_params[T] % state.width_levels.size
-    for s in range(state.width_levels.size):
-        if s == turn or abs(state.trace_change[s]) > MOVED * max(packed_trace(state.pooled_sums, s, d), 0.0):
-            renew_centre(state, s, room)
+def update_centres(state: ELOCState, scratch: ELOCScratch) -> None:
+    """Solve for the centres whose sums have changed enough, and for one more in turn.
+
+    The one in turn follows the changes of σ², Σ_0 and μ_0, on which the centres depend too.
+    """
+    d = scratch.workspace.shape[0]
+    turn = state.int_params[T] % state.variance_levels.size
+    for s in range(state.variance_levels.size):
+        if s == turn or abs(state.trace_change[s]) > RECENTRE_CHANGE * max(packed_trace(state.pooled_sums, s, d), 0.0):
+            solve_neighbourhood(state, s, scratch)
 
 
 @inline
-def twin(state: ELOCState, d: int) -> int:
-    """Of the seeds whose centre is near another's, the one that was served least, the first of these; −1 for none."""
+def find_redundant_seed(state: ELOCState, d: int) -> int:
+    """Return the first least served seed among those whose centre is close to another centre, or −1."""
     centres, served, seeds = state.centres, state.served, state.seeds
-    limit = TWINS * state.float_params[GAMMA]
+    limit = REDUNDANT_DISTANCE * state.float_params[GAMMA]
     found = -1
     for s in range(seeds.size):
         if found < 0 or served[seeds[s]] < served[seeds[found]]:
@@ -140,9 +156,9 @@ def twin(state: ELOCState, d: int) -> int:
 
 
 @inline
-def move_seed(state: ELOCState, s: int, i: int, room: ELOCScratch) -> None:
-    """Begin the neighbourhood of seed s anew, around user i."""
-    lend(state, i, -1, state.served[i], room.work.shape[0])
+def move_seed(state: ELOCState, s: int, i: int, scratch: ELOCScratch) -> None:
+    """Move seed s to user i: its neighbourhood restarts with user i as its only member."""
+    add_to_pooled_sums(state, i, -1, state.served[i], scratch.workspace.shape[0])
     state.neighbourhood_ids[s] += state.seeds.size
     for z in range(MAX_NEIGHBOURHOODS):
         state.user_neighbourhoods[i, z] = -1
@@ -155,16 +171,16 @@ def move_seed(state: ELOCState, s: int, i: int, room: ELOCScratch) -> None:
     state.seed_of[state.seeds[s]] = -1
     state.seeds[s] = i
     state.seed_of[i] = s
-    renew_centre(state, s, room)
+    solve_neighbourhood(state, s, scratch)
 
 
 @inline
-def reseed(state: ELOCState, i: int, room: ELOCScratch) -> None:
-    """Let a seed that another stands in for start anew at a user whom no neighbourhood explains."""
+def reseed(state: ELOCState, i: int, scratch: ELOCScratch) -> None:
+    """Move a redundant seed to user i if no neighbourhood explains the user."""
     m = state.served[i]
     if m < RESEED_ROUNDS or m & (m - 1) != 0 or state.seed_of[i] >= 0:
         return
-    if room.odds[room.odds.size - 1] > UNEXPLAINED:
-        s = twin(state, room.work.shape[0])
+    if scratch.responsibilities[scratch.responsibilities.size - 1] > UNEXPLAINED_RESPONSIBILITY:
+        s = find_redundant_seed(state, scratch.workspace.shape[0])
         if s >= 0:
-            move_seed(state, s, i, room)
+            move_seed(state, s, i, scratch)

@@ -1,61 +1,74 @@
-"""What ELOC learns about the population from one user: the centre μ_0 and the spread Σ_0 of tastes."""
+"""ELOC's population: the mean μ_0 and the covariance Σ_0 of the users' θ, learned from one user per round."""
 
 from locb.common.arrays import Floats
 from locb.common.jit import no_alloc
 from locb.kernels.common.cholesky import decompose, solve, substitute
-from locb.kernels.eloc.state import CENTRE, CENTRE_RIDGE, EQUATION, LEFT, OWN, PRECISION, RIGHT, SPREAD_FLOOR, USER_LAG
+from locb.kernels.eloc.state import (
+    CENTRE,
+    CENTRE_RIDGE,
+    LEAST_SQUARES,
+    MIN_VARIANCE,
+    PRECISION,
+    PRIOR_USERS,
+    SOLUTION,
+    SYSTEM,
+    UNDER_POPULATION,
+)
 
 
 @no_alloc
-def inside_now(rows: Floats, x: Floats, noise: float, square: Floats) -> None:
-    """The user's covariance under the population after this round, V: that before it, less what one more arm tells."""
+def update_covariance(rows: Floats, x: Floats, noise: float, square: Floats) -> None:
+    """Update the user's covariance V under the population by one observation (Sherman–Morrison).
+
+    Reads V before the round from row UNDER_POPULATION and writes V after it to the lower half of ``square``.
+    """
     d = x.size
     for a in range(d):
-        rows[LEFT, a] = 0.0
+        rows[SYSTEM, a] = 0.0
     q = d
-    for a in range(d):  # V x, with V of before
+    for a in range(d):  # V x, with V before the round
         for b in range(a, d):
-            inside = rows[OWN, q]
-            rows[LEFT, a] += inside * x[b]
+            covariance = rows[UNDER_POPULATION, q]
+            rows[SYSTEM, a] += covariance * x[b]
             if b > a:
-                rows[LEFT, b] += inside * x[a]
+                rows[SYSTEM, b] += covariance * x[a]
             q += 1
-    growth = noise
+    denominator = noise
     for a in range(d):
-        growth += x[a] * rows[LEFT, a]
+        denominator += x[a] * rows[SYSTEM, a]
     q = d
     for a in range(d):
-        factor = rows[LEFT, a] / growth
+        factor = rows[SYSTEM, a] / denominator
         for b in range(a, d):
-            square[d + a, b] = rows[OWN, q] - factor * rows[LEFT, b]
+            square[d + a, b] = rows[UNDER_POPULATION, q] - factor * rows[SYSTEM, b]
             square[d + b, a] = square[d + a, b]
             q += 1
 
 
 @no_alloc
-def inside_anew(
-    sums: Floats, i: int, noise: float, population: Floats, rows: Floats, square: Floats, work: Floats
+def recompute_covariance(
+    sums: Floats, i: int, noise: float, population: Floats, rows: Floats, square: Floats, workspace: Floats
 ) -> None:
-    """The same where what the user did has faded meanwhile: from the sums."""
-    d = work.shape[0]
+    """Recompute V from the user's sums: needed with decay, where a rank-one update is not enough."""
+    d = workspace.shape[0]
     for q in range(rows.shape[1]):
-        rows[LEFT, q] = sums[i, q] / noise + population[PRECISION, q]
-    solve(rows, LEFT, rows, RIGHT, work)
+        rows[SYSTEM, q] = sums[i, q] / noise + population[PRECISION, q]
+    solve(rows, SYSTEM, rows, SOLUTION, workspace)
     q = d
     for a in range(d):
         for b in range(a, d):
-            square[d + a, b] = rows[RIGHT, q]
-            square[d + b, a] = rows[RIGHT, q]
+            square[d + a, b] = rows[SOLUTION, q]
+            square[d + b, a] = rows[SOLUTION, q]
             q += 1
 
 
 @no_alloc
-def learn_terms(
+def update_centre_terms(
     sums: Floats, centre_terms: Floats, i: int, noise: float, population: Floats, rows: Floats, square: Floats
 ) -> None:
-    """Replace what user i adds to the least squares for μ_0: Σ_0⁻¹ − Σ_0⁻¹ V Σ_0⁻¹ and Σ_0⁻¹ V b / σ².
+    """Replace the terms of user i in the least squares for μ_0 with Σ_0⁻¹ − Σ_0⁻¹ V Σ_0⁻¹ and Σ_0⁻¹ V b / σ².
 
-    V is the user's covariance under the population after this round, in the lower half of the square.
+    V is the user's covariance under the population after this round, in the lower half of ``square``.
     """
     d = square.shape[1]
     q = d
@@ -64,57 +77,57 @@ def learn_terms(
             square[a, b] = population[PRECISION, q]
             square[b, a] = population[PRECISION, q]
             q += 1
-    size = 0.0
+    magnitude = 0.0
     q = d
     for a in range(d):
         for h in range(d):
-            rows[RIGHT, h] = 0.0
+            rows[SOLUTION, h] = 0.0
         for b in range(d):  # a row of Σ_0⁻¹ V
             for h in range(d):
-                rows[RIGHT, h] += square[a, b] * square[d + b, h]
+                rows[SOLUTION, h] += square[a, b] * square[d + b, h]
         total = 0.0
         for h in range(d):
-            total += rows[RIGHT, h] * sums[i, h]
-        rows[LEFT, a] = total / noise
-        size += abs(rows[LEFT, a])
+            total += rows[SOLUTION, h] * sums[i, h]
+        rows[SYSTEM, a] = total / noise
+        magnitude += abs(rows[SYSTEM, a])
         for b in range(a, d):
             total = square[a, b]
             for h in range(d):
-                total -= rows[RIGHT, h] * square[h, b]
-            rows[LEFT, q] = total
-            size += abs(total)
+                total -= rows[SOLUTION, h] * square[h, b]
+            rows[SYSTEM, q] = total
+            magnitude += abs(total)
             q += 1
-    fits = size < 1e30  # rewards of absurd size: such a user says nothing about μ_0
+    is_usable = magnitude < 1e30  # with extreme rewards, the terms of a user are left out
     for q in range(rows.shape[1]):
-        population[EQUATION, q] -= centre_terms[i, q]
-        centre_terms[i, q] = rows[LEFT, q] if fits else 0.0
-        population[EQUATION, q] += centre_terms[i, q]
+        population[LEAST_SQUARES, q] -= centre_terms[i, q]
+        centre_terms[i, q] = rows[SYSTEM, q] if is_usable else 0.0
+        population[LEAST_SQUARES, q] += centre_terms[i, q]
 
 
 @no_alloc
-def learn_population(population: Floats, seen: int, rows: Floats, work: Floats) -> float:
-    """Σ_0 moves towards the spread of the served user around μ_0; then μ_0 by least squares over all users.
+def update_population(population: Floats, n_served_users: int, rows: Floats, workspace: Floats) -> float:
+    """Move Σ_0 towards the second moment of the served user around μ_0, then solve the least squares for μ_0.
 
     Returns log det Σ_0.
     """
-    d = work.shape[0]
-    step = 1.0 / (seen + USER_LAG)
+    d = workspace.shape[0]
+    step = 1.0 / (n_served_users + PRIOR_USERS)
     q = d
     for a in range(d):
-        apart = rows[OWN, a] - population[CENTRE, a]
+        deviation = rows[UNDER_POPULATION, a] - population[CENTRE, a]
         for b in range(a, d):
-            told = rows[OWN, q] + apart * (rows[OWN, b] - population[CENTRE, b])
+            target = rows[UNDER_POPULATION, q] + deviation * (rows[UNDER_POPULATION, b] - population[CENTRE, b])
             if a == b:
-                told += SPREAD_FLOOR
-            population[CENTRE, q] += step * (told - population[CENTRE, q])
+                target += MIN_VARIANCE
+            population[CENTRE, q] += step * (target - population[CENTRE, q])
             q += 1
     for q in range(rows.shape[1]):
-        rows[LEFT, q] = population[EQUATION, q]
+        rows[SYSTEM, q] = population[LEAST_SQUARES, q]
     q = d
     for a in range(d):
-        rows[LEFT, q] += CENTRE_RIDGE
+        rows[SYSTEM, q] += CENTRE_RIDGE
         q += d - a
-    decompose(rows, LEFT, work)
-    substitute(rows, LEFT, population, CENTRE, work)
-    # Solving Σ_0 z = μ_0 leaves Σ_0⁻¹ μ_0 and Σ_0⁻¹.
-    return solve(population, CENTRE, population, PRECISION, work)
+    decompose(rows, SYSTEM, workspace)
+    substitute(rows, SYSTEM, population, CENTRE, workspace)
+    # Solving Σ_0 z = μ_0 gives both Σ_0⁻¹ μ_0 and Σ_0⁻¹.
+    return solve(population, CENTRE, population, PRECISION, workspace)

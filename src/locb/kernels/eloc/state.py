@@ -1,8 +1,12 @@
-"""ELOC's state, the constants of its model, and the bookkeeping of its sums.
+"""ELOC's state arrays and workspace, the constants of its model, and the refreshing of its sums.
 
 A row (v, M) holds a vector and a packed symmetric matrix, d + p numbers: (b, G) of a user, (c, A) of a neighbourhood,
-(μ, Σ) of the population. Sums, scalings and differences of such pairs are those of their rows, and one function
-solves them all.
+(μ, Σ) of the population. Sums, multiples and differences of such pairs are those of their rows, and one function solves
+all of them.
+
+A *component* of the model is a prior for the θ of a user: one per neighbourhood, then *everyone* (all users have nearly
+the same θ), then the *population* (any θ is possible). The *gate* holds the mixing weights of three predictors:
+everyone, the population, and the mixture of all components.
 """
 
 import math
@@ -14,170 +18,171 @@ from numpy.typing import NDArray
 from locb.common.arrays import Floats, Ints, Words
 from locb.common.jit import alloc, inline, no_alloc
 
-# Places in the short arrays of a state.
-T, N_SERVED_USERS, REFRESH_COUNTER, TIES = 0, 1, 2, 3
-GAMMA, BETA, RETENTION = 0, 1, 2
-EVERYONE, POPULATION, MIXTURE, NOISE, LOG_DET = 0, 1, 2, 3, 4  # the first three are what the gate weighs
+T, N_SERVED_USERS, REFRESH_COUNTER, TIES = 0, 1, 2, 3  # entries of ``int_params``
+GAMMA, BETA, RETENTION = 0, 1, 2  # entries of ``float_params``
+EVERYONE, POPULATION, MIXTURE, NOISE, LOG_DET = (
+    0,
+    1,
+    2,
+    3,
+    4,
+)  # entries of ``learned_scalars``; the gate has the first 3
 USERS, ROUNDS = 0, 1  # columns of ``contributors``
-CENTRE, PRECISION, EQUATION = 0, 1, 2  # rows of ``population``
+CENTRE, PRECISION, LEAST_SQUARES = 0, 1, 2  # rows of ``population``
 
-# What is believed before anything was seen; all of it presumes rewards of about the size of 1.
+# Initial values. All of them assume that rewards are of the order of 1.
 INITIAL_NOISE = 0.25  # σ²: that of a fair coin
 INITIAL_PRIOR_WEIGHTS = (0.1, 0.3)  # π of everyone and of the population; the neighbourhoods share the rest
-INITIAL_GATE = (-8.0, 0.0, -2.0)  # L of everyone, population, mixture: "all are alike" has the most to prove
-EVERYONE_WIDTH = 0.01  # users who are all alike lie this much closer together than those of a neighbourhood
-# How fast beliefs move.
-GATE_ROUNDS = 60.0  # the gate forgets over this many rounds a user
-NOISE_LAG = 22.0  # σ² moves by 2 / (t + NOISE_LAG) of what a round says
-USER_LAG = 5.0  # Σ_0 and π move by 1 / (users seen + USER_LAG)
-BONUS_ROUNDS = 20.0  # m_0: the bonus of a user fades as √(m_0 / (m_0 + m_i))
-# Floors, so that nothing which was ruled out is so for ever, and nothing is divided by zero.
-SHARE_FLOOR = 0.02  # of everyone's π, of the population's, and of all neighbourhoods' together
-NOISE_FLOOR = 1e-6  # of σ²: rewards without noise would make it 0
-SPREAD_FLOOR = 1e-6  # of the population's variance in any direction
-CENTRE_RIDGE = 1e-3  # of the least squares for μ_0: while nobody was served they have no solution
-# When a seed is taken elsewhere.
-UNEXPLAINED = 0.5  # a user is unexplained whose responsibility of the population is above this,
-RESEED_ROUNDS = 16  # looked at after so many rounds of the user, twice, four times as many and so on
-TWINS = 0.5  # two seeds are one too many if their centres are nearer than this share of γ
-# What is not worth the work. Two of these are no ratio of small whole numbers: contexts are often of length 1, traces
-# then count rounds, and rounding is not to decide.
-MAX_NEIGHBOURHOODS = 8  # neighbourhoods in which a user may have a weight
-WEIGHT_FLOOR = 1e-3  # a component with less than this share of the largest responsibility has none
-SAME_WEIGHT = 1e-6  # weights closer than this share of themselves are equal: far above rounding
-RULED_OUT = 16.0  # log evidence so far below the best cannot reach that share, whatever π is
-POPULATION_ROUNDS = 32  # in so many rounds of a user the population learns from it each time,
-POPULATION_EVERY = 4  # later only in every fourth
-OWN_SHARE = 0.0213  # a user who is more than this of a neighbourhood is left out of it when the two are compared
-MOVED = 0.0123  # a centre is solved for anew when tr A has moved by this share, or in turn
-WIDTH_STEP = math.log(2.0)  # widths are rounded to powers of 2, so that many components share one factorisation
-SAME_GROUP = math.log(20.0)  # a group holds the users whom it explains at worst 20 times less well than the best does
-REFRESH_ROUNDS = 16_384  # within this many rounds, or 64 a user if that is more, all sums are added up anew
+INITIAL_GATE = (-8.0, 0.0, -2.0)  # log weights of everyone, population, mixture: "everyone" needs the most evidence
+EVERYONE_VARIANCE_RATIO = 0.01  # variance of users around the centre of everyone, relative to a neighbourhood
+# Learning rates.
+GATE_MEMORY_ROUNDS = 60.0  # the losses of the gate decay over this many rounds per user
+NOISE_PRIOR_ROUNDS = 22.0  # σ² moves by 2 / (t + NOISE_PRIOR_ROUNDS) towards the value of a round
+PRIOR_USERS = 5.0  # Σ_0 and π move by 1 / (users served so far + PRIOR_USERS)
+BONUS_ROUNDS = 20.0  # m_0: the bonus of a user decreases as √(m_0 / (m_0 + m_i))
+# Lower bounds, so that nothing is excluded forever, and nothing is divided by zero.
+MIN_PRIOR_WEIGHT = 0.02  # of π of everyone, of the population, and of all neighbourhoods together
+MIN_NOISE = 1e-6  # of σ²: rewards without noise would make it 0
+MIN_VARIANCE = 1e-6  # of the population's variance in any direction
+CENTRE_RIDGE = 1e-3  # of the least squares for μ_0, which have no solution before the first round
+# Reseeding: when a seed moves to another user.
+UNEXPLAINED_RESPONSIBILITY = 0.5  # no neighbourhood explains a user if the population's responsibility is above this
+RESEED_ROUNDS = 16  # tested after this many rounds of a user, then after twice as many, four times as many, …
+REDUNDANT_DISTANCE = 0.5  # a seed is redundant if its centre is closer to another than this fraction of γ
+# Approximations that save time. Two of the constants are not ratios of small integers: contexts often have norm 1, so
+# that traces count rounds, and a comparison must not depend on rounding.
+MAX_NEIGHBOURHOODS = 8  # neighbourhoods per user that have a weight
+MIN_RELATIVE_WEIGHT = 1e-3  # smaller responsibilities, relative to the largest, are set to 0
+EQUAL_WEIGHT_TOLERANCE = 1e-6  # weights with a smaller relative difference are equal: far above rounding errors
+MAX_EVIDENCE_GAP = 16.0  # a component with a log evidence this far below the best has no weight, for any π
+POPULATION_ROUNDS = 32  # the population learns from each of the first rounds of a user,
+POPULATION_INTERVAL = 4  # then from every fourth
+LEAVE_ONE_OUT_SHARE = 0.0213  # a user with a larger share of a neighbourhood is left out when the two are compared
+RECENTRE_CHANGE = 0.0123  # a centre is solved again when tr A has changed by this fraction, and periodically
+VARIANCE_STEP = math.log(2.0)  # variances are rounded to powers of 2, so that components share factorizations
+MEMBERSHIP_EVIDENCE_GAP = math.log(20.0)  # a group holds users whom it explains at most 20 times worse than the best
+REFRESH_ROUNDS = 16_384  # all sums are recomputed within this many rounds, or 64 per user if that is more
 
 
 class ELOCState(NamedTuple):
-    """Everything ELOC knows. c: rows kept for users (c ≥ n, so that users can join), p = d (d + 1) / 2."""
+    """The state of ELOC. c: capacity for users (c ≥ n, so that users can be added), p = d (d + 1) / 2, K: seeds."""
 
     sums: Floats  # (c, d + p) b = Σ r x and G = Σ x xᵀ of each user
-    centre_terms: Floats  # (c, d + p) what each user adds to the least squares for μ_0: a right side and a matrix
-    user_neighbourhoods: NDArray[
-        np.int32
-    ]  # (c, SLOTS) names of neighbourhoods in which the user has a weight; −1 for none
-    weights: Floats  # (c, SLOTS) q
-    served: Ints  # (c,) m
-    seed_of: Ints  # (c,) which seed the user is; −1 for none
-    seeds: Ints  # (K,)
-    neighbourhood_ids: (
-        Ints  # (K,) of their neighbourhoods, s at first; K more each time that seed s moves, which voids old weights
-    )
-    pooled_sums: Floats  # (K + 1, d + p) c = Σ q b and A = Σ q G of each neighbourhood; the last is everyone's
-    centres: Floats  # (K + 1, d + p) μ and μ μᵀ, its off-diagonal terms doubled
-    trace_change: Floats  # (K + 1,) how much tr A has moved since the centre was last solved for
-    width_levels: Ints  # (K + 1,) log of the width of each neighbourhood in steps of WIDTH_STEP
-    population: Floats  # (3, d + p) (μ_0, Σ_0); (Σ_0⁻¹ μ_0, Σ_0⁻¹); the sum of all terms
+    centre_terms: Floats  # (c, d + p) contribution of each user to the least squares for μ_0: right side and matrix
+    user_neighbourhoods: NDArray[np.int32]  # (c, MAX_NEIGHBOURHOODS) ids of the user's neighbourhoods; −1 for none
+    weights: Floats  # (c, MAX_NEIGHBOURHOODS) q: the user's weight in each of them
+    served: Ints  # (c,) m: rounds per user
+    seed_of: Ints  # (c,) the seed that the user is; −1 for none
+    seeds: Ints  # (K,) the seed users
+    neighbourhood_ids: Ints  # (K,) s at first; increased by K each time seed s moves, which invalidates old weights
+    pooled_sums: Floats  # (K + 1, d + p) c = Σ q b and A = Σ q G of each neighbourhood; the last is that of everyone
+    centres: Floats  # (K + 1, d + p) μ and μ μᵀ with its off-diagonal terms doubled
+    trace_change: Floats  # (K + 1,) change of tr A since the centre was last solved
+    variance_levels: Ints  # (K + 1,) log of each component's prior variance, in steps of VARIANCE_STEP
+    population: Floats  # (3, d + p) (μ_0, Σ_0); (Σ_0⁻¹ μ_0, Σ_0⁻¹); the sum of all centre terms
     prior_weights: Floats  # (K + 2,) π of the neighbourhoods, everyone, the population
-    learned_scalars: Floats  # L of everyone, the population, the mixture; σ²; log det Σ_0
-    int_params: Ints  # t, users served so far, rounds in this cycle of refreshing the sums; ties
-    float_params: Floats  # γ, β; how much of what a user did is kept when it is served again, 1 for all
-    generator: Words  # (1,) for random ties
-    contributors: (
-        Ints  # (K, 2) not saved: users who have a weight in each neighbourhood, and in how many rounds they were served
+    learned_scalars: Floats  # (5,) log weights of everyone, the population, the mixture; σ²; log det Σ_0
+    int_params: Ints  # t, users served so far, rounds in this refresh cycle, tie rule
+    float_params: (
+        Floats  # γ, β; the factor that a user's sums are multiplied with in each of its rounds, 1 for no decay
     )
+    generator: Words  # (1,) random generator for ties
+    contributors: Ints  # (K, 2) not saved: users with a weight in each neighbourhood, and the rounds of these users
     n_users: Ints  # (1,) not saved: n
 
 
 class ELOCScratch(NamedTuple):
-    """Room for one round, so that a loop over rounds allocates nothing. c: components, K + 2. f: factorisations."""
+    """Workspace of one round, so that a loop over rounds allocates nothing. c: components, K + 2. f: factorizations."""
 
     arms: Floats  # (k, d + p) x and x xᵀ, packed
     scores: Floats  # (k,)
-    known: Ints  # (f,) the levels that are factorised
-    scales: Floats  # (f, 2) their widths v, and the log evidence of a centre at 0
+    factor_levels: Ints  # (f,) variance levels that are factorized
+    factor_scales: Floats  # (f, 2) their prior variances v, and the log evidence of a centre at 0
     posteriors: Floats  # (f, d + p) (V b / σ², V), V = (G / σ² + I / v)⁻¹
-    forms: Floats  # (f, d + p) log evidence of a centre μ, as coefficients of μ and μ μᵀ
-    places: Ints  # (c, 2) the factorisation of each component; the row of its centre without the user, or −1
-    lone: Floats  # (SLOTS + 1, d + p) centres without the user
-    evidence: Floats  # (c,) ℓ
-    odds: Floats  # (c,) o
+    evidence_forms: Floats  # (f, d + p) log evidence of a centre μ, as coefficients of μ and μ μᵀ
+    component_rows: Ints  # (c, 2) factorization of each component; row of its centre without the user, or −1
+    left_out_centres: Floats  # (MAX_NEIGHBOURHOODS + 1, d + p) centres of components without the user
+    log_evidence: Floats  # (c,) ℓ: log marginal likelihood of the user's rewards
+    responsibilities: Floats  # (c,) posterior probabilities of the components
     means: Floats  # (c + 1, d) posterior means; the last is that of the mixture
-    gated: Floats  # (3,) weights of the gate
-    rows: Floats  # (4, d + p) the four below
-    apart: Floats  # (d, c) how far each component that has a weight is from the mean, times the root of its weight
-    square: Floats  # (2 d, d)
-    work: Floats  # (d, 2 d + 1) for solving
+    gate_weights: Floats  # (3,) weights of everyone, the population and the mixture
+    rows: Floats  # (4, d + p) the four rows below
+    deviations: Floats  # (d, c) deviation of each component with a weight from the mean, times the root of its weight
+    square: Floats  # (2 d, d) two matrices
+    workspace: Floats  # (d, 2 d + 1) for solving
 
 
-# Rows of the scratch: posterior under the population, θ̄ and V̄, an equation to be solved, its solution.
-OWN, ANSWER, LEFT, RIGHT = 0, 1, 2, 3
+# Rows of ``ELOCScratch.rows``: posterior under the population, posterior (θ̄, V̄), a linear system, its solution.
+UNDER_POPULATION, POSTERIOR, SYSTEM, SOLUTION = 0, 1, 2, 3
 
 
 @alloc
 def allocate_scratch(state: ELOCState, n_arms: int, dim: int) -> ELOCScratch:
-    """Room for rounds of ``n_arms`` arms."""
+    """Allocate the workspace of rounds with ``n_arms`` arms."""
     columns = state.sums.shape[1]
-    n_parts = state.prior_weights.size
-    n_factors = n_parts + MAX_NEIGHBOURHOODS
+    n_components = state.prior_weights.size
+    max_factors = n_components + MAX_NEIGHBOURHOODS
     return ELOCScratch(
         np.empty((n_arms, columns)),
         np.empty(n_arms),
-        np.empty(n_factors, np.int64),
-        np.empty((n_factors, 2)),
-        np.empty((n_factors, columns)),
-        np.empty((n_factors, columns)),
-        np.empty((n_parts, 2), np.int64),
+        np.empty(max_factors, np.int64),
+        np.empty((max_factors, 2)),
+        np.empty((max_factors, columns)),
+        np.empty((max_factors, columns)),
+        np.empty((n_components, 2), np.int64),
         np.empty((MAX_NEIGHBOURHOODS + 1, columns)),
-        np.empty(n_parts),
-        np.empty(n_parts),
-        np.empty((n_parts + 1, dim)),
+        np.empty(n_components),
+        np.empty(n_components),
+        np.empty((n_components + 1, dim)),
         np.empty(3),
         np.empty((4, columns)),
-        np.empty((dim, n_parts)),
+        np.empty((dim, n_components)),
         np.empty((2 * dim, dim)),
         np.empty((dim, 2 * dim + 1)),
     )
 
 
 @inline
-def add_row(rows: Floats, i: int, others: Floats, j: int, factor: float) -> None:
-    """Add a multiple of one row to another."""
+def add_scaled_row(rows: Floats, i: int, others: Floats, j: int, factor: float) -> None:
+    """Add a multiple of row j of ``others`` to row i of ``rows``."""
     for q in range(rows.shape[1]):
         rows[i, q] += factor * others[j, q]
 
 
 @inline
-def held(state: ELOCState, i: int, z: int) -> int:
-    """The neighbourhood of slot z of user i; −1 for none, or one whose seed has moved since."""
-    name = state.user_neighbourhoods[i, z]
-    if name < 0:
+def neighbourhood_in_slot(state: ELOCState, i: int, z: int) -> int:
+    """Return the neighbourhood in slot z of user i, or −1 if there is none or its seed has moved since."""
+    neighbourhood_id = state.user_neighbourhoods[i, z]
+    if neighbourhood_id < 0:
         return -1
-    s = name % state.seeds.size
-    return s if state.neighbourhood_ids[s] == name else -1
+    s = neighbourhood_id % state.seeds.size
+    return s if state.neighbourhood_ids[s] == neighbourhood_id else -1
 
 
 @no_alloc
 def refresh_sums(state: ELOCState, row: int) -> None:
-    """Add the sums of a neighbourhood up anew, or everyone's, or (the row after that) the terms of μ_0."""
+    """Recompute the sums of a neighbourhood, of everyone (row K), or the least squares for μ_0 (row K + 1)."""
     n_seeds = state.seeds.size
     if row > n_seeds:
         for q in range(state.population.shape[1]):
-            state.population[EQUATION, q] = 0.0
+            state.population[LEAST_SQUARES, q] = 0.0
         for i in range(state.n_users[0]):
-            add_row(state.population, EQUATION, state.centre_terms, i, 1.0)
+            add_scaled_row(state.population, LEAST_SQUARES, state.centre_terms, i, 1.0)
         return
     for q in range(state.pooled_sums.shape[1]):
         state.pooled_sums[row, q] = 0.0
     for i in range(state.n_users[0]):
         if row == n_seeds:
-            add_row(state.pooled_sums, row, state.sums, i, 1.0)
+            add_scaled_row(state.pooled_sums, row, state.sums, i, 1.0)
             continue
         for z in range(MAX_NEIGHBOURHOODS):
-            if held(state, i, z) == row:
-                add_row(state.pooled_sums, row, state.sums, i, state.weights[i, z])
+            if neighbourhood_in_slot(state, i, z) == row:
+                add_scaled_row(state.pooled_sums, row, state.sums, i, state.weights[i, z])
 
 
 @inline
 def refresh_in_turn(state: ELOCState) -> None:
-    """Now and then add one row of sums up anew: in ``cycle`` rounds all have their turn, evenly spaced."""
+    """Recompute one row of sums if it is due: within ``cycle`` rounds each row is recomputed once, evenly spaced."""
     int_params = state.int_params
     n_rows = state.seeds.size + 2
     cycle = max(REFRESH_ROUNDS, 64 * state.n_users[0])

@@ -1,1 +1,1 @@
-"""Compiled LinUCB."""
+"""Compiled kernels of LinUCB."""

@@ -1,4 +1,4 @@
-"""LinUCB: one linear estimate a user, or one for all."""
+"""LinUCB's rounds: recommend, update and play, with one linear estimate per user or one for all users."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from locb.kernels.linucb.state import SHARED, TIES, LinUCBState, T
 
 @entry_point
 def recommend(state: LinUCBState, user: int, contexts: Floats) -> int:
-    """The arm for one user now; −1 if a context is not usable."""
+    """Return the arm to recommend to a user, or −1 if a context is invalid."""
     if not is_valid(contexts.ravel()):
         return -1
     n_arms, d = contexts.shape
@@ -24,7 +24,7 @@ def recommend(state: LinUCBState, user: int, contexts: Floats) -> int:
 
 @entry_point
 def update(state: LinUCBState, user: int, x: Floats, reward: float) -> bool:
-    """Learn one observation; False, and nothing learned, if the context is not usable."""
+    """Learn one observation and return True; if the context is invalid, learn nothing and return False."""
     if not is_valid(x):
         return False
     row = user if state.int_params[SHARED] == 0 else 0
@@ -45,7 +45,7 @@ def play_rounds(
     scores: Floats,
     step: Floats,
 ) -> None:
-    """The loop of ``play``."""
+    """Run the loop of ``play``, which allocates nothing."""
     d = contexts.shape[2]
     estimates = state.estimates
     for t in range(users.size):
@@ -62,7 +62,7 @@ def play_rounds(
 
 @entry_point
 def play(state: LinUCBState, users: Ints, contexts: Floats, rewards: Floats, chosen: Ints) -> None:
-    """Recommend and learn, round after round."""
+    """Recommend and update in every round; write the chosen arms to ``chosen`` (T,)."""
     n_arms = contexts.shape[1]
     estimates = state.estimates
     arms = np.empty((n_arms, estimates.shape[1]))

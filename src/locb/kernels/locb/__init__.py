@@ -1,1 +1,1 @@
-"""Compiled LOCB."""
+"""Compiled kernels of LOCB."""

@@ -1,4 +1,4 @@
-"""LOCB's clustering module: who stays near which seed, and when a set is returned."""
+"""LOCB's clustering module: which users belong to which cluster, and when a cluster is returned."""
 
 import math
 
@@ -24,27 +24,30 @@ from locb.kernels.locb.state import (
     T,
     UpdateScratch,
     find_distinct,
-    toggle,
+    toggle_member,
 )
 
 
 @inline
-def apart(estimates: Floats, radius_widths: Floats, i: int, j: int, d: int, ball: float) -> bool:
-    """Whether the estimates of i and j are farther apart than their radii allow."""
-    reach: float = ball * (radius_widths[i] + radius_widths[j])
+def estimates_differ(estimates: Floats, radius_widths: Floats, i: int, j: int, d: int, scale: float) -> bool:
+    """Return whether the estimates of i and j are farther apart than the sum of their radii."""
+    reach: float = scale * (radius_widths[i] + radius_widths[j])
     return squared_distance(estimates, i, estimates, j, d) > reach * reach
 
 
 @inline
-def is_open(served: Ints, radius_widths: Floats, j: int, ball: float, limit: float) -> bool:
-    """Whether user j alone keeps its sets from being returned under the radius rule."""
-    closed: bool = served[j] > 0 and ball * radius_widths[j] < limit
-    return not closed
+def is_blocking(served: Ints, radius_widths: Floats, j: int, scale: float, max_radius: float) -> bool:
+    """Return whether user j keeps its clusters from being returned under the radius rule."""
+    is_small: bool = served[j] > 0 and scale * radius_widths[j] < max_radius
+    return not is_small
 
 
 @no_alloc
-def has_open_member(state: LOCBState, s: int, ball: float, limit: float) -> bool:
-    """Whether set s has an open member; keeps it as the witness. Looks first where the last one was found."""
+def find_blocking_member(state: LOCBState, s: int, scale: float, max_radius: float) -> bool:
+    """Return whether a member of cluster s blocks its return, and store that member.
+
+    The scan starts where the last blocking member was found.
+    """
     n_words = state.members.shape[1]
     start = max(state.blocking_member[s, 0], 0) >> 6
     for step in range(n_words):
@@ -54,7 +57,7 @@ def has_open_member(state: LOCBState, s: int, ball: float, limit: float) -> bool
         word = state.members[s, w]
         while word != 0:
             j = (w << 6) + trailing_zeros(word)
-            if is_open(state.served, state.radius_widths, j, ball, limit):
+            if is_blocking(state.served, state.radius_widths, j, scale, max_radius):
                 state.blocking_member[s, 0] = j
                 return True
             word &= word - ONE
@@ -62,22 +65,28 @@ def has_open_member(state: LOCBState, s: int, ball: float, limit: float) -> bool
 
 
 @inline
-def reach_from(state: LOCBState, s: int, j: int, d: int, ball: float) -> float:
-    """How far θ_j may be from the seed's estimate, ‖θ̂_j − θ̂_s‖ + B(j, t); +inf before j is served."""
+def distance_bound(state: LOCBState, s: int, j: int, d: int, scale: float) -> float:
+    """Return an upper bound of the distance of θ_j to the seed's estimate, ‖θ̂_j − θ̂_s‖ + B(j, t).
+
+    It is +inf before j is served.
+    """
     if state.served[j] == 0:
         return np.inf
-    radius: float = ball * state.radius_widths[j]
+    radius: float = scale * state.radius_widths[j]
     return math.sqrt(squared_distance(state.estimates, j, state.estimates, state.seeds[s], d)) + radius
 
 
 @no_alloc
-def is_certified(state: LOCBState, s: int, d: int, ball: float) -> bool:
-    """Whether the two largest reaches in set s add up to less than γ. Keeps the two as the next witness."""
+def is_certified(state: LOCBState, s: int, d: int, scale: float) -> bool:
+    """Return whether the two largest distance bounds in cluster s add up to less than γ.
+
+    Stores these two members as blocking members.
+    """
     gamma: float = state.float_params[GAMMA]
     first = state.blocking_member[s, 0]
     second = state.blocking_member[s, 1]
     if min(first, second) >= 0 and has_bit(state.members, s, first) and has_bit(state.members, s, second):
-        if not reach_from(state, s, first, d, ball) + reach_from(state, s, second, d, ball) < gamma:
+        if not distance_bound(state, s, first, d, scale) + distance_bound(state, s, second, d, scale) < gamma:
             return False
     state.blocking_member[s] = -1
     largest = 0.0
@@ -86,22 +95,22 @@ def is_certified(state: LOCBState, s: int, d: int, ball: float) -> bool:
         word = state.members[s, w]
         while word != 0:
             j = (w << 6) + trailing_zeros(word)
-            reach = reach_from(state, s, j, d, ball)
-            if reach > largest:
+            bound = distance_bound(state, s, j, d, scale)
+            if bound > largest:
                 state.blocking_member[s, 1] = state.blocking_member[s, 0]
                 state.blocking_member[s, 0] = j
                 runner_up = largest
-                largest = reach
-            elif reach > runner_up:
+                largest = bound
+            elif bound > runner_up:
                 state.blocking_member[s, 1] = j
-                runner_up = reach
+                runner_up = bound
             word &= word - ONE
     return largest + runner_up < gamma
 
 
 @no_alloc
-def drop_strays(state: LOCBState, s: int, d: int, ball: float) -> bool:
-    """Test every member of set s against the seed once more; whether any had to leave."""
+def remove_distant_members(state: LOCBState, s: int, d: int, scale: float) -> bool:
+    """Remove the members of cluster s whose estimates differ from the seed's; return whether there were any."""
     changed = False
     seed = state.seeds[s]
     for w in range(state.members.shape[1]):
@@ -109,72 +118,77 @@ def drop_strays(state: LOCBState, s: int, d: int, ball: float) -> bool:
         while word != 0:
             j = (w << 6) + trailing_zeros(word)
             word &= word - ONE
-            if j != seed and apart(state.estimates, state.radius_widths, j, seed, d, ball):
-                toggle(state, s, j)
+            if j != seed and estimates_differ(state.estimates, state.radius_widths, j, seed, d, scale):
+                toggle_member(state, s, j)
                 changed = True
     return changed
 
 
 @no_alloc
-def takes_in(state: LOCBState, s: int, i: int, d: int, ball: float, limit: float) -> bool:
-    """Whether the returned set s takes in user i, who came after it was returned and is not in it."""
-    if state.added_at[i] < state.returned[s] or apart(state.estimates, state.radius_widths, i, state.seeds[s], d, ball):
+def accepts_late_user(state: LOCBState, s: int, i: int, d: int, scale: float, max_radius: float) -> bool:
+    """Return whether the returned cluster s accepts user i, who was added after its return and is not a member."""
+    if state.added_at[i] < state.returned[s] or estimates_differ(
+        state.estimates, state.radius_widths, i, state.seeds[s], d, scale
+    ):
         return False
     if state.int_params[STOP_RULE] != BY_CERTIFICATE:
-        small: bool = ball * state.radius_widths[i] < limit
+        small: bool = scale * state.radius_widths[i] < max_radius
         return small
-    reach = reach_from(state, s, i, d, ball)
+    bound = distance_bound(state, s, i, d, scale)
     for w in range(state.members.shape[1]):
         word = state.members[s, w]
         while word != 0:
             j = (w << 6) + trailing_zeros(word)
-            if not reach + reach_from(state, s, j, d, ball) < state.float_params[GAMMA]:
+            if not bound + distance_bound(state, s, j, d, scale) < state.float_params[GAMMA]:
                 return False
             word &= word - ONE
     return True
 
 
 @inline
-def test_against_seeds(state: LOCBState, i: int, d: int, ball: float, gaps: Floats) -> bool:
-    """Move user i out of the active sets whose seed it is apart from and into the others; whether any changed."""
+def update_memberships(state: LOCBState, i: int, d: int, scale: float, margins: Floats) -> bool:
+    """Remove user i from the active clusters whose seed it differs from, and add it to the others.
+
+    Returns whether any cluster changed.
+    """
     points, estimates = state.seed_points, state.estimates
-    own = state.radius_widths[i]
-    for s in range(gaps.size):
-        reach = ball * (own + points[d, s])
-        gaps[s] = -reach * reach
+    width = state.radius_widths[i]
+    for s in range(margins.size):
+        reach = scale * (width + points[d, s])
+        margins[s] = -reach * reach
     for q in range(d):
-        here = estimates[i, q]
-        for s in range(gaps.size):
-            gaps[s] += (points[q, s] - here) * (points[q, s] - here)
+        coordinate = estimates[i, q]
+        for s in range(margins.size):
+            margins[s] += (points[q, s] - coordinate) * (points[q, s] - coordinate)
     changed = False
     for w in range(state.active.size):
         near = np.uint64(0)
         first = w << 6
-        for bit in range(min(64, gaps.size - first)):
-            near |= np.uint64(gaps[first + bit] <= 0.0) << np.uint64(bit)
+        for bit in range(min(64, margins.size - first)):
+            near |= np.uint64(margins[first + bit] <= 0.0) << np.uint64(bit)
         wrong = (near ^ state.cluster_bits[i, w]) & state.active[w]
         while wrong != 0:
-            toggle(state, first + trailing_zeros(wrong), i)
+            toggle_member(state, first + trailing_zeros(wrong), i)
             changed = True
             wrong &= wrong - ONE
     return changed
 
 
 @inline
-def cluster(state: LOCBState, i: int, d: int, scratch: UpdateScratch) -> None:
-    """The clustering module after user i has learned: test i against every seed, return the sets that are done."""
+def update_clusters(state: LOCBState, i: int, d: int, scratch: UpdateScratch) -> None:
+    """Update the memberships of user i after learning, and return the clusters that meet the stop rule."""
     int_params, float_params, blocking_member = state.int_params, state.float_params, state.blocking_member
-    newcomer = state.added_at[i] > 0
-    if int_params[N_ACTIVE] == 0 and not newcomer:
+    is_late_user = state.added_at[i] > 0
+    if int_params[N_ACTIVE] == 0 and not is_late_user:
         return
-    ball = radius_scale(
+    scale = radius_scale(
         int_params[RADIUS_KIND], int_params[T], int_params[N_USERS], d, float_params[SIGMA], float_params[DELTA]
     )
-    limit = float_params[GAMMA] * float_params[TAU] / 8.0
-    changed = test_against_seeds(state, i, d, ball, scratch.gaps)
+    max_radius = float_params[GAMMA] * float_params[TAU] / 8.0
+    changed = update_memberships(state, i, d, scale, scratch.margins)
     by_certificate = int_params[STOP_RULE] == BY_CERTIFICATE
     for s in range(blocking_member.shape[0]):
-        # Serving i can change nothing about a witness other than i (the scale never shrinks) unless i is the seed.
+        # Serving i does not affect another blocking member (the scale never shrinks), unless i is the seed.
         if blocking_member[s, 0] != i and blocking_member[s, 0] >= 0:
             if not by_certificate or (
                 blocking_member[s, 1] != i and blocking_member[s, 1] >= 0 and state.seeds[s] != i
@@ -183,21 +197,21 @@ def cluster(state: LOCBState, i: int, d: int, scratch: UpdateScratch) -> None:
         if state.returned[s] > 0:
             continue
         if by_certificate:
-            done = is_certified(state, s, d, ball)
+            is_done = is_certified(state, s, d, scale)
         else:
-            done = not has_open_member(state, s, ball, limit)
-            if done and int_params[STOP_RULE] != AS_PUBLISHED:
-                # Leaving members cannot raise the largest radius, so the bound still holds after this.
-                changed |= drop_strays(state, s, d, ball)
-        if done:
+            is_done = not find_blocking_member(state, s, scale, max_radius)
+            if is_done and int_params[STOP_RULE] != AS_PUBLISHED:
+                # Removing members cannot raise the largest radius, so the bound still holds afterwards.
+                changed |= remove_distant_members(state, s, d, scale)
+        if is_done:
             state.returned[s] = int_params[T]
             state.active[s >> 6] ^= ONE << np.uint64(s & 63)
             int_params[N_ACTIVE] -= 1
-    if newcomer:
+    if is_late_user:
         for s in range(blocking_member.shape[0]):
             outside = state.returned[s] > 0 and not has_bit(state.members, s, i)
-            if outside and takes_in(state, s, i, d, ball, limit):
-                toggle(state, s, i)
+            if outside and accepts_late_user(state, s, i, d, scale, max_radius):
+                toggle_member(state, s, i)
                 changed = True
     if changed:
-        find_distinct(state, scratch.table)
+        find_distinct(state, scratch.hash_table)

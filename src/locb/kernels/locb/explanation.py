@@ -1,4 +1,4 @@
-"""What each arm is worth under LOCB: of all sets that hold the user, the one that scores the arm highest."""
+"""Explanation of LOCB's choices: estimate and bonus of each arm in the cluster that scores it highest."""
 
 import math
 
@@ -8,38 +8,38 @@ from locb.common.arrays import Floats, Ints
 from locb.common.jit import entry_point, inline
 from locb.kernels.common.explanation import explain_arms
 from locb.kernels.common.linear_algebra import TIE, dot, expand_contexts, is_valid, pick_arm
-from locb.kernels.locb.scoring import bound_mean, collect_distinct_clusters, mean_root
+from locb.kernels.locb.scoring import bound_mean_scores, collect_distinct_clusters, mean_root
 from locb.kernels.locb.state import ALPHA, BONUS_KIND, POOLED, TIES, LOCBState, ScoringScratch, allocate_scoring_scratch
 
 
 @inline
-def explain_sets(
-    state: LOCBState, count: int, d: int, scratch: ScoringScratch, estimate: Floats, bonus: Floats, sources: Ints
+def explain_clusters(
+    state: LOCBState, count: int, d: int, scratch: ScoringScratch, estimate: Floats, bonus: Floats, best_clusters: Ints
 ) -> None:
-    """Mean and bonus of every arm in the set that scores it highest, the first of these, and which set that is."""
-    arms, known, scores = scratch.arms, scratch.known, scratch.scores
+    """Compute estimate and bonus of every arm in the first cluster that scores it highest, and that cluster."""
+    arms, has_root, scores = scratch.arms, scratch.has_root, scratch.scores
     pooled = state.int_params[BONUS_KIND] == POOLED
     if not pooled:
-        bound_mean(state, count, d, scratch)
+        bound_mean_scores(state, count, d, scratch)
     for a in range(scores.size):
         scores[a] = -np.inf
-        for w in range(known.shape[1]):
-            known[a, w] = np.uint64(0)
+        for w in range(has_root.shape[1]):
+            has_root[a, w] = np.uint64(0)
     for c in range(count):
-        s = scratch.sets[c]
+        s = scratch.clusters[c]
         share = 1.0 / state.sizes[s]
         for a in range(scores.size):
             mean = dot(arms, a, state.sums, s, 0, d) * share
-            if not pooled and scratch.bounds[c, a] < scores[a] - TIE:
-                continue  # its members need no visit; the margin covers the rounding of the bound
+            if not pooled and scratch.upper_bounds[c, a] < scores[a] - TIE:
+                continue  # its members need not be visited; the margin covers the rounding of the bound
             if pooled:
-                spread = dot(arms, a, state.sums, s, d, arms.shape[1]) * share
-                reach = state.float_params[ALPHA] * math.sqrt(max(spread, 0.0))
+                variance = dot(arms, a, state.sums, s, d, arms.shape[1]) * share
+                arm_bonus = state.float_params[ALPHA] * math.sqrt(max(variance, 0.0))
             else:
-                reach = state.float_params[ALPHA] * mean_root(state, s, a, d, scratch)
-            if mean + reach > scores[a]:
-                scores[a] = mean + reach
-                estimate[a], bonus[a], sources[a] = mean, reach, s
+                arm_bonus = state.float_params[ALPHA] * mean_root(state, s, a, d, scratch)
+            if mean + arm_bonus > scores[a]:
+                scores[a] = mean + arm_bonus
+                estimate[a], bonus[a], best_clusters[a] = mean, arm_bonus, s
 
 
 @entry_point
@@ -53,10 +53,11 @@ def explain(
     theta: Floats,
     chosen: Ints,
 ) -> None:
-    """For every user the arm now, −1 if a context is not usable, and the set that lends its estimate, −1 if none does.
+    """Explain the choices for b users.
 
-    The arms of user i are the rows of ``contexts`` up to ``ends[i]``, from where those of the user before end. What
-    each arm is worth, the estimates lent (b, d), and arms and sets (b, 2) go into the last four.
+    The arms of user i are the rows of ``contexts`` from ``ends[i − 1]`` to ``ends[i]`` − 1. Writes estimate and bonus
+    of every arm, the θ of the cluster that scores the chosen arm (b, d), and ``chosen`` (b, 2): the arm, −1 if a
+    context is invalid, and the cluster, −1 if the user is in no cluster and is scored alone.
     """
     d = contexts.shape[1]
     stop = 0
@@ -66,17 +67,19 @@ def explain(
         chosen[i, 0] = chosen[i, 1] = -1
         if not is_valid(contexts[start:stop].ravel()):
             continue
-        worth, reach = estimate[start:stop], bonus[start:stop]
+        user_estimate, user_bonus = estimate[start:stop], bonus[start:stop]
         scratch = allocate_scoring_scratch(state, stop - start, d)
-        sources = np.full(stop - start, -1)
+        best_clusters = np.full(stop - start, -1)
         expand_contexts(contexts[start:stop], scratch.arms)
         count = collect_distinct_clusters(state, user, scratch)
         if count > 0:
-            explain_sets(state, count, d, scratch, worth, reach, sources)
+            explain_clusters(state, count, d, scratch, user_estimate, user_bonus, best_clusters)
         else:
-            explain_arms(scratch.arms, state.estimates, user, d, state.float_params[ALPHA], 1.0, worth, reach)
-        arm = pick_arm(worth + reach, state.int_params[TIES], state.generator)
-        s = sources[arm]
+            explain_arms(
+                scratch.arms, state.estimates, user, d, state.float_params[ALPHA], 1.0, user_estimate, user_bonus
+            )
+        arm = pick_arm(user_estimate + user_bonus, state.int_params[TIES], state.generator)
+        s = best_clusters[arm]
         for q in range(d):
             theta[i, q] = state.estimates[user, q] if s < 0 else state.sums[s, q] / state.sizes[s]
         chosen[i, 0], chosen[i, 1] = arm, s

@@ -1,4 +1,4 @@
-"""LOCB's round: score, choose, learn, cluster; and the loop over rounds."""
+"""LOCB's rounds: recommend, update and play; adding users; rebuilding derived arrays."""
 
 import math
 
@@ -10,7 +10,7 @@ from locb.evaluation.confidence import ELLIPSOID, THEORY, radius_width
 from locb.kernels.common.bit_sets import ONE, flip_bit, trailing_zeros
 from locb.kernels.common.cholesky import largest_eigenvalue
 from locb.kernels.common.linear_algebra import is_valid, pick_arm, rank_one_update
-from locb.kernels.locb.clustering import cluster
+from locb.kernels.locb.clustering import update_clusters
 from locb.kernels.locb.scoring import recompute_drift_bounds, refresh_drift_bounds, score
 from locb.kernels.locb.state import (
     DELTA,
@@ -30,15 +30,15 @@ from locb.kernels.locb.state import (
     refresh_sums,
 )
 
-REFRESH_ROUNDS = 16_384  # within this many rounds, or 64 a user if that is more, all sums are added up anew
+REFRESH_ROUNDS = 16_384  # all sums are recomputed within this many rounds, or 64 per user if that is more
 
 
 @inline
-def user_width(state: LOCBState, i: int, d: int, room: Floats) -> float:
-    """The width of user i's radius, from what is known of i now."""
+def compute_width(state: LOCBState, i: int, d: int, workspace: Floats) -> float:
+    """Return the width of user i's radius."""
     int_params = state.int_params
     float_params = state.float_params
-    largest = largest_eigenvalue(state.estimates, i, room) if int_params[RADIUS_KIND] == ELLIPSOID else 0.0
+    largest = largest_eigenvalue(state.estimates, i, workspace) if int_params[RADIUS_KIND] == ELLIPSOID else 0.0
     return radius_width(
         int_params[RADIUS_KIND],
         state.served[i],
@@ -54,7 +54,7 @@ def user_width(state: LOCBState, i: int, d: int, room: Floats) -> float:
 
 @inline
 def refresh_in_turn(state: LOCBState) -> None:
-    """Now and then add the sums of one set up anew: in ``cycle`` rounds all sets have their turn, evenly spaced."""
+    """Recompute the sums of one cluster if it is due: each one once within ``cycle`` rounds, evenly spaced."""
     int_params = state.int_params
     n_seeds = state.seeds.size
     cycle = max(REFRESH_ROUNDS, 64 * int_params[N_USERS])
@@ -69,21 +69,21 @@ def refresh_in_turn(state: LOCBState) -> None:
 
 @inline
 def learn_round(state: LOCBState, i: int, x: Floats, reward: float, scratch: UpdateScratch) -> None:
-    """One observation of user i: the estimate, the sums of the sets that hold i, then the clusters."""
+    """Learn one observation of user i: update its estimate, the sums of its clusters, then the clustering."""
     d = x.size
     step = scratch.step
     sums, cluster_bits, int_params = state.sums, state.cluster_bits, state.int_params
-    growth = rank_one_update(state.estimates, i, x, reward, step)
+    det_ratio = rank_one_update(state.estimates, i, x, reward, step)
     int_params[T] += 1
     state.served[i] += 1
-    newly = state.served[i] == 1
+    first_time = state.served[i] == 1
     q = d
     for a in range(d):
-        state.drift_bound[state.seeds.size] -= step[q]  # of rank one, the step of A⁻¹ has minus its trace for a norm
+        state.drift_bound[state.seeds.size] -= step[q]  # the step of A⁻¹ has rank one, so its norm is minus its trace
         q += d - a
     if int_params[RADIUS_KIND] == ELLIPSOID:
-        state.log_det[i] += math.log(growth)
-    state.radius_widths[i] = user_width(state, i, d, scratch.room)
+        state.log_det[i] += math.log(det_ratio)
+    state.radius_widths[i] = compute_width(state, i, d, scratch.workspace)
     seed = state.seed_of[i]
     if seed >= 0:
         for q in range(d):
@@ -95,17 +95,17 @@ def learn_round(state: LOCBState, i: int, x: Floats, reward: float, scratch: Upd
             s = (w << 6) + trailing_zeros(word)
             for q in range(step.size):
                 sums[s, q] += step[q]
-            state.unserved[s] -= newly
+            state.unserved[s] -= first_time
             state.cluster_served[s] += 1
             word &= word - ONE
-    cluster(state, i, d, scratch)
+    update_clusters(state, i, d, scratch)
     refresh_in_turn(state)
     refresh_drift_bounds(state, d)
 
 
 @entry_point
 def recommend(state: LOCBState, user: int, contexts: Floats) -> int:
-    """The arm for one user now; −1 if a context is not usable."""
+    """Return the arm to recommend to a user, or −1 if a context is invalid."""
     if not is_valid(contexts.ravel()):
         return -1
     scratch = allocate_scoring_scratch(state, contexts.shape[0], contexts.shape[1])
@@ -115,7 +115,7 @@ def recommend(state: LOCBState, user: int, contexts: Floats) -> int:
 
 @entry_point
 def update(state: LOCBState, user: int, x: Floats, reward: float) -> bool:
-    """Learn one observation; False, and nothing learned, if the context is not usable."""
+    """Learn one observation and return True; if the context is invalid, learn nothing and return False."""
     if not is_valid(x):
         return False
     learn_round(state, user, x, reward, allocate_update_scratch(state, x.size))
@@ -129,41 +129,42 @@ def play_rounds(
     contexts: Floats,
     rewards: Floats,
     chosen: Ints,
-    pull: ScoringScratch,
-    lesson: UpdateScratch,
+    scoring_scratch: ScoringScratch,
+    update_scratch: UpdateScratch,
 ) -> None:
-    """The loop of ``play``."""
+    """Run the loop of ``play``, which allocates nothing."""
     for t in range(users.size):
-        score(state, users[t], contexts[t], pull)
-        arm = pick_arm(pull.scores, state.int_params[TIES], state.generator)
+        score(state, users[t], contexts[t], scoring_scratch)
+        arm = pick_arm(scoring_scratch.scores, state.int_params[TIES], state.generator)
         chosen[t] = arm
-        learn_round(state, users[t], contexts[t, arm], rewards[t, arm], lesson)
+        learn_round(state, users[t], contexts[t, arm], rewards[t, arm], update_scratch)
 
 
 @entry_point
 def play(state: LOCBState, users: Ints, contexts: Floats, rewards: Floats, chosen: Ints) -> None:
-    """Recommend and learn, round after round."""
-    pull = allocate_scoring_scratch(state, contexts.shape[1], contexts.shape[2])
-    play_rounds(state, users, contexts, rewards, chosen, pull, allocate_update_scratch(state, contexts.shape[2]))
+    """Recommend and update in every round; write the chosen arms to ``chosen`` (T,)."""
+    n_arms, dim = contexts.shape[1], contexts.shape[2]
+    scoring_scratch = allocate_scoring_scratch(state, n_arms, dim)
+    play_rounds(state, users, contexts, rewards, chosen, scoring_scratch, allocate_update_scratch(state, dim))
 
 
 @entry_point
 def recompute_widths(state: LOCBState, start: int, stop: int, dim: int) -> None:
-    """Work out the widths of the users from start to stop − 1 anew, and those of the seeds among them."""
-    room = np.empty((dim + 3, dim))
+    """Recompute the widths of the users from ``start`` to ``stop`` − 1, and of the seeds among them."""
+    workspace = np.empty((dim + 3, dim))
     for i in range(start, stop):
-        state.radius_widths[i] = user_width(state, i, dim, room)
+        state.radius_widths[i] = compute_width(state, i, dim, workspace)
         if state.seed_of[i] >= 0:
             state.seed_points[dim, state.seed_of[i]] = state.radius_widths[i]
 
 
 @entry_point
 def add_users(state: LOCBState, old: int, new: int, dim: int) -> None:
-    """Let the users from old to new − 1 in: into every active set. Their rows must be blank, and there."""
+    """Add the users from ``old`` to ``new`` − 1 to every active cluster. Their rows must hold initial values."""
     int_params = state.int_params
     int_params[N_USERS] = new
-    rests_on_n = int_params[RADIUS_KIND] == THEORY or int_params[RADIUS_KIND] == ELLIPSOID
-    recompute_widths(state, 0 if rests_on_n else old, new, dim)
+    depends_on_n = int_params[RADIUS_KIND] == THEORY or int_params[RADIUS_KIND] == ELLIPSOID
+    recompute_widths(state, 0 if depends_on_n else old, new, dim)
     for i in range(old, new):
         state.added_at[i] = int_params[T]
         for w in range(state.active.size):
@@ -177,23 +178,23 @@ def add_users(state: LOCBState, old: int, new: int, dim: int) -> None:
                 state.unserved[s] += 1
                 state.drift_bound[s] += 1.0001 / state.sizes[s]
                 state.member_hashes[s] ^= state.hash_keys[i]
-                state.blocking_member[s] = -1  # a radius may shrink when n grows, so no witness is known to hold
+                state.blocking_member[s] = -1  # a radius may shrink when n grows, so no blocking member is known
                 for q in range(state.sums.shape[1]):
                     state.sums[s, q] += state.estimates[i, q]
-    find_distinct(state, allocate_update_scratch(state, dim).table)
+    find_distinct(state, allocate_update_scratch(state, dim).hash_table)
     if old < state.drift_bound_min_users[0]:
-        recompute_drift_bounds(state, dim)  # they are not kept below that
+        recompute_drift_bounds(state, dim)  # with fewer users they were not maintained
 
 
 @entry_point
 def rebuild_derived(state: LOCBState, dim: int) -> None:
-    """Work out from estimates, counts and members what else is known of the sets: all of it was set from outside."""
+    """Recompute all derived arrays of the clusters from estimates, counts and members, after these were replaced."""
     cluster_bits, members, hash_keys = state.cluster_bits, state.members, state.hash_keys
     state.sizes[:] = 0
     state.unserved[:] = 0
     state.cluster_served[:] = 0
     state.member_hashes[:] = np.uint64(0)
-    for w in range(members.shape[1]):  # 64 users at a time, so that their rows stay at hand
+    for w in range(members.shape[1]):  # 64 users at a time, so that their rows stay in the CPU cache
         for s in range(members.shape[0]):
             word = members[s, w]
             while word != 0:
@@ -205,5 +206,5 @@ def rebuild_derived(state: LOCBState, dim: int) -> None:
                 state.cluster_served[s] += state.served[j]
                 state.member_hashes[s] ^= hash_keys[j]
     recompute_widths(state, 0, state.int_params[N_USERS], dim)
-    find_distinct(state, allocate_update_scratch(state, dim).table)
+    find_distinct(state, allocate_update_scratch(state, dim).hash_table)
     recompute_drift_bounds(state, dim)

@@ -1,1 +1,1 @@
-"""Compiled SCLUB."""
+"""Compiled kernels of SCLUB."""

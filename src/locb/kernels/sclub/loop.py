@@ -1,4 +1,4 @@
-"""SCLUB: sets of users that split and merge; users in one set share one estimate."""
+"""SCLUB's rounds: recommend, update and play. Clusters split and merge; users in one cluster share one estimate."""
 
 from locb.common.arrays import Floats, Ints
 from locb.common.jit import entry_point, inline, no_alloc
@@ -12,8 +12,8 @@ from locb.kernels.common.linear_algebra import (
     score_arms,
     squared_distance,
 )
-from locb.kernels.sclub.merging import merge
-from locb.kernels.sclub.splitting import begin_phase, enqueue, is_served_unlike, split_off
+from locb.kernels.sclub.merging import merge_clusters
+from locb.kernels.sclub.splitting import begin_phase, enqueue, frequency_differs, split_off
 from locb.kernels.sclub.state import (
     ALPHA,
     ALPHA_THETA,
@@ -29,7 +29,7 @@ from locb.kernels.sclub.state import (
 
 @inline
 def score(state: SCLUBState, user: int, contexts: Floats, scratch: SCLUBScratch) -> None:
-    """θ̂ᵀx + α √(xᵀ (I + S)⁻¹ x) of every arm, from the cluster of the user."""
+    """Compute the score θ̂ᵀx + α √(xᵀ (I + S)⁻¹ x) of every arm from the cluster of the user."""
     row = state.slot[user]
     expand_contexts(contexts, scratch.arms)
     score_arms(
@@ -39,11 +39,11 @@ def score(state: SCLUBState, user: int, contexts: Floats, scratch: SCLUBScratch)
 
 @inline
 def learn_round(state: SCLUBState, i: int, x: Floats, reward: float, scratch: SCLUBScratch) -> None:
-    """One observation of user i: its own estimate, its cluster's, then the split and the merges."""
+    """Learn one observation of user i: update its estimate and its cluster's, then split and merge clusters."""
     d = x.size
     int_params, float_params = state.int_params, state.float_params
     if int_params[T] == int_params[PHASE_END]:
-        begin_phase(state, scratch.room)
+        begin_phase(state, scratch.workspace)
     row = state.slot[i]
     rank_one_update(state.estimates, i, x, reward, scratch.step)
     add_observation(state.sums, i, x, reward)
@@ -57,17 +57,17 @@ def learn_round(state: SCLUBState, i: int, x: Floats, reward: float, scratch: SC
     if state.sizes[row] > 1:
         reach = float_params[ALPHA_THETA] * (shrinkage(state.served[i]) + shrinkage(state.phase_served[row]))
         far = squared_distance(state.estimates, i, state.phase_theta, row, d) > reach * reach
-        if far or is_served_unlike(state, i):
-            split_off(state, i, scratch.room)
+        if far or frequency_differs(state, i):
+            split_off(state, i, scratch.workspace)
     if state.checked[i] == 0:
         state.checked[i] = 1
         state.unchecked[state.slot[i]] -= 1
-    merge(state, scratch.room, scratch.near)
+    merge_clusters(state, scratch.workspace, scratch.distances)
 
 
 @entry_point
 def recommend(state: SCLUBState, user: int, contexts: Floats) -> int:
-    """The arm for one user now; −1 if a context is not usable."""
+    """Return the arm to recommend to a user, or −1 if a context is invalid."""
     if not is_valid(contexts.ravel()):
         return -1
     scratch = allocate_scratch(state, contexts.shape[0], contexts.shape[1])
@@ -77,7 +77,7 @@ def recommend(state: SCLUBState, user: int, contexts: Floats) -> int:
 
 @entry_point
 def update(state: SCLUBState, user: int, x: Floats, reward: float) -> bool:
-    """Learn one observation; False, and nothing learned, if the context is not usable."""
+    """Learn one observation and return True; if the context is invalid, learn nothing and return False."""
     if not is_valid(x):
         return False
     learn_round(state, user, x, reward, allocate_scratch(state, 1, x.size))
@@ -88,7 +88,7 @@ def update(state: SCLUBState, user: int, x: Floats, reward: float) -> bool:
 def play_rounds(
     state: SCLUBState, users: Ints, contexts: Floats, rewards: Floats, chosen: Ints, scratch: SCLUBScratch
 ) -> None:
-    """The loop of ``play``."""
+    """Run the loop of ``play``, which allocates nothing."""
     for t in range(users.size):
         score(state, users[t], contexts[t], scratch)
         arm = pick_arm(scratch.scores, state.int_params[TIES], state.generator)
@@ -98,5 +98,5 @@ def play_rounds(
 
 @entry_point
 def play(state: SCLUBState, users: Ints, contexts: Floats, rewards: Floats, chosen: Ints) -> None:
-    """Recommend and learn, round after round."""
+    """Recommend and update in every round; write the chosen arms to ``chosen`` (T,)."""
     play_rounds(state, users, contexts, rewards, chosen, allocate_scratch(state, contexts.shape[1], contexts.shape[2]))

@@ -1,4 +1,4 @@
-"""The sets of SCLUB that merge: which pairs are looked at, and when."""
+"""Merging of SCLUB's clusters: which pairs are compared, and when."""
 
 from typing import Any
 
@@ -16,10 +16,10 @@ from locb.kernels.sclub.state import (
     ALPHA_THETA,
     BLOCK,
     EXCLUDED,
-    FARTHEST,
     HEAD,
     HIGH,
     LOW,
+    MAX_COORDINATE,
     MERGED,
     MIN_FREQUENCY_GAP,
     N_QUEUED,
@@ -29,7 +29,7 @@ from locb.kernels.sclub.state import (
     PARTNER,
     PREVIOUS,
     QUEUE,
-    SLACK,
+    TOLERANCE,
     SCLUBState,
     T,
 )
@@ -37,7 +37,10 @@ from locb.kernels.sclub.state import (
 
 @no_alloc
 def is_close(state: SCLUBState, a: int, b: int, d: int) -> bool:
-    """Whether two clusters are checked and alike; where only their frequencies are not, a remembers by how much."""
+    """Return whether cluster b is checked and similar to cluster a in estimate and frequency.
+
+    If only the frequencies differ too much, the difference is recorded in the frequency gap of a.
+    """
     sizes, cluster_served = state.sizes, state.cluster_served
     if sizes[b] == 0 or state.unchecked[b] > 0:
         return False
@@ -54,26 +57,26 @@ def is_close(state: SCLUBState, a: int, b: int, d: int) -> bool:
 
 
 @no_alloc
-def next_block(scan_points: Floats, a: int, first: int, last: int, near: Floats, d: int) -> int:
-    """The first block from ``first`` to ``last`` − 1 that may have a slot within reach of slot a; ``last`` if none has.
+def next_block(scan_points: Floats, a: int, first: int, last: int, distances: Floats, d: int) -> int:
+    """Return the first block from ``first`` to ``last`` − 1 that may have a slot within reach of slot a, else ``last``.
 
-    ``near`` holds the squared distances of its slots. The loop over blocks is in here, for a call a block would cost
-    half as much as looking at it.
+    ``distances`` receives the squared distances to the slots of that block. The loop over blocks is inside this
+    function, because one call per block would cost half as much as the scan of a block.
     """
-    block, place = a >> 6, a & 63
+    block, lane = a >> 6, a & 63
     for w in range(np.uintp(first), np.uintp(last)):
         for s in range(np.uintp(BLOCK)):
-            near[s] = 0.0
+            distances[s] = 0.0
         for q in range(np.uintp(d)):
-            here = scan_points[block, q, place]
+            coordinate = scan_points[block, q, lane]
             for s in range(np.uintp(BLOCK)):
-                gap = scan_points[w, q, s] - here
-                near[s] += gap * gap
+                gap = scan_points[w, q, s] - coordinate
+                distances[s] += gap * gap
         hits = 0
-        here = scan_points[block, d, place]
+        own_reach = scan_points[block, d, lane]
         for s in range(np.uintp(BLOCK)):
-            reach = scan_points[w, np.uintp(d), s] + here
-            hits += near[s] < reach * reach * SLACK
+            reach = scan_points[w, np.uintp(d), s] + own_reach
+            hits += distances[s] < reach * reach * TOLERANCE
         if hits > 0:
             found: Any = np.int64(w)
             return int(found)
@@ -81,38 +84,38 @@ def next_block(scan_points: Floats, a: int, first: int, last: int, near: Floats,
 
 
 @no_alloc
-def next_close(state: SCLUBState, a: int, begin: int, end: int, near: Floats, d: int) -> int:
-    """The lowest slot from ``begin`` to ``end`` − 1, a left out, whose cluster is alike to that of a; −1 if none is."""
+def next_close(state: SCLUBState, a: int, begin: int, end: int, distances: Floats, d: int) -> int:
+    """Return the lowest slot from ``begin`` to ``end`` − 1, except a, whose cluster is similar to that of a, or −1."""
     scan_points, last = state.scan_points, (end + BLOCK - 1) >> 6
-    here = scan_points[a >> 6, d, a & 63]
-    w = next_block(scan_points, a, begin >> 6, last, near, d)
+    own_reach = scan_points[a >> 6, d, a & 63]
+    w = next_block(scan_points, a, begin >> 6, last, distances, d)
     while w < last:
         for s in range(BLOCK):
             b = (w << 6) + s
-            reach = scan_points[w, d, s] + here
-            if begin <= b < end and b != a and near[s] < reach * reach * SLACK and is_close(state, a, b, d):
+            reach = scan_points[w, d, s] + own_reach
+            if begin <= b < end and b != a and distances[s] < reach * reach * TOLERANCE and is_close(state, a, b, d):
                 return b
-        w = next_block(scan_points, a, w + 1, last, near, d)
+        w = next_block(scan_points, a, w + 1, last, distances, d)
     return -1
 
 
 @no_alloc
 def update_scan_point(state: SCLUBState, c: int, d: int) -> None:
-    """Let a checked cluster be seen where it is, and its reach as wide as float32 may put it too far off."""
-    scan_points, block, place = state.scan_points, c >> 6, c & 63
+    """Write the estimate of a checked cluster to the scan points, with a reach that allows for float32 rounding."""
+    scan_points, block, lane = state.scan_points, c >> 6, c & 63
     total = 0.0
     for q in range(d):
-        # Cutting off what is far never makes a distance larger.
-        scan_points[block, q, place] = max(-FARTHEST, min(FARTHEST, state.cluster_estimates[c, q]))
-        total += abs(scan_points[block, q, place])
+        # Clipping never makes a distance larger, so no candidate is missed.
+        scan_points[block, q, lane] = max(-MAX_COORDINATE, min(MAX_COORDINATE, state.cluster_estimates[c, q]))
+        total += abs(scan_points[block, q, lane])
     reach = 0.5 * state.float_params[ALPHA_THETA] * shrinkage(state.cluster_served[c])
-    scan_points[block, d, place] = reach + 1e-6 * total
+    scan_points[block, d, lane] = reach + 1e-6 * total
 
 
 @no_alloc
-def merge_into(state: SCLUBState, a: int, b: int, room: Floats) -> None:
-    """Take the users of slot b into the cluster of slot a."""
-    links, d = state.links, room.shape[1]
+def merge_into(state: SCLUBState, a: int, b: int, workspace: Floats) -> None:
+    """Merge the cluster of slot b into the cluster of slot a, and free slot b."""
+    links, d = state.links, workspace.shape[1]
     head, other = links[a, HEAD], links[b, HEAD]
     j = other
     while True:
@@ -135,13 +138,13 @@ def merge_into(state: SCLUBState, a: int, b: int, room: Floats) -> None:
         state.peak_magnitudes[a, q] += state.peak_magnitudes[b, q]
     for q in range(state.sums.shape[1]):
         state.cluster_sums[a, q] += state.cluster_sums[b, q]
-    solve_ridge(state.cluster_sums, a, state.cluster_estimates, a, room)
+    solve_ridge(state.cluster_sums, a, state.cluster_estimates, a, workspace)
     update_scan_point(state, a, d)
 
 
 @no_alloc
-def wake_up(state: SCLUBState) -> None:
-    """Have those clusters looked at again that frequencies alone kept apart, where the difference is allowed by now."""
+def requeue_by_frequency(state: SCLUBState) -> None:
+    """Queue the clusters that only their frequencies kept from merging, if the difference is allowed by now."""
     t = state.int_params[T]
     allowed = state.float_params[ALPHA_P] * shrinkage(t) * t
     if not allowed > state.float_params[MIN_FREQUENCY_GAP]:
@@ -155,86 +158,87 @@ def wake_up(state: SCLUBState) -> None:
 
 
 @no_alloc
-def gather(state: SCLUBState, d: int) -> int:
-    """Keep those in the queue that may merge now, in the order of their slots, and show where they are; how many."""
+def filter_queue(state: SCLUBState, d: int) -> int:
+    """Reduce the queue to clusters that may merge now, sorted by slot; update their scan points; return how many."""
     queue, count = state.work_lists, 0
-    for place in range(state.int_params[N_QUEUED]):
-        c = queue[QUEUE, place]
+    for k in range(state.int_params[N_QUEUED]):
+        c = queue[QUEUE, k]
         if state.sizes[c] == 0 or state.unchecked[c] > 0:
-            state.queued[c] = 0  # it is looked at when its last user is checked
+            state.queued[c] = 0  # it is compared once its last user is checked
             continue
         update_scan_point(state, c, d)
-        spot = count
-        while spot > 0 and queue[QUEUE, spot - 1] > c:
-            queue[QUEUE, spot] = queue[QUEUE, spot - 1]
-            spot -= 1
-        queue[QUEUE, spot] = c
+        index = count
+        while index > 0 and queue[QUEUE, index - 1] > c:
+            queue[QUEUE, index] = queue[QUEUE, index - 1]
+            index -= 1
+        queue[QUEUE, index] = c
         count += 1
     return count
 
 
 @no_alloc
-def find_partners(state: SCLUBState, begin: int, count: int, near: Floats, d: int) -> None:
-    """For each cluster in the queue, beyond slot ``begin``, the lowest slot between that it is to merge with."""
-    for place in range(count):
-        c = state.work_lists[QUEUE, place]
+def find_partners(state: SCLUBState, begin: int, count: int, distances: Floats, d: int) -> None:
+    """Find for each queued cluster above slot ``begin`` the lowest slot between the two that it can merge with."""
+    for k in range(count):
+        c = state.work_lists[QUEUE, k]
         partner = -1
         if c > begin and state.sizes[c] > 0:
-            partner = next_close(state, c, begin, c, near, d)
-        state.work_lists[PARTNER, place] = partner
+            partner = next_close(state, c, begin, c, distances, d)
+        state.work_lists[PARTNER, k] = partner
 
 
 @inline
-def merge(state: SCLUBState, room: Floats, near: Floats) -> None:
-    """Look at the pairs of clusters in the order of their slots and merge those that are alike.
+def merge_clusters(state: SCLUBState, workspace: Floats, distances: Floats) -> None:
+    """Compare pairs of clusters in the order of their slots and merge similar ones.
 
-    A pair of which neither has moved gives the answer it gave before, but for one thing: the allowed difference of
-    frequencies, times t, grows; ``wake_up`` sees to that. So the clusters that have moved are compared with all, and
-    slots take turns: one that has moved with all above it, another with those above it that have moved; and once a slot
-    has merged in its turn, it is compared with all that are left above.
+    The comparison of two clusters that have not changed has the same result as before, with one exception: the allowed
+    difference of frequencies, times t, grows (see ``requeue_by_frequency``). So only queued clusters, which have
+    changed, are compared with all others. The slots take turns in ascending order: a queued one is compared with all
+    slots above it, any other one with the queued slots above it. Once a slot has merged, it is compared with all
+    remaining slots above it.
     """
-    wake_up(state)
-    d, int_params, queue = room.shape[1], state.int_params, state.work_lists
-    count = gather(state, d)
-    grown = 0
+    requeue_by_frequency(state)
+    d, int_params, queue = workspace.shape[1], state.int_params, state.work_lists
+    count = filter_queue(state, d)
+    n_merged = 0
     if count > 0:
-        find_partners(state, 0, count, near, d)
-        begin = 0  # slots below have had their turns
+        find_partners(state, 0, count, distances, d)
+        begin = 0  # slots below have had their turn
         while True:
-            a, b, own = int_params[N_SLOTS], -1, False
-            for place in range(count):
-                c = queue[QUEUE, place]
+            a, b, is_queued = int_params[N_SLOTS], -1, False
+            for k in range(count):
+                c = queue[QUEUE, k]
                 if c < begin or state.sizes[c] == 0:
                     continue
-                if begin <= queue[PARTNER, place] < a:
-                    a, b, own = queue[PARTNER, place], c, False
+                if begin <= queue[PARTNER, k] < a:
+                    a, b, is_queued = queue[PARTNER, k], c, False
                 if c <= a:
-                    a, own = c, True
+                    a, is_queued = c, True
             if a == int_params[N_SLOTS]:
                 break
             begin = a + 1
-            if own:
-                b = next_close(state, a, begin, int_params[N_SLOTS], near, d)
+            if is_queued:
+                b = next_close(state, a, begin, int_params[N_SLOTS], distances, d)
             if b < 0:
                 continue
             while b >= 0:
-                merge_into(state, a, b, room)
-                b = next_close(state, a, b + 1, int_params[N_SLOTS], near, d)
-            queue[MERGED, grown] = a
-            grown += 1
-            find_partners(state, begin, count, near, d)
-    for place in range(count):
-        state.queued[queue[QUEUE, place]] = 0
+                merge_into(state, a, b, workspace)
+                b = next_close(state, a, b + 1, int_params[N_SLOTS], distances, d)
+            queue[MERGED, n_merged] = a
+            n_merged += 1
+            find_partners(state, begin, count, distances, d)
+    for k in range(count):
+        state.queued[queue[QUEUE, k]] = 0
     int_params[N_QUEUED] = 0
-    for place in range(grown):  # pairs with the slots below were looked at before it grew: look again next round
-        enqueue(state, queue[MERGED, place])
+    for k in range(n_merged):  # compared with the slots below before it grew, so compare again in the next round
+        enqueue(state, queue[MERGED, k])
     while int_params[N_SLOTS] > 0 and state.sizes[int_params[N_SLOTS] - 1] == 0:
         int_params[N_SLOTS] -= 1
 
 
 @entry_point
 def rebuild_scan_points(state: SCLUBState) -> None:
-    """Let all checked clusters be seen where they are, and no others."""
+    """Rebuild the scan points of all slots: checked clusters take part in the scan, all others are excluded."""
     for c in range(state.sizes.size):
         state.scan_points[c >> 6, 0, c & 63] = EXCLUDED
         if state.sizes[c] > 0 and state.unchecked[c] == 0:

@@ -1,4 +1,4 @@
-"""The sets of SCLUB: who is in which, and users who split off. Nothing in a round walks all users."""
+"""SCLUB's phases, and users who are split off from their clusters. No round visits all users."""
 
 from locb.common.arrays import Floats
 from locb.common.jit import entry_point, inline, no_alloc
@@ -27,7 +27,7 @@ from locb.kernels.sclub.state import (
 
 @inline
 def enqueue(state: SCLUBState, c: int) -> None:
-    """Have the cluster in slot c looked at."""
+    """Queue the cluster in slot c for comparison with the others, unless it is queued already."""
     if state.queued[c] == 0:
         state.queued[c] = 1
         state.work_lists[QUEUE, state.int_params[N_QUEUED]] = c
@@ -35,8 +35,11 @@ def enqueue(state: SCLUBState, c: int) -> None:
 
 
 @no_alloc
-def begin_phase(state: SCLUBState, room: Floats) -> None:
-    """Phase s lasts 2^s rounds: nobody is checked, and every cluster remembers where it stands."""
+def begin_phase(state: SCLUBState, workspace: Floats) -> None:
+    """Start the next phase: phase s lasts 2^s rounds.
+
+    All users become unchecked, and every cluster records its estimate and its number of rounds.
+    """
     int_params = state.int_params
     int_params[PHASE] += 1
     int_params[PHASE_END] += 1 << int_params[PHASE]
@@ -45,16 +48,16 @@ def begin_phase(state: SCLUBState, room: Floats) -> None:
         state.scan_points[c >> 6, 0, c & 63] = EXCLUDED
         if state.sizes[c] == 0:
             continue
-        solve_ridge(state.cluster_sums, c, state.cluster_estimates, c, room)
+        solve_ridge(state.cluster_sums, c, state.cluster_estimates, c, workspace)
         state.unchecked[c] = state.sizes[c]
         state.phase_served[c] = state.cluster_served[c]
-        for q in range(room.shape[1]):
+        for q in range(workspace.shape[1]):
             state.phase_theta[c, q] = state.cluster_estimates[c, q]
 
 
 @no_alloc
-def find_span(state: SCLUBState, c: int) -> None:
-    """How often the users of a cluster were served at least and at most, from themselves."""
+def update_served_range(state: SCLUBState, c: int) -> None:
+    """Recompute how often the users of a cluster were served at least and at most."""
     start = state.links[c, HEAD]
     low, high, j = state.served[start], state.served[start], state.links[start, NEXT]
     while j != start:
@@ -64,27 +67,27 @@ def find_span(state: SCLUBState, c: int) -> None:
 
 
 @inline
-def spans_unlike(state: SCLUBState, i: int, t: int, limit: float) -> bool:
-    """Whether the span of i's cluster reaches beyond the limit from i."""
-    c, share = state.slot[i], state.served[i] / t
+def range_exceeds(state: SCLUBState, i: int, t: int, limit: float) -> bool:
+    """Return whether the served range of i's cluster differs from the frequency of i by more than ``limit``."""
+    c, frequency = state.slot[i], state.served[i] / t
     below, above = state.served_range[c, LOW] / t, state.served_range[c, HIGH] / t
-    return bool(abs(share - below) > limit or abs(share - above) > limit)
+    return bool(abs(frequency - below) > limit or abs(frequency - above) > limit)
 
 
 @inline
-def is_served_unlike(state: SCLUBState, i: int) -> bool:
-    """Whether some user of i's cluster is served much more or much less often than i."""
+def frequency_differs(state: SCLUBState, i: int) -> bool:
+    """Return whether a user of i's cluster is served much more or much less often than i."""
     t = state.int_params[T]
     limit = 2.0 * state.float_params[ALPHA_P] * shrinkage(t)
-    if not spans_unlike(state, i, t, limit):
+    if not range_exceeds(state, i, t, limit):
         return False
-    find_span(state, state.slot[i])  # the span may have been too wide
-    return spans_unlike(state, i, t, limit)
+    update_served_range(state, state.slot[i])  # the bounds may have been too wide
+    return range_exceeds(state, i, t, limit)
 
 
 @no_alloc
 def recompute_sums(state: SCLUBState, c: int, d: int) -> None:
-    """The sums of a cluster from those of its users."""
+    """Recompute the sums of a cluster from its users."""
     total, sums, start = state.cluster_sums, state.sums, state.links[c, HEAD]
     for q in range(total.shape[1]):
         total[c, q] = sums[start, q]
@@ -100,7 +103,7 @@ def recompute_sums(state: SCLUBState, c: int, d: int) -> None:
 
 @no_alloc
 def lowest_free(state: SCLUBState) -> int:
-    """The lowest free slot; there is one, for each cluster has a user."""
+    """Return the lowest free slot. There is one before each split, because every cluster has at least one user."""
     w = 0
     while state.free_slots[0, w] == 0:
         w += 1
@@ -108,9 +111,9 @@ def lowest_free(state: SCLUBState) -> int:
 
 
 @no_alloc
-def split_off(state: SCLUBState, i: int, room: Floats) -> None:
-    """Give user i a cluster of its own, and take what it brought out of the old one, so that nothing counts twice."""
-    d, links = room.shape[1], state.links
+def split_off(state: SCLUBState, i: int, workspace: Floats) -> None:
+    """Move user i to a new cluster of its own, and subtract its observations from the old cluster."""
+    d, links = workspace.shape[1], state.links
     old, new = state.slot[i], lowest_free(state)
     flip_bit(state.free_slots, 0, new)
     state.int_params[N_SLOTS] = max(state.int_params[N_SLOTS], new + 1)
@@ -137,14 +140,14 @@ def split_off(state: SCLUBState, i: int, room: Floats) -> None:
     recompute_sums(state, new, d)
     if needs_recomputation(state.peak_magnitudes, state.cluster_sums, state.sums, old, state.sizes[old], d):
         recompute_sums(state, old, d)
-    solve_ridge(state.cluster_sums, old, state.cluster_estimates, old, room)
+    solve_ridge(state.cluster_sums, old, state.cluster_estimates, old, workspace)
     enqueue(state, new)
     enqueue(state, old)
 
 
 @entry_point
 def has_valid_links(state: SCLUBState) -> bool:
-    """Whether the circle of each slot holds its users, all of them; what it leads to is in range."""
+    """Return whether the linked list of each slot holds exactly its users. All indices must be in range."""
     links = state.links
     for c in range(state.sizes.size):
         start = links[c, HEAD]

@@ -1,4 +1,4 @@
-"""SCLUB's state arrays, and the constants that name their columns."""
+"""SCLUB's state arrays and workspace, and the constants that name their entries."""
 
 from typing import NamedTuple
 
@@ -7,69 +7,61 @@ import numpy as np
 from locb.common.arrays import Floats, IndexArray, Ints, Words
 from locb.common.jit import alloc
 
-# Places in the two short arrays of a state, and in the columns of others.
-T, PHASE, PHASE_END, N_SLOTS, N_QUEUED, TIES = 0, 1, 2, 3, 4, 5
-ALPHA, ALPHA_THETA, ALPHA_P, MIN_FREQUENCY_GAP = 0, 1, 2, 3
-NEXT, PREVIOUS, HEAD = 0, 1, 2
-LOW, HIGH = 0, 1
-QUEUE, PARTNER, MERGED = 0, 1, 2
-BLOCK = 64  # slots that are looked at together
-NO_GAP = 1e300
-# A first look at distances is taken in float32, so that it is quick, and with slack for its rounding.
-EXCLUDED = 1e18  # where a cluster that must not merge now seems to be
-FARTHEST = 1e15  # no other seems to be farther than this
-SLACK = np.float32(1.001)
+T, PHASE, PHASE_END, N_SLOTS, N_QUEUED, TIES = 0, 1, 2, 3, 4, 5  # entries of ``int_params``
+ALPHA, ALPHA_THETA, ALPHA_P, MIN_FREQUENCY_GAP = 0, 1, 2, 3  # entries of ``float_params``
+NEXT, PREVIOUS, HEAD = 0, 1, 2  # columns of ``links``
+LOW, HIGH = 0, 1  # columns of ``served_range``
+QUEUE, PARTNER, MERGED = 0, 1, 2  # rows of ``work_lists``
+NO_GAP = 1e300  # in ``frequency_gap``: frequencies alone do not keep the cluster from merging
+# Candidates for merging are first found by a fast float32 scan, with a tolerance for its rounding errors.
+BLOCK = 64  # slots per block of the scan
+EXCLUDED = 1e18  # first coordinate of a slot that must not merge now: far away from every cluster
+MAX_COORDINATE = 1e15  # coordinates of all other clusters are clipped to this
+TOLERANCE = np.float32(1.001)
 
 
 class SCLUBState(NamedTuple):
-    """What SCLUB knows. A cluster lives in a slot; slots are reused, the lowest free one first."""
+    """The state of SCLUB. Each cluster occupies a slot; the lowest free slot is reused first. p = d (d + 1) / 2."""
 
-    estimates: Floats  # (n, d + p) each user's own θ̂ and A⁻¹
-    sums: Floats  # (n, d + p) each user's own b and A − I
-    served: Ints  # (n,) m
-    checked: Ints  # (n,) 1 once served in this phase
-    slot: Ints  # (n,) the user's cluster
-    links: (
-        IndexArray  # (n, 3) the next and the last user of the same cluster, in a circle; some user of a slot's cluster
-    )
+    estimates: Floats  # (n, d + p) θ̂ and A⁻¹ of each user
+    sums: Floats  # (n, d + p) b and A − I of each user
+    served: Ints  # (n,) m: rounds per user
+    checked: Ints  # (n,) 1 once the user was served in this phase
+    slot: Ints  # (n,) slot of the user's cluster
+    # (n, 3) circular doubly linked list of each cluster: next and previous user; in the row of a slot, its first user.
+    links: IndexArray
     cluster_estimates: Floats  # (n, d + p) θ̂ and A⁻¹ of the cluster in each slot
-    cluster_sums: Floats  # (n, d + p) its b and S
-    cluster_served: Ints  # (n,) its T
-    sizes: Ints  # (n,) its users; 0 for a free slot
-    unchecked: Ints  # (n,) its users not yet served in this phase
-    queued: Ints  # (n,) 1 if it may have come close to another since the last look
-    served_range: Ints  # (n, 2) no user of it was served less often, or more often, than this
-    peak_magnitudes: Floats  # (n, 3) the most users, trace of S and Σ|b| it had since it was last added up
-    frequency_gap: (
-        Floats  # (n,) the smallest difference of mean rounds that alone kept it from merging when it was looked at
-    )
-    phase_theta: Floats  # (n, d) its θ̂ when the phase began
-    phase_served: Ints  # (n,) its T then
-    int_params: Ints  # t, phase, last round of the phase, slots in use, clusters in the queue, ties
-    float_params: Floats  # α, α_θ, α_p; no cluster's wake is smaller than this
-    generator: Words  # (1,) for random ties
-    work_lists: (
-        Ints  # (3, n) not saved: a queue of the clusters that have moved, whom each is to merge with, who has grown
-    )
-    scan_points: (
-        Floats  # (⌈n/64⌉, d + 1, 64) float32, not saved: θ̂ and reach of 64 slots a block; AWAY if not to merge now
-    )
-    free_slots: Words  # (1, ⌈n/64⌉) not saved: bits of the free slots
+    cluster_sums: Floats  # (n, d + p) b and S = A − I of the cluster
+    cluster_served: Ints  # (n,) the paper's T: rounds in which users of the cluster were served
+    sizes: Ints  # (n,) users in the cluster; 0 for a free slot
+    unchecked: Ints  # (n,) users of the cluster who were not yet served in this phase
+    queued: Ints  # (n,) 1 if the cluster is in the queue, because it may have come close to another one
+    served_range: Ints  # (n, 2) bounds: each user of the cluster was served at least and at most this often
+    peak_magnitudes: Floats  # (n, 3) largest size, trace of S and Σ|b| since the sums were last recomputed
+    frequency_gap: Floats  # (n,) smallest difference of mean rounds that was the only reason against a merge, or NO_GAP
+    phase_theta: Floats  # (n, d) θ̂ of the cluster at the start of the phase
+    phase_served: Ints  # (n,) its T at the start of the phase
+    int_params: Ints  # t, phase, last round of the phase, slots in use, length of the queue, tie rule
+    float_params: Floats  # α, α_θ, α_p; a lower bound of all frequency gaps
+    generator: Words  # (1,) random generator for ties
+    work_lists: Ints  # (3, n) not saved: the queue of clusters, the merge partner of each, slots that merged this round
+    scan_points: Floats  # (⌈n/64⌉, d + 1, 64) float32, not saved: θ̂ and reach of 64 slots per block, or EXCLUDED
+    free_slots: Words  # (1, ⌈n/64⌉) not saved: bit set of the free slots
 
 
 class SCLUBScratch(NamedTuple):
-    """Room for one round."""
+    """Workspace of one round, so that a loop over rounds allocates nothing."""
 
-    arms: Floats  # (k, d + p)
+    arms: Floats  # (k, d + p) x and x xᵀ, packed
     scores: Floats  # (k,)
-    step: Floats  # (d + p,)
-    room: Floats  # (2d, d)
-    near: Floats  # (64,) float32
+    step: Floats  # (d + p,) change of an estimate
+    workspace: Floats  # (2d, d) for solve_ridge
+    distances: Floats  # (64,) float32: squared distances to the slots of one block
 
 
 @alloc
 def allocate_scratch(state: SCLUBState, n_arms: int, dim: int) -> SCLUBScratch:
-    """Room for rounds of ``n_arms`` arms."""
+    """Allocate the workspace of rounds with ``n_arms`` arms."""
     columns = state.estimates.shape[1]
     return SCLUBScratch(
         np.empty((n_arms, columns)),

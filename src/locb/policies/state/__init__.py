@@ -1,1 +1,1 @@
-"""Initial state arrays of the compiled policies, and how they grow."""
+"""State arrays of the compiled policies: initial values, and growth for users who are added later."""

@@ -1,4 +1,4 @@
-"""The edges of CLUB's graph: those at the start, and those of users who join."""
+"""The edges of CLUB's graph: initial edges, edges of added users, and checks."""
 
 from __future__ import annotations
 
@@ -13,26 +13,28 @@ from locb.kernels.club.state import CLUBState
 from locb.kernels.common.bit_sets import ONE, n_words, pack_bits, unpack_bits
 
 MAX_GRAPH_BITS = 2**35  # of a complete graph: 4 GiB
-MAX_GRAPH_EDGES = 2**30  # of a random one: 8 GiB
+MAX_GRAPH_EDGES = 2**30  # of a random graph: 8 GiB
 NO_EDGES: IndexArray = np.zeros((0, 2), np.int32)
 
 
 def check_graph_size(n: int, graph: str) -> None:
-    """A ValueError if the graph of so many users is too large to keep."""
+    """Raise a ValueError if the graph of n users is too large to store."""
     if graph == "complete" and n * 64 * n_words(n) > MAX_GRAPH_BITS:
         size = f"{n * n_words(n) / 2**27:,.1f} GiB"
-        raise ValueError(f'graph="complete" of {n} users takes {size} of bits, more than 4: use graph="erdos-renyi"')
+        raise ValueError(
+            f'graph="complete" of {n} users takes {size} of memory, more than the limit of 4: use graph="erdos-renyi"'
+        )
     if graph == "erdos-renyi" and 1.5 * n * math.log(n) > MAX_GRAPH_EDGES:
-        raise ValueError(f"n_users is {n}: a random graph of so many users has more than {MAX_GRAPH_EDGES} edges")
+        raise ValueError(f"n_users must be smaller: a random graph of {n} users has more than {MAX_GRAPH_EDGES} edges")
 
 
 def max_users(graph: str) -> int:
-    """For so many users there may be room without going beyond these sizes; some 185,000 if the graph is complete."""
+    """Return the largest capacity for users that stays within the limits: about 185,000 for a complete graph."""
     return math.isqrt(MAX_GRAPH_BITS) - 63 if graph == "complete" else MAX_GRAPH_EDGES
 
 
 def initial_graph(n: int, graph: str, seed: int) -> dict[str, Any]:
-    """Bits of a complete graph and no lists, or no bits and the lists of a random graph."""
+    """Return the edge arrays of the initial graph: the bit matrix of a complete graph, or lists of a random one."""
     check_graph_size(n, graph)
     if graph == "erdos-renyi":
         return {"neighbour_bits": np.zeros((0, 0), np.uint64), **build_neighbour_lists(sample_edges(0, n, seed), n)}
@@ -42,7 +44,7 @@ def initial_graph(n: int, graph: str, seed: int) -> dict[str, Any]:
 
 
 def connect_to_all(bits: Words, old: int, n: int) -> None:
-    """Give bits for n users edges between everybody and those from ``old`` on."""
+    """Set the bits of all edges between the users from ``old`` to n − 1 and all other users."""
     width = n_words(n)
     is_new = np.zeros((1, n), bool)
     is_new[0, old:] = True
@@ -53,7 +55,7 @@ def connect_to_all(bits: Words, old: int, n: int) -> None:
 
 
 def is_symmetric(bits: Words) -> bool:
-    """Whether each edge has both its directions, inside the users, and nobody one to itself; 512 users at a time."""
+    """Return whether the bit matrix is symmetric, within the n users and without loops; tests 512 users at a time."""
     n, width = bits.shape
     for first in range(0, width, 8):
         rows = unpack_bits(bits[64 * first : 64 * first + 512], 64 * width)
@@ -66,34 +68,34 @@ def is_symmetric(bits: Words) -> bool:
 
 
 def sample_edges(old: int, n: int, seed: int) -> IndexArray:
-    """Edges of a random graph on n users, of those that join a user beyond the first ``old``: (edges, 2), low and high.
+    """Sample the edges of a random graph on n users that involve a user from ``old`` on: (edges, 2), lower user first.
 
-    The pairs are numbered with the higher user first, and the gaps between those that are drawn are geometric, so that
-    nothing as large as all pairs is made. A generator of its own for each growth: a loaded policy draws what the saved
-    one would have drawn.
+    Each pair is an edge with probability 3 log n / n. The pairs are numbered by the higher user, then by the lower, and
+    the gaps between sampled pairs are geometric, so that memory is proportional to the edges, not to all pairs. Each
+    growth has its own generator, so a loaded policy samples the same edges as the policy that was saved.
     """
     begin, end = old * (old - 1) // 2, n * (n - 1) // 2
-    chance = 3.0 * math.log(n) / n
-    if chance >= 1.0:
+    probability = 3.0 * math.log(n) / n
+    if probability >= 1.0:
         pairs = np.arange(begin, end)
-    elif chance == 0.0:
+    elif probability == 0.0:
         pairs = np.arange(0)
     else:
         rng = np.random.default_rng([seed, old])
-        parts = [np.array([begin - 1])]
-        while parts[-1][-1] < end:
-            gaps = rng.geometric(chance, size=int(1.05 * chance * (end - parts[-1][-1])) + 100)
-            parts.append(parts[-1][-1] + np.cumsum(gaps))
-        pairs = np.concatenate(parts[1:]) if len(parts) > 1 else np.arange(0)
+        blocks = [np.array([begin - 1])]
+        while blocks[-1][-1] < end:
+            gaps = rng.geometric(probability, size=int(1.05 * probability * (end - blocks[-1][-1])) + 100)
+            blocks.append(blocks[-1][-1] + np.cumsum(gaps))
+        pairs = np.concatenate(blocks[1:]) if len(blocks) > 1 else np.arange(0)
         pairs = pairs[pairs < end]
     high = ((1.0 + np.sqrt(1.0 + 8.0 * pairs)) / 2.0).astype(np.int64)
-    high -= high * (high - 1) // 2 > pairs  # the root may be off by its rounding
+    high -= high * (high - 1) // 2 > pairs  # the square root is rounded, so correct by one
     high += high * (high + 1) // 2 <= pairs
     return np.stack([pairs - high * (high - 1) // 2, high], axis=1).astype(np.int32)
 
 
 def build_neighbour_lists(edges: IndexArray, n: int) -> dict[str, Any]:
-    """Lists of neighbours from edges in the order of ``sample_edges``."""
+    """Return the arrays of neighbour lists for edges in the order of ``sample_edges``."""
     start, degree, lists = np.zeros(n, np.int64), np.zeros(n, np.int32), np.zeros(2 * len(edges), np.int32)
     fill_lists(np.ascontiguousarray(edges), start, degree, lists)
     return {
@@ -105,9 +107,9 @@ def build_neighbour_lists(edges: IndexArray, n: int) -> dict[str, Any]:
 
 
 def append_edges(state: CLUBState, edges: IndexArray) -> CLUBState:
-    """The state with the edges of users who join added to its lists."""
+    """Return the state with the edges of added users appended to its lists."""
     users, added = np.unique(edges, return_counts=True)
-    # A list of l neighbours has moved to 2 l + 4 places at last, and to half as many and less before.
+    # A list of l neighbours is finally reserved at most 2 l + 4 entries, and at most half as many before each move.
     needed = int(state.list_capacity[-1]) + int((4 * (state.degree[users] + added) + 16).sum())
     if needed > len(state.neighbour_lists):
         lists = np.zeros(max(needed, 2 * len(state.neighbour_lists)), np.int32)

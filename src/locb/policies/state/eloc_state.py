@@ -1,4 +1,4 @@
-"""ELOC's state before any round, and with room for more users."""
+"""ELOC's state: initial arrays, and growth for users who are added later."""
 
 from __future__ import annotations
 
@@ -10,13 +10,20 @@ from locb.kernels.eloc import loop as kernel
 from locb.kernels.eloc.state import INITIAL_GATE, INITIAL_NOISE, INITIAL_PRIOR_WEIGHTS, MAX_NEIGHBOURHOODS, ELOCState
 from locb.policies.state.user_rows import grow_rows
 
-USER_ROWS = ("sums", "centre_terms", "user_neighbourhoods", "weights", "served", "seed_of")  # one row a user
+USER_ROWS = (
+    "sums",
+    "centre_terms",
+    "user_neighbourhoods",
+    "weights",
+    "served",
+    "seed_of",
+)  # arrays with one row per user
 
 
 def initial_state(
     n: int, dim: int, dtype: str, seeds: Ints, float_params: Floats, tie_rule: int, generator: Words
 ) -> ELOCState:
-    """The state before any round: every centre is at 0, every user as likely to be in one neighbourhood as another."""
+    """Return the state before the first round: all centres are at 0, and all neighbourhoods are equally likely."""
     n_seeds, columns = len(seeds), dim + packed_size(dim)
     seed_of = np.full(n, -1)
     seed_of[seeds] = np.arange(n_seeds)
@@ -34,7 +41,7 @@ def initial_state(
         pooled_sums=np.zeros((n_seeds + 1, columns)),
         centres=np.zeros((n_seeds + 1, columns)),
         trace_change=np.zeros(n_seeds + 1),
-        width_levels=np.zeros(n_seeds + 1, np.int64),
+        variance_levels=np.zeros(n_seeds + 1, np.int64),
         population=population,
         prior_weights=np.concatenate(
             [np.full(n_seeds, (1.0 - sum(INITIAL_PRIOR_WEIGHTS)) / n_seeds), INITIAL_PRIOR_WEIGHTS]
@@ -51,5 +58,5 @@ def initial_state(
 
 
 def grow(state: ELOCState, rows: int) -> ELOCState:
-    """The same state with rows for more users, blank until they come."""
+    """Return the state with capacity for ``rows`` users; the new rows hold initial values."""
     return state._replace(**grow_rows(state, USER_ROWS, rows, {"user_neighbourhoods": -1, "seed_of": -1}))

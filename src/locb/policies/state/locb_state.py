@@ -1,4 +1,4 @@
-"""LOCB's state before any round, and with room for more users."""
+"""LOCB's state: initial arrays, and growth for users and seeds that are added later."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ USER_ROWS = (
     "hash_keys",
     "cluster_bits",
     "seed_of",
-)  # one row a user
+)  # arrays with one row per user
 # Arrays that a file contains; ``_rebuild_derived`` computes the others.
 SAVED = (
     "estimates",
@@ -36,7 +36,7 @@ SAVED = (
 
 
 def random_hash_keys(count: int) -> Words:
-    """One well-mixed word a user, always the same: the finaliser of SplitMix64 over 1, 2, …"""
+    """Return one well-mixed word per user, the same in every process: the finalizer of SplitMix64 over 1, 2, …"""
     word = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -46,7 +46,7 @@ def random_hash_keys(count: int) -> Words:
 def initial_state(
     n: int, dim: int, dtype: str, seeds: Ints, float_params: Floats, modes: list[int], generator: Words
 ) -> LOCBState:
-    """The state before any round: everybody is in every set."""
+    """Return the state before the first round: every user is in every cluster."""
     n_seeds = len(seeds)
     everyone = pack_bits(np.ones((1, n), bool))
     every_seed = pack_bits(np.ones((1, n_seeds), bool))
@@ -66,7 +66,9 @@ def initial_state(
         members=np.tile(everyone, (n_seeds, 1)),
         sizes=np.full(n_seeds, n),
         member_hashes=np.full(n_seeds, np.bitwise_xor.reduce(words)),
-        sums=np.tile(n * estimates[0].astype(np.float64), (n_seeds, 1)),  # small, and must not drift
+        sums=np.tile(
+            n * estimates[0].astype(np.float64), (n_seeds, 1)
+        ),  # float64 for any dtype: few rows, which must not accumulate rounding errors
         unserved=np.full(n_seeds, n),
         cluster_served=np.zeros(n_seeds, np.int64),
         reference=np.tile(estimates[0].astype(np.float64), (2, 1)),
@@ -88,9 +90,9 @@ def initial_state(
 
 
 def add_seeds(state: LOCBState, users: Ints, n: int) -> LOCBState:
-    """The same state with these users as seeds too; all that rests on the sets is to be worked out anew.
+    """Return the state with these users as additional seeds. The caller must rebuild the derived arrays.
 
-    All n users are in the new sets. A user can be made a seed only in the round in which they come.
+    All n users are in the new clusters. A user can become a seed only in the round in which it is added.
     """
     old, more = len(state.seeds), len(users)
     dim = state.seed_points.shape[0] - 1
@@ -116,10 +118,10 @@ def add_seeds(state: LOCBState, users: Ints, n: int) -> LOCBState:
 
 
 def grow(state: LOCBState, rows: int) -> LOCBState:
-    """The same state with rows for more users, blank until they come."""
+    """Return the state with capacity for ``rows`` users; the new rows hold initial values."""
     dim = state.seed_points.shape[0] - 1
     new = slice(len(state.served), rows)
-    blanks = {"estimates": initial_estimates(1, dim), "hash_keys": random_hash_keys(rows)[new], "seed_of": -1}
+    initial_values = {"estimates": initial_estimates(1, dim), "hash_keys": random_hash_keys(rows)[new], "seed_of": -1}
     members = np.zeros((len(state.seeds), n_words(rows)), np.uint64)
     members[:, : state.members.shape[1]] = state.members
-    return state._replace(members=members, **grow_rows(state, USER_ROWS, rows, blanks))
+    return state._replace(members=members, **grow_rows(state, USER_ROWS, rows, initial_values))

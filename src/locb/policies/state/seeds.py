@@ -1,4 +1,4 @@
-"""The seed users around whom sets and neighbourhoods grow."""
+"""Seed users: the users around whom LOCB builds clusters and ELOC builds neighbourhoods."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from locb.policies.base.validation import check_int
 
 
 def choose_seeds(n_users: int, n_seeds: int | None, seeds: Iterable[int] | None, rng: np.random.Generator) -> Ints:
-    """The seed users, ascending where they are drawn."""
+    """Return the given seed users, or ``n_seeds`` random ones in ascending order (30, or all users if fewer)."""
     if seeds is None:
         count = min(30, n_users) if n_seeds is None else check_int("n_seeds", n_seeds, 1)
         if count > n_users:

@@ -1,4 +1,4 @@
-"""Rows of users who are new, and room for users to come."""
+"""Rows of arrays with one row per user: initial values, and growth."""
 
 from __future__ import annotations
 
@@ -13,44 +13,47 @@ from numpy.typing import NDArray
 from locb.common.arrays import Floats
 from locb.kernels.common.linear_algebra import packed_identity
 
-_replaced = ContextVar("_replaced", default=False)
+_skip_initialization = ContextVar("_skip_initialization", default=False)
 
 
 @contextlib.contextmanager
 def skip_row_initialization() -> Iterator[None]:
-    """While a policy is made that then takes over the rows of a file: blank rows are not written, so take no memory."""
-    token = _replaced.set(True)
+    """Create estimates as untouched zero pages, which take no memory, while a policy is loaded from a file.
+
+    The loaded rows replace the estimates afterwards.
+    """
+    token = _skip_initialization.set(True)
     try:
         yield
     finally:
-        _replaced.reset(token)
+        _skip_initialization.reset(token)
 
 
 def initial_estimates(count: int, dim: int, dtype: str = "float64") -> Floats:
-    """``count`` rows (θ̂, A⁻¹) before any observation: zero and the identity."""
+    """Return ``count`` rows (θ̂, A⁻¹) without observations: zero and the identity."""
     row = np.concatenate([np.zeros(dim), packed_identity(dim)]).astype(dtype)
-    return np.zeros((count, len(row)), dtype) if _replaced.get() else np.tile(row, (count, 1))
+    return np.zeros((count, len(row)), dtype) if _skip_initialization.get() else np.tile(row, (count, 1))
 
 
 def grow_rows(
-    state: Any, names: tuple[str, ...], rows: int, blanks: Mapping[str, Any] | None = None
+    state: Any, names: tuple[str, ...], rows: int, initial_values: Mapping[str, Any] | None = None
 ) -> dict[str, NDArray[Any]]:
-    """Those arrays of a state that have a row a user, made ``rows`` long; the new rows are 0 where no blank is given.
+    """Return the named arrays of a state, extended to ``rows`` rows. New rows are 0 unless an initial value is given.
 
-    A policy whose rows are used up asks for twice as many: users who come one by one then cost a constant each.
+    Callers double the number of rows, so that adding users one by one takes amortized constant time per user.
     """
     grown = {}
     for name in names:
         old: NDArray[Any] = getattr(state, name)
         grown[name] = np.zeros((rows, *old.shape[1:]), old.dtype)
         grown[name][: len(old)] = old
-        if blanks is not None and name in blanks:
-            grown[name][len(old) :] = blanks[name]
+        if initial_values is not None and name in initial_values:
+            grown[name][len(old) :] = initial_values[name]
     return grown
 
 
 def keep_first_rows(array: NDArray[Any], count: int) -> NDArray[Any]:
-    """A copy of the first rows and zeros for the others, which take no memory until they are written to."""
+    """Return a copy of the first rows, followed by zeros, which take no memory until they are written to."""
     kept = np.zeros(array.shape, array.dtype)
     kept[:count] = array[:count]
     return kept
