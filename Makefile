@@ -41,16 +41,16 @@ lint: .venv/dev  ## ruff, mypy, import-linter, retired words, size limits
 	$(BIN)/python -m tools.check_layout
 
 bench: .venv/bench ## run the benchmarks and update the tables of docs/explanation/performance.md
-	@$(FRESH) $(BIN)/python benchmarks/imports.py
+	@$(FRESH) $(BIN)/python benchmarks/import_time.py
 	@$(FRESH) $(BIN)/python benchmarks/play.py
-	@$(FRESH) $(BIN)/python benchmarks/peers.py docs/explanation/performance.md
-	@$(FRESH) $(BIN)/python benchmarks/joining.py
-	@$(FRESH) $(BIN)/python benchmarks/files.py
+	@$(FRESH) $(BIN)/python benchmarks/other_libraries.py docs/explanation/performance.md
+	@$(FRESH) $(BIN)/python benchmarks/add_users.py
+	@$(FRESH) $(BIN)/python benchmarks/save_load.py
 	@$(FRESH) $(BIN)/python benchmarks/baselines.py
-	@$(FRESH) $(BIN)/python benchmarks/bonuses.py
+	@$(FRESH) $(BIN)/python benchmarks/bonus_regret.py
 	@$(FRESH) $(BIN)/python benchmarks/scaling.py --into docs
 	@$(FRESH) $(BIN)/python benchmarks/scaling.py --busy --into docs
-	@$(FRESH) $(BIN)/python benchmarks/data.py --scale 0.05
+	@$(FRESH) $(BIN)/python benchmarks/dataset_preparation.py --scale 0.05
 
 stress: .venv/dev ## test the service under faults and load, about 40 minutes; results in runs/stress
 	@SCHEMA_EXAMPLES=200 $(FRESH) $(BIN)/python -m pytest -q tests/service/test_schema.py

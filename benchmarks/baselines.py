@@ -1,54 +1,59 @@
-"""What CLUB and SCLUB cost with many users: at first, and later, when their groups have come apart."""
+"""Cost of CLUB and SCLUB with many users: in the first rounds, and later, when their clusters have split."""
 
 import time
 from typing import Any
 
 import numpy as np
-from timing import show
+from synthetic_rounds import make_block
+from timing import print_table
 
 import locb
 
-FEATURES, ARMS, TASTES = 10, 10, 5
-BLOCK, ROUNDS_A_USER = 8_192, 10
-SMALL = {"alpha2": 0.5}, {"alpha_theta": 0.5}  # so that groups come apart within ten rounds a user
+FEATURES, ARMS = 10, 10
+BLOCK, ROUNDS_PER_USER = 8_192, 10
+# Small thresholds, so that clusters split within ten rounds per user.
+CLUB_PARAMETERS, SCLUB_PARAMETERS = {"alpha2": 0.5}, {"alpha_theta": 0.5}
 CASES: list[tuple[str, str, dict[str, Any], tuple[int, ...]]] = [
-    ("CLUB, complete graph", "club", SMALL[0], (1_000, 10_000)),
-    ("CLUB, random graph", "club", {**SMALL[0], "graph": "erdos-renyi"}, (1_000, 10_000, 100_000)),
-    ("SCLUB", "sclub", SMALL[1], (1_000, 10_000, 100_000)),
+    ("CLUB, complete graph", "club", CLUB_PARAMETERS, (1_000, 10_000)),
+    ("CLUB, random graph", "club", {**CLUB_PARAMETERS, "graph": "erdos-renyi"}, (1_000, 10_000, 100_000)),
+    ("SCLUB", "sclub", SCLUB_PARAMETERS, (1_000, 10_000, 100_000)),
 ]
 
 
-def block(users: int, seed: int) -> locb.Rounds:
-    """Rounds of random unit contexts; rewards follow one of five tastes."""
-    rng = np.random.default_rng([users, seed])
-    x = rng.standard_normal((BLOCK, ARMS, FEATURES))
-    x /= np.linalg.norm(x, axis=2, keepdims=True)
-    tastes = np.random.default_rng(0).standard_normal((TASTES, FEATURES))
-    tastes /= np.linalg.norm(tastes, axis=1, keepdims=True)
-    who = rng.integers(users, size=BLOCK)
-    means = 0.5 + 0.5 * np.einsum("tkd,td->tk", x, tastes[who % TASTES])
-    return locb.Rounds(who, x, (rng.random(means.shape) < means).astype(float))
+def measure(name: str, users: int, parameters: dict[str, Any]) -> list[str]:
+    """Return the table cells of one policy: µs per round, number of clusters, memory."""
+    policy: Any = locb.make_policy(name, n_users=users, dim=FEATURES, **parameters)
+    costs, clusters = [], []
+    for number in range(max(2, -(-ROUNDS_PER_USER * users // BLOCK))):
+        rounds = make_block(BLOCK, users, ARMS, FEATURES, number)
+        started = time.perf_counter()
+        policy.play(rounds)
+        costs.append(1e6 * (time.perf_counter() - started) / BLOCK)
+        clusters.append(len(policy.cluster_sizes()))
+    cells = [f"{cost:.1f}" for cost in (costs[0], max(costs), costs[-1], float(np.mean(costs)))]
+    size = sum(array.nbytes for array in policy._state) / 2**20
+    return [*cells, f"{clusters[0]:,}", f"{clusters[-1]:,}", f"{size:,.0f}"]
 
 
 def main() -> None:
     rows = []
     for title, name, parameters, sizes in CASES:
         locb.make_policy(name, n_users=10, dim=FEATURES, **parameters).prepare()
-        for users in sizes:
-            policy: Any = locb.make_policy(name, n_users=users, dim=FEATURES, **parameters)
-            costs, groups = [], []
-            for number in range(max(2, -(-ROUNDS_A_USER * users // BLOCK))):
-                rounds = block(users, number)
-                began = time.perf_counter()
-                policy.play(rounds)
-                costs.append(1e6 * (time.perf_counter() - began) / BLOCK)
-                groups.append(len(policy.cluster_sizes()))
-            shown = [f"{cost:.1f}" for cost in (costs[0], max(costs), costs[-1], float(np.mean(costs)))]
-            size = sum(array.nbytes for array in policy._state) / 2**20
-            rows.append((title, f"{users:,}", *shown, f"{groups[0]:,}", f"{groups[-1]:,}", f"{size:,.0f}"))
-    show(
-        f"CLUB and SCLUB, {ROUNDS_A_USER} rounds a user, d = {FEATURES}, k = {ARMS}: µs a round; blocks of {BLOCK:,}",
-        ("", "users", "first block", "slowest", "last", "mean", "groups after the first", "after the last", "MiB"),
+        rows += [(title, f"{users:,}", *measure(name, users, parameters)) for users in sizes]
+    print_table(
+        f"CLUB and SCLUB, {ROUNDS_PER_USER} rounds per user, d = {FEATURES}, k = {ARMS}: "
+        f"µs per round in blocks of {BLOCK:,} rounds",
+        (
+            "",
+            "users",
+            "first block",
+            "slowest block",
+            "last block",
+            "mean",
+            "clusters after first block",
+            "clusters after last block",
+            "MiB",
+        ),
         rows,
     )
 

@@ -1,10 +1,10 @@
-"""What a round of ``play`` costs: every policy at n = 100, d = 6, k = 10, and LOCB against a compiled brute force."""
+"""Cost per round of ``play``: every policy at n = 100, d = 6, k = 10, and LOCB against a compiled brute force."""
 
 from typing import Any
 
-import brute
+import brute_force_locb
 import numpy as np
-from timing import best_of, show
+from timing import best_of, print_table
 
 import locb
 
@@ -31,21 +31,21 @@ def main() -> None:
         policy = locb.make_policy(name, n_users=env.n_users, dim=env.dim, **parameters)
         return lambda: policy.play(rounds)
 
-    cost = {title: best_of(lambda n=name, p=p: job(n, p)) for title, name, p in CASES}  # type: ignore[misc]  # of defaults in a lambda mypy knows no type
-    own = cost["LinUCB-IND"]
-    rows = [(title, f"{1e6 * s / ROUNDS:.2f}", f"{s / own:.2f}") for title, s in cost.items()]
-    show(f"play, {ROUNDS:,} rounds, n = 100, d = 6, k = 10", ("policy", "µs a round", "× LinUCB-IND"), rows)
+    cost = {title: best_of(lambda n=name, p=p: job(n, p)) for title, name, p in CASES}  # type: ignore[misc]  # mypy cannot infer lambda defaults
+    linucb = cost["LinUCB-IND"]
+    rows = [(title, f"{1e6 * s / ROUNDS:.2f}", f"{s / linucb:.2f}") for title, s in cost.items()]
+    print_table(f"play, {ROUNDS:,} rounds, n = 100, d = 6, k = 10", ("policy", "µs per round", "× LinUCB-IND"), rows)
 
     policy = locb.LOCB(n_users=env.n_users, dim=env.dim, n_seeds=30)
     seeds = np.array([cluster.seed for cluster in policy.clusters()])
     arguments = (env.n_users, seeds, 0.2, 1.0, rounds.users, rounds.contexts, rounds.rewards)
-    slow = best_of(lambda: lambda: brute.play(*arguments), goes=2)
-    if not np.array_equal(brute.play(*arguments), policy.play(rounds)):
-        raise SystemExit("the brute force and the package choose different arms")
+    slow = best_of(lambda: lambda: brute_force_locb.play(*arguments), repetitions=2)
+    if not np.array_equal(brute_force_locb.play(*arguments), policy.play(rounds)):
+        raise SystemExit("brute force and package choose different arms")
     fast = cost["LOCB, 30 seeds"]
-    show(
-        "LOCB, 30 seeds, against a compiled brute force (the same choices in every round)",
-        ("", "µs a round", "× slower"),
+    print_table(
+        "LOCB, 30 seeds, against a compiled brute force with the same choices in every round",
+        ("", "µs per round", "× slower"),
         [
             ("package", f"{1e6 * fast / ROUNDS:.2f}", "1"),
             ("brute force", f"{1e6 * slow / ROUNDS:.2f}", f"{slow / fast:.0f}"),

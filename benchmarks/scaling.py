@@ -1,8 +1,8 @@
-"""How the cost of a round and the memory grow: with users, seeds, features and arms, one at a time around a usual size.
+"""Cost per round and memory as users, seeds, features and arms grow, one at a time around a default size.
 
-Every point is a process of its own, so that its memory is its own. Points of one sweep are taken in turn, several times
-over, and the fastest counts, so that a slow moment of the machine does not tilt a line. ``--into docs`` renews the
-tables of docs/explanation/performance.md and draws docs/images/scaling-*.svg.
+Each point runs in its own process, so that its memory can be measured. The points of a sweep are measured in turn,
+several times, and the fastest time counts, so that a slow moment of the machine does not distort a curve.
+``--into docs`` updates the tables of docs/explanation/performance.md and the charts docs/images/scaling-*.svg.
 """
 
 import argparse
@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from timing import put_into, show
+from synthetic_rounds import make_block
+from timing import print_table, replace_table
 
 import locb
 from locb.evaluation.findings import LineChart
 from locb.report.charts import line_chart, style
 
-USUAL = {"users": 1_000, "seeds": 100, "features": 10, "arms": 10}
+DEFAULTS = {"users": 1_000, "seeds": 100, "features": 10, "arms": 10}
 SWEEPS: dict[str, tuple[int, ...]] = {
     "users": (100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000),
     "seeds": (10, 30, 100, 300, 1_000),
@@ -33,146 +34,144 @@ POLICIES: dict[str, dict[str, Any]] = {
     "LOCB, mean": {"policy": "locb", "bonus": "mean"},
     "LinUCB-IND": {"policy": "linucb-ind"},
 }
-BLOCK, WARM, GOES = 4_096, 6, 4
-TURNS = 2
-SLOW = 500.0  # µs: such points are taken once
-# Beyond these many users a round of bonus="mean" visits too many members to wait for, and memory is too small.
-MOST_USERS = {"LOCB, mean": 100_000, "LOCB, pooled": 1_000_000, "LinUCB-IND": 1_000_000}
+BLOCK, WARM_UP_BLOCKS, TIMED_BLOCKS = 4_096, 6, 4
+REPETITIONS = 2
+SLOW = 500.0  # µs per round: slower points are measured once
+# With more users, bonus="mean" visits too many members per round, and the others take too much memory.
+MAX_USERS = {"LOCB, mean": 100_000, "LOCB, pooled": 1_000_000, "LinUCB-IND": 1_000_000}
+PERFORMANCE_PAGE = Path("explanation") / "performance.md"  # below docs; has the marker comments of the tables
+
+Costs = dict[str, float]  # "µs" per round and "MiB"
 
 
-def resident() -> float:
-    """Memory that this process holds now, in MiB."""
+def resident_memory() -> float:
+    """Return the resident memory of this process in MiB."""
     (line,) = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmRSS")]
     return int(line.split()[1]) / 1024
 
 
-def block(users: int, arms: int, features: int, seed: int) -> locb.Rounds:
-    """Rounds of random unit contexts; rewards follow one of five tastes, so that sets form."""
-    rng = np.random.default_rng([users, seed])
-    x = rng.standard_normal((BLOCK, arms, features))
-    x /= np.linalg.norm(x, axis=2, keepdims=True)
-    tastes = np.random.default_rng(0).standard_normal((5, features))
-    tastes /= np.linalg.norm(tastes, axis=1, keepdims=True)
-    who = rng.integers(users, size=BLOCK)
-    means = 0.5 + 0.5 * np.einsum("tkd,td->tk", x, tastes[who % 5])
-    return locb.Rounds(who, x, (rng.random(means.shape) < means).astype(float))
-
-
-def point(users: int, seeds: int, features: int, arms: int, policy: str, **parameters: Any) -> dict[str, float]:
-    """µs a round, the fastest of some blocks after warm ones, and MiB that the policy itself takes."""
+def measure_point(users: int, seeds: int, features: int, arms: int, policy: str, **parameters: Any) -> Costs:
+    """Return µs per round, the fastest of several blocks after a warm-up, and the MiB of the policy itself."""
     if policy == "locb":
         parameters["n_seeds"] = min(seeds, users)
-    one = {**parameters, "n_seeds": 1} if policy == "locb" else parameters
-    locb.make_policy(policy, n_users=1, dim=features, **one).play(block(1, arms, features, 0))
-    before = resident()
+    smallest = {**parameters, "n_seeds": 1} if policy == "locb" else parameters
+    locb.make_policy(policy, n_users=1, dim=features, **smallest).play(make_block(BLOCK, 1, arms, features, 0))
+    before = resident_memory()
     player = locb.make_policy(policy, n_users=users, dim=features, **parameters)
     fastest = float("inf")
-    for number in range(WARM + GOES):
-        rounds = block(users, arms, features, number)
-        began = time.perf_counter()
+    for number in range(WARM_UP_BLOCKS + TIMED_BLOCKS):
+        rounds = make_block(BLOCK, users, arms, features, number)
+        started = time.perf_counter()
         player.play(rounds)
-        if number >= WARM:
-            fastest = min(fastest, time.perf_counter() - began)
-    return {"µs": 1e6 * fastest / BLOCK, "MiB": max(0.0, resident() - before)}
+        if number >= WARM_UP_BLOCKS:
+            fastest = min(fastest, time.perf_counter() - started)
+    return {"µs": 1e6 * fastest / BLOCK, "MiB": max(0.0, resident_memory() - before)}
 
 
-def busy(users: int, rounds_per_user: int) -> dict[str, float]:
-    """µs a round of LOCB and LinUCB once users have been served some rounds each and sets differ."""
+def measure_in_process(sizes: dict[str, int], settings: dict[str, Any]) -> Costs:
+    """Run ``measure_point`` in a new process."""
+    command = [sys.executable, __file__, "--point", json.dumps(sizes | settings)]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    costs: Costs = json.loads(output)
+    return costs
+
+
+def measure_busy(users: int, rounds_per_user: int) -> dict[str, float]:
+    """Return µs per round of LOCB and LinUCB after ``rounds_per_user`` rounds, when the clusters differ."""
+    features, arms = DEFAULTS["features"], DEFAULTS["arms"]
     players = {
-        "LOCB, pooled": locb.LOCB(n_users=users, dim=USUAL["features"], n_seeds=USUAL["seeds"], bonus="pooled"),
-        "LinUCB-IND": locb.LinUCB(n_users=users, dim=USUAL["features"]),
+        "LOCB, pooled": locb.LOCB(n_users=users, dim=features, n_seeds=DEFAULTS["seeds"], bonus="pooled"),
+        "LinUCB-IND": locb.LinUCB(n_users=users, dim=features),
     }
     fastest = dict.fromkeys(players, float("inf"))
-    size = min(BLOCK, users // 4)  # so that a few goes add little to the rounds a user
-    warm = users * rounds_per_user // size
-    for number in range(warm + GOES):
-        rounds = block(users, USUAL["arms"], USUAL["features"], number).slice(0, size)
+    size = min(BLOCK, users // 4)  # small, so that the timed blocks hardly change the rounds per user
+    warm_up = users * rounds_per_user // size
+    for number in range(warm_up + TIMED_BLOCKS):
+        rounds = make_block(BLOCK, users, arms, features, number).slice(0, size)
         for label, player in players.items():
-            began = time.perf_counter()
+            started = time.perf_counter()
             player.play(rounds)
-            if number >= warm:
-                fastest[label] = min(fastest[label], time.perf_counter() - began)
+            if number >= warm_up:
+                fastest[label] = min(fastest[label], time.perf_counter() - started)
     return {label: 1e6 * seconds / size for label, seconds in fastest.items()}
 
 
-def ask(sizes: dict[str, int], settings: dict[str, Any]) -> dict[str, float]:
-    """A point in a process of its own."""
-    asked = json.dumps(sizes | settings)
-    done = subprocess.run([sys.executable, __file__, "--point", asked], capture_output=True, text=True, check=True)
-    answer: dict[str, float] = json.loads(done.stdout)
-    return answer
+def report_busy(docs: Path | None) -> None:
+    """Print the table of LOCB with clusters that differ, and write it to the docs if they are given."""
+    rows = []
+    for rounds_per_user in (6, 12):
+        costs = {users: measure_busy(users, rounds_per_user) for users in (1_000, 1_000_000)}
+        small, large = (costs[users]["LOCB, pooled"] for users in costs)
+        linucb = costs[1_000_000]["LinUCB-IND"]
+        ratios = (f"{large / small:.2f}", f"{large / linucb:.2f}")
+        rows.append((f"{rounds_per_user}", f"{small:.2f}", f"{large:.2f}", *ratios))
+    headings = ("rounds per user so far", "µs, 1,000 users", "µs, 1,000,000 users", "ratio", "× LinUCB-IND")
+    print_table("LOCB with the pooled bonus when its 100 clusters differ", headings, rows)
+    if docs is not None:
+        replace_table(docs / PERFORMANCE_PAGE, "busy", headings, rows)
+
+
+def measure_sweep(name: str, values: tuple[int, ...]) -> dict[str, dict[int, Costs]]:
+    """Return the costs of each policy at each value of the parameter ``name``."""
+    costs: dict[str, dict[int, Costs]] = {label: {} for label in POLICIES}
+    for _ in range(REPETITIONS):
+        for value in values:
+            for label, settings in POLICIES.items():
+                if name == "users" and value > MAX_USERS.get(label, value):
+                    continue
+                if value in costs[label] and costs[label][value]["µs"] > SLOW:
+                    continue
+                measured = measure_in_process(DEFAULTS | {name: value}, settings)
+                best = costs[label].get(value, measured)
+                costs[label][value] = {key: min(best[key], measured[key]) for key in measured}
+    return costs
+
+
+def report_sweep(name: str, values: tuple[int, ...], docs: Path | None) -> None:
+    """Print the table of a sweep with the fitted exponents, and write table and chart to the docs if given."""
+    costs = measure_sweep(name, values)
+    rows, points = [], []
+    for label, measured in costs.items():
+        power = np.polyfit(np.log(list(measured)), np.log([point["µs"] for point in measured.values()]), 1)[0]
+        cells = [f"{measured[v]['µs']:.2f}, {measured[v]['MiB']:,.0f}" if v in measured else "–" for v in values]
+        rows.append((label, *cells, f"{power:.2f}"))
+        points += [{"line": label, name: v, "µs per round": point["µs"]} for v, point in measured.items()]
+    others = ", ".join(f"{value:,} {other}" for other, value in DEFAULTS.items() if other != name)
+    headings = ("µs per round, MiB", *(f"{value:,} {name}" for value in values), "power")
+    print_table(f"growth with {name}; otherwise {others}", headings, rows)
+    if name == "users":
+        pooled, linucb = costs["LOCB, pooled"], costs["LinUCB-IND"]
+        largest = max(pooled)
+        print(
+            f"\nLOCB pooled at {largest:,} users: "
+            f"{pooled[largest]['µs'] / pooled[1_000]['µs']:.2f} × its cost at 1,000 users, "
+            f"{pooled[largest]['µs'] / linucb[largest]['µs']:.2f} × LinUCB-IND"
+        )
+    if docs is not None:
+        replace_table(docs / PERFORMANCE_PAGE, f"growth with {name}", headings, rows)
+        title = f"Cost of LOCB by {name}"
+        chart = LineChart("scaling", "", title, f"{others}; logarithmic axes", name, "µs per round", points, True, True)
+        style(line_chart(chart)).save(str(docs / "images" / f"scaling-{name}.svg"))
 
 
 def main() -> None:
-    """All sweeps, or one point of them."""
+    """Run the sweeps, or one point of them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--point", help="one point, as JSON; used by the program itself")
-    parser.add_argument("--only", choices=list(SWEEPS), help="one sweep")
-    parser.add_argument("--busy", action="store_true", help="when sets differ: 6 and 12 rounds a user, minutes")
-    parser.add_argument("--into", type=Path, help="the folder docs, to renew its tables and pictures of this")
-    given = parser.parse_args()
-    if given.point:
-        print(json.dumps(point(**json.loads(given.point))))
-        return
-    if given.busy:
-        rows = []
-        for rounds_per_user in (6, 12):
-            found = {users: busy(users, rounds_per_user) for users in (1_000, 1_000_000)}
-            small, large = (found[users]["LOCB, pooled"] for users in found)
-            alone = found[1_000_000]["LinUCB-IND"]
-            rows.append(
-                (
-                    f"{rounds_per_user}",
-                    f"{small:.2f}",
-                    f"{large:.2f}",
-                    f"{large / small:.2f}",
-                    f"{large / alone:.2f}",
-                )
-            )
-        headings = ("rounds per user so far", "µs, 1,000 users", "µs, 1,000,000 users", "ratio", "× LinUCB-IND")
-        show("LOCB pooled when its 100 sets differ", headings, rows)
-        if given.into is not None:
-            put_into(given.into / "explanation" / "performance.md", "busy", headings, rows)
-        return
-    for name, values in SWEEPS.items():
-        if given.only in (None, name):
-            sweep(name, values, given.into)
-
-
-def sweep(name: str, values: tuple[int, ...], docs: Path | None) -> None:
-    """One table, with the exponent fitted to each line; renewed in the docs, with its chart, if asked for."""
-    found: dict[str, dict[int, dict[str, float]]] = {label: {} for label in POLICIES}
-    for _ in range(TURNS):
-        for value in values:
-            for label, settings in POLICIES.items():
-                if name == "users" and value > MOST_USERS.get(label, value):
-                    continue
-                if value in found[label] and found[label][value]["µs"] > SLOW:
-                    continue  # a moment more or less does not matter there
-                here = ask(USUAL | {name: value} | ({"users": 1_000} if name != "users" else {}), settings)
-                before = found[label].get(value, here)
-                found[label][value] = {key: min(before[key], here[key]) for key in here}
-    rows, points = [], []
-    for label, measured in found.items():
-        power = np.polyfit(np.log(list(measured)), np.log([at["µs"] for at in measured.values()]), 1)[0]
-        cells = [f"{measured[v]['µs']:.2f}, {measured[v]['MiB']:,.0f}" if v in measured else "–" for v in values]
-        rows.append((label, *cells, f"{power:.2f}"))
-        points += [{"line": label, name: v, "µs per round": at["µs"]} for v, at in measured.items()]
-    around = ", ".join(f"{value:,} {other}" for other, value in USUAL.items() if other != name)
-    headings = ("µs per round, MiB", *(f"{value:,} {name}" for value in values), "power")
-    show(f"growth with {name}; otherwise {around}", headings, rows)
-    if name == "users":
-        pooled, alone = found["LOCB, pooled"], found["LinUCB-IND"]
-        most = max(pooled)
-        print(
-            f"\nLOCB pooled at {most:,} users: {pooled[most]['µs'] / pooled[1_000]['µs']:.2f} × its round at 1,000, "
-            f"{pooled[most]['µs'] / alone[most]['µs']:.2f} × LinUCB-IND's"
-        )
-    if docs is not None:
-        put_into(docs / "explanation" / "performance.md", f"growth with {name}", headings, rows)
-        title = f"LOCB's round by {name}"
-        chart = LineChart("scaling", "", title, f"{around}; logarithmic axes", name, "µs per round", points, True, True)
-        style(line_chart(chart)).save(str(docs / "images" / f"scaling-{name}.svg"))
+    parser.add_argument("--only", choices=list(SWEEPS), help="run one sweep")
+    parser.add_argument(
+        "--busy", action="store_true", help="measure clusters that differ, after 6 and 12 rounds per user (minutes)"
+    )
+    parser.add_argument("--into", type=Path, help="the folder docs: update its tables and charts")
+    options = parser.parse_args()
+    if options.point:
+        print(json.dumps(measure_point(**json.loads(options.point))))
+    elif options.busy:
+        report_busy(options.into)
+    else:
+        for name, values in SWEEPS.items():
+            if options.only in (None, name):
+                report_sweep(name, values, options.into)
 
 
 if __name__ == "__main__":

@@ -1,39 +1,41 @@
-"""How every benchmark here takes time: the best of several goes, after a warm one, all in one process."""
+"""Timing and result tables of the benchmarks: the best of several repetitions in one process, after a warm-up."""
 
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-GOES = 7
+REPETITIONS = 7
 
 
-def best_of(make: Callable[[], Callable[[], object]], goes: int = GOES) -> float:
-    """Seconds of the fastest go. ``make`` sets a go up and gives back what is timed."""
+def best_of(make: Callable[[], Callable[[], object]], repetitions: int = REPETITIONS) -> float:
+    """Return the seconds of the fastest repetition. ``make`` prepares a repetition and returns the timed function."""
     make()()
     fastest = float("inf")
-    for _ in range(goes):
+    for _ in range(repetitions):
         job = make()
-        began = time.perf_counter()
+        started = time.perf_counter()
         job()
-        fastest = min(fastest, time.perf_counter() - began)
+        fastest = min(fastest, time.perf_counter() - started)
     return fastest
 
 
-def show(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table in Markdown."""
-    print(f"\n{title}\n\n{table(headings, rows)}")
+def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a Markdown table with a title."""
+    print(f"\n{title}\n\n{markdown_table(headings, rows)}")
 
 
-def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table in Markdown."""
+def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table."""
     lines = ["| " + " | ".join(headings) + " |", "|" + " --- |" * len(headings)]
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
 
 
-def put_into(page: Path, name: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Renew the table that stands in a page between <!-- name --> and <!-- end of name -->."""
+def replace_table(page: Path, name: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Replace the table between the comments <!-- name --> and <!-- end of name --> of a Markdown page."""
     first, last = f"<!-- {name} -->", f"<!-- end of {name} -->"
     text = page.read_text(encoding="utf-8")
+    if first not in text or last not in text:
+        raise SystemExit(f"{page} has no comments {first} and {last}: add them where the table belongs")
     before, _, rest = text.partition(first)
     _, _, after = rest.partition(last)
-    page.write_text(f"{before}{first}\n{table(headings, rows)}\n{last}{after}", encoding="utf-8")
+    page.write_text(f"{before}{first}\n{markdown_table(headings, rows)}\n{last}{after}", encoding="utf-8")

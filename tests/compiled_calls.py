@@ -1,4 +1,4 @@
-"""A way in from Python to kernels that are compiled without one."""
+"""Calls from Python of kernels that are compiled without a Python wrapper."""
 
 from functools import cache
 from typing import Any
@@ -8,8 +8,8 @@ from numba import njit
 
 @cache
 def call_compiled(function: Any) -> Any:
-    """The same function, to be called from Python."""
-    if not hasattr(function, "py_func"):  # the compiler is off
+    """Return a function that Python can call and that calls the compiled one."""
+    if not hasattr(function, "py_func"):  # the compiler is disabled
         return function
 
     @njit

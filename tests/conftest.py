@@ -1,17 +1,21 @@
-"""Compiled kernels are kept in a folder named after all that they may import: an edit to any of it is never missed."""
+"""Test configuration: cache directories for compiled kernels and other data.
+
+The directory of compiled kernels is named after a checksum of all sources that kernels may import, so that no edit is
+missed. (Numba itself checks only the file of the entry point.)
+"""
 
 import os
 import zlib
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-KEPT = ROOT / ".numba_cache"
+CACHE = ROOT / ".numba_cache"
 
-# Not the user's own; but what pages are drawn with is made once for all tests.
-os.environ.setdefault("LOCB_CACHE", str(KEPT / "locb"))
+# Separate from the user's cache, but shared by all test runs, because building the chart library takes time.
+os.environ.setdefault("LOCB_CACHE", str(CACHE / "locb"))
 
 if "NUMBA_CACHE_DIR" not in os.environ:
     package = ROOT / "src" / "locb"
     sources = sorted(path for name in ("kernels", "common", "evaluation") for path in (package / name).rglob("*.py"))
-    fingerprint = zlib.crc32(b"".join(source.read_bytes() for source in sources))
-    os.environ["NUMBA_CACHE_DIR"] = str(KEPT / f"{fingerprint:08x}")
+    checksum = zlib.crc32(b"".join(source.read_bytes() for source in sources))
+    os.environ["NUMBA_CACHE_DIR"] = str(CACHE / f"{checksum:08x}")

@@ -1,7 +1,8 @@
-"""The oracle: each algorithm once more, slowly and plainly, from its description. Imports nothing from locb.
+"""The oracle: an independent, direct implementation of each algorithm. Imports nothing from locb.
 
 Every quantity is computed from its definition when it is needed: inverses by numpy.linalg.inv, members as Python sets,
-sums over all members in every round. A compiled policy must choose the same arm in every round.
+sums over all members in every round. A compiled policy must choose the same arm in every round. Names follow the
+letters of the papers.
 """
 
 import math
@@ -15,8 +16,8 @@ def shrinkage(m):
     return math.sqrt((1 + math.log(1 + m)) / (1 + m))
 
 
-def pick(scores, ties, generator):
-    """Index of the highest score; ties by the first or by one draw from a xorshift generator (a list of one int)."""
+def pick_arm(scores, ties, generator):
+    """Return the index of the highest score; ties by the first, or by one draw of a xorshift generator ([state])."""
     best = max(scores)
     tied = [a for a, score in enumerate(scores) if score >= best - TIE]
     if ties == "first" or len(tied) == 1:
@@ -46,7 +47,7 @@ def radius(name, m, A, t, n, d, sigma, delta, min_eigenvalue):
 
 
 class Users:
-    """Ridge estimates of some users: A = I + Σ x xᵀ, b = Σ r x."""
+    """Ridge estimates of several users: A = I + Σ x xᵀ, b = Σ r x."""
 
     def __init__(self, n, d):
         self.A = np.tile(np.eye(d), (n, 1, 1))
@@ -66,28 +67,28 @@ class Users:
         self.b[i] += (r - learned) * x
         self.theta[i] = self.inverse[i] @ self.b[i]
 
-    def grow(self, count):
-        fresh = Users(count, self.b.shape[1])
+    def add(self, count):
+        new = Users(count, self.b.shape[1])
         for name in ("A", "inverse", "b", "theta", "m"):
-            setattr(self, name, np.concatenate([getattr(self, name), getattr(fresh, name)]))
+            setattr(self, name, np.concatenate([getattr(self, name), getattr(new, name)]))
 
 
 def ucb(theta, inverse, X, alpha, factor=1.0):
-    """What each arm is expected to earn, and the bonus: two arrays (k,)."""
+    """Return the estimated reward and the bonus of each arm: two arrays (k,)."""
     return X @ theta, np.array([alpha * math.sqrt(max(x @ inverse @ x, 0.0) * factor) for x in X])
 
 
 class Policy:
-    """Picks from what ``worth`` says about the arms: estimate and bonus."""
+    """A policy that picks the arm with the highest sum of estimate and bonus, which ``evaluate`` returns."""
 
     def choose(self, scores):
-        return pick(scores.tolist(), self.ties, self.generator)
+        return pick_arm(scores.tolist(), self.ties, self.generator)
 
     def recommend(self, i, X):
-        return self.choose(sum(self.worth(i, X)))
+        return self.choose(sum(self.evaluate(i, X)))
 
     def correct(self, i, x, learned, r):
-        """Groups are looked at in the rounds that follow, as ever."""
+        """Replace a learned reward. Clusters change only in the rounds that follow."""
         self.users.correct(i, x, learned, r)
 
 
@@ -96,7 +97,7 @@ class LinUCB(Policy):
         self.own = Users(1 if shared else n, d)
         self.alpha, self.shared, self.ties, self.generator = alpha, shared, ties, [generator]
 
-    def worth(self, i, X):
+    def evaluate(self, i, X):
         row = 0 if self.shared else i
         return ucb(self.own.theta[row], self.own.inverse[row], X, self.alpha)
 
@@ -113,22 +114,22 @@ class LinUCB(Policy):
 class CLUB(Policy):
     def __init__(self, n, d, alpha, alpha2, edges, ties, generator):
         self.users = Users(n, d)
-        self.near = [set() for _ in range(n)]
+        self.neighbours = [set() for _ in range(n)]
         for i, j in edges:
-            self.near[i].add(j)
-            self.near[j].add(i)
+            self.neighbours[i].add(j)
+            self.neighbours[j].add(i)
         self.alpha, self.alpha2, self.ties, self.generator = alpha, alpha2, ties, [generator]
         self.n, self.t = n, 0
 
     def component(self, i):
-        reached, waiting = {i}, [i]
-        while waiting:
-            found = self.near[waiting.pop()] - reached
-            reached |= found
-            waiting += found
-        return frozenset(reached)
+        visited, stack = {i}, [i]
+        while stack:
+            found = self.neighbours[stack.pop()] - visited
+            visited |= found
+            stack += found
+        return frozenset(visited)
 
-    def worth(self, i, X):
+    def evaluate(self, i, X):
         V, d = sorted(self.component(i)), X.shape[1]
         inverse = np.linalg.inv(np.eye(d) + (self.users.A[V] - np.eye(d)).sum(axis=0))
         theta = inverse @ self.users.b[V].sum(axis=0)
@@ -139,17 +140,17 @@ class CLUB(Policy):
         self.t += 1
         self.users.learn(i, x, r)
         m, far = self.users.m.tolist(), np.linalg.norm(self.users.theta - self.users.theta[i], axis=1).tolist()
-        for j in list(self.near[i]):
+        for j in list(self.neighbours[i]):
             if far[j] > self.alpha2 * (shrinkage(m[i]) + shrinkage(m[j])):
-                self.near[i].remove(j)
-                self.near[j].remove(i)
+                self.neighbours[i].remove(j)
+                self.neighbours[j].remove(i)
 
     def groups(self):
         return {self.component(i) for i in range(self.n)}
 
 
 class SCLUB(Policy):
-    """Clusters are dictionaries in a list of slots (None: free); their sums are added up from their users' own."""
+    """Clusters are dictionaries in a list of slots (None: free); their sums are those of their users."""
 
     def __init__(self, n, d, alpha, alpha_theta, alpha_p, ties, generator):
         self.users = Users(n, d)
@@ -170,7 +171,7 @@ class SCLUB(Policy):
     def slot_of(self, i):
         return next(s for s, cluster in enumerate(self.slots) if cluster and i in cluster["users"])
 
-    def worth(self, i, X):
+    def evaluate(self, i, X):
         theta, inverse = self.estimate(self.slots[self.slot_of(i)])
         return ucb(theta, inverse, X, self.alpha)
 
@@ -189,31 +190,31 @@ class SCLUB(Policy):
             distance = np.linalg.norm(self.users.theta[i] - cluster["theta"])
             far = distance > self.alpha_theta * (shrinkage(m[i]) + shrinkage(cluster["T"]))
             limit = 2 * self.alpha_p * shrinkage(t)
-            unlike = any(abs(m[i] / t - m[j] / t) > limit for j in cluster["users"])
-            if far or unlike:
+            differs = any(abs(m[i] / t - m[j] / t) > limit for j in cluster["users"])
+            if far or differs:
                 cluster["users"].remove(i)
-                alone = {"users": {i}, "theta": cluster["theta"], "T": cluster["T"]}
+                singleton = {"users": {i}, "theta": cluster["theta"], "T": cluster["T"]}
                 free = next((s for s, c in enumerate(self.slots) if c is None), None)
                 if free is None:
-                    self.slots.append(alone)
+                    self.slots.append(singleton)
                 else:
-                    self.slots[free] = alone
+                    self.slots[free] = singleton
         self.checked.add(i)
         ready = [s for s, cluster in enumerate(self.slots) if cluster and cluster["users"] <= self.checked]
-        known = {s: self.standing(self.slots[s]) for s in ready}
+        summaries = {s: self.summarize(self.slots[s]) for s in ready}
         for a in ready:
             for b in ready:
-                if a < b and self.slots[a] and self.slots[b] and self.alike(*known[a], *known[b]):
+                if a < b and self.slots[a] and self.slots[b] and self.similar(*summaries[a], *summaries[b]):
                     self.slots[a]["users"] |= self.slots[b]["users"]
                     self.slots[b] = None
-                    known[a] = self.standing(self.slots[a])
+                    summaries[a] = self.summarize(self.slots[a])
 
-    def standing(self, cluster):
-        """What a cluster is compared by: estimate, shrinkage and frequency."""
+    def summarize(self, cluster):
+        """Return what clusters are compared by: estimate, shrinkage and frequency."""
         T = self.served(cluster)
         return self.estimate(cluster)[0].tolist(), shrinkage(T), T / (len(cluster["users"]) * self.t)
 
-    def alike(self, theta_a, shrinkage_a, frequency_a, theta_b, shrinkage_b, frequency_b):
+    def similar(self, theta_a, shrinkage_a, frequency_a, theta_b, shrinkage_b, frequency_b):
         near = math.dist(theta_a, theta_b) < self.alpha_theta / 2 * (shrinkage_a + shrinkage_b)
         return near and abs(frequency_a - frequency_b) < self.alpha_p * shrinkage(self.t)
 
@@ -233,35 +234,35 @@ class LOCB(Policy):
         self.ties, self.generator = ties, [generator]
         self.N = {s: set(range(n)) for s in self.seeds}
         self.returned = dict.fromkeys(self.seeds)
-        self.joined = [0] * n
+        self.added_at = [0] * n
         self.t = 0
-        self.remembered = {}
+        self.cached_radii = {}
 
     def B(self, i):
         u = self.users
-        # Remembered with all that it depends on: users who were served alike often differ in one kind of radius only.
+        # The key holds everything that a radius depends on. Only the ellipsoid radius depends on the user itself.
         own = (i, None) if self.radius == "ellipsoid" else (None, self.t)
         key = (*own, int(u.m[i]), self.n)
-        if key not in self.remembered:
-            more = self.sigma, self.delta, self.min_eigenvalue
-            self.remembered[key] = radius(self.radius, key[2], u.A[i], self.t, self.n, self.d, *more)
-        return self.remembered[key]
+        if key not in self.cached_radii:
+            parameters = self.sigma, self.delta, self.min_eigenvalue
+            self.cached_radii[key] = radius(self.radius, key[2], u.A[i], self.t, self.n, self.d, *parameters)
+        return self.cached_radii[key]
 
     def distance(self, i, j):
         return float(np.linalg.norm(self.users.theta[i] - self.users.theta[j]))
 
-    def worth(self, i, X):
+    def evaluate(self, i, X):
         u = self.users
         C = [s for s in self.seeds if i in self.N[s]]
         if not C:
             return ucb(u.theta[i], u.inverse[i], X, self.alpha)
-        spread = np.einsum("ka,nab,kb->nk", X, u.inverse, X)  # (n, k)
-        share = np.zeros((len(C), self.n))  # of each member in the mean over its set
-        for place, s in enumerate(C):
-            share[place, list(self.N[s])] = 1 / len(self.N[s])
-        estimates = share @ (u.theta @ X.T)  # (sets, k)
-        bonuses = self.alpha * (share @ np.sqrt(spread) if self.bonus == "mean" else np.sqrt(share @ spread))
-        best = np.argmax(estimates + bonuses, axis=0)  # of each arm, the set that scores it highest
+        variance = np.einsum("ka,nab,kb->nk", X, u.inverse, X)  # (n, k)
+        share = np.zeros((len(C), self.n))  # of each member in the mean over its cluster
+        for row, s in enumerate(C):
+            share[row, list(self.N[s])] = 1 / len(self.N[s])
+        estimates = share @ (u.theta @ X.T)  # (clusters, k)
+        bonuses = self.alpha * (share @ np.sqrt(variance) if self.bonus == "mean" else np.sqrt(share @ variance))
+        best = np.argmax(estimates + bonuses, axis=0)  # for each arm, the cluster that scores it highest
         arms = range(len(X))
         return estimates[best, arms], bonuses[best, arms]
 
@@ -274,7 +275,7 @@ class LOCB(Policy):
         for s in self.seeds:
             N = self.N[s]
             if self.returned[s] is not None:
-                if i not in N and self.joined[i] >= self.returned[s] and self.takes_in(s, i, B):
+                if i not in N and self.added_at[i] >= self.returned[s] and self.accepts_late_user(s, i, B):
                     N.add(i)
                 continue
             if i != s and far[s] > B[i] + B[s]:
@@ -295,7 +296,7 @@ class LOCB(Policy):
                 if max(B[j] for j in N) < self.gamma * self.tau / 8:
                     self.returned[s] = self.t
 
-    def takes_in(self, s, i, B):
+    def accepts_late_user(self, s, i, B):
         if self.distance(i, s) > B[i] + B[s]:
             return False
         if self.stop != "certificate":
@@ -308,8 +309,8 @@ class LOCB(Policy):
             for s in self.seeds:
                 if self.returned[s] is None:
                     self.N[s].add(i)
-            self.joined.append(self.t)
-        self.users.grow(count)
+            self.added_at.append(self.t)
+        self.users.add(count)
         self.n += count
         for s in range(self.n - count, self.n)[: self.late_seeds]:
             self.late_seeds -= 1
@@ -330,29 +331,29 @@ class LOCB(Policy):
 
 
 class ELOC(Policy):
-    """Every density with inverses and determinants; all sums over users anew in every round.
+    """Every density by inverses and determinants; all sums over users recomputed in every round.
 
     Components 0 … K − 1 are the seeds' neighbourhoods, K is everyone, K + 1 the population.
     """
 
     def __init__(self, n, d, gamma, seeds, beta, memory, ties, generator):
-        self.gamma, self.kept = gamma, 1.0 if memory is None else 1 - 1 / memory
+        self.gamma, self.retention = gamma, 1.0 if memory is None else 1 - 1 / memory
         self.d, self.seeds, self.beta, self.K = d, list(seeds), beta, len(seeds)
         self.ties, self.generator = ties, [generator]
         self.w = gamma**2 / (4 * d) * np.array([1.0] * self.K + [0.01])
         self.n, self.G, self.b, self.m = 0, np.zeros((0, d, d)), np.zeros((0, d)), np.zeros(0, dtype=int)
-        self.q = np.zeros((0, self.K + 1))  # all weigh 1 in everyone
-        self.W, self.h = np.zeros((0, d, d)), np.zeros((0, d))  # of the least squares for μ_0
+        self.q = np.zeros((0, self.K + 1))  # every user has weight 1 in everyone
+        self.W, self.h = np.zeros((0, d, d)), np.zeros((0, d))  # terms of the least squares for μ_0
         self.add_users(n)
         self.noise, self.mu0, self.Sigma0 = 0.25, np.zeros(d), np.eye(d) / d
         self.pi = np.array([0.6 / self.K] * self.K + [0.1, 0.3])
         self.L = np.array([-8.0, 0.0, -2.0])  # everyone, population, mixture
-        self.t, self.remembered = 0, (None, None)
+        self.t, self.cached_posterior = 0, (None, None)
         self.mu, self.v = self.solve_centres()
-        self.trace_then = np.zeros(self.K + 1)
+        self.solved_trace = np.zeros(self.K + 1)
 
     def solve_centres(self, without=None):
-        """Centres and rounded widths of the components, without one user or with all."""
+        """Return the centres and the rounded prior variances of the components, without one user or with all."""
         q = self.q.copy()
         if without is not None:
             q[without] = 0.0
@@ -362,8 +363,8 @@ class ELOC(Policy):
         v = self.w + self.noise * np.trace(inverse, axis1=1, axis2=2) / self.d
         return np.einsum("sab,sb->sa", inverse, c + prior @ self.mu0), 2.0 ** np.floor(np.log2(v) + 0.5)
 
-    def explain(self, i, mu, v):
-        """Log evidence of each component for what user i did, and mean and covariance of θ under it."""
+    def component_posteriors(self, i, mu, v):
+        """Return each component's log evidence for user i, and mean and covariance of θ under it."""
         G, b, noise = self.G[i], self.b[i], self.noise
         mu = np.concatenate([mu, [self.mu0]])
         prior = np.concatenate([v[:, None, None] * np.eye(self.d), [self.Sigma0]])
@@ -371,108 +372,110 @@ class ELOC(Policy):
         V = np.linalg.inv(G / noise + np.linalg.inv(prior))
         log_det = np.linalg.slogdet(np.eye(self.d) + G @ prior / noise)[1]
         misfit = np.einsum("sa,ab,sb->s", mu, G, mu) - 2 * mu @ b
-        moved = np.einsum("sab,sb->sa", V, g)
-        return -0.5 * log_det - misfit / (2 * noise) + 0.5 * (g * moved).sum(axis=1), mu + moved, V
+        shift = np.einsum("sab,sb->sa", V, g)
+        return -0.5 * log_det - misfit / (2 * noise) + 0.5 * (g * shift).sum(axis=1), mu + shift, V
 
     def components(self, i):
-        evidence, means, V = self.explain(i, self.mu, self.v)
+        evidence, means, V = self.component_posteriors(i, self.mu, self.v)
         share = self.q[i] * np.trace(self.G[i])
         large = (share > 0) & (share > 0.0213 * (self.q.T @ np.trace(self.G, axis1=1, axis2=2)))
         large &= evidence[:-1] >= evidence.max() - 16
-        if large.any():  # compared as they would be without the user
-            for mine, other in zip((evidence, means, V), self.explain(i, *self.solve_centres(without=i)), strict=True):
-                mine[:-1][large] = other[:-1][large]
+        if large.any():  # leave the user out
+            for with_user, without in zip(
+                (evidence, means, V), self.component_posteriors(i, *self.solve_centres(without=i)), strict=True
+            ):
+                with_user[:-1][large] = without[:-1][large]
         return evidence, means, V
 
-    def believe(self, i):
-        # Asked twice a round, before the choice and before learning: remembered until something is learned.
-        if self.remembered[0] != (i, self.t):
-            self.remembered = (i, self.t), self.work_out(i)
-        return self.remembered[1]
+    def posterior(self, i):
+        # Called twice per round, before the choice and before learning, so it is cached until something is learned.
+        if self.cached_posterior[0] != (i, self.t):
+            self.cached_posterior = (i, self.t), self.compute_posterior(i)
+        return self.cached_posterior[1]
 
-    def work_out(self, i):
-        evidence, means, inside = self.components(i)
-        odds = self.pi * np.exp(evidence - evidence.max())
-        odds[odds < 1e-3 * odds.max()] = 0.0
-        odds /= odds.sum()
+    def compute_posterior(self, i):
+        evidence, means, covariances = self.components(i)
+        responsibilities = self.pi * np.exp(evidence - evidence.max())
+        responsibilities[responsibilities < 1e-3 * responsibilities.max()] = 0.0
+        responsibilities /= responsibilities.sum()
         gate = np.exp(self.L - self.L.max())
         gate /= gate.sum()
-        weight = gate[2] * odds
+        weight = gate[2] * responsibilities
         weight[-2:] += gate[:2]
         theta = weight @ means
-        V = np.einsum("s,sab->ab", weight, inside) + (weight * (means - theta).T) @ (means - theta)
-        return theta, V, odds, means, inside
+        V = np.einsum("s,sab->ab", weight, covariances) + (weight * (means - theta).T) @ (means - theta)
+        return theta, V, responsibilities, means, covariances
 
-    def worth(self, i, X):
-        theta, V, *_ = self.believe(i)
+    def evaluate(self, i, X):
+        theta, V, *_ = self.posterior(i)
         return ucb(theta, V, X, self.beta * math.sqrt(20 / (20 + self.m[i])))
 
     def update(self, i, x, r):
-        theta, V, odds, means, inside = self.believe(i)
+        theta, V, responsibilities, means, covariances = self.posterior(i)
         self.t += 1
         self.m[i] += 1
-        seen, noise = int((self.m > 0).sum()), self.noise
-        guesses = np.array([means[-2] @ x, means[-1] @ x, odds @ means @ x])
-        self.L = (1 - 1 / (60 * seen)) * self.L - (r - guesses) ** 2 / (2 * noise)
-        self.G[i] = self.kept * self.G[i] + np.outer(x, x)
-        self.b[i] = self.kept * self.b[i] + r * x
-        self.keep_weights(i, odds)
+        n_served, noise = int((self.m > 0).sum()), self.noise
+        predictions = np.array([means[-2] @ x, means[-1] @ x, responsibilities @ means @ x])
+        self.L = (1 - 1 / (60 * n_served)) * self.L - (r - predictions) ** 2 / (2 * noise)
+        self.G[i] = self.retention * self.G[i] + np.outer(x, x)
+        self.b[i] = self.retention * self.b[i] + r * x
+        self.store_weights(i, responsibilities)
         if self.m[i] <= 32 or self.m[i] % 4 == 0:
-            self.learn_population(i, means[-1], inside[-1], seen)
-        told = (r - theta @ x) ** 2 / (1 + x @ V @ x / noise)
-        self.noise = max(noise + 2 / (self.t + 22) * (told - noise), 1e-6)
-        self.pi += (odds - self.pi) / (seen + 5)
+            self.learn_population(i, means[-1], covariances[-1], n_served)
+        target = (r - theta @ x) ** 2 / (1 + x @ V @ x / noise)
+        self.noise = max(noise + 2 / (self.t + 22) * (target - noise), 1e-6)
+        self.pi += (responsibilities - self.pi) / (n_served + 5)
         self.pi = np.maximum(self.pi, [0.02 / self.K] * self.K + [0.02, 0.02])
         self.pi /= self.pi.sum()
         trace = self.q.T @ np.trace(self.G, axis1=1, axis2=2)
-        due = np.abs(trace - self.trace_then) > 0.0123 * trace
+        due = np.abs(trace - self.solved_trace) > 0.0123 * trace
         due[self.t % (self.K + 1)] = True
         mu, v = self.solve_centres()
-        self.mu[due], self.v[due], self.trace_then[due] = mu[due], v[due], trace[due]
-        if self.m[i] in (16, 32, 64, 128, 256, 512, 1024) and i not in self.seeds and odds[-1] > 0.5:
+        self.mu[due], self.v[due], self.solved_trace[due] = mu[due], v[due], trace[due]
+        if self.m[i] in (16, 32, 64, 128, 256, 512, 1024) and i not in self.seeds and responsibilities[-1] > 0.5:
             self.reseed(i)
 
     def correct(self, i, x, learned, r):
         self.b[i] += (r - learned) * x
-        self.remembered = (None, None)
+        self.cached_posterior = (None, None)
 
     def reseed(self, i):
-        """Of the seeds whose centre is near another's let the one that was served least start anew at user i."""
+        """Move the least served of the seeds whose centres are close to another centre to user i."""
         gap = np.linalg.norm(self.mu[:-1, None] - self.mu[None, :-1], axis=2) + np.diag([math.inf] * self.K)
-        twins = np.flatnonzero(gap.min(axis=1) < self.gamma / 2)
-        if twins.size == 0:
+        redundant = np.flatnonzero(gap.min(axis=1) < self.gamma / 2)
+        if redundant.size == 0:
             return
-        s = min(twins, key=lambda c: self.m[self.seeds[c]])
+        s = min(redundant, key=lambda c: self.m[self.seeds[c]])
         self.q[:, s] = 0.0
         self.q[i, : self.K] = 0.0
         self.q[i, s] = 1.0
         self.seeds[s] = i
         mu, v = self.solve_centres()
         self.mu[s], self.v[s] = mu[s], v[s]
-        self.trace_then[s] = np.trace(self.G[i])
+        self.solved_trace[s] = np.trace(self.G[i])
 
-    def keep_weights(self, i, odds):
-        """The eight largest weights; of equal ones those that come first from seed i mod K on; a seed's own is 1."""
+    def store_weights(self, i, responsibilities):
+        """Store the eight largest weights, equal ones in order from seed i mod K on; a seed has weight 1 in its own."""
         own = [self.seeds.index(i)] if i in self.seeds else []
         largest = []
         for s in [(i + z) % self.K for z in range(self.K)]:
-            if odds[s] > 0 and s not in own:
-                place = len(largest)
-                while place > 0 and odds[s] > odds[largest[place - 1]] * (1 + 1e-6):
-                    place -= 1
-                largest.insert(place, s)
+            if responsibilities[s] > 0 and s not in own:
+                index = len(largest)
+                while index > 0 and responsibilities[s] > responsibilities[largest[index - 1]] * (1 + 1e-6):
+                    index -= 1
+                largest.insert(index, s)
                 largest = largest[: 8 - len(own)]
         self.q[i, : self.K] = 0.0
-        self.q[i, largest] = odds[largest]
+        self.q[i, largest] = responsibilities[largest]
         self.q[i, own] = 1.0
 
-    def learn_population(self, i, mean, V, seen):
-        # Generalised least squares: around μ_0 user i's own estimate has covariance σ² G⁻¹ + Σ_0.
+    def learn_population(self, i, mean, V, n_served):
+        # Generalized least squares: the estimate of user i has covariance σ² G⁻¹ + Σ_0 around μ_0.
         prior = np.linalg.inv(self.Sigma0)
         after = np.linalg.inv(self.G[i] / self.noise + prior)
         self.W[i], self.h[i] = prior - prior @ after @ prior, prior @ after @ self.b[i] / self.noise
-        told = V + np.outer(mean - self.mu0, mean - self.mu0) + 1e-6 * np.eye(self.d)
-        self.Sigma0 = self.Sigma0 + (told - self.Sigma0) / (seen + 5)
+        target = V + np.outer(mean - self.mu0, mean - self.mu0) + 1e-6 * np.eye(self.d)
+        self.Sigma0 = self.Sigma0 + (target - self.Sigma0) / (n_served + 5)
         self.mu0 = np.linalg.solve(self.W.sum(axis=0) + 1e-3 * np.eye(self.d), self.h.sum(axis=0))
 
     def add_users(self, count):
@@ -484,7 +487,7 @@ class ELOC(Policy):
 
     def groups(self):
         evidence = np.array([self.components(i)[0] for i in range(self.n)])  # (n, K + 2)
-        inside = evidence >= evidence.max(axis=1, keepdims=True) - math.log(20)
-        inside[self.seeds, range(self.K)] = True
-        found = {(s, frozenset(np.flatnonzero(inside[:, c]).tolist())) for c, s in enumerate([*self.seeds, None])}
+        is_member = evidence >= evidence.max(axis=1, keepdims=True) - math.log(20)
+        is_member[self.seeds, range(self.K)] = True
+        found = {(s, frozenset(np.flatnonzero(is_member[:, c]).tolist())) for c, s in enumerate([*self.seeds, None])}
         return found - {(None, frozenset())}

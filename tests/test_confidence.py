@@ -1,4 +1,4 @@
-"""The radii against the oracle's formulas, and what is true of them."""
+"""Confidence radii, compared with the formulas of the oracle."""
 
 import math
 from itertools import pairwise
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.interpreted
 
 @pytest.mark.parametrize("name", ["regret", "clustering", "theory", "ellipsoid"])
 @pytest.mark.parametrize("m", [0, 1, 7, 5000])
-def test_scale_times_width_is_the_formula(name: str, m: int) -> None:
+def test_scale_times_width_equals_the_formula(name: str, m: int) -> None:
     n, d, sigma, delta, t, smallest = 50, 6, 0.7, 0.1, 10_000, 0.3
     rng = np.random.default_rng(m)
     xs = rng.standard_normal((min(m, 100), d))
@@ -27,13 +27,13 @@ def test_scale_times_width_is_the_formula(name: str, m: int) -> None:
     assert found == pytest.approx(naive.radius(name, m, A, t, n, d, sigma, delta, smallest), rel=1e-9)
 
 
-def test_a_radius_is_infinite_where_its_formula_is_not_defined() -> None:
+def test_radius_is_infinite_if_its_formula_is_not_defined() -> None:
     assert confidence.radius_scale(confidence.CLUSTERING, 0, 10, 2, 0.5, 0.1) == math.inf
     assert confidence.radius_scale(confidence.THEORY, 0, 10, 2, 0.5, 0.1) == math.inf
     assert confidence.radius_scale(confidence.REGRET, 0, 10, 2, 0.5, 0.1) == 1.0
 
 
-def test_shrinkage_starts_at_one_and_falls() -> None:
+def test_shrinkage_starts_at_one_and_decreases() -> None:
     values = [confidence.shrinkage(m) for m in range(200)]
     assert values[0] == 1.0
     assert all(a > b for a, b in pairwise(values))

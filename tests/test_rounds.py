@@ -1,9 +1,11 @@
+"""Rounds: checks of shapes and values, rewards and regret."""
+
 import numpy as np
 import pytest
 
 import locb
 
-GOOD = {"users": [0, 1], "contexts": np.ones((2, 3, 4)), "rewards": np.zeros((2, 3))}
+VALID = {"users": [0, 1], "contexts": np.ones((2, 3, 4)), "rewards": np.zeros((2, 3))}
 
 
 @pytest.mark.parametrize(
@@ -24,19 +26,19 @@ GOOD = {"users": [0, 1], "contexts": np.ones((2, 3, 4)), "rewards": np.zeros((2,
         ({"means": np.zeros((1, 3))}, r"means must have shape \(2, 3\), not \(1, 3\)"),
     ],
 )
-def test_bad_input_names_the_culprit(change: dict[str, object], message: str) -> None:
+def test_error_message_names_the_invalid_argument(change: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        locb.Rounds(**{**GOOD, **change})
+        locb.Rounds(**{**VALID, **change})
 
 
-def test_a_bad_context_is_named_with_its_place() -> None:
+def test_error_message_names_the_index_of_an_invalid_context() -> None:
     contexts = np.ones((2, 3, 4))
     contexts[1, 2, 0] = -np.inf
     with pytest.raises(ValueError, match=r"contexts\[1, 2, 0\] is -inf"):
         locb.Rounds([0, 1], contexts, np.zeros((2, 3)))
 
 
-def test_regret_is_by_means_where_they_are_known() -> None:
+def test_regret_uses_means_if_they_are_known() -> None:
     rewards = np.array([[0.0, 1.0], [1.0, 0.0]])
     means = np.array([[0.7, 0.5], [0.25, 0.5]])
     known = locb.Rounds([0, 0], np.ones((2, 2, 1)), rewards, means)
@@ -46,7 +48,7 @@ def test_regret_is_by_means_where_they_are_known() -> None:
     assert known.earned([0, 0]).tolist() == [0.0, 1.0]
 
 
-def test_read_only_and_strided_arrays_are_taken() -> None:
+def test_read_only_and_strided_arrays_are_accepted() -> None:
     contexts = np.ones((2, 3, 8))[:, :, ::2]
     rewards = np.zeros((2, 3))
     rewards.flags.writeable = False
@@ -56,8 +58,8 @@ def test_read_only_and_strided_arrays_are_taken() -> None:
     assert rounds.rewards.flags.carray
 
 
-def test_chosen_arms_are_checked() -> None:
-    rounds = locb.Rounds(**GOOD)
+def test_invalid_chosen_arms_are_rejected() -> None:
+    rounds = locb.Rounds(**VALID)
     for wrong, message in (
         ([0, -1], r"chosen must be from 0 to 2, but chosen\[1\] is -1"),
         ([3, 0], r"chosen\[0\] is 3"),

@@ -1,4 +1,4 @@
-"""Compile every policy's kernels before the tests start, in two processes: or each test process compiles all."""
+"""Compile the kernels of all policies before the tests, in two processes. Otherwise each test process compiles them."""
 
 import sys
 import tempfile
@@ -8,16 +8,16 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-import conftest  # noqa: F401 - says where compiled kernels are kept
+import conftest  # noqa: F401 - sets the directory of compiled kernels
 
-FLOATS = ("float64", "float32")
-POLICIES = ("eloc", "locb", "sclub", "club", "linucb-ind")  # the slowest first
-# In float32, which changes nothing but the type of their rows.
+DTYPES = ("float64", "float32")
+POLICIES = ("eloc", "locb", "sclub", "club", "linucb-ind")  # slowest first
+# Only played in float32, which changes nothing but the type of their rows.
 PLAYED_ONLY = ("sclub", "club")
 
 
 def compile_policy(name: str, dtype: str) -> None:
-    """Use everything of a policy that has a kernel, once."""
+    """Call every method of a policy that has a kernel once."""
     import locb
 
     env = locb.Synthetic(n_users=8, n_clusters=2, raw_dim=2, n_arms=3)
@@ -38,9 +38,9 @@ def compile_policy(name: str, dtype: str) -> None:
 
 
 def main() -> None:
-    """All policies, two at a time, each in one number type and later in the other: they share an index of files."""
+    """Compile all policies, two at a time, first in float64, then in float32, because both share a cache index."""
     warnings.simplefilter("error")
-    tasks = [(name, dtype) for dtype in FLOATS for name in POLICIES]
+    tasks = [(name, dtype) for dtype in DTYPES for name in POLICIES]
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         for _ in pool.map(compile_policy, *zip(*tasks, strict=True)):
             pass

@@ -87,9 +87,9 @@ def score_pooled(state: LOCBState, count: int, d: int, scratch: ScoringScratch) 
 def bound_pooled_scores(state: LOCBState, count: int, d: int, scratch: ScoringScratch) -> None:
     """Compute upper bounds of the pooled scores with d products per cluster and arm, and the highest bound of each arm.
 
-    xᵀM x ≤ xᵀR x + ‖M − R‖ ‖x‖² bounds the variance of a cluster by that of a common reference R. √(v + e) ≤ √v + e /
-    (2√v) needs one root per arm instead of one per cluster and arm. Clusters are contiguous, so that sums over features
-    are vectorized.
+    xᵀM x ≤ xᵀR x + ‖M − R‖ ‖x‖² bounds the variance of a cluster by that of a common reference R, and
+    √(v + e) ≤ √v + e / (2√v) needs one root per arm instead of one per cluster and arm. Clusters are contiguous, so
+    that sums over features are vectorized.
     """
     sums, sizes, drift_bound, alpha = state.sums, state.sizes, state.drift_bound, state.float_params[ALPHA]
     arms, clusters, pooled_bounds, cluster_means, best_bound = (

@@ -1,9 +1,9 @@
-"""What one decision costs, choose and learn, with locb and with what people use today.
+"""Cost of one decision (choose and learn) with locb and with other libraries.
 
-One process, one thread each, the same stream of rounds: n = 100 users, k = 10 arms, d = 10 features. Each library is
-used as its documentation advises, and as kindly as can be: conversions that a program would do anyway are made
-beforehand. Libraries that give every arm a model of its own, and arms no features, get the first arm's features as the
-context. With the path of a Markdown page, the table there is renewed too.
+One process and one thread each, the same rounds: n = 100 users, k = 10 arms, d = 10 features. Each library is used as
+its documentation recommends. Conversions that a program would do anyway are done before the timing. Libraries with one
+model per arm and no arm features get the features of the first arm as the context. Give the path of a Markdown page to
+update its table between <!-- peers --> and <!-- end of peers -->.
 """
 
 import os
@@ -24,7 +24,7 @@ from coba.learners import LinUCBLearner
 from contextualbandits.online import LinUCB as ContextualLinUCB
 from mabwiser.mab import MAB, LearningPolicy
 from river import bandit
-from timing import best_of, put_into, show
+from timing import best_of, print_table, replace_table
 
 import locb
 
@@ -33,21 +33,21 @@ Job = Callable[[], None]
 
 
 def locb_job(rounds: locb.Rounds, name: str, **parameters: Any) -> Job:
-    """One decision at a time, from Python."""
+    """Return a job that makes one decision at a time, from Python."""
     policy = locb.make_policy(name, n_users=USERS, dim=DIM, **parameters)
     users, contexts, rewards = rounds.users.tolist(), list(rounds.contexts), rounds.rewards.tolist()
-    policy.update(0, policy.recommend(0, contexts[0]) * contexts[0][0], 0.0)  # compile outside of the timing
+    policy.update(0, policy.recommend(0, contexts[0]) * contexts[0][0], 0.0)  # compile before the timing
 
     def job() -> None:
-        for user, arms, earned in zip(users, contexts, rewards, strict=True):
+        for user, arms, arm_rewards in zip(users, contexts, rewards, strict=True):
             arm = policy.recommend(user, arms)
-            policy.update(user, arms[arm], earned[arm])
+            policy.update(user, arms[arm], arm_rewards[arm])
 
     return job
 
 
 def locb_play_job(rounds: locb.Rounds, name: str, **parameters: Any) -> Job:
-    """All rounds in one call."""
+    """Return a job that plays all rounds in one call."""
     policy = locb.make_policy(name, n_users=USERS, dim=DIM, **parameters)
     policy.prepare()
 
@@ -57,8 +57,8 @@ def locb_play_job(rounds: locb.Rounds, name: str, **parameters: Any) -> Job:
     return job
 
 
-def wabbit_job(rounds: locb.Rounds) -> Job:
-    """--cb_explore_adf with the user as shared feature, crossed with the arms'."""
+def vowpal_wabbit_job(rounds: locb.Rounds) -> Job:
+    """Return a job of --cb_explore_adf with the user as shared feature, crossed with the features of the arms."""
     model = vowpalwabbit.Workspace("--cb_explore_adf --squarecb --quiet --quadratic UA")
     rewards = rounds.rewards.tolist()
     text = []
@@ -67,81 +67,81 @@ def wabbit_job(rounds: locb.Rounds) -> Job:
         text.append([f"shared |U u{user}", *arms])
 
     def job() -> None:
-        for example, earned in zip(text, rewards, strict=True):
-            chances = model.predict(example)
-            arm = chances.index(max(chances))
+        for example, arm_rewards in zip(text, rewards, strict=True):
+            probabilities = model.predict(example)
+            arm = probabilities.index(max(probabilities))
             labelled = example.copy()
-            labelled[arm + 1] = f"0:{-earned[arm]}:{chances[arm]} {example[arm + 1]}"
+            labelled[arm + 1] = f"0:{-arm_rewards[arm]}:{probabilities[arm]} {example[arm + 1]}"
             model.learn(labelled)
 
     return job
 
 
 def coba_job(rounds: locb.Rounds) -> Job:
-    """LinUCB on the arms' features: one estimate for all users."""
+    """Return a job of LinUCB on the features of the arms: one estimate for all users."""
     learner = LinUCBLearner(alpha=1.0, features=["a"])
     contexts, rewards = [[tuple(x) for x in arms] for arms in rounds.contexts.tolist()], rounds.rewards.tolist()
 
     def job() -> None:
-        for arms, earned in zip(contexts, rewards, strict=True):
-            action, chance = learner.predict(None, arms)
-            learner.learn(None, action, earned[arms.index(action)], chance)
+        for arms, arm_rewards in zip(contexts, rewards, strict=True):
+            action, probability = learner.predict(None, arms)
+            learner.learn(None, action, arm_rewards[arms.index(action)], probability)
 
     return job
 
 
 def river_job(rounds: locb.Rounds) -> Job:
-    """LinUCBDisjoint: a Bayesian regression an arm."""
+    """Return a job of LinUCBDisjoint: one Bayesian regression per arm."""
     policy: Any = bandit.LinUCBDisjoint(alpha=1.0, beta=1.0, seed=1)
     arms: list[Any] = list(range(ARMS))
     contexts = [{f"f{j}": value for j, value in enumerate(x)} for x in rounds.contexts[:, 0].tolist()]
     rewards = rounds.rewards.tolist()
 
     def job() -> None:
-        for context, earned in zip(contexts, rewards, strict=True):
+        for context, arm_rewards in zip(contexts, rewards, strict=True):
             arm = policy.pull(arms, context=context)
-            policy.update(arm, context, earned[arm])
+            policy.update(arm, context, arm_rewards[arm])
 
     return job
 
 
 def mabwiser_job(rounds: locb.Rounds) -> Job:
-    """LearningPolicy.LinUCB: a ridge regression an arm; it wants a first fit."""
+    """Return a job of LearningPolicy.LinUCB: one ridge regression per arm; it needs an initial fit."""
     mab = MAB(list(range(ARMS)), LearningPolicy.LinUCB(alpha=1.0))
     contexts, rewards = list(rounds.contexts[:, :1]), rounds.rewards.tolist()
     mab.fit(list(range(ARMS)), [0.0] * ARMS, rounds.contexts[:ARMS, 0])
 
     def job() -> None:
-        for context, earned in zip(contexts, rewards, strict=True):
+        for context, arm_rewards in zip(contexts, rewards, strict=True):
             arm = mab.predict(context)
-            mab.partial_fit([arm], [earned[arm]], context)
+            mab.partial_fit([arm], [arm_rewards[arm]], context)
 
     return job
 
 
 def contextualbandits_job(rounds: locb.Rounds) -> Job:
-    """online.LinUCB: a ridge regression an arm."""
+    """Return a job of online.LinUCB: one ridge regression per arm."""
     policy = ContextualLinUCB(nchoices=ARMS, alpha=1.0, random_state=1, njobs=1)
     contexts, rewards = list(rounds.contexts[:, :1]), rounds.rewards
 
     def job() -> None:
-        for context, earned in zip(contexts, rewards, strict=True):
+        for context, arm_rewards in zip(contexts, rewards, strict=True):
             arm = policy.predict(context)
-            policy.partial_fit(context, arm, earned[arm])
+            policy.partial_fit(context, arm, arm_rewards[arm])
 
     return job
 
 
 def main() -> None:
-    """Time all of them and print the table."""
+    """Measure all libraries and print the table."""
     warnings.simplefilter("ignore")
     env = locb.Synthetic(n_users=USERS, raw_dim=DIM - 1, n_arms=ARMS, seed=7)
-    # Name → (job, rounds a go): slow ones get fewer.
+    # Name → (job, rounds per repetition): slow libraries get fewer rounds.
     jobs: dict[str, tuple[Callable[[locb.Rounds], Job], int]] = {
         f"locb {locb.__version__}: LOCB, 30 seeds, `play`": (lambda r: locb_play_job(r, "locb", n_seeds=30), 50_000),
         "locb: LOCB, 30 seeds": (lambda r: locb_job(r, "locb", n_seeds=30), 5_000),
         "locb: LinUCB-IND": (lambda r: locb_job(r, "linucb-ind"), 5_000),
-        f"Vowpal Wabbit {version('vowpalwabbit')}: cb_explore_adf": (wabbit_job, 5_000),
+        f"Vowpal Wabbit {version('vowpalwabbit')}: cb_explore_adf": (vowpal_wabbit_job, 5_000),
         f"coba {version('coba')}: LinUCB, one for all": (coba_job, 2_000),
         f"contextualbandits {version('contextualbandits')}: LinUCB": (contextualbandits_job, 500),
         f"mabwiser {version('mabwiser')}: LinUCB": (mabwiser_job, 500),
@@ -150,21 +150,21 @@ def main() -> None:
     cost = {}
     for title, (make, count) in jobs.items():
         rounds = env.rounds(count, seed=1)
-        cost[title] = best_of(lambda make=make, rounds=rounds: make(rounds), goes=3) / count  # type: ignore[misc]  # of defaults in a lambda mypy knows no type
-    ours = cost["locb: LOCB, 30 seeds"]
+        cost[title] = best_of(lambda make=make, rounds=rounds: make(rounds), repetitions=3) / count  # type: ignore[misc]  # mypy cannot infer lambda defaults
+    locb_cost = cost["locb: LOCB, 30 seeds"]
     fastest = min((title for title in cost if not title.startswith("locb")), key=lambda title: cost[title])
-    learns = {"locb": "yes", "Vowpal": "yes, hashed"}
+    distinguishes_users = {"locb": "yes", "Vowpal": "yes, hashed"}
     rows = [
-        (title, f"{1e6 * s:,.1f}", f"{s / ours:,.2f}", learns.get(title.split()[0].rstrip(":"), "no"))
+        (title, f"{1e6 * s:,.1f}", f"{s / locb_cost:,.2f}", distinguishes_users.get(title.split()[0].rstrip(":"), "no"))
         for title, s in sorted(cost.items(), key=lambda item: item[1])
     ]
     title = f"one decision, choose and learn: n = {USERS}, d = {DIM}, k = {ARMS}, one thread"
     headings = ("one decision: choose and learn", "µs", "× LOCB from Python", "distinguishes users")
-    show(title, headings, rows)
+    print_table(title, headings, rows)
     for path in sys.argv[1:]:
-        put_into(Path(path), "peers", headings, rows)
-    print(f"\nfastest peer: {fastest}, {cost[fastest] / ours:.1f} × LOCB")
-    assert np.isfinite(ours)
+        replace_table(Path(path), "peers", headings, rows)
+    print(f"\nfastest other library: {fastest}, {cost[fastest] / locb_cost:.1f} × LOCB")
+    assert np.isfinite(locb_cost)
 
 
 if __name__ == "__main__":

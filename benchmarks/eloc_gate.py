@@ -1,4 +1,4 @@
-"""Draw how ELOC's gate moves in three worlds: the picture of docs/explanation/eloc.md."""
+"""Chart of ELOC's gate (its three mixing weights) over time in three environments: docs/images/gate.svg."""
 
 import sys
 from typing import Any
@@ -11,25 +11,24 @@ from locb.report.charts import PALETTE, style
 ROUNDS = 10_000
 STEP = 100
 SCENARIOS = {"one cluster": (1, 0.02), "five clusters": (5, 0.2), "no two users alike": (100, 0.2)}  # clusters, spread
-NAMES = {"everyone": "everyone is alike", "mixture": "mixture of neighbourhoods", "population": "population alone"}
+LABELS = {"everyone": "everyone is alike", "mixture": "mixture of neighbourhoods", "population": "population alone"}
 
 
-def weights(n_clusters: int, spread: float) -> list[dict[str, Any]]:
-    """The gate's three weights as a run goes on."""
+def gate_weights(n_clusters: int, spread: float) -> list[dict[str, Any]]:
+    """Return the three weights of the gate after every STEP rounds."""
     env = locb.Synthetic(n_clusters=n_clusters, spread=spread, seed=7)
     rounds = env.rounds(ROUNDS, seed=1)
     policy = locb.ELOC(n_users=env.n_users, dim=env.dim)
     rows = []
     for start in range(0, ROUNDS, STEP):
-        rows += [{"round": start, "weight": policy.gate[part], "part": name} for part, name in NAMES.items()]
-        stop = start + STEP
-        policy.play(locb.Rounds(rounds.users[start:stop], rounds.contexts[start:stop], rounds.rewards[start:stop]))
+        rows += [{"round": start, "weight": policy.gate[key], "part": label} for key, label in LABELS.items()]
+        policy.play(rounds.slice(start, start + STEP))
     return rows
 
 
 def main() -> None:
     panels = [
-        alt.Chart(alt.InlineData(values=weights(*settings)), title=world, width=230, height=180)
+        alt.Chart(alt.InlineData(values=gate_weights(*settings)), title=scenario, width=230, height=180)
         .mark_line(strokeWidth=2)
         .encode(
             x=alt.X("round:Q", title="round", axis=alt.Axis(tickCount=4, format=",d")),
@@ -37,12 +36,12 @@ def main() -> None:
             color=alt.Color(
                 "part:N",
                 title=None,
-                sort=list(NAMES.values()),
-                scale=alt.Scale(domain=list(NAMES.values()), range=list(PALETTE[:3])),
+                sort=list(LABELS.values()),
+                scale=alt.Scale(domain=list(LABELS.values()), range=list(PALETTE[:3])),
                 legend=alt.Legend(orient="bottom"),
             ),
         )
-        for world, settings in SCENARIOS.items()
+        for scenario, settings in SCENARIOS.items()
     ]
     style(alt.hconcat(*panels)).save(sys.argv[1])
 

@@ -1,0 +1,33 @@
+"""Time of ``import locb`` against ``import numba``, alternating, each in new processes."""
+
+import os
+import subprocess
+import sys
+
+from timing import print_table
+
+REPETITIONS = 11
+
+
+def import_seconds(module: str) -> float:
+    # Both have bytecode on disk, as an installed package has.
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    code = f"import time; t = time.perf_counter(); import {module}; print(time.perf_counter() - t)"
+    process = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, check=True, text=True)
+    return float(process.stdout)
+
+
+def main() -> None:
+    seconds: dict[str, list[float]] = {"numba": [], "locb": []}
+    for module in seconds:
+        import_seconds(module)
+    for _ in range(REPETITIONS):
+        for module, measured in seconds.items():
+            measured.append(import_seconds(module))
+    median = {module: sorted(measured)[REPETITIONS // 2] for module, measured in seconds.items()}
+    rows = [(f"import {m}", f"{1e3 * s:.0f}", f"{s / median['numba']:.2f}") for m, s in median.items()]
+    print_table(f"imports, median of {REPETITIONS} new processes", ("", "ms", "× numba"), rows)
+
+
+if __name__ == "__main__":
+    main()
