@@ -53,7 +53,7 @@ def score(state: ELOCState, i: int, contexts: Floats, scratch: ELOCScratch) -> N
 def update_gate(learned_scalars: Floats, n_served_users: int, x: Floats, reward: float, means: Floats) -> None:
     """Subtract from the log weight of each of the three predictors its squared error; older losses decay."""
     retention = 1.0 - 1.0 / (GATE_MEMORY_ROUNDS * n_served_users)
-    first = means.shape[0] - 3  # of the last rows: everyone, the population, the mixture
+    first = means.shape[0] - 3  # the last three rows: everyone, the population, the mixture
     for c in range(3):
         error = reward
         for a in range(x.size):
@@ -97,12 +97,8 @@ def update_prior_weights(prior_weights: Floats, responsibilities: Floats, n_serv
 @no_alloc
 def learn_round(state: ELOCState, i: int, x: Floats, reward: float, scratch: ELOCScratch) -> None:
     """Learn one observation of user i. The scratch holds the posterior of the user before the observation."""
-    int_params, learned_scalars, population, rows = (
-        state.int_params,
-        state.learned_scalars,
-        state.population,
-        scratch.rows,
-    )
+    int_params, learned_scalars = state.int_params, state.learned_scalars
+    population, rows = state.population, scratch.rows
     int_params[T] += 1
     if state.served[i] == 0:
         int_params[N_SERVED_USERS] += 1

@@ -127,13 +127,13 @@ def remove_distant_members(state: LOCBState, s: int, d: int, scale: float) -> bo
 @no_alloc
 def accepts_late_user(state: LOCBState, s: int, i: int, d: int, scale: float, max_radius: float) -> bool:
     """Return whether the returned cluster s accepts user i, who was added after its return and is not a member."""
-    if state.added_at[i] < state.returned[s] or estimates_differ(
-        state.estimates, state.radius_widths, i, state.seeds[s], d, scale
-    ):
+    if state.added_at[i] < state.returned[s]:
+        return False
+    if estimates_differ(state.estimates, state.radius_widths, i, state.seeds[s], d, scale):
         return False
     if state.int_params[STOP_RULE] != BY_CERTIFICATE:
-        small: bool = scale * state.radius_widths[i] < max_radius
-        return small
+        is_small: bool = scale * state.radius_widths[i] < max_radius
+        return is_small
     bound = distance_bound(state, s, i, d, scale)
     for w in range(state.members.shape[1]):
         word = state.members[s, w]
@@ -176,7 +176,7 @@ def update_memberships(state: LOCBState, i: int, d: int, scale: float, margins: 
 
 @inline
 def update_clusters(state: LOCBState, i: int, d: int, scratch: UpdateScratch) -> None:
-    """Update the memberships of user i after learning, and return the clusters that meet the stop rule."""
+    """Update the memberships of user i after learning, and mark clusters that meet the stop rule as returned."""
     int_params, float_params, blocking_member = state.int_params, state.float_params, state.blocking_member
     is_late_user = state.added_at[i] > 0
     if int_params[N_ACTIVE] == 0 and not is_late_user:
@@ -209,8 +209,8 @@ def update_clusters(state: LOCBState, i: int, d: int, scratch: UpdateScratch) ->
             int_params[N_ACTIVE] -= 1
     if is_late_user:
         for s in range(blocking_member.shape[0]):
-            outside = state.returned[s] > 0 and not has_bit(state.members, s, i)
-            if outside and accepts_late_user(state, s, i, d, scale, max_radius):
+            is_candidate = state.returned[s] > 0 and not has_bit(state.members, s, i)
+            if is_candidate and accepts_late_user(state, s, i, d, scale, max_radius):
                 toggle_member(state, s, i)
                 changed = True
     if changed:

@@ -92,13 +92,8 @@ def bound_pooled_scores(state: LOCBState, count: int, d: int, scratch: ScoringSc
     that sums over features are vectorized.
     """
     sums, sizes, drift_bound, alpha = state.sums, state.sizes, state.drift_bound, state.float_params[ALPHA]
-    arms, clusters, pooled_bounds, cluster_means, best_bound = (
-        scratch.arms,
-        scratch.clusters,
-        scratch.pooled_bounds,
-        scratch.cluster_means,
-        scratch.best_bound,
-    )
+    arms, clusters, cluster_means = scratch.arms, scratch.clusters, scratch.cluster_means
+    pooled_bounds, best_bound = scratch.pooled_bounds, scratch.best_bound
     for c in range(count):
         s = clusters[c]
         share = 1.0 / sizes[s]
@@ -123,13 +118,8 @@ def bound_pooled_scores(state: LOCBState, count: int, d: int, scratch: ScoringSc
 def score_pooled_bounded(state: LOCBState, count: int, d: int, scratch: ScoringScratch) -> None:
     """Do the work of ``score_pooled`` for many users: upper bounds exclude most clusters, which change slowly."""
     sums, sizes = state.sums, state.sizes
-    arms, clusters, scores, pooled_bounds, best_bound = (
-        scratch.arms,
-        scratch.clusters,
-        scratch.scores,
-        scratch.pooled_bounds,
-        scratch.best_bound,
-    )
+    arms, clusters, scores = scratch.arms, scratch.clusters, scratch.scores
+    pooled_bounds, best_bound = scratch.pooled_bounds, scratch.best_bound
     bound_pooled_scores(state, count, d, scratch)
     for a in range(scores.size):
         scores[a] = -np.inf
@@ -142,7 +132,8 @@ def score_pooled_bounded(state: LOCBState, count: int, d: int, scratch: ScoringS
         # Twice the tie margin: the second covers the rounding of the bounds.
         if best_bound[arm] < best - 2.0 * TIE or best_bound[arm] == -np.inf:
             return
-        threshold = best_bound[arm]  # the first cluster with this bound, then every cluster that can still be best
+        # First the cluster with the highest bound, then every cluster that can still be best.
+        threshold = best_bound[arm]
         for scan in range(2):
             for c in range(count):
                 if pooled_bounds[arm, c] >= threshold:
@@ -229,14 +220,8 @@ def bound_mean_scores(state: LOCBState, count: int, d: int, scratch: ScoringScra
 def score_mean(state: LOCBState, count: int, d: int, scratch: ScoringScratch) -> None:
     """Compute scratch.scores with the mean bonus, visiting members only if the bounds do not determine the best arm."""
     sums, sizes = state.sums, state.sizes
-    arms, clusters, scores, upper_bounds, best_bound, lower_bound = (
-        scratch.arms,
-        scratch.clusters,
-        scratch.scores,
-        scratch.upper_bounds,
-        scratch.best_bound,
-        scratch.lower_bound,
-    )
+    arms, clusters, scores = scratch.arms, scratch.clusters, scratch.scores
+    upper_bounds, best_bound, lower_bound = scratch.upper_bounds, scratch.best_bound, scratch.lower_bound
     n_arms = scores.size
     bound_mean_scores(state, count, d, scratch)
     for a in range(n_arms):
