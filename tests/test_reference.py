@@ -117,3 +117,17 @@ def test_policy_parameters(inventory: dict[str, set[str]]) -> None:
     for spec in REGISTRY.values():
         for name in inspect.signature(spec.policy_class).parameters:
             assert f"{spec.policy_class.__name__}.{name}" in inventory["std:parameter"]
+
+
+def test_environment_variables(inventory: dict[str, set[str]]) -> None:
+    sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
+    assert set(re.findall(r"\bLOCB_[A-Z]+\b", sources)) <= inventory["std:envvar"]
+
+
+def test_format_versions() -> None:
+    from locb.policies.base import serialization
+    from locb.service.store import schema
+
+    page = (ROOT / "docs" / "reference" / "file-formats.md").read_text(encoding="utf-8")
+    assert f"| saved policies | {serialization.VERSION} |" in page
+    assert f"| store of the service | {schema.FORMAT} |" in page
