@@ -63,7 +63,7 @@ verify: .venv/dev ## check the theorems of the paper and all policies against th
 results: .venv/data ## run all experiments and write docs/results.md; MOVIELENS=path adds MovieLens
 	@$(FRESH) $(BIN)/locb reproduce all --repeats 20 $(if $(MOVIELENS),--movielens $(MOVIELENS)) --output runs/results
 	@$(FRESH) $(BIN)/locb verify --output runs/verify
-	@$(FRESH) $(BIN)/locb compare --worlds all --policies all $(if $(MOVIELENS),--data movielens --path $(MOVIELENS)) --output runs/scenarios
+	@$(FRESH) $(BIN)/locb compare --scenarios all --policies all $(if $(MOVIELENS),--data movielens --path $(MOVIELENS)) --output runs/scenarios
 	@$(BIN)/python -m locb.report.pages.results_page runs/results runs/verify runs/scenarios docs
 
 screenshots: .venv/dev ## update the images of README and docs, about five minutes; MOVIELENS=path adds MovieLens

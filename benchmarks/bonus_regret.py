@@ -10,7 +10,7 @@ from timing import print_table
 
 import locb
 from locb.evaluation.findings import Criterion, Measurement
-from locb.experiments.environment_factory import noise_free_environment
+from locb.experiments.environment_factory import make_environment
 from locb.experiments.parallel import Workers
 
 SEEDS, ROUNDS = range(10), 50_000
@@ -26,7 +26,7 @@ SCENARIOS: dict[str, dict[str, Any]] = {
 
 def final_regret(task: tuple[dict[str, Any], str, int]) -> float:
     settings, bonus, seed = task
-    env = noise_free_environment(settings, seed)
+    env = make_environment(settings, seed, warn=False)
     policy = locb.LOCB(n_users=env.n_users, dim=env.dim, bonus=bonus, seed=seed)
     return float(locb.simulate(policy, env, rounds=ROUNDS, seed=seed).regret[-1])
 

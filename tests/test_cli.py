@@ -1,4 +1,4 @@
-"""The command line as a person meets it."""
+"""The commands ``locb compare`` and ``locb data``."""
 
 import json
 from pathlib import Path
@@ -25,24 +25,24 @@ def test_compare_prints_a_table_and_writes_a_folder(tmp_path: Path) -> None:
         "users.png",
     ]
     record = json.loads((tmp_path / "out" / "run.json").read_text())
-    assert record["settings"]["world"]["noise"] == "bernoulli"
+    assert record["settings"]["environment"]["noise"] == "bernoulli"
 
 
-def test_the_default_folder_is_a_new_one_under_runs(tmp_path: Path) -> None:
+def test_default_folder_is_new(tmp_path: Path) -> None:
     done = call("compare", *SMALL, "--policies", "linucb-one", "--noise", "0.1", "--jobs", "1", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     (folder,) = (tmp_path / "runs").iterdir()
     assert folder.name.startswith("compare-")
-    assert json.loads((folder / "run.json").read_text())["settings"]["world"]["noise"] == 0.1
+    assert json.loads((folder / "run.json").read_text())["settings"]["environment"]["noise"] == 0.1
 
 
-def test_a_narrow_terminal_shows_every_figure(tmp_path: Path) -> None:
+def test_narrow_terminal_truncates_nothing(tmp_path: Path) -> None:
     done = call("compare", *SMALL, "--jobs", "1", "--output", "out", cwd=tmp_path, width=80)
     assert done.returncode == 0, done.stderr
-    assert "…" not in done.stdout.split("Playing")[-1], done.stdout
+    assert "…" not in done.stdout.split("Running")[-1], done.stdout
 
 
-def test_a_policy_from_a_file(tmp_path: Path) -> None:
+def test_policy_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(
         "import locb\n"
         "class Mine(locb.Policy):\n"
@@ -59,12 +59,12 @@ def test_a_policy_from_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--policies", "ucb"], "locb: policies must be among"),
-        (["--policies", ","], "locb: --policies must name at least one"),
-        (["--policies", "none.py:X"], "locb: policies: there is no file 'none.py'"),
+        (["--policies", "ucb"], "locb: unknown policy 'ucb'; choose from"),
+        (["--policies", ","], "locb: --policies must have at least one element"),
+        (["--policies", "none.py:X"], "locb: policies: no file 'none.py'"),
         (["--alphas", "much"], "locb: --alphas must be a number, not 'much'"),
         (["--noise", "loud"], "locb: --noise must be 'bernoulli' or a number, not 'loud'"),
-        (["--noise", "-1"], "locb: noise must be 'bernoulli' or a deviation"),
+        (["--noise", "-1"], "locb: noise must be 'bernoulli', a standard deviation"),
         (["--arrivals", "never"], "locb: arrivals must be one of"),
         (["--clusters", "50"], "locb: --clusters must be at most --users = 12, not 50"),
         (["--rounds", "0"], "locb: rounds must be at least 1"),
@@ -72,10 +72,10 @@ def test_a_policy_from_a_file(tmp_path: Path) -> None:
         (["--output", "file/below"], "locb: "),
         (["--output", "file"], "locb: --output: file is a file, not a folder"),
         (["--jobs", "0"], "locb: jobs must be -1 or at least 1, not 0"),
-        (["--alphas", "1,1"], "locb: alphas must differ, not 1.0, 1.0"),
+        (["--alphas", "1,1"], "locb: alphas must be distinct, not 1.0, 1.0"),
     ],
 )
-def test_a_mistake_is_one_clear_line(arguments: list[str], message: str, tmp_path: Path) -> None:
+def test_invalid_option_gives_one_line(arguments: list[str], message: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
     done = call("compare", *SMALL, *arguments, cwd=tmp_path)
     assert done.returncode == 2
@@ -85,8 +85,8 @@ def test_a_mistake_is_one_clear_line(arguments: list[str], message: str, tmp_pat
 
 
 @pytest.mark.parametrize("arguments", [("compare", "--policies", "ucb"), ("data", "movielens", ".")])
-def test_a_process_ends_as_its_command_does(arguments: tuple[str, ...], tmp_path: Path) -> None:
-    """What other tests see in this process is what a shell sees."""
+def test_exit_code_and_output_of_the_process(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    """A subprocess gives the same result as a call in this process."""
     alone, here = run(*arguments, cwd=tmp_path), call(*arguments, cwd=tmp_path)
     assert (alone.returncode, alone.stdout, alone.stderr) == (here.returncode, here.stdout, here.stderr)
 
@@ -94,41 +94,44 @@ def test_a_process_ends_as_its_command_does(arguments: tuple[str, ...], tmp_path
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("x = 1", "has no class 'Mine' that is a locb.Policy"),
-        ("class Mine: pass", "has no class 'Mine' that is a locb.Policy"),
-        ("import nowhere", "does not load: ModuleNotFoundError"),
+        ("x = 1", "has no class 'Mine' that derives from locb.Policy"),
+        ("class Mine: pass", "has no class 'Mine' that derives from locb.Policy"),
+        ("import nowhere", "ModuleNotFoundError"),
     ],
 )
-def test_a_file_without_a_policy(text: str, message: str, tmp_path: Path) -> None:
+def test_file_without_a_policy(text: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(text)
     done = call("compare", "--policies", "mine.py:Mine", cwd=tmp_path)
     assert done.returncode == 2
     assert message in done.stderr
 
 
-def test_help_teaches_and_version_is_told(tmp_path: Path) -> None:
+def test_help_and_version(tmp_path: Path) -> None:
     shown = call("compare", "--help", cwd=tmp_path)
     assert shown.returncode == 0
-    for word in ("--alphas", "--n-seeds", "Examples", "report.html", "bernoulli"):
-        assert word in shown.stdout
+    for text in ("--alphas", "--n-seeds", "Examples", "report.html", "bernoulli"):
+        assert text in shown.stdout
     assert run("--version", cwd=tmp_path).stdout.startswith("locb 0.")
     assert "compare" in call("--help", cwd=tmp_path).stdout
 
 
-def test_data_shows_what_there_is_and_draws_the_users(tmp_path: Path) -> None:
+def test_data_prints_a_summary_and_writes_a_map(tmp_path: Path) -> None:
     folder = files.movielens_csv(tmp_path / "ml")
     done = call("data", "movielens", "ml", "--users", "8", "--cache-dir", "cache", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     for text in (
         f"{len(files.stars())}",
         "share of likes",
-        "records a user in the pool",
-        "ground truth groups at gamma",
+        "records per user in the pool",
+        "true groups at gamma",
     ):
         assert text in done.stdout
     assert (tmp_path / "users-movielens.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "cache").is_dir()
-    assert "note: asked for 100 users, but only 8" in call("data", "movielens", str(folder), cwd=tmp_path).stdout
+    assert (
+        "note: n_users is 100, but the number of eligible users is 8"
+        in call("data", "movielens", str(folder), cwd=tmp_path).stdout
+    )
 
 
 @pytest.mark.parametrize("name", ["movielens", "yelp", "yahoo", "table"])
@@ -149,30 +152,33 @@ def test_compare_runs_on_data(name: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "has the lowest regret" in done.stdout
     record = json.loads((tmp_path / "out" / "run.json").read_text())
-    assert record["settings"]["world"]["data"] == name
+    assert record["settings"]["environment"]["data"] == name
     assert (tmp_path / "out" / "users.png").exists()
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["compare", "--data", "movielens"], "locb: --path must name the files of movielens"),
+        (["compare", "--data", "movielens"], "locb: --path is required with --data movielens"),
         (["compare", "--data", "netflix", "--path", "."], "locb: data must be one of movielens, yelp, yahoo, table"),
-        (["compare", "--data", "movielens", "--path", "."], "locb: . holds no MovieLens"),
+        (["compare", "--data", "movielens", "--path", "."], "locb: . has no MovieLens data"),
         (["data", "movielens", ".", "--output", "x.jpg"], "locb: --output must end in .png or .svg, not 'x.jpg'"),
-        (["compare", "--data", "yelp", "--path", "gone"], "locb: [Errno 2] There is no Yelp at: 'gone'"),
-        (["compare", "--data", "movielens", "--path", ".", "--noise", "1"], "locb: --noise is for the synthetic world"),
-        (["compare", "--path", "."], "locb: --path goes with --data"),
-        (["compare", "--data", "yelp", "--path", ".", "--columns", "user=a"], "locb: --columns is for a table"),
-        (["data", "table", "x.csv", "--columns", "user=a"], "locb: --columns must say which column is item"),
+        (["compare", "--data", "yelp", "--path", "gone"], "locb: [Errno 2] No Yelp data at: 'gone'"),
+        (
+            ["compare", "--data", "movielens", "--path", ".", "--noise", "1"],
+            "locb: --noise is an option of the synthetic",
+        ),
+        (["compare", "--path", "."], "locb: --path requires --data"),
+        (["compare", "--data", "yelp", "--path", ".", "--columns", "user=a"], "locb: --columns requires a table"),
+        (["data", "table", "x.csv", "--columns", "user=a"], "locb: --columns must set item"),
         (["data", "table", "x.csv", "--columns", "who=a"], "locb: --columns: 'who=a' is not user="),
-        (["data", "table", "x.csv"], "locb: --columns must say which column is which: user="),
-        (["data", "yahoo", "--download", "ml-1m"], "locb: --download is for movielens"),
+        (["data", "table", "x.csv"], "locb: --columns is required for a table: user="),
+        (["data", "yahoo", "--download", "ml-1m"], "locb: --download is available for movielens only"),
         (["data", "movielens", "--download", "ml-7"], "locb: --download must be one of ml-latest-small"),
-        (["data", "movielens"], "locb: PATH must name the files of movielens"),
+        (["data", "movielens"], "locb: PATH is required: the files of movielens"),
     ],
 )
-def test_a_mistake_about_data_is_one_clear_line(arguments: list[str], message: str, tmp_path: Path) -> None:
+def test_invalid_data_option_gives_one_line(arguments: list[str], message: str, tmp_path: Path) -> None:
     done = call(*arguments, cwd=tmp_path)
     assert done.returncode == 2, done.stderr
     assert done.stderr.startswith(message), done.stderr

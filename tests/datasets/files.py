@@ -1,4 +1,4 @@
-"""Small data sets in the exact formats of their publishers, written by hand and by rule."""
+"""Small data sets in the published formats."""
 
 import gzip
 import json
@@ -14,7 +14,7 @@ GENRES = ("Adventure", "Children's", "Film-Noir")
 
 
 def stars() -> list[tuple[int, int, float]]:
-    """(user, movie, stars), half stars among them; every user likes some and not others."""
+    """Return (user, movie, stars), with half stars. Every user likes some movies and not others."""
     rng = np.random.default_rng(4)
     rows: list[tuple[int, int, float]] = []
     for user in range(1, USERS + 1):
@@ -24,15 +24,19 @@ def stars() -> list[tuple[int, int, float]]:
 
 
 def titles() -> list[tuple[int, str, list[str]]]:
-    """(movie, title, genres): commas, quotes, colons and accents in the titles."""
-    odd = [
+    """Return (movie, title, genres), with commas, quotes, colons and accents in the titles."""
+    special = [
         "American President, The (1995)",
         'Postman, "Il" (1994)',
         "Star Wars: Episode IV (1977)",
         "Misérables, Les (1995)",
     ]
     return [
-        (movie * 10, odd[movie - 1] if movie <= len(odd) else f"Film {movie} (1999)", [GENRES[movie % 3]][: movie % 5])
+        (
+            movie * 10,
+            special[movie - 1] if movie <= len(special) else f"Film {movie} (1999)",
+            [GENRES[movie % 3]][: movie % 5],
+        )
         for movie in range(1, MOVIES + 1)
     ]
 
@@ -41,11 +45,11 @@ def movielens_csv(folder: Path, end: str = "\n") -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     rows = [f"{u},{m},{s},9647{u}" for u, m, s in stars()]
     (folder / "ratings.csv").write_text(end.join(["userId,movieId,rating,timestamp", *rows, ""]), newline="")
-    listed = []
+    lines = []
     for movie, title, genres in titles():
         quoted = '"' + title.replace('"', '""') + '"' if "," in title or '"' in title else title
-        listed.append(f"{movie},{quoted},{'|'.join(genres) or '(no genres listed)'}")
-    (folder / "movies.csv").write_text(end.join(["movieId,title,genres", *listed, ""]), encoding="utf-8", newline="")
+        lines.append(f"{movie},{quoted},{'|'.join(genres) or '(no genres listed)'}")
+    (folder / "movies.csv").write_text(end.join(["movieId,title,genres", *lines, ""]), encoding="utf-8", newline="")
     return folder
 
 
@@ -76,7 +80,7 @@ def zipped(folder: Path, target: Path) -> Path:
 
 
 def yelp(folder: Path) -> Path:
-    """Reviews with texts and escaped slashes, businesses with nulls, nested attributes and both kinds of categories."""
+    """Write reviews with escaped slashes, and businesses with nulls, nested attributes and both kinds of categories."""
     folder.mkdir(parents=True, exist_ok=True)
     reviews = []
     for number, (user, movie, star) in enumerate(stars()):
@@ -97,7 +101,7 @@ def yelp(folder: Path) -> Path:
         business["categories"] = None if not genres else ", ".join([*genres, "Restaurants"])
         business["attributes"] = None if movie % 20 else {"WiFi": "u'free'", "BusinessParking": "{'garage': False}"}
         businesses.append(business)
-    businesses[0]["categories"] = ["Food", "Pubs"]  # as in releases before 2017
+    businesses[0]["categories"] = ["Food", "Pubs"]  # format of releases before 2017
     text = "\n".join(json.dumps(business) for business in businesses) + "\n"
     (folder / "yelp_academic_dataset_business.json").write_text(text, encoding="utf-8")
     return folder
@@ -111,8 +115,8 @@ def tarred(folder: Path, target: Path) -> Path:
 
 
 def features(values: Any) -> str:
-    """2:… 3:… 4:… 5:… 6:… 1:1.000000, in the order of the log."""
-    return " ".join(f"{place}:{value:.6f}" for place, value in enumerate(values, 2)) + " 1:1.000000"
+    """Return features in the format and order of the log: 2:… 3:… 4:… 5:… 6:… 1:1.000000."""
+    return " ".join(f"{number}:{value:.6f}" for number, value in enumerate(values, 2)) + " 1:1.000000"
 
 
 def yahoo_lines(visits: int = 400, seed: int = 1) -> list[str]:

@@ -1,4 +1,4 @@
-"""MovieLens in its three formats, from folders and zips, gives one and the same world."""
+"""MovieLens: the three formats, folders and zip files give the same environment."""
 
 import shutil
 import zipfile
@@ -22,20 +22,20 @@ def load(path: Path, **arguments: object) -> locb.Interactions:
     return locb.datasets.movielens(path, n_users=files.USERS, n_arms=3, dim=4, **arguments)
 
 
-def test_ratings_become_likes_and_genres_join_the_features(tmp_path: Path) -> None:
+def test_likes_and_features(tmp_path: Path) -> None:
     env = load(files.movielens_csv(tmp_path / "ml"))
     rows = files.stars()
     assert env.about["records"] == len(rows)
     assert env.about["share_of_likes"] == pytest.approx(np.mean([stars > 3 for _, _, stars in rows]))
     assert env.n_users == files.USERS
     assert env.dim == 4
-    most = np.bincount([user for user, _, _ in rows]).max()
-    assert env.records_per_user[0] == most
+    largest = np.bincount([user for user, _, _ in rows]).max()
+    assert env.records_per_user[0] == largest
     assert np.linalg.norm(env.item_features, axis=1) == pytest.approx(np.ones(len({m for _, m, _ in rows})))
     assert env.item_features[:, -1] == pytest.approx(np.full(len(env.item_features), np.sqrt(0.5)))
 
 
-def test_all_formats_are_one_world(tmp_path: Path) -> None:
+def test_all_formats_give_the_same_environment(tmp_path: Path) -> None:
     plain = load(files.movielens_csv(tmp_path / "csv"))
     variants = {
         "dat": files.movielens_dat(tmp_path / "dat"),
@@ -53,7 +53,7 @@ def test_all_formats_are_one_world(tmp_path: Path) -> None:
         assert np.array_equal(env.rounds(50, seed=3).users, plain.rounds(50, seed=3).users), name
 
 
-def test_the_threshold_moves_likes(tmp_path: Path) -> None:
+def test_threshold(tmp_path: Path) -> None:
     folder = files.movielens_csv(tmp_path / "ml")
     assert load(folder, threshold=2.0).about["share_of_likes"] > load(folder).about["share_of_likes"]
 
@@ -61,14 +61,14 @@ def test_the_threshold_moves_likes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("7,x,4.0,9", "ratings.csv, line 5: no rating in '7,x,4.0,9'"),
-        ("7,30,,9", "ratings.csv, line 5: no rating in '7,30,,9'"),
-        ("7,30", "ratings.csv, line 5: no rating in '7,30'"),
-        ("7,30,NaN,9", "ratings.csv, line 5: no rating"),
-        ("7,30,inf,9", "ratings.csv, line 5: no rating"),
+        ("7,x,4.0,9", "ratings.csv, line 5: not a rating: '7,x,4.0,9'"),
+        ("7,30,,9", "ratings.csv, line 5: not a rating: '7,30,,9'"),
+        ("7,30", "ratings.csv, line 5: not a rating: '7,30'"),
+        ("7,30,NaN,9", "ratings.csv, line 5: not a rating"),
+        ("7,30,inf,9", "ratings.csv, line 5: not a rating"),
     ],
 )
-def test_a_bad_line_is_named(line: str, message: str, tmp_path: Path) -> None:
+def test_invalid_line_is_named(line: str, message: str, tmp_path: Path) -> None:
     folder = files.movielens_csv(tmp_path / "ml")
     lines = (folder / "ratings.csv").read_text().splitlines()
     lines.insert(4, line)
@@ -78,47 +78,47 @@ def test_a_bad_line_is_named(line: str, message: str, tmp_path: Path) -> None:
     assert not (tmp_path / "cache").exists()
 
 
-def test_wrong_files_are_refused_with_what_is_missing(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="There is no MovieLens at"):
+def test_missing_and_invalid_files(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="No MovieLens data at"):
         load(tmp_path / "nowhere")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ValueError, match="holds no MovieLens: looked for ratings.csv or ratings.dat or u.data"):
+    with pytest.raises(ValueError, match="has no MovieLens data: no file ratings.csv or ratings.dat or u.data"):
         load(tmp_path / "empty")
     folder = files.movielens_csv(tmp_path / "ml")
     (folder / "movies.csv").unlink()
-    with pytest.raises(ValueError, match="has ratings.csv but not movies.csv"):
+    with pytest.raises(ValueError, match="has ratings.csv, but not movies.csv"):
         load(folder)
     folder = files.movielens_csv(tmp_path / "ml2")
     (folder / "ratings.csv").write_text("user,movieId,rating\n1,2,3\n")
     with pytest.raises(ValueError, match="has no column userId; it has user, movieId, rating"):
         load(folder)
     (folder / "ratings.csv").write_text("")
-    with pytest.raises(ValueError, match="ratings.csv holds no ratings"):
+    with pytest.raises(ValueError, match="ratings.csv has no ratings"):
         load(folder)
     (folder / "ratings.csv").write_text("userId,movieId,rating,timestamp\n")
-    with pytest.raises(ValueError, match="ratings.csv holds no ratings"):
+    with pytest.raises(ValueError, match="ratings.csv has no ratings"):
         load(folder)
     folder = files.movielens_csv(tmp_path / "ml3")
     (folder / "movies.csv").write_text("movieId,title,genres\nten,A,Drama\n")
-    with pytest.raises(ValueError, match="movies.csv, line 2: no movie in"):
+    with pytest.raises(ValueError, match="movies.csv, line 2: not a movie"):
         load(folder)
 
 
-def test_a_damaged_zip_is_refused(tmp_path: Path) -> None:
+def test_damaged_zip_is_refused(tmp_path: Path) -> None:
     path = files.zipped(files.movielens_csv(tmp_path / "csv"), tmp_path / "ml.zip")
     data = bytearray(path.read_bytes())
     with zipfile.ZipFile(path) as archive:
-        place = archive.getinfo("ml/ratings.csv").header_offset + 60
-    data[place : place + 20] = b"\x00" * 20
+        offset = archive.getinfo("ml/ratings.csv").header_offset + 60
+    data[offset : offset + 20] = b"\x00" * 20
     path.write_bytes(data)
-    with pytest.raises(ValueError, match="damaged or cut off"):
+    with pytest.raises(ValueError, match="damaged or truncated"):
         load(path)
     path.write_bytes(data[: len(data) // 2])
-    with pytest.raises(ValueError, match="damaged or cut off"):
+    with pytest.raises(ValueError, match="damaged or truncated"):
         load(path)
 
 
-def test_blank_lines_and_quotes_do_no_harm_and_users_keep_their_names(tmp_path: Path) -> None:
+def test_blank_lines_quotes_and_user_names(tmp_path: Path) -> None:
     plain = load(files.movielens_csv(tmp_path / "ml"))
     assert sorted(plain.user_names, key=int) == [str(user) for user in range(1, files.USERS + 1)]
     folder = files.movielens_csv(tmp_path / "odd")
@@ -128,23 +128,23 @@ def test_blank_lines_and_quotes_do_no_harm_and_users_keep_their_names(tmp_path: 
     assert np.allclose(load(folder).theta, plain.theta)
 
 
-def test_one_data_set_at_a_time(tmp_path: Path) -> None:
+def test_ambiguous_folder_is_refused(tmp_path: Path) -> None:
     files.movielens_csv(tmp_path / "all" / "a")
     files.movielens_csv(tmp_path / "all" / "b")
-    with pytest.raises(ValueError, match="holds more than one MovieLens; name one of .*/a, .*/b"):
+    with pytest.raises(ValueError, match="has more than one MovieLens data set; choose one of .*/a, .*/b"):
         load(tmp_path / "all")
     (tmp_path / "notes.txt").write_text("x")
-    with pytest.raises(ValueError, match="is no MovieLens: it is neither ratings.csv or"):
+    with pytest.raises(ValueError, match="is not MovieLens data: expected ratings.csv or"):
         load(tmp_path / "notes.txt")
 
 
-def test_fewer_users_than_asked_for_is_said(tmp_path: Path) -> None:
-    with pytest.warns(UserWarning, match=f"asked for 100 users, but only {files.USERS} can be played"):
+def test_fewer_eligible_users_than_requested(tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match=f"n_users is 100, but the number of eligible users is {files.USERS}"):
         env = locb.datasets.movielens(files.movielens_csv(tmp_path / "ml"), n_arms=3, dim=4)
     assert env.n_users == files.USERS
 
 
-def test_prepared_data_are_kept_and_a_changed_file_is_noticed(tmp_path: Path) -> None:
+def test_cache_and_changed_file(tmp_path: Path) -> None:
     folder = files.movielens_csv(tmp_path / "ml")
     first = load(folder)
     (entry,) = (tmp_path / "cache").iterdir()
@@ -153,14 +153,14 @@ def test_prepared_data_are_kept_and_a_changed_file_is_noticed(tmp_path: Path) ->
     assert entry.stat().st_mtime_ns == made
     assert np.array_equal(first.theta, again.theta)
     load(folder, zeros="rated")
-    assert len(list((tmp_path / "cache").iterdir())) == 1  # the same records serve every way of playing
+    assert len(list((tmp_path / "cache").iterdir())) == 1  # zeros does not change the prepared data
     with (folder / "ratings.csv").open("a") as ratings:
         ratings.write("1,20,5.0,9\n")
     assert load(folder).about["records"] == first.about["records"] + 1
     assert len(list((tmp_path / "cache").iterdir())) == 2
 
 
-def test_a_damaged_cache_is_made_again(tmp_path: Path) -> None:
+def test_damaged_cache_is_prepared_again(tmp_path: Path) -> None:
     folder = files.movielens_csv(tmp_path / "ml")
     first = load(folder)
     (entry,) = (tmp_path / "cache").iterdir()
@@ -170,14 +170,14 @@ def test_a_damaged_cache_is_made_again(tmp_path: Path) -> None:
     assert np.array_equal(first.theta, again.theta)
 
 
-def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way")
-    with pytest.warns(UserWarning, match="prepared data are not kept"):
+def test_read_only_cache(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("a file")
+    with pytest.warns(UserWarning, match="cannot cache the prepared data"):
         load(files.movielens_csv(tmp_path / "ml"), cache_dir=tmp_path / "file" / "cache")
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="ml-latest-small is not beside the repository (../shared/data)")
-def test_the_real_files(tmp_path: Path) -> None:
+def test_ml_latest_small(tmp_path: Path) -> None:
     env = locb.datasets.movielens(SHARED)
     assert env.about["records"] == 100_836
     assert env.about["users"] == 610
@@ -188,5 +188,5 @@ def test_the_real_files(tmp_path: Path) -> None:
     shutil.copytree(SHARED, copied)
     assert np.allclose(locb.datasets.movielens(files.zipped(copied, tmp_path / "ml.zip")).theta, env.theta)
     rounds = env.rounds(3_000, seed=1)
-    alone = rounds.regret(locb.LinUCB(n_users=100, dim=10, alpha=0.3).play(rounds)).sum()
-    assert alone < 0.75 * 2_700  # choosing at random loses nine rounds of ten
+    regret = rounds.regret(locb.LinUCB(n_users=100, dim=10, alpha=0.3).play(rounds)).sum()
+    assert regret < 0.75 * 2_700  # a random choice has regret 0.9 per round

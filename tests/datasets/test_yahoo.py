@@ -1,3 +1,5 @@
+"""Yahoo R6A: visits, missing features, and invalid lines."""
+
 import gzip
 from pathlib import Path
 
@@ -31,7 +33,7 @@ def test_visits_become_counts_by_cluster_and_article(tmp_path: Path) -> None:
     assert (rounds.rewards.sum(axis=1) == 1).all()
 
 
-def test_one_file_is_enough_and_unpacked_files_are_read(tmp_path: Path) -> None:
+def test_single_and_uncompressed_file(tmp_path: Path) -> None:
     folder = files.yahoo(tmp_path / "R6A")
     first = min(folder.iterdir())
     one = locb.datasets.yahoo(first, n_users=6, n_arms=4, n_clusters=6)
@@ -41,7 +43,7 @@ def test_one_file_is_enough_and_unpacked_files_are_read(tmp_path: Path) -> None:
     assert np.array_equal(locb.datasets.yahoo(plain, n_users=6, n_arms=4, n_clusters=6).theta, one.theta)
 
 
-def test_visits_without_features_are_skipped_and_counted(tmp_path: Path) -> None:
+def test_visits_without_features_are_skipped(tmp_path: Path) -> None:
     lines = files.yahoo_lines(60)
     whole = files.features(np.ones(5))
     lines.insert(3, f"1241160903 109001 1 |user {whole[:20]} |109001 {whole}\n")
@@ -52,43 +54,43 @@ def test_visits_without_features_are_skipped_and_counted(tmp_path: Path) -> None
     path = tmp_path / "ydata-fp-td-clicks-v1_0.20090501.gz"
     with gzip.open(path, "wt") as log:
         log.writelines(lines)
-    with pytest.warns(UserWarning) as told:
+    with pytest.warns(UserWarning) as caught:
         env = locb.datasets.yahoo(path, n_users=6, n_arms=4, n_clusters=6)
-    messages = [str(warning.message) for warning in told]
-    assert "yahoo: 2 visits whose user lacks features" in messages
-    assert "yahoo: 2 visits whose article lacks features" in messages
+    messages = [str(warning.message) for warning in caught]
+    assert "yahoo: skipped 2 visits of users without features" in messages
+    assert "yahoo: skipped 2 visits of articles without features" in messages
     assert env.about["records"] == 60
 
 
 @pytest.mark.parametrize("line", ["nonsense\n", "1 2 3 |user 1:1\n", "1 2 0 |person 1:1\n", "1 2 0\n"])
-def test_a_bad_line_is_named(line: str, tmp_path: Path) -> None:
+def test_invalid_line_is_named(line: str, tmp_path: Path) -> None:
     lines = files.yahoo_lines(20)
     lines.insert(7, line)
     path = tmp_path / "ydata-fp-td-clicks-v1_0.20090501.gz"
     with gzip.open(path, "wt") as log:
         log.writelines(lines)
-    with pytest.raises(ValueError, match=r"20090501\.gz, line 8: no visit in"):
+    with pytest.raises(ValueError, match=r"20090501\.gz, line 8: not a visit"):
         locb.datasets.yahoo(path)
 
 
-def test_a_truncated_gzip_and_an_empty_folder_are_refused(tmp_path: Path) -> None:
+def test_truncated_gzip_and_empty_folder(tmp_path: Path) -> None:
     folder = files.yahoo(tmp_path / "R6A")
     first = min(folder.iterdir())
     first.write_bytes(first.read_bytes()[:-40])
-    with pytest.raises(ValueError, match="is damaged or cut off"):
+    with pytest.raises(ValueError, match="is damaged or truncated"):
         locb.datasets.yahoo(folder)
     assert not (tmp_path / "cache").exists()
     (tmp_path / "none").mkdir()
-    with pytest.raises(ValueError, match="holds no Yahoo log: looked for ydata-fp-td-clicks"):
+    with pytest.raises(ValueError, match="has no Yahoo log: no file matches ydata-fp-td-clicks"):
         locb.datasets.yahoo(tmp_path / "none")
-    with pytest.raises(FileNotFoundError, match="There is no Yahoo log"):
+    with pytest.raises(FileNotFoundError, match="No Yahoo log"):
         locb.datasets.yahoo(tmp_path / "nowhere")
-    with pytest.raises(ValueError, match="n_clusters must be a whole number of at least 1, not 0"):
+    with pytest.raises(ValueError, match="n_clusters must be an integer of at least 1, not 0"):
         locb.datasets.yahoo(folder, n_clusters=0)
 
 
-def test_a_log_without_a_usable_visit_is_refused(tmp_path: Path) -> None:
+def test_log_without_features(tmp_path: Path) -> None:
     path = tmp_path / "ydata-fp-td-clicks-v1_0.1"
     path.write_text("1 5 0 |user 2:1.0 |5 2:1.0\n")
-    with pytest.raises(ValueError, match="there is no visit with features in it"):
+    with pytest.raises(ValueError, match="has no visit with features"):
         read([Source(path)], 3)

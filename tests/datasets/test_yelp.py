@@ -1,3 +1,5 @@
+"""Yelp: folder and archive, labels, and invalid lines."""
+
 from pathlib import Path
 
 import numpy as np
@@ -5,7 +7,7 @@ import pytest
 
 import locb
 from datasets import files
-from locb.datasets.yelp import Business, words_of
+from locb.datasets.yelp import Business, business_labels
 
 
 @pytest.fixture(autouse=True)
@@ -17,7 +19,7 @@ def load(path: Path) -> locb.Interactions:
     return locb.datasets.yelp(path, n_users=files.USERS, n_arms=3, dim=4)
 
 
-def test_folder_and_tar_are_one_world(tmp_path: Path) -> None:
+def test_folder_and_tar_give_the_same_environment(tmp_path: Path) -> None:
     folder = files.yelp(tmp_path / "yelp")
     env = load(folder)
     assert env.about["records"] == len(files.stars())
@@ -26,13 +28,13 @@ def test_folder_and_tar_are_one_world(tmp_path: Path) -> None:
     assert np.array_equal(env.theta, packed.theta)
 
 
-def test_categories_and_attributes_are_words() -> None:
+def test_labels_of_a_business() -> None:
     new = Business(
         "b", "Food, Wine Bars", {"WiFi": "u'free'", "Alcohol": "None", "Parking": {"lot": True}, "TV": "False"}
     )
-    assert sorted(words_of(new)) == ["Food", "Parking={'lot': True}", "WiFi=u'free'", "Wine Bars"]
-    assert list(words_of(Business("b", None, None))) == []
-    assert list(words_of(Business("b", ["Pubs"], ["Garage"]))) == ["Pubs", "Garage=True"]
+    assert sorted(business_labels(new)) == ["Food", "Parking={'lot': True}", "WiFi=u'free'", "Wine Bars"]
+    assert list(business_labels(Business("b", None, None))) == []
+    assert list(business_labels(Business("b", ["Pubs"], ["Garage"]))) == ["Pubs", "Garage=True"]
 
 
 @pytest.mark.parametrize(
@@ -44,7 +46,7 @@ def test_categories_and_attributes_are_words() -> None:
         ('{"user_id": "\xff"', "line 3"),
     ],
 )
-def test_a_bad_line_is_named(line: str, message: str, tmp_path: Path) -> None:
+def test_invalid_line_is_named(line: str, message: str, tmp_path: Path) -> None:
     folder = files.yelp(tmp_path / "yelp")
     path = folder / "yelp_academic_dataset_review.json"
     lines = path.read_bytes().splitlines()
@@ -55,12 +57,12 @@ def test_a_bad_line_is_named(line: str, message: str, tmp_path: Path) -> None:
     assert not (tmp_path / "cache").exists()
 
 
-def test_a_missing_business_file_is_named(tmp_path: Path) -> None:
+def test_missing_business_file(tmp_path: Path) -> None:
     folder = files.yelp(tmp_path / "yelp")
     (folder / "yelp_academic_dataset_business.json").unlink()
     with pytest.raises(ValueError, match="but not yelp_academic_dataset_business.json"):
         load(folder)
     (folder / "yelp_academic_dataset_review.json").write_text("")
     (folder / "yelp_academic_dataset_business.json").write_text("")
-    with pytest.raises(ValueError, match="there is no record"):
+    with pytest.raises(ValueError, match="has no records"):
         load(folder)

@@ -1,3 +1,5 @@
+"""The synthetic environment of the paper."""
+
 import numpy as np
 import pytest
 
@@ -5,7 +7,7 @@ import locb
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_papers_world(seed: int) -> None:
+def test_environment_of_the_paper(seed: int) -> None:
     env = locb.Synthetic(seed=seed)
     clusters = env.true_clusters()
     assert (env.n_users, env.dim, env.n_arms, len(clusters)) == (100, 6, 10, 5)
@@ -15,10 +17,10 @@ def test_the_papers_world(seed: int) -> None:
     for cluster in clusters:
         gaps = np.linalg.norm(env.theta[cluster][:, None] - env.theta[cluster][None], axis=2)
         assert gaps.max() < 0.2
-        assert gaps.max() > 0.05  # users of a cluster are alike, not the same
+        assert gaps.max() > 0.05  # similar, not identical
 
 
-def test_the_same_seed_gives_the_same_rounds_and_more_begin_with_fewer() -> None:
+def test_same_seed_gives_the_same_rounds() -> None:
     env = locb.Synthetic(seed=7)
     few, many = env.rounds(3000, seed=1), env.rounds(10_000, seed=1)
     again, other = locb.Synthetic(seed=7).rounds(3000, seed=1), env.rounds(3000, seed=2)
@@ -60,7 +62,7 @@ def test_sizes_add_up(n_users: int, n_clusters: int) -> None:
     assert min(sizes) >= 1
 
 
-def test_spread_zero_makes_users_of_a_cluster_equal() -> None:
+def test_zero_spread_gives_equal_users() -> None:
     env = locb.Synthetic(n_users=20, n_clusters=2, spread=0.0, seed=1)
     assert all(np.ptp(env.theta[cluster], axis=0).max() == 0.0 for cluster in env.true_clusters())
 
@@ -68,24 +70,24 @@ def test_spread_zero_makes_users_of_a_cluster_equal() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"n_users": 0}, "n_users must be a whole number of at least 1, not 0"),
-        ({"n_arms": 2.5}, "n_arms must be a whole number of at least 1, not 2.5"),
+        ({"n_users": 0}, "n_users must be an integer of at least 1, not 0"),
+        ({"n_arms": 2.5}, "n_arms must be an integer of at least 1, not 2.5"),
         ({"n_users": 3, "n_clusters": 4}, "n_clusters must be at most n_users = 3, not 4"),
         ({"spread": -1.0}, "spread must be a number of at least 0, not -1.0"),
-        ({"noise": "uniform"}, "noise must be 'bernoulli' or a deviation"),
-        ({"noise": float("nan")}, "noise must be 'bernoulli' or a deviation"),
+        ({"noise": "uniform"}, "noise must be 'bernoulli', a standard deviation"),
+        ({"noise": float("nan")}, "noise must be 'bernoulli', a standard deviation"),
         ({"arrivals": "poisson"}, "arrivals must be one of 'uniform', 'zipf', not 'poisson'"),
-        ({"seed": -1}, "seed must be a whole number of at least 0, not -1"),
+        ({"seed": -1}, "seed must be an integer of at least 0, not -1"),
     ],
 )
-def test_bad_input(change: dict[str, object], message: str) -> None:
+def test_invalid_arguments(change: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         locb.Synthetic(**change)
 
 
-def test_bad_requests_for_rounds() -> None:
+def test_invalid_count_and_seed() -> None:
     env = locb.Synthetic(n_users=5, n_clusters=1)
-    with pytest.raises(ValueError, match="count must not be negative, not -1"):
+    with pytest.raises(ValueError, match="count must be at least 0, not -1"):
         env.rounds(-1)
-    with pytest.raises(ValueError, match="seed must not be negative, not -2"):
+    with pytest.raises(ValueError, match="seed must be at least 0, not -2"):
         env.rounds(1, seed=-2)

@@ -1,63 +1,66 @@
+"""Comparison of policies: the same rounds for all, recorded clusters, and errors of custom policies."""
+
 import numpy as np
 import pytest
 
 import locb
-from locb.experiments.compare import checkpoints, moments, plan
+from locb.experiments.compare import plan_comparison
+from locb.experiments.comparison_task import cluster_checkpoints, regret_checkpoints
 
-SMALL = {"rounds": 600, "repeats": 2, "world": {"n_users": 15, "n_clusters": 3, "n_arms": 4}, "jobs": 1}
+SMALL = {"rounds": 600, "repeats": 2, "environment": {"n_users": 15, "n_clusters": 3, "n_arms": 4}, "jobs": 1}
 
 
-def test_all_policies_play_the_same_rounds() -> None:
-    result = locb.compare(["locb", "linucb-ind"], n_seeds=5, seed=4, **SMALL)
-    assert [entry.policy for entry in result.results] == ["locb", "linucb-ind"]
-    assert result.seeds == [4, 5]
-    for entry in result.results:
-        for repeat, seed in enumerate(result.seeds):
-            env = locb.Synthetic(**SMALL["world"], seed=seed)
+def test_policies_get_the_same_rounds() -> None:
+    compared = locb.compare(["locb", "linucb-ind"], n_seeds=5, seed=4, **SMALL)
+    assert [entry.policy for entry in compared.results] == ["locb", "linucb-ind"]
+    assert compared.seeds == [4, 5]
+    for entry in compared.results:
+        for repeat, seed in enumerate(compared.seeds):
+            env = locb.Synthetic(**SMALL["environment"], seed=seed)
             extra = {"n_seeds": 5} if entry.policy == "locb" else {}
             policy = locb.make_policy(entry.policy, n_users=15, dim=env.dim, seed=seed, **extra)
             run = locb.simulate(policy, env, rounds=600, seed=seed)
-            assert np.array_equal(entry.regret[repeat], run.regret[result.checkpoints - 1])
+            assert np.array_equal(entry.regret[repeat], run.regret[compared.checkpoints - 1])
             assert entry.reward[repeat] == run.rewards.mean()
-            assert np.array_equal(entry.cumulative_reward[repeat], np.cumsum(run.rewards)[result.checkpoints - 1])
-    found = result.results[0]
+            assert np.array_equal(entry.cumulative_reward[repeat], np.cumsum(run.rewards)[compared.checkpoints - 1])
+    found = compared.results[0]
     assert (found.n_clusters >= 1).all()
     assert ((found.f1 > 0) & (found.f1 <= 1)).all()
-    assert np.isnan(result.results[1].f1).all()
-    assert result.user_map is not None
-    assert result.user_map.policy == "locb"
+    assert np.isnan(compared.results[1].f1).all()
+    assert compared.user_map is not None
+    assert compared.user_map.policy == "locb"
 
 
 @pytest.mark.parametrize("name", ["locb", "club"])
-def test_groups_are_kept_as_they_form(name: str) -> None:
-    result = locb.compare([name], n_seeds=5, **SMALL) if name == "locb" else locb.compare([name], **SMALL)
-    (entry,) = result.results
+def test_clusters_are_recorded_at_checkpoints(name: str) -> None:
+    compared = locb.compare([name], n_seeds=5, **SMALL) if name == "locb" else locb.compare([name], **SMALL)
+    (entry,) = compared.results
     assert entry.cluster_history is not None
-    assert entry.cluster_history.count.shape == entry.cluster_history.f1.shape == (2, len(result.cluster_checkpoints))
+    assert entry.cluster_history.count.shape == entry.cluster_history.f1.shape == (2, len(compared.cluster_checkpoints))
     assert entry.cluster_history.count[:, -1].tolist() == entry.n_clusters.tolist()
     assert entry.cluster_history.f1[:, -1].tolist() == entry.f1.tolist()
-    for repeat, seed in enumerate(result.seeds):
-        env = locb.Synthetic(**SMALL["world"], seed=seed)
-        for place in (3, 10):
+    for repeat, seed in enumerate(compared.seeds):
+        env = locb.Synthetic(**SMALL["environment"], seed=seed)
+        for index in (3, 10):
             extra = {"n_seeds": 5} if name == "locb" else {}
             policy = locb.make_policy(name, n_users=15, dim=env.dim, seed=seed, **extra)
-            policy.play(env.rounds(int(result.cluster_checkpoints[place]), seed=seed))
+            policy.play(env.rounds(int(compared.cluster_checkpoints[index]), seed=seed))
             found = {tuple(cluster.members.tolist()) for cluster in policy.clusters()}
-            assert entry.cluster_history.count[repeat, place] == len(found)
-            assert entry.cluster_history.f1[repeat, place] == locb.match_clusters(found, env.true_clusters()).f1
+            assert entry.cluster_history.count[repeat, index] == len(found)
+            assert entry.cluster_history.f1[repeat, index] == locb.match_clusters(found, env.true_clusters()).f1
             if repeat == 0:
-                assert {tuple(members.tolist()) for members in entry.cluster_history.clusters[place]} == found
+                assert {tuple(members.tolist()) for members in entry.cluster_history.clusters[index]} == found
 
 
-def test_moments_are_more_where_looks_cost_little() -> None:
-    assert moments(3, 10) == (1, 2, 3)
-    assert len(moments(50_000, 100)) == 24
-    assert len(moments(50_000, 100_000)) == 12
-    assert moments(50_000, 100)[-1] == moments(50_000, 100_000)[-1] == 50_000
-    assert list(moments(600, 15)) == sorted(set(moments(600, 15)))
+def test_more_cluster_checkpoints_where_recording_is_cheap() -> None:
+    assert cluster_checkpoints(3, 10) == (1, 2, 3)
+    assert len(cluster_checkpoints(50_000, 100)) == 24
+    assert len(cluster_checkpoints(50_000, 100_000)) == 12
+    assert cluster_checkpoints(50_000, 100)[-1] == cluster_checkpoints(50_000, 100_000)[-1] == 50_000
+    assert list(cluster_checkpoints(600, 15)) == sorted(set(cluster_checkpoints(600, 15)))
 
 
-def test_processes_do_not_change_the_result() -> None:
+def test_result_does_not_depend_on_processes() -> None:
     one = locb.compare(["locb", "club"], **SMALL)
     two = locb.compare(["locb", "club"], **{**SMALL, "jobs": 2})
     for a, b in zip(one.results, two.results, strict=True):
@@ -65,7 +68,7 @@ def test_processes_do_not_change_the_result() -> None:
         assert np.array_equal(a.f1, b.f1)
 
 
-def test_a_sweep_runs_every_alpha_and_a_policy_without_one_runs_once() -> None:
+def test_every_alpha_runs_and_a_policy_without_alpha_runs_once() -> None:
     class Random(locb.Policy):
         def recommend(self, user, contexts):
             return 0
@@ -75,11 +78,15 @@ def test_a_sweep_runs_every_alpha_and_a_policy_without_one_runs_once() -> None:
 
     locb.POLICIES["random"] = Random
     try:
-        result = locb.compare(["linucb-one", "random"], alphas=[0.1, 1.0], **SMALL)
+        compared = locb.compare(["linucb-one", "random"], alphas=[0.1, 1.0], **SMALL)
     finally:
         del locb.POLICIES["random"]
-    assert [(e.policy, e.alpha) for e in result.results] == [("linucb-one", 0.1), ("linucb-one", 1.0), ("random", None)]
-    assert result.user_map is None
+    assert [(entry.policy, entry.alpha) for entry in compared.results] == [
+        ("linucb-one", 0.1),
+        ("linucb-one", 1.0),
+        ("random", None),
+    ]
+    assert compared.user_map is None
 
 
 class NeedsAlpha(locb.Policy):
@@ -93,55 +100,55 @@ class NeedsAlpha(locb.Policy):
         pass
 
 
-class Forgetful(NeedsAlpha):
+class WithoutSuperInit(NeedsAlpha):
     def __init__(self, *, n_users, dim):
-        pass  # forgets super().__init__
+        pass
 
 
-class Unfinished(locb.Policy):
+class WithoutUpdate(locb.Policy):
     def recommend(self, user, contexts):
         return 0
 
 
-def test_policies_of_ones_own_are_prepared_as_they_are_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(locb.POLICIES, "own", NeedsAlpha)
-    planned = plan(["own"], **{name: value for name, value in SMALL.items() if name != "jobs"})
-    planned.prepare()
-    assert planned.run(jobs=1).results[0].policy == "own"
+def test_custom_policy_is_prepared_and_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(locb.POLICIES, "custom", NeedsAlpha)
+    plan = plan_comparison(["custom"], **{name: value for name, value in SMALL.items() if name != "jobs"})
+    plan.prepare()
+    assert plan.run(jobs=1).results[0].policy == "custom"
 
 
-def test_a_broken_policy_is_named_with_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(locb.POLICIES, "forgetful", Forgetful)
-    with pytest.raises(ValueError, match=r"policy forgetful failed while it played: AttributeError: .*_dim.*line"):
-        locb.compare(["forgetful"], **SMALL)
-    monkeypatch.setitem(locb.POLICIES, "unfinished", Unfinished)
-    with pytest.raises(ValueError, match=r"policy unfinished cannot be made: TypeError: .*update"):
-        locb.compare(["unfinished"], **SMALL)
+def test_error_of_a_policy_names_policy_and_cause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(locb.POLICIES, "broken", WithoutSuperInit)
+    with pytest.raises(ValueError, match=r"policy broken failed during the run: AttributeError: .*_dim.*line"):
+        locb.compare(["broken"], **SMALL)
+    monkeypatch.setitem(locb.POLICIES, "abstract", WithoutUpdate)
+    with pytest.raises(ValueError, match=r"cannot create policy abstract: TypeError: .*update"):
+        locb.compare(["abstract"], **SMALL)
 
 
-def test_checkpoints_end_with_the_last_round() -> None:
-    assert checkpoints(3).tolist() == [1, 2, 3]
-    assert checkpoints(50_000)[[0, -1]].tolist() == [1, 50_000]
-    assert len(checkpoints(50_000)) == 200
+def test_regret_checkpoints_include_the_last_round() -> None:
+    assert regret_checkpoints(3).tolist() == [1, 2, 3]
+    assert regret_checkpoints(50_000)[[0, -1]].tolist() == [1, 50_000]
+    assert len(regret_checkpoints(50_000)) == 200
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"policies": ["ucb"]}, "policies must be among locb, .* not 'ucb'"),
+        ({"policies": ["ucb"]}, "unknown policy 'ucb'; choose from locb, "),
         ({"policies": "locb"}, "policies must be a list of names, not 'locb'"),
-        ({"alphas": [1.0, 1.0]}, "alphas must differ"),
+        ({"alphas": [1.0, 1.0]}, "alphas must be distinct"),
         ({"jobs": -2}, "jobs must be -1 or at least 1, not -2"),
-        ({"policies": []}, "policies must name at least one"),
-        ({"policies": ["club", "club"]}, "policies must differ, not club, club"),
-        ({"alphas": []}, "alphas must name at least one"),
+        ({"policies": []}, "policies must have at least one element"),
+        ({"policies": ["club", "club"]}, "policies must be distinct, not club, club"),
+        ({"alphas": []}, "alphas must have at least one element"),
         ({"alphas": [-1.0]}, "alpha must be between 0"),
         ({"rounds": 0}, "rounds must be at least 1, not 0"),
         ({"repeats": 0}, "repeats must be at least 1, not 0"),
         ({"n_seeds": 16}, "n_seeds must be at most n_users = 15, not 16"),
-        ({"world": {"n_users": 3, "n_clusters": 9}}, "n_clusters must be at most n_users"),
+        ({"environment": {"n_users": 3, "n_clusters": 9}}, "n_clusters must be at most n_users"),
     ],
 )
-def test_bad_settings_fail_before_any_work(change: dict[str, object], message: str) -> None:
+def test_invalid_settings_fail_before_any_run(change: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         locb.compare(**{**SMALL, "policies": ["locb"], **change})

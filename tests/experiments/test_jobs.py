@@ -1,4 +1,4 @@
-"""Finished runs stay finished, and no folder takes the runs of another."""
+"""Resumable jobs and run folders."""
 
 import json
 from pathlib import Path
@@ -13,19 +13,19 @@ from locb.report.terminal.run_view import read_progress
 CALLS: list[int] = []
 
 
-def play(*, world: dict[str, Any], seed: int, alpha: float, parameters: dict[str, Any]) -> dict[str, Any]:
+def compute(*, environment: dict[str, Any], seed: int, alpha: float, parameters: dict[str, Any]) -> dict[str, Any]:
     CALLS.append(seed)
-    return {"value": seed * alpha + world["n"], "pair": (1, 0.1)}
+    return {"value": seed * alpha + environment["n"], "pair": (1, 0.1)}
 
 
-def stops(*, world: dict[str, Any], seed: int) -> dict[str, Any]:
+def interrupt_at_3(*, environment: dict[str, Any], seed: int) -> dict[str, Any]:
     if seed == 3:
         raise KeyboardInterrupt
     return {"value": seed}
 
 
 def job(seed: int, alpha: float = 0.5, n: int = 1) -> Job:
-    return Job(play, {"n": n}, seed, {"alpha": alpha, "parameters": {"gamma": 0.2}}, cost=1.0)
+    return Job(compute, {"n": n}, seed, {"alpha": alpha, "parameters": {"gamma": 0.2}}, cost=1.0)
 
 
 @pytest.fixture(autouse=True)
@@ -33,20 +33,20 @@ def no_calls() -> None:
     CALLS.clear()
 
 
-def test_what_is_finished_is_not_played_again(tmp_path: Path) -> None:
-    told: list[tuple[float, float]] = []
+def test_finished_jobs_are_not_run_again(tmp_path: Path) -> None:
+    reported: list[tuple[float, float]] = []
     with Workers(jobs=1) as workers:
-        first = run_jobs([job(1), job(2)], Ledger(tmp_path, {}), workers, lambda *done: told.append(done))
+        first = run_jobs([job(1), job(2)], Ledger(tmp_path, {}), workers, lambda *done: reported.append(done))
         assert [outcome["value"] for outcome in first] == [1.5, 2.0]
-        assert told == [(1.0, 2.0), (2.0, 2.0)]
+        assert reported == [(1.0, 2.0), (2.0, 2.0)]
         again = run_jobs([job(3), job(2), job(1)], Ledger(tmp_path, {}), workers)
     assert [outcome["value"] for outcome in again] == [2.5, 2.0, 1.5]
     assert CALLS == [1, 2, 3]
-    assert first[0] == again[2] == {"value": 1.5, "pair": [1, 0.1]}  # as JSON has it, in both
+    assert first[0] == again[2] == {"value": 1.5, "pair": [1, 0.1]}  # both read back from JSON
 
 
-def test_a_stopped_run_keeps_what_it_finished(tmp_path: Path) -> None:
-    tasks = [Job(stops, {}, seed, {}, cost=1.0) for seed in (1, 2, 3, 4)]
+def test_interrupted_run_keeps_finished_jobs(tmp_path: Path) -> None:
+    tasks = [Job(interrupt_at_3, {}, seed, {}, cost=1.0) for seed in (1, 2, 3, 4)]
     with Workers(jobs=1) as workers, pytest.raises(KeyboardInterrupt):
         run_jobs(tasks, Ledger(tmp_path, {}), workers)
     ledger = Ledger(tmp_path, {})
@@ -54,19 +54,19 @@ def test_a_stopped_run_keeps_what_it_finished(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("*.part"))
 
 
-def test_what_is_planned_is_written_down_for_who_watches(tmp_path: Path) -> None:
-    tasks = [Job(stops, {}, seed, {}, cost=float(seed)) for seed in (1, 2, 3)]
+def test_plan_is_written_for_locb_watch(tmp_path: Path) -> None:
+    tasks = [Job(interrupt_at_3, {}, seed, {}, cost=float(seed)) for seed in (1, 2, 3)]
     with Workers(jobs=1) as workers, pytest.raises(KeyboardInterrupt):
         run_jobs(tasks, Ledger(tmp_path, {"kind": "verify"}), workers)
     progress = read_progress(tmp_path)
     assert progress.plan is not None
     assert progress.plan.costs == {task.name: task.cost for task in tasks}
     assert progress.plan.is_running
-    assert progress.done < 3  # the longest first, at which it was stopped
+    assert progress.done < 3  # the longest job runs first, and is interrupted
     assert progress.work(progress.plan.started - 5.0) == progress.work()
 
 
-def test_a_damaged_outcome_is_played_again(tmp_path: Path) -> None:
+def test_damaged_outcome_is_run_again(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path, {})
     with Workers(jobs=1) as workers:
         run_jobs([job(1)], ledger, workers)
@@ -78,43 +78,49 @@ def test_a_damaged_outcome_is_played_again(tmp_path: Path) -> None:
     assert len(CALLS) == 6
 
 
-def test_names_tell_jobs_apart() -> None:
-    names = {one.name for one in (job(1), job(2), job(1, alpha=0.6), job(1, n=2))}
+def test_job_names_are_unique() -> None:
+    names = {item.name for item in (job(1), job(2), job(1, alpha=0.6), job(1, n=2))}
     assert len(names) == 4
-    assert job(1).name.startswith("synthetic-play-alpha=0.5-gamma=0.2-seed=1-")
-    assert "/" not in Job(play, {}, 1, {"path": "../../etc/x"}, 1.0).name
+    assert job(1).name.startswith("synthetic-compute-alpha=0.5-gamma=0.2-seed=1-")
+    assert "/" not in Job(compute, {}, 1, {"path": "../../etc/x"}, 1.0).name
 
 
-def test_a_folder_of_another_run_is_refused(tmp_path: Path) -> None:
+def test_folder_with_other_settings_is_refused(tmp_path: Path) -> None:
     Ledger(tmp_path, {"rounds": 100, "data": {"synthetic": "a"}})
     Ledger(tmp_path, {"rounds": 100, "data": {"movielens": "b"}})  # data may be added
-    with pytest.raises(ValueError, match="holds another run .rounds was 100 there and is 200 now.*new folder"):
+    with pytest.raises(ValueError, match="has runs with other settings .rounds was 100 and is now 200.*new folder"):
         Ledger(tmp_path, {"rounds": 200})
-    with pytest.raises(ValueError, match="movielens was 'b' there and is 'c' now"):
+    with pytest.raises(ValueError, match="movielens was 'b' and is now 'c'"):
         Ledger(tmp_path, {"rounds": 100, "data": {"movielens": "c"}})
     kept = json.loads((tmp_path / "settings.json").read_text())
     assert kept["data"] == {"synthetic": "a", "movielens": "b"}
     (tmp_path / "settings.json").write_text("{")
-    with pytest.raises(ValueError, match="settings.json cannot be read"):
+    with pytest.raises(ValueError, match="cannot read .*settings.json"):
         Ledger(tmp_path, {"rounds": 100})
 
 
-def test_a_folder_that_cannot_be_written_to_is_named() -> None:
-    with pytest.raises(ValueError, match="--output: /dev/null/out cannot be written to .Not a directory"):
+def test_folder_of_an_older_format_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "settings.json").write_text('{"format": 1, "rounds": 100}')
+    with pytest.raises(ValueError, match="has runs in format 1, but this version of locb uses format 2; choose a new"):
+        Ledger(tmp_path, {"rounds": 100})
+
+
+def test_read_only_folder_is_refused() -> None:
+    with pytest.raises(ValueError, match="--output: cannot write to /dev/null/out .Not a directory"):
         Ledger(Path("/dev/null/out"), {})
 
 
-def test_what_a_folder_tells_is_remembered(tmp_path: Path) -> None:
-    Ledger(tmp_path, {"rounds": 1}).remember(targets=["a"])
+def test_report_scope_is_kept(tmp_path: Path) -> None:
+    Ledger(tmp_path, {"rounds": 1}).extend_scope(targets=["a"])
     ledger = Ledger(tmp_path, {"rounds": 1})
-    assert ledger.told == {"targets": ["a"]}
-    ledger.remember(repeats=3)
-    assert Ledger(tmp_path, {"rounds": 1}).told == {"targets": ["a"], "repeats": 3}
+    assert ledger.report_scope == {"targets": ["a"]}
+    ledger.extend_scope(repeats=3)
+    assert Ledger(tmp_path, {"rounds": 1}).report_scope == {"targets": ["a"], "repeats": 3}
 
 
-def test_a_folder_with_other_files_is_refused(tmp_path: Path) -> None:
+def test_folder_with_other_files_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").touch()
-    with pytest.raises(ValueError, match="holds other files"):
+    with pytest.raises(ValueError, match="contains other files"):
         Ledger(tmp_path, {})
     with pytest.raises(ValueError, match="is a file, not a folder"):
         Ledger(tmp_path / "thesis.tex", {})

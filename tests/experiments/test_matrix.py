@@ -1,4 +1,4 @@
-"""Policies × worlds: ratios and intervals from paired runs, claims from ratios, and runs that go on."""
+"""Scenario matrix: ratios and paired intervals, claims, and interrupted runs."""
 
 import csv
 from io import StringIO
@@ -15,10 +15,11 @@ from commandline import run
 from datasets import files
 from locb.cli import app
 from locb.evaluation.findings import FAILS, HOLDS, UNDECIDED, Findings, Measurement
-from locb.experiments.matrix import code_digest, plan_matrix
-from locb.experiments.matrix.claims import claims
-from locb.experiments.matrix.standings import Standing, WorldResult, geometric_mean, ratio
-from locb.experiments.matrix.tables import tell
+from locb.experiments.matrix import plan_matrix
+from locb.experiments.matrix.claims import build_claims
+from locb.experiments.matrix.matrix_plan import code_digest
+from locb.experiments.matrix.scenario_result import AlphaResult, ScenarioResult, geometric_mean, regret_ratio
+from locb.experiments.matrix.summary import summarize
 from locb.experiments.parallel import Workers
 from locb.experiments.scenarios import SCENARIOS
 from locb.report.findings_folder import write_findings
@@ -27,124 +28,132 @@ from locb.report.tables.scenario_matrix import make_matrix_table, make_policy_ta
 SETTINGS = {"rounds": None, "repeats": 3, "alphas": [0.1, 1.0], "command": "locb compare"}
 
 
-def world_result(name: str, noise: float = 0.0, **regrets: float) -> WorldResult:
-    """A world in which policies have these regrets on average; repeats differ in hardness, and by chance for eloc."""
-    hard = np.array([0.8, 1.0, 1.2])
-    tried = []
+def scenario_result(name: str, noise: float = 0.0, **regrets: float) -> ScenarioResult:
+    """Return a scenario with these mean regrets. Repeats differ in difficulty, and for eloc also by noise."""
+    difficulty = np.array([0.8, 1.0, 1.2])
+    results = []
     for policy, mean in regrets.items():
-        regret = mean * hard + (noise * mean * np.array([1.0, -2.0, 1.0]) if policy == "eloc" else 0.0)
-        tried += [
-            Standing(policy, 0.1, regret, Measurement(0.9, 0.01), 2.0),
-            Standing(policy, 1.0, 3 * regret, None, 2.0),
+        regret = mean * difficulty + (noise * mean * np.array([1.0, -2.0, 1.0]) if policy == "eloc" else 0.0)
+        results += [
+            AlphaResult(policy, 0.1, regret, Measurement(0.9, 0.01), 2.0),
+            AlphaResult(policy, 1.0, 3 * regret, None, 2.0),
         ]
     baselines = tuple(policy for policy in regrets if policy != "eloc")
-    return WorldResult(SCENARIOS[name], tried, baselines)
+    return ScenarioResult(SCENARIOS[name], results, baselines)
 
 
-def played(folder: Path, policies: list[str], worlds: list[str], progress: Any = None, **more: Any) -> Findings:
-    planned = plan_matrix(policies, worlds, **{"rounds": 300, "repeats": 2, "alphas": [0.1, 1.0], **more})
-    ledger = planned.open_folder(folder)
+def run_matrix(
+    folder: Path, policies: list[str], scenarios: list[str], progress: Any = None, **options: Any
+) -> Findings:
+    plan = plan_matrix(policies, scenarios, **{"rounds": 300, "repeats": 2, "alphas": [0.1, 1.0], **options})
+    ledger = plan.open_folder(folder)
     with Workers(jobs=1) as workers:
-        findings = planned.run(ledger, workers, progress)
+        findings = plan.run(ledger, workers, progress)
     findings.settings["reused"] = ledger.reused
     return findings
 
 
-def test_a_ratio_and_its_paired_interval() -> None:
-    found = ratio([8.0, 9.0, 16.0], [10.0, 20.0, 30.0])
+def test_ratio_and_paired_interval() -> None:
+    found = regret_ratio([8.0, 9.0, 16.0], [10.0, 20.0, 30.0])
     assert found.mean == pytest.approx(0.55)
     errors = np.array([8.0 - 5.5, 9.0 - 11.0, 16.0 - 16.5])
     assert found.margin == pytest.approx(4.303 * errors.std(ddof=1) / np.sqrt(3) / 20.0)
-    assert np.isnan(ratio([1.0], [2.0]).margin)
+    assert np.isnan(regret_ratio([1.0], [2.0]).margin)
     both = geometric_mean([Measurement(0.5, 0.1), Measurement(2.0, 0.2)])
     assert both.mean == pytest.approx(1.0)
     assert both.margin == pytest.approx(np.sqrt(0.2**2 + 0.1**2) / 2)
 
 
-def test_the_interval_of_a_ratio_covers_it() -> None:
+def test_interval_of_a_ratio_covers_the_true_ratio() -> None:
     rng = np.random.default_rng(0)
     hit = 0
     for _ in range(400):
-        hard = rng.uniform(80, 120, size=5)
-        found = ratio(0.7 * hard + rng.normal(0, 3, 5), hard + rng.normal(0, 3, 5))
+        base = rng.uniform(80, 120, size=5)
+        found = regret_ratio(0.7 * base + rng.normal(0, 3, 5), base + rng.normal(0, 3, 5))
         hit += abs(found.mean - 0.7) < found.margin
     assert 0.91 < hit / 400 < 0.99
 
 
-def test_the_best_baseline_is_chosen_without_the_contender() -> None:
-    result = world_result("overlap", locb=100.0, club=90.0, eloc=60.0)
+def test_best_baseline_excludes_eloc() -> None:
+    result = scenario_result("overlap", locb=100.0, club=90.0, eloc=60.0)
     assert (result.best_baseline.policy, result.best_baseline.alpha) == ("club", 0.1)
     assert result.ratio("eloc").mean == pytest.approx(60 / 90)
-    assert result.ratio("eloc").margin == pytest.approx(0.0, abs=1e-12)  # the same hard worlds
+    assert result.ratio("eloc").margin == pytest.approx(0.0, abs=1e-12)  # difficulty cancels
     assert result.ratio("club") == Measurement(1.0, 0.0)
 
 
 @pytest.mark.parametrize(
     ("results", "verdicts"),
     [
-        ([world_result("bernoulli-100", club=100.0, eloc=60.0)], [HOLDS, HOLDS, HOLDS]),
-        ([world_result("bernoulli-100", club=100.0, eloc=70.0)], [HOLDS, HOLDS, FAILS]),
-        ([world_result("zipf-300", 0.2, club=100.0, eloc=64.0)], [HOLDS, UNDECIDED, UNDECIDED]),
-        ([world_result("one-cluster", club=100.0, eloc=104.0)], [HOLDS]),
-        ([world_result("one-cluster", club=100.0, eloc=106.0)], [FAILS]),
+        ([scenario_result("bernoulli-100", club=100.0, eloc=60.0)], [HOLDS, HOLDS, HOLDS]),
+        ([scenario_result("bernoulli-100", club=100.0, eloc=70.0)], [HOLDS, HOLDS, FAILS]),
+        ([scenario_result("zipf-300", 0.2, club=100.0, eloc=64.0)], [HOLDS, UNDECIDED, UNDECIDED]),
+        ([scenario_result("one-cluster", club=100.0, eloc=104.0)], [HOLDS]),
+        ([scenario_result("one-cluster", club=100.0, eloc=106.0)], [FAILS]),
         (
-            [world_result("overlap", club=100.0, eloc=90.0), world_result("arms-3", club=90.0, eloc=30.0)],
+            [scenario_result("overlap", club=100.0, eloc=90.0), scenario_result("arms-3", club=90.0, eloc=30.0)],
             [HOLDS, HOLDS],
         ),
-        ([world_result("overlap", club=100.0, eloc=90.0)], [HOLDS, FAILS]),
+        ([scenario_result("overlap", club=100.0, eloc=90.0)], [HOLDS, FAILS]),
     ],
 )
-def test_claims_are_judged_by_ratios(results: list[WorldResult], verdicts: list[str]) -> None:
-    assert [claim.verdict for claim in claims(results, "matrix", "matrix")] == verdicts
+def test_claims_follow_from_ratios(results: list[ScenarioResult], verdicts: list[str]) -> None:
+    assert [claim.verdict for claim in build_claims(results, "matrix", "matrix")] == verdicts
 
 
-def test_claims_keep_development_and_judging_apart() -> None:
-    results = [world_result("dev-zipf-300", club=100.0, eloc=50.0), world_result("zipf-300", club=100.0, eloc=200.0)]
-    found = claims(results, "matrix", "matrix")
-    assert [(claim.data, claim.verdict) for claim in found] == [
-        *[("1 judging world", FAILS)] * 3,
-        *[("1 development world", HOLDS)] * 3,
+def test_claims_separate_development_and_evaluation() -> None:
+    results = [
+        scenario_result("dev-zipf-300", club=100.0, eloc=50.0),
+        scenario_result("zipf-300", club=100.0, eloc=200.0),
     ]
-    assert "worse in zipf-300 (2.000 ± 0.000)" in found[0].criteria[0].detail
+    found = build_claims(results, "matrix", "matrix")
+    assert [(claim.data, claim.verdict) for claim in found] == [
+        *[("1 evaluation scenario", FAILS)] * 3,
+        *[("1 development scenario", HOLDS)] * 3,
+    ]
+    assert "exceeded in zipf-300 (2.000 ± 0.000)" in found[0].criteria[0].detail
 
 
-def test_the_page_says_where_the_contender_loses(tmp_path: Path) -> None:
-    results = [world_result("one-cluster", club=100.0, eloc=120.0), world_result("arms-3", club=100.0, eloc=50.0)]
-    found = tell(results, ["club", "eloc"], SETTINGS)
-    assert "Where ELOC loses to a baseline: one-cluster (1.200 ± 0.000 of club's)." in found.notes
-    assert list(found.tables[0].rows[0])[-2:] == ["eloc", "club"]  # the contender first
+def test_report_names_scenarios_in_which_eloc_is_worse(tmp_path: Path) -> None:
+    results = [scenario_result("one-cluster", club=100.0, eloc=120.0), scenario_result("arms-3", club=100.0, eloc=50.0)]
+    found = summarize(results, ["club", "eloc"], SETTINGS)
+    assert (
+        "Scenarios in which a baseline has lower regret than ELOC: one-cluster (1.200 ± 0.000 times club)."
+        in found.notes
+    )
+    assert list(found.tables[0].rows[0])[-2:] == ["eloc", "club"]  # ELOC first
     index, tables, figures = write_findings(found, tmp_path)
-    assert "Where ELOC loses" in index.read_text()
+    assert "lower regret than ELOC" in index.read_text()
     rows = list(csv.DictReader((tables / "matrix.csv").read_text().splitlines()))
-    assert [(row["world"], row["best baseline"], row["eloc"], row["club"]) for row in rows] == [
+    assert [(row["scenario"], row["best baseline"], row["eloc"], row["club"]) for row in rows] == [
         ("one-cluster", "club", "1.2", "1"),
         ("arms-3", "club", "0.5", "1"),
     ]
     assert (figures / "matrix.svg").exists()
-    alone = tell(results, ["club"], SETTINGS)
+    alone = summarize(results, ["club"], SETTINGS)
     assert alone.claims == []
 
 
-def test_a_matrix_from_real_runs(tmp_path: Path) -> None:
+def test_matrix_matches_simulations(tmp_path: Path) -> None:
     names = ["linucb-one", "linucb-ind", "sclub"]
-    found = played(tmp_path / "out", names, ["one-cluster", "drift-users"])
+    found = run_matrix(tmp_path / "out", names, ["one-cluster", "drift-users"])
     rows = found.tables[0].rows
-    assert [row["world"] for row in rows] == ["one-cluster", "drift-users"]
+    assert [row["scenario"] for row in rows] == ["one-cluster", "drift-users"]
     for row in rows:
-        world = SCENARIOS[row["world"]]
+        scenario = SCENARIOS[row["scenario"]]
         regret = {}
         for name in names:
             for alpha in (0.1, 1.0):
                 final = []
                 for repeat in (0, 1):
-                    env = locb.Synthetic(**world.settings, seed=world.seed(repeat))
-                    policy = locb.make_policy(name, n_users=100, dim=env.dim, alpha=alpha, seed=world.seed(repeat))
-                    final.append(locb.simulate(policy, env, rounds=300, seed=world.seed(repeat)).regret[-1])
+                    env = locb.Synthetic(**scenario.settings, seed=scenario.seed(repeat))
+                    policy = locb.make_policy(name, n_users=100, dim=env.dim, alpha=alpha, seed=scenario.seed(repeat))
+                    final.append(locb.simulate(policy, env, rounds=300, seed=scenario.seed(repeat)).regret[-1])
                 if name not in regret or np.mean(final) < np.mean(regret[name]):
                     regret[name] = final
         best = min(names, key=lambda name: np.mean(regret[name]))
         assert row["best baseline"] == best
-        assert row["its regret"].mean == pytest.approx(np.mean(regret[best]))
+        assert row["baseline regret"].mean == pytest.approx(np.mean(regret[best]))
         for name in names:
             value = row[name] if name == best else row[name].mean
             assert value == pytest.approx(np.mean(regret[name]) / np.mean(regret[best]))
@@ -156,27 +165,25 @@ def test_a_matrix_from_real_runs(tmp_path: Path) -> None:
     assert "Claims" not in (tmp_path / "out" / "index.html").read_text().split("<script>")[0]
 
 
-def test_a_stopped_matrix_goes_on(tmp_path: Path) -> None:
+def test_interrupted_matrix_continues(tmp_path: Path) -> None:
     def stop(done: float, total: float) -> None:
         if done > total / 2:
             raise KeyboardInterrupt
 
-    names, worlds = ["linucb-one", "linucb-ind"], ["one-cluster", "two-clusters"]
+    names, scenarios = ["linucb-one", "linucb-ind"], ["one-cluster", "two-clusters"]
     with pytest.raises(KeyboardInterrupt):
-        played(tmp_path / "a", names, worlds, stop)
+        run_matrix(tmp_path / "a", names, scenarios, stop)
     kept = len(list((tmp_path / "a" / "runs").iterdir()))
     assert 0 < kept < 16
-    went_on = played(tmp_path / "a", names, worlds)
-    assert went_on.settings["reused"] == kept
-    assert went_on.tables[0].rows == played(tmp_path / "b", names, worlds).tables[0].rows
-    more = played(tmp_path / "a", names, worlds, repeats=3)
+    resumed = run_matrix(tmp_path / "a", names, scenarios)
+    assert resumed.settings["reused"] == kept
+    assert resumed.tables[0].rows == run_matrix(tmp_path / "b", names, scenarios).tables[0].rows
+    more = run_matrix(tmp_path / "a", names, scenarios, repeats=3)
     assert more.settings["reused"] == 16
     assert len(code_digest()) == 16
 
 
-class Lucky(locb.Policy):
-    """Has no alpha."""
-
+class WithoutAlpha(locb.Policy):
     def __init__(self, *, n_users: int, dim: int) -> None:
         super().__init__(n_users=n_users, dim=dim)
 
@@ -187,41 +194,43 @@ class Lucky(locb.Policy):
         pass
 
 
-def test_a_policy_without_alpha_runs_once_and_the_contender_is_no_baseline(
+def test_policy_without_alpha_runs_once_and_eloc_is_not_a_baseline(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(locb.POLICIES, "eloc", Lucky)
-    found = played(tmp_path, ["eloc", "linucb-ind"], ["two-clusters"])
+    monkeypatch.setitem(locb.POLICIES, "eloc", WithoutAlpha)
+    found = run_matrix(tmp_path, ["eloc", "linucb-ind"], ["two-clusters"])
     assert len(list((tmp_path / "runs").iterdir())) == 2 + 4
     assert found.tables[0].rows[0]["best baseline"] == "linucb-ind"
     assert found.settings["baselines"] == ["linucb-ind"]
-    assert found.claims[0].data == "1 judging world"
+    assert found.claims[0].data == "1 evaluation scenario"
     assert {row["policy"]: row["alpha"] for row in found.tables[2].rows}["eloc"] is None
 
 
-def test_real_data_are_added_to_the_worlds(tmp_path: Path) -> None:
+def test_real_data_is_added_to_the_scenarios(tmp_path: Path) -> None:
     data = {
         "data": "movielens",
         "path": str(files.movielens_csv(tmp_path / "ml")),
         "cache_dir": str(tmp_path / "cache"),
     }
-    with pytest.warns(UserWarning, match="only 8 can be played"):
-        found = played(tmp_path / "out", ["linucb-one", "linucb-ind"], ["dev-one-cluster"], data=data | {"n_arms": 3})
+    with pytest.warns(UserWarning, match="number of eligible users is 8"):
+        found = run_matrix(
+            tmp_path / "out", ["linucb-one", "linucb-ind"], ["dev-one-cluster"], data=data | {"n_arms": 3}
+        )
     rows = found.tables[0].rows
-    assert [(row["world"], row["groups"]) for row in rows] == [
+    assert [(row["scenario"], row["groups"]) for row in rows] == [
         ("dev-one-cluster", "no"),
-        ("movielens-rated", "not known"),
-        ("movielens-any", "not known"),
+        ("movielens-rated", "unknown"),
+        ("movielens-any", "unknown"),
     ]
-    assert [row["for"] for row in found.tables[-1].rows] == ["development"] * 3  # no judging world was asked for
-    assert rows[1]["its regret"] != rows[2]["its regret"]
+    assert [row["role"] for row in found.tables[-1].rows] == ["development"] * 3  # no evaluation scenario is selected
+    assert rows[1]["baseline regret"] != rows[2]["baseline regret"]
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"worlds": ["mars"]}, "there is no world 'mars'"),
-        ({"policies": ["ucb"]}, "policies must be among"),
+        ({"scenarios": ["mars"]}, "unknown scenario 'mars'"),
+        ({"policies": ["ucb"]}, "unknown policy 'ucb'"),
         ({"alphas": [-1.0]}, "alpha must be between 0"),
         ({"rounds": 20}, "rounds must be at least 100, not 20"),
         ({"repeats": 0}, "repeats must be at least 1, not 0"),
@@ -229,13 +238,13 @@ def test_real_data_are_added_to_the_worlds(tmp_path: Path) -> None:
         ({"seed": -1}, "seed and repeats must give repeats from 0 to 999, not -1"),
     ],
 )
-def test_bad_settings_fail_before_any_work(change: dict[str, Any], message: str) -> None:
+def test_invalid_settings_fail_before_any_run(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        plan_matrix(**{"policies": ["linucb-one"], "worlds": ["overlap"], **change})
+        plan_matrix(**{"policies": ["linucb-one"], "scenarios": ["overlap"], **change})
 
 
-def test_the_command_plays_also_a_policy_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(locb.POLICIES, "Mine", Lucky)  # taken out again, whatever the command puts there
+def test_command_runs_a_policy_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(locb.POLICIES, "Mine", WithoutAlpha)  # removes the entry of the command afterwards
     (tmp_path / "mine.py").write_text(
         "import locb\n"
         "class Mine(locb.Policy):\n"
@@ -244,33 +253,33 @@ def test_the_command_plays_also_a_policy_from_a_file(tmp_path: Path, monkeypatch
         "    def update(self, user, context, reward):\n"
         "        pass\n"
     )
-    asked = ["compare", "--worlds", "overlap,one-cluster", "--policies", "linucb-one,linucb-ind,mine.py:Mine"]
-    asked += ["--rounds", "200", "--repeats", "2", "--output", "out"]
-    done = run(*asked, cwd=tmp_path)
+    arguments = ["compare", "--scenarios", "overlap,one-cluster", "--policies", "linucb-one,linucb-ind,mine.py:Mine"]
+    arguments += ["--rounds", "200", "--repeats", "2", "--output", "out"]
+    done = run(*arguments, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    for text in ("overlap", "one-cluster", "Mine", "worst world", "index.html"):
+    for text in ("overlap", "one-cluster", "Mine", "worst scenario", "index.html"):
         assert text in done.stdout
-    assert f"Command: locb {' '.join(asked)}" in done.stdout.replace("\n", " ").replace("  ", " ")
+    assert f"Command: locb {' '.join(arguments)}" in done.stdout.replace("\n", " ").replace("  ", " ")
     assert (tmp_path / "out" / "figures" / "matrix.png").read_bytes().startswith(b"\x89PNG")
     monkeypatch.chdir(tmp_path)
-    again = CliRunner().invoke(app, [*asked, "--jobs", "1"])
-    assert "28 of 28 runs were there already." in again.stdout
+    again = CliRunner().invoke(app, [*arguments, "--jobs", "1"])
+    assert "Reused 28 of 28 runs from out." in again.stdout
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--worlds", "moon"], "there is no world 'moon'; there are all, judging, development, bernoulli-100, "),
-        (["--worlds", ","], "--worlds must name at least one"),
-        (["--worlds", "all", "--users", "9"], "--users does not go with --worlds"),
-        (["--worlds", "all", "--noise", "1"], "--noise does not go with --worlds"),
-        (["--worlds", "all", "--gamma", "1"], "--gamma does not go with --worlds"),
-        (["--worlds", "all", "--n-seeds", "1"], "--n-seeds does not go with --worlds"),
-        (["--worlds", "all", "--data", "movielens"], "--path must name the files of movielens"),
-        (["--worlds", "all", "--path", "x"], "--path goes with --data"),
+        (["--scenarios", "moon"], "unknown scenario 'moon'; choose from all, evaluation, development, bernoulli-100, "),
+        (["--scenarios", ","], "--scenarios must have at least one element"),
+        (["--scenarios", "all", "--users", "9"], "--users cannot be used with --scenarios"),
+        (["--scenarios", "all", "--noise", "1"], "--noise cannot be used with --scenarios"),
+        (["--scenarios", "all", "--gamma", "1"], "--gamma cannot be used with --scenarios"),
+        (["--scenarios", "all", "--n-seeds", "1"], "--n-seeds cannot be used with --scenarios"),
+        (["--scenarios", "all", "--data", "movielens"], "--path is required with --data movielens"),
+        (["--scenarios", "all", "--path", "x"], "--path requires --data"),
     ],
 )
-def test_a_mistake_is_told_before_any_work(arguments: list[str], message: str, tmp_path: Path) -> None:
+def test_invalid_options_fail_before_any_run(arguments: list[str], message: str, tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["compare", *arguments, "--output", str(tmp_path / "out")])
     assert isinstance(done.exception, ValueError)
     assert str(done.exception).startswith(message)

@@ -1,11 +1,13 @@
+"""Simulation of one policy."""
+
 import numpy as np
 import pytest
 
 import locb
-from locb.experiments.simulate import pieces
+from locb.experiments.simulate import split_rounds
 
 
-def test_a_run_is_the_play_of_the_rounds() -> None:
+def test_run_matches_play() -> None:
     env = locb.Synthetic(n_users=10, n_clusters=2, seed=7)
     run = locb.simulate(locb.LOCB(n_users=10, dim=env.dim), env, rounds=5000, seed=1)
     rounds = env.rounds(5000, seed=1)
@@ -17,52 +19,52 @@ def test_a_run_is_the_play_of_the_rounds() -> None:
     assert run.policy.served.sum() == 5000
 
 
-def test_progress_is_told() -> None:
+def test_progress_is_reported() -> None:
     env = locb.Synthetic(n_users=10, n_clusters=2, seed=7)
-    told: list[int] = []
-    locb.simulate(locb.LinUCB(n_users=10, dim=env.dim), env, rounds=5000, progress=told.append)
-    assert told == [4096, 5000]
+    reported: list[int] = []
+    locb.simulate(locb.LinUCB(n_users=10, dim=env.dim), env, rounds=5000, progress=reported.append)
+    assert reported == [4096, 5000]
 
 
 @pytest.mark.parametrize("name", list(locb.POLICIES))
-def test_a_look_on_the_way_changes_no_choice(name: str) -> None:
+def test_inspection_changes_no_choice(name: str) -> None:
     env = locb.Synthetic(n_users=12, n_clusters=3, seed=7)
     make = {"n_users": 12, "dim": env.dim, "seed": 3}
     whole = locb.simulate(locb.make_policy(name, **make), env, rounds=5000, seed=1)
     policy = locb.make_policy(name, **make)
-    looks: list[tuple[int, int]] = []
-    stops = [1, 2, 700, 4096, 4097, 5000]
+    inspected: list[tuple[int, int]] = []
+    checkpoints = [1, 2, 700, 4096, 4097, 5000]
     run = locb.simulate(
         policy,
         env,
         rounds=5000,
         seed=1,
-        stops=stops,
-        at_stop=lambda: looks.append((int(policy.served.sum()), len(policy.clusters()))),
+        checkpoints=checkpoints,
+        at_checkpoint=lambda: inspected.append((int(policy.served.sum()), len(policy.clusters()))),
     )
-    assert [played for played, _ in looks] == stops
+    assert [played for played, _ in inspected] == checkpoints
     assert np.array_equal(run.chosen, whole.chosen)
     assert np.array_equal(run.regret, whole.regret)
     assert np.array_equal(policy.theta, whole.policy.theta)
 
 
-def test_rounds_are_cut_after_each_stop() -> None:
+def test_rounds_are_split_at_checkpoints() -> None:
     env = locb.Synthetic(n_users=10, n_clusters=2, seed=7)
-    cut = list(pieces(env.stream(9000, seed=1), [3, 4096, 5000, 9000]))
-    assert [len(piece) for piece in cut] == [3, 4093, 904, 3192, 808]
+    pieces = list(split_rounds(env.stream(9000, seed=1), [3, 4096, 5000, 9000]))
+    assert [len(piece) for piece in pieces] == [3, 4093, 904, 3192, 808]
     whole = env.rounds(9000, seed=1)
     for name in ("users", "contexts", "rewards", "means"):
-        assert np.array_equal(np.concatenate([getattr(piece, name) for piece in cut]), getattr(whole, name))
+        assert np.array_equal(np.concatenate([getattr(piece, name) for piece in pieces]), getattr(whole, name))
 
 
-def test_bad_input_is_named() -> None:
+def test_invalid_arguments() -> None:
     env = locb.Synthetic(n_users=10, n_clusters=2, seed=7)
     policy = locb.LinUCB(n_users=10, dim=env.dim)
-    with pytest.raises(ValueError, match=r"rounds must be a whole number of at least 0, not 1000\.0"):
+    with pytest.raises(ValueError, match=r"rounds must be an integer of at least 0, not 1000\.0"):
         locb.simulate(policy, env, rounds=1e3)
-    for stops in ([0], [5, 5], [7, 3], [11]):
-        with pytest.raises(ValueError, match="stops must ascend from 1 to at most 10, not"):
-            locb.simulate(policy, env, rounds=10, stops=stops)
+    for checkpoints in ([0], [5, 5], [7, 3], [11]):
+        with pytest.raises(ValueError, match="checkpoints must be ascending integers from 1 to 10, not"):
+            locb.simulate(policy, env, rounds=10, checkpoints=checkpoints)
     with pytest.raises(ValueError, match=r"policy must be a locb\.Policy, not <class"):
         locb.simulate(locb.LOCB, env, rounds=10)
     with pytest.raises(ValueError, match=r"env must be a locb\.Environment"):

@@ -1,4 +1,4 @@
-"""The theorems, checked: audit and bounds against their formulas, and the gap in the proof seen in a world."""
+"""Checks of the theorems: coverage and bounds against their formulas, the gap in the proof, and the command."""
 
 import math
 from pathlib import Path
@@ -75,39 +75,40 @@ def test_theorem_3_grows_slower_than_its_rounds_once_clustering_has_ended() -> N
     def bound(rounds: int, gamma: float = 0.2) -> float:
         return regret_bound(rounds, 100, 6, gamma=gamma, min_eigenvalue=0.1)
 
-    assert bound(50_000) > 50_000  # says nothing yet
+    assert bound(50_000) > 50_000  # not informative yet
     end = termination_bound(100, 6, gamma=0.2, min_eigenvalue=0.1)
     late = int(1e6 * end)
     assert bound(late) == pytest.approx(2 * 0.2 * late, rel=0.05)  # 2γ a round is what is left
     assert bound(2 * late) / bound(late) < 2.0
 
 
-def test_the_gap_in_the_proof_is_seen_when_users_take_turns() -> None:
-    world = {"n_users": 6, "n_clusters": 3, "n_arms": 4, "raw_dim": 3}
-    published = [correctness.in_turns(world=world, seed=seed, gamma=1.0, stop="published") for seed in range(2)]
-    mended = [correctness.in_turns(world=world, seed=seed, gamma=1.0, stop="radius") for seed in range(2)]
+def test_sequential_arrivals_show_the_gap_in_the_proof() -> None:
+    environment = {"n_users": 6, "n_clusters": 3, "n_arms": 4, "raw_dim": 3}
+    play = correctness.play_sequential_arrivals
+    published = [play(environment=environment, seed=seed, gamma=1.0, stop="published") for seed in range(2)]
+    corrected = [play(environment=environment, seed=seed, gamma=1.0, stop="radius") for seed in range(2)]
     assert sum(outcome["wrong"] for outcome in published) > 0
-    assert sum(outcome["wrong"] for outcome in mended) == 0
-    for outcome in published + mended:
-        assert outcome["sets"] == 6
-        assert outcome["open"] == outcome["certificates broken"] == 0
+    assert sum(outcome["wrong"] for outcome in corrected) == 0
+    for outcome in published + corrected:
+        assert outcome["clusters"] == 6
+        assert outcome["not_final"] == outcome["violated_certificates"] == 0
 
 
-def test_coverage_looks_at_every_world() -> None:
-    found = coverage.cover(world={"n_users": 5, "n_clusters": 2}, seed=3, worlds=2, rounds=3000)
+def test_coverage_of_every_environment() -> None:
+    found = coverage.measure_errors(environment={"n_users": 5, "n_clusters": 2}, seed=3, environments=2, rounds=3000)
     worst = np.array(found["worst"])
     assert worst.shape == (2, 4)
     assert (worst[:, RADII["ellipsoid"]] < 1.0).all()
     assert (worst[:, RADII["regret"]] > 1.0).all()
     assert found["rounds"] == 6000
     env = locb.Synthetic(raw_dim=4)
-    moments = np.einsum("tka,tkb->ab", *[env.rounds(20_000).contexts] * 2) / 200_000
-    assert coverage.smallest_eigenvalue(env) == pytest.approx(np.linalg.eigvalsh(moments)[0], rel=0.02)
+    second_moment = np.einsum("tka,tkb->ab", *[env.rounds(20_000).contexts] * 2) / 200_000
+    assert coverage.smallest_eigenvalue(env) == pytest.approx(np.linalg.eigvalsh(second_moment)[0], rel=0.02)
 
 
-def test_the_four_checks_at_a_small_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_checks_at_a_small_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coverage, "ENVIRONMENTS", 40)
-    small = Verification(coverage_rounds=200, users=4, gammas=(3.0, 2.5), worlds=2, sizes=(10, 20), rounds=2000)
+    small = Verification(coverage_rounds=200, users=4, gammas=(3.0, 2.5), repeats=2, user_counts=(10, 20), rounds=2000)
     with Workers(jobs=2) as workers:
         findings = small.run(small.open_folder(tmp_path), workers)
     assert [table.name for table in findings.tables] == ["coverage", "correctness", "termination", "growth"]
@@ -117,32 +118,32 @@ def test_the_four_checks_at_a_small_size(tmp_path: Path, monkeypatch: pytest.Mon
     assert covered["ellipsoid"] == HOLDS
     assert covered["regret"] == FAILS
     assert not findings.failed_guarantees()
-    assert "rounds were played in" in findings.notes[0]
-    assert verdict["No set is wider than its certificate.", "all of these runs"] == HOLDS
+    assert " rounds in " in findings.notes[0]
+    assert verdict["No cluster is wider than its certificate.", "all of these runs"] == HOLDS
     termination = findings.tables[2].rows
     assert [row["users"] for row in termination] == [10, 20]
     assert all(row["rounds"].mean < row["bound"] for row in termination)
 
 
-def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from typer.testing import CliRunner
 
     from locb.cli import app
     from locb.experiments import verify
 
-    small = Verification(coverage_rounds=100, users=4, gammas=(6.0, 5.0), worlds=2, sizes=(10, 12), rounds=1000)
+    small = Verification(coverage_rounds=100, users=4, gammas=(6.0, 5.0), repeats=2, user_counts=(10, 12), rounds=1000)
     monkeypatch.setattr(verify, "QUICK", small)
     monkeypatch.setattr(coverage, "ENVIRONMENTS", 40)
-    monkeypatch.setattr(termination, "GAMMA", 4.0)  # wide sets are returned soon; what is found is tested above
+    monkeypatch.setattr(termination, "GAMMA", 4.0)  # wide clusters become final soon
     monkeypatch.chdir(tmp_path)
     called = CliRunner().invoke(app, ["verify", "--quick", "--jobs", "1"])
     assert called.exit_code == 0, called.output
-    assert "rounds were played" in called.output
+    assert " rounds in " in called.output
     for name in ("index.html", "tables/coverage.csv", "figures/termination.png", "figures/growth.svg"):
         assert (tmp_path / "runs" / "verify-quick" / name).exists()
-    # An ellipsoid radius that does not cover is a broken promise.
+    # An ellipsoid radius that does not cover violates a guarantee.
     monkeypatch.setitem(coverage.SIGMAS, "ellipsoid", -0.25)
-    broken = CliRunner().invoke(app, ["verify", "--quick", "--jobs", "1", "--output", "broken"])
-    assert broken.exit_code == 1
-    with pytest.raises(ValueError, match="--worlds must be at least 2, not 1"):
-        CliRunner().invoke(app, ["verify", "--worlds", "1"], catch_exceptions=False)
+    failed = CliRunner().invoke(app, ["verify", "--quick", "--jobs", "1", "--output", "failed"])
+    assert failed.exit_code == 1
+    with pytest.raises(ValueError, match="--repeats must be at least 2, not 1"):
+        CliRunner().invoke(app, ["verify", "--repeats", "1"], catch_exceptions=False)

@@ -9,7 +9,7 @@ TABLE = ResultTable(
     "accuracy",
     "Accuracy",
     [
-        {"method": "LOCB", "F1": Measurement(0.97635, 0.06671), "paper's F1": 0.88, "F1 less paper's": 0.09635},
+        {"method": "LOCB", "F1": Measurement(0.97635, 0.06671), "paper's F1": 0.88, "F1 difference": 0.09635},
         {"method": "a|b", "F1": Measurement(0.25, float("nan")), "rounds": Measurement(56999.2, 1234.5), "gamma": None},
     ],
     "A note.",

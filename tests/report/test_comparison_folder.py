@@ -21,8 +21,10 @@ from locb.report.tables.comparison_table import comparison_rows, format_mean, ma
 
 @pytest.fixture(scope="module")
 def result() -> locb.Comparison:
-    world = {"n_users": 15, "n_clusters": 3, "n_arms": 4}
-    return locb.compare(["locb", "linucb-ind"], alphas=[0.3, 1.0], rounds=800, repeats=3, world=world, jobs=1)
+    environment = {"n_users": 15, "n_clusters": 3, "n_arms": 4}
+    return locb.compare(
+        ["locb", "linucb-ind"], alphas=[0.3, 1.0], rounds=800, repeats=3, environment=environment, jobs=1
+    )
 
 
 def test_files_and_their_content(result: locb.Comparison, tmp_path: Path) -> None:

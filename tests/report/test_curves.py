@@ -119,8 +119,8 @@ def test_page_charts_have_named_empty_datasets() -> None:
 
 
 def test_curves_of_a_real_comparison() -> None:
-    world = {"n_users": 12, "n_clusters": 2, "n_arms": 3}
-    result = locb.compare(["club"], rounds=400, repeats=2, world=world, jobs=1)
+    environment = {"n_users": 12, "n_clusters": 2, "n_arms": 3}
+    result = locb.compare(["club"], rounds=400, repeats=2, environment=environment, jobs=1)
     (entry,) = result.results
     curve_json = curves.curves_to_json(result, entry)
     assert np.allclose(curve_json["regret"], entry.regret, rtol=1e-5)

@@ -22,7 +22,7 @@ def test_csv_has_unrounded_numbers_and_cells_are_formatted() -> None:
     assert rows[0]["F1 ±"] == "0.06671"
     assert rows[1]["F1 ±"] == ""
     headings, cells = format_csv(text)
-    assert headings == ["method", "F1", "paper's F1", "F1 less paper's", "rounds", "gamma"]
+    assert headings == ["method", "F1", "paper's F1", "F1 difference", "rounds", "gamma"]
     assert cells == [
         ["LOCB", "0.976 ± 0.067", "0.880", "+0.096", "–", "–"],
         ["a|b", "0.250", "–", "–", "56,999 ± 1,234", "–"],
@@ -36,8 +36,8 @@ def test_csv_has_unrounded_numbers_and_cells_are_formatted() -> None:
     ("column", "text", "shown"),
     [
         ("regret", "889.4", "889"),
-        ("regret less LOCB's", "-45.6", "-46"),
-        ("regret less LOCB's", "45.6", "+46"),
+        ("difference of regret to LOCB", "-45.6", "-46"),
+        ("difference of regret to LOCB", "45.6", "+46"),
         ("gamma", "0.2", "0.2"),
         ("F1", "1", "1.000"),
         ("sets not returned", "0", "0"),

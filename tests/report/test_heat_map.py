@@ -13,7 +13,7 @@ from locb.report.charts.heat_map import MAX_LOG_RATIO, format_ratio, heat_map_ch
 def heat_map(scenarios: int, policies: int) -> HeatMap:
     rows = [
         {
-            "panel": "judging" if scenario % 3 else "development",
+            "panel": "evaluation" if scenario % 3 else "development",
             "scenario": f"scenario-{scenario}",
             "policy": f"policy-{policy}",
             "ratio": 2.0 ** (policy - 2),

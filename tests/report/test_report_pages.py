@@ -19,9 +19,11 @@ ROUNDS, REPEATS = 1_500, 3
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    world = {"n_users": 20, "n_clusters": 3, "n_arms": 4}
+    environment = {"n_users": 20, "n_clusters": 3, "n_arms": 4}
     policies, alphas = ["locb", "linucb-ind", "club"], [0.3, 1.0]
-    result = locb.compare(policies, alphas=alphas, rounds=ROUNDS, repeats=REPEATS, world=world, n_seeds=5, jobs=1)
+    result = locb.compare(
+        policies, alphas=alphas, rounds=ROUNDS, repeats=REPEATS, environment=environment, n_seeds=5, jobs=1
+    )
     path = tmp_path_factory.mktemp("explored")
     write_comparison(result, path)
     write_findings(findings(), path)

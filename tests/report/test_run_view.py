@@ -121,8 +121,8 @@ def test_unreadable_plan_is_ignored(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def result() -> Comparison:
     policies = ["linucb-one", "linucb-ind", "locb"]
-    world = {"n_users": 8, "n_clusters": 2, "n_arms": 4}
-    return locb.compare(policies, alphas=[0.3, 1.0], rounds=300, repeats=2, world=world, jobs=1)
+    environment = {"n_users": 8, "n_clusters": 2, "n_arms": 4}
+    return locb.compare(policies, alphas=[0.3, 1.0], rounds=300, repeats=2, environment=environment, jobs=1)
 
 
 @pytest.fixture

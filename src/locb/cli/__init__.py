@@ -1,4 +1,4 @@
-"""The command line: parsing and printing only. A file a command."""
+"""Command line ``locb``: parsing of options and printing of results. One file per command."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from locb.cli.verify import verify
 from locb.cli.watch import watch
 
 app = typer.Typer(
-    help="Contextual bandits that find like-minded users. Start with: locb compare",
+    help="Contextual bandits that find like-minded users.\n\n"
+    "Start with `locb compare` to compare policies, or with `locb demo` to see the service. `locb COMMAND --help` "
+    "describes the options of a command.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="markdown",
@@ -35,24 +37,23 @@ app.command(cls=PolicyCommand)(serve)
 app.command()(verify)
 app.command()(watch)
 
-# What the library calls by another name than the option that sets it.
-OPTIONS = {"n_users": "--users", "n_clusters": "--clusters", "raw_dim": "--dimensions", "n_arms": "--arms"}
+# Parameters of the library and the options that set them, for error messages.
+OPTIONS = {"n_users": "--users", "n_clusters": "--clusters", "n_arms": "--arms"}
 
 
 def main() -> None:
-    """Run the command line; a mistake in the input is one line, not a traceback."""
+    """Run the command line. Invalid input gives a one-line message and exit code 2, not a traceback."""
     try:
         app()
     except (ValueError, OSError) as error:
-        told = re.sub(r"\w+", lambda word: OPTIONS.get(word[0], word[0]), str(error))
-        leave(told, 2)
+        leave(re.sub(r"\w+", lambda match: OPTIONS.get(match[0], match[0]), str(error)), 2)
 
 
 @app.callback(invoke_without_command=True)
 def version(
-    show: Annotated[bool, typer.Option("--version", help="Print the version and leave.", is_eager=True)] = False,
+    show: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
 ) -> None:
-    """Print the version if asked."""
+    """Print the version if requested."""
     if show:
         console.print(f"locb {locb.__version__}")
         raise typer.Exit

@@ -1,11 +1,10 @@
-"""locb compare."""
+"""The command ``locb compare``."""
 
 from __future__ import annotations
 
-import threading
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -14,18 +13,28 @@ from locb.cli.common import (
     CacheDir,
     Columns,
     ItemFeatures,
+    Jobs,
+    Seed,
     Zeros,
+    compiling,
     console,
-    data_world,
-    listed,
+    data_settings,
     new_folder,
     number,
     preparing,
-    refuse,
+    print_written,
+    reject_options,
+    split_list,
 )
 
-# What belongs to a world or a policy, and so cannot be set for many worlds at once.
-FIXED_IN_WORLDS = ("users", "clusters", "dimensions", "arms", "noise", "arrivals", "gamma", "n_seeds")
+if TYPE_CHECKING:
+    from locb.experiments.compare import ComparisonPlan
+
+# A scenario or the policy determines these, so they cannot be set for several scenarios at once.
+SCENARIO_OPTIONS = ("users", "clusters", "dim", "arms", "noise", "arrivals", "gamma", "n_seeds")
+DATA_OPTIONS = ("path", "zeros", "columns", "item_features", "cache_dir")
+SYNTHETIC_OPTIONS = ("clusters", "dim", "noise", "arrivals")
+POLICIES, ENVIRONMENT, DATA, SIZE = "Policies", "Environment", "Data", "Size"
 
 
 def compare(
@@ -33,193 +42,211 @@ def compare(
     policies: Annotated[
         str | None,
         typer.Option(
-            help="Names (see below), separated by commas, or **all**. A custom policy is given as **file.py:Class**. "
-            "Default: the built-in policies; with --worlds all.",
-            rich_help_panel="Policies",
+            help="Comma-separated names of policies (listed below), or **all**. **file.py:Class** is a custom policy.",
+            show_default="the paper's five and eloc; with --scenarios all",
+            rich_help_panel=POLICIES,
         ),
     ] = None,
     alphas: Annotated[
         str | None,
         typer.Option(
-            help="How much to explore. Several, separated by commas, are tried one by one; the chart then shows each "
-            "policy at its best. If not given 1; with --worlds 0.1,0.3,1.",
-            rich_help_panel="Policies",
+            help="Comma-separated exploration strengths. Each policy runs at each of them, and the results show its "
+            "best one.",
+            show_default="1; with --scenarios 0.1,0.3,1",
+            rich_help_panel=POLICIES,
         ),
     ] = None,
     gamma: Annotated[
-        float, typer.Option(help="LOCB, ELOC: users of a cluster are nearer than this.", rich_help_panel="Policies")
+        float,
+        typer.Option(help="LOCB, ELOC: maximum distance between users of a cluster.", rich_help_panel=POLICIES),
     ] = 0.2,
     n_seeds: Annotated[
         int | None,
         typer.Option(
-            help="LOCB, ELOC: sets to grow, |S|. If not given 30, or one a user if there are fewer.",
-            rich_help_panel="Policies",
+            help="LOCB, ELOC: number of seeds, and so of clusters.",
+            show_default="30, or one per user if there are fewer",
+            rich_help_panel=POLICIES,
         ),
     ] = None,
-    worlds: Annotated[
+    scenarios: Annotated[
         str | None,
         typer.Option(
-            help="Play in named worlds instead of one: **all**, **judging**, **development**, or names separated by "
-            "commas. Gives a matrix of policies and worlds.",
-            rich_help_panel="Worlds",
+            help="Compare in several named environments: **all**, **evaluation**, **development**, or comma-separated "
+            "names of scenarios. The result is a matrix of policies and scenarios.",
+            rich_help_panel=ENVIRONMENT,
         ),
     ] = None,
-    data: Annotated[
-        str | None,
-        typer.Option(
-            help="Play on real data instead: **movielens**, **yelp**, **yahoo** or **table**, with --path. With "
-            "--worlds the data are added to them.",
-            rich_help_panel="Data",
-        ),
-    ] = None,
-    path: Annotated[
-        Path | None,
-        typer.Option(help="The files of --data as published: a folder or an archive.", rich_help_panel="Data"),
-    ] = None,
-    zeros: Zeros = None,
-    columns: Columns = None,
-    item_features: ItemFeatures = None,
-    cache_dir: CacheDir = None,
     users: Annotated[
-        int, typer.Option(help="Users; on real data those with the most records.", rich_help_panel="World")
+        int,
+        typer.Option(help="Number of users; of real data, those with the most records.", rich_help_panel=ENVIRONMENT),
     ] = 100,
-    clusters: Annotated[int, typer.Option(help="Clusters of users.", rich_help_panel="World")] = 5,
-    dimensions: Annotated[
-        int, typer.Option(help="Random features of an arm; a constant one is added.", rich_help_panel="World")
-    ] = 5,
-    arms: Annotated[int, typer.Option(help="Arms a round.", rich_help_panel="World")] = 10,
+    clusters: Annotated[int, typer.Option(help="Number of true clusters.", rich_help_panel=ENVIRONMENT)] = 5,
+    dim: Annotated[
+        int, typer.Option(help="Features per arm, including the constant one.", min=2, rich_help_panel=ENVIRONMENT)
+    ] = 6,
+    arms: Annotated[int, typer.Option(help="Arms per round.", rich_help_panel=ENVIRONMENT)] = 10,
     noise: Annotated[
         str,
         typer.Option(
-            help="**bernoulli** for rewards of 0 or 1, or a number: the deviation of Gaussian noise.",
-            rich_help_panel="World",
+            help="**bernoulli** for rewards of 0 or 1, or the standard deviation of Gaussian noise.",
+            rich_help_panel=ENVIRONMENT,
         ),
     ] = "bernoulli",
     arrivals: Annotated[
         str,
         typer.Option(
-            help="Who comes: **uniform** (all alike) or **zipf** (few often).",
-            rich_help_panel="World",
+            help="Distribution of the users: **uniform**, or **zipf** (few users are frequent).",
+            rich_help_panel=ENVIRONMENT,
         ),
     ] = "uniform",
+    data: Annotated[
+        str | None,
+        typer.Option(
+            help="Compare on real data, which is in --path: **movielens**, **yelp**, **yahoo** or **table**. With "
+            "--scenarios the data is added to the scenarios.",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
+    path: Annotated[
+        Path | None,
+        typer.Option(help="Files of --data as published: a folder or an archive.", rich_help_panel=DATA),
+    ] = None,
+    zeros: Zeros = None,
+    columns: Columns = None,
+    item_features: ItemFeatures = None,
+    cache_dir: CacheDir = None,
     rounds: Annotated[
         int | None,
-        typer.Option(help="Rounds a run. If not given 50,000; with --worlds each world's own.", rich_help_panel="Size"),
+        typer.Option(
+            help="Rounds per run.",
+            show_default="50,000; with --scenarios the number of each scenario",
+            rich_help_panel=SIZE,
+        ),
     ] = None,
     repeats: Annotated[
-        int, typer.Option(help="Worlds; the more, the narrower the intervals.", rich_help_panel="Size")
+        int,
+        typer.Option(
+            help="Number of environments. More repeats give narrower confidence intervals.", rich_help_panel=SIZE
+        ),
     ] = 5,
-    seed: Annotated[
-        int, typer.Option(help="The first world's seed; the same seed gives the same result.", rich_help_panel="Size")
-    ] = 0,
-    jobs: Annotated[int, typer.Option(help="Processes; -1 for one a core.", rich_help_panel="Size")] = -1,
+    seed: Seed = 0,
+    jobs: Jobs = -1,
     output: Annotated[
         Path | None,
         typer.Option(
-            help="Folder for the results; an earlier run in it is replaced. If not given, a new one under runs/. With "
-            "--worlds a stopped run in it goes on, and it is runs/worlds if not given.",
-            rich_help_panel="Size",
+            help="Folder of the results. An earlier comparison in it is replaced; with --scenarios an interrupted run "
+            "in it continues.",
+            show_default="a new folder in runs; with --scenarios runs/scenarios",
         ),
     ] = None,
 ) -> None:
-    """Let policies play the same rounds and see who wins, and which users belong together.
+    """Compare policies on the same users, arms and rewards.
 
-    Every policy meets the same users, arms and rewards, so that differences are paired. Prints a table (regret is
-    what was lost against always showing the best arm; F1 tells how well the groups found match the true ones) and
-    writes a folder with **regret.png**, **users.png**, **report.html** (open it in a
-    browser and explore: policies, alphas and repeats over the rounds, groups as they form) and **run.json**.
+    All policies get the same rounds, so the differences between them are paired. The command prints a table: regret is
+    the expected reward lost against always choosing the best arm, and F1 measures how well the found groups match the
+    true ones. It writes **report.html** (interactive: open it in a browser), **regret.png**, **users.png** and
+    **run.json** (settings, versions and all numbers) to the folder --output.
 
-    With --worlds every policy, at its defaults and best alpha, plays in many worlds: some were used to set constants
-    (development), others have other seeds and other kinds of structure, noise, arrivals and drift (judging). Regret is
-    then told relative to the best baseline of each world, as a table and a heat map. What is finished is kept: the
-    same command goes on after Ctrl-C.
+    With --scenarios, every policy runs with its default parameters in several named environments: development
+    scenarios were used for tuning, evaluation scenarios were not. The table and the heat map show the regret relative
+    to the best baseline of each scenario. Repeat the command to continue after Ctrl-C.
 
     Examples:
     - `locb compare`
     - `locb compare --policies locb,linucb-ind --noise 0.1`
     - `locb compare --alphas 0.1,0.3,1 --users 500 --rounds 100000`
     - `locb compare --data movielens --path ml-latest-small.zip --rounds 30000`
-    - `locb compare --worlds all --policies all --data movielens --path ml-latest-small.zip`
-    - `locb compare --worlds overlap,hierarchy --rounds 5000 --repeats 2`
+    - `locb compare --scenarios all --policies all --data movielens --path ml-latest-small.zip`
+    - `locb compare --scenarios overlap,hierarchy --rounds 5000 --repeats 2`
     """
-    from locb.cli.compare_scenarios import compare_worlds
-    from locb.experiments.compare import DEFAULT_POLICIES, plan
-    from locb.experiments.custom_policy import register
-    from locb.policies import POLICIES
-    from locb.report.comparison_folder import write_comparison
-    from locb.report.tables.comparison_table import make_comparison_table
+    from locb.cli.compare_scenarios import compare_scenarios
+    from locb.experiments.compare import plan_comparison
 
-    usual = ",".join(DEFAULT_POLICIES) if worlds is None else "all"
-    asked = [
-        one
-        for name in listed("policies", usual if policies is None else policies)
-        for one in (POLICIES if name == "all" else [name])
-    ]
-    own = {register(name): name for name in asked if ":" in name}
-    names = [next((mine for mine, place in own.items() if place == name), name) for name in asked]
-    values = None if alphas is None else [number("alphas", text) for text in listed("alphas", alphas)]
+    names, custom = _select_policies(policies, default_all=scenarios is not None)
+    alpha_values = None if alphas is None else [number("alphas", text) for text in split_list("alphas", alphas)]
+    real_data: dict[str, Any] | None = None
     if data is None:
-        refuse(context, ("path", "zeros", "columns", "item_features", "cache_dir"), "goes with --data")
+        reject_options(context, DATA_OPTIONS, "requires --data")
     elif path is None:
-        raise ValueError(f"--path must name the files of {data}")
-    if worlds is not None:
-        refuse(
-            context,
-            FIXED_IN_WORLDS,
-            "does not go with --worlds: a named world has its own, and policies play at their defaults",
-        )
-        compare_worlds(
-            worlds=listed("worlds", worlds),
+        raise ValueError(f"--path is required with --data {data}")
+    else:
+        location = path if scenarios is None else path.resolve()
+        real_data = data_settings(data, location, zeros, columns, item_features, cache_dir)
+    if scenarios is not None:
+        reason = "cannot be used with --scenarios, because scenarios and default parameters determine it"
+        reject_options(context, SCENARIO_OPTIONS, reason)
+        compare_scenarios(
+            scenarios=split_list("scenarios", scenarios),
             policies=names,
-            own=own,
-            alphas=values,
+            custom=custom,
+            alphas=alpha_values,
             rounds=rounds,
             repeats=repeats,
             seed=seed,
             jobs=jobs,
-            data=None
-            if data is None or path is None
-            else data_world(data, path.resolve(), zeros, columns, item_features, cache_dir),
+            data=real_data,
             output=output,
         )
         return
-    if data is None or path is None:
-        world: dict[str, Any] = {
+    if real_data is None:
+        environment: dict[str, Any] = {
             "n_users": users,
             "n_clusters": clusters,
-            "raw_dim": dimensions,
+            "raw_dim": dim - 1,
             "n_arms": arms,
             "noise": noise if noise == "bernoulli" else number("noise", noise, "bernoulli"),
             "arrivals": arrivals,
         }
     else:
-        refuse(context, ("clusters", "dimensions", "noise", "arrivals"), "is for the synthetic world, not for --data")
-        world = data_world(data, path, zeros, columns, item_features, cache_dir) | {"n_users": users, "n_arms": arms}
+        reject_options(context, SYNTHETIC_OPTIONS, "is an option of the synthetic environment, not of --data")
+        environment = real_data | {"n_users": users, "n_arms": arms}
     with preparing(path):
-        planned = plan(
+        plan = plan_comparison(
             names,
-            alphas=values or [1.0],
+            alphas=alpha_values or [1.0],
             rounds=50_000 if rounds is None else rounds,
             repeats=repeats,
-            world=world,
+            environment=environment,
             n_seeds=n_seeds,
             gamma=gamma,
             seed=seed,
         )
-    with new_folder(output or Path("runs") / time.strftime("compare-%Y%m%d-%H%M%S")) as folder:
-        compiling = threading.Timer(
-            1.5, console.print, ["Compiling the kernels: once on this machine, about a minute …"]
-        )
-        compiling.start()
-        planned.prepare()
-        compiling.cancel()
-        shown = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        with Progress(*shown, TimeRemainingColumn(), console=console) as bar:
-            task = bar.add_task("Playing", total=len(planned.tasks))
-            result = planned.run(jobs=jobs, progress=lambda done, total: bar.update(task, completed=done, total=total))
+    _run(plan, jobs, output or Path("runs") / time.strftime("compare-%Y%m%d-%H%M%S"))
+
+
+def _select_policies(policies: str | None, *, default_all: bool) -> tuple[list[str], dict[str, str]]:
+    """Return the names of the policies, and the files of the custom ones by name."""
+    from locb.experiments.compare import DEFAULT_POLICIES
+    from locb.experiments.custom_policy import register_custom_policy
+    from locb.policies import POLICIES
+
+    if policies is None:
+        return list(POLICIES if default_all else DEFAULT_POLICIES), {}
+    names: list[str] = []
+    custom: dict[str, str] = {}
+    for element in split_list("policies", policies):
+        if ":" in element:
+            name = register_custom_policy(element)
+            custom[name] = element
+            names.append(name)
+        else:
+            names.extend(POLICIES if element == "all" else [element])
+    return names, custom
+
+
+def _run(plan: ComparisonPlan, jobs: int, output: Path) -> None:
+    """Run a comparison with a progress bar, print its table and write its folder."""
+    from locb.report.comparison_folder import write_comparison
+    from locb.report.tables.comparison_table import make_comparison_table
+
+    with new_folder(output) as folder:
+        with compiling():
+            plan.prepare()
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        with Progress(*columns, TimeRemainingColumn(), console=console) as bar:
+            task = bar.add_task("Running", total=len(plan.tasks))
+            result = plan.run(jobs=jobs, progress=lambda done, total: bar.update(task, completed=done, total=total))
         console.print()
         console.print(make_comparison_table(result))
         console.print(" ".join([result.verdict(), *result.notes]))
-        console.print("\nWritten:")
-        for path in write_comparison(result, folder):
-            console.print(f"  {path}", soft_wrap=True)
+        print_written(write_comparison(result, folder))

@@ -1,4 +1,4 @@
-"""locb compare --worlds: policies × named worlds."""
+"""The command ``locb compare --scenarios``."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from locb.cli.common import console, play_all, preparing
+from locb.cli.common import console, preparing, print_written, run_all
 
 
-def compare_worlds(
+def compare_scenarios(
     *,
-    worlds: list[str],
+    scenarios: list[str],
     policies: list[str],
-    own: dict[str, str],
+    custom: dict[str, str],
     alphas: list[float] | None,
     rounds: int | None,
     repeats: int,
@@ -23,7 +23,7 @@ def compare_worlds(
     data: dict[str, Any] | None,
     output: Path | None,
 ) -> None:
-    """Play, print the matrix, and write the folder."""
+    """Run the scenario matrix, print it and write its folder."""
     from locb.experiments.matrix import ALPHAS, plan_matrix
     from locb.experiments.parallel import Workers
     from locb.report.findings_folder import make_verdict_table, summarize_verdicts, write_findings
@@ -31,26 +31,24 @@ def compare_worlds(
 
     workers = Workers(jobs=jobs)
     with preparing(None if data is None else Path(data["path"])):
-        planned = plan_matrix(
+        plan = plan_matrix(
             policies,
-            worlds,
+            scenarios,
             alphas=ALPHAS if alphas is None else alphas,
             rounds=rounds,
             repeats=repeats,
             seed=seed,
             data=data,
-            own=own,
+            custom=custom,
             command=shlex.join(["locb", *sys.argv[1:]]),
         )
-    folder = output or Path("runs") / "worlds"
+    folder = output or Path("runs") / "scenarios"
     with workers:
-        ledger = planned.open_folder(folder)
-        findings = play_all(lambda progress: planned.run(ledger, workers, progress), planned.prepare, ledger)
+        ledger = plan.open_folder(folder)
+        findings = run_all(lambda progress: plan.run(ledger, workers, progress), plan.prepare, ledger)
     console.print(make_matrix_table(findings))
     console.print(make_policy_table(findings))
     if findings.claims:
         console.print(make_verdict_table(findings))
         console.print(summarize_verdicts(findings))
-    console.print("\nWritten:")
-    for path in write_findings(findings, folder):
-        console.print(f"  {path}", soft_wrap=True)
+    print_written(write_findings(findings, folder))

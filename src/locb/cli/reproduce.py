@@ -1,4 +1,4 @@
-"""locb reproduce."""
+"""The command ``locb reproduce``."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
-from locb.cli.common import Address, Backend, CacheDir, Jobs, console, play_all, preparing
+from locb.cli.common import Address, Backend, CacheDir, Jobs, Seed, console, preparing, print_written, run_all
 
 
 def reproduce(
     targets: Annotated[
         list[str] | None,
         typer.Argument(
-            help="What to regenerate: **accuracy**, **seeds**, **gamma**, **regret**, **rounds**, **regret-by-seeds**, "
-            "**regret-by-gamma**, **users** or **all** (if none is named).",
+            help="Tables and figures of the paper: **users**, **accuracy**, **rounds**, **regret**, **seeds**, "
+            "**regret-by-seeds**, **gamma**, **regret-by-gamma** or **all**.",
+            show_default="all",
         ),
     ] = None,
     movielens: Annotated[
@@ -27,31 +28,43 @@ def reproduce(
     yahoo: Annotated[Path | None, typer.Option(help="Yahoo R6A: a folder or a file.", rich_help_panel="Data")] = None,
     cache_dir: CacheDir = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="3 repeats of 10,000 rounds: a minute or so, with wider intervals.")
+        bool,
+        typer.Option(
+            "--quick",
+            help="3 repeats of 10,000 rounds: about a minute, with wider confidence intervals.",
+            rich_help_panel="Size",
+        ),
     ] = False,
-    repeats: Annotated[int | None, typer.Option(help="Runs of everything; if not given 5, as in the paper.")] = None,
+    repeats: Annotated[
+        int | None,
+        typer.Option(help="Number of repeats.", show_default="5; with --quick 3", rich_help_panel="Size"),
+    ] = None,
     rounds: Annotated[
         int | None,
-        typer.Option(help="Rounds of a regret run; if not given 50,000. Accuracy runs end when LOCB has ended."),
+        typer.Option(
+            help="Rounds per regret run. Accuracy runs end when all clusters of LOCB are final.",
+            show_default="50,000; with --quick 10,000",
+            rich_help_panel="Size",
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the first repeat; the same seed gives the same figures.")] = 0,
+    seed: Seed = 0,
     output: Annotated[
         Path | None,
         typer.Option(
-            help="Folder for the results; a run of the same settings in it goes on. If not given runs/reproduce, or "
-            "runs/reproduce-quick."
+            help="Folder of the results. A run with the same settings in it continues.",
+            show_default="runs/reproduce; with --quick runs/reproduce-quick",
         ),
     ] = None,
     backend: Backend = "loky",
     address: Address = None,
     jobs: Jobs = -1,
 ) -> None:
-    """Regenerate the paper's tables and figures, with its figures beside ours and a verdict for each of its claims.
+    """Reproduce the tables and figures of the paper, with a verdict for each of its claims.
 
-    The synthetic world is always played; real data are played where a path is given. Writes **index.html** (from claim
-    to evidence, open it in a browser), **tables/** (CSV and Markdown), **figures/** (PNG and SVG) and **runs/** (every
-    run). A run that was stopped goes on where it was when the same command is given again, and targets, data sets
-    and repeats can be added to the same folder.
+    The synthetic environment is always included, and a data set if you give its path. The command writes **index.html**
+    (claims and evidence: open it in a browser), **tables/** (CSV and Markdown), **figures/** (PNG and SVG) and
+    **runs/** (every run) to the folder --output. Repeat the command to continue after Ctrl-C. You can add targets, data
+    sets and repeats to the same folder.
 
     Examples:
     - `locb reproduce --quick`
@@ -68,19 +81,15 @@ def reproduce(
     for name, path in (("movielens", movielens), ("yelp", yelp), ("yahoo", yahoo)):
         if path is not None:
             if not path.exists():
-                raise ValueError(f"--{name}: there is no {path}")
+                raise ValueError(f"--{name}: {path} does not exist")
             data[name] = {"data": name, "path": str(path.resolve())}
             data[name] |= {} if cache_dir is None else {"cache_dir": str(cache_dir.resolve())}
     with preparing(next((path for path in (movielens, yelp, yahoo) if path is not None), None)):
-        planned = plan_reproduction(
-            targets or ["all"], data=data, repeats=repeats, rounds=rounds, seed=seed, quick=quick
-        )
+        plan = plan_reproduction(targets or ["all"], data=data, repeats=repeats, rounds=rounds, seed=seed, quick=quick)
     folder = output or Path("runs") / ("reproduce-quick" if quick else "reproduce")
     with workers:
-        planned, ledger = planned.open_folder(folder)
-        findings = play_all(lambda progress: planned.run(ledger, workers, progress), planned.prepare, ledger)
+        plan, ledger = plan.open_folder(folder)
+        findings = run_all(lambda progress: plan.run(ledger, workers, progress), plan.prepare, ledger)
     console.print(make_verdict_table(findings))
     console.print(summarize_verdicts(findings))
-    console.print("\nWritten:")
-    for path in write_findings(findings, folder):
-        console.print(f"  {path}", soft_wrap=True)
+    print_written(write_findings(findings, folder))

@@ -99,9 +99,9 @@ def serve(
     if log_level not in ("debug", "info", "warning", "error"):
         raise ValueError(f"--log-level must be debug, info, warning or error, not {log_level!r}")
     if policy is not None and policy.partition(":")[0].endswith(".py"):
-        from locb.experiments.custom_policy import register
+        from locb.experiments.custom_policy import register_custom_policy
 
-        policy = register(policy)
+        policy = register_custom_policy(policy)
     parameters: dict[str, Any] = {"gamma": gamma, "n_seeds": seeds, "alpha": alpha}
     parameters = {name: value for name, value in parameters.items() if value is not None}
     parameters |= dict(_pair(pair) for pair in parameter or [])

@@ -75,7 +75,7 @@ def watch(
     unreachable, the command shows the last known state and keeps trying.
 
     **Run**: shows a folder of `locb compare` (table, verdict, curves), or of `locb reproduce`, `locb verify` or `locb
-    compare --worlds` (progress and remaining time, then the verdicts).
+    compare --scenarios` (progress and remaining time, then the verdicts).
 
     Examples:
     - `locb watch http://127.0.0.1:8080`

@@ -1,4 +1,4 @@
-"""Data sets as their publishers ship them, each an ``Interactions`` world."""
+"""Readers of data sets in their published formats. Each returns a :class:`locb.Interactions` environment."""
 
 from locb.datasets.movielens import movielens
 from locb.datasets.table import table

@@ -1,4 +1,4 @@
-"""Prepared data on disk: a folder an entry, complete or not there at all."""
+"""Cache of prepared data sets on disk: one folder per entry, written atomically."""
 
 from __future__ import annotations
 
@@ -16,18 +16,27 @@ import numpy as np
 
 from locb.common.cache_dir import cache_dir
 
-VERSION = 1  # of what an entry holds; a newer locb does not read older entries
+VERSION = 2  # format of an entry; it is part of the key, so entries of another version are prepared again
 
 
-def prepared(
+def load_or_prepare(
     folder: str | Path | None,
     key: Mapping[str, Any],
-    make: Callable[[], tuple[dict[str, Any], dict[str, Any]]],
+    prepare: Callable[[], tuple[dict[str, Any], dict[str, Any]]],
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Arrays and facts for this key: read if they were prepared before, else made and kept.
+    """Return arrays and facts of a data set from the cache, or prepare them and add them to the cache.
 
-    Any number of processes may do this at once: an entry appears under its name by one rename, and whoever comes second
-    throws its own away. An entry that cannot be read is made again; a folder that cannot be written to is done without.
+    Several processes may do this at the same time. An entry gets its name by one atomic rename; a process that finishes
+    later discards its own copy. A damaged entry is prepared again. A folder that cannot be written causes a warning.
+
+    Parameters
+    ----------
+    folder : path, optional
+        Cache folder; the user's cache folder if not given.
+    key : mapping
+        Everything that determines the data, with the element "name".
+    prepare : callable
+        Returns (arrays, facts).
     """
     digest = hashlib.sha256(json.dumps([VERSION, key], sort_keys=True).encode()).hexdigest()[:24]
     entry = (cache_dir() if folder is None else Path(folder)) / f"{key['name']}-{digest}"
@@ -35,51 +44,52 @@ def prepared(
         try:
             return _read(entry)
         except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError) as error:
-            warnings.warn(f"{entry} is damaged ({error}): preparing the data again", stacklevel=2)
+            warnings.warn(f"cache entry {entry} is damaged ({error}); preparing the data again", stacklevel=2)
             shutil.rmtree(entry, ignore_errors=True)
-    arrays, about = make()
+    arrays, facts = prepare()
     try:
-        _write(entry, arrays, about)
+        _write(entry, arrays, facts)
     except OSError as error:
-        warnings.warn(f"prepared data are not kept: {error}", stacklevel=2)
-    return arrays, about
+        warnings.warn(f"cannot cache the prepared data: {error}", stacklevel=2)
+    return arrays, facts
 
 
 def _read(entry: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    about = json.loads((entry / "about.json").read_text(encoding="utf-8"))
-    if about["checksum"] != _facts_checksum(about["arrays"], about["about"]):
-        raise ValueError("about.json is not what was written")
-    # Mapped: what is read twice stays in the system's cache, not in this process.
-    arrays = {name: np.load(entry / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in about["arrays"]}
-    for name, (shape, dtype, checksum) in about["arrays"].items():
-        if list(arrays[name].shape) != shape or str(arrays[name].dtype) != dtype or _checksum(arrays[name]) != checksum:
-            raise ValueError(f"{name} is not what was written")
-    return arrays, about["about"]
+    content = json.loads((entry / "facts.json").read_text(encoding="utf-8"))
+    if content["checksum"] != _json_checksum(content["arrays"], content["facts"]):
+        raise ValueError("wrong checksum of facts.json")
+    # Memory-mapped, so that several processes share one copy.
+    arrays = {name: np.load(entry / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in content["arrays"]}
+    for name, (shape, dtype, checksum) in content["arrays"].items():
+        array = arrays[name]
+        if list(array.shape) != shape or str(array.dtype) != dtype or _array_checksum(array) != checksum:
+            raise ValueError(f"wrong checksum of {name}.npy")
+    return arrays, content["facts"]
 
 
-def _facts_checksum(arrays: Any, about: Any) -> int:
-    return zlib.crc32(json.dumps([arrays, about], sort_keys=True).encode())
+def _json_checksum(arrays: Any, facts: Any) -> int:
+    return zlib.crc32(json.dumps([arrays, facts], sort_keys=True).encode())
 
 
-def _checksum(array: Any) -> int:
+def _array_checksum(array: Any) -> int:
     octets: Any = np.ascontiguousarray(array).view(np.uint8)
     return zlib.crc32(octets.reshape(-1))
 
 
-def _write(entry: Path, arrays: dict[str, Any], about: dict[str, Any]) -> None:
+def _write(entry: Path, arrays: dict[str, Any], facts: dict[str, Any]) -> None:
     entry.parent.mkdir(parents=True, exist_ok=True)
-    part = entry.parent / f".{entry.name}.{secrets.token_hex(6)}.part"
+    temporary = entry.parent / f".{entry.name}.{secrets.token_hex(6)}.part"
     try:
-        part.mkdir()
+        temporary.mkdir()
         for name, array in arrays.items():
-            np.save(part / f"{name}.npy", array, allow_pickle=False)
-        shapes = {name: (list(array.shape), str(array.dtype), _checksum(array)) for name, array in arrays.items()}
-        facts = {"arrays": shapes, "about": about, "checksum": _facts_checksum(shapes, about)}
-        (part / "about.json").write_text(json.dumps(facts), encoding="utf-8")
+            np.save(temporary / f"{name}.npy", array, allow_pickle=False)
+        shapes = {name: (list(array.shape), str(array.dtype), _array_checksum(array)) for name, array in arrays.items()}
+        content = {"arrays": shapes, "facts": facts, "checksum": _json_checksum(shapes, facts)}
+        (temporary / "facts.json").write_text(json.dumps(content), encoding="utf-8")
         if not entry.exists():
-            part.rename(entry)
+            temporary.rename(entry)
     except OSError:
-        if not entry.is_dir():  # somebody else was first: theirs is as good
+        if not entry.is_dir():  # another process may have written the same entry
             raise
     finally:
-        shutil.rmtree(part, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)

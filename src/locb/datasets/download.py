@@ -1,4 +1,4 @@
-"""Fetch MovieLens from its publisher: resumable, checked against the publisher's checksum."""
+"""Download of MovieLens from GroupLens: resumable, and verified with the published checksum."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-PUBLISHER = "https://files.grouplens.org/datasets/movielens"
+BASE_URL = "https://files.grouplens.org/datasets/movielens"
 SIZES = ("ml-latest-small", "ml-latest", "ml-32m", "ml-25m", "ml-20m", "ml-10m", "ml-1m", "ml-100k")
 LICENCE = (
-    "MovieLens data are GroupLens's, University of Minnesota: for research, not for commercial or revenue-bearing use "
-    "without permission; acknowledge them in publications; no endorsement may be implied. The README in the zip has "
-    "the full terms."
+    "MovieLens data is owned by GroupLens, University of Minnesota. It may be used for research, but not for "
+    "commercial or revenue-bearing purposes without permission. Publications must acknowledge it and must not imply an "
+    "endorsement. The README in the zip file has the full terms."
 )
 
 
@@ -23,13 +23,31 @@ def download(
     size: str,
     folder: Path,
     *,
-    publisher: str = PUBLISHER,
+    base_url: str = BASE_URL,
     progress: Callable[[int, int | None], None] | None = None,
 ) -> Path:
-    """The publisher's zip of this size, in ``folder``.
+    """Download a MovieLens zip file and return its path.
 
-    A download that was cut off goes on where it stopped. The file gets its name only when it is complete and its MD5 is
-    the one that the publisher gives. ``progress`` is told (bytes here, bytes in all, None if unknown).
+    An interrupted download continues where it stopped. The file gets its final name when it is complete and its MD5
+    checksum is correct. An existing file is not downloaded again.
+
+    Parameters
+    ----------
+    size : str
+        Name in ``SIZES``, such as "ml-latest-small".
+    folder : Path
+        Target folder.
+    base_url : str, optional
+        Address of the files.
+    progress : callable, optional
+        Called with (bytes downloaded, total bytes or None).
+
+    Raises
+    ------
+    ValueError
+        If the size is unknown or the checksum is wrong.
+    OSError
+        If the server cannot be reached or the connection is lost.
     """
     if size not in SIZES:
         raise ValueError(f"--download must be one of {', '.join(SIZES)}, not {size!r}")
@@ -37,59 +55,59 @@ def download(
     if target.exists():
         return target
     part = folder / f"{size}.zip.part"
-    address = f"{publisher}/{size}.zip"
-    told = _fetch(f"{address}.md5").decode("ascii", "replace")
-    found = re.search(r"\b[0-9a-f]{32}\b", told)
+    url = f"{base_url}/{size}.zip"
+    text = _fetch(f"{url}.md5").decode("ascii", "replace")
+    found = re.search(r"\b[0-9a-f]{32}\b", text)
     if found is None:
-        raise ValueError(f"{address}.md5 holds no checksum: {told[:60]!r}")
+        raise ValueError(f"{url}.md5 has no checksum: {text[:60]!r}")
     folder.mkdir(parents=True, exist_ok=True)
-    _resume(address, part, progress)
+    _resume(url, part, progress)
     with part.open("rb") as stream:
         actual = hashlib.file_digest(stream, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
     if actual != found[0]:
         part.unlink()
-        raise ValueError(f"{address} arrived damaged (MD5 {actual}, not {found[0]}); it was removed, try again")
+        raise ValueError(f"{url} is damaged (MD5 {actual}, expected {found[0]}); the file was deleted, try again")
     part.replace(target)
     return target
 
 
-def _open(address: str, headers: dict[str, str]) -> Any:
+def _open(url: str, headers: dict[str, str]) -> Any:
     try:
-        request = urllib.request.Request(address, headers=headers)  # noqa: S310 - the address is ours or the caller's
+        request = urllib.request.Request(url, headers=headers)  # noqa: S310 - the scheme is set by the caller
         return urllib.request.urlopen(request, timeout=60)  # noqa: S310 - as above
     except urllib.error.HTTPError:
         raise
     except (urllib.error.URLError, OSError) as error:
-        raise OSError(f"cannot reach {address}: {getattr(error, 'reason', error)}") from None
+        raise OSError(f"cannot reach {url}: {getattr(error, 'reason', error)}") from None
 
 
-def _fetch(address: str) -> bytes:
+def _fetch(url: str) -> bytes:
     try:
-        with _open(address, {}) as answer:
-            return bytes(answer.read(4096))
+        with _open(url, {}) as response:
+            return bytes(response.read(4096))
     except urllib.error.HTTPError as error:
-        raise OSError(f"{address} answers {error.code} {error.reason}") from None
+        raise OSError(f"{url}: HTTP status {error.code} {error.reason}") from None
 
 
-def _resume(address: str, part: Path, progress: Callable[[int, int | None], None] | None) -> None:
-    """Append what is missing."""
-    here = part.stat().st_size if part.exists() else 0
+def _resume(url: str, part: Path, progress: Callable[[int, int | None], None] | None) -> None:
+    """Download the missing bytes and append them to ``part``."""
+    done = part.stat().st_size if part.exists() else 0
     try:
-        answer = _open(address, {"Range": f"bytes={here}-"} if here else {})
+        response = _open(url, {"Range": f"bytes={done}-"} if done else {})
     except urllib.error.HTTPError as error:
-        if error.code == 416 and here:  # nothing is missing
+        if error.code == 416 and done:  # the file is complete
             return
-        raise OSError(f"{address} answers {error.code} {error.reason}") from None
-    with answer, part.open("ab") as out:
-        if answer.status != 206 and here:  # the publisher does not resume: from the start
+        raise OSError(f"{url}: HTTP status {error.code} {error.reason}") from None
+    with response, part.open("ab") as out:
+        if response.status != 206 and done:  # the server ignored the range
             out.truncate(0)
-            here = 0
-        length = answer.headers.get("Content-Length")
-        total = here + int(length) if length else None
-        while block := answer.read(1 << 18):
+            done = 0
+        length = response.headers.get("Content-Length")
+        total = done + int(length) if length else None
+        while block := response.read(1 << 18):
             out.write(block)
-            here += len(block)
+            done += len(block)
             if progress is not None:
-                progress(here, total)
-    if total is not None and here < total:
-        raise OSError(f"{address} was cut off after {here:,} of {total:,} bytes; the same command goes on from there")
+                progress(done, total)
+    if total is not None and done < total:
+        raise OSError(f"{url}: connection lost after {done:,} of {total:,} bytes; repeat the command to continue")

@@ -1,4 +1,4 @@
-"""Features of items: what users like together and what the data say of them, in a few numbers."""
+"""Item features from the likes of users and the attributes of items."""
 
 from __future__ import annotations
 
@@ -11,65 +11,78 @@ from scipy.sparse.linalg import svds
 
 from locb.common.arrays import Floats
 
-SAID = 0.3  # weight of what is said of items against what users like (docs/decisions/0006)
+ATTRIBUTE_WEIGHT = 0.3  # weight of the attributes relative to the likes (docs/decisions/0006-item-features.md)
 
 if TYPE_CHECKING:
     from locb.datasets.records import Records
 
 
 def item_features(records: Records, dim: int) -> Floats:
-    """(items, dim): dim − 1 numbers of length 1/√2 and a constant 1/√2, so that inner products stay within [−1, 1].
+    """Return features (items, dim): dim − 1 numbers of joint length 1/√2 and a constant 1/√2.
 
-    The numbers are the item factors of a truncated SVD. Its matrix has a row a user, ±1 for liked and not liked, and
-    below it a row an attribute (a genre, a category) that weighs SAID as much as all likes.
+    Inner products of two rows are therefore in [−1, 1]. The numbers are the item factors of a truncated SVD. The matrix
+    has one row per user, with 1 for liked and −1 for not liked, and below them one row per attribute (a genre, a
+    category). The attribute rows together weigh ATTRIBUTE_WEIGHT times as much as the likes.
     """
     sign = np.where(records.liked, np.float32(1), np.float32(-1))
     n_users = int(records.users.max()) + 1
     likes = sparse.csr_matrix((sign, (records.users, records.items)), shape=(n_users, records.n_items))
-    parts = [likes]
+    blocks = [likes]
     if records.attributes is not None and records.attributes.nnz:
-        said = records.attributes.T.tocsr().astype(np.float32)
-        parts.append(said * np.float32(SAID * sparse.linalg.norm(likes) / sparse.linalg.norm(said)))
-    return with_constant(factors(sparse.vstack(parts, format="csr"), dim - 1))
+        attributes = records.attributes.T.tocsr().astype(np.float32)
+        scale = np.float32(ATTRIBUTE_WEIGHT * sparse.linalg.norm(likes) / sparse.linalg.norm(attributes))
+        blocks.append(attributes * scale)
+    return append_constant(right_factors(sparse.vstack(blocks, format="csr"), dim - 1))
 
 
-def factors(matrix: Any, count: int) -> Floats:
-    """The ``count`` strongest right singular vectors, scaled by their strength, signs fixed: (columns, count)."""
+def right_factors(matrix: Any, count: int) -> Floats:
+    """Return the first ``count`` right singular vectors times their singular values: (columns, count).
+
+    The sign of each vector is fixed: its largest element is positive. Missing factors are zero.
+    """
     rows, columns = matrix.shape
     matrix.eliminate_zeros()
     possible = min(count, min(rows, columns) - 1) if matrix.nnz else 0
-    found = np.zeros((columns, count))
+    factors = np.zeros((columns, count))
     if possible >= 1:
         start = np.random.default_rng(0).standard_normal(min(rows, columns))
-        _, strength, right = svds(matrix.astype(np.float64), k=possible, v0=start, tol=1e-4)
-        order = np.argsort(-strength, kind="stable")
-        right = right[order] * strength[order, None]
+        _, singular_values, right = svds(matrix.astype(np.float64), k=possible, v0=start, tol=1e-4)
+        order = np.argsort(-singular_values, kind="stable")
+        right = right[order] * singular_values[order, None]
         largest = right[np.arange(possible), np.abs(right).argmax(axis=1)]
-        found[:, :possible] = (right * np.sign(largest)[:, None]).T
-    return found
+        factors[:, :possible] = (right * np.sign(largest)[:, None]).T
+    return factors
 
 
-def with_constant(values: Any) -> Floats:
-    """Rows scaled to length 1/√2 (a row of zeros stays), and a constant 1/√2."""
+def append_constant(values: Any) -> Floats:
+    """Return rows scaled to length 1/√2, with a constant 1/√2 appended. A row of zeros remains zero."""
     length = np.linalg.norm(values, axis=1, keepdims=True)
     scaled = np.divide(values, length * math.sqrt(2.0), out=np.zeros_like(values), where=length > 0)
     return np.ascontiguousarray(np.hstack([scaled, np.full((len(values), 1), math.sqrt(0.5))]))
 
 
-def one_hot(rows: list[Any], least: int = 1, most: int = 1000) -> Any:
-    """Sparse (items, words): which words each item has; words of fewer than ``least`` items are left out.
+def one_hot(labels: list[Any], min_items: int = 1, max_labels: int = 1000) -> Any:
+    """Return a sparse matrix (items, labels) of the labels of each item.
 
-    ``rows`` has an iterable of words an item.
+    Parameters
+    ----------
+    labels : list of iterables of str
+        Labels of each item.
+    min_items : int, default 1
+        Labels of fewer items are dropped.
+    max_labels : int, default 1000
+        Only the most frequent labels are kept.
     """
-    number: dict[str, int] = {}
+    label_index: dict[str, int] = {}
     indices: list[int] = []
     ends = [0]
-    for words in rows:
-        indices.extend(number.setdefault(word, len(number)) for word in set(words))
+    for item_labels in labels:
+        indices.extend(label_index.setdefault(label, len(label_index)) for label in set(item_labels))
         ends.append(len(indices))
     matrix = sparse.csr_matrix(
-        (np.ones(len(indices), np.float32), np.array(indices, np.int64), np.array(ends)), (len(rows), len(number))
+        (np.ones(len(indices), np.float32), np.array(indices, np.int64), np.array(ends)),
+        (len(labels), len(label_index)),
     )
-    often = np.asarray(matrix.sum(axis=0)).ravel()
-    kept = np.sort(np.argsort(-often, kind="stable")[:most])
-    return matrix[:, kept[often[kept] >= least]]
+    frequency = np.asarray(matrix.sum(axis=0)).ravel()
+    kept = np.sort(np.argsort(-frequency, kind="stable")[:max_labels])
+    return matrix[:, kept[frequency[kept] >= min_items]]

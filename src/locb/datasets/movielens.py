@@ -1,4 +1,4 @@
-"""MovieLens in every format that GroupLens has published: CSV, "::" and tabs."""
+"""Reader of MovieLens in all formats of GroupLens: CSV, "::"-separated and tab-separated."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from locb.datasets.item_features import one_hot
-from locb.datasets.records import Records, numbered, world
-from locb.datasets.source_files import Source, find
+from locb.datasets.records import Records, encode_ids, load_environment
+from locb.datasets.source_files import Source, find_sources
 from locb.datasets.text_files import rating_columns, text_lines
 from locb.environments import Interactions
 
 LAYOUTS = (("ratings.csv", "movies.csv"), ("ratings.dat", "movies.dat"), ("u.data", "u.item"))
-# Separator, whether there is a header, and the columns of user, item and rating in each ratings file.
+# Separator, whether there is a header, and the columns of user, item and rating, by ratings file.
 FORMATS: dict[str, tuple[str, bool, tuple[str, str, str] | tuple[int, int, int]]] = {
     "ratings.csv": (",", True, ("userId", "movieId", "rating")),
     "ratings.dat": ("::", False, (0, 1, 2)),
@@ -32,24 +32,34 @@ def movielens(
     threshold: float = 3.0,
     cache_dir: str | Path | None = None,
 ) -> Interactions:
-    """MovieLens ratings as a world: ml-25m, ml-latest, ml-latest-small, ml-20m, ml-10m, ml-1m or ml-100k.
+    """Read MovieLens: ml-25m, ml-latest, ml-latest-small, ml-20m, ml-10m, ml-1m or ml-100k.
 
     Parameters
     ----------
     path : path
-        The folder, the publisher's zip, or the ratings file; the format is recognised.
+        Folder, published zip file, or ratings file. The format is detected.
     n_users, n_arms, zeros
-        As for ``locb.Interactions``.
-    dim : int
-        Features of a movie: dim − 1 from ratings and genres, and a constant.
-    threshold : float
-        More stars than this count as liked.
-    cache_dir : path
-        Where prepared data are kept; if not given $LOCB_CACHE, or locb in the user's cache folder.
+        See :class:`locb.Interactions`.
+    dim : int, default 10
+        Features per movie: dim − 1 from ratings and genres, and a constant.
+    threshold : float, default 3.0
+        Ratings above this are likes.
+    cache_dir : path, optional
+        Folder of the prepared data; $LOCB_CACHE or the user's cache folder if not given.
+
+    Returns
+    -------
+    Interactions
+        Environment of the ratings.
+
+    Raises
+    ------
+    ValueError
+        If a file is missing or damaged. The message names the file and the line.
     """
-    sources = find(Path(path), LAYOUTS, "MovieLens")
+    sources = find_sources(Path(path), LAYOUTS, "MovieLens")
     options = {"threshold": float(threshold)}
-    return world(
+    return load_environment(
         "movielens",
         sources,
         lambda: read(sources[0], sources[1], float(threshold)),
@@ -63,20 +73,20 @@ def movielens(
 
 
 def read(ratings: Source, movies: Source, threshold: float) -> Records:
-    """Records and genres of the two files."""
+    """Return the records and genres of the two files."""
     name = Path(ratings.member or ratings.path).name
     separator, header, columns = FORMATS[name]
     users, items, stars = rating_columns(ratings, separator, header, columns)
-    movie_ids, item_numbers = numbered(items)
-    genres = genres_of(movies)
+    movie_ids, item_indices = encode_ids(items)
+    genres = read_genres(movies)
     attributes = one_hot([genres.get(int(movie), ()) for movie in movie_ids])
-    user_ids, user_numbers = numbered(users)
+    user_ids, user_indices = encode_ids(users)
     liked = np.asarray(stars > threshold)
-    return Records(user_numbers, item_numbers, liked, len(movie_ids), attributes, user_names=user_ids)
+    return Records(user_indices, item_indices, liked, len(movie_ids), attributes, user_names=user_ids)
 
 
-def genres_of(movies: Source) -> dict[int, tuple[str, ...]]:
-    """The genres of each movie."""
+def read_genres(movies: Source) -> dict[int, tuple[str, ...]]:
+    """Return the genres of each movie."""
     name = Path(movies.member or movies.path).name
     genres: dict[int, tuple[str, ...]] = {}
     for number, line in text_lines(movies):
@@ -88,12 +98,12 @@ def genres_of(movies: Source) -> dict[int, tuple[str, ...]]:
             if name == "movies.csv":
                 if number == 1:
                     continue
-                # The title may hold commas and quotes; the number before it and the genres after it do not.
+                # Only the title may contain commas and quotes.
                 first, last = line.split(",", 1)[0], line.rsplit(",", 1)[1]
             else:
                 first, last = line.split("::", 1)[0], line.rsplit("::", 1)[1]
             listed = last.strip().strip('"').split("|")
             genres[int(first)] = tuple(genre for genre in listed if genre and genre != "(no genres listed)")
         except (IndexError, ValueError):
-            raise ValueError(f"{movies.name}, line {number}: no movie in {line[:80]!r}") from None
+            raise ValueError(f"{movies.name}, line {number}: not a movie: {line[:80]!r}") from None
     return genres

@@ -1,4 +1,4 @@
-"""Records of who met which item and liked it, and the way from them to a world."""
+"""Records of a data set, and their conversion to an environment."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from typing import Any
 
 import numpy as np
 
-from locb.datasets import dataset_cache as cache
-from locb.datasets.item_features import SAID, item_features
+from locb.datasets.dataset_cache import load_or_prepare
+from locb.datasets.item_features import ATTRIBUTE_WEIGHT, item_features
 from locb.datasets.source_files import Source
 from locb.environments import Interactions
 
 
 @dataclass(frozen=True)
 class Records:
-    """What a reader gives: users and items numbered from 0, and what the data say of items."""
+    """Records that a reader returns. Users and items are numbered from 0."""
 
     users: Any  # (r,) int32
     items: Any  # (r,) int32
     liked: Any  # (r,) bool
     n_items: int
-    attributes: Any = None  # (items, a) sparse: genres, categories, attributes; None where there are none
-    features: Any = None  # (items, d) where the data come with features of their own
-    user_names: Any = None  # (users,) numbers or bytes: what the data call each user
-    counts: Any = None  # (r,) how many times each record happened; None for once
-    skipped: dict[str, int] = field(default_factory=dict)  # lines that were passed over, by reason
+    attributes: Any = None  # (items, a) sparse: genres, categories, attributes; None if there are none
+    features: Any = None  # (items, d) if the data set has its own features
+    user_names: Any = None  # (users,) integers or bytes: the names in the data set
+    counts: Any = None  # (r,) occurrences of each record; None for one each
+    skipped: dict[str, int] = field(default_factory=dict)  # number of skipped lines by reason
 
 
-def numbered(values: Any) -> tuple[Any, Any]:
-    """The different values, sorted, and the number of each value among them."""
-    names, numbers = np.unique(values, return_inverse=True)
-    return names, numbers.astype(np.int32)
+def encode_ids(values: Any) -> tuple[Any, Any]:
+    """Return the sorted distinct values, and the index of each value among them."""
+    names, indices = np.unique(values, return_inverse=True)
+    return names, indices.astype(np.int32)
 
 
-def world(
+def load_environment(
     name: str,
     sources: list[Source],
     read: Callable[[], Records],
@@ -47,45 +47,69 @@ def world(
     cache_dir: str | Path | None,
     **arguments: Any,
 ) -> Interactions:
-    """The world of some files: from the cache if they and the options are as they were, else read and prepared."""
-    if dim is not None and (not isinstance(dim, int | np.integer) or dim < 2):
-        raise ValueError(f"dim must be a whole number of at least 2, not {dim!r}")
-    key = {"name": name, "files": [s.fingerprint() for s in sources], "options": options, "dim": dim, "said": SAID}
+    """Return the environment of a data set, from the cache if files and options are unchanged.
 
-    def make() -> tuple[dict[str, Any], dict[str, Any]]:
+    Parameters
+    ----------
+    name : str
+        Name of the reader.
+    sources : list of Source
+        Files, whose fingerprints are part of the cache key.
+    read : callable
+        Reads the records.
+    options : dict
+        Options of the reader, which are part of the cache key.
+    dim : int or None
+        Number of features to compute; None if the data set has its own.
+    cache_dir : path, optional
+        Cache folder.
+    **arguments
+        Arguments of :class:`locb.Interactions`.
+    """
+    if dim is not None and (not isinstance(dim, int | np.integer) or dim < 2):
+        raise ValueError(f"dim must be an integer of at least 2, not {dim!r}")
+    key: dict[str, Any] = {
+        "name": name,
+        "files": [source.fingerprint() for source in sources],
+        "options": options,
+        "dim": dim,
+    }
+    key |= {"attribute_weight": ATTRIBUTE_WEIGHT}
+
+    def prepare() -> tuple[dict[str, Any], dict[str, Any]]:
         records = read()
         if len(records.users) == 0:
-            raise ValueError(f"{sources[0].name}: there is no record in it")
+            raise ValueError(f"{sources[0].name} has no records")
         return _prepare(records, dim)
 
-    arrays, about = cache.prepared(cache_dir, key, make)
-    for reason, count in about["skipped"].items():
-        warnings.warn(f"{name}: {count:,} {reason}", stacklevel=3)
+    arrays, facts = load_or_prepare(cache_dir, key, prepare)
+    for reason, count in facts["skipped"].items():
+        warnings.warn(f"{name}: skipped {count:,} {reason}", stacklevel=3)
     counts = arrays.get("counts")
     env = Interactions(
         arrays["users"], arrays["items"], arrays["liked"], arrays["features"], counts=counts, **arguments
     )
     if "user_names" in arrays:
         names = arrays["user_names"][env.user_ids].tolist()
-        env.user_names = [each.decode() if isinstance(each, bytes) else str(each) for each in names]
-    env.about = {"data": name, **about}
+        env.user_names = [value.decode() if isinstance(value, bytes) else str(value) for value in names]
+    env.about = {"data": name, **facts}
     return env
 
 
 def _prepare(records: Records, dim: int | None) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The arrays that a world is made of, and what is said of the data."""
+    """Return the arrays of an environment and facts about the data."""
     features = records.features if dim is None else item_features(records, dim)
     arrays = {"users": records.users, "items": records.items, "liked": records.liked, "features": features}
     if records.user_names is not None:
         arrays["user_names"] = records.user_names
     if records.counts is not None:
         arrays["counts"] = records.counts
-    times = np.ones(len(records.users)) if records.counts is None else records.counts
-    about = {
-        "records": int(times.sum()),
+    counts = np.ones(len(records.users)) if records.counts is None else records.counts
+    facts = {
+        "records": int(counts.sum()),
         "users": len(np.unique(records.users)),
         "items": records.n_items,
-        "share_of_likes": float((times * records.liked).sum() / times.sum()),
+        "share_of_likes": float((counts * records.liked).sum() / counts.sum()),
         "skipped": records.skipped,
     }
-    return arrays, about
+    return arrays, facts

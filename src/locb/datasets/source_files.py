@@ -1,4 +1,4 @@
-"""Where a data set's files are: in a folder, in the publisher's zip or tar, or named themselves."""
+"""Files of a data set: in a folder, or in a zip or tar archive."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ _TAR = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 
 @dataclass(frozen=True)
 class Source:
-    """One file of a data set, wherever it is."""
+    """File of a data set, possibly inside an archive."""
 
-    path: Path  # the file itself, or the archive that holds it
+    path: Path  # the file, or the archive that contains it
     member: str | None = None  # its name inside the archive
 
     @property
     def name(self) -> str:
-        """How to name it in a message."""
+        """Name for messages."""
         return f"{self.path}:{self.member}" if self.member else str(self.path)
 
     @contextmanager
     def open(self) -> Iterator[IO[bytes]]:
-        """Its bytes, unpacked as they are read; damage becomes a ValueError that names the file."""
+        """Open the file for reading bytes, decompressed. Raise a ValueError that names the file if it is damaged."""
         try:
-            with self._opened() as stream:
+            with self._open_raw() as stream:
                 yield stream
         except (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile, tarfile.TarError) as error:
-            raise ValueError(f"{self.name} is damaged or cut off: {error}") from error
+            raise ValueError(f"{self.name} is damaged or truncated: {error}") from error
 
     @contextmanager
-    def _opened(self) -> Iterator[IO[bytes]]:
+    def _open_raw(self) -> Iterator[IO[bytes]]:
         if self.member is None:
             if self.path.suffix == ".gz":
                 with gzip.open(self.path) as packed:
@@ -58,17 +58,17 @@ class Source:
                     yield found
 
     def fingerprint(self) -> list[Any]:
-        """What changes when the file does: name, size, time, and a checksum of both ends."""
-        facts = self.path.stat()
+        """Return values that identify the content: path, size, modification time, and a checksum of both ends."""
+        status = self.path.stat()
         with self.path.open("rb") as stream:
             ends = zlib.crc32(stream.read(1 << 16))
-            stream.seek(max(0, facts.st_size - (1 << 16)))
+            stream.seek(max(0, status.st_size - (1 << 16)))
             ends = zlib.crc32(stream.read(), ends)
-        return [str(self.path.resolve()), self.member, facts.st_size, facts.st_mtime_ns, ends]
+        return [str(self.path.resolve()), self.member, status.st_size, status.st_mtime_ns, ends]
 
 
-def _inside(path: Path) -> list[str]:
-    """The names of the files in an archive."""
+def _archive_members(path: Path) -> list[str]:
+    """Return the names of the files in an archive; none if the file is not an archive."""
     try:
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:
@@ -77,40 +77,50 @@ def _inside(path: Path) -> list[str]:
             with tarfile.open(path) as tar:
                 return [entry.name for entry in tar if entry.isfile()]
         if path.suffix == ".zip":
-            raise ValueError("it is no zip file")
+            raise ValueError("it is not a zip file")
     except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, zlib.error, ValueError) as error:
-        raise ValueError(f"{path} is damaged or cut off: {error}") from error
+        raise ValueError(f"{path} is damaged or truncated: {error}") from error
     return []
 
 
-def find(path: Path, layouts: Sequence[Sequence[str]], what: str) -> list[Source]:
-    """The files of the first layout whose first file is there, in the order of the layout.
+def find_sources(path: Path, layouts: Sequence[Sequence[str]], data_set: str) -> list[Source]:
+    """Return the files of the first matching layout, in the order of the layout.
 
-    A layout is a list of file names, the first of which tells it from the others. ``path`` is the folder that holds
-    them, a folder above, an archive, or the first file itself.
+    Parameters
+    ----------
+    path : Path
+        Folder of the files, its parent, an archive, or the first file of a layout.
+    layouts : sequence of sequences of str
+        File names. The first name identifies the layout.
+    data_set : str
+        Name of the data set for messages.
     """
     if not path.exists():
-        raise FileNotFoundError(2, f"There is no {what} at", str(path))
+        raise FileNotFoundError(2, f"No {data_set} data at", str(path))
     if path.is_dir():
-        everything = sorted(entry for pattern in ("*", "*/*") for entry in path.glob(pattern) if entry.is_file())
-        folders = {entry.parent for entry in everything if any(entry.name == layout[0] for layout in layouts)}
+        files = sorted(entry for pattern in ("*", "*/*") for entry in path.glob(pattern) if entry.is_file())
+        folders = {entry.parent for entry in files if any(entry.name == layout[0] for layout in layouts)}
         if len(folders) > 1 and path not in folders:
-            raise ValueError(f"{path} holds more than one {what}; name one of {', '.join(map(str, sorted(folders)))}")
+            raise ValueError(
+                f"{path} has more than one {data_set} data set; choose one of {', '.join(map(str, sorted(folders)))}"
+            )
         chosen = path if path in folders else next(iter(folders), path)
-        offered = {entry.name: Source(entry) for entry in everything if entry.parent == chosen}
-    elif inside := _inside(path):
-        offered = {Path(member).name: Source(path, member) for member in reversed(inside)}
+        available = {entry.name: Source(entry) for entry in files if entry.parent == chosen}
+    elif members := _archive_members(path):
+        available = {Path(member).name: Source(path, member) for member in reversed(members)}
     else:
-        offered = {entry.name: Source(entry) for entry in sorted(path.parent.iterdir()) if entry.is_file()}
+        available = {entry.name: Source(entry) for entry in sorted(path.parent.iterdir()) if entry.is_file()}
         if not any(layout[0] == path.name for layout in layouts):
             wanted = " or ".join(layout[0] for layout in layouts)
-            raise ValueError(f"{path} is no {what}: it is neither {wanted} nor an archive of it")
+            raise ValueError(f"{path} is not {data_set} data: expected {wanted}, or an archive that contains it")
         layouts = [layout for layout in layouts if layout[0] == path.name]
     for layout in layouts:
-        if layout[0] in offered:
-            missing = [name for name in layout if name not in offered]
+        if layout[0] in available:
+            missing = [name for name in layout if name not in available]
             if missing:
-                raise ValueError(f"{path} has {layout[0]} but not {', '.join(missing)}, which {what} needs beside it")
-            return [offered[name] for name in layout]
+                raise ValueError(
+                    f"{path} has {layout[0]}, but not {', '.join(missing)}, which {data_set} data needs too"
+                )
+            return [available[name] for name in layout]
     wanted = " or ".join(sorted({layout[0] for layout in layouts}))
-    raise ValueError(f"{path} holds no {what}: looked for {wanted}")
+    raise ValueError(f"{path} has no {data_set} data: no file {wanted}")

@@ -1,4 +1,4 @@
-"""Any table of who liked what: CSV, Parquet or JSON lines."""
+"""Reader of custom tables of likes or ratings: CSV, Parquet or JSON lines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from locb.datasets.item_features import one_hot
-from locb.datasets.records import Records, world
+from locb.datasets.records import Records, load_environment
 from locb.datasets.source_files import Source
 from locb.datasets.text_files import json_lines
 from locb.environments import Interactions
@@ -34,40 +34,40 @@ def table(
     zeros: str = "any",
     cache_dir: str | Path | None = None,
 ) -> Interactions:
-    """A table of your own as a world.
+    """Read a custom table of likes or ratings.
 
     Parameters
     ----------
     path : path
         A CSV (.csv, .tsv), Parquet (.parquet) or JSON lines file (.jsonl, .ndjson, .json), gzipped or not.
     user, item : str
-        Columns of who and what, of any kind.
+        Columns of users and items, of any type.
     rating, reward : str
-        One of the two: a column of ratings, or a column of 0 and 1.
-    threshold : float
-        Ratings above this count as liked.
-    features : list of str
-        Columns of the same table that describe the item: numbers or words.
-    item_features : path
-        Or a table of its own, with a column of the same name as ``item`` and the columns that describe it.
+        Exactly one of them: a column of ratings, or a column of 0 and 1.
+    threshold : float, default 3.0
+        Ratings above this are likes.
+    features : list of str, default ()
+        Columns of the same table that describe the item: numbers or text.
+    item_features : path, optional
+        Instead of ``features``: a second table with the column ``item`` and columns that describe the items.
     n_users, n_arms, zeros
-        As for ``locb.Interactions``.
-    dim : int
-        Features of an item: dim − 1 from likes and descriptions, and a constant.
-    cache_dir : path
-        Where prepared data are kept; if not given $LOCB_CACHE, or locb in the user's cache folder.
+        See :class:`locb.Interactions`.
+    dim : int, default 10
+        Features per item: dim − 1 from likes and descriptions, and a constant.
+    cache_dir : path, optional
+        Folder of the prepared data; $LOCB_CACHE or the user's cache folder if not given.
     """
     if (rating is None) == (reward is None):
-        raise ValueError("give one of rating= and reward=: the column of ratings, or the column of 0 and 1")
+        raise ValueError("set exactly one of rating (column of ratings) and reward (column of 0 and 1)")
     if isinstance(features, str):
         features = [features]
     if features and item_features is not None:
-        raise ValueError("give features= or item_features=, not both")
-    sources = [Source(_existing(path))]
+        raise ValueError("set features or item_features, not both")
+    sources = [Source(_check_file(path))]
     if item_features is not None:
-        sources.append(Source(_existing(item_features)))
+        sources.append(Source(_check_file(item_features)))
     columns = {"user": user, "item": item, "rating": rating, "reward": reward, "features": list(features)}
-    return world(
+    return load_environment(
         "table",
         sources,
         lambda: read(sources, columns, float(threshold)),
@@ -80,37 +80,39 @@ def table(
     )
 
 
-def _existing(path: str | Path) -> Path:
-    place = Path(path)
-    if not place.is_file():
-        raise FileNotFoundError(2, "There is no table at", str(place))
-    return place
+def _check_file(path: str | Path) -> Path:
+    file = Path(path)
+    if not file.is_file():
+        raise FileNotFoundError(2, "No table at", str(file))
+    return file
 
 
-def frame(source: Source, needed: Sequence[str], words: Sequence[str] = ()) -> Any:
-    """A table that has these columns, those of ``words`` as text, or a ValueError that says what is wrong with it."""
+def read_frame(source: Source, required: Sequence[str], text: Sequence[str] = ()) -> Any:
+    """Return a table as a Polars frame, with the columns ``text`` as text. Raise a ValueError if it is invalid."""
     import polars as pl
 
-    kind = (source.path.with_suffix("") if source.path.suffix == ".gz" else source.path).suffix.lower()
-    if kind not in READERS:
-        raise ValueError(f"{source.name}: a table ends in {', '.join(READERS)} (or these and .gz), not {kind!r}")
+    suffix = (source.path.with_suffix("") if source.path.suffix == ".gz" else source.path).suffix.lower()
+    if suffix not in READERS:
+        raise ValueError(
+            f"{source.name}: the file name must end in {', '.join(READERS)}, optionally with .gz, not {suffix!r}"
+        )
     with source.open() as stream:
         data = stream.read()
     if not data.strip():
         raise ValueError(f"{source.name} is empty")
     options: dict[str, Any] = {}
-    if READERS[kind] == "read_csv":
-        # Ids stay as they are written: 007 is not 7.
-        as_text = dict.fromkeys(words, pl.String)
-        separator = "\t" if kind == ".tsv" else ","
+    if READERS[suffix] == "read_csv":
+        # Ids are read as text: 007 is not 7.
+        as_text = dict.fromkeys(text, pl.String)
+        separator = "\t" if suffix == ".tsv" else ","
         options = {"infer_schema_length": None, "separator": separator, "schema_overrides": as_text}
     try:
-        found = getattr(pl, READERS[kind])(data, **options)
-    except Exception as error:  # Polars promises no common base class of its errors
-        if READERS[kind] == "read_ndjson":
-            list(json_lines(source, dict))  # names the line
-        raise ValueError(f"{source.name} does not read as {kind}: {str(error).splitlines()[0]}") from error
-    missing = [column for column in needed if column not in found.columns]
+        found = getattr(pl, READERS[suffix])(data, **options)
+    except Exception as error:  # Polars errors have no common base class
+        if READERS[suffix] == "read_ndjson":
+            list(json_lines(source, dict))  # raises an error that names the line
+        raise ValueError(f"cannot read {source.name} as {suffix}: {str(error).splitlines()[0]}") from error
+    missing = [column for column in required if column not in found.columns]
     if missing:
         raise ValueError(f"{source.name} has no column {', '.join(missing)}; it has {', '.join(found.columns)}")
     if found.height == 0:
@@ -119,65 +121,68 @@ def frame(source: Source, needed: Sequence[str], words: Sequence[str] = ()) -> A
 
 
 def read(sources: list[Source], columns: dict[str, Any], threshold: float) -> Records:
-    """Records of a table, and what it, or a second table, says of the items."""
+    """Return the records of a table, and the item attributes of it or of a second table."""
     name, item, value = sources[0].name, columns["item"], columns["rating"] or columns["reward"]
-    main = frame(sources[0], [columns["user"], item, value, *columns["features"]], [columns["user"], item])
+    main = read_frame(sources[0], [columns["user"], item, value, *columns["features"]], [columns["user"], item])
     main = main.with_row_index("row of the table", offset=1)
-    whole = main.drop_nulls([columns["user"], item, value])
-    incomplete = main.height - whole.height
-    if whole.height == 0:
-        raise ValueError(f"{name} has no row with {columns['user']}, {item} and {value}")
-    numbers = whole[value].cast(float, strict=False).to_numpy()
+    complete = main.drop_nulls([columns["user"], item, value])
+    incomplete = main.height - complete.height
+    if complete.height == 0:
+        raise ValueError(f"{name} has no row with values for {columns['user']}, {item} and {value}")
+    numbers = complete[value].cast(float, strict=False).to_numpy()
     wrong = np.flatnonzero(~np.isfinite(numbers))
     if wrong.size:
-        place, shown = whole["row of the table"][int(wrong[0])], whole[value][int(wrong[0])]
-        raise ValueError(f"{name}: column {value} must be numbers, but row {place} has {shown!r}")
+        row, shown = complete["row of the table"][int(wrong[0])], complete[value][int(wrong[0])]
+        raise ValueError(f"{name}: column {value} must have numbers, but row {row} has {shown!r}")
     wrong = np.flatnonzero((numbers != 0) & (numbers != 1))
     if columns["reward"] is not None and wrong.size:
-        place = whole["row of the table"][int(wrong[0])]
-        raise ValueError(f"{name}: column {value} must be 0 or 1, but row {place} has {numbers[wrong[0]]:g}")
+        row = complete["row of the table"][int(wrong[0])]
+        raise ValueError(f"{name}: column {value} must have 0 or 1, but row {row} has {numbers[wrong[0]]:g}")
     liked = numbers > (threshold if columns["reward"] is None else 0.5)
-    user_names, users = _numbers(whole[columns["user"]])
-    names, items = _numbers(whole[item])
+    user_names, users = _encode_column(complete[columns["user"]])
+    names, items = _encode_column(complete[item])
     attributes = None
-    told = whole if columns["features"] else frame(sources[1], [item], [item]) if len(sources) > 1 else None
-    if told is not None:
-        listed = columns["features"] or [column for column in told.columns if column != item]
-        if not listed:
-            raise ValueError(f"{sources[1].name} has no column but {item}: it says nothing of the items")
-        attributes = described(told.unique(item, keep="first", maintain_order=True), item, listed, names)
-    skipped = {"rows without a user, an item or a value": incomplete} if incomplete else {}
-    called = np.array([str(each).encode() for each in user_names.to_list()])
-    return Records(users, items, liked, len(names), attributes, user_names=called, skipped=skipped)
+    described = (
+        complete if columns["features"] else read_frame(sources[1], [item], [item]) if len(sources) > 1 else None
+    )
+    if described is not None:
+        selected = columns["features"] or [column for column in described.columns if column != item]
+        if not selected:
+            raise ValueError(f"{sources[1].name} has no column other than {item}, so it does not describe the items")
+        unique = described.unique(item, keep="first", maintain_order=True)
+        attributes = item_attributes(unique, item, selected, names)
+    skipped = {"rows without user, item or value": incomplete} if incomplete else {}
+    encoded = np.array([str(user_name).encode() for user_name in user_names.to_list()])
+    return Records(users, items, liked, len(names), attributes, user_names=encoded, skipped=skipped)
 
 
-def _numbers(column: Any) -> tuple[Any, Any]:
-    """The different values of a column, in the order in which they come, and the number of each among them."""
+def _encode_column(column: Any) -> tuple[Any, Any]:
+    """Return the distinct values of a column in the order of appearance, and the index of each value among them."""
     if column.dtype.is_nested():
-        raise ValueError(f"column {column.name} must be numbers or words, not {column.dtype}")
+        raise ValueError(f"column {column.name} must have numbers or text, not {column.dtype}")
     names = column.unique(maintain_order=True)
-    ranks = dict(zip(names.to_list(), range(len(names)), strict=True))
-    return names, np.fromiter((ranks[value] for value in column.to_list()), np.int32, len(column))
+    index_of = dict(zip(names.to_list(), range(len(names)), strict=True))
+    return names, np.fromiter((index_of[value] for value in column.to_list()), np.int32, len(column))
 
 
-def described(items: Any, item: str, columns: Sequence[str], names: Any) -> Any:
-    """Sparse (items, a): numbers standardised, words as one column each."""
+def item_attributes(items: Any, item: str, columns: Sequence[str], names: Any) -> Any:
+    """Return sparse attributes (items, a): standardised numbers, and one-hot columns for text."""
     import polars as pl
     from scipy import sparse
 
     known = items.with_columns(pl.col(item).cast(pl.String))
     aligned = pl.DataFrame({item: names.cast(pl.String)}).join(known, on=item, how="left", maintain_order="left")
     if aligned.select(columns).null_count().sum_horizontal()[0] == aligned.height * len(columns):
-        raise ValueError(f"no item of column {item} is described by {', '.join(columns)}")
-    parts = []
+        raise ValueError(f"no item of column {item} has a value in {', '.join(columns)}")
+    blocks = []
     for column in columns:
         values = aligned[column]
         if values.dtype.is_numeric():
             real = values.cast(float)
-            real = real.set(~real.is_finite().fill_null(True), None)  # not a number, or infinite: as if not given
+            real = real.set(~real.is_finite().fill_null(True), None)  # NaN and infinity count as missing
             numbers = real.fill_null(real.mean() or 0.0).to_numpy()
             spread = numbers.std()
-            parts.append(sparse.csr_matrix(((numbers - numbers.mean()) / (spread or 1.0)).astype(np.float32)[:, None]))
+            blocks.append(sparse.csr_matrix(((numbers - numbers.mean()) / (spread or 1.0)).astype(np.float32)[:, None]))
         else:
-            parts.append(one_hot([() if value is None else str(value).split("|") for value in values.to_list()]))
-    return sparse.hstack(parts, format="csr") if parts else None
+            blocks.append(one_hot([() if value is None else str(value).split("|") for value in values.to_list()]))
+    return sparse.hstack(blocks, format="csr") if blocks else None

@@ -1,4 +1,4 @@
-"""Text files line by line, and big columns of ratings all at once."""
+"""Reading of text files line by line, and of rating columns as arrays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from locb.datasets.source_files import Source
 
 
 def text_lines(source: Source) -> Iterator[tuple[int, str]]:
-    """Lines with their numbers, from 1, without line ends, blank ones left out; UTF-8 or, failing that, Latin-1."""
+    """Yield (line number, line) of non-empty lines, counted from 1. Lines that are not UTF-8 are read as Latin-1."""
     with source.open() as stream:
         for number, raw in enumerate(stream, 1):
             try:
@@ -26,7 +26,7 @@ def text_lines(source: Source) -> Iterator[tuple[int, str]]:
 
 
 def json_lines(source: Source, kind: Any) -> Iterator[Any]:
-    """The objects of a file, one a line, or a ValueError that names the line."""
+    """Yield the JSON objects of a file, one per line. Raise a ValueError that names an invalid line."""
     decode = msgspec.json.Decoder(kind).decode
     with source.open() as stream:
         for number, line in enumerate(stream, 1):
@@ -39,52 +39,53 @@ def json_lines(source: Source, kind: Any) -> Iterator[Any]:
 
 
 def rating_columns(source: Source, separator: str, header: bool, columns: Sequence[str | int]) -> tuple[Any, Any, Any]:
-    """Users, items (whole numbers) and ratings of a file, or a ValueError that names the first bad line."""
+    """Return users, items (integers) and ratings of a file. Raise a ValueError that names the first invalid line."""
     import polars as pl
 
     with source.open() as stream:
         data = stream.read()
     if not (data.partition(b"\n")[2] if header else data).strip():
-        raise ValueError(f"{source.name} holds no ratings")
+        raise ValueError(f"{source.name} has no ratings")
     if header:
-        named = [field.strip() for field in data.split(b"\n", 1)[0].decode("utf-8-sig", "replace").split(separator)]
-        missing = [str(column) for column in columns if column not in named]
+        header_line = data.split(b"\n", 1)[0].decode("utf-8-sig", "replace")
+        header_names = [field.strip() for field in header_line.split(separator)]
+        missing = [str(column) for column in columns if column not in header_names]
         if missing:
-            raise ValueError(f"{source.name} has no column {', '.join(missing)}; it has {', '.join(named)}")
-        places = [named.index(str(column)) for column in columns]
+            raise ValueError(f"{source.name} has no column {', '.join(missing)}; it has {', '.join(header_names)}")
+        indices = [header_names.index(str(column)) for column in columns]
     else:
-        # A separator of two characters is read as two of one, with nothing between.
-        places = [len(separator) * int(column) for column in columns]
+        # A separator of two characters is read as two separators with an empty field between them.
+        indices = [len(separator) * int(column) for column in columns]
     table = pl.read_csv(
         io.BytesIO(data),
         separator=separator[0],
         has_header=False,
         skip_rows=1 if header else 0,
-        columns=places,
+        columns=indices,
         infer_schema=False,
-        quote_char=None,  # no field of a rating needs quotes; those that have them are stripped
+        quote_char=None,  # quotes around numbers are stripped below
         truncate_ragged_lines=True,
     )
-    kinds = (pl.Int64, pl.Int64, pl.Float64)
+    types = (pl.Int64, pl.Int64, pl.Float64)
     texts = [table.get_column(name).str.strip_chars(' "\r') for name in table.columns]
-    order = np.argsort(np.argsort(places))
+    order = np.argsort(np.argsort(indices))
     blank = np.logical_and.reduce([(text.is_null() | (text == "")).fill_null(True).to_numpy() for text in texts])
-    found = [texts[order[c]].filter(~pl.Series(blank)).cast(kind, strict=False) for c, kind in enumerate(kinds)]
+    found = [texts[order[c]].filter(~pl.Series(blank)).cast(dtype, strict=False) for c, dtype in enumerate(types)]
     if any(column.null_count() for column in found) or not found[2].is_finite().all():
-        raise ValueError(_first_bad_line(source, separator, header, columns if not header else places))
+        raise ValueError(_find_invalid_line(source, separator, header, columns if not header else indices))
     return found[0].to_numpy(), found[1].to_numpy(), found[2].to_numpy()
 
 
-def _first_bad_line(source: Source, separator: str, header: bool, places: Sequence[Any]) -> str:
-    """Read again, slowly, to the first line that is no rating."""
+def _find_invalid_line(source: Source, separator: str, header: bool, indices: Sequence[Any]) -> str:
+    """Return an error message that names the first line that is not a rating."""
     for number, line in text_lines(source):
         if header and number == 1:
             continue
         fields = next(csv.reader([line])) if separator == "," else line.split(separator)
         try:
-            user, item, rating = (fields[int(place)] for place in places)
+            user, item, rating = (fields[int(index)] for index in indices)
             if not np.isfinite([int(user), int(item), float(rating)]).all():
                 raise ValueError
         except (ValueError, IndexError):
-            return f"{source.name}, line {number}: no rating in {line[:80]!r}"
-    return f"{source.name}: a line holds no rating"
+            return f"{source.name}, line {number}: not a rating: {line[:80]!r}"
+    return f"{source.name}: a line is not a rating"

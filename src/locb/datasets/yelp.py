@@ -1,4 +1,4 @@
-"""Yelp's open data set: reviews and businesses, one JSON object a line."""
+"""Reader of the Yelp open data set: reviews and businesses, one JSON object per line."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import msgspec
 import numpy as np
 
 from locb.datasets.item_features import one_hot
-from locb.datasets.records import Records, world
-from locb.datasets.source_files import Source, find
+from locb.datasets.records import Records, load_environment
+from locb.datasets.source_files import Source, find_sources
 from locb.datasets.text_files import json_lines
 from locb.environments import Interactions
 
@@ -19,11 +19,11 @@ LAYOUTS = (
     ("yelp_academic_dataset_review.json", "yelp_academic_dataset_business.json"),
     ("review.json", "business.json"),
 )
-LEAST = 5  # businesses that must share a category or an attribute for it to count
+MIN_BUSINESSES = 5  # per category or attribute; rarer ones are dropped
 
 
 class Review(msgspec.Struct):
-    """What is kept of a review; its text is passed over as it is read."""
+    """Fields of a review. The text is not read."""
 
     user_id: str
     business_id: str
@@ -31,7 +31,7 @@ class Review(msgspec.Struct):
 
 
 class Business(msgspec.Struct):
-    """What is kept of a business. Categories were a list in old releases and are a string, or null, in new ones."""
+    """Fields of a business. Categories are a list in old releases, and a string or null in new ones."""
 
     business_id: str
     categories: list[str] | str | None = None
@@ -48,23 +48,33 @@ def yelp(
     threshold: float = 3.0,
     cache_dir: str | Path | None = None,
 ) -> Interactions:
-    """Yelp reviews as a world.
+    """Read Yelp reviews.
 
     Parameters
     ----------
     path : path
-        The folder of the JSON files, the publisher's tar, or the review file.
+        Folder of the JSON files, published tar file, or review file.
     n_users, n_arms, zeros
-        As for ``locb.Interactions``.
-    dim : int
-        Features of a business: dim − 1 from reviews, categories and attributes, and a constant.
-    threshold : float
-        More stars than this count as liked.
-    cache_dir : path
-        Where prepared data are kept; if not given $LOCB_CACHE, or locb in the user's cache folder.
+        See :class:`locb.Interactions`.
+    dim : int, default 10
+        Features per business: dim − 1 from reviews, categories and attributes, and a constant.
+    threshold : float, default 3.0
+        Ratings above this are likes.
+    cache_dir : path, optional
+        Folder of the prepared data; $LOCB_CACHE or the user's cache folder if not given.
+
+    Returns
+    -------
+    Interactions
+        Environment of the reviews.
+
+    Raises
+    ------
+    ValueError
+        If a file is missing or damaged. The message names the file and the line.
     """
-    sources = find(Path(path), LAYOUTS, "Yelp")
-    return world(
+    sources = find_sources(Path(path), LAYOUTS, "Yelp")
+    return load_environment(
         "yelp",
         sources,
         lambda: read(sources[0], sources[1], float(threshold)),
@@ -78,38 +88,39 @@ def yelp(
 
 
 def read(reviews: Source, businesses: Source, threshold: float) -> Records:
-    """Records and attributes of the two files."""
-    user_of: dict[str, int] = {}
-    item_of: dict[str, int] = {}
+    """Return the records and attributes of the two files."""
+    user_index: dict[str, int] = {}
+    item_index: dict[str, int] = {}
     chunks: list[Any] = []
     rows: list[tuple[int, int, bool]] = []
     for review in json_lines(reviews, Review):
-        user = user_of.setdefault(review.user_id, len(user_of))
-        rows.append((user, item_of.setdefault(review.business_id, len(item_of)), review.stars > threshold))
-        if len(rows) == 1 << 18:  # as small numbers, not as objects
+        user = user_index.setdefault(review.user_id, len(user_index))
+        rows.append((user, item_index.setdefault(review.business_id, len(item_index)), review.stars > threshold))
+        if len(rows) == 1 << 18:  # arrays need less memory than tuples
             chunks.append(np.array(rows, np.int32))
             rows.clear()
     table = np.concatenate([*chunks, np.array(rows, np.int32).reshape(-1, 3)])
-    words: list[tuple[str, ...]] = [()] * len(item_of)
+    labels: list[tuple[str, ...]] = [()] * len(item_index)
     for business in json_lines(businesses, Business):
-        if (item := item_of.get(business.business_id)) is not None:
-            words[item] = tuple(words_of(business))
+        if (item := item_index.get(business.business_id)) is not None:
+            labels[item] = tuple(business_labels(business))
     return Records(
         np.ascontiguousarray(table[:, 0]),
         np.ascontiguousarray(table[:, 1]),
         table[:, 2].astype(bool),
-        len(item_of),
-        one_hot(words, least=min(LEAST, max(1, len(item_of) // 100))),
-        user_names=np.array([user.encode() for user in user_of]),
+        len(item_index),
+        one_hot(labels, min_items=min(MIN_BUSINESSES, max(1, len(item_index) // 100))),
+        user_names=np.array([user.encode() for user in user_index]),
     )
 
 
-def words_of(business: Business) -> Iterator[str]:
-    """Categories, and attributes that are said to hold: "WiFi=free", "Parking=True"."""
+def business_labels(business: Business) -> Iterator[str]:
+    """Yield the categories, and the attributes that are present, such as "WiFi=free"."""
     categories = business.categories or []
     for category in categories.split(",") if isinstance(categories, str) else categories:
         yield category.strip()
     attributes = business.attributes or {}
-    for name, value in attributes.items() if isinstance(attributes, dict) else ((each, True) for each in attributes):
+    pairs = attributes.items() if isinstance(attributes, dict) else [(attribute, True) for attribute in attributes]
+    for name, value in pairs:
         if value not in (None, False, "None", "False", "no", "u'no'", "'no'", "u'none'", "'none'"):
             yield f"{name}={value}"

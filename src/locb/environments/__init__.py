@@ -1,4 +1,4 @@
-"""Worlds to play in."""
+"""Environments: sources of rounds."""
 
 from locb.environments.base import Environment
 from locb.environments.interactions import Interactions

@@ -1,4 +1,4 @@
-"""What every environment is: a source of rounds in which somebody comes and arms are offered."""
+"""Base class of environments."""
 
 from __future__ import annotations
 
@@ -12,11 +12,23 @@ from numpy.typing import NDArray
 from locb.common.arrays import Ints
 from locb.common.rounds import Rounds
 
-BLOCK = 4096  # rounds are drawn in blocks of this many, each from a generator of its own
+BLOCK = 4096  # rounds per block; each block has its own random generator
 
 
 class Environment(ABC):
-    """A world to play in. A subclass sets ``n_users``, ``dim``, ``n_arms`` and draws one block of rounds."""
+    """Source of rounds. A round consists of a user and the arms that are offered to that user.
+
+    A subclass sets the three attributes and implements :meth:`draw` and :meth:`true_clusters`.
+
+    Attributes
+    ----------
+    n_users : int
+        Number of users.
+    dim : int
+        Number of features per arm.
+    n_arms : int
+        Number of arms per round.
+    """
 
     n_users: int
     dim: int
@@ -24,39 +36,59 @@ class Environment(ABC):
 
     @abstractmethod
     def draw(self, rng: np.random.Generator, count: int) -> Rounds:
-        """``count`` rounds from this generator."""
+        """Return ``count`` rounds drawn with ``rng``."""
 
     def draw_at(self, rng: np.random.Generator, count: int, start: int) -> Rounds:
-        """``count`` rounds from this generator, after ``start`` others: for a world that changes as rounds go by."""
-        del start  # most worlds do not change
+        """Return ``count`` rounds drawn with ``rng``, of which the first is round ``start``.
+
+        Override this method in an environment that changes over time. The default calls :meth:`draw`.
+        """
+        del start
         return self.draw(rng, count)
 
     @abstractmethod
     def true_clusters(self) -> list[Ints]:
-        """The groups of users that are really alike."""
+        """Return the true clusters: one array of users per cluster."""
 
     def stream(self, count: int, *, seed: int = 0) -> Iterator[Rounds]:
-        """The rounds of ``rounds(count, seed=seed)``, a block at a time: memory does not grow with ``count``."""
+        """Yield the rounds of ``rounds(count, seed=seed)`` in blocks, with memory independent of ``count``.
+
+        Parameters
+        ----------
+        count : int
+            Number of rounds.
+        seed : int, default 0
+            Seed of the rounds.
+        """
         if count < 0:
-            raise ValueError(f"count must not be negative, not {count}")
+            raise ValueError(f"count must be at least 0, not {count}")
         if seed < 0:
-            raise ValueError(f"seed must not be negative, not {seed}")
+            raise ValueError(f"seed must be at least 0, not {seed}")
         for block, start in enumerate(range(0, count, BLOCK)):
             rng = np.random.default_rng([seed, block])
             rounds = self.draw_at(rng, BLOCK, start)
-            left = count - start
-            yield rounds.slice(0, left)
+            yield rounds.slice(0, count - start)
 
     def rounds(self, count: int, *, seed: int = 0) -> Rounds:
-        """``count`` rounds. The same seed gives the same rounds to everyone, and more of them begin with the fewer."""
-        parts: dict[str, NDArray[Any]] = {}
+        """Return ``count`` rounds.
+
+        The same seed gives the same rounds, and a larger ``count`` appends rounds to those of a smaller one.
+
+        Parameters
+        ----------
+        count : int
+            Number of rounds.
+        seed : int, default 0
+            Seed of the rounds.
+        """
+        arrays: dict[str, NDArray[Any]] = {}
         done = 0
         for block in self.stream(max(count, 1) if count >= 0 else count, seed=seed):
             for name in ("users", "contexts", "rewards", "means"):
                 values = getattr(block, name)
                 if values is not None:
-                    # One array from the start: blocks are freed as they come, so memory holds the rounds once.
-                    whole = parts.setdefault(name, np.empty((max(count, 1), *values.shape[1:]), values.dtype))
-                    whole[done : done + len(block)] = values
+                    # The result is allocated once and blocks are copied into it, so memory holds the rounds once.
+                    array = arrays.setdefault(name, np.empty((max(count, 1), *values.shape[1:]), values.dtype))
+                    array[done : done + len(block)] = values
             done += len(block)
-        return Rounds(**{name: whole[:count] for name, whole in parts.items()})
+        return Rounds(**{name: array[:count] for name, array in arrays.items()})

@@ -1,4 +1,4 @@
-"""Tastes that turn as rounds go by, at a steady pace, each in a plane of its own."""
+"""Drift: rotation of preferences at constant speed, each in its own plane."""
 
 from __future__ import annotations
 
@@ -7,36 +7,36 @@ from typing import NamedTuple
 import numpy as np
 
 from locb.common.arrays import Floats, Ints
-from locb.environments.preferences import unit
+from locb.environments.preferences import normalize
 
-PACE = 10_000  # rounds within which a taste turns by the angle of the drift
+ROUNDS_PER_ANGLE = 10_000  # rounds in which a preference rotates by the angle of the drift
 
 
-class Turning(NamedTuple):
-    """How every user's taste turns: by ``angle`` in PACE rounds, from ``across`` towards ``along``."""
+class Rotation(NamedTuple):
+    """Rotation of every user's preference: by ``angle`` per ROUNDS_PER_ANGLE rounds, from ``first`` to ``second``."""
 
     angle: float
-    across: Floats  # (n, raw_dim) unit vectors
-    along: Floats  # (n, raw_dim) unit vectors at right angles to them
+    first: Floats  # (n, raw_dim) unit vectors
+    second: Floats  # (n, raw_dim) unit vectors, orthogonal to those of first
 
-    def at(self, tastes: Floats, users: Ints, rounds: Ints) -> Floats:
-        """The tastes (T, raw_dim) of these users in these rounds; ``tastes`` (n, raw_dim) are those of round 0."""
-        start, across, along = tastes[users], self.across[users], self.along[users]
-        angle = (self.angle / PACE) * rounds[:, None]
-        a = np.einsum("ti,ti->t", start, across)[:, None]
-        b = np.einsum("ti,ti->t", start, along)[:, None]
-        # What lies in the plane turns, the rest stays.
-        turned: Floats = (
-            start + (np.cos(angle) - 1.0) * (a * across + b * along) + np.sin(angle) * (a * along - b * across)
+    def preferences_at(self, preferences: Floats, users: Ints, rounds: Ints) -> Floats:
+        """Return the preferences (T, raw_dim) of these users in these rounds, given those of round 0 (n, raw_dim)."""
+        start, first, second = preferences[users], self.first[users], self.second[users]
+        angle = (self.angle / ROUNDS_PER_ANGLE) * rounds[:, None]
+        a = np.einsum("ti,ti->t", start, first)[:, None]
+        b = np.einsum("ti,ti->t", start, second)[:, None]
+        # Only the component in the plane rotates.
+        rotated: Floats = (
+            start + (np.cos(angle) - 1.0) * (a * first + b * second) + np.sin(angle) * (a * second - b * first)
         )
-        return turned
+        return rotated
 
 
-def draw_turning(rng: np.random.Generator, angle: float, directions: Floats, label_of: Ints) -> Turning:
-    """Planes through these directions (labels, raw_dim), each turning a random way; users of a label share one.
+def draw_rotation(rng: np.random.Generator, angle: float, directions: Floats, labels: Ints) -> Rotation:
+    """Return a rotation in a random plane through each of ``directions`` (labels, raw_dim).
 
-    Users who share a plane keep their distances.
+    Users with the same label share a plane and keep their distances.
     """
     step = rng.standard_normal(directions.shape)
-    sideways = unit(step - np.einsum("ci,ci->c", step, directions)[:, None] * directions)
-    return Turning(angle, directions[label_of], sideways[label_of])
+    orthogonal = normalize(step - np.einsum("ci,ci->c", step, directions)[:, None] * directions)
+    return Rotation(angle, directions[labels], orthogonal[labels])

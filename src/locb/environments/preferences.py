@@ -1,6 +1,7 @@
-"""Where the users of a synthetic world stand: sizes of clusters, their centres, the users around and between them.
+"""Preferences of synthetic users: cluster sizes, cluster centres, and users near centres.
 
-Tastes are unit vectors until they are lifted; distances and spreads are those of lifted vectors.
+Preferences are unit vectors of length ``raw_dim`` until :func:`lift` appends the constant feature. Distances and
+spreads refer to lifted vectors.
 """
 
 from __future__ import annotations
@@ -12,61 +13,64 @@ import numpy as np
 from locb.common.arrays import Floats, Ints
 
 
-def unit(vectors: Floats) -> Floats:
-    """Each last-axis vector, scaled to length 1."""
+def normalize(vectors: Floats) -> Floats:
+    """Return the vectors along the last axis, scaled to length 1."""
     scaled: Floats = vectors / np.sqrt(np.einsum("...i,...i->...", vectors, vectors))[..., None]
     return scaled
 
 
 def lift(units: Floats) -> Floats:
-    """V → (v/√2, 1/√2), so that any two such vectors have an inner product in [0, 1]."""
+    """Map v to (v/√2, 1/√2), so that the inner product of two lifted unit vectors is in [0, 1]."""
     lifted = np.full((*units.shape[:-1], units.shape[-1] + 1), math.sqrt(0.5))
     lifted[..., :-1] = units * math.sqrt(0.5)
     return lifted
 
 
-def draw_sizes(rng: np.random.Generator, n_users: int, n_clusters: int) -> Ints:
-    """Cluster sizes between a quarter of the mean and twice the mean that add up to ``n_users``."""
+def draw_cluster_sizes(rng: np.random.Generator, n_users: int, n_clusters: int) -> Ints:
+    """Return random cluster sizes from a quarter of the mean to twice the mean, with sum ``n_users``."""
     mean = n_users / n_clusters
     low, high = max(1, math.ceil(mean / 4)), max(1, math.floor(2 * mean))
     sizes = rng.integers(low, high + 1, size=n_clusters)
-    while (short := n_users - int(sizes.sum())) != 0:
-        # Hand out what is missing, or take what is too much, one user at a time, wherever there is room.
-        room = np.flatnonzero(sizes < high if short > 0 else sizes > low)
-        picked = rng.choice(room, size=min(abs(short), len(room)), replace=False)
-        sizes[picked] += 1 if short > 0 else -1
+    while (missing := n_users - int(sizes.sum())) != 0:
+        # Add or remove one user at a time in random clusters that are within the limits.
+        candidates = np.flatnonzero(sizes < high if missing > 0 else sizes > low)
+        picked = rng.choice(candidates, size=min(abs(missing), len(candidates)), replace=False)
+        sizes[picked] += 1 if missing > 0 else -1
     return sizes
 
 
 def draw_centres(rng: np.random.Generator, count: int, raw_dim: int) -> Floats:
-    """Unit vectors in all directions: (count, raw_dim)."""
-    return unit(rng.standard_normal((count, raw_dim)))
+    """Return random unit vectors: (count, raw_dim)."""
+    return normalize(rng.standard_normal((count, raw_dim)))
 
 
-def draw_around(rng: np.random.Generator, centres: Floats, spread: float) -> Floats:
-    """A unit vector for each centre, within spread/2 of it once lifted: two of one centre are nearer than spread."""
-    tastes = centres.copy()
+def draw_near(rng: np.random.Generator, centres: Floats, spread: float) -> Floats:
+    """Return one random unit vector per centre, within spread/2 of it after lifting.
+
+    Two vectors of the same centre are therefore closer than ``spread``.
+    """
+    vectors = centres.copy()
     if spread == 0.0:
-        return tastes
-    # A step whose typical length is 0.35 of the spread after lifting, across the raw_dim − 1 directions of the sphere.
+        return vectors
+    # The typical length of a step is 0.35 of the spread after lifting, over the raw_dim − 1 directions of the sphere.
     step = 0.35 * spread * math.sqrt(2.0 / max(1, centres.shape[1] - 1))
     pending = np.arange(len(centres))
     while pending.size:
         centre = centres[pending]
-        tastes[pending] = unit(centre + step * rng.standard_normal(centre.shape))
-        far = np.linalg.norm(tastes[pending] - centre, axis=1) * math.sqrt(0.5) >= spread / 2
+        vectors[pending] = normalize(centre + step * rng.standard_normal(centre.shape))
+        far = np.linalg.norm(vectors[pending] - centre, axis=1) * math.sqrt(0.5) >= spread / 2
         pending = pending[far]
-    return tastes
+    return vectors
 
 
-def nearest_other(centres: Floats) -> Ints:
-    """For every centre the one that is nearest to it: (clusters,)."""
-    near = centres @ centres.T
-    np.fill_diagonal(near, -np.inf)
-    nearest: Ints = near.argmax(axis=1)
+def nearest_centres(centres: Floats) -> Ints:
+    """Return the index of the nearest other centre for every centre: (clusters,)."""
+    similarity = centres @ centres.T
+    np.fill_diagonal(similarity, -np.inf)
+    nearest: Ints = similarity.argmax(axis=1)
     return nearest
 
 
-def between(first: Floats, second: Floats, share: Floats) -> Floats:
-    """Unit vectors on the way from ``first`` to ``second``, after this share of the straight line."""
-    return unit(first + share[:, None] * (second - first))
+def interpolate(first: Floats, second: Floats, fraction: Floats) -> Floats:
+    """Return unit vectors at this fraction of the straight line from ``first`` to ``second``."""
+    return normalize(first + fraction[:, None] * (second - first))

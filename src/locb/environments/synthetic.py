@@ -1,4 +1,4 @@
-"""The paper's synthetic world: clusters of users with nearly the same taste, arms with random features. And its kin."""
+"""Synthetic environment of the paper, with extensions: families, overlap, drift, unequal noise, mixed norms."""
 
 from __future__ import annotations
 
@@ -9,55 +9,56 @@ import numpy as np
 
 from locb.common.arrays import Floats, Ints
 from locb.common.rounds import Rounds
-from locb.environments import preferences as tastes
+from locb.environments import preferences
 from locb.environments.base import Environment
-from locb.environments.drift import Turning, draw_turning
+from locb.environments.drift import Rotation, draw_rotation
 
 ARRIVALS = ("uniform", "zipf")
 DRIFTERS = ("clusters", "users")
-BETWEEN = (0.3, 0.7)  # how far on the way to the other centre a user between two stands
-# What is added to the paper's world has a generator of its own, so that the rest of the world stays as it was.
+OVERLAP_FRACTIONS = (0.3, 0.7)  # positions of overlapping users on the line between two centres
+# Extensions use their own random generators, so that they do not change the rest of the environment.
 _FAMILIES, _OVERLAP, _NOISE, _DRIFT = 1, 2, 3, 4
 
 
 class Synthetic(Environment):
-    """Users in clusters. Tastes and arms are unit vectors over √2 with a constant 1/√2, so that means are in [0, 1].
+    """Users in clusters with similar preferences, and arms with random features.
+
+    Preferences and arms are unit vectors divided by √2 with a constant feature 1/√2, so mean rewards are in [0, 1].
 
     Parameters
     ----------
-    n_users, n_clusters : int
-        Sizes are drawn from a quarter to twice the mean size (5 to 40 for 100 users in 5 clusters). As many clusters as
-        users make a world without structure; one cluster makes one where all are alike.
-    raw_dim : int
-        Random features of an arm; with the constant one, ``dim`` is one more.
-    n_arms : int
-        Arms a round.
-    spread : float
-        Any two users of a cluster are nearer than this. 0 makes them equal.
-    noise : "bernoulli", float, or a pair of floats
-        Rewards are 0 or 1 with the mean as probability, or the mean plus Gaussian noise of that deviation. With a pair,
-        every user has a deviation of its own, drawn between the two.
-    arrivals : "uniform" or "zipf"
-        Who comes: everyone alike, or the r-th most frequent user with probability proportional to 1/r.
+    n_users, n_clusters : int, default 100 and 5
+        Cluster sizes are random, from a quarter of the mean to twice the mean (5 to 40 by default). With as many
+        clusters as users there is no structure. With one cluster all users are similar.
+    raw_dim : int, default 5
+        Random features per arm. ``dim`` is one larger because of the constant feature.
+    n_arms : int, default 10
+        Arms per round.
+    spread : float, default 0.2
+        Upper limit of the distance between two users of a cluster. 0 makes them equal.
+    noise : "bernoulli", float, or pair of floats, default "bernoulli"
+        Rewards are 0 or 1 with the mean as probability, or the mean plus Gaussian noise of this standard deviation.
+        With a pair, each user has its own standard deviation between the two.
+    arrivals : {"uniform", "zipf"}, default "uniform"
+        Distribution of the users: equal, or proportional to 1/r for the r-th most frequent user.
     families : int, optional
-        A hierarchy: the clusters' centres are drawn around this many centres of families, so that clusters of a family
-        are alike too. ``family_of`` (n_clusters,) tells which is whose. If not given, centres stand anywhere.
-    family_spread : float
-        Any two centres of a family are nearer than this.
-    overlap : float
-        Share of the users who stand between two centres, that of their cluster and the one nearest to it, instead of
-        around one. They belong to both clusters, so that true clusters overlap, and may be farther than ``spread`` from
-        the others there.
-    drift : float
-        Tastes turn by this angle (radians) in every 10,000 rounds; ``theta`` is where they start. Means, and so regret,
-        are those of the round.
-    drifters : "clusters" or "users"
-        Who turns: a cluster as one, so that its users stay as near as they were and the true clusters stay true; or
-        every user its own way, so that clusters dissolve and the true clusters are those of the start.
-    norms : pair of floats
-        Contexts of mixed length: every arm's is drawn between the two (both above 0; with Bernoulli rewards at most 1).
-    seed : int
-        For the users and their clusters; rounds have a seed of their own.
+        Number of families. The cluster centres are drawn near that many family centres, so that clusters of a family
+        are similar. ``family_of`` (n_clusters,) has the family of each cluster.
+    family_spread : float, default 0.6
+        Upper limit of the distance between two cluster centres of a family.
+    overlap : float, default 0
+        Share of the users who lie between two centres: that of their cluster and the nearest other one. They belong to
+        both clusters, and their distance to other members may exceed ``spread``.
+    drift : float, default 0
+        Angle in radians by which preferences rotate per 10,000 rounds. ``theta`` is the state of round 0. Means, and
+        therefore regret, are those of the current round.
+    drifters : {"clusters", "users"}, default "clusters"
+        Whether each cluster rotates as a whole, which keeps the true clusters, or each user independently, which
+        dissolves them.
+    norms : pair of floats, default (1, 1)
+        Range of the length of an arm's feature vector. Both are above 0, and at most 1 with Bernoulli rewards.
+    seed : int, default 0
+        Seed of the users and clusters. Rounds have their own seed.
 
     Examples
     --------
@@ -89,91 +90,93 @@ class Synthetic(Environment):
         norms: tuple[float, float] = (1.0, 1.0),
         seed: int = 0,
     ) -> None:
-        for name, value in (("n_users", n_users), ("n_clusters", n_clusters), ("raw_dim", raw_dim), ("n_arms", n_arms)):
-            _check_count(name, value)
-        if n_clusters > n_users:
-            raise ValueError(f"n_clusters must be at most n_users = {n_users}, not {n_clusters}")
-        for name, width in (("spread", spread), ("family_spread", family_spread)):
-            if not 0.0 <= width < math.inf:
-                raise ValueError(f"{name} must be a number of at least 0, not {width!r}")
-        deviations = _checked_noise(noise)
-        for name, word, words in (("arrivals", arrivals, ARRIVALS), ("drifters", drifters, DRIFTERS)):
-            if word not in words:
-                raise ValueError(f"{name} must be one of {', '.join(map(repr, words))}, not {word!r}")
-        if not isinstance(seed, int | np.integer) or seed < 0:
-            raise ValueError(f"seed must be a whole number of at least 0, not {seed!r}")
-        if families is not None:
-            _check_count("families", families)
-            if families > n_clusters:
-                raise ValueError(f"families must be at most n_clusters = {n_clusters}, not {families}")
+        _check_sizes(n_users, n_clusters, raw_dim, n_arms, families, seed)
+        _check_ranges(spread, family_spread, arrivals, drifters)
         _check_overlap(overlap, int(n_clusters), int(raw_dim))
-        if not math.isfinite(drift):
-            raise ValueError(f"drift must be an angle in radians, not {drift!r}")
-        if drift != 0.0 and raw_dim < 2:
-            raise ValueError(f"drift must be 0 where raw_dim is 1, as there is no way to turn, not {drift!r}")
-        self.norms = _checked_norms(norms, deviations is None)
+        _check_drift(drift, int(raw_dim))
+        deviations = _check_noise(noise)
+        self.norms = _check_norms(norms, bernoulli=deviations is None)
         self.n_users = int(n_users)
         self.dim = int(raw_dim) + 1
         self.n_arms = int(n_arms)
         self.noise = noise
         rng = np.random.default_rng(seed)
-        self.labels: Ints = np.repeat(np.arange(n_clusters), tastes.draw_sizes(rng, self.n_users, int(n_clusters)))
+        sizes = preferences.draw_cluster_sizes(rng, self.n_users, int(n_clusters))
+        self.labels: Ints = np.repeat(np.arange(n_clusters), sizes)
         rng.shuffle(self.labels)
-        centres = tastes.draw_centres(rng, int(n_clusters), int(raw_dim))
+        centres = preferences.draw_centres(rng, int(n_clusters), int(raw_dim))
         self.family_of: Ints | None = None  # (n_clusters,)
         if families is not None:
             self.family_of = np.arange(n_clusters) % families
-            own = np.random.default_rng([seed, _FAMILIES])
-            middles = tastes.draw_centres(own, int(families), int(raw_dim))
-            centres = tastes.draw_around(own, middles[self.family_of], float(family_spread))
-        raw = tastes.draw_around(rng, centres[self.labels], float(spread))  # (n, raw_dim)
+            centres = _draw_family_centres(seed, int(families), self.family_of, int(raw_dim), float(family_spread))
+        raw = preferences.draw_near(rng, centres[self.labels], float(spread))  # (n, raw_dim)
         weight = np.ones(self.n_users) if arrivals == "uniform" else 1.0 / rng.permutation(np.arange(1, n_users + 1))
         self._arrival = np.cumsum(weight / weight.sum())  # (n,)
-        self.second_labels: Ints = np.full(self.n_users, -1)  # (n,) the other cluster of a user between two
+        self.second_labels: Ints = np.full(self.n_users, -1)  # (n,) second cluster of an overlapping user, or -1
         if overlap > 0.0:
-            own = np.random.default_rng([seed, _OVERLAP])
-            moved = own.choice(self.n_users, size=round(overlap * self.n_users), replace=False)
-            self.second_labels[moved] = tastes.nearest_other(centres)[self.labels[moved]]
-            ends = centres[self.labels[moved]], centres[self.second_labels[moved]]
-            places = tastes.between(*ends, own.uniform(*BETWEEN, size=len(moved)))
-            raw[moved] = tastes.draw_around(own, places, float(spread))
-        self.deviations: Floats | None = None  # (n,) of Gaussian noise
+            self._move_overlapping_users(seed, raw, centres, float(overlap), float(spread))
+        self.deviations: Floats | None = None  # (n,) standard deviations of Gaussian noise
         if deviations is not None:
-            low, high = deviations
-            own = np.random.default_rng([seed, _NOISE])
-            self.deviations = np.full(self.n_users, low) if low == high else own.uniform(low, high, self.n_users)
-        self.theta: Floats = tastes.lift(raw)  # (n, d)
+            self.deviations = _draw_deviations(seed, *deviations, self.n_users)
+        self.theta: Floats = preferences.lift(raw)  # (n, d)
         self._raw = raw
-        self._turning: Turning | None = None
+        self._rotation: Rotation | None = None
         if drift != 0.0:
-            planes = (centres, self.labels) if drifters == "clusters" else (raw, np.arange(self.n_users))
-            self._turning = draw_turning(np.random.default_rng([seed, _DRIFT]), float(drift), *planes)
+            directions = (centres, self.labels) if drifters == "clusters" else (raw, np.arange(self.n_users))
+            self._rotation = draw_rotation(np.random.default_rng([seed, _DRIFT]), float(drift), *directions)
+
+    def _move_overlapping_users(self, seed: int, raw: Floats, centres: Floats, overlap: float, spread: float) -> None:
+        """Move a random share of the users between their centre and the nearest other one, in place."""
+        rng = np.random.default_rng([seed, _OVERLAP])
+        moved = rng.choice(self.n_users, size=round(overlap * self.n_users), replace=False)
+        self.second_labels[moved] = preferences.nearest_centres(centres)[self.labels[moved]]
+        first, second = centres[self.labels[moved]], centres[self.second_labels[moved]]
+        points = preferences.interpolate(first, second, rng.uniform(*OVERLAP_FRACTIONS, size=len(moved)))
+        raw[moved] = preferences.draw_near(rng, points, spread)
 
     def true_clusters(self) -> list[Ints]:
-        """The clusters the users were drawn from; a user between two centres is in both of theirs."""
+        """Return the clusters from which the users were drawn. An overlapping user is in two of them."""
         first, second = self.labels, self.second_labels
         return [np.flatnonzero((first == c) | (second == c)) for c in range(self.labels.max() + 1)]
 
     def theta_at(self, users: Any, rounds: Any) -> Floats:
-        """θ (T, d) of these users in these rounds, which count from 0; without drift it is always ``theta``."""
-        who, when = np.asarray(users, dtype=np.int64), np.asarray(rounds, dtype=np.int64)
-        if self._turning is not None:
-            return tastes.lift(self._turning.at(self._raw, who, when))
-        theta: Floats = self.theta[who]
+        """Return θ (T, d) of users in given rounds, counted from 0. Without drift it is constant.
+
+        Parameters
+        ----------
+        users : (T,) ints
+            Users.
+        rounds : (T,) ints
+            Round of each of them.
+        """
+        user_indices, times = np.asarray(users, dtype=np.int64), np.asarray(rounds, dtype=np.int64)
+        if self._rotation is not None:
+            return preferences.lift(self._rotation.preferences_at(self._raw, user_indices, times))
+        theta: Floats = self.theta[user_indices]
         return theta
 
     def draw(self, rng: np.random.Generator, count: int) -> Rounds:
-        """``count`` rounds from this generator, the first ones of the world."""
+        """Return the first ``count`` rounds, drawn with ``rng``."""
         return self.draw_at(rng, count, 0)
 
     def draw_at(self, rng: np.random.Generator, count: int, start: int) -> Rounds:
-        """``count`` rounds from this generator, after ``start`` others."""
+        """Return ``count`` rounds drawn with ``rng``, of which the first is round ``start``."""
         users = np.minimum(np.searchsorted(self._arrival, rng.random(count), side="right"), self.n_users - 1)
         return self.rounds_of(users, rng, start=start)
 
     def rounds_of(self, users: Ints, rng: np.random.Generator, *, start: int = 0) -> Rounds:
-        """Rounds in which these users come, in this order, after ``start`` others."""
-        contexts = tastes.lift(tastes.unit(rng.standard_normal((len(users), self.n_arms, self.dim - 1))))
+        """Return rounds with a given sequence of users.
+
+        Parameters
+        ----------
+        users : (T,) ints
+            User of each round.
+        rng : numpy.random.Generator
+            Generator of arms and rewards.
+        start : int, default 0
+            Number of the first round, which matters with drift only.
+        """
+        contexts = preferences.lift(preferences.normalize(rng.standard_normal((len(users), self.n_arms, self.dim - 1))))
         if self.norms != (1.0, 1.0):
             contexts *= rng.uniform(*self.norms, size=contexts.shape[:2])[:, :, None]
         theta = self.theta_at(users, start + np.arange(len(users)))
@@ -185,13 +188,46 @@ class Synthetic(Environment):
         return Rounds(users, contexts, rewards, means)
 
 
+def _draw_family_centres(seed: int, families: int, family_of: Ints, raw_dim: int, spread: float) -> Floats:
+    rng = np.random.default_rng([seed, _FAMILIES])
+    family_centres = preferences.draw_centres(rng, families, raw_dim)
+    return preferences.draw_near(rng, family_centres[family_of], spread)
+
+
+def _draw_deviations(seed: int, low: float, high: float, n_users: int) -> Floats:
+    rng = np.random.default_rng([seed, _NOISE])
+    return np.full(n_users, low) if low == high else rng.uniform(low, high, n_users)
+
+
 def _check_count(name: str, value: Any) -> None:
     if not isinstance(value, int | np.integer) or value < 1:
-        raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
+        raise ValueError(f"{name} must be an integer of at least 1, not {value!r}")
 
 
-def _pair(values: Any) -> tuple[float, float] | None:
-    """Two numbers in ascending order, at least 0; None if they are not that."""
+def _check_sizes(n_users: Any, n_clusters: Any, raw_dim: Any, n_arms: Any, families: Any, seed: Any) -> None:
+    for name, value in (("n_users", n_users), ("n_clusters", n_clusters), ("raw_dim", raw_dim), ("n_arms", n_arms)):
+        _check_count(name, value)
+    if n_clusters > n_users:
+        raise ValueError(f"n_clusters must be at most n_users = {n_users}, not {n_clusters}")
+    if not isinstance(seed, int | np.integer) or seed < 0:
+        raise ValueError(f"seed must be an integer of at least 0, not {seed!r}")
+    if families is not None:
+        _check_count("families", families)
+        if families > n_clusters:
+            raise ValueError(f"families must be at most n_clusters = {n_clusters}, not {families}")
+
+
+def _check_ranges(spread: Any, family_spread: Any, arrivals: Any, drifters: Any) -> None:
+    for name, width in (("spread", spread), ("family_spread", family_spread)):
+        if not 0.0 <= width < math.inf:
+            raise ValueError(f"{name} must be a number of at least 0, not {width!r}")
+    for name, value, choices in (("arrivals", arrivals, ARRIVALS), ("drifters", drifters, DRIFTERS)):
+        if value not in choices:
+            raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, not {value!r}")
+
+
+def _parse_pair(values: Any) -> tuple[float, float] | None:
+    """Return two ascending numbers of at least 0; None if ``values`` is something else."""
     if isinstance(values, str) or not isinstance(values, tuple | list) or len(values) != 2:
         return None
     try:
@@ -201,31 +237,38 @@ def _pair(values: Any) -> tuple[float, float] | None:
     return (low, high) if 0.0 <= low <= high < math.inf else None
 
 
-def _checked_noise(noise: Any) -> tuple[float, float] | None:
-    """The range of deviations; None for Bernoulli rewards."""
+def _check_noise(noise: Any) -> tuple[float, float] | None:
+    """Return the range of standard deviations; None for Bernoulli rewards."""
     if isinstance(noise, str) and noise == "bernoulli":
         return None
     if isinstance(noise, int | float | np.integer | np.floating) and 0.0 <= noise < math.inf:
         return float(noise), float(noise)
-    pair = _pair(noise)
+    pair = _parse_pair(noise)
     if pair is None:
-        told = "'bernoulli' or a deviation of at least 0, or a pair of them (least, largest)"
-        raise ValueError(f"noise must be {told}, not {noise!r}")
+        allowed = "'bernoulli', a standard deviation of at least 0, or a pair (low, high) of them"
+        raise ValueError(f"noise must be {allowed}, not {noise!r}")
     return pair
 
 
 def _check_overlap(overlap: Any, n_clusters: int, raw_dim: int) -> None:
     if not 0.0 <= overlap <= 1.0:
-        raise ValueError(f"overlap must be a share from 0 to 1, not {overlap!r}")
+        raise ValueError(f"overlap must be from 0 to 1, not {overlap!r}")
     if overlap > 0.0 and (n_clusters < 2 or raw_dim < 2):
-        told = "n_clusters" if n_clusters < 2 else "raw_dim"
-        raise ValueError(f"overlap must be 0 where {told} is 1, as nobody can stand between two, not {overlap!r}")
+        name = "n_clusters" if n_clusters < 2 else "raw_dim"
+        raise ValueError(f"overlap must be 0 if {name} is 1, not {overlap!r}")
 
 
-def _checked_norms(norms: Any, bernoulli: bool) -> tuple[float, float]:
-    pair = _pair(norms)
+def _check_drift(drift: Any, raw_dim: int) -> None:
+    if not math.isfinite(drift):
+        raise ValueError(f"drift must be a finite angle in radians, not {drift!r}")
+    if drift != 0.0 and raw_dim < 2:
+        raise ValueError(f"drift must be 0 if raw_dim is 1, not {drift!r}")
+
+
+def _check_norms(norms: Any, *, bernoulli: bool) -> tuple[float, float]:
+    pair = _parse_pair(norms)
     if pair is None or pair[0] == 0.0:
-        raise ValueError(f"norms must be a pair (least, largest) of lengths above 0, not {norms!r}")
+        raise ValueError(f"norms must be a pair (low, high) of lengths above 0, not {norms!r}")
     if bernoulli and pair[1] > 1.0:
-        raise ValueError(f"norms must be at most 1 where rewards are Bernoulli, as means are, not {norms!r}")
+        raise ValueError(f"norms must be at most 1 with Bernoulli rewards, not {norms!r}")
     return pair

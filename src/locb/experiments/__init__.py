@@ -1,1 +1,1 @@
-"""What is run: one policy on one world, or many on many."""
+"""Experiments: simulation of one policy, comparison of several, reproduction of the paper, checks of its theorems."""

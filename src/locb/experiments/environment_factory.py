@@ -1,4 +1,4 @@
-"""Worlds by their settings: the synthetic one, or one made from a data set's files."""
+"""Construction of environments from settings: synthetic, or read from the files of a data set."""
 
 from __future__ import annotations
 
@@ -11,10 +11,28 @@ from locb.environments import Environment, Interactions, Synthetic
 DATA = ("movielens", "yelp", "yahoo", "table")
 
 
-def make_environment(settings: dict[str, Any], seed: int) -> Environment:
-    """A world. Settings with ``data`` name a reader of ``locb.datasets`` and hold its arguments; such a world is the
-    same for every seed. Others are arguments of ``locb.Synthetic``.
+def make_environment(settings: dict[str, Any], seed: int, *, warn: bool = True) -> Environment:
+    """Return the environment that ``settings`` describe.
+
+    Parameters
+    ----------
+    settings : dict
+        Arguments of :class:`locb.Synthetic`. With the key ``data``, which names a reader of :mod:`locb.datasets`:
+        ``path`` and the arguments of that reader. An environment of a data set is the same for every seed.
+    seed : int
+        Seed of the environment.
+    warn : bool, default True
+        Whether to issue warnings about the data. Repeated runs on the same data suppress them.
+
+    Raises
+    ------
+    ValueError
+        If the settings are invalid or a package for data sets is missing.
     """
+    if not warn:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return make_environment(settings, seed)
     if "data" not in settings:
         return Synthetic(**settings, seed=seed)
     arguments = dict(settings)
@@ -26,32 +44,25 @@ def make_environment(settings: dict[str, Any], seed: int) -> Environment:
     try:
         from locb import datasets
     except ImportError as error:
-        raise ValueError(f"data sets need more packages ({error.name} is missing): pip install 'locb[data]'") from error
+        raise ValueError(f"data sets need the package {error.name}: run pip install 'locb[data]'") from error
     env: Interactions = getattr(datasets, name)(path, **arguments)
     return env
 
 
-def noise_free_environment(settings: dict[str, Any], seed: int) -> Environment:
-    """The same without warnings, for the runs after the first."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return make_environment(settings, seed)
-
-
-def truth(env: Environment, gamma: float) -> list[Ints]:
-    """The groups to judge by: real data have them for a gamma."""
+def true_clusters(env: Environment, gamma: float) -> list[Ints]:
+    """Return the true clusters of an environment. Those of real data depend on ``gamma``."""
     return env.true_clusters(gamma) if isinstance(env, Interactions) else env.true_clusters()
 
 
-def note(env: Environment, gamma: float) -> str | None:
-    """What a reader must know of the ground truth: that this gamma leaves it without groups."""
+def ground_truth_note(env: Environment, gamma: float) -> str | None:
+    """Return a note if real data has few true groups at this gamma, so that F1 is not informative; else None."""
     if not isinstance(env, Interactions):
         return None
-    held = env.users_in_groups(gamma)
-    if held >= env.n_users / 2:
+    grouped = env.users_in_groups(gamma)
+    if grouped >= env.n_users / 2:
         return None
-    said = f"At gamma {gamma:g} the ground truth has groups of two or more for {held} of {env.n_users} users"
-    enough = env.scaled_gamma()
-    if enough == float("inf"):
-        return f"{said}, so F1 says little; no gamma gives half of them one."
-    return f"{said}, so F1 says little; at gamma {enough:.3g} for half of them."
+    note = f"At gamma {gamma:g}, {grouped} of {env.n_users} users are in true groups of two or more"
+    scaled = env.scaled_gamma()
+    if scaled == float("inf"):
+        return f"{note}, so F1 is not informative. No gamma puts half of the users in such groups."
+    return f"{note}, so F1 is not informative. At gamma {scaled:.3g}, half of the users are."

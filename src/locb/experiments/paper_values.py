@@ -1,6 +1,6 @@
-"""What the paper (Ban and He, WWW'21) sets and reports, to be printed beside what is measured here.
+"""Settings and reported numbers of the paper (Ban and He, WWW'21), shown next to measured values.
 
-The noise scale of its accuracy experiments is not in the paper; sigma = 1 is this project's reading.
+The paper does not state the noise scale of its accuracy experiments. This project uses sigma = 1.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ DELTA = 0.1
 GAMMA = 0.2
 SIGMA = 1.0
 TAUS = (8.0, 10.0, 12.0)
-TAU = 10.0  # where one must be chosen
+TAU = 10.0  # used where a single value is needed
 ALPHAS = (0.8, 1.0, 1.2)
 ACCURACY_SEEDS = 100
 REGRET_SEEDS = 30
 SEED_COUNTS = (5, 10, 20, 50, 100)
 GAMMAS = (0.4, 0.3, 0.2, 0.15, 0.1)
 MAP_USERS = 60
-QUIET = 10.0  # N-CLUB and N-LOCB stop after QUIET / delta rounds without a change
+NO_CHANGE = 10.0  # N-CLUB and N-LOCB stop after NO_CHANGE / delta rounds without a change
 
 DATA = {"synthetic": "Synthetic", "yelp": "Yelp", "movielens": "MovieLens", "yahoo": "Yahoo"}
 METHODS = ("N-CLUB", "ST-CLUB", "ST-SCLUB", "N-LOCB", "LOCB")

@@ -1,4 +1,4 @@
-"""The experiment loop: a policy, an environment, some rounds."""
+"""Simulation of one policy in one environment."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from locb.evaluation.results import Run
 from locb.policies import Policy
 
 
-def pieces(blocks: Iterable[Rounds], stops: Sequence[int]) -> Iterator[Rounds]:
-    """The same rounds, cut so that a piece ends after each of ``stops``, which ascend."""
-    waiting = list(stops)
+def split_rounds(blocks: Iterable[Rounds], checkpoints: Sequence[int]) -> Iterator[Rounds]:
+    """Yield the rounds of ``blocks``, split so that a piece ends after each of the ascending ``checkpoints``."""
+    pending = list(checkpoints)
     done = 0
     for block in blocks:
         start = 0
-        while waiting and waiting[0] <= done + len(block):
-            stop = waiting.pop(0) - done
+        while pending and pending[0] <= done + len(block):
+            stop = pending.pop(0) - done
             yield block.slice(start, stop)
             start = stop
         if start < len(block):
@@ -35,14 +35,34 @@ def simulate(
     rounds: int,
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
-    stops: Sequence[int] = (),
-    at_stop: Callable[[], None] | None = None,
+    checkpoints: Sequence[int] = (),
+    at_checkpoint: Callable[[], None] | None = None,
 ) -> Run:
-    """Let a policy play ``rounds`` rounds of an environment.
+    """Run a policy on rounds of an environment.
 
-    The same seed gives the same rounds to every policy. Rounds are made a block at a time, so memory holds the
-    three series of the result and little else. ``progress`` is called with the rounds done. ``at_stop`` is called after
-    each of the rounds ``stops``, which ascend, to look at the policy as it is then; that changes no choice.
+    Rounds are generated in blocks, so memory holds the three series of the result and one block.
+
+    Parameters
+    ----------
+    policy : Policy
+        Policy to run. It is updated in place.
+    env : Environment
+        Source of the rounds.
+    rounds : int
+        Number of rounds.
+    seed : int, default 0
+        Seed of the rounds. Equal seeds give every policy the same rounds.
+    progress : callable, optional
+        Called with the number of finished rounds after each block.
+    checkpoints : sequence of int, default ()
+        Ascending round numbers after which ``at_checkpoint`` is called.
+    at_checkpoint : callable, optional
+        Called without arguments, for example to inspect the policy. Inspection does not change any choice.
+
+    Returns
+    -------
+    Run
+        Cumulative regret, rewards, chosen arms, time, and the policy.
 
     Examples
     --------
@@ -52,25 +72,29 @@ def simulate(
     >>> run.regret.shape, bool(run.regret[-1] < 100)
     ((500,), True)
     """
+    _check_arguments(policy, env, rounds, checkpoints)
+    regret, rewards, chosen = np.empty(rounds), np.empty(rounds), np.empty(rounds, np.int64)
+    policy.prepare()
+    seconds, done = 0.0, 0
+    for block in split_rounds(env.stream(rounds, seed=seed), checkpoints):
+        began = time.perf_counter()
+        arms = policy.play(block)
+        seconds += time.perf_counter() - began
+        span = slice(done, done + len(block))
+        regret[span], rewards[span], chosen[span] = block.regret(arms), block.earned(arms), arms
+        done += len(block)
+        if progress is not None:
+            progress(done)
+        if at_checkpoint is not None and done in checkpoints:
+            at_checkpoint()
+    return Run(np.cumsum(regret), rewards, chosen, seconds, policy)
+
+
+def _check_arguments(policy: Policy, env: Environment, rounds: int, checkpoints: Sequence[int]) -> None:
     if not isinstance(policy, Policy) or not isinstance(env, Environment):
         wrong, name = (env, "env") if isinstance(policy, Policy) else (policy, "policy")
         raise ValueError(f"{name} must be a locb.{'Environment' if name == 'env' else 'Policy'}, not {wrong!r}")
     if not isinstance(rounds, int | np.integer) or rounds < 0:
-        raise ValueError(f"rounds must be a whole number of at least 0, not {rounds!r}")
-    if any(not low < high <= rounds for low, high in zip([0, *stops], stops, strict=False)):
-        raise ValueError(f"stops must ascend from 1 to at most {rounds}, not {list(stops)}")
-    regret, rewards, chosen = np.empty(rounds), np.empty(rounds), np.empty(rounds, np.int64)
-    policy.prepare()
-    seconds, done = 0.0, 0
-    for block in pieces(env.stream(rounds, seed=seed), stops):
-        began = time.perf_counter()
-        arms = policy.play(block)
-        seconds += time.perf_counter() - began
-        here = slice(done, done + len(block))
-        regret[here], rewards[here], chosen[here] = block.regret(arms), block.earned(arms), arms
-        done += len(block)
-        if progress is not None:
-            progress(done)
-        if at_stop is not None and done in stops:
-            at_stop()
-    return Run(np.cumsum(regret), rewards, chosen, seconds, policy)
+        raise ValueError(f"rounds must be an integer of at least 0, not {rounds!r}")
+    if any(not low < high <= rounds for low, high in zip([0, *checkpoints], checkpoints, strict=False)):
+        raise ValueError(f"checkpoints must be ascending integers from 1 to {rounds}, not {list(checkpoints)}")

@@ -1,74 +1,74 @@
-"""What ELOC sets out to do, judged by the matrix."""
+"""Design goals of ELOC, checked against the scenario matrix."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from locb.evaluation.findings import Claim, Criterion, Measurement
-from locb.experiments.matrix.standings import WorldResult, geometric_mean
-from locb.experiments.scenarios import DEVELOPMENT, JUDGING
+from locb.experiments.matrix.scenario_result import ScenarioResult, geometric_mean
+from locb.experiments.scenarios import DEVELOPMENT, EVALUATION
 
 CONTENDER = "eloc"
-MOST_ABOVE = 1.05  # of the best baseline, plus the interval
-MOST_ON_AVERAGE = 0.75
-MOST_WHERE_GROUPS_ARE_PLAIN = 0.65
-PLAIN = ("bernoulli-100", "bernoulli-500", "zipf-300")
-WHERE = "not in the paper: what ELOC sets out to do"
-NEVER = "never worse than the best baseline by more than 5% plus its interval"
+MAX_RATIO = 1.05  # to the best baseline in any scenario, plus the interval
+MAX_MEAN_RATIO = 0.75  # geometric mean over the scenarios with groups
+MAX_BASIC_RATIO = 0.65  # in each of the basic scenarios
+BASIC_SCENARIOS = ("bernoulli-100", "bernoulli-500", "zipf-300")
+SOURCE = "not in the paper: design goal of ELOC"
+NEVER_WORSE = "ELOC is never worse than the best baseline by more than 5% plus its interval."
 
 
-def claims(results: Sequence[WorldResult], section: str, evidence: str) -> list[Claim]:
-    """The aims, for the judging worlds first."""
-    made: list[Claim] = []
-    for role in (JUDGING, DEVELOPMENT):
-        here = [result for result in results if result.world.role == role]
-        if not here:
+def build_claims(results: Sequence[ScenarioResult], section: str, evidence: str) -> list[Claim]:
+    """Return the design goals as claims, first for the evaluation scenarios, then for the development scenarios."""
+    claims: list[Claim] = []
+    for role in (EVALUATION, DEVELOPMENT):
+        selected = [result for result in results if result.scenario.role == role]
+        if not selected:
             continue
-        on = _counted(here, f"{role} world")
-        aims = {f"ELOC is {NEVER}.": [_never_worse(here)]}
-        grouped = [result for result in here if result.world.groups]
+        data = _count(selected, f"{role} scenario")
+        goals = {NEVER_WORSE: [_never_worse(selected)]}
+        grouped = [result for result in selected if result.scenario.groups]
         if grouped:
-            says = f"Where there are groups, ELOC's regret is at most {MOST_ON_AVERAGE:g} of the best baseline's."
-            average = geometric_mean(result.ratio(CONTENDER) for result in grouped)
-            aims[says] = [_at_most(f"geometric mean over {_counted(grouped, 'world')}", average, MOST_ON_AVERAGE)]
-        plain = [result for result in here if result.world.name.removeprefix("dev-") in PLAIN]
-        if plain:
-            limit = MOST_WHERE_GROUPS_ARE_PLAIN
-            aims[f"ELOC's regret is at most {limit:g} of the best baseline's on {_listed(plain)}."] = [
-                _at_most(result.world.name, result.ratio(CONTENDER), limit) for result in plain
+            limit = MAX_MEAN_RATIO
+            statement = f"In scenarios with groups, ELOC has at most {limit:g} times the regret of the best baseline."
+            mean = geometric_mean(result.ratio(CONTENDER) for result in grouped)
+            goals[statement] = [_limit_criterion(f"geometric mean over {_count(grouped, 'scenario')}", mean, limit)]
+        basic = [result for result in selected if result.scenario.name.removeprefix("dev-") in BASIC_SCENARIOS]
+        if basic:
+            limit = MAX_BASIC_RATIO
+            names = ", ".join(result.scenario.name for result in basic)
+            goals[f"In {names}, ELOC has at most {limit:g} times the regret of the best baseline."] = [
+                _limit_criterion(result.scenario.name, result.ratio(CONTENDER), limit) for result in basic
             ]
-        made += [Claim(section, on, says, WHERE, parts, evidence=evidence) for says, parts in aims.items()]
-    return made
+        claims += [
+            Claim(section, data, statement, SOURCE, criteria, evidence=evidence)
+            for statement, criteria in goals.items()
+        ]
+    return claims
 
 
-def loses(result: WorldResult) -> bool:
-    """Whether it is worse than the best baseline by more than is allowed. One repeat has no interval to add."""
-    found = result.ratio(CONTENDER)
-    around = 0.0 if found.margin != found.margin else found.margin
-    return found.mean - around > MOST_ABOVE
+def exceeds_limit(result: ScenarioResult) -> bool:
+    """Return whether ELOC is worse than the best baseline by more than the limit. One repeat has no interval."""
+    ratio = result.ratio(CONTENDER)
+    margin = 0.0 if ratio.margin != ratio.margin else ratio.margin
+    return ratio.mean - margin > MAX_RATIO
 
 
-def told(ratio: Measurement) -> str:
-    """A ratio with its interval."""
+def format_ratio(ratio: Measurement) -> str:
+    """Return a ratio with its interval as text."""
     return f"{ratio.mean:.3f}" + ("" if ratio.margin != ratio.margin else f" ± {ratio.margin:.3f}")
 
 
-def _never_worse(results: Sequence[WorldResult]) -> Criterion:
-    worse = [result for result in results if loses(result)]
-    part = Criterion.always("worlds in which that is so", len(results) - len(worse), len(results))
-    where = ", ".join(f"{result.world.name} ({told(result.ratio(CONTENDER))})" for result in worse)
-    return Criterion(part.statement, part.difference, f"{part.detail}{f'; worse in {where}' if where else ''}")
+def _never_worse(results: Sequence[ScenarioResult]) -> Criterion:
+    worse = [result for result in results if exceeds_limit(result)]
+    within = Criterion.always("scenarios within the limit", len(results) - len(worse), len(results))
+    names = ", ".join(f"{result.scenario.name} ({format_ratio(result.ratio(CONTENDER))})" for result in worse)
+    return Criterion(within.statement, within.difference, within.detail + (f"; exceeded in {names}" if names else ""))
 
 
-def _at_most(says: str, found: Measurement, limit: float) -> Criterion:
-    return Criterion(
-        says, Measurement(limit - found.mean, found.margin), f"{says}: {told(found)} where {limit:g} is the aim"
-    )
+def _limit_criterion(statement: str, found: Measurement, limit: float) -> Criterion:
+    detail = f"{statement}: {format_ratio(found)} (goal: at most {limit:g})"
+    return Criterion(statement, Measurement(limit - found.mean, found.margin), detail)
 
 
-def _counted(results: Sequence[WorldResult], noun: str) -> str:
+def _count(results: Sequence[ScenarioResult], noun: str) -> str:
     return f"{len(results)} {noun}{'' if len(results) == 1 else 's'}"
-
-
-def _listed(results: Sequence[WorldResult]) -> str:
-    return ", ".join(result.world.name for result in results)

@@ -1,36 +1,56 @@
-"""One run of the matrix: a policy at its defaults, but for alpha, in one world."""
+"""One run of the scenario matrix."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from locb.experiments.compare import Task, run_task
-from locb.experiments.custom_policy import register
+from locb.experiments.comparison_task import Task, run_task
+from locb.experiments.custom_policy import register_custom_policy
 from locb.policies import POLICIES
 
 
-def in_world(
+def run_scenario(
     *,
-    world: dict[str, Any],
+    environment: dict[str, Any],
     seed: int,
     policy: str,
     rounds: int,
     parameters: dict[str, Any],
-    judged_at: float,
+    truth_gamma: float,
     source: dict[str, str] | None,
 ) -> dict[str, Any]:
-    """Regret after the last round, and how well the groups found match the true ones.
+    """Run a policy in the environment of a scenario.
 
-    ``source`` tells where a policy of one's own is: this may be another process than the one that knew its name.
+    Parameters
+    ----------
+    environment : dict
+        Settings of the environment.
+    seed : int
+        Seed of the environment, the rounds and the policy.
+    policy : str
+        Name of the policy.
+    rounds : int
+        Number of rounds.
+    parameters : dict
+        Parameters of the policy that differ from its defaults.
+    truth_gamma : float
+        Gamma of the true clusters of real data.
+    source : dict or None
+        File and digest of a custom policy. A worker process registers the policy from it.
+
+    Returns
+    -------
+    dict
+        Final regret, mean reward, number of clusters, F1 against the true clusters, and time per round.
     """
     if source is not None:
-        register(source["reference"])
-    task = Task(policy, POLICIES[policy], {**parameters, "seed": seed}, world, rounds, seed, judged_at)
+        register_custom_policy(source["reference"])
+    task = Task(policy, POLICIES[policy], {**parameters, "seed": seed}, environment, rounds, seed, truth_gamma)
     outcome = run_task(task)
     return {
         "regret": float(outcome.regret[-1]),
         "reward": outcome.reward,
-        "groups": len(outcome.found),
+        "clusters": len(outcome.found),
         "f1": None if outcome.f1 != outcome.f1 else outcome.f1,
         "microseconds_per_round": outcome.microseconds_per_round,
     }

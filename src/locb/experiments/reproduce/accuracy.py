@@ -1,4 +1,4 @@
-"""Tables 1 and 2: how well the clusters found match the true ones."""
+"""Tables 1 and 2: accuracy of the clusters."""
 
 from __future__ import annotations
 
@@ -10,43 +10,35 @@ from locb.evaluation.findings import Claim, Criterion, ResultTable
 from locb.experiments import paper_values as paper
 from locb.experiments.jobs import Job
 from locb.experiments.reproduce import runs
-from locb.experiments.reproduce.targets import (
-    MOST_ROUNDS,
-    DataSet,
-    Evidence,
-    Played,
-    Sizes,
-    by_seed,
-    f1_row,
-    setting_told,
-    suffix,
-)
+from locb.experiments.reproduce.data_set import DataSet, file_suffix, setting_label
+from locb.experiments.reproduce.target import MAX_ROUNDS, JobOutcomes, Sizes, TargetFindings, f1_row, in_seed_order
 
 SECTION = "accuracy"
 NOTE = (
-    "LOCB at tau 10; of each baseline the setting of the highest mean F1 is shown, so that the comparison favours the "
-    "baselines. ST-CLUB and ST-SCLUB stop in the round of LOCB's last return; N-CLUB and N-LOCB when nothing has "
-    "changed for 100 rounds, counted from the start or from the first change."
+    "LOCB uses tau 10. Each baseline is shown at the setting of its highest mean F1, which favours the baselines. "
+    "ST-CLUB and ST-SCLUB stop in the round in which the last cluster of LOCB becomes final. N-CLUB and N-LOCB stop "
+    "after 100 rounds without a change, counted from the start or from the first change."
 )
+Records = dict[str, dict[str, dict[int, dict[str, Any]]]]  # method → setting → seed → record
 
 
 def plan(data: DataSet, sizes: Sizes) -> list[Job]:
-    """A job a gamma and repeat."""
+    """Return one job per gamma and repeat."""
     return [
         Job(
             runs.accuracy,
-            data.world,
+            data.environment,
             sizes.seed + repeat,
             {
                 "gamma": gamma,
-                "judged_at": data.judged_at(gamma),
+                "truth_gammas": data.truth_gammas(gamma),
                 "taus": list(paper.TAUS),
                 "alphas": list(paper.ALPHAS),
                 "n_seeds": paper.ACCURACY_SEEDS,
                 "sigma": paper.SIGMA,
                 "delta": paper.DELTA,
-                "quiet": round(paper.QUIET / paper.DELTA),
-                "most_rounds": MOST_ROUNDS,
+                "stable_rounds": round(paper.NO_CHANGE / paper.DELTA),
+                "max_rounds": MAX_ROUNDS,
             },
             cost=1_500_000.0,
             data=data.name,
@@ -56,92 +48,92 @@ def plan(data: DataSet, sizes: Sizes) -> list[Job]:
     ]
 
 
-def tell(data: DataSet, sizes: Sizes, played: Played) -> Evidence:
-    """Our figures beside the paper's, and what becomes of its claims."""
-    evidence = Evidence([], [], [])
+def summarize(data: DataSet, sizes: Sizes, outcomes: JobOutcomes) -> TargetFindings:
+    """Return measured accuracy next to the paper's, and the verdicts of its claims."""
+    found = TargetFindings([], [], [])
     for gamma in data.gammas:
-        for judged in data.judged_at(gamma):
-            records = _by_setting(played, gamma, judged)
-            _tell_one(data, gamma, judged, records, evidence)
-    return evidence
+        for truth_gamma in data.truth_gammas(gamma):
+            records = _by_setting(outcomes, gamma, truth_gamma)
+            found.extend(_summarize_gamma(data, gamma, truth_gamma, records))
+    return found
 
 
-Records = dict[str, dict[str, dict[int, dict[str, Any]]]]  # method → setting → seed → record
-
-
-def _by_setting(played: Played, gamma: float, judged: float) -> Records:
+def _by_setting(outcomes: JobOutcomes, gamma: float, truth_gamma: float) -> Records:
     records: Records = {method: {} for method in paper.METHODS}
-    for job, outcome in played:
+    for job, outcome in outcomes:
         if job.settings["gamma"] != gamma:
             continue
         for record in outcome["records"]:
-            if record["judged_at"] == judged:
+            if record["truth_gamma"] == truth_gamma:
                 records[record["method"]].setdefault(_setting(record), {})[job.seed] = record
     return records
 
 
 def _setting(record: dict[str, Any]) -> str:
-    told = [f"{name} {record[name]:g}" for name in ("tau", "alpha") if name in record]
-    if "counted" in record:
-        told.append(f"quiet from the {'start' if record['counted'] == 'start' else 'first change'}")
-    return ", ".join(told)
+    parts = [f"{name} {record[name]:g}" for name in ("tau", "alpha") if name in record]
+    if "counted_from" in record:
+        parts.append(f"counted from the {'start' if record['counted_from'] == 'start' else 'first change'}")
+    return ", ".join(parts)
 
 
-def _why(data: DataSet, gamma: float, judged: float, locb: dict[str, Any]) -> str:
-    """What a data set whose groups need another gamma does to the accuracy, from the figures of LOCB."""
-    if data.scaled is None or judged == paper.GAMMA:
-        return data.why
-    found = f"precision {locb['precision'].mean:.3f}, recall {locb['recall'].mean:.3f}"
-    small = f"LOCB returns a set once its radii are below {gamma * paper.TAU / 8.0:.3g}"
+def _explanation(data: DataSet, gamma: float, truth_gamma: float, locb: dict[str, Any]) -> str:
+    """Return how a gamma that does not fit the data affects the accuracy, with the numbers of LOCB."""
+    if data.scaled is None or truth_gamma == paper.GAMMA:
+        return data.limitation
+    scores = f"precision {locb['precision'].mean:.3f}, recall {locb['recall'].mean:.3f}"
+    rule = f"A cluster of LOCB becomes final once its radii are below {gamma * paper.TAU / 8.0:.3g}"
     if gamma == paper.GAMMA:
-        return f"{small}; by then its sets are narrower than the groups asked for ({found})."
-    when = f"after {locb['rounds'].mean:,.0f} rounds, when nearly everyone is in every set"
-    return f"{small}, which they are {when} ({found})."
+        return f"{rule}. By then it is narrower than the true groups ({scores})."
+    rounds = f"{locb['rounds'].mean:,.0f} rounds"
+    return f"{rule}. That is so after {rounds}, when nearly all users are in every cluster ({scores})."
 
 
-def _tell_one(data: DataSet, gamma: float, judged: float, records: Records, evidence: Evidence) -> None:
-    where = setting_told(data, gamma, judged)
-    end = suffix(gamma, judged)
+def _summarize_gamma(data: DataSet, gamma: float, truth_gamma: float, records: Records) -> TargetFindings:
+    label = setting_label(data, gamma, truth_gamma)
     shown: dict[str, dict[int, dict[str, Any]]] = {}
     rows, all_rows = [], []
     for method in paper.METHODS:
         settings = records[method]
-        fits = {name: float(np.mean([r["f1"] for r in of.values()])) for name, of in settings.items()}
-        chosen = f"tau {paper.TAU:g}" if method == "LOCB" else max(fits, key=lambda name: fits[name])
+        scores = {name: float(np.mean([r["f1"] for r in by_seed.values()])) for name, by_seed in settings.items()}
+        chosen = f"tau {paper.TAU:g}" if method == "LOCB" else max(scores, key=lambda name: scores[name])
         shown[method] = settings[chosen]
         published = paper.ACCURACY[data.name][method]
         rows.append({"method": method, "setting": chosen, **f1_row(shown[method].values(), published)})
-        all_rows += [{"method": method, "setting": name, **f1_row(of.values(), None)} for name, of in settings.items()]
-    name = f"accuracy-{data.name}{end}"
-    evidence.tables.append(ResultTable(name, SECTION, f"Accuracy of the clusters: {where}", rows, NOTE))
-    evidence.tables.append(ResultTable(f"{name}-settings", SECTION, f"Every setting: {where}", all_rows))
-    why = _why(data, gamma, judged, rows[-1])
+        all_rows += [
+            {"method": method, "setting": name, **f1_row(by_seed.values(), None)} for name, by_seed in settings.items()
+        ]
+    name = f"accuracy-{data.name}{file_suffix(gamma, truth_gamma)}"
+    tables = [
+        ResultTable(name, SECTION, f"Accuracy of the clusters: {label}", rows, NOTE),
+        ResultTable(f"{name}-settings", SECTION, f"All settings: {label}", all_rows),
+    ]
+    explanation = _explanation(data, gamma, truth_gamma, rows[-1])
+    return TargetFindings(tables, [], _claims(label, shown, explanation, name))
 
-    def values(method: str, what: str = "f1") -> list[float]:
-        return by_seed({seed: record[what] for seed, record in shown[method].items()})
 
-    def claim(says: str, parts: list[Criterion]) -> None:
-        evidence.claims.append(Claim(SECTION, where, says, "Tables 1 and 2", parts, why, name))
+def _claims(label: str, shown: dict[str, dict[int, dict[str, Any]]], explanation: str, evidence: str) -> list[Claim]:
+    def values(method: str, score: str = "f1") -> list[float]:
+        return in_seed_order({seed: record[score] for seed, record in shown[method].items()})
 
-    best = values("LOCB")
-    others = [method for method in paper.METHODS if method != "LOCB"]
-    claim(
-        "LOCB finds the clusters better than every baseline.",
-        [Criterion.paired(f"F1 of LOCB above that of {method}", best, values(method)) for method in others],
-    )
-    claim(
-        "Stopped with LOCB, SCLUB finds the clusters better than CLUB.",
-        [Criterion.paired("F1 of ST-SCLUB above that of ST-CLUB", values("ST-SCLUB"), values("ST-CLUB"))],
-    )
-    claim(
-        "Stopped when it is quiet, LOCB finds the clusters better than CLUB.",
-        [Criterion.paired("F1 of N-LOCB above that of N-CLUB", values("N-LOCB"), values("N-CLUB"))],
-    )
-    claim(
-        "Stopped when it is quiet, CLUB's groups are too large: recall is above precision.",
-        [
-            Criterion.paired(
-                "recall of N-CLUB above its precision", values("N-CLUB", "recall"), values("N-CLUB", "precision")
-            )
+    def higher(better: str, worse: str) -> Criterion:
+        return Criterion.paired(f"F1 of {better} above F1 of {worse}", values(better), values(worse))
+
+    recall, precision = values("N-CLUB", "recall"), values("N-CLUB", "precision")
+    criteria = {
+        "LOCB finds the clusters more accurately than every baseline.": [
+            higher("LOCB", method) for method in paper.METHODS if method != "LOCB"
         ],
-    )
+        "Stopped in the same round as LOCB, SCLUB finds the clusters more accurately than CLUB.": [
+            higher("ST-SCLUB", "ST-CLUB")
+        ],
+        "Stopped after 100 rounds without a change, LOCB finds the clusters more accurately than CLUB.": [
+            higher("N-LOCB", "N-CLUB")
+        ],
+        "Stopped after 100 rounds without a change, CLUB has clusters that are too large: recall is above precision.": [
+            Criterion.paired("recall of N-CLUB above its precision", recall, precision)
+        ],
+    }
+    return [
+        Claim(SECTION, label, statement, "Tables 1 and 2", tests, explanation, evidence)
+        for statement, tests in criteria.items()
+    ]

@@ -1,4 +1,4 @@
-"""The four kinds of runs behind the paper's tables and figures. Each is played from its settings alone."""
+"""Runs of a reproduction. Each run depends on its arguments only."""
 
 from __future__ import annotations
 
@@ -8,144 +8,151 @@ from typing import Any
 from locb.common.arrays import Ints
 from locb.environments import Environment
 from locb.evaluation.clusters import match_clusters
-from locb.experiments.compare import checkpoints
-from locb.experiments.environment_factory import noise_free_environment, truth
-from locb.experiments.simulate import pieces, simulate
+from locb.experiments.comparison_task import regret_checkpoints
+from locb.experiments.environment_factory import make_environment, true_clusters
+from locb.experiments.simulate import simulate, split_rounds
 from locb.policies import CLUB, LOCB, SCLUB, Policy, make_policy
 
-CLUSTERED = {"club": CLUB, "sclub": SCLUB}
+STOPPED_BASELINES = {"ST-CLUB": CLUB, "ST-SCLUB": SCLUB}
 
 
 def accuracy(
     *,
-    world: dict[str, Any],
+    environment: dict[str, Any],
     seed: int,
     gamma: float,
-    judged_at: Sequence[float],
+    truth_gammas: Sequence[float],
     taus: Sequence[float],
     alphas: Sequence[float],
     n_seeds: int,
     sigma: float,
     delta: float,
-    quiet: int,
-    most_rounds: int,
+    stable_rounds: int,
+    max_rounds: int,
 ) -> dict[str, Any]:
-    """LOCB until its last return, CLUB and SCLUB until that very round, and those that stop when it is quiet."""
-    env = noise_free_environment(world, seed)
-    judges = _judges(env, judged_at)
+    """Return the accuracy of all methods of Tables 1 and 2.
+
+    LOCB runs until its last cluster is final, ST-CLUB and ST-SCLUB until the same round. N-CLUB and N-LOCB run until
+    their clusters are unchanged for ``stable_rounds`` rounds.
+    """
+    env = make_environment(environment, seed, warn=False)
+    truths = _true_clusters(env, truth_gammas)
     records: list[dict[str, Any]] = []
 
-    def note(method: str, policy: Policy, ended: int, **setting: Any) -> None:
-        told = {"method": method, **setting, "ended": ended}
-        records.extend({**told, **score} for score in _scores(policy, judges))
+    def record(method: str, policy: Policy, rounds: int, **setting: Any) -> None:
+        common = {"method": method, **setting, "rounds": rounds}
+        records.extend({**common, **score} for score in _scores(policy, truths))
 
-    ends: dict[float, int] = {}
+    last_rounds: dict[float, int] = {}
     for tau in taus:
-        locb = _locb(env, gamma, tau, n_seeds, sigma, delta, seed)
-        ends[tau] = until_returned(locb, env, seed, most_rounds)
-        note("LOCB", locb, ends[tau], tau=tau)
-    for name, factory in CLUSTERED.items():
+        locb = _make_locb(env, gamma, tau, n_seeds, sigma, delta, seed)
+        last_rounds[tau] = play_until_final(locb, env, seed, max_rounds)
+        record("LOCB", locb, last_rounds[tau], tau=tau)
+    for method, factory in STOPPED_BASELINES.items():
         for alpha in alphas:
             baseline = factory(n_users=env.n_users, dim=env.dim, alpha=alpha, seed=seed)
-            for stop in play_to(baseline, env, seed, sorted(set(ends.values()))):
+            for stop in play_with_stops(baseline, env, seed, sorted(set(last_rounds.values()))):
                 for tau in taus:
-                    if ends[tau] == stop:
-                        note(f"ST-{name.upper()}", baseline, stop, tau=tau, alpha=alpha)
+                    if last_rounds[tau] == stop:
+                        record(method, baseline, stop, tau=tau, alpha=alpha)
     for alpha in alphas:
         club = CLUB(n_users=env.n_users, dim=env.dim, alpha=alpha, seed=seed)
-        for counted, stop in until_quiet(club, env, seed, quiet, most_rounds):
-            note("N-CLUB", club, stop, alpha=alpha, counted=counted)
-    locb = _locb(env, gamma, taus[0], n_seeds, sigma, delta, seed)
-    for counted, stop in until_quiet(locb, env, seed, quiet, most_rounds):
-        note("N-LOCB", locb, stop, counted=counted)
+        for counted_from, stop in play_until_stable(club, env, seed, stable_rounds, max_rounds):
+            record("N-CLUB", club, stop, alpha=alpha, counted_from=counted_from)
+    locb = _make_locb(env, gamma, taus[0], n_seeds, sigma, delta, seed)
+    for counted_from, stop in play_until_stable(locb, env, seed, stable_rounds, max_rounds):
+        record("N-LOCB", locb, stop, counted_from=counted_from)
     return {"records": records}
 
 
-def clusters(
+def final_clusters(
     *,
-    world: dict[str, Any],
+    environment: dict[str, Any],
     seed: int,
     gamma: float,
-    judged_at: Sequence[float],
+    truth_gammas: Sequence[float],
     tau: float,
     n_seeds: int,
     sigma: float,
     delta: float,
-    most_rounds: int,
+    max_rounds: int,
 ) -> dict[str, Any]:
-    """LOCB until its last set is returned, and how well its sets match."""
-    env = noise_free_environment(world, seed)
-    policy = _locb(env, gamma, tau, n_seeds, sigma, delta, seed)
-    ended = until_returned(policy, env, seed, most_rounds)
-    judges = _judges(env, judged_at)
-    return {"records": [{**score, "ended": ended} for score in _scores(policy, judges)]}
+    """Return the accuracy of LOCB when its last cluster is final."""
+    env = make_environment(environment, seed, warn=False)
+    policy = _make_locb(env, gamma, tau, n_seeds, sigma, delta, seed)
+    rounds = play_until_final(policy, env, seed, max_rounds)
+    truths = _true_clusters(env, truth_gammas)
+    return {"records": [{**score, "rounds": rounds} for score in _scores(policy, truths)]}
 
 
-def over_rounds(
+def accuracy_over_rounds(
     *,
-    world: dict[str, Any],
+    environment: dict[str, Any],
     seed: int,
     policy: str,
-    judged_at: Sequence[float],
-    at: Sequence[int],
+    truth_gammas: Sequence[float],
+    points: Sequence[int],
     parameters: dict[str, Any],
 ) -> dict[str, Any]:
-    """How well the groups of a policy match as rounds go by."""
-    env = noise_free_environment(world, seed)
-    player = _made(policy, env, seed, parameters)
-    judges = _judges(env, judged_at)
-    f1: dict[str, list[float]] = {f"{gamma:g}": [] for gamma in judged_at}
-    for _ in play_to(player, env, seed, at):
-        for score in _scores(player, judges):
-            f1[f"{score['judged_at']:g}"].append(score["f1"])
+    """Return F1 of a policy after each of the rounds ``points``."""
+    env = make_environment(environment, seed, warn=False)
+    player = _make_policy(policy, env, seed, parameters)
+    truths = _true_clusters(env, truth_gammas)
+    f1: dict[str, list[float]] = {f"{gamma:g}": [] for gamma in truth_gammas}
+    for _ in play_with_stops(player, env, seed, points):
+        for score in _scores(player, truths):
+            f1[f"{score['truth_gamma']:g}"].append(score["f1"])
     return {"f1": f1}
 
 
-def regret(*, world: dict[str, Any], seed: int, policy: str, rounds: int, parameters: dict[str, Any]) -> dict[str, Any]:
-    """Cumulative regret of a policy, at evenly spaced rounds."""
-    env = noise_free_environment(world, seed)
-    run = simulate(_made(policy, env, seed, parameters), env, rounds=rounds, seed=seed)
-    at = checkpoints(rounds)
-    return {"rounds": at.tolist(), "regret": run.regret[at - 1].tolist()}
+def regret(
+    *, environment: dict[str, Any], seed: int, policy: str, rounds: int, parameters: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the cumulative regret of a policy at evenly spaced rounds."""
+    env = make_environment(environment, seed, warn=False)
+    run = simulate(_make_policy(policy, env, seed, parameters), env, rounds=rounds, seed=seed)
+    points = regret_checkpoints(rounds)
+    return {"rounds": points.tolist(), "regret": run.regret[points - 1].tolist()}
 
 
-def until_returned(policy: LOCB, env: Environment, seed: int, most_rounds: int) -> int:
-    """Play until clustering has ended, or ``most_rounds``; the round of the last return."""
-    for block in env.stream(most_rounds, seed=seed):
+def play_until_final(policy: LOCB, env: Environment, seed: int, max_rounds: int) -> int:
+    """Play until all clusters are final, at most ``max_rounds``. Return the round in which the last became final."""
+    for block in env.stream(max_rounds, seed=seed):
         policy.play(block)
         if policy.finished:
             return max(cluster.returned_at or 0 for cluster in policy.clusters())
-    return most_rounds
+    return max_rounds
 
 
-def play_to(policy: Policy, env: Environment, seed: int, stops: Sequence[int]) -> Iterator[int]:
-    """Play one stream, stopping after each of these rounds, which ascend."""
+def play_with_stops(policy: Policy, env: Environment, seed: int, stops: Sequence[int]) -> Iterator[int]:
+    """Play one stream of rounds and yield after each of the ascending rounds ``stops``."""
     played = 0
-    for piece in pieces(env.stream(stops[-1], seed=seed), stops):
-        policy.play(piece)
-        played += len(piece)
+    for block in split_rounds(env.stream(stops[-1], seed=seed), stops):
+        policy.play(block)
+        played += len(block)
         if played in stops:
             yield played
 
 
-def until_quiet(
-    policy: CLUB | LOCB, env: Environment, seed: int, quiet: int, most_rounds: int
+def play_until_stable(
+    policy: CLUB | LOCB, env: Environment, seed: int, stable_rounds: int, max_rounds: int
 ) -> Iterator[tuple[str, int]]:
-    """Play until the sizes of the groups were the same for ``quiet`` rounds, counted in two ways.
+    """Play until the cluster sizes are unchanged for ``stable_rounds`` rounds, counted in two ways.
 
-    From the start, as the rule is written: before anything is known nothing changes, so that it stops almost at once.
-    And from the first change on. Gives ("start", round), then ("change", round), with the policy as it is then.
+    Counted from the start, as the paper states the rule: clusters do not change before there are observations, so it
+    stops early. And counted from the first change. Yield ("start", round), then ("change", round); the policy is in
+    the state of that round.
     """
     sizes = policy.cluster_sizes().tobytes()
     changed_at, changed, from_start, played = 0, False, True, 0
-    for block in env.stream(most_rounds, seed=seed):
+    for block in env.stream(max_rounds, seed=seed):
         for t in range(len(block)):
             policy.play(block.slice(t, t + 1))
             played += 1
-            now = policy.cluster_sizes().tobytes()
-            if now != sizes:
-                sizes, changed_at, changed = now, played, True
-            if played - changed_at < quiet:
+            current = policy.cluster_sizes().tobytes()
+            if current != sizes:
+                sizes, changed_at, changed = current, played, True
+            if played - changed_at < stable_rounds:
                 continue
             if from_start:
                 from_start = False
@@ -153,12 +160,12 @@ def until_quiet(
             if changed:
                 yield "change", played
                 return
-    for counted in ["start", "change"] if from_start else ["change"]:
-        yield counted, played
+    for counted_from in ["start", "change"] if from_start else ["change"]:
+        yield counted_from, played
 
 
-def _locb(env: Environment, gamma: float, tau: float, n_seeds: int, sigma: float, delta: float, seed: int) -> LOCB:
-    """LOCB as in the paper's accuracy experiments."""
+def _make_locb(env: Environment, gamma: float, tau: float, n_seeds: int, sigma: float, delta: float, seed: int) -> LOCB:
+    """Return LOCB with the settings of the paper's accuracy experiments."""
     return LOCB(
         n_users=env.n_users,
         dim=env.dim,
@@ -172,22 +179,21 @@ def _locb(env: Environment, gamma: float, tau: float, n_seeds: int, sigma: float
     )
 
 
-def _made(name: str, env: Environment, seed: int, parameters: dict[str, Any]) -> Policy:
-    """A policy by name, with no more seeds than there are users."""
-    given = dict(parameters)
-    if "n_seeds" in given:
-        given["n_seeds"] = min(given["n_seeds"], env.n_users)
-    return make_policy(name, n_users=env.n_users, dim=env.dim, seed=seed, **given)
+def _make_policy(name: str, env: Environment, seed: int, parameters: dict[str, Any]) -> Policy:
+    """Return a policy by name, with at most one seed per user."""
+    arguments = dict(parameters)
+    if "n_seeds" in arguments:
+        arguments["n_seeds"] = min(arguments["n_seeds"], env.n_users)
+    return make_policy(name, n_users=env.n_users, dim=env.dim, seed=seed, **arguments)
 
 
-def _judges(env: Environment, judged_at: Sequence[float]) -> list[tuple[float, list[Ints]]]:
-    """The true clusters at each gamma."""
-    return [(gamma, truth(env, gamma)) for gamma in judged_at]
+def _true_clusters(env: Environment, gammas: Sequence[float]) -> list[tuple[float, list[Ints]]]:
+    return [(gamma, true_clusters(env, gamma)) for gamma in gammas]
 
 
-def _scores(policy: Policy, judges: list[tuple[float, list[Ints]]]) -> Iterator[dict[str, float]]:
-    """The match of the policy's groups with the true ones at each gamma."""
+def _scores(policy: Policy, truths: list[tuple[float, list[Ints]]]) -> Iterator[dict[str, float]]:
+    """Yield the accuracy of the policy's clusters against the true clusters at each gamma."""
     found = {tuple(cluster.members.tolist()) for cluster in policy.clusters()}
-    for gamma, true in judges:
-        score = match_clusters(found, true)
-        yield {"judged_at": gamma, "f1": score.f1, "precision": score.precision, "recall": score.recall}
+    for gamma, truth in truths:
+        score = match_clusters(found, truth)
+        yield {"truth_gamma": gamma, "f1": score.f1, "precision": score.precision, "recall": score.recall}

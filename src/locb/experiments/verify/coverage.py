@@ -1,4 +1,4 @@
-"""(a) Coverage: does every user's error stay below its radius, in all rounds at once?"""
+"""Coverage: whether the error of every user stays below its radius in all rounds."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ ENVIRONMENTS = 400
 ENVIRONMENTS_PER_JOB = 20
 N_USERS = 20
 DELTA = 0.1
-# ½ is right for rewards of 0 or 1; the accuracy experiments use 1 with their own radius.
+# ½ is correct for rewards of 0 or 1. The paper's accuracy experiments use 1 with the clustering radius.
 SIGMAS = {"regret": 0.5, "clustering": 1.0, "theory": 0.5, "ellipsoid": 0.5}
 SOURCES = {
-    "regret": "Section 6.2 uses it, without proof",
-    "clustering": "Section 6.1 uses it, without proof",
+    "regret": "Section 6.2, used without proof",
+    "clustering": "Section 6.1, used without proof",
     "theory": "Lemma 5.2",
     "ellipsoid": "not in the paper: the radius of certificates",
 }
 
 
 def plan(rounds: int, seed: int) -> list[Job]:
-    """Several worlds a job."""
+    """Return jobs with several environments each."""
     return [
         Job(
-            cover,
+            measure_errors,
             {"n_users": N_USERS, "n_clusters": 4},
             seed + first,
-            {"worlds": ENVIRONMENTS_PER_JOB, "rounds": rounds},
+            {"environments": ENVIRONMENTS_PER_JOB, "rounds": rounds},
             cost=2.0 * ENVIRONMENTS_PER_JOB * rounds,
         )
         for first in range(0, ENVIRONMENTS, ENVIRONMENTS_PER_JOB)
@@ -44,16 +44,19 @@ def plan(rounds: int, seed: int) -> list[Job]:
 
 
 def smallest_eigenvalue(env: Synthetic) -> float:
-    """λ of E[x xᵀ] in a synthetic world: the directions of a random unit vector share ½, the constant has the other."""
+    """Return λ, the smallest eigenvalue of E[x xᵀ], of a synthetic environment.
+
+    The directions of the random unit vector share ½, and the constant feature has the other ½.
+    """
     return min(0.5, 0.5 / (env.dim - 1))
 
 
-def cover(*, world: dict[str, Any], seed: int, worlds: int, rounds: int) -> dict[str, Any]:
-    """The largest ‖θ̂_i − θ_i‖ / B(i, t) of each kind of radius in each world, where LOCB chooses the arms."""
+def measure_errors(*, environment: dict[str, Any], seed: int, environments: int, rounds: int) -> dict[str, Any]:
+    """Return the largest ‖θ̂_i − θ_i‖ / B(i, t) of each kind of radius in each environment. LOCB chooses the arms."""
     found = []
     sigmas = np.array([SIGMAS[name] for name in RADII])
-    for number in range(seed, seed + worlds):
-        env = Synthetic(**world, seed=number)
+    for number in range(seed, seed + environments):
+        env = Synthetic(**environment, seed=number)
         policy = LOCB(n_users=env.n_users, dim=env.dim, n_seeds=min(10, env.n_users), seed=number)
         estimates = initial_estimates(env.n_users, env.dim)
         log_det, served = np.zeros(env.n_users), np.zeros(env.n_users, np.int64)
@@ -76,13 +79,14 @@ def cover(*, world: dict[str, Any], seed: int, worlds: int, rounds: int) -> dict
             )
             played += len(block)
         found.append(worst.tolist())
-    return {"worst": found, "rounds": worlds * rounds}
+    return {"worst": found, "rounds": environments * rounds}
 
 
-def tell(played: list[tuple[Job, dict[str, Any]]]) -> tuple[list[ResultTable], list[Claim]]:
-    """The share of worlds that each radius covers."""
-    worst = np.array([row for _, outcome in played for row in outcome["worst"]])  # (worlds, kinds)
-    rounds = played[0][0].settings["rounds"]
+def summarize(outcomes: list[tuple[Job, dict[str, Any]]]) -> tuple[list[ResultTable], list[Claim]]:
+    """Return the share of environments that each radius covers."""
+    worst = np.array([row for _, outcome in outcomes for row in outcome["worst"]])  # (environments, radii)
+    rounds = outcomes[0][0].settings["rounds"]
+    data = f"{len(worst)} environments of {rounds:,} rounds"
     rows, claims = [], []
     for name, kind in RADII.items():
         covered = int((worst[:, kind] <= 1.0).sum())
@@ -90,18 +94,20 @@ def tell(played: list[tuple[Job, dict[str, Any]]]) -> tuple[list[ResultTable], l
             {
                 "radius": name,
                 "sigma": SIGMAS[name],
-                "worlds covered": covered,
-                "worlds": len(worst),
-                "largest error in radii, median world": float(np.median(worst[:, kind])),
-                "worst world": float(worst[:, kind].max()),
+                "environments covered": covered,
+                "environments": len(worst),
+                "largest error in radii, median": float(np.median(worst[:, kind])),
+                "largest error in radii, maximum": float(worst[:, kind].max()),
             }
         )
-        says = f"With radius {name} every error stays below its radius in all rounds, with probability 1 − δ."
-        part = Criterion.proportion("worlds covered", covered, len(worst), 1.0 - DELTA)
-        why = ""
+        statement = f"With the {name} radius, every error stays below its radius in all rounds with probability 1 − δ."
+        criterion = Criterion.proportion("environments covered", covered, len(worst), 1.0 - DELTA)
+        explanation = ""
         if name in ("regret", "clustering"):
-            why = f"The {name} radius is smaller than any that is proven; it is there to learn sooner."
-        data = f"{len(worst)} worlds of {rounds:,} rounds"
-        claims.append(Claim(SECTION, data, says, SOURCES[name], [part], why, SECTION, guaranteed=name == "ellipsoid"))
-    note = f"{N_USERS} users, δ = {DELTA:g}, arms chosen by LOCB. An error of 1 radius or less is covered."
+            explanation = f"The {name} radius is smaller than any proven radius, so that clusters form sooner."
+        guaranteed = name == "ellipsoid"
+        claims.append(
+            Claim(SECTION, data, statement, SOURCES[name], [criterion], explanation, SECTION, guaranteed=guaranteed)
+        )
+    note = f"{N_USERS} users, δ = {DELTA:g}, arms chosen by LOCB. An error of at most 1 radius is covered."
     return [ResultTable("coverage", SECTION, "Coverage of the four radii", rows, note)], claims

@@ -1,4 +1,4 @@
-"""(d) Theorem 3: regret against its bound, and its growth with rounds and seeds."""
+"""Theorem 3: regret against its bound, and its growth with rounds and seeds."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from locb.common.arrays import Floats
 from locb.environments import Synthetic
 from locb.evaluation.confidence import regret_bound
 from locb.evaluation.findings import Claim, Criterion, LineChart, Measurement, ResultTable, line_points
@@ -15,163 +16,177 @@ from locb.experiments.verify.coverage import smallest_eigenvalue
 from locb.policies import make_policy
 
 SECTION = "growth"
+TITLE = "Theorem 3: regret and its bound"
 SEED_COUNTS = (5, 10, 30, 100)
-USUAL = 30
+DEFAULT_SEEDS = 30
 GAMMA = 0.2
-PROVEN = "LOCB, theory radius, tau 1"
-POINTS_A_DECADE = 8
+LOCB_DEFAULT = f"LOCB, {DEFAULT_SEEDS} seeds"
+LOCB_THEORY = "LOCB, theory radius, tau 1"
+BOUND, MAXIMUM = "bound of Theorem 3", "1 per round"
+POINTS_PER_DECADE = 8
 
 
-def plan(rounds: int, worlds: int, seed: int) -> list[Job]:
-    """A job a policy and world."""
+def plan(rounds: int, repeats: int, seed: int) -> list[Job]:
+    """Return one job per policy and repeat."""
     eigenvalue = smallest_eigenvalue(Synthetic())
-    players: dict[str, tuple[str, dict[str, Any]]] = {
+    policies: dict[str, tuple[str, dict[str, Any]]] = {
         f"LOCB, {count} seeds": ("locb", {"gamma": GAMMA, "n_seeds": count}) for count in SEED_COUNTS
     }
-    theory = {"gamma": GAMMA, "n_seeds": USUAL, "tau": 1.0, "radius": "theory", "min_eigenvalue": eigenvalue}
-    players |= {PROVEN: ("locb", theory), "LinUCB-ONE": ("linucb-one", {}), "LinUCB-IND": ("linucb-ind", {})}
+    theory = {"gamma": GAMMA, "n_seeds": DEFAULT_SEEDS, "tau": 1.0, "radius": "theory", "min_eigenvalue": eigenvalue}
+    policies |= {LOCB_THEORY: ("locb", theory), "LinUCB-ONE": ("linucb-one", {}), "LinUCB-IND": ("linucb-ind", {})}
     return [
         Job(
-            lose,
+            measure_regret,
             {},
-            seed + number,
+            seed + repeat,
             {"label": label, "policy": policy, "rounds": rounds, "parameters": parameters},
             cost=2.0 * rounds,
         )
-        for label, (policy, parameters) in players.items()
-        for number in range(worlds)
+        for label, (policy, parameters) in policies.items()
+        for repeat in range(repeats)
     ]
 
 
-def lose(
-    *, world: dict[str, Any], seed: int, label: str, policy: str, rounds: int, parameters: dict[str, Any]
+def measure_regret(
+    *, environment: dict[str, Any], seed: int, label: str, policy: str, rounds: int, parameters: dict[str, Any]
 ) -> dict[str, Any]:
-    """Cumulative regret at rounds spaced evenly in their logarithm."""
-    env = Synthetic(**world, seed=seed)
+    """Return the cumulative regret at rounds that are evenly spaced on the log scale."""
+    env = Synthetic(**environment, seed=seed)
     player = make_policy(policy, n_users=env.n_users, dim=env.dim, seed=seed, **parameters)
     run = simulate(player, env, rounds=rounds, seed=seed)
     decades = np.log10(rounds) - 2.0
-    at = np.unique(np.logspace(2.0, 2.0 + decades, 1 + round(POINTS_A_DECADE * decades)).round().astype(int))
-    return {"label": label, "at": at.tolist(), "regret": run.regret[at - 1].tolist(), "rounds": rounds}
+    points = np.unique(np.logspace(2.0, 2.0 + decades, 1 + round(POINTS_PER_DECADE * decades)).round().astype(int))
+    return {"label": label, "points": points.tolist(), "regret": run.regret[points - 1].tolist(), "rounds": rounds}
 
 
-def tell(played: list[tuple[Job, dict[str, Any]]]) -> tuple[list[ResultTable], list[LineChart], list[Claim]]:
-    """Regret curves beside the bound, and what their slopes say."""
-    curves: dict[str, Any] = {}
-    for _, outcome in played:
-        curves.setdefault(outcome["label"], []).append(outcome["regret"])
-    curves = {label: np.array(values) for label, values in curves.items()}
-    at = played[0][1]["at"]
+def summarize(
+    outcomes: list[tuple[Job, dict[str, Any]]],
+) -> tuple[list[ResultTable], list[LineChart], list[Claim]]:
+    """Return regret curves next to the bound, and the exponents of their growth."""
+    by_label: dict[str, list[list[float]]] = {}
+    for _, outcome in outcomes:
+        by_label.setdefault(outcome["label"], []).append(outcome["regret"])
+    curves: dict[str, Floats] = {label: np.array(values) for label, values in by_label.items()}
+    rounds = outcomes[0][1]["points"]
     env = Synthetic()
-    bound = [regret_bound(t, env.n_users, env.dim, gamma=GAMMA, min_eigenvalue=smallest_eigenvalue(env)) for t in at]
-    since = next(place for place, t in enumerate(at) if t >= at[-1] / 10)  # the last tenfold of rounds
-
-    def slopes(label: str) -> list[float]:
-        return [float(np.polyfit(np.log(at[since:]), np.log(curve[since:]), 1)[0]) for curve in curves[label]]
-
+    eigenvalue = smallest_eigenvalue(env)
+    bound = [regret_bound(t, env.n_users, env.dim, gamma=GAMMA, min_eigenvalue=eigenvalue) for t in rounds]
     rows = [
         {
             "policy": label,
             "regret": Measurement.from_values(values[:, -1]),
-            "power of T": Measurement.from_values(slopes(label)),
+            "exponent of T": Measurement.from_values(_exponents(rounds, values)),
             "bound": bound[-1],
             "share of the bound": float(values[:, -1].mean() / bound[-1]),
         }
         for label, values in curves.items()
     ]
+    note = f"γ = {GAMMA:g}, δ = 0.1, alpha 1. The exponent of T is fitted to the last decade of rounds."
+    figures = [_chart(rounds, curves, bound), _seeds_chart(rounds, curves)]
+    return [ResultTable("growth", SECTION, TITLE, rows, note)], figures, _claims(rounds, curves, bound)
+
+
+def _exponents(rounds: list[int], curves: Floats) -> list[float]:
+    """Return the slope of log regret by log rounds in the last decade, per repeat."""
+    start = next(index for index, t in enumerate(rounds) if t >= rounds[-1] / 10)
+    return [float(np.polyfit(np.log(rounds[start:]), np.log(curve[start:]), 1)[0]) for curve in curves]
+
+
+def _chart(rounds: list[int], curves: dict[str, Floats], bound: list[float]) -> LineChart:
     points = []
     for label, values in curves.items():
-        points += line_points(label, "round", at, "regret", values)
-    points += [{"line": "bound of Theorem 3", "round": t, "regret": value} for t, value in zip(at, bound, strict=True)]
-    points += [{"line": "one a round", "round": t, "regret": float(t)} for t in at]
-    usual = f"LOCB, {USUAL} seeds"
-    told_slope = Measurement.from_values(slopes(usual))
-    growth = f"regret grows as T to the power {told_slope.mean:.3f} ± {told_slope.margin:.3f} in the last tenfold"
-
-    def seeded(count: int) -> Any:
-        return curves[f"LOCB, {count} seeds"]
-
-    few, many = seeded(SEED_COUNTS[0])[:, -1], seeded(SEED_COUNTS[-1])[:, -1]
-    under = int(sum((values < np.array(bound)).sum() for values in curves.values() if len(values)))
-    total = int(sum(values.size for values in curves.values()))
-    useless = bound[-1] > at[-1]
-    data = f"{at[-1]:,} rounds of the synthetic world"
-    proven, one, alone = (curves[label][:, -1] for label in (PROVEN, "LinUCB-ONE", "LinUCB-IND"))
-
-    def claim(says: str, where: str, parts: list[Criterion], why: str = "") -> Claim:
-        return Claim(SECTION, data, says, where, parts, why, SECTION)
-
-    claims = [
-        claim(
-            "Regret stays below the bound.",
-            "Theorem 3",
-            [Criterion.always("points of the curves below the bound", under, total)],
-            "The bound is above one a round here, which nobody can lose, so that it says nothing at this size."
-            if useless
-            else "",
-        ),
-        claim(
-            "Regret grows more slowly than the rounds.",
-            "Theorem 3",
-            [Criterion("slower than T", Measurement(1.0 - told_slope.mean, told_slope.margin), growth)],
-        ),
-        claim(
-            "Regret grows as the root of the rounds, or more slowly.",
-            "Theorem 3, first term",
-            [Criterion("no faster than √T", Measurement(0.5 - told_slope.mean, told_slope.margin), growth)],
-            "The theorem has a second term, γ a round: a set of users who differ costs something in every round, and "
-            "no number of rounds makes up for it.",
-        ),
-        claim(
-            "More seeds do not raise the regret.",
-            "Theorem 3, free of |S|",
-            [Criterion.paired(f"regret with {SEED_COUNTS[0]} seeds above that with {SEED_COUNTS[-1]}", few, many)],
-        ),
-        claim(
-            "LOCB stays ahead of LinUCB-IND.",
-            "not in the paper: Section 6.2 with 20 times the rounds",
-            [
-                Criterion.paired(
-                    f"regret of LinUCB-IND above that of LOCB with {USUAL} seeds", alone, curves[usual][:, -1]
-                )
-            ],
-            "Returned sets are frozen, and what is not shared inside a set costs something in every round; a user who "
-            "learns alone stops paying."
-            if alone.mean() < curves[usual][:, -1].mean()
-            else "",
-        ),
-        claim(
-            "With the radius that the theorems rest on, LOCB does better than one estimate for all.",
-            "not in the paper: implied by Theorems 2 and 3",
-            [Criterion.paired("regret of LinUCB-ONE above that of LOCB with the theory radius", one, proven)],
-            "With that radius nobody leaves a set for as long as these runs last, so that LOCB pools everyone; the "
-            "experiments of the paper use smaller radii without a proof.",
-        ),
-    ]
-    title = "Theorem 3: regret and its bound"
-    chart = LineChart(
+        points += line_points(label, "round", rounds, "regret", values)
+    points += [{"line": BOUND, "round": t, "regret": value} for t, value in zip(rounds, bound, strict=True)]
+    points += [{"line": MAXIMUM, "round": t, "regret": float(t)} for t in rounds]
+    return LineChart(
         "growth",
         SECTION,
-        title,
+        TITLE,
         "logarithmic axes; dashed: not measured",
         "round",
         "regret",
         points,
         log_x=True,
         log_y=True,
-        dashed=("bound of Theorem 3", "one a round"),
+        dashed=(BOUND, MAXIMUM),
     )
-    by_seeds = LineChart(
+
+
+def _seeds_chart(rounds: list[int], curves: dict[str, Floats]) -> LineChart:
+    final = np.array([curves[f"LOCB, {count} seeds"][:, -1] for count in SEED_COUNTS]).T
+    return LineChart(
         "growth-by-seeds",
         SECTION,
         "Theorem 3: regret by the number of seeds",
-        f"after {at[-1]:,} rounds; shaded: 95% interval",
+        f"after {rounds[-1]:,} rounds; shaded: 95% interval",
         "seeds",
         "regret",
-        line_points(
-            "LOCB", "seeds", SEED_COUNTS, "regret", np.array([seeded(count)[:, -1] for count in SEED_COUNTS]).T
-        ),
+        line_points("LOCB", "seeds", SEED_COUNTS, "regret", final),
         log_x=True,
     )
-    note = f"γ = {GAMMA:g}, δ = 0.1, alpha 1; the power of T is fitted to the last tenfold of rounds."
-    return [ResultTable("growth", SECTION, title, rows, note)], [chart, by_seeds], claims
+
+
+def _claims(rounds: list[int], curves: dict[str, Floats], bound: list[float]) -> list[Claim]:
+    data = f"{rounds[-1]:,} rounds of the synthetic environment"
+
+    def claim(statement: str, source: str, criterion: Criterion, explanation: str = "") -> Claim:
+        return Claim(SECTION, data, statement, source, [criterion], explanation, SECTION)
+
+    exponent = Measurement.from_values(_exponents(rounds, curves[LOCB_DEFAULT]))
+    growth = f"regret grows as T to the power {exponent.mean:.3f} ± {exponent.margin:.3f} in the last decade of rounds"
+    below = int(sum((values < np.array(bound)).sum() for values in curves.values()))
+    total = int(sum(values.size for values in curves.values()))
+    trivial = bound[-1] > rounds[-1]
+    few, many = (curves[f"LOCB, {count} seeds"][:, -1] for count in (SEED_COUNTS[0], SEED_COUNTS[-1]))
+    return [
+        claim(
+            "Regret stays below the bound.",
+            "Theorem 3",
+            Criterion.always("points of the curves below the bound", below, total),
+            "At this size the bound exceeds 1 per round, the largest possible regret, so it is not informative."
+            if trivial
+            else "",
+        ),
+        claim(
+            "Regret grows more slowly than the number of rounds.",
+            "Theorem 3",
+            Criterion("slower than T", Measurement(1.0 - exponent.mean, exponent.margin), growth),
+        ),
+        claim(
+            "Regret grows no faster than the square root of the number of rounds.",
+            "Theorem 3, first term",
+            Criterion("no faster than √T", Measurement(0.5 - exponent.mean, exponent.margin), growth),
+            "The theorem has a second term, γ per round: the differences between the users of a cluster cost regret in "
+            "every round.",
+        ),
+        claim(
+            "More seeds do not raise the regret.",
+            "Theorem 3, independent of |S|",
+            Criterion.paired(f"regret with {SEED_COUNTS[0]} seeds above regret with {SEED_COUNTS[-1]}", few, many),
+        ),
+        *_baseline_claims(claim, curves),
+    ]
+
+
+def _baseline_claims(claim: Any, curves: dict[str, Floats]) -> list[Claim]:
+    locb, theory, shared, individual = (
+        curves[label][:, -1] for label in (LOCB_DEFAULT, LOCB_THEORY, "LinUCB-ONE", "LinUCB-IND")
+    )
+    return [
+        claim(
+            "LOCB keeps lower regret than LinUCB-IND.",
+            "not in the paper: Section 6.2 with 20 times the rounds",
+            Criterion.paired(f"regret of LinUCB-IND above regret of LOCB with {DEFAULT_SEEDS} seeds", individual, locb),
+            "Final clusters do not change, and differences within a cluster cost regret in every round. A user who "
+            "learns alone has no such cost."
+            if individual.mean() < locb.mean()
+            else "",
+        ),
+        claim(
+            "With the radius of the theorems, LOCB has lower regret than one estimate for all users.",
+            "not in the paper: implied by Theorems 2 and 3",
+            Criterion.paired("regret of LinUCB-ONE above regret of LOCB with the theory radius", shared, theory),
+            "With that radius no user leaves a cluster during these runs, so LOCB pools all users. The experiments of "
+            "the paper use smaller radii without proof.",
+        ),
+    ]

@@ -12,9 +12,9 @@ from locb.evaluation.findings import Measurement, ResultTable
 
 MARGIN = " ±"  # suffix of the column with half the width of the 95% CI of the previous column
 _INTEGER = ("regret", "rounds", "round", "bound", "served")
-_SIGNED = ("less", "difference")
+_SIGNED = ("difference",)
 _UNROUNDED = ("alpha", "gamma", "sigma", "tau")
-_COUNTS = ("seeds", "users", "worlds", "scenarios", "sets", "covered", "broken", "returned", "gamma-cluster")
+_COUNTS = ("seeds", "users", "environments", "covered", "violated", "final", "gamma-cluster")
 
 
 def to_csv(table: ResultTable) -> str:

@@ -34,7 +34,6 @@ from locb.report.terminal.plot import Line, plot
 KINDS = {
     "reproduce": "reproduction of the paper's evaluation",
     "verify": "check of the paper's theorems",
-    "worlds": "comparison of policies on many scenarios",
     "scenarios": "comparison of policies on many scenarios",
 }
 STYLES = ("cyan", "yellow", "green", "magenta", "blue", "red", "white")
@@ -60,7 +59,7 @@ def render_run(folder: Path, width: int, now: float, *, plain: bool = False) -> 
         return render_progress(progress, now, plain=plain), progress.complete
     raise ValueError(
         f"{folder} holds no run: expected {RECORD_FILE} (written by locb compare when it ends) or {SETTINGS_FILE} "
-        "(written by locb reproduce, locb verify and locb compare --worlds)"
+        "(written by locb reproduce, locb verify and locb compare --scenarios)"
     )
 
 

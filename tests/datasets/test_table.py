@@ -1,3 +1,5 @@
+"""Custom tables: formats, features, and errors."""
+
 import gzip
 from pathlib import Path
 from typing import Any
@@ -35,7 +37,7 @@ def load(path: Path, **arguments: Any) -> locb.Interactions:
     return locb.datasets.table(path, **{**chosen, **arguments})
 
 
-def test_csv_parquet_and_json_lines_are_one_world(tmp_path: Path) -> None:
+def test_all_formats_give_the_same_environment(tmp_path: Path) -> None:
     frame = likes()
     frame.write_csv(tmp_path / "likes.csv")
     frame.write_csv(tmp_path / "likes.tsv", separator="\t")
@@ -50,22 +52,22 @@ def test_csv_parquet_and_json_lines_are_one_world(tmp_path: Path) -> None:
     assert np.allclose(by_reward.theta, first.theta)
 
 
-def test_features_come_from_the_table_or_from_another(tmp_path: Path) -> None:
+def test_features_of_the_table_or_of_a_second_table(tmp_path: Path) -> None:
     frame = likes()
     frame.write_csv(tmp_path / "likes.csv")
     frame.select("what", "genre", "price").unique(maintain_order=True).write_parquet(tmp_path / "items.parquet")
     without = load(tmp_path / "likes.csv")
-    own = load(tmp_path / "likes.csv", features=["genre", "price"])
-    other = load(tmp_path / "likes.csv", item_features=tmp_path / "items.parquet")
-    assert np.allclose(own.item_features, other.item_features)
-    assert not np.allclose(own.item_features, without.item_features)
+    same_table = load(tmp_path / "likes.csv", features=["genre", "price"])
+    second_table = load(tmp_path / "likes.csv", item_features=tmp_path / "items.parquet")
+    assert np.allclose(same_table.item_features, second_table.item_features)
+    assert not np.allclose(same_table.item_features, without.item_features)
 
 
-def test_rows_with_nulls_are_left_out_and_counted(tmp_path: Path) -> None:
+def test_rows_with_nulls_are_skipped(tmp_path: Path) -> None:
     frame = likes()
-    holes = pl.concat([frame, frame.head(3).with_columns(stars=None, who=pl.lit("x"))], how="vertical_relaxed")
-    holes.write_csv(tmp_path / "likes.csv")
-    with pytest.warns(UserWarning, match="table: 3 rows without a user, an item or a value"):
+    incomplete = pl.concat([frame, frame.head(3).with_columns(stars=None, who=pl.lit("x"))], how="vertical_relaxed")
+    incomplete.write_csv(tmp_path / "likes.csv")
+    with pytest.warns(UserWarning, match="table: skipped 3 rows without user, item or value"):
         env = load(tmp_path / "likes.csv")
     assert env.about["records"] == frame.height
 
@@ -73,18 +75,18 @@ def test_rows_with_nulls_are_left_out_and_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"user": "nobody"}, "has no column nobody; it has who, what, stars, liked, genre, price"),
+        ({"user": "missing"}, "has no column missing; it has who, what, stars, liked, genre, price"),
         ({"features": ["colour"]}, "has no column colour"),
-        ({"rating": None}, "give one of rating= and reward="),
-        ({"reward": "liked"}, "give one of rating= and reward="),
-        ({"rating": None, "reward": "stars"}, r"column stars must be 0 or 1, but row \d+ has"),
-        ({"rating": "who"}, "column who must be numbers, but row 1 has 'user 1'"),
-        ({"dim": 1}, "dim must be a whole number of at least 2, not 1"),
-        ({"item_features": "nowhere.csv"}, "There is no table at"),
-        ({"features": ["price"], "item_features": "x.csv"}, "give features= or item_features=, not both"),
+        ({"rating": None}, "set exactly one of rating"),
+        ({"reward": "liked"}, "set exactly one of rating"),
+        ({"rating": None, "reward": "stars"}, r"column stars must have 0 or 1, but row \d+ has"),
+        ({"rating": "who"}, "column who must have numbers, but row 1 has 'user 1'"),
+        ({"dim": 1}, "dim must be an integer of at least 2, not 1"),
+        ({"item_features": "nowhere.csv"}, "No table at"),
+        ({"features": ["price"], "item_features": "x.csv"}, "set features or item_features, not both"),
     ],
 )
-def test_wrong_columns_are_named(arguments: dict[str, Any], message: str, tmp_path: Path) -> None:
+def test_invalid_columns(arguments: dict[str, Any], message: str, tmp_path: Path) -> None:
     likes().write_csv(tmp_path / "likes.csv")
     with pytest.raises((ValueError, FileNotFoundError), match=message):
         load(tmp_path / "likes.csv", **arguments)
@@ -93,23 +95,23 @@ def test_wrong_columns_are_named(arguments: dict[str, Any], message: str, tmp_pa
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("likes.xlsx", "x", "a table ends in .csv"),
+        ("likes.xlsx", "x", "the file name must end in .csv"),
         ("likes.csv", "", "is empty"),
         ("likes.csv", "who,what,stars\n", "has no rows"),
-        ("likes.csv", "who,what,stars\n,,\n", "has no row with who, what and stars"),
-        ("likes.parquet", "not parquet at all", "does not read as .parquet"),
+        ("likes.csv", "who,what,stars\n,,\n", "has no row with values for who, what and stars"),
+        ("likes.parquet", "not parquet at all", "cannot read .* as .parquet"),
         ("likes.jsonl", '{"who": 1, "what": 2, "stars": 3}\n{"who": \n', r"likes\.jsonl, line 2: "),
     ],
 )
-def test_wrong_tables_are_refused(name: str, text: str, message: str, tmp_path: Path) -> None:
+def test_invalid_tables(name: str, text: str, message: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(ValueError, match=message):
         load(tmp_path / name)
-    with pytest.raises(FileNotFoundError, match="There is no table at"):
+    with pytest.raises(FileNotFoundError, match="No table at"):
         load(tmp_path / "nowhere.csv")
 
 
-def test_ids_stay_as_they_are_written_and_are_given_back(tmp_path: Path) -> None:
+def test_ids_are_text(tmp_path: Path) -> None:
     frame = likes().with_columns(who=pl.col("who").str.replace("user ", "00"))
     frame.write_csv(tmp_path / "likes.csv")
     env = load(tmp_path / "likes.csv")
@@ -119,11 +121,11 @@ def test_ids_stay_as_they_are_written_and_are_given_back(tmp_path: Path) -> None
     assert load(tmp_path / "both.csv").about["users"] == 2 * files.USERS
 
 
-def test_descriptions_match_by_what_ids_look_like_and_survive_odd_numbers(tmp_path: Path) -> None:
+def test_item_table_with_text_ids_and_missing_numbers(tmp_path: Path) -> None:
     frame = likes()
     frame.write_parquet(tmp_path / "likes.parquet")
     prices = frame.select("what", "price").unique("what", maintain_order=True)
-    odd = prices.with_columns(
+    items = prices.with_columns(
         pl.col("what").cast(pl.String),
         price=pl.when(pl.int_range(pl.len()) == 0)
         .then(float("nan"))
@@ -131,24 +133,24 @@ def test_descriptions_match_by_what_ids_look_like_and_survive_odd_numbers(tmp_pa
         .then(float("inf"))
         .otherwise(pl.col("price")),
     )
-    odd.write_parquet(tmp_path / "items.parquet")
+    items.write_parquet(tmp_path / "items.parquet")
     env = load(tmp_path / "likes.parquet", item_features=tmp_path / "items.parquet")
     assert np.isfinite(env.item_features).all()
-    odd.with_columns(what=pl.lit("x")).head(1).write_parquet(tmp_path / "others.parquet")
-    with pytest.raises(ValueError, match="no item of column what is described by price"):
+    items.with_columns(what=pl.lit("x")).head(1).write_parquet(tmp_path / "others.parquet")
+    with pytest.raises(ValueError, match="no item of column what has a value in price"):
         load(tmp_path / "likes.parquet", item_features=tmp_path / "others.parquet")
-    odd.select("what").write_parquet(tmp_path / "bare.parquet")
-    with pytest.raises(ValueError, match="has no column but what: it says nothing of the items"):
+    items.select("what").write_parquet(tmp_path / "bare.parquet")
+    with pytest.raises(ValueError, match="has no column other than what, so it does not describe the items"):
         load(tmp_path / "likes.parquet", item_features=tmp_path / "bare.parquet")
     frame.with_columns(who=pl.concat_list("who")).write_parquet(tmp_path / "lists.parquet")
-    with pytest.raises(ValueError, match="column who must be numbers or words, not List"):
+    with pytest.raises(ValueError, match="column who must have numbers or text, not List"):
         load(tmp_path / "lists.parquet")
 
 
-def test_likes_that_cancel_out_leave_no_features_and_no_traceback(tmp_path: Path) -> None:
+def test_contradictory_ratings_give_zero_features(tmp_path: Path) -> None:
     rows = [(user, item, star) for user in ("a", "b", "c") for item in (1, 2, 3) for star in (1, 5)]
     pl.DataFrame(rows, schema=["who", "what", "stars"], orient="row").write_csv(tmp_path / "likes.csv")
-    with pytest.raises(ValueError, match="no user can be played: no zero item: 3"):
+    with pytest.raises(ValueError, match="no user is eligible: no zero-reward item: 3"):
         load(tmp_path / "likes.csv", n_users=3, n_arms=2, zeros="rated")
     env = load(tmp_path / "likes.csv", n_users=3, n_arms=2, zeros="shown")
     assert (env.item_features[:, :-1] == 0).all()

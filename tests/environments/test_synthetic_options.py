@@ -1,11 +1,11 @@
-"""What each parameter of the synthetic world promises, and that none of them touches what it does not concern."""
+"""Options of the synthetic environment, and their independence of each other."""
 
 import numpy as np
 import pytest
 
 import locb
 
-KINDS = [
+OPTIONS = [
     {"families": 2, "n_clusters": 6},
     {"overlap": 0.3},
     {"noise": (0.05, 1.0)},
@@ -20,8 +20,8 @@ def gaps(theta: np.ndarray) -> np.ndarray:
     return np.linalg.norm(theta[:, None] - theta[None], axis=2)
 
 
-def test_the_default_world_is_what_it_always_was() -> None:
-    """Numbers of the first version: published results rest on them."""
+def test_default_environment_is_unchanged() -> None:
+    """The numbers of the first version, on which published results depend."""
     env = locb.Synthetic(seed=11)
     rounds = env.rounds(5000, seed=3)
     assert env.labels[:12].tolist() == [3, 2, 4, 2, 3, 3, 2, 4, 4, 3, 4, 2]
@@ -37,8 +37,8 @@ def test_the_default_world_is_what_it_always_was() -> None:
     assert (gaussian.users.sum(), gaussian.rewards.sum()) == (85987, pytest.approx(7457.7592157, abs=1e-6))
 
 
-@pytest.mark.parametrize("change", KINDS, ids=str)
-def test_the_same_seed_gives_the_same_rounds_however_they_are_streamed(change: dict[str, object]) -> None:
+@pytest.mark.parametrize("change", OPTIONS, ids=str)
+def test_rounds_do_not_depend_on_streaming(change: dict[str, object]) -> None:
     env = locb.Synthetic(**{"n_users": 30, **change}, seed=5)
     rounds = env.rounds(9000, seed=2)
     again = locb.Synthetic(**{"n_users": 30, **change}, seed=5)
@@ -61,7 +61,7 @@ def test_the_same_seed_gives_the_same_rounds_however_they_are_streamed(change: d
     assert lengths.max() <= high + 1e-12
 
 
-def test_clusters_of_a_family_are_near_each_other() -> None:
+def test_clusters_of_a_family_are_close() -> None:
     env = locb.Synthetic(n_users=200, n_clusters=12, families=3, family_spread=0.4, spread=0.0, seed=1)
     centres = np.array([env.theta[cluster[0]] for cluster in env.true_clusters()])
     assert env.family_of.tolist() == [0, 1, 2] * 4
@@ -73,7 +73,7 @@ def test_clusters_of_a_family_are_near_each_other() -> None:
     assert locb.Synthetic().family_of is None
 
 
-def test_users_between_two_centres_belong_to_both() -> None:
+def test_overlapping_users_belong_to_two_clusters() -> None:
     plain = locb.Synthetic(spread=0.0, seed=4)
     env = locb.Synthetic(spread=0.0, overlap=0.3, seed=4)
     between = np.flatnonzero(env.second_labels >= 0)
@@ -82,18 +82,18 @@ def test_users_between_two_centres_belong_to_both() -> None:
     assert sum(map(len, clusters)) == 130
     centres = np.array([plain.theta[cluster[0]] for cluster in plain.true_clusters()])
     for user in between:
-        one, other = centres[env.labels[user]], centres[env.second_labels[user]]
+        first, second = centres[env.labels[user]], centres[env.second_labels[user]]
         assert user in clusters[env.labels[user]]
         assert user in clusters[env.second_labels[user]]
-        apart = np.linalg.norm(one - other)
-        for end in (one, other):  # nearer to either than they are to each other, and not at one of them
+        apart = np.linalg.norm(first - second)
+        for end in (first, second):  # strictly between the two centres
             assert 0.2 * apart < np.linalg.norm(env.theta[user] - end) < 0.85 * apart
     others = np.setdiff1d(np.arange(100), between)
     assert np.array_equal(env.theta[others], plain.theta[others])
     assert np.linalg.norm(env.theta, axis=1) == pytest.approx(np.ones(100))
 
 
-def test_noise_of_a_pair_differs_by_user() -> None:
+def test_noise_pair_gives_a_deviation_per_user() -> None:
     env = locb.Synthetic(n_users=20, n_clusters=2, noise=(0.1, 1.0), seed=3)
     rounds = env.rounds(40_000, seed=1)
     error = rounds.rewards - rounds.means
@@ -107,12 +107,12 @@ def test_noise_of_a_pair_differs_by_user() -> None:
 
 
 @pytest.mark.parametrize("drifters", ["clusters", "users"])
-def test_tastes_turn_at_the_pace_they_were_given(drifters: str) -> None:
+def test_preferences_rotate_by_the_given_angle(drifters: str) -> None:
     env = locb.Synthetic(n_users=40, n_clusters=4, spread=0.1, drift=0.2, drifters=drifters, seed=6)
     everyone = np.arange(40)
     later = env.theta_at(everyone, np.full(40, 10_000))
     assert np.linalg.norm(later, axis=1) == pytest.approx(np.ones(40))
-    chord = 2 * np.sin(0.1) / np.sqrt(2)  # of the angle 0.2 on a sphere of radius √½
+    chord = 2 * np.sin(0.1) / np.sqrt(2)  # chord of the angle 0.2 on a sphere of radius √½
     moved = np.linalg.norm(later - env.theta, axis=1)
     if drifters == "users":
         assert moved == pytest.approx(np.full(40, chord))
@@ -123,7 +123,7 @@ def test_tastes_turn_at_the_pace_they_were_given(drifters: str) -> None:
         assert gaps(later[cluster]) == pytest.approx(gaps(env.theta[cluster]), abs=1e-12)
 
 
-def test_regret_is_against_the_means_of_the_round() -> None:
+def test_regret_uses_the_means_of_the_round() -> None:
     env = locb.Synthetic(n_users=5, n_clusters=1, drift=1.0, seed=2)
     rounds = env.rounds(30_000, seed=1)
     best_now = rounds.means.argmax(axis=1)
@@ -135,35 +135,35 @@ def test_regret_is_against_the_means_of_the_round() -> None:
 
 
 @pytest.mark.parametrize("policy", locb.POLICIES)
-@pytest.mark.parametrize("change", KINDS[-2:], ids=str)
-def test_every_policy_plays_in_them(policy: str, change: dict[str, object]) -> None:
+@pytest.mark.parametrize("change", OPTIONS[-2:], ids=str)
+def test_every_policy_runs(policy: str, change: dict[str, object]) -> None:
     env = locb.Synthetic(**{"n_users": 30, **change}, seed=5)
     run = locb.simulate(locb.make_policy(policy, n_users=30, dim=env.dim, seed=0), env, rounds=6000, seed=1)
-    anyhow = env.rounds(6000, seed=1).regret(np.zeros(6000, np.int64)).sum()
-    assert 0.0 < run.regret[-1] < anyhow
+    constant = env.rounds(6000, seed=1).regret(np.zeros(6000, np.int64)).sum()
+    assert 0.0 < run.regret[-1] < constant
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"families": 0}, "families must be a whole number of at least 1, not 0"),
+        ({"families": 0}, "families must be an integer of at least 1, not 0"),
         ({"families": 6}, "families must be at most n_clusters = 5, not 6"),
         ({"family_spread": float("nan")}, "family_spread must be a number of at least 0, not nan"),
-        ({"overlap": 1.5}, "overlap must be a share from 0 to 1, not 1.5"),
-        ({"overlap": 0.5, "n_clusters": 1}, "overlap must be 0 where n_clusters is 1"),
-        ({"overlap": 0.5, "raw_dim": 1}, "overlap must be 0 where raw_dim is 1"),
-        ({"drift": float("inf")}, "drift must be an angle in radians, not inf"),
-        ({"drift": 0.1, "raw_dim": 1}, "drift must be 0 where raw_dim is 1"),
+        ({"overlap": 1.5}, "overlap must be from 0 to 1, not 1.5"),
+        ({"overlap": 0.5, "n_clusters": 1}, "overlap must be 0 if n_clusters is 1"),
+        ({"overlap": 0.5, "raw_dim": 1}, "overlap must be 0 if raw_dim is 1"),
+        ({"drift": float("inf")}, "drift must be a finite angle in radians, not inf"),
+        ({"drift": 0.1, "raw_dim": 1}, "drift must be 0 if raw_dim is 1"),
         ({"drifters": "everyone"}, "drifters must be one of 'clusters', 'users', not 'everyone'"),
         ({"norms": (0.0, 1.0)}, "norms must be a pair .* of lengths above 0, not "),
         ({"norms": (0.9, 0.2)}, "norms must be a pair"),
         ({"norms": 0.5}, "norms must be a pair"),
-        ({"norms": (0.5, 2.0)}, "norms must be at most 1 where rewards are Bernoulli"),
-        ({"noise": (0.5, 0.1)}, "noise must be 'bernoulli' or a deviation of at least 0, or a pair"),
-        ({"noise": ("a", "b")}, "noise must be 'bernoulli' or a deviation of at least 0, or a pair"),
+        ({"norms": (0.5, 2.0)}, "norms must be at most 1 with Bernoulli rewards"),
+        ({"noise": (0.5, 0.1)}, "noise must be 'bernoulli', a standard deviation of at least 0, or a pair"),
+        ({"noise": ("a", "b")}, "noise must be 'bernoulli', a standard deviation of at least 0, or a pair"),
     ],
 )
-def test_bad_input_is_named(change: dict[str, object], message: str) -> None:
+def test_invalid_arguments(change: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         locb.Synthetic(**change)
     assert locb.Synthetic(noise=1.0, norms=(0.5, 2.0)).norms == (0.5, 2.0)

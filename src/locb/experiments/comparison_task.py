@@ -1,0 +1,155 @@
+"""One task of a comparison: one policy at one alpha in one repeat."""
+
+from __future__ import annotations
+
+import inspect
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from locb.common.arrays import Floats, Ints
+from locb.evaluation.clusters import match_clusters
+from locb.evaluation.results import sample_users
+from locb.experiments.environment_factory import make_environment, true_clusters
+from locb.experiments.simulate import simulate
+from locb.policies import Policy
+
+MAX_CHECKPOINTS = 200
+MIN_CLUSTER_CHECKPOINTS, MAX_CLUSTER_CHECKPOINTS = 12, 24
+
+
+@dataclass(frozen=True)
+class Task:
+    """One policy at one alpha in one repeat. The environment and the rounds depend on the repeat only."""
+
+    policy: str
+    factory: Callable[..., Policy]
+    parameters: dict[str, Any]
+    environment: dict[str, Any]  # settings of make_environment
+    rounds: int
+    seed: int
+    gamma: float  # of the true clusters of real data
+    cluster_checkpoints: tuple[int, ...] = ()  # rounds after which clusters are recorded
+    keep_clusters: bool = False  # whether to record the members of clusters, not only their number and F1
+
+    def make_policy(self, *, n_users: int, dim: int) -> Policy:
+        """Return a new policy for an environment of this size.
+
+        Raises
+        ------
+        ValueError
+            If the policy rejects a parameter or its constructor fails.
+        """
+        try:
+            return self.factory(n_users=n_users, dim=dim, **accepted_parameters(self.factory, self.parameters))
+        except ValueError:
+            raise
+        except Exception as error:
+            raise ValueError(f"cannot create policy {self.policy}: {type(error).__name__}: {error}") from error
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Result of a task."""
+
+    regret: Floats  # (points,)
+    cumulative_reward: Floats  # (points,)
+    reward: float  # mean per round
+    found: list[list[int]]  # distinct clusters after the last round
+    f1: float
+    microseconds_per_round: float
+    counts: list[int]  # one element per cluster checkpoint, here and below
+    f1s: list[float]
+    clusters: list[list[Ints]]
+
+
+def accepted_parameters(factory: Callable[..., Any], parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters that ``factory`` accepts. A custom policy need not have alpha, gamma or seeds."""
+    known = inspect.signature(factory).parameters
+    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in known.values()):
+        return parameters
+    return {name: value for name, value in parameters.items() if name in known}
+
+
+def regret_checkpoints(rounds: int) -> Ints:
+    """Return the rounds at which regret is recorded: evenly spaced, including the last."""
+    return np.unique(np.linspace(1, rounds, min(MAX_CHECKPOINTS, rounds)).round().astype(np.int64))
+
+
+def cluster_checkpoints(rounds: int, n_users: int) -> tuple[int, ...]:
+    """Return the rounds at which clusters are recorded: denser at the start, including the last.
+
+    Recording takes time proportional to the number of users, and a run takes time proportional to its rounds. So there
+    are more checkpoints where recording is cheap relative to the run.
+    """
+    count = min(rounds, MAX_CLUSTER_CHECKPOINTS, max(MIN_CLUSTER_CHECKPOINTS, rounds // n_users))
+    return tuple(np.unique(np.ceil(rounds * (np.arange(1, count + 1) / count) ** 2).astype(np.int64)).tolist())
+
+
+def distinct_clusters(policy: Policy) -> list[Ints]:
+    """Return the distinct clusters of a policy, the largest first."""
+    found = {cluster.members.tobytes(): cluster.members for cluster in policy.clusters()}
+    return sorted(found.values(), key=lambda members: (-len(members), members.tolist()))
+
+
+def run_task(task: Task) -> Outcome:
+    """Run one task from its settings alone.
+
+    Raises
+    ------
+    ValueError
+        If the policy fails. The message has the error, the file and the line.
+    """
+    env = make_environment(task.environment, task.seed, warn=False)
+    policy = task.make_policy(n_users=env.n_users, dim=env.dim)
+    sampled = sample_users(env.n_users)
+    counts: list[int] = []
+    f1s: list[float] = []
+    recorded: list[list[Ints]] = []
+
+    @cache  # the true clusters of real data are expensive, and policies without clusters do not need them
+    def truth() -> list[Ints]:
+        return true_clusters(env, task.gamma)
+
+    def score(found: list[Ints]) -> float:
+        return match_clusters(found, truth()).f1 if found else float("nan")
+
+    def record_clusters() -> None:
+        found = distinct_clusters(policy)
+        counts.append(len(found))
+        f1s.append(score(found))
+        if task.keep_clusters:
+            complete = len(sampled) == env.n_users
+            recorded.append(found if complete else [members[np.isin(members, sampled)] for members in found])
+
+    try:
+        run = simulate(
+            policy,
+            env,
+            rounds=task.rounds,
+            seed=task.seed,
+            checkpoints=task.cluster_checkpoints,
+            at_checkpoint=record_clusters,
+        )
+    except Exception as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        cause = f"{type(error).__name__}: {error} ({Path(last.filename).name}, line {last.lineno})"
+        raise ValueError(f"policy {task.policy} failed during the run: {cause}") from error
+    found = distinct_clusters(policy)
+    points = regret_checkpoints(task.rounds) - 1
+    return Outcome(
+        regret=run.regret[points],
+        cumulative_reward=np.cumsum(run.rewards)[points],
+        reward=float(run.rewards.mean()),
+        found=[members.tolist() for members in found],
+        f1=score(found),
+        microseconds_per_round=1e6 * run.seconds / task.rounds,
+        counts=counts,
+        f1s=f1s,
+        clusters=recorded,
+    )

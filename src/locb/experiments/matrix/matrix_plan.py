@@ -1,0 +1,217 @@
+"""Plan and execution of a scenario matrix."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import locb
+from locb.evaluation.findings import Findings, Measurement
+from locb.experiments import paper_values as paper
+from locb.experiments.compare import check_settings, parameter_sets
+from locb.experiments.comparison_task import Task
+from locb.experiments.environment_factory import make_environment
+from locb.experiments.jobs import Job, Ledger, run_jobs
+from locb.experiments.matrix.runs import run_scenario
+from locb.experiments.matrix.scenario_result import AlphaResult, ScenarioResult
+from locb.experiments.matrix.summary import summarize
+from locb.experiments.parallel import Workers
+from locb.experiments.reproduce.data_set import open_data_set
+from locb.experiments.scenarios import DEVELOPMENT, EVALUATION, Scenario, dataset_scenarios, select_scenarios
+from locb.policies import POLICIES, make_policy, policy_spec
+
+ALPHAS = (0.1, 0.3, 1.0)
+MIN_ROUNDS = 100
+# Packages whose code influences the outcome of a run.
+SOURCE_PACKAGES = ("common", "policies", "kernels", "environments", "datasets", "evaluation")
+
+
+@dataclass(frozen=True)
+class MatrixPlan:
+    """Scenario matrix whose settings are checked and which has not been run yet."""
+
+    scenarios: list[Scenario]
+    policies: list[str]
+    custom: dict[str, str]  # custom policies: name → file.py:Class
+    alphas: list[float]
+    rounds: int | None
+    repeats: int
+    seed: int
+    sizes: dict[str, tuple[int, int, int]]  # scenario → users, features, arms
+    truth_gammas: dict[str, float] = field(default_factory=dict)  # scenario of real data → gamma of the true clusters
+    data: dict[str, str] = field(default_factory=dict)  # digests of real data
+    command: str = ""
+
+    @property
+    def baselines(self) -> tuple[str, ...]:
+        """Policies that others are compared with: those that the registry marks, or all if there are none."""
+        known = tuple(name for name in self.policies if policy_spec(name).is_baseline and name not in self.custom)
+        return known or tuple(self.policies)
+
+    def prepare(self) -> None:
+        """Compile the kernels of the policies, or load them from the cache."""
+        for name in self.policies:
+            if name not in self.custom:
+                make_policy(name, n_users=2, dim=2).prepare()
+
+    def open_folder(self, folder: Path) -> Ledger:
+        """Return the ledger of a folder. Raise a ValueError if it has runs of other code or other settings."""
+        return Ledger(folder, {"kind": "scenarios", "code": code_digest(), "data": self.data})
+
+    def run(self, ledger: Ledger, workers: Workers, progress: Callable[[float, float], None] | None = None) -> Findings:
+        """Run what the ledger does not have and return the findings."""
+        plan = {
+            (scenario.name, name, parameters.get("alpha")): [
+                self._job(scenario, name, parameters, repeat) for repeat in range(self.seed, self.seed + self.repeats)
+            ]
+            for scenario in self.scenarios
+            for name in self.policies
+            for parameters in parameter_sets(name, self.alphas, {})
+        }
+        outcomes = iter(run_jobs([job for jobs in plan.values() for job in jobs], ledger, workers, progress))
+        by_scenario: dict[str, list[AlphaResult]] = {}
+        for (scenario_name, name, alpha), jobs in plan.items():
+            result = _alpha_result(name, alpha, [next(outcomes) for _ in jobs])
+            by_scenario.setdefault(scenario_name, []).append(result)
+        results = [ScenarioResult(scenario, by_scenario[scenario.name], self.baselines) for scenario in self.scenarios]
+        settings = {
+            "command": self.command,
+            "scenarios": [scenario.name for scenario in self.scenarios],
+            "policies": self.policies,
+            "baselines": list(self.baselines),
+            "alphas": self.alphas,
+            "rounds": self.rounds,
+            "repeats": self.repeats,
+            "seed": self.seed,
+            "locb": locb.__version__,
+        }
+        return summarize(results, self.policies, settings)
+
+    def _job(self, scenario: Scenario, policy: str, parameters: dict[str, Any], repeat: int) -> Job:
+        rounds = scenario.rounds if self.rounds is None else self.rounds
+        _, dim, n_arms = self.sizes[scenario.name]
+        settings = {
+            "policy": policy,
+            "rounds": rounds,
+            "parameters": parameters,
+            "truth_gamma": self.truth_gammas.get(scenario.name, paper.GAMMA),
+            "source": _policy_source(self.custom[policy]) if policy in self.custom else None,
+        }
+        microseconds = policy_spec(policy).cost_class.value
+        cost = rounds * (0.03 * n_arms * dim + microseconds * (dim / 6) ** 2)
+        return Job(run_scenario, scenario.settings, scenario.seed(repeat), settings, cost, data=scenario.name)
+
+
+def plan_matrix(
+    policies: Sequence[str],
+    scenarios: Sequence[str] = ("all",),
+    *,
+    alphas: Sequence[float] = ALPHAS,
+    rounds: int | None = None,
+    repeats: int = 5,
+    seed: int = 0,
+    data: dict[str, Any] | None = None,
+    custom: Mapping[str, str] | None = None,
+    command: str = "",
+) -> MatrixPlan:
+    """Check the settings of a scenario matrix and return its plan.
+
+    Parameters
+    ----------
+    policies : sequence of str
+        Names in ``locb.POLICIES``. Each policy runs with its default parameters, except alpha.
+    scenarios : sequence of str, default ("all",)
+        Names of scenarios, or "development", "evaluation", "all".
+    alphas : sequence of float, default (0.1, 0.3, 1.0)
+        Each policy that has an alpha runs at each of them.
+    rounds : int, optional
+        Rounds per run. The default is the number of each scenario.
+    repeats, seed : int, default 5 and 0
+        Number of repeats, and the number of seeds of each scenario to skip.
+    data : dict, optional
+        Settings of an environment of real data, which is added to the scenarios.
+    custom : dict, optional
+        Files of custom policies: name → ``file.py:Class``.
+    command : str, default ""
+        Command line to show in the report.
+    """
+    check_settings(policies, alphas, MIN_ROUNDS if rounds is None else rounds, repeats)
+    if rounds is not None and rounds < MIN_ROUNDS:
+        raise ValueError(f"rounds must be at least {MIN_ROUNDS}, not {rounds}")
+    selected = select_scenarios(scenarios)
+    for scenario in selected:
+        scenario.seed(seed)
+        scenario.seed(seed + repeats - 1)
+    truth_gammas, digests = _add_data(selected, data)
+    return MatrixPlan(
+        scenarios=selected,
+        policies=list(policies),
+        custom=dict(custom or {}),
+        alphas=[float(alpha) for alpha in alphas],
+        rounds=rounds,
+        repeats=repeats,
+        seed=seed,
+        sizes={scenario.name: _check_scenario(scenario, seed, policies, alphas) for scenario in selected},
+        truth_gammas=truth_gammas,
+        data=digests,
+        command=command,
+    )
+
+
+def _add_data(selected: list[Scenario], data: dict[str, Any] | None) -> tuple[dict[str, float], dict[str, str]]:
+    """Add the scenarios of real data to ``selected``; return their gammas of the true clusters and their digests."""
+    gammas: dict[str, float] = {}
+    digests: dict[str, str] = {}
+    if data is not None:
+        role = EVALUATION if any(scenario.role == EVALUATION for scenario in selected) else DEVELOPMENT
+        for scenario in dataset_scenarios(data, role):
+            data_set = open_data_set(str(data["data"]), scenario.settings, 0)
+            gammas[scenario.name] = paper.GAMMA if data_set.scaled is None else data_set.scaled
+            digests[scenario.name] = data_set.digest
+            selected.append(scenario)
+        selected.sort(key=lambda scenario: scenario.role != EVALUATION)
+    return gammas, digests
+
+
+def _check_scenario(
+    scenario: Scenario, seed: int, policies: Sequence[str], alphas: Sequence[float]
+) -> tuple[int, int, int]:
+    """Return users, features and arms of a scenario; raise a ValueError if a policy cannot be created for it."""
+    env = make_environment(scenario.settings, scenario.seed(seed), warn=False)
+    for name in policies:
+        for parameters in parameter_sets(name, alphas, {}):
+            Task(name, POLICIES[name], parameters, {}, 0, 0, 0.0).make_policy(n_users=env.n_users, dim=env.dim)
+    return env.n_users, env.dim, env.n_arms
+
+
+def code_digest() -> str:
+    """Return a digest of the source code that influences the runs. Runs of different code must not be mixed."""
+    root = Path(locb.__file__).parent
+    digest = hashlib.sha256()
+    for name in SOURCE_PACKAGES:
+        for path in sorted((root / name).rglob("*.py")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _policy_source(reference: str) -> dict[str, str]:
+    """Return file and digest of a custom policy. A changed file gives different jobs."""
+    path, _, name = reference.rpartition(":")
+    file = Path(path).resolve()
+    return {"reference": f"{file}:{name}", "digest": hashlib.sha256(file.read_bytes()).hexdigest()[:16]}
+
+
+def _alpha_result(policy: str, alpha: float | None, outcomes: list[dict[str, Any]]) -> AlphaResult:
+    scores = [outcome["f1"] for outcome in outcomes if outcome["f1"] is not None]
+    return AlphaResult(
+        policy,
+        alpha,
+        np.array([outcome["regret"] for outcome in outcomes]),
+        Measurement.from_values(scores) if scores else None,
+        float(np.mean([outcome["microseconds_per_round"] for outcome in outcomes])),
+    )

@@ -1,0 +1,190 @@
+"""Tables 3 and 4: accuracy of LOCB by the number of seeds and by gamma."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from locb.evaluation.findings import FAILS, Claim, Criterion, LineChart, ResultTable, line_points
+from locb.experiments import paper_values as paper
+from locb.experiments.jobs import Job
+from locb.experiments.reproduce import runs
+from locb.experiments.reproduce.data_set import DataSet, file_suffix, setting_label
+from locb.experiments.reproduce.target import MAX_ROUNDS, JobOutcomes, Sizes, TargetFindings, f1_row, inner_optimum
+
+
+def _job(data: DataSet, sizes: Sizes, repeat: int, gamma: float, n_seeds: int, truth_gammas: list[float]) -> Job:
+    settings = {
+        "gamma": gamma,
+        "n_seeds": n_seeds,
+        "tau": paper.TAU,
+        "truth_gammas": truth_gammas,
+        "sigma": paper.SIGMA,
+        "delta": paper.DELTA,
+        "max_rounds": MAX_ROUNDS,
+    }
+    # Radii fall with the square root of the rounds, so half of gamma takes four times as many.
+    cost = 60_000.0 * (paper.GAMMA / gamma) ** 2 * (1.0 + n_seeds / 50.0)
+    return Job(runs.final_clusters, data.environment, sizes.seed + repeat, settings, cost, data.name)
+
+
+def plan_seeds(data: DataSet, sizes: Sizes) -> list[Job]:
+    """Return one job per gamma, number of seeds and repeat."""
+    return [
+        _job(data, sizes, repeat, gamma, n_seeds, data.truth_gammas(gamma))
+        for gamma in data.gammas
+        for n_seeds in paper.SEED_COUNTS
+        for repeat in range(sizes.repeats)
+    ]
+
+
+def gamma_ranges(data: DataSet) -> list[tuple[float, tuple[float, ...]]]:
+    """Return (centre, gammas): the paper's gammas, and the same scaled to the gamma that fits the data."""
+    ranges: list[tuple[float, tuple[float, ...]]] = [(paper.GAMMA, paper.GAMMAS)]
+    if data.scaled is not None:
+        ranges.append((data.scaled, tuple(float(f"{g * data.scaled / paper.GAMMA:.4g}") for g in paper.GAMMAS)))
+    return ranges
+
+
+def plan_gamma(data: DataSet, sizes: Sizes) -> list[Job]:
+    """Return one job per gamma and repeat."""
+    return [
+        _job(data, sizes, repeat, gamma, paper.ACCURACY_SEEDS, [gamma])
+        for _, gammas in gamma_ranges(data)
+        for gamma in gammas
+        for repeat in range(sizes.repeats)
+    ]
+
+
+def _collect(
+    outcomes: JobOutcomes, name: str, truth_gamma: float | None, gamma: float | None = None
+) -> dict[float, list[Any]]:
+    """Return records by the value of a setting, in the order of the repeats.
+
+    ``truth_gamma`` None selects the true clusters at the gamma of the run.
+    """
+    found: dict[float, dict[int, Any]] = {}
+    for job, outcome in outcomes:
+        if gamma is not None and job.settings["gamma"] != gamma:
+            continue
+        for record in outcome["records"]:
+            if record["truth_gamma"] == (job.settings["gamma"] if truth_gamma is None else truth_gamma):
+                found.setdefault(job.settings[name], {})[job.seed] = record
+    return {value: [by_seed[seed] for seed in sorted(by_seed)] for value, by_seed in found.items()}
+
+
+def _chart(
+    x: str,
+    name: str,
+    title: str,
+    records: dict[float, list[Any]],
+    values: Sequence[float],
+    published: Sequence[float] | None,
+) -> LineChart:
+    """Return F1 by a setting, with the paper's numbers as a dashed line."""
+    measured = np.array([[record["f1"] for record in records[value]] for value in values]).T
+    points = line_points("measured", x, values, "F1", measured, upper=1.0)
+    if published is not None:
+        points += [{"line": "the paper", x: value, "F1": f1} for value, f1 in zip(values, published, strict=True)]
+    subtitle = "mean over repeats; shaded: 95% interval"
+    return LineChart(name, x, title, subtitle, x, "F1", points, log_x=True, dashed=("the paper",))
+
+
+def _discrepancy_note(data: DataSet) -> str:
+    """Return a note that the paper reports two numbers for one setting, where it does."""
+    if data.name not in paper.F1_BY_SEEDS:
+        return ""
+    here, there = paper.F1_BY_SEEDS[data.name][-1], paper.ACCURACY[data.name]["LOCB"][0]
+    return f"For 100 seeds and gamma 0.2 the paper reports {here:g} here and {there:g} in its table of accuracy."
+
+
+def summarize_seeds(data: DataSet, sizes: Sizes, outcomes: JobOutcomes) -> TargetFindings:
+    """Return F1 by the number of seeds."""
+    found = TargetFindings([], [], [])
+    for gamma in data.gammas:
+        for truth_gamma in data.truth_gammas(gamma):
+            records = _collect(outcomes, "n_seeds", truth_gamma, gamma)
+            published = paper.F1_BY_SEEDS.get(data.name)
+            rows = [
+                {"seeds": count, **f1_row(records[count], published and (published[index],))}
+                for index, count in enumerate(paper.SEED_COUNTS)
+            ]
+            label = setting_label(data, gamma, truth_gamma)
+            name = f"seeds-{data.name}{file_suffix(gamma, truth_gamma)}"
+            title = f"Accuracy by the number of seeds: {label}"
+            found.tables.append(ResultTable(name, "seeds", title, rows, _discrepancy_note(data)))
+            found.figures.append(_chart("seeds", name, title, records, paper.SEED_COUNTS, published))
+            limitation = data.limitation if truth_gamma == paper.GAMMA else ""
+            found.claims.extend(_seed_claims(label, records, limitation, name))
+    return found
+
+
+def _seed_claims(label: str, records: dict[float, list[Any]], explanation: str, evidence: str) -> list[Claim]:
+    few, medium, many = ([record["f1"] for record in records[count]] for count in (5, 20, 100))
+    gain, further_gain = np.subtract(medium, few), np.subtract(many, medium)
+    more = [
+        Criterion.paired("F1 with 20 seeds above F1 with 5", medium, few),
+        Criterion.paired("F1 with 100 seeds above F1 with 5", many, few),
+    ]
+    beyond = [Criterion.paired("gain in F1 from 5 to 20 seeds above gain from 20 to 100", gain, further_gain)]
+    return [
+        Claim("seeds", label, "More seeds improve the accuracy.", "Table 3", more, explanation, evidence),
+        Claim(
+            "seeds",
+            label,
+            "Beyond 20 seeds the accuracy improves little.",
+            "Table 3, Section 6.3",
+            beyond,
+            explanation,
+            evidence,
+        ),
+    ]
+
+
+def _no_peak_explanation(data: DataSet, centre: float, criteria: list[Criterion]) -> str:
+    """Return why there is no inner peak, by the end at which the accuracy does not fall."""
+    if centre == paper.GAMMA and data.limitation:
+        return data.limitation
+    sentences = []
+    if criteria[0].verdict == FAILS:
+        sentences.append(
+            "A large gamma is not worse here: the true groups contain nearly all users, and so do clusters that become "
+            "final early."
+        )
+    if criteria[1].verdict == FAILS:
+        sentences.append("A small gamma is not worse here: LOCB takes longer, and its clusters improve meanwhile.")
+    return " ".join(sentences)
+
+
+def summarize_gamma(data: DataSet, sizes: Sizes, outcomes: JobOutcomes) -> TargetFindings:
+    """Return F1 by gamma."""
+    found = TargetFindings([], [], [])
+    records = _collect(outcomes, "gamma", None)
+    for centre, gammas in gamma_ranges(data):
+        published = paper.F1_BY_GAMMA.get(data.name) if centre == paper.GAMMA else None
+        rows = [
+            {"gamma": gamma, **f1_row(records[gamma], published and (published[index],))}
+            for index, gamma in enumerate(gammas)
+        ]
+        label = data.label if data.scaled is None else f"{data.label}, gammas around {centre:g}"
+        name = f"gamma-{data.name}" + ("" if centre == paper.GAMMA else "-scaled")
+        title = f"Accuracy by gamma: {label}"
+        found.tables.append(ResultTable(name, "gamma", title, rows, _discrepancy_note(data) if published else ""))
+        found.figures.append(_chart("gamma", name, title, records, gammas, published))
+        values = np.array([[record["f1"] for record in records[gamma]] for gamma in gammas]).T
+        best = "F1 at the best inner gamma (chosen from the other repeats) above F1 at"
+        criteria = inner_optimum(f"{best} {gammas[0]:g}", f"{best} {gammas[-1]:g}", values)
+        found.claims.append(
+            Claim(
+                "gamma",
+                label,
+                "Accuracy has a peak in gamma: larger and smaller values are both worse.",
+                "Table 4",
+                criteria,
+                _no_peak_explanation(data, centre, criteria),
+                name,
+            )
+        )
+    return found

@@ -1,0 +1,70 @@
+"""Data sets of a reproduction."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from locb.environments import Interactions
+from locb.experiments import paper_values as paper
+from locb.experiments.environment_factory import ground_truth_note, make_environment
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """Data set of a reproduction."""
+
+    name: str  # synthetic, movielens, yelp, yahoo
+    environment: dict[str, Any]  # settings of make_environment
+    scaled: float | None  # gamma at which half of the users have a true group, if 0.2 is too small for that
+    note: str | None
+    digest: str  # of the users' θ, to detect changed data
+
+    @property
+    def limitation(self) -> str:
+        """Short explanation of why F1 at the paper's gamma is not informative; empty if it is."""
+        return "" if self.note is None else self.note.partition(": ")[2].partition(", so F1")[0] + "."
+
+    @property
+    def label(self) -> str:
+        """Name for display."""
+        return paper.DATA[self.name]
+
+    @property
+    def gammas(self) -> list[float]:
+        """The paper's gamma, and the scaled gamma if there is one."""
+        return [paper.GAMMA] if self.scaled is None else [paper.GAMMA, self.scaled]
+
+    def truth_gammas(self, gamma: float) -> list[float]:
+        """Return the gammas of the true clusters with which runs at ``gamma`` are compared."""
+        return [other for other in self.gammas if other >= gamma] if gamma in self.gammas else [gamma]
+
+
+def open_data_set(name: str, environment: dict[str, Any], seed: int) -> DataSet:
+    """Load a data set and determine whether the paper's gamma gives true groups, and which gamma does."""
+    env: Any = make_environment(environment, seed)
+    digest = hashlib.sha256(np.round(env.theta, 6).tobytes()).hexdigest()[:16]
+    note = ground_truth_note(env, paper.GAMMA)
+    if note is None or not isinstance(env, Interactions):
+        return DataSet(name, environment, None, None, digest)
+    scaled = env.scaled_gamma()
+    label = f"{paper.DATA[name]}: {note}"
+    return DataSet(name, environment, None if scaled == float("inf") else scaled, label, digest)
+
+
+def file_suffix(gamma: float, truth_gamma: float) -> str:
+    """Return the end of a file name that identifies gamma and the gamma of the true clusters."""
+    if gamma != paper.GAMMA:
+        return f"-gamma-{gamma:g}"
+    return "" if truth_gamma == paper.GAMMA else f"-truth-{truth_gamma:g}"
+
+
+def setting_label(data: DataSet, gamma: float, truth_gamma: float) -> str:
+    """Return the data set and its gammas for a heading."""
+    if data.scaled is None:
+        return data.label
+    truth = "" if gamma == truth_gamma else f", true clusters at gamma {truth_gamma:g}"
+    return f"{data.label}, gamma {gamma:g}{truth}"

@@ -1,0 +1,146 @@
+"""Plan and execution of a reproduction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from locb.evaluation.findings import Findings
+from locb.experiments import paper_values as paper
+from locb.experiments.jobs import Job, Ledger, run_jobs
+from locb.experiments.parallel import Workers
+from locb.experiments.reproduce import accuracy, accuracy_by_round, accuracy_by_setting, regret, users
+from locb.experiments.reproduce.data_set import DataSet, open_data_set
+from locb.experiments.reproduce.target import Sizes, Target
+from locb.policies import make_policy
+
+TARGETS = {
+    "users": Target("Users are similar, not identical", users.plan, users.summarize),
+    "accuracy": Target("Accuracy of the clusters", accuracy.plan, accuracy.summarize),
+    "rounds": Target("Accuracy over rounds", accuracy_by_round.plan, accuracy_by_round.summarize),
+    "regret": Target("Regret", regret.plan_regret, regret.summarize_regret),
+    "seeds": Target(
+        "Accuracy by the number of seeds", accuracy_by_setting.plan_seeds, accuracy_by_setting.summarize_seeds
+    ),
+    "regret-by-seeds": Target("Regret by the number of seeds", regret.plan_by_seeds, regret.summarize_by_seeds),
+    "gamma": Target("Accuracy by gamma", accuracy_by_setting.plan_gamma, accuracy_by_setting.summarize_gamma),
+    "regret-by-gamma": Target("Regret by gamma", regret.plan_by_gamma, regret.summarize_by_gamma),
+}
+FULL = Sizes(repeats=paper.REPEATS, rounds=50_000, seed=0)
+QUICK = Sizes(repeats=3, rounds=10_000, seed=0)
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """Reproduction whose settings are checked and which has not been run yet."""
+
+    targets: list[str]
+    data_sets: list[DataSet]
+    sizes: Sizes
+
+    @property
+    def notes(self) -> list[str]:
+        """Sizes of the runs and limitations of the data that readers must know."""
+        sizes = f"{self.sizes.repeats} repeats, {self.sizes.rounds:,} rounds per regret run, seed {self.sizes.seed}."
+        short = " With few rounds, claims about the long run can have another verdict than at full size."
+        note = sizes + (short if self.sizes.rounds < FULL.rounds else "")
+        return [note, *(data.note for data in self.data_sets if data.note)]
+
+    def prepare(self) -> None:
+        """Compile the kernels of the policies, or load them from the cache."""
+        for name in ("locb", "club", "sclub", "linucb-one", "linucb-ind"):
+            make_policy(name, n_users=2, dim=2).prepare()
+
+    def open_folder(self, folder: Path) -> tuple[Reproduction, Ledger]:
+        """Return the ledger of a folder, and this reproduction extended by all that the folder already covers.
+
+        Raises
+        ------
+        ValueError
+            If the folder has runs with another number of rounds, another seed or other data.
+        """
+        identity = {"rounds": self.sizes.rounds, "seed": self.sizes.seed, "kind": "reproduce"}
+        ledger = Ledger(folder, identity | {"data": {data.name: data.digest for data in self.data_sets}})
+        covered = ledger.report_scope
+        targets = [name for name in TARGETS if name in self.targets or name in covered.get("targets", [])]
+        sizes = replace(self.sizes, repeats=max(self.sizes.repeats, covered.get("repeats", 0)))
+        data_sets = list(self.data_sets)
+        for name, environment in covered.get("data", {}).items():
+            if name not in [data.name for data in data_sets]:
+                data_sets.append(open_data_set(name, environment, self.sizes.seed))
+        return replace(self, targets=targets, sizes=sizes, data_sets=data_sets), ledger
+
+    def run(self, ledger: Ledger, workers: Workers, progress: Callable[[float, float], None] | None = None) -> Findings:
+        """Run what the ledger does not have and return the findings."""
+        pairs = [(name, data) for name in self.targets for data in self.data_sets]
+        plans = [TARGETS[name].plan(data, self.sizes) for name, data in pairs]
+        jobs: list[Job] = list({job.name: job for plan in plans for job in plan}.values())  # targets may share runs
+        outcomes = dict(zip((job.name for job in jobs), run_jobs(jobs, ledger, workers, progress), strict=True))
+        findings = Findings(
+            title="Reproduction of the LOCB evaluation",
+            tables=[],
+            figures=[],
+            claims=[],
+            sections={name: TARGETS[name].heading for name in self.targets},
+            notes=self.notes,
+            settings={
+                "targets": self.targets,
+                "repeats": self.sizes.repeats,
+                "rounds": self.sizes.rounds,
+                "seed": self.sizes.seed,
+                "data": {data.name: data.environment for data in self.data_sets},
+            },
+        )
+        for (name, data), plan in zip(pairs, plans, strict=True):
+            found = TARGETS[name].summarize(data, self.sizes, [(job, outcomes[job.name]) for job in plan])
+            findings.tables.extend(found.tables)
+            findings.figures.extend(found.figures)
+            findings.claims.extend(found.claims)
+        ledger.extend_scope(
+            targets=self.targets,
+            repeats=self.sizes.repeats,
+            data={data.name: data.environment for data in self.data_sets},
+        )
+        return findings
+
+
+def plan_reproduction(
+    targets: Sequence[str] = ("all",),
+    *,
+    data: Mapping[str, dict[str, Any]] | None = None,
+    repeats: int | None = None,
+    rounds: int | None = None,
+    seed: int = 0,
+    quick: bool = False,
+) -> Reproduction:
+    """Check the settings of a reproduction, load the data sets and return the plan.
+
+    Parameters
+    ----------
+    targets : sequence of str, default ("all",)
+        Names in ``TARGETS``, or "all".
+    data : dict, optional
+        Settings of environments of real data by name: "movielens", "yelp" or "yahoo".
+    repeats : int, optional
+        Number of repeats; 5 if not given, or 3 if ``quick``.
+    rounds : int, optional
+        Rounds per regret run; 50,000 if not given, or 10,000 if ``quick``.
+    seed : int, default 0
+        Seed of the first repeat.
+    quick : bool, default False
+        Whether to use the small default sizes.
+    """
+    for name in targets:
+        if name != "all" and name not in TARGETS:
+            raise ValueError(f"unknown target {name!r}; choose from {', '.join(TARGETS)} and all")
+    selected = list(TARGETS) if "all" in targets or not targets else [name for name in TARGETS if name in targets]
+    default = QUICK if quick else FULL
+    sizes = Sizes(default.repeats if repeats is None else repeats, default.rounds if rounds is None else rounds, seed)
+    for name, value, minimum in (("repeats", sizes.repeats, 1), ("rounds", sizes.rounds, 100), ("seed", seed, 0)):
+        if value < minimum:
+            raise ValueError(f"{name} must be at least {minimum}, not {value}")
+    environments: dict[str, dict[str, Any]] = {"synthetic": {}, **(data or {})}
+    data_sets = [open_data_set(name, environment, seed) for name, environment in environments.items()]
+    return Reproduction(selected, data_sets, sizes)

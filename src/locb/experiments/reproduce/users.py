@@ -1,0 +1,51 @@
+"""Figure 1: users in two dimensions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from locb.environments import Interactions
+from locb.evaluation.findings import Claim, Criterion, GroupMap, ResultTable
+from locb.experiments import paper_values as paper
+from locb.experiments.environment_factory import make_environment, true_clusters
+from locb.experiments.jobs import Job
+from locb.experiments.reproduce.data_set import DataSet
+from locb.experiments.reproduce.target import JobOutcomes, Sizes, TargetFindings
+
+SECTION = "users"
+
+
+def plan(data: DataSet, sizes: Sizes) -> list[Job]:
+    """Return no jobs: the figure shows the environment only."""
+    return []
+
+
+def summarize(data: DataSet, sizes: Sizes, outcomes: JobOutcomes) -> TargetFindings:
+    """Return a map of 60 users and the claim that no two of them are equal."""
+    env: Any = make_environment({**data.environment, "n_users": paper.MAP_USERS}, sizes.seed, warn=False)
+    gamma = paper.GAMMA
+    if isinstance(env, Interactions) and env.users_in_groups(gamma) < env.n_users / 2:
+        gamma = min(env.scaled_gamma(), 1e9)
+    groups = [cluster.tolist() for cluster in true_clusters(env, gamma)]
+    distances = np.linalg.norm(env.theta[:, None] - env.theta[None, :], axis=2)[np.triu_indices(env.n_users, 1)]
+    subtitle = f"θ of {env.n_users} users in two dimensions; groups of users whose distances are below {gamma:.3g}"
+    name, title = f"users-{data.name}", f"Users: {data.label}"
+    row: dict[str, Any] = {
+        "users": env.n_users,
+        "smallest distance": float(distances.min()),
+        "median distance": float(np.median(distances)),
+        "largest distance": float(distances.max()),
+        "share of pairs below 0.2": float((distances < paper.GAMMA).mean()),
+    }
+    criteria = [
+        Criterion.always("pairs of users with different parameters", int((distances > 0.0).sum()), distances.size)
+    ]
+    statement = "No two users have the same parameters."
+    source = "Cluster structure, figure in Section 1"
+    return TargetFindings(
+        [ResultTable(name, SECTION, title, [row])],
+        [GroupMap(name, SECTION, title, subtitle, env.theta, groups)],
+        [Claim(SECTION, data.label, statement, source, criteria, evidence=name)],
+    )

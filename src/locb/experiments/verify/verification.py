@@ -1,0 +1,82 @@
+"""Plan and execution of the checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from locb.evaluation.findings import Findings
+from locb.experiments.jobs import Ledger, run_jobs
+from locb.experiments.parallel import Workers
+from locb.experiments.verify import correctness, coverage, growth, termination
+from locb.policies import make_policy
+
+SECTIONS = {
+    coverage.SECTION: "Coverage: does every error stay below its radius?",
+    correctness.SECTION: "Theorem 1: are the final clusters true clusters?",
+    termination.SECTION: "Theorem 2: how many rounds until all clusters are final?",
+    growth.SECTION: "Theorem 3: how does regret grow?",
+}
+
+
+@dataclass(frozen=True)
+class Verification:
+    """Sizes of the four checks."""
+
+    coverage_rounds: int
+    users: int  # Theorem 1
+    gammas: tuple[float, ...]  # Theorem 1; sequential arrivals use the first only
+    repeats: int  # environments per setting, Theorems 1 to 3
+    user_counts: tuple[int, ...]  # Theorem 2
+    rounds: int  # Theorem 3
+    seed: int = 0
+
+    def prepare(self) -> None:
+        """Compile the kernels that the runs need, or load them from the cache."""
+        for name in ("locb", "linucb-one", "linucb-ind"):
+            make_policy(name, n_users=2, dim=2).prepare()
+        coverage.measure_errors(environment={"n_users": 2, "n_clusters": 1}, seed=0, environments=1, rounds=1)
+
+    def open_folder(self, folder: Path) -> Ledger:
+        """Return the ledger of a folder. Raise a ValueError if it has runs with other settings."""
+        return Ledger(folder, {"kind": "verify", "seed": self.seed, "coverage_rounds": self.coverage_rounds})
+
+    def run(self, ledger: Ledger, workers: Workers, progress: Callable[[float, float], None] | None = None) -> Findings:
+        """Run what the ledger does not have and return the findings."""
+        plans = {
+            coverage.SECTION: coverage.plan(self.coverage_rounds, self.seed),
+            correctness.SECTION: correctness.plan(self.users, self.gammas, self.repeats, self.seed),
+            termination.SECTION: termination.plan(self.user_counts, self.repeats, self.seed),
+            growth.SECTION: growth.plan(self.rounds, self.repeats, self.seed),
+        }
+        jobs = [job for plan in plans.values() for job in plan]
+        outcomes = dict(zip((job.name for job in jobs), run_jobs(jobs, ledger, workers, progress), strict=True))
+        by_section = {name: [(job, outcomes[job.name]) for job in plan] for name, plan in plans.items()}
+        covered = coverage.summarize(by_section[coverage.SECTION])
+        correct = correctness.summarize(by_section[correctness.SECTION])
+        ended = termination.summarize(by_section[termination.SECTION])
+        grown = growth.summarize(by_section[growth.SECTION])
+        total = sum(outcome["rounds"] for outcome in outcomes.values())
+        return Findings(
+            title="Experimental checks of the LOCB theorems",
+            tables=[*covered[0], *correct[0], *ended[0], *grown[0]],
+            figures=[*ended[1], *grown[1]],
+            claims=[*covered[1], *correct[1], *ended[2], *grown[2]],
+            sections=SECTIONS,
+            notes=[f"{total:,} rounds in {len(jobs)} runs."],
+            settings={**self.__dict__, "total rounds": total},
+        )
+
+
+FULL = Verification(
+    coverage_rounds=250_000,
+    users=20,
+    gammas=(0.8, 0.4),
+    repeats=5,
+    user_counts=(50, 100, 200, 400, 800),
+    rounds=1_000_000,
+)
+QUICK = Verification(
+    coverage_rounds=20_000, users=8, gammas=(0.8, 0.4), repeats=2, user_counts=(50, 100, 200), rounds=100_000
+)
