@@ -103,7 +103,7 @@ def test_a_second_process_is_refused(tmp_path: Path) -> None:
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which a service was."""
     folder = tmp_path_factory.mktemp("made") / "state"
-    with Server(folder, ["--dim", "3", "--policy", "locb", "--seeds", "5", "--parameter", "sigma=0.3"]) as server:
+    with Server(folder, ["--dim", "3", "--policy", "locb", "--n-seeds", "5", "--parameter", "sigma=0.3"]) as server:
         server.start()
         assert server.stop() == 0
     return folder
@@ -114,7 +114,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         (["--dim", "4"], "the store was made with --dim 3, not 4"),
         (["--policy", "eloc"], "the store was made with --policy locb, not eloc"),
-        (["--seeds", "6"], "the store was made with --seeds 5, not 6"),
+        (["--n-seeds", "6"], "the store was made with --n-seeds 5, not 6"),
         (["--gamma", "0.3"], "the store was made without --gamma 0.3"),
         (["--parameter", "sigma=0.4"], "the store was made with --parameter sigma=0.3, not 0.4"),
         (["--parameter", "tau=1"], "the store was made without --parameter tau=1"),

@@ -36,7 +36,7 @@ def serve(
     gamma: Annotated[
         float | None, typer.Option(help="Users nearer to each other than this are alike.", rich_help_panel=POLICY)
     ] = None,
-    seeds: Annotated[
+    n_seeds: Annotated[
         int | None, typer.Option(help="Sets to grow, around the first users to come.", min=1, rich_help_panel=POLICY)
     ] = None,
     alpha: Annotated[
@@ -102,7 +102,7 @@ def serve(
         from locb.experiments.custom_policy import register_custom_policy
 
         policy = register_custom_policy(policy)
-    parameters: dict[str, Any] = {"gamma": gamma, "n_seeds": seeds, "alpha": alpha}
+    parameters: dict[str, Any] = {"gamma": gamma, "n_seeds": n_seeds, "alpha": alpha}
     parameters = {name: value for name, value in parameters.items() if value is not None}
     parameters |= dict(_pair(pair) for pair in parameter or [])
     options = ServiceConfig(

@@ -12,7 +12,7 @@ from locb.service.core.replay import Model
 from locb.service.store.log import EventLog
 from locb.service.store.schema import FORMAT
 
-OPTIONS = ("policy", "dim", "gamma", "seeds", "alpha")  # all else is a --parameter
+OPTIONS = ("policy", "dim", "gamma", "n-seeds", "alpha")  # all else is a --parameter
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,5 +85,5 @@ def _compare(options: ServiceConfig, model: Model) -> None:
 
 def _option(name: str, value: Any) -> str:
     """How it is said on the command line."""
-    named = {"n_seeds": "seeds"}.get(name, name)
+    named = name.replace("_", "-")
     return f"--{named} {value}" if named in OPTIONS else f"--parameter {name}={value}"
