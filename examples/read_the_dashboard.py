@@ -64,13 +64,13 @@ def take_screenshot(panel, stored):
 
 
 # %%
-# Now
-# ---
+# Status
+# ------
 #
 # Current rates and totals, and the mean reward over time with its 95% interval. The sentence below the chart compares the period with an earlier one, and
 # says whether the difference may be chance.
 
-screenshot = take_screenshot("#now", "page.png")
+screenshot = take_screenshot("#status", "page.png")
 
 # %%
 # Map

@@ -72,6 +72,8 @@ def _render_parameter(parameter: Any, kind: Any) -> str:
     facts = []
     if parameter.required:
         facts.append("Required.")
+    elif isinstance(parameter.show_default, str):
+        facts.append(f"Default: {parameter.show_default}.")
     elif parameter.default not in (None, False, ()) and not callable(parameter.default):
         facts.append(f"Default: `{parameter.default}`.")
     if parameter.envvar:
