@@ -20,7 +20,11 @@ SOURCE_SUFFIXES = (".py", ".js", ".css", ".html")
 NOT_COUNTED = ("__init__.py", "py.typed")
 
 # Files, functions ("path:name") and folders above a limit, each with the reason.
-EXCEPTIONS: dict[str, str] = {}
+_COMMAND = "Typer command: the signature declares and documents every option"
+EXCEPTIONS: dict[str, str] = {
+    "src/locb/cli/compare.py:compare": _COMMAND,
+    "src/locb/cli/reproduce.py:reproduce": _COMMAND,
+}
 
 
 def check_file(path: str, source: str) -> list[str]:

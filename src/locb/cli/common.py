@@ -156,6 +156,16 @@ def print_written(paths: list[Path]) -> None:
         console.print(f"  {path}", soft_wrap=True)
 
 
+def report_findings(findings: Findings, folder: Path) -> None:
+    """Print the verdicts of all claims and write the folder of the findings."""
+    from locb.report.findings_folder import make_verdict_table, summarize_verdicts, write_findings
+
+    if findings.claims:
+        console.print(make_verdict_table(findings))
+        console.print(summarize_verdicts(findings))
+    print_written(write_findings(findings, folder))
+
+
 def data_settings(
     name: str,
     path: Path,

@@ -149,7 +149,8 @@ def compare(
 
     With --scenarios, every policy runs with its default parameters in several named environments: development
     scenarios were used for tuning, evaluation scenarios were not. The table and the heat map show the regret relative
-    to the best baseline of each scenario. Repeat the command to continue after Ctrl-C.
+    to the best baseline of each scenario. Each scenario has its own seeds, and --seed is the number of them to skip.
+    Repeat the command to continue after Ctrl-C.
 
     Examples:
     - `locb compare`

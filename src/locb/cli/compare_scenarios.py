@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from locb.cli.common import console, preparing, print_written, run_all
+from locb.cli.common import console, preparing, report_findings, run_all
 
 
 def compare_scenarios(
@@ -26,7 +26,6 @@ def compare_scenarios(
     """Run the scenario matrix, print it and write its folder."""
     from locb.experiments.matrix import ALPHAS, plan_matrix
     from locb.experiments.parallel import Workers
-    from locb.report.findings_folder import make_verdict_table, summarize_verdicts, write_findings
     from locb.report.tables.scenario_matrix import make_matrix_table, make_policy_table
 
     workers = Workers(jobs=jobs)
@@ -48,7 +47,4 @@ def compare_scenarios(
         findings = run_all(lambda progress: plan.run(ledger, workers, progress), plan.prepare, ledger)
     console.print(make_matrix_table(findings))
     console.print(make_policy_table(findings))
-    if findings.claims:
-        console.print(make_verdict_table(findings))
-        console.print(summarize_verdicts(findings))
-    print_written(write_findings(findings, folder))
+    report_findings(findings, folder)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from locb.cli.common import Address, Backend, CacheDir, Jobs, Seed, console, preparing, print_written, run_all
+from locb.cli.common import Address, Backend, CacheDir, Jobs, Seed, preparing, report_findings, run_all
 
 
 def reproduce(
@@ -74,7 +74,6 @@ def reproduce(
     """
     from locb.experiments.parallel import Workers
     from locb.experiments.reproduce import plan_reproduction
-    from locb.report.findings_folder import make_verdict_table, summarize_verdicts, write_findings
 
     workers = Workers(jobs=jobs, backend=backend, address=address)
     data: dict[str, dict[str, Any]] = {}
@@ -90,6 +89,4 @@ def reproduce(
     with workers:
         plan, ledger = plan.open_folder(folder)
         findings = run_all(lambda progress: plan.run(ledger, workers, progress), plan.prepare, ledger)
-    console.print(make_verdict_table(findings))
-    console.print(summarize_verdicts(findings))
-    print_written(write_findings(findings, folder))
+    report_findings(findings, folder)

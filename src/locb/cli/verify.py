@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from locb.cli.common import Address, Backend, Jobs, Seed, console, leave, print_written, run_all
+from locb.cli.common import Address, Backend, Jobs, Seed, leave, report_findings, run_all
 
 
 def verify(
@@ -48,9 +48,8 @@ def verify(
     - **Theorem 2**: how many rounds until all clusters are final, compared with the bound, as the users grow?
     - **Theorem 3**: regret compared with the bound, and its growth with rounds and seeds.
 
-    The command prints a verdict per claim and writes the same files as `locb reproduce` to the folder --output. The
-    exit code is 1 if a guarantee of locb itself fails. Without --quick it runs about 10^9 rounds, which takes about
-    twenty minutes on two cores.
+    The command prints a verdict per claim and writes the same files as `locb reproduce` to the folder --output. It exits
+    with 1 if a guarantee of locb itself fails. Without --quick it takes about 20 minutes on two cores.
 
     Examples:
     - `locb verify --quick`
@@ -58,22 +57,17 @@ def verify(
     """
     from locb.experiments.parallel import Workers
     from locb.experiments.verify import FULL, QUICK
-    from locb.report.findings_folder import make_verdict_table, summarize_verdicts, write_findings
 
     workers = Workers(jobs=jobs, backend=backend, address=address)
     for name, value, minimum in (("repeats", repeats, 2), ("seed", seed, 0)):
         if value is not None and value < minimum:
             raise ValueError(f"--{name} must be at least {minimum}, not {value}")
     default = QUICK if quick else FULL
-    plan = replace(default, seed=seed, repeats=default.repeats if repeats is None else repeats)
+    plan = replace(default, seed=seed, repeats=repeats or default.repeats)
     folder = output or Path("runs") / ("verify-quick" if quick else "verify")
     with workers:
         ledger = plan.open_folder(folder)
         findings = run_all(lambda progress: plan.run(ledger, workers, progress), plan.prepare, ledger)
-    console.print(make_verdict_table(findings))
-    console.print(summarize_verdicts(findings))
-    print_written(write_findings(findings, folder))
-    failed = findings.failed_guarantees()
-    if failed:
-        claims = " ".join(f"{claim.statement} ({claim.data})" for claim in failed)
-        leave(f"a guarantee does not hold: {claims}", 1)
+    report_findings(findings, folder)
+    if failed := findings.failed_guarantees():
+        leave("a guarantee does not hold: " + " ".join(f"{claim.statement} ({claim.data})" for claim in failed), 1)
