@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from locb.evaluation.clusters import SimilarUser
@@ -17,6 +18,12 @@ from locb.policies.base.validation import check_int
 
 if TYPE_CHECKING:
     from locb.policies.base.policy import Policy
+
+
+@lru_cache(maxsize=256)
+def class_supports(policy_class: type, protocol: type) -> bool:
+    """Return whether a policy class supports a protocol. For frequent calls: ``isinstance`` takes about 10 µs."""
+    return issubclass(policy_class, protocol)
 
 
 class UnavailableError(ValueError):

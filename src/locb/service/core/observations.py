@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from locb.common.rounds import Rounds
 from locb.policies import CompiledPolicy, Policy
-from locb.policies.base.capabilities import SupportsCorrection
+from locb.policies.base.capabilities import SupportsCorrection, class_supports
 from locb.service.store.schema import CORRECTION
 
 FEW = 4  # so few lessons are learned one by one
@@ -44,10 +44,11 @@ def _learn_one(policy: Policy, observation: Any) -> None:
     context = np.frombuffer(observation.context)
     try:
         if observation.kind == CORRECTION:
-            if not isinstance(policy, SupportsCorrection):
+            if not class_supports(type(policy), SupportsCorrection):
                 _log.warning("a late reward is not learned: %s cannot correct rewards", type(policy).__name__)
                 return
-            policy.correct(observation.user_index, context, observation.previous_reward, observation.reward)
+            correctable = cast(SupportsCorrection, policy)
+            correctable.correct(observation.user_index, context, observation.previous_reward, observation.reward)
         else:
             policy.update(observation.user_index, context, observation.reward)
     except Exception:
