@@ -44,3 +44,17 @@ def state_of(policy: Any) -> dict[str, bytes]:
 
 def contexts(seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal((ARMS, DIM))
+
+
+class Popular(locb.Policy):
+    """Choose the arm with the largest first feature; add up the rewards."""
+
+    def __init__(self, *, n_users: int, dim: int) -> None:
+        super().__init__(n_users=n_users, dim=dim)
+        self.earned = 0.0
+
+    def recommend(self, user: int, contexts: Any) -> int:
+        return int(np.argmax(contexts[:, 0]))
+
+    def update(self, user: int, context: Any, reward: float) -> None:
+        self.earned += reward

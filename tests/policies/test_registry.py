@@ -8,8 +8,7 @@ import pytest
 import locb
 from locb.policies import POLICIES, REGISTRY, PolicySpec, describe_parameters, policy_spec, register_policy
 from locb.policies.base.user_batch import OverlappingGroups, Partition
-from policies.helpers import make
-from policies.test_policy import Popular
+from policies.helpers import Popular, make
 
 BUILT_IN = ["locb", "eloc", "linucb-one", "linucb-ind", "club", "sclub"]
 

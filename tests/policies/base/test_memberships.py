@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import locb
-from policies.helpers import KINDS, N, make, make_rounds
-from policies.test_policy import Popular
+from policies.helpers import KINDS, N, Popular, make, make_rounds
 
 
 @pytest.mark.parametrize("kind", KINDS)

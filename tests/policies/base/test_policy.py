@@ -1,26 +1,9 @@
 """The base class: a custom policy needs only recommend and update."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
-import locb
-from policies.helpers import make, make_rounds, state_of
-
-
-class Popular(locb.Policy):
-    """Choose the arm with the largest first feature; add up the rewards."""
-
-    def __init__(self, *, n_users: int, dim: int) -> None:
-        super().__init__(n_users=n_users, dim=dim)
-        self.earned = 0.0
-
-    def recommend(self, user: int, contexts: Any) -> int:
-        return int(np.argmax(contexts[:, 0]))
-
-    def update(self, user: int, context: Any, reward: float) -> None:
-        self.earned += reward
+from policies.helpers import Popular, make, make_rounds, state_of
 
 
 def test_play_calls_recommend_and_update() -> None:

@@ -8,8 +8,7 @@ import pytest
 import locb
 from locb.policies.base import capabilities
 from locb.policies.base.capabilities import UnavailableError
-from policies.helpers import KINDS, make
-from policies.test_policy import Popular
+from policies.helpers import KINDS, Popular, make
 
 PROTOCOLS = [
     capabilities.SupportsExplain,

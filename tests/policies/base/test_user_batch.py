@@ -8,8 +8,7 @@ import pytest
 import locb
 from locb.policies.base.policy import Policy
 from locb.policies.base.user_batch import OverlappingGroups, Partition
-from policies.helpers import DIM, KINDS, make, make_rounds
-from policies.test_policy import Popular
+from policies.helpers import DIM, KINDS, Popular, make, make_rounds
 
 
 def groups_of(user_batch: Any, group_summary: Any, row: int) -> list[int]:
