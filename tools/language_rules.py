@@ -45,7 +45,7 @@ IDENTIFIER_WORDS = {
     "remembered": "cached",
     "renew": _REBUILD,
     "renewal": _REBUILD,
-    "rebuilding": _REBUILD,
+    "renewing": _REBUILD,
     "reword": "redact, Redaction",
     "room": "BufferPool, workspace, reserve",
     "says": "statement",

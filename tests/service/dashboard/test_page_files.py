@@ -1,4 +1,4 @@
-"""The files of the page: who gets them, how, and what they are drawn with."""
+"""Files of the dashboard page, and the files that draw its charts."""
 
 import gzip
 import re
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from locb.report.charts import vega_bundle as bundle
+from locb.report.charts import vega_bundle
 from locb.service.api.auth import Tokens
 from locb.service.dashboard.page_files import CONTENT_TYPES, PAGE_FOLDER, SHARED_FILES, SHARED_FOLDER
 from serving import serving, wait_for
@@ -16,34 +16,34 @@ PATHS = (*PAGE_FOLDER.iterdir(), *(SHARED_FOLDER / name for name in SHARED_FILES
 FILES = {path.name: path for path in PATHS if path.suffix in CONTENT_TYPES}
 
 
-def test_the_files_need_no_token_and_allow_nothing_from_elsewhere(tmp_path: Path) -> None:
+def test_files_need_no_token_and_have_a_strict_policy(tmp_path: Path) -> None:
     with serving(tmp_path / "state", Tokens({"t" * 16: frozenset({"read"})})) as (client, _):
-        first = client.get("/")
+        index = client.get("/")
         for path in ("/", *(f"/page/{name}" for name in FILES)):
-            answer = client.get(path)
-            assert answer.status_code == 200, path
-            policy = answer.headers["content-security-policy"]
+            response = client.get(path)
+            assert response.status_code == 200, path
+            policy = response.headers["content-security-policy"]
             assert "script-src 'self'" in policy
             assert not re.search(r"unsafe|\*|https?:", policy)
-            assert answer.headers["x-content-type-options"] == "nosniff"
-            again = client.get(path, headers={"if-none-match": answer.headers["etag"]})
-            assert (again.status_code, again.content) == (304, b"")
-        assert first.headers["content-type"].startswith("text/html")
-        wanted = re.findall(r'(?:src|href)="(/[^"]*)"', first.text)
-        assert len(wanted) >= 4
-        assert {client.get(path).status_code for path in wanted} == {200}
+            assert response.headers["x-content-type-options"] == "nosniff"
+            repeated = client.get(path, headers={"if-none-match": response.headers["etag"]})
+            assert (repeated.status_code, repeated.content) == (304, b"")
+        assert index.headers["content-type"].startswith("text/html")
+        linked = re.findall(r'(?:src|href)="(/[^"]*)"', index.text)
+        assert len(linked) >= 4
+        assert {client.get(path).status_code for path in linked} == {200}
         for path in ("/page/nothing.js", "/page/..%2Fweb%2Fapp.py", "/page/%2e%2e", "/page/"):
             assert client.get(path).status_code == 404
         assert client.post("/").status_code == 405
         assert client.get("/v1/status").status_code == 401
 
 
-def test_without_tokens_only_this_machine_gets_the_page(tmp_path: Path) -> None:
+def test_without_tokens_only_local_requests_get_the_page(tmp_path: Path) -> None:
     with serving(tmp_path / "state") as (client, _):
         assert client.get("/", headers={"host": "evil.example"}).status_code == 403
 
 
-def test_scripts_import_what_is_there_and_name_no_other_host() -> None:
+def test_scripts_import_existing_files_and_no_other_host() -> None:
     for name, path in FILES.items():
         text = path.read_text("utf-8")
         assert set(re.findall(r"https?://[^\s\"'<)]*", text)) <= {"http://www.w3.org/2000/svg"}, name
@@ -51,45 +51,43 @@ def test_scripts_import_what_is_there_and_name_no_other_host() -> None:
         assert set(re.findall(r'from "\./([\w.]+)"', text)) <= FILES.keys(), name
 
 
-def test_what_draws_is_made_once_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chart_files_are_built_once_and_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCB_CACHE", str(tmp_path / "cache"))
     folder = tmp_path / "state"
     (folder / "page-old").mkdir(parents=True)
     with serving(folder) as (client, _):
-        waiting = client.get("/page/charts.json")
-        assert (waiting.status_code, waiting.content) == (202, b"null")
+        building = client.get("/page/charts.json")
+        assert (building.status_code, building.content) == (202, b"null")
         wait_for(lambda: client.get("/page/charts.json").status_code == 200, 60.0)
-        described = client.get("/page/charts.json").json()
+        charts = client.get("/page/charts.json").json()
         script = client.get("/page/vega.js")
         assert "vegaEmbed" in script.text
         assert script.headers["content-encoding"] == "gzip"
-    assert set(described["themes"]) == {"light", "dark"}
-    kept = folder / f"page-{bundle.cache_key()}"
-    assert list(folder.glob("page-*")) == [kept]
-    assert gzip.decompress((kept / bundle.SCRIPT).read_bytes()).decode() == script.text
-    before = kept.stat().st_mtime_ns
+    assert set(charts["themes"]) == {"light", "dark"}
+    cached = folder / f"page-{vega_bundle.cache_key()}"
+    assert list(folder.glob("page-*")) == [cached]
+    assert gzip.decompress((cached / vega_bundle.SCRIPT).read_bytes()).decode() == script.text
+    before = cached.stat().st_mtime_ns
     with serving(folder) as (client, _):
         assert client.get("/page/vega.js").status_code == 200
-    assert kept.stat().st_mtime_ns == before
-    with serving(tmp_path / "another") as (client, _):  # another service of this machine has it at once
+    assert cached.stat().st_mtime_ns == before
+    with serving(tmp_path / "another") as (client, _):  # another service on this machine uses the cache
         assert client.get("/page/vega.js").status_code == 200
-        assert client.get("/page/charts.json").json() == described
+        assert client.get("/page/charts.json").json() == charts
 
 
-@pytest.mark.parametrize("place", ["file/below", "folder"])
-def test_what_draws_needs_no_folder_for_what_is_kept(
-    tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("cache", ["file/below", "folder"])
+def test_chart_files_are_built_without_a_cache(tmp_path: Path, cache: str, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
-    monkeypatch.setenv("LOCB_CACHE", str(tmp_path / place))
-    monkeypatch.setattr(bundle, "_create_script", lambda: "a script")
-    assert bundle.vega_script() == "a script"
-    bundle.make(tmp_path / "made")
-    assert gzip.decompress((tmp_path / "made" / bundle.SCRIPT).read_bytes()) == b"a script"
-    assert bundle.copy(tmp_path / "copied") == (place == "folder")
+    monkeypatch.setenv("LOCB_CACHE", str(tmp_path / cache))
+    monkeypatch.setattr(vega_bundle, "_create_script", lambda: "a script")
+    assert vega_bundle.vega_script() == "a script"
+    vega_bundle.make(tmp_path / "built")
+    assert gzip.decompress((tmp_path / "built" / vega_bundle.SCRIPT).read_bytes()) == b"a script"
+    assert vega_bundle.copy(tmp_path / "copied") == (cache == "folder")
 
 
-def test_what_cannot_be_made_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failure_to_build_chart_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with serving(tmp_path / "state") as (client, _):

@@ -1,4 +1,4 @@
-"""HTTP itself: what is not HTTP, bodies that do not come, clients that leave, files that are sent."""
+"""HTTP details: invalid HTTP, slow and incomplete requests, disconnects, file responses."""
 
 import json
 import socket
@@ -24,16 +24,16 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[httpx.Cl
         yield client, service
 
 
-def test_a_websocket_is_not_spoken(running: tuple[httpx.Client, Service]) -> None:
+def test_websocket_upgrade_is_ignored(running: tuple[httpx.Client, Service]) -> None:
     upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Key": "x" * 24}
-    answer = running[0].get("/v1/recommend", headers=upgrade | {"Sec-WebSocket-Version": "13"})
-    assert answer.status_code == 405
-    assert answer.json()["type"] == "urn:locb:problem:method-not-allowed"
+    response = running[0].get("/v1/recommend", headers=upgrade | {"Sec-WebSocket-Version": "13"})
+    assert response.status_code == 405
+    assert response.json()["type"] == "urn:locb:problem:method-not-allowed"
 
 
 @pytest.mark.parametrize("path", ["/v1/recommend", "/v1/reward:batch", "/personalizer/v1.0/rank"])
 @pytest.mark.parametrize("start", [b"", b'{"user": "ann", "arms": ', b'{"actions": [{"id": "a", "features": '])
-def test_a_hundred_thousand_brackets(running: tuple[httpx.Client, Service], path: str, start: bytes) -> None:
+def test_deeply_nested_json(running: tuple[httpx.Client, Service], path: str, start: bytes) -> None:
     client, service = running
     before = state(service)
     for bracket in (b"[", b'{"a":'):
@@ -42,18 +42,18 @@ def test_a_hundred_thousand_brackets(running: tuple[httpx.Client, Service], path
     assert state(service) == before
 
 
-def raw(client: httpx.Client, sent: bytes) -> bytes:
-    """All that is answered to these bytes."""
+def send_raw(client: httpx.Client, request: bytes) -> bytes:
+    """Send bytes and return everything that is received until the connection is closed."""
     with socket.create_connection(("127.0.0.1", client.base_url.port), timeout=20) as connection:
-        connection.sendall(sent)
-        answer = b""
-        while some := connection.recv(65536):
-            answer += some
-        return answer
+        connection.sendall(request)
+        received = b""
+        while chunk := connection.recv(65536):
+            received += chunk
+        return received
 
 
 @pytest.mark.parametrize(
-    "sent",
+    "request_bytes",
     [
         b"GET /v1/users/\xff HTTP/1.1\r\nHost: localhost\r\n\r\n",
         b"not HTTP at all\r\n\r\n",
@@ -61,10 +61,10 @@ def raw(client: httpx.Client, sent: bytes) -> bytes:
         b"POST /v1/reward HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
     ],
 )
-def test_what_is_not_http(running: tuple[httpx.Client, Service], sent: bytes) -> None:
+def test_invalid_http(running: tuple[httpx.Client, Service], request_bytes: bytes) -> None:
     client, service = running
     before = state(service)
-    head, _, body = raw(client, sent).partition(b"\r\n\r\n")
+    head, _, body = send_raw(client, request_bytes).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 400 ")
     assert json.loads(body)["type"] == "urn:locb:problem:bad-request"
     for name, value in SECURITY_HEADERS.items():
@@ -73,7 +73,7 @@ def test_what_is_not_http(running: tuple[httpx.Client, Service], sent: bytes) ->
     wait_for(lambda: "locb_requests_in_flight 1.0" in client.get("/metrics").text)
 
 
-def test_a_client_that_leaves_in_the_middle(running: tuple[httpx.Client, Service]) -> None:
+def test_client_disconnects_during_a_request(running: tuple[httpx.Client, Service]) -> None:
     client, service = running
     before = state(service)
     for body in (b"", b'{"user": "ann"'):
@@ -84,39 +84,41 @@ def test_a_client_that_leaves_in_the_middle(running: tuple[httpx.Client, Service
     assert state(service) == before
 
 
-def test_bodies_that_come_slowly_and_requests_that_are_too_many(tmp_path: Path) -> None:
+def test_slow_body_times_out_and_excess_requests_are_rejected(tmp_path: Path) -> None:
     with serving(tmp_path, max_in_flight=1, read_timeout=0.4) as (client, service):
         client.event_hooks["response"] = [is_safe]
         before = state(service)
-        told: list[bytes] = []
+        received: list[bytes] = []
         slow = b"POST /v1/recommend HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50\r\n\r\n{"
-        waiting = threading.Thread(target=lambda: told.append(raw(client, slow)))
-        began = time.monotonic()
-        waiting.start()
-        answers = []
-        while waiting.is_alive() and time.monotonic() < began + 10:
-            answers.append(client.get("/v1/ping"))
+        sender = threading.Thread(target=lambda: received.append(send_raw(client, slow)))
+        start = time.monotonic()
+        sender.start()
+        responses = []
+        while sender.is_alive() and time.monotonic() < start + 10:
+            responses.append(client.get("/v1/ping"))
             time.sleep(0.01)
-        busy = [answer for answer in answers if answer.status_code != 204]
-        assert busy
-        for answer in busy:
-            assert answer.status_code == 429
-            assert answer.json()["type"] == "urn:locb:problem:too-many-requests"
-            assert answer.headers["retry-after"] == "1"
-        head, _, body = told[0].partition(b"\r\n\r\n")
+        rejected = [response for response in responses if response.status_code != 204]
+        assert rejected
+        for response in rejected:
+            assert response.status_code == 429
+            assert response.json()["type"] == "urn:locb:problem:too-many-requests"
+            assert response.headers["retry-after"] == "1"
+        head, _, body = received[0].partition(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 408 ")
         assert json.loads(body)["type"] == "urn:locb:problem:timeout"
         assert state(service) == before
         assert client.get("/v1/ping").status_code == 204
 
 
-@pytest.mark.parametrize("sent", [b"", b"GET /v1/ping HT", b"GET /v1/ping HTTP/1.1\r\nHost: localhost\r\nAccept"])
-def test_heads_that_come_slowly(tmp_path: Path, sent: bytes) -> None:
+@pytest.mark.parametrize(
+    "request_bytes", [b"", b"GET /v1/ping HT", b"GET /v1/ping HTTP/1.1\r\nHost: localhost\r\nAccept"]
+)
+def test_slow_headers_time_out(tmp_path: Path, request_bytes: bytes) -> None:
     with serving(tmp_path, read_timeout=0.4) as (client, _):
-        answer = raw(client, sent)
-        assert answer.startswith(b"HTTP/1.1 408 ")
-        assert json.loads(answer.partition(b"\r\n\r\n")[2])["type"] == "urn:locb:problem:timeout"
-        # After an answer a connection may rest, but the next request must come whole again.
+        response = send_raw(client, request_bytes)
+        assert response.startswith(b"HTTP/1.1 408 ")
+        assert json.loads(response.partition(b"\r\n\r\n")[2])["type"] == "urn:locb:problem:timeout"
+        # A connection can be idle after a response, but the next request must arrive in time.
         with socket.create_connection(("127.0.0.1", client.base_url.port), timeout=10) as connection:
             connection.sendall(b"GET /v1/ping HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert connection.recv(10_000).startswith(b"HTTP/1.1 204 ")
@@ -127,7 +129,7 @@ def test_heads_that_come_slowly(tmp_path: Path, sent: bytes) -> None:
             assert connection.recv(10_000) == b""
 
 
-def test_a_blank_line_does_not_hold_a_connection(tmp_path: Path) -> None:
+def test_empty_line_does_not_keep_a_connection_open(tmp_path: Path) -> None:
     with (
         serving(tmp_path, read_timeout=0.4) as (client, _),
         socket.create_connection(("127.0.0.1", client.base_url.port), timeout=10) as connection,
@@ -139,36 +141,34 @@ def test_a_blank_line_does_not_hold_a_connection(tmp_path: Path) -> None:
         assert connection.recv(10_000) == b""
 
 
-def test_what_a_killed_process_did_not_send_is_removed(tmp_path: Path) -> None:
+def test_files_of_an_interrupted_export_are_removed(tmp_path: Path) -> None:
     (tmp_path / "export-x").mkdir()
-    (tmp_path / "export-x" / "00000001.part").write_text("half")
+    (tmp_path / "export-x" / "00000001.part").write_text("partial")
     with serving(tmp_path):
         assert not list(tmp_path.glob("export-*"))
 
 
-def test_an_export_is_sent_whole_and_leaves_nothing_behind(running: tuple[httpx.Client, Service]) -> None:
+def test_export_ignores_ranges_and_removes_its_files(running: tuple[httpx.Client, Service]) -> None:
     client, service = running
-    for asked in ("bytes=0-3", "bytes=9-1", "nonsense"):
-        answer = client.get("/v1/export", headers={"Range": asked})
-        assert answer.status_code == 200
-        assert answer.headers["content-type"] == "application/vnd.apache.parquet"
-        assert answer.content[:4] == answer.content[-4:] == b"PAR1"
+    for byte_range in ("bytes=0-3", "bytes=9-1", "nonsense"):
+        response = client.get("/v1/export", headers={"Range": byte_range})
+        assert response.status_code == 200
+        assert response.headers["content-type"] == "application/vnd.apache.parquet"
+        assert response.content[:4] == response.content[-4:] == b"PAR1"
     wait_for(lambda: not list(service.config.data_dir.glob("export-*")))
 
 
-@pytest.mark.parametrize("error", [StoreError("the server is gone"), OSError(28, "No space left on device", "/secret")])
-def test_an_export_that_cannot_be_made(
-    running: tuple[httpx.Client, Service], error: Exception, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("error", [StoreError("connection lost"), OSError(28, "No space left on device", "/secret")])
+def test_export_fails(running: tuple[httpx.Client, Service], error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     client, service = running
 
     def fail() -> None:
         raise error
 
-    monkeypatch.setattr(service.log, "records", fail)
-    answer = client.get("/v1/export")
-    assert answer.status_code == 503
-    assert answer.headers["retry-after"] == "2"
-    assert answer.json()["type"] == "urn:locb:problem:unavailable"
-    assert "secret" not in answer.text
+    monkeypatch.setattr(service.log, "decisions_with_rewards", fail)
+    response = client.get("/v1/export")
+    assert response.status_code == 503
+    assert response.headers["retry-after"] == "2"
+    assert response.json()["type"] == "urn:locb:problem:unavailable"
+    assert "secret" not in response.text
     assert not list(service.config.data_dir.glob("export-*"))

@@ -1,0 +1,211 @@
+"""Invalid requests are answered with a problem (RFC 9457) and change nothing."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from locb.service.core.service import Service
+from serving import arms, is_safe, serving, state
+
+MAX_BODY = 60_000  # bytes
+N_BRACKETS = 100_000
+RECOMMEND, REWARD, RANK = "/v1/recommend", "/v1/reward", "/personalizer/v1.0/rank"
+ARM = {"id": "a", "features": [1.0, 0.0, 0.0]}
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[httpx.Client, Service]]:
+    with serving(tmp_path_factory.mktemp("state"), policy="locb", max_body_bytes=MAX_BODY) as (client, service):
+        client.event_hooks["response"] = [is_safe]
+        for user in ("ann", "bob", "ann"):
+            decision = client.post(RECOMMEND, json={"user": user, "arms": arms([1, 0, 0], [0, 1, 0])}).json()
+            client.post(REWARD, json={"decision_id": decision["decision_id"], "reward": 1.0})
+        client.post(RECOMMEND, json={"user": "ann", "arms": arms([1, 0, 0]), "decision_id": "known"})
+        yield client, service
+
+
+def check_problem(response: httpx.Response, status: int, kind: str) -> None:
+    """Check that the response is a problem with this status and type."""
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/problem+json"
+    problem = response.json()
+    assert (problem["type"], problem["status"]) == (f"urn:locb:problem:{kind}", status)
+    assert problem["title"]
+    assert 0 < len(problem["detail"]) < 500
+
+
+def recommend_body(**fields: Any) -> bytes:
+    return json.dumps({"user": "ann", "arms": [ARM]} | fields).encode()
+
+
+def body_with_features(text: str) -> bytes:
+    return recommend_body().replace(b"[1.0, 0.0, 0.0]", text.encode())
+
+
+INVALID: dict[str, tuple[str, bytes, int, str]] = {
+    "NaN": (RECOMMEND, body_with_features("[NaN, 0, 0]"), 400, "bad-request"),
+    "Infinity": (RECOMMEND, body_with_features("[0, -Infinity, 0]"), 400, "bad-request"),
+    "1e999": (RECOMMEND, body_with_features("[0, 1e999, 0]"), 422, "invalid"),
+    "feature out of range": (RECOMMEND, body_with_features("[0, 1e7, 0]"), 422, "invalid"),
+    "features whose squares overflow": (RECOMMEND, body_with_features("[1e300, 1e300, 0]"), 422, "invalid"),
+    "1e999 as a named feature": (RECOMMEND, body_with_features('{"x": 1e999}'), 422, "invalid"),
+    "number with 400 digits": (RECOMMEND, body_with_features("[%s, 0, 0]" % ("9" * 400)), 422, "invalid"),
+    "empty feature name": (RECOMMEND, body_with_features('{"": 1}'), 422, "invalid"),
+    "null feature value": (RECOMMEND, body_with_features('{"x": null}'), 422, "invalid"),
+    "too few features": (RECOMMEND, body_with_features("[1, 0]"), 422, "invalid"),
+    "too many features": (RECOMMEND, body_with_features("[1, 0, 0, 0]"), 422, "invalid"),
+    "no features": (RECOMMEND, body_with_features("[]"), 422, "invalid"),
+    "no arms": (RECOMMEND, recommend_body(arms=[]), 422, "invalid"),
+    "1,001 arms": (
+        RECOMMEND,
+        recommend_body(arms=[{"id": str(a), "features": [1, 0, 0]} for a in range(1001)]),
+        422,
+        "invalid",
+    ),
+    "duplicate arm": (RECOMMEND, recommend_body(arms=[ARM, ARM]), 422, "invalid"),
+    "all arms excluded": (RECOMMEND, recommend_body(exclude=["a"]), 422, "invalid"),
+    "unknown arm excluded": (RECOMMEND, recommend_body(exclude=["z"]), 422, "invalid"),
+    "count 0": (RECOMMEND, recommend_body(count=0), 422, "invalid"),
+    "count 10**30": (RECOMMEND, recommend_body(count=10**30), 422, "invalid"),
+    "empty user id": (RECOMMEND, recommend_body(user=""), 422, "invalid"),
+    "user id with 257 characters": (RECOMMEND, recommend_body(user="x" * 257), 422, "invalid"),
+    "user id is a number": (RECOMMEND, recommend_body(user=7), 422, "invalid"),
+    "unknown field": (RECOMMEND, recommend_body(contxt=1), 422, "invalid"),
+    "decision id of another request": (RECOMMEND, recommend_body(decision_id="known", user="bob"), 409, "conflict"),
+    "deep lists": (RECOMMEND, b'{"user": "ann", "arms": ' + b"[" * N_BRACKETS, 413, "too-large"),
+    "deep lists below the limit": (
+        RECOMMEND,
+        b'{"user": "ann", "arms": ' + b"[" * (MAX_BODY // 2),
+        422,
+        "invalid",
+    ),
+    "deep objects in a field": (RECOMMEND, b'{"user": ' + b'{"a":' * (MAX_BODY // 6), 422, "invalid"),
+    "high surrogate": (RECOMMEND, b'{"user": "\\ud800", "arms": []}', 400, "bad-request"),
+    "low surrogate": (REWARD, b'{"decision_id": "\\udc00", "reward": 1}', 400, "bad-request"),
+    "surrogate in bytes": (REWARD, b'{"decision_id": "\xed\xa0\x80", "reward": 1}', 400, "bad-request"),
+    "not UTF-8": (REWARD, b'{"decision_id": "\xff", "reward": 1}', 400, "bad-request"),
+    "not JSON": (REWARD, b"decision_id=7", 400, "bad-request"),
+    "data after the JSON": (REWARD, b'{"decision_id": "known", "reward": 1} {}', 400, "bad-request"),
+    "empty body": (REWARD, b"", 400, "bad-request"),
+    "null body": (REWARD, b"null", 422, "invalid"),
+    "reward is a string": (REWARD, b'{"decision_id": "known", "reward": "1"}', 422, "invalid"),
+    "reward NaN": (REWARD, b'{"decision_id": "known", "reward": NaN}', 400, "bad-request"),
+    "reward 1e999": (REWARD, b'{"decision_id": "known", "reward": 1e999}', 422, "invalid"),
+    "reward out of range": (REWARD, b'{"decision_id": "known", "reward": 1e7}', 422, "invalid"),
+    "unknown decision": (REWARD, b'{"decision_id": "unknown", "reward": 1}', 404, "unknown-decision"),
+    "empty batch": ("/v1/recommend:batch", b'{"requests": []}', 422, "invalid"),
+    "batch with 1,001 rewards": (
+        "/v1/reward:batch",
+        json.dumps({"rewards": [{"decision_id": "known", "reward": 1}] * 1001}).encode(),
+        422,
+        "invalid",
+    ),
+    "body above the size limit": (RECOMMEND, recommend_body(user="x" * MAX_BODY), 413, "too-large"),
+}
+
+
+@pytest.mark.parametrize("name", INVALID)
+def test_invalid_body(running: tuple[httpx.Client, Service], name: str) -> None:
+    client, service = running
+    path, body, status, kind = INVALID[name]
+    before = state(service)
+    check_problem(client.post(path, content=body, headers={"Content-Type": "application/json"}), status, kind)
+    assert state(service) == before
+
+
+DEEP_LISTS = b'{"actions": [{"id": "a", "features": ' + b"[" * (MAX_BODY // 3)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        DEEP_LISTS,
+        DEEP_LISTS + b"]" * (MAX_BODY // 3) + b"}]}",
+        b'{"actions": []}',
+        b'{"actions": [{"id": "a"}, {"id": "a"}]}',
+        b'{"actions": [{"id": "a", "features": [{"x": 1e999}]}]}',
+        b'{"actions": [{"id": "a", "features": [{"x": %s}]}]}' % (b"9" * 400),
+        b'{"actions": [{"id": "a", "features": [{"": 1}]}]}',
+        b'{"actions": [{"id": "a"}], "contextFeatures": [{"user": {"id": [1]}}]}',
+        b'{"actions": [{"id": "\\ud800"}]}',
+    ],
+)
+def test_invalid_rank_request(running: tuple[httpx.Client, Service], body: bytes) -> None:
+    client, service = running
+    before = state(service)
+    response = client.post(RANK, content=body, headers={"Content-Type": "application/json"})
+    assert response.status_code == 400, response.text
+    assert response.json()["error"]["code"] == "BadRequest"
+    assert state(service) == before
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "kind"),
+    [
+        ("GET", "/page", 404, "not-found"),
+        ("GET", "/v1", 404, "not-found"),
+        ("GET", "/v1/recommend/", 404, "not-found"),
+        ("GET", "/v1/users/", 404, "not-found"),
+        ("GET", "/v1/users/a/b/c", 404, "not-found"),
+        ("GET", "/v1/../etc/passwd", 404, "not-found"),
+        ("GET", "/v1/users/unknown", 404, "unknown-user"),
+        ("GET", "/v1/users/%00", 404, "unknown-user"),
+        ("GET", "/v1/users/%FF", 400, "bad-request"),
+        ("GET", "/v1/users/%C3%28", 400, "bad-request"),
+        ("GET", f"/v1/users/{'x' * 257}", 422, "invalid"),
+        ("GET", "/v1/clusters/unknown", 404, "unknown-user"),
+        ("DELETE", "/v1/users/unknown", 404, "unknown-user"),
+        ("GET", "/v1/users/ann/similar?limit=-1", 422, "invalid"),
+        ("GET", "/v1/users/ann/similar?limit=1001", 422, "invalid"),
+        ("GET", "/v1/users/ann/similar?limit=%FF", 422, "invalid"),
+        ("GET", f"/v1/users/ann/similar?limit={'9' * 5000}", 422, "invalid"),
+        ("GET", "/v1/users/ann/similar?limit=", 422, "invalid"),
+        ("GET", RECOMMEND, 405, "method-not-allowed"),
+        ("PUT", REWARD, 405, "method-not-allowed"),
+        ("POST", "/v1/users/ann", 405, "method-not-allowed"),
+        ("OPTIONS", RECOMMEND, 405, "method-not-allowed"),
+        ("TRACE", "/v1/health", 405, "method-not-allowed"),
+        ("DELETE", "/openapi.json", 405, "method-not-allowed"),
+    ],
+)
+def test_invalid_path_or_method(
+    running: tuple[httpx.Client, Service], method: str, path: str, status: int, kind: str
+) -> None:
+    client, service = running
+    before = state(service)
+    response = client.request(method, path)
+    check_problem(response, status, kind)
+    if status == 405:
+        allowed = {"/v1/users/ann": "GET, DELETE", "/v1/health": "GET", "/openapi.json": "GET"}
+        assert response.headers["allow"] == allowed.get(path, "POST")
+    assert state(service) == before
+
+
+def test_head_is_not_allowed(running: tuple[httpx.Client, Service]) -> None:
+    response = running[0].head("/v1/health")
+    assert (response.status_code, response.headers["allow"], response.content) == (405, "GET", b"")
+
+
+@pytest.mark.parametrize(
+    "content_type", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "é"]
+)
+def test_other_content_types(running: tuple[httpx.Client, Service], content_type: str) -> None:
+    client, service = running
+    before = state(service)
+    response = client.post(RECOMMEND, content=recommend_body(), headers={"Content-Type": content_type.encode()})
+    check_problem(response, 415, "unsupported-media-type")
+    assert state(service) == before
+
+
+def test_chunked_body(running: tuple[httpx.Client, Service]) -> None:
+    client, service = running
+    before = state(service)
+    huge = (b"[" * 10_000 for _ in range(200))
+    check_problem(client.post(RECOMMEND, content=huge, headers={"Content-Type": "application/json"}), 413, "too-large")
+    assert state(service) == before
+    assert client.get("/v1/ping").status_code == 204
+    small = (bytes([byte]) for byte in recommend_body(decision_id="in pieces"))
+    assert client.post(RECOMMEND, content=small, headers={"Content-Type": "application/json"}).status_code == 200

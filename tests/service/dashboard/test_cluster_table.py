@@ -1,0 +1,106 @@
+"""Table of clusters."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from dashboard_data import DIM, GENRES, get, play, read_observations
+
+from locb.common.feature_hashing import features
+from locb.service.dashboard import certificate_cache
+
+
+def test_rows(served: Any) -> None:
+    client, service = served
+    name_of, policy = service.engine.users.name_of, service.policy
+    response = get(client, "/v1/groups")
+    clusters = {name_of(cluster.seed): cluster for cluster in policy.clusters()}
+    summary = policy.group_summary()
+    progress = {name_of(int(seed)): share for seed, share in zip(summary.seeds, summary.progress, strict=True)}
+    rows = response["clusters"]
+    assert response["total"] == response["returned"] + response["forming"] == len(rows) == len(clusters) == 4
+    observations = read_observations(service)
+    for row in rows:
+        cluster = clusters[row["seed"]]
+        assert row["size"] == len(cluster)
+        assert row["returned"] == (cluster.returned_at is not None)
+        assert row["progress"] == progress[row["seed"]]
+        assert row["certificate"] == policy.certificate(cluster)
+        assert row["certificate_exact"]
+        rewards = [observation.reward for observation in observations if observation.user_index in cluster]
+        assert row["rewards"] == len(rewards)
+        assert row["mean_reward"] == pytest.approx(np.mean(rewards))
+    sizes = [row["size"] for row in rows]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_top_features(served: Any) -> None:
+    client, service = served
+    clusters = {service.engine.users.name_of(cluster.seed): cluster for cluster in service.policy.clusters()}
+    rows = get(client, "/v1/groups")["clusters"]
+    for row in rows:
+        theta = service.policy.theta[clusters[row["seed"]].members].mean(axis=0)
+        for feature in row["top_features"]:
+            key, _, value = feature["feature"].partition("=")
+            vector = features({key: value or 1.0}, DIM)  # ±1/√2 at the index of the feature, and the intercept
+            assert feature["weight"] == pytest.approx(float(vector[1:] @ theta[1:]) * np.sqrt(2.0))
+        assert row["top_features"] == sorted(row["top_features"], key=lambda feature: -feature["weight"])
+    names = {feature["feature"] for row in rows for feature in row["top_features"]}
+    assert names
+    assert names <= {*(f"kind={genre}" for genre in GENRES), "length"}
+
+
+def test_overlap(served: Any) -> None:
+    client, service = served
+    clusters = {service.engine.users.name_of(cluster.seed): cluster for cluster in service.policy.clusters()}
+    response = get(client, "/v1/groups")
+    seeds, shares = response["overlap"]["seeds"], response["overlap"]["shares"]
+    assert seeds == [row["seed"] for row in response["clusters"]]
+    for i, first in enumerate(seeds):
+        for j, second in enumerate(seeds):
+            common = np.intersect1d(clusters[first].members, clusters[second].members).size
+            assert shares[i][j] == pytest.approx(common / len(clusters[first]), abs=1e-4)
+
+
+def test_certificates_are_cached(served: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    client, _ = served
+
+    def certificates() -> dict[str, float]:
+        return {row["seed"]: row["certificate"] for row in get(client, "/v1/groups")["clusters"]}
+
+    monkeypatch.setattr(certificate_cache, "MAX_AGE", 1000.0)
+    first = certificates()
+    play(client, 60, seed=77)
+    assert certificates() == first
+    monkeypatch.setattr(certificate_cache, "MAX_AGE", 0.0)
+    later = certificates()
+    assert all(later[seed] != bound for seed, bound in first.items())
+    monkeypatch.setattr(certificate_cache, "MAX_CERTIFIED", 1)
+    large = [row for row in get(client, "/v1/groups")["clusters"] if row["size"] > 1]
+    assert large
+    assert all(row["certificate"] is None and not row["certificate_exact"] for row in large)
+
+
+def test_order_page_and_search(served: Any) -> None:
+    client, _ = served
+    table = get(client, "/v1/groups", sort="seed")
+    names = [row["seed"] for row in table["clusters"]]
+    assert names == sorted(names)
+    page = get(client, "/v1/groups", sort="seed", limit=2, offset=1)
+    assert page["clusters"] == table["clusters"][1:3]
+    assert (page["total"], len(page["overlap"]["seeds"])) == (4, 2)
+    found = get(client, "/v1/groups", search=names[0].upper())
+    assert {row["seed"] for row in found["clusters"]} == {name for name in names if names[0] in name}
+    assert found["total"] < found["returned"] + found["forming"] == 4
+    assert get(client, "/v1/groups", search="unknown")["clusters"] == []
+    for sort, field in (("reward", "mean_reward"), ("progress", "progress")):
+        values = [row[field] for row in get(client, "/v1/groups", sort=sort)["clusters"]]
+        assert values == sorted(values, reverse=True)
+
+
+@pytest.mark.parametrize(
+    "query", [{"sort": "age"}, {"limit": 201}, {"limit": -1}, {"offset": "x"}, {"search": "x" * 257}]
+)
+def test_invalid_parameters_of_the_table(served: Any, query: dict[str, Any]) -> None:
+    client, _ = served
+    assert client.get("/v1/groups", params=query).status_code == 422

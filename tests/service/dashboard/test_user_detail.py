@@ -1,0 +1,74 @@
+"""Views of one user: estimate, decisions, preview."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from dashboard_data import DIM, LOCB, genre_arms, get, read_observations
+
+from serving import serving, state, wait_for
+
+
+def test_estimate(served: Any) -> None:
+    client, service = served
+    index = service.require_index("u3")
+    user = get(client, "/v1/users/u3")
+    observations = [row for row in read_observations(service) if row.user_index == index]
+    rewards = [row.reward for row in observations]
+    assert (user["rewards"], user["mean_reward"]) == (len(rewards), pytest.approx(np.mean(rewards)))
+    contexts = np.array([np.frombuffer(row.context) for row in observations])
+    margin = 1.96 * 0.5 * np.sqrt(np.diag(np.linalg.inv(np.eye(DIM) + contexts.T @ contexts)))
+    expected = np.stack([user["theta"] - margin, user["theta"] + margin], axis=1)
+    np.testing.assert_allclose(user["intervals"], expected, atol=1e-4)
+
+
+def test_decisions(tmp_path: Path) -> None:
+    with serving(tmp_path, **LOCB, default_reward=0.25, reward_wait=0.02) as (client, service):
+        request = {"user": "ann", "arms": genre_arms(), "exclude": ["drama"]}
+        responses = [client.post("/v1/recommend", json=request | {"decision_id": f"d{i}"}).json() for i in range(3)]
+        wait_for(lambda: service.event_stats.rewards == 3 or get(client, "/v1/status")["rewards"] == 3)
+        client.post("/v1/reward", json={"decision_id": "d1", "reward": 0.75})
+        service.engine.reward_wait = 1000.0
+        responses.append(client.post("/v1/recommend", json=request | {"decision_id": "d3"}).json())
+        responses.append(client.post("/v1/recommend", json=request | {"decision_id": "d4"}).json())
+        client.post("/v1/reward", json={"decision_id": "d4", "reward": 1.0})
+        response = get(client, "/v1/users/ann/decisions")
+        assert response["user"] == "ann"
+        decisions = response["decisions"]
+        rewards = [(decision["decision_id"], decision["reward_status"], decision["reward"]) for decision in decisions]
+        assert rewards == [
+            ("d4", "received", 1.0),
+            ("d3", "pending", None),
+            ("d2", "default", 0.25),
+            ("d1", "corrected", 0.75),
+            ("d0", "default", 0.25),
+        ]
+        assert [decision["response"] for decision in decisions] == responses[::-1]
+        for decision in decisions:
+            assert decision["arm"] == decision["response"]["arm"] != "drama"
+            assert decision["features"] == {"kind": decision["arm"]}
+            assert abs(decision["time"] - time.time()) < 60
+        assert len(get(client, "/v1/users/ann/decisions", limit=2)["decisions"]) == 2
+        assert client.get("/v1/users/unknown/decisions").status_code == 404
+        assert client.get("/v1/users/ann/decisions?limit=101").status_code == 422
+        mean = pytest.approx((0.25 + 0.75 + 0.25 + 1.0) / 4)
+        user = get(client, "/v1/users/ann")
+        assert (user["rewards"], user["mean_reward"]) == (4, mean)
+        assert get(client, "/v1/history")["total"]["mean"] == mean
+
+
+def test_preview_decides_nothing(served: Any) -> None:
+    client, service = served
+    request = {"user": "u3", "arms": genre_arms(), "count": 2}
+    before = state(service)
+    preview = client.post("/v1/preview", json=request).json()
+    assert client.post("/v1/preview", json=request).json() == preview
+    assert state(service) == before
+    decision = client.post("/v1/recommend", json=request).json()
+    decision.pop("decision_id")
+    assert preview == decision
+    assert client.post("/v1/preview", json=request | {"user": "unknown"}).status_code == 404
+    assert client.post("/v1/preview", json=request | {"decision_id": "d"}).status_code == 422
+    assert client.post("/v1/preview", json=request | {"arms": []}).status_code == 422
