@@ -85,7 +85,7 @@ import random
 random.seed(1)
 likes = {"crime": 0.8, "science fiction": 0.7, "drama": 0.2, "comedy": 0.1}
 hits = []
-for _ in range(2_400):
+for _ in range(1_200):
     number = random.randrange(40)
     decision = client.recommend(f"user {number}", films)
     genre = films[decision.arm]["genre"]
@@ -97,12 +97,12 @@ for _ in range(2_400):
 # %%
 import altair as alt
 
-rows = [{"visit": end, "share": sum(hits[end - 200 : end]) / 200} for end in range(200, 2_401, 50)]
+rows = [{"visit": end, "share": sum(hits[end - 100 : end]) / 100} for end in range(100, 1_201, 25)]
 base = alt.Chart(alt.InlineData(values=rows), width=520, height=260, title="Share of liked recommendations")
 chart = base.mark_line(strokeWidth=2.5).encode(
     x="visit:Q",
     y=alt.Y(
-        "share:Q", title="mean reward of 200 visits", scale=alt.Scale(domain=[0.3, 0.9]), axis=alt.Axis(format="%")
+        "share:Q", title="mean reward of 100 visits", scale=alt.Scale(domain=[0.3, 0.9]), axis=alt.Axis(format="%")
     ),
 )
 

@@ -36,7 +36,7 @@ atexit.register(process.terminate)  # also if the example fails
 client = Client(f"http://127.0.0.1:{port}", retries=0)
 deadline = time.monotonic() + 300
 decisions = 0
-while decisions < 5_000 and time.monotonic() < deadline and process.poll() is None:
+while decisions < 3_000 and time.monotonic() < deadline and process.poll() is None:
     time.sleep(1)
     with contextlib.suppress(ServiceError):
         decisions = client.status().decisions
