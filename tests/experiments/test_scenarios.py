@@ -16,7 +16,7 @@ from locb.experiments.scenarios import (
     select_scenarios,
 )
 
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "experiments.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "scenarios.md"
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=lambda scenario: scenario.name)
