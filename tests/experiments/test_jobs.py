@@ -63,7 +63,7 @@ def test_plan_is_written_for_locb_watch(tmp_path: Path) -> None:
     assert progress.plan.costs == {task.name: task.cost for task in tasks}
     assert progress.plan.is_running
     assert progress.done < 3  # the longest job runs first, and is interrupted
-    assert progress.work(progress.plan.started - 5.0) == progress.work()
+    assert progress.work_share(progress.plan.started - 5.0) == progress.work_share()
 
 
 def test_damaged_outcome_is_run_again(tmp_path: Path) -> None:

@@ -48,8 +48,8 @@ def verify(
     - **Theorem 2**: how many rounds until all clusters are final, compared with the bound, as the users grow?
     - **Theorem 3**: regret compared with the bound, and its growth with rounds and seeds.
 
-    The command prints a verdict per claim and writes the same files as `locb reproduce` to the folder --output. It exits
-    with 1 if a guarantee of locb itself fails. Without --quick it takes about 20 minutes on two cores.
+    The command prints a verdict per claim and writes the same files as `locb reproduce` to the folder --output. The
+    exit code is 1 if a guarantee of locb itself fails. Without --quick it takes about 20 minutes on two cores.
 
     Examples:
     - `locb verify --quick`
