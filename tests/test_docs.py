@@ -57,6 +57,16 @@ def test_links_resolve(page: Path) -> None:
             assert anchor in [re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings], target
 
 
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
+def test_paths_exist(page: Path) -> None:
+    if page.name == "CHANGELOG.md":  # names files of earlier versions
+        return
+    folders = "src|tests|benchmarks|docs|examples|stress|deploy|tools"
+    for path in re.findall(rf"`((?:{folders})/[\w./-]+)`", page.read_text(encoding="utf-8")):
+        generated = any(folder in (ROOT / path, *(ROOT / path).parents) for folder in GENERATED)
+        assert generated or "NAME" in path or (ROOT / path).exists(), path
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_docstring_examples(name: str) -> None:
     result = doctest.testmod(importlib.import_module(name))
