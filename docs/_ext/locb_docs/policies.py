@@ -10,10 +10,14 @@ from locb_docs.markdown import entry, table
 
 
 def policy_classes() -> dict[Any, list[PolicySpec]]:
-    """Return the classes of the registered policies, each with the names under which it is registered."""
+    """Return the classes of the built-in policies, each with the names under which it is registered.
+
+    Examples of the gallery register policies as well; these are left out.
+    """
     classes: dict[Any, list[PolicySpec]] = {}
     for spec in REGISTRY.values():
-        classes.setdefault(spec.policy_class, []).append(spec)
+        if spec.policy_class.__module__.startswith("locb."):
+            classes.setdefault(spec.policy_class, []).append(spec)
     return classes
 
 
