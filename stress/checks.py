@@ -12,8 +12,9 @@ import numpy as np
 
 from locb.loadtest import Report
 from locb.policies.base import serialization as storage
-from locb.service.config import ServiceConfig, load_or_create_model
-from locb.service.core.replay import recheck
+from locb.service.config import ServiceConfig
+from locb.service.core.audit import repeat_decisions
+from locb.service.core.model import load_or_create_model
 from locb.service.core.snapshots import Snapshots
 from locb.service.store.log import EventLog
 from locb.service.store.schema import CORRECTION
@@ -94,8 +95,8 @@ def _compare(log: EventLog, folder: Path, observations: int, twice: int) -> dict
     """The policy that the service left against a replay of the whole log on a new one."""
     model, name = load_or_create_model(ServiceConfig(folder), log)
     since, last = log.settings()["rebuilt_at"] or 0, log.last_seq()
-    again, mismatches = recheck(log, model, since)
-    left = Snapshots(folder / "snapshots", name).newest_good(since, last)
+    again, mismatches = repeat_decisions(log, model, since)
+    left = Snapshots(folder / "snapshots", name).load_newest(since, last)
     counts = {"learned twice": twice, "choices that differ": len(mismatches), "arrays that differ": 0}
     if left is None or left[1] != last:
         return counts | {"snapshots missing": 1}

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from locb.environments import Synthetic
-from locb.service.config import ServiceConfig, load_or_create_model
+from locb.service.config import ServiceConfig
 from locb.service.core.commands import EncodedDecision, RecommendCommand, RewardCommand
 from locb.service.core.engine import Engine
+from locb.service.core.model import load_or_create_model
 from locb.service.core.user_index import UserIndex
 from locb.service.request_parsing import parse_request
 from locb.service.schemas import Arm, RecommendRequest
@@ -26,7 +27,7 @@ def live(folder: Path, store: str | None, events: int, users: int, seed: int = 0
     log = EventLog(folder, store)
     try:
         model, _ = load_or_create_model(ServiceConfig(folder, dim=DIM), log)
-        engine = Engine(model.build(), UserIndex(model.places), log.last_seq())
+        engine = Engine(model.build(), UserIndex(model.initial_users), log.last_seq())
         world = Synthetic(n_users=users, n_clusters=10, raw_dim=DIM - 1, n_arms=ARMS, seed=seed)
         rng = np.random.default_rng(seed)
         names = [f"arm-{arm}" for arm in range(ARMS)]

@@ -24,9 +24,9 @@ from locb.service.server import uvicorn_config
 @contextmanager
 def serving(folder: Path, tokens: Tokens | None = None, **options: Any) -> Iterator[tuple[httpx.Client, Service]]:
     """A client and the service that it asks, until the block ends; then the service stops as on SIGTERM."""
-    service = Service(ServiceConfig(folder, **({"dim": 3, "policy": "linucb-ind"} | options)))
+    service = Service(ServiceConfig(folder, **({"port": 0, "dim": 3, "policy": "linucb-ind"} | options)))
     app = make_app(service, Tokens() if tokens is None else tokens)
-    server = uvicorn.Server(uvicorn_config(app, "127.0.0.1", 0, 20, service.config.read_timeout))
+    server = uvicorn.Server(uvicorn_config(app, service.config))
     thread = threading.Thread(target=server.run)
     thread.start()
     try:

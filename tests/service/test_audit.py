@@ -37,7 +37,7 @@ def test_a_log_that_was_tampered_with(tmp_path: Path) -> None:
         database.execute("UPDATE locb_decisions SET chosen = 2 WHERE seq = (SELECT max(seq) FROM locb_decisions)")
     database.close()
     policy, wrong = audit(tmp_path)
-    assert [(one.chosen, one.again) for one in wrong] == [(2, 1)]
+    assert [(mismatch.logged, mismatch.replayed) for mismatch in wrong] == [(2, 1)]
     assert policy.theta[0, 0] < 0
 
 

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from locb.service.config import new_model
+from locb.service.core.audit import repeat_decisions
 from locb.service.core.commands import Batch, EncodedDecision, RecommendCommand, RewardCommand
+from locb.service.core.default_rewards import DefaultRewards
 from locb.service.core.engine import Engine
-from locb.service.core.replay import recheck
+from locb.service.core.model import new_model
 from locb.service.core.user_index import UserIndex
 from locb.service.errors import ProblemError
 from locb.service.request_parsing import parse_request
@@ -28,7 +29,7 @@ class Served:
 
     def __init__(self, folder: Path, **options: Any) -> None:
         self.log = EventLog(folder)
-        self.engine = Engine(MODEL.build(), UserIndex(MODEL.places), 0, **options)
+        self.engine = Engine(MODEL.build(), UserIndex(MODEL.initial_users), 0, **options)
 
     def commit(self, batch: Batch) -> Batch:
         self.log.commit(batch.records)
@@ -44,7 +45,7 @@ class Served:
 
     def check(self, folder: Path) -> None:
         """The log alone gives the same policy and the same choices."""
-        policy, wrong = recheck(self.log, MODEL, 0)
+        policy, wrong = repeat_decisions(self.log, MODEL, 0)
         assert wrong == []
         if policy.n_users < self.engine.policy.n_users:  # who came, and is not in the log yet
             policy.add_users(self.engine.policy.n_users - policy.n_users)
@@ -55,7 +56,7 @@ class Served:
 
 @pytest.fixture
 def served(tmp_path: Path) -> Any:
-    served = Served(tmp_path / "state", default_reward=0.0, reward_wait=10.0)
+    served = Served(tmp_path / "state", default_rewards=DefaultRewards(0.0, 10.0))
     yield served
     served.check(tmp_path)
     served.log.close()
@@ -80,12 +81,12 @@ def test_somebody_in_a_place_of_before_is_no_event(served: Served) -> None:
     """A place keeps the time at which the policy got it: a log that ends with somebody there has not grown."""
     served.serve(ask("ann", "a"), ask("bob", "b"), ask("eve", "c"))
     engine = served.engine
-    batch = engine.prepare_forgetting("bob")
-    served.log.erase(1, {"seq": batch.last})
+    batch = engine.prepare_erasure("bob")
+    served.log.erase(1, {"seq": batch.last_seq})
     engine.apply(batch)
-    policy, _ = recheck(served.log, MODEL, 0)
-    batch = engine.prepare_renewal(policy, [1])
-    served.log.write_settings({"seq": batch.last})
+    policy, _ = repeat_decisions(served.log, MODEL, 0)
+    batch = engine.prepare_rebuild(policy, [1])
+    served.log.write_settings({"seq": batch.last_seq})
     engine.apply(batch)
     served.fail(ask("joe", "d"))
     (outcome,) = served.serve(RewardCommand("nobody's", 1.0, 1.0))

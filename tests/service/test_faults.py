@@ -45,7 +45,7 @@ def test_a_full_disk() -> None:
     assert found["other answers"] == 0
     assert found["starts of the service"] == 1
     # A limit on the size of files is told as a fault of the disk.
-    assert {reason.removeprefix("the store cannot be written now: ") for reason in found["reasons"]} <= {
+    assert {reason.removeprefix("the store is unavailable: ") for reason in found["reasons"]} <= {
         "database or disk is full",
         "disk I/O error",
     }

@@ -76,7 +76,7 @@ def test_a_minimal_policy_is_served_without_its_missing_abilities(
         assert client.post("/v1/reward", json={"decision_id": decision, "reward": 1.0}).status_code == 200
         assert client.get("/v1/clusters/ann").json()["certificate"] is None
         assert client.get("/v1/users/ann/similar").json()["similar"] == []
-    assert "no snapshots, so that every start replays the whole log: Minimal has no methods" in caplog.text
+    assert "snapshots are disabled and every start replays the whole log: Minimal has no methods" in caplog.text
     assert "a late reward is not learned: Minimal cannot correct rewards" in caplog.text
     assert "Traceback" not in caplog.text
 
@@ -98,5 +98,5 @@ def test_a_bug_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> 
         "TypeError: object of type 'int' has no len()",
     ):
         assert message in caplog.text
-    assert "no snapshots" not in caplog.text
+    assert "snapshots are disabled" not in caplog.text
     assert "cannot correct rewards" not in caplog.text

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import locb
-from locb.service.core.replay import recheck
+from locb.service.core.audit import repeat_decisions
 from serving import arms, same_state, serving, wait_for
 
 BASIS = ([1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.6, 0.0, 0.8])
@@ -54,7 +54,7 @@ def test_decisions_are_those_of_the_policy_and_explained_to_the_last_digit(tmp_p
             value = float(rng.random() < 0.5)
             assert reward(client, told, value).json()["reward"] == value
             own.update(places[user], contexts[expected.arm], value)
-        policy, wrong = recheck(service.log, service.model, 0)
+        policy, wrong = repeat_decisions(service.log, service.model, 0)
         assert wrong == []
         assert same_state(policy, service.policy)
         assert same_state(own, service.policy)
@@ -147,7 +147,7 @@ def test_a_default_reward_is_learned_in_time_and_corrected_exactly(tmp_path: Pat
         right.update(0, context, 1.0)
         assert service.policy.theta == pytest.approx(right.theta, abs=1e-12)
         assert service.policy.served.tolist() == [1]
-        policy, wrong = recheck(service.log, service.model, 0)
+        policy, wrong = repeat_decisions(service.log, service.model, 0)
         assert wrong == []
         assert same_state(policy, service.policy)
 

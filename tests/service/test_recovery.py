@@ -29,7 +29,7 @@ def test_a_lost_database(postgres: Any, tmp_path: Path) -> None:
                 assert refused.status_code == 503
                 assert int(refused.headers["retry-after"]) > 0
                 assert refused.json()["type"] == "urn:locb:problem:unavailable"
-                assert "the store cannot be written now" in refused.json()["detail"]
+                assert "the store is unavailable" in refused.json()["detail"]
             told = client.get("/v1/health")
             assert (told.status_code, told.json()["status"]) == (503, "unavailable")
             assert client.get("/v1/users/ann").status_code == 200

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from locb.service.api.routes import ROUTES
-from locb.service.config import new_model
+from locb.service.core.model import new_model
 from stress.server import Server
 
 ROOT = Path(__file__).parent.parent.parent

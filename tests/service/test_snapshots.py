@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import locb
-from locb.service.core.snapshots import KEPT, Snapshots
+from locb.service.core.snapshots import KEPT_SNAPSHOTS, Snapshots
 
 STORE = "0123abcd"
 
@@ -38,20 +38,20 @@ def named(*seqs: int, store: str = STORE) -> list[str]:
 def test_the_newest_is_read(tmp_path: Path) -> None:
     snapshots = Snapshots(tmp_path / "snapshots", STORE)
     assert snapshots.newest_seq is None
-    assert snapshots.newest_good(0, 100) is None
+    assert snapshots.load_newest(0, 100) is None
     write(snapshots, 3, 7)
     assert snapshots.newest_seq == 7
     assert snapshots.write_seconds >= snapshots.blocked_seconds > 0.0
     again = Snapshots(tmp_path / "snapshots", STORE)
     assert again.newest_seq == 7
-    policy, seq = again.newest_good(0, 100) or pytest.fail("none")
+    policy, seq = again.load_newest(0, 100) or pytest.fail("none")
     assert (seq, policy.served.tolist()) == (7, [7, 0])
 
 
 def test_only_the_newest_are_kept(tmp_path: Path) -> None:
     snapshots = Snapshots(tmp_path, STORE)
     write(snapshots, 1, 2, 3, 4)
-    assert KEPT == 2
+    assert KEPT_SNAPSHOTS == 2
     assert names(tmp_path) == named(3, 4)
 
 
@@ -65,10 +65,10 @@ def test_a_damaged_one_is_skipped(damage: str, tmp_path: Path, caplog: pytest.Lo
         content[len(content) // 2] ^= 4
     path.write_bytes({"cut": content[:-100], "empty": b"", "bit": content, "other": b"something else"}[damage])
     with caplog.at_level(logging.WARNING):
-        policy, seq = Snapshots(tmp_path, STORE).newest_good(0, 100) or pytest.fail("none")
+        policy, seq = Snapshots(tmp_path, STORE).load_newest(0, 100) or pytest.fail("none")
     assert (seq, policy.served.tolist()) == (3, [3, 0])
     assert [record.levelname for record in caplog.records] == ["WARNING"]
-    assert f"snapshot {path.name} is skipped" in caplog.text
+    assert f"snapshot {path.name} ignored" in caplog.text
 
 
 def test_all_damaged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -76,7 +76,7 @@ def test_all_damaged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     write(snapshots, 3, 7)
     for path in tmp_path.iterdir():
         path.write_bytes(b"")
-    assert snapshots.newest_good(0, 100) is None
+    assert snapshots.load_newest(0, 100) is None
     assert snapshots.newest_seq is None
     assert len(caplog.records) == 2
 
@@ -84,11 +84,11 @@ def test_all_damaged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
 def test_those_that_do_not_belong_to_the_log_are_removed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     snapshots = Snapshots(tmp_path, STORE)
     write(snapshots, 3, 7)
-    _, seq = snapshots.newest_good(0, 6) or pytest.fail("none")  # the log ends before 7: it was put back
+    _, seq = snapshots.load_newest(0, 6) or pytest.fail("none")  # the log ends before 7: it was put back
     assert seq == 3
     assert names(tmp_path) == named(3)
-    assert "does not belong to the log" in caplog.text
-    assert snapshots.newest_good(4, 6) is None  # made anew at 4: somebody was erased
+    assert "it is outside the log" in caplog.text
+    assert snapshots.load_newest(4, 6) is None  # made anew at 4: somebody was erased
     assert names(tmp_path) == []
 
 
@@ -96,7 +96,7 @@ def test_those_of_another_store_are_left_alone(tmp_path: Path) -> None:
     write(Snapshots(tmp_path, "ffffffff"), 5)
     (tmp_path / "notes.txt").write_text("mine")
     snapshots = Snapshots(tmp_path, STORE)
-    assert snapshots.newest_good(0, 100) is None
+    assert snapshots.load_newest(0, 100) is None
     write(snapshots, 1, 2, 3)
     snapshots.remove_all()
     assert snapshots.newest_seq is None
@@ -127,12 +127,12 @@ def test_it_is_written_in_the_background(tmp_path: Path) -> None:
     snapshots = Snapshots(tmp_path, STORE)
     slow, done = Slow(taught()), threading.Event()
     snapshots.write(slow, 5, done.set)
-    assert snapshots.busy
+    assert snapshots.writing
     assert snapshots.newest_seq is None
     slow.may.set()
     snapshots.wait()
     assert done.is_set()
-    assert not snapshots.busy
+    assert not snapshots.writing
     assert names(tmp_path) == named(5)
 
 
@@ -167,7 +167,7 @@ def test_a_disk_that_is_full_is_a_warning(
     with monkeypatch.context() as patched:
         patched.setattr(locb.policies.base.serialization.os, "fsync", full)
         write(snapshots, 7)
-    assert "no snapshot at 7: [Errno 28] No space left on device" in caplog.text
+    assert "snapshot 7 failed: [Errno 28] No space left on device" in caplog.text
     assert (snapshots.newest_seq, names(tmp_path)) == (3, named(3))
     write(snapshots, 8)
     assert (snapshots.newest_seq, names(tmp_path)) == (8, named(3, 8))

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import numpy as np
 import pytest
 
-from locb.service.core.replay import recheck
+from locb.service.core.audit import repeat_decisions
 from serving import arms, same_state, serving
 
 ODD = ["a/b", "%2F", "ä ö", "similar", "..", "x" * 256, "\N{PILE OF POO}", "nul\0byte"]
@@ -88,10 +88,10 @@ def test_a_user_who_leaves_has_never_been(tmp_path: Path, name: str) -> None:
         assert client.post("/v1/reward", json={"decision_id": waiting, "reward": 1}).status_code == 404
         assert service.policy.served[place] == 0
         assert service.policy.served.sum() == len(kept)
-        again, wrong = recheck(service.log, service.model, service.log.settings()["rebuilt_at"])
+        again, wrong = repeat_decisions(service.log, service.model, service.log.settings()["rebuilt_at"])
         assert same_state(again, service.policy)
         play(client, rng, [*users, "new"], 60)
-        again, wrong = recheck(service.log, service.model, service.log.settings()["rebuilt_at"])
+        again, wrong = repeat_decisions(service.log, service.model, service.log.settings()["rebuilt_at"])
         assert wrong == []
         assert same_state(again, service.policy)
     with serving(tmp_path, policy=name) as (client, later):
@@ -138,7 +138,7 @@ def test_answers_to_others_no_longer_name_who_left(store: Any, policy: str, monk
         for one in before["clusters"] + before["explanation"]["sources"]:
             one["seed"] = None if one["seed"] == left else one["seed"]
         assert after == before
-        _, wrong = recheck(service.log, service.model, service.log.settings()["rebuilt_at"])
+        _, wrong = repeat_decisions(service.log, service.model, service.log.settings()["rebuilt_at"])
         assert wrong == []
     escaped = json.dumps(left, ensure_ascii=False).encode()[1:-1]
     for file in store.folder.rglob("*"):

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from locb.service.core.writer_thread import WriterThread
+from locb.service.core.group_commit import WriterThread
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def test_work_is_done_in_order_by_another_thread(worker: WriterThread) -> None:
         return number * number
 
     async def main() -> list[int]:
-        return await asyncio.gather(worker.do(work, 1, 0.02), worker.do(work, 2, 0.0), worker.do(work, 3, 0.01))
+        return await asyncio.gather(worker.run(work, 1, 0.02), worker.run(work, 2, 0.0), worker.run(work, 3, 0.01))
 
     assert asyncio.run(main()) == [1, 4, 9]
     assert done == [(1, "test"), (2, "test"), (3, "test")]
@@ -34,8 +34,8 @@ def test_work_is_done_in_order_by_another_thread(worker: WriterThread) -> None:
 def test_what_work_raises_is_raised_where_it_is_waited_for(worker: WriterThread) -> None:
     async def main() -> int:
         with pytest.raises(KeyError, match="culprit"):
-            await worker.do({}.__getitem__, "culprit")
-        return await worker.do(lambda: 1)
+            await worker.run({}.__getitem__, "culprit")
+        return await worker.run(lambda: 1)
 
     assert asyncio.run(main()) == 1
 
@@ -46,8 +46,8 @@ def test_nobody_need_wait(worker: WriterThread) -> None:
     async def main() -> int:
         asyncio.get_running_loop().set_exception_handler(lambda _, told: heard.append(told))
         for work in (lambda: 1, lambda: 1 / 0):
-            worker.do(work).cancel()
-        return await worker.do(lambda: 2)
+            worker.run(work).cancel()
+        return await worker.run(lambda: 2)
 
     assert asyncio.run(main()) == 2
     assert heard == []
@@ -58,7 +58,7 @@ def test_a_worker_that_is_stopped_has_done_all() -> None:
 
     async def main() -> None:
         for number in range(3):
-            worker.do(lambda number=number: (time.sleep(0.01), done.append(number)))
+            worker.run(lambda number=number: (time.sleep(0.01), done.append(number)))
         worker.stop()
 
     asyncio.run(main())

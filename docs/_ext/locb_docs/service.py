@@ -7,11 +7,10 @@ import re
 from pathlib import Path
 from unittest.mock import MagicMock
 
-from numpydoc.docscrape import ClassDoc
 
 from locb.service import errors
 from locb.service.api.metrics import Metrics
-from locb.service.config import ServiceConfig
+from locb.service.config import ServiceConfig, describe_key
 from locb_docs import cli
 from locb_docs.markdown import entry
 
@@ -37,7 +36,7 @@ CAUSES = {
     "internal": "An error in the service, or in a custom policy. The log of the service has the details.",
 }
 # Configuration keys whose command-line option has another name.
-OPTIONS = {"max_body_bytes": "max_body", "parameters": "parameter"}
+OPTIONS = {"parameters": "parameter"}
 
 
 def configuration_keys() -> list[str]:
@@ -61,14 +60,12 @@ def problem_types() -> list[str]:
 
 def render_configuration() -> str:
     """Return one entry per configuration key: type, default, description and command-line option."""
-    doc = ClassDoc(ServiceConfig)
-    described = {item.name: " ".join(item.desc) for item in [*doc["Parameters"], *doc["Attributes"]] if item.desc}
     (serve,) = (command for name, command in cli.commands() if name == "locb serve")
     from_option = {parameter.name: parameter for parameter in cli.options(serve)}
     entries = []
     for field in dataclasses.fields(ServiceConfig):
         option = from_option.get(OPTIONS.get(field.name, field.name))
-        text = described.get(field.name) or (option.help if option else "")
+        text = describe_key(field.name).description
         kind = str(field.type).replace("|", "or")
         facts = [f"Type: `{kind}`.", f"Default: {_default(field)}."]
         if option is not None:

@@ -1,138 +1,72 @@
-"""locb serve: decisions and rewards over HTTP."""
+"""The command ``locb serve``. Its options are generated from the keys of ``ServiceConfig``."""
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import json
-from pathlib import Path
-from typing import Annotated, Any
+from collections.abc import Iterator
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
 from locb.cli.common import console, leave, seconds
+from locb.service.config import PARAMETER_OPTIONS, POLICY, Key, ServiceConfig, describe_key
 
-POLICY = "The policy"
-REWARDS = "Rewards"
-SAFETY = "Who may ask, and how much"
+_POLICY_OPTIONS = {
+    "gamma": (float | None, "Maximum distance between similar users.", None),
+    "n_seeds": (int | None, "Number of clusters to grow, around the first users.", 1),
+    "alpha": (float | None, "Weight of the exploration bonus.", None),
+    "parameter": (list[str] | None, "Another parameter of the policy (see below): name=value. Can be repeated.", None),
+}
 
 
-def serve(
-    data_dir: Annotated[Path, typer.Option(help="Folder of the log and the snapshots; made if it is not there.")],
-    dim: Annotated[
-        int | None, typer.Option(help="Features of an arm, hashed ones and the constant included. Needed once.")
-    ] = None,
-    store: Annotated[
-        str | None,
-        typer.Option(help="postgresql://user@host/name, instead of a SQLite file in the folder.", envvar="LOCB_STORE"),
-    ] = None,
-    host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen at.", min=0, max=65535)] = 8080,
-    policy: Annotated[
-        str | None,
-        typer.Option(
-            help="Name of a policy (see below), or file.py:Class for a custom policy. Default: locb.",
-            rich_help_panel=POLICY,
-        ),
-    ] = None,
-    gamma: Annotated[
-        float | None, typer.Option(help="Users nearer to each other than this are alike.", rich_help_panel=POLICY)
-    ] = None,
-    n_seeds: Annotated[
-        int | None, typer.Option(help="Sets to grow, around the first users to come.", min=1, rich_help_panel=POLICY)
-    ] = None,
-    alpha: Annotated[
-        float | None, typer.Option(help="Weight of the bonus for what is uncertain.", rich_help_panel=POLICY)
-    ] = None,
-    parameter: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Any other parameter of the policy (see below), as name=value. Can be repeated.",
-            rich_help_panel=POLICY,
-        ),
-    ] = None,
-    reward_wait: Annotated[
-        str,
-        typer.Option(
-            help="How long to wait for a reward: 30s, 10m, 2h, 1d; a bare number is seconds.", rich_help_panel=REWARDS
-        ),
-    ] = "10m",
-    default_reward: Annotated[
-        float | None,
-        typer.Option(
-            help="Learned when no reward came in time; a later one corrects it. If not given, nothing is learned.",
-            rich_help_panel=REWARDS,
-        ),
-    ] = None,
-    snapshot_every: Annotated[
-        int, typer.Option(help="Events between snapshots; a start replays what came after the newest.", min=1)
-    ] = 100_000,
-    token_file: Annotated[
-        Path | None,
-        typer.Option(
-            help="Tokens, one a line, each with its scopes: decide, read, delete. Without it the service listens to "
-            "this machine alone.",
-            rich_help_panel=SAFETY,
-        ),
-    ] = None,
-    max_body: Annotated[int, typer.Option(help="Bytes of a request.", min=1024, rich_help_panel=SAFETY)] = 1 << 20,
-    max_in_flight: Annotated[int, typer.Option(help="Requests at once.", min=1, rich_help_panel=SAFETY)] = 1000,
-    personalizer_user: Annotated[
-        str,
-        typer.Option(help="Where requests in the shape of Azure Personalizer tell the user, in contextFeatures."),
-    ] = "user.id",
-    shutdown_timeout: Annotated[int, typer.Option(help="How long requests may take to finish on SIGTERM.", min=0)] = 20,
-    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
-) -> None:
-    """Recommend and reward over HTTP: nothing that was answered is lost.
+def serve(**options: Any) -> None:
+    """Serve recommendations over HTTP and learn from rewards, durably.
 
-    **locb serve --data-dir state --dim 10** starts a service on port 8080; the same command goes on where it stopped.
-    Ask at /v1/recommend, send rewards to /v1/reward; /openapi.json and docs/service.md tell the rest.
+    **locb serve --data-dir state --dim 10** starts a service on port 8080. The same command continues with the data of
+    an earlier start. Request decisions at /v1/recommend and send rewards to /v1/reward; /openapi.json describes all
+    routes.
     """
     try:
-        from locb.service.api.auth import Tokens, is_loopback, read_tokens
-        from locb.service.config import ServiceConfig
+        from locb.service.api.auth import is_loopback
         from locb.service.server import configure_logging
         from locb.service.server import serve as run
         from locb.service.store.database import StoreError
         from locb.service.store.locks import AlreadyOpenError
     except ImportError as error:
         leave(f"the service needs {error.name}: pip install 'locb[service]'", 2)
-    if log_level not in ("debug", "info", "warning", "error"):
-        raise ValueError(f"--log-level must be debug, info, warning or error, not {log_level!r}")
-    if policy is not None and policy.partition(":")[0].endswith(".py"):
-        from locb.experiments.custom_policy import register_custom_policy
-
-        policy = register_custom_policy(policy)
-    parameters: dict[str, Any] = {"gamma": gamma, "n_seeds": n_seeds, "alpha": alpha}
-    parameters = {name: value for name, value in parameters.items() if value is not None}
-    parameters |= dict(_pair(pair) for pair in parameter or [])
-    options = ServiceConfig(
-        data_dir=data_dir,
-        store=store,
-        policy=policy,
-        dim=dim,
-        parameters=parameters,
-        default_reward=default_reward,
-        reward_wait=seconds("reward-wait", reward_wait),
-        snapshot_every=snapshot_every,
-        personalizer_user=personalizer_user,
-        max_body_bytes=max_body,
-        max_in_flight=max_in_flight,
-    )
-    tokens = Tokens() if token_file is None else read_tokens(token_file)
-    configure_logging(log_level)
-    if not tokens and is_loopback(host):
-        console.print("No --token-file: whoever is on this machine may ask, and nobody else.", style="yellow")
+    config = make_config(options)
+    configure_logging(config.log_level)
+    if config.token_file is None and is_loopback(config.host):
+        console.print("No --token-file: the service accepts requests from this machine only.", style="yellow")
 
     def on_listening() -> None:
-        console.print(f"Starting at http://{host}:{port} …  (Ctrl-C stops it)")
+        console.print(f"Starting at http://{config.host}:{config.port} …  (Ctrl-C stops the service)")
 
     try:
-        run(options, host, port, tokens, shutdown_timeout, on_listening)
+        run(config, on_listening)
     except (AlreadyOpenError, StoreError) as error:
         leave(str(error), 1)
 
 
-def _pair(text: str) -> tuple[str, Any]:
+def make_config(options: dict[str, Any]) -> ServiceConfig:
+    """Return the configuration that the options of ``locb serve`` describe."""
+    parameters = {name: options.pop(name) for name in PARAMETER_OPTIONS}
+    parameters = {name: value for name, value in parameters.items() if value is not None}
+    parameters |= dict(_parse_pair(pair) for pair in options.pop("parameter") or [])
+    for name, value in options.items():
+        if describe_key(name).is_duration:
+            options[name] = seconds(name.replace("_", "-"), value)
+    policy = options["policy"]
+    if policy is not None and policy.partition(":")[0].endswith(".py"):
+        from locb.experiments.custom_policy import register_custom_policy
+
+        options["policy"] = register_custom_policy(policy)
+    return ServiceConfig(**options, parameters=parameters)
+
+
+def _parse_pair(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
         raise ValueError(f"--parameter must be name=value, not {text!r}")
@@ -140,3 +74,37 @@ def _pair(text: str) -> tuple[str, Any]:
         return name, json.loads(value)
     except ValueError:
         return name, value
+
+
+def _options() -> Iterator[inspect.Parameter]:
+    """Yield one option per configuration key, and those that set parameters of the policy."""
+    types = get_type_hints(ServiceConfig)
+    for field in dataclasses.fields(ServiceConfig):
+        if field.name == "parameters":
+            for name, (parameter_type, text, minimum) in _POLICY_OPTIONS.items():
+                yield _option(name, parameter_type, None, Key(text, POLICY, minimum))
+            continue
+        key, default = describe_key(field.name), field.default
+        option_type: Any = types[field.name]
+        if key.is_duration:
+            option_type, default = str, _format_duration(field.default)
+        yield _option(field.name, option_type, default, key)
+
+
+def _option(name: str, option_type: Any, default: Any, key: Key) -> inspect.Parameter:
+    text = f"{key.description} Examples: 30s, 10m, 2h." if key.is_duration else key.description
+    panel = None if key.section == "Options" else key.section
+    option = typer.Option(help=text, min=key.minimum, max=key.maximum, envvar=key.environment, rich_help_panel=panel)
+    if default is dataclasses.MISSING:
+        default = inspect.Parameter.empty
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[option_type, option]
+    )
+
+
+def _format_duration(value: Any) -> str:
+    return f"{value / 60:g}m" if value >= 60 and value % 60 == 0 else f"{value:g}s"
+
+
+serve.__signature__ = inspect.Signature(list(_options()))  # type: ignore[attr-defined]
+serve.__annotations__ = {parameter.name: parameter.annotation for parameter in _options()} | {"return": None}

@@ -9,7 +9,6 @@ from pathlib import Path
 from locb.client import Client
 from locb.demo.film_catalogue import DIM, FilmCatalogue
 from locb.demo.visitors import Visitors
-from locb.service.api.auth import Tokens
 from locb.service.config import ServiceConfig
 from locb.service.server import serve
 
@@ -33,13 +32,15 @@ def run_demo(folder: Path, port: int, rate: float, started: Callable[[], None], 
     seed : int, default 0
         Seed of films and visits.
     """
-    options = ServiceConfig(folder, policy="locb", dim=DIM, parameters=dict(SETTINGS))
+    config = ServiceConfig(
+        folder, policy="locb", dim=DIM, parameters=dict(SETTINGS), host=HOST, port=port, shutdown_timeout=5.0
+    )
     with Client(f"http://{HOST}:{port}", retries=0) as client:
         visitors = Visitors(client, FilmCatalogue(seed), rate)
         visits = threading.Thread(target=visitors.run, args=(started,), name="visitors")
         try:
             # Visits start once the port is bound, because another service may use it.
-            serve(options, HOST, port, Tokens(), shutdown_timeout=5, on_listening=visits.start)
+            serve(config, on_listening=visits.start)
         finally:
             visitors.stop()
             if visits.ident is not None:

@@ -1,89 +1,128 @@
-"""How a service is set up, and what its store remembers of that."""
+"""The configuration of a service: every key with its type, default and description.
+
+The options of ``locb serve`` and the reference documentation are generated from ``ServiceConfig``.
+"""
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from locb.policies import POLICIES, policy_spec
-from locb.service.core.replay import Model
-from locb.service.store.log import EventLog
-from locb.service.store.schema import FORMAT
+DEFAULT_POLICY = "locb"
+LOG_LEVELS = ("debug", "info", "warning", "error")
+# Parameters of the policy that have their own option; others are set by --parameter name=value.
+PARAMETER_OPTIONS = ("gamma", "n_seeds", "alpha")
 
-OPTIONS = ("policy", "dim", "gamma", "n-seeds", "alpha")  # all else is a --parameter
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """Facts about a configuration key, beside its name, type and default.
+
+    Attributes
+    ----------
+    description : str
+        One or two sentences.
+    section : str
+        Heading in ``locb serve --help``.
+    minimum, maximum : int or None
+        Allowed range.
+    is_duration : bool
+        Whether the value is a time in seconds, which the command line accepts as 30s, 10m, 2h or 1d.
+    environment : str or None
+        Environment variable that sets the key.
+    """
+
+    description: str
+    section: str = "Options"
+    minimum: int | None = None
+    maximum: int | None = None
+    is_duration: bool = False
+    environment: str | None = None
+
+
+def _key(default: Any, description: str, section: str = "Options", **facts: Any) -> Any:
+    return field(default=default, metadata={"key": Key(description, section, **facts)})
+
+
+POLICY, REWARDS, NETWORK = "Policy", "Rewards", "Network and access"
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceConfig:
-    """What ``locb serve`` was told. None: as the store remembers, or the default."""
+    """Configuration of a service.
 
-    data_dir: Path
-    store: str | None = None
-    policy: str | None = None
-    dim: int | None = None
-    parameters: dict[str, Any] = field(default_factory=dict)
-    default_reward: float | None = None
-    reward_wait: float = 600.0
-    snapshot_every: int = 100_000
-    personalizer_user: str = "user.id"
-    max_body_bytes: int = 1 << 20
-    max_in_flight: int = 1000
-    read_timeout: float = 30.0  # for a request to arrive
-
-
-def load_or_create_model(options: ServiceConfig, log: EventLog) -> tuple[Model, str]:
-    """The model and the name of a store: what it remembers, or what a new one is to remember.
-
-    Raises
-    ------
-    ValueError
-        If the store was made otherwise than it is asked for now.
+    A key that is None has the value of an existing store, or its default in a new one. ``describe_key`` returns the
+    description of a key.
     """
-    kept = log.settings()
-    if "model" in kept:
-        model = Model(**kept["model"])
-        if model.policy not in POLICIES:
-            name = model.policy
-            raise ValueError(f"the store was made with a policy of your own: say again where it is, --policy …:{name}")
-        _compare(options, model)
-        return model, kept["store"]
-    if options.dim is None:
-        raise ValueError("--dim must say how many features an arm has, since the store is new")
-    model = new_model(options.policy or "locb", options.dim, options.parameters)
-    name = secrets.token_hex(4)
-    values = {"policy": model.policy, "dim": model.dim, "places": model.places, "parameters": model.parameters}
-    log.write_settings({"format": FORMAT, "store": name, "model": values, "rebuilt_at": 0, "seq": 0})
-    return model, name
+
+    data_dir: Path = field(
+        metadata={"key": Key("Folder of the event log and the snapshots. It is created if it does not exist.")}
+    )
+    store: str | None = _key(
+        None,
+        "Address of a PostgreSQL database, postgresql://user@host/name, to use instead of a SQLite file in the data "
+        "folder.",
+        environment="LOCB_STORE",
+    )
+    policy: str | None = _key(
+        None, "Name of a policy (see below), or file.py:Class for a custom policy. Default: locb.", POLICY
+    )
+    dim: int | None = _key(
+        None,
+        "Number of features per arm, including hashed features and the constant. Required for a new store.",
+        POLICY,
+    )
+    parameters: dict[str, Any] = field(
+        default_factory=dict,
+        metadata={"key": Key("Parameters of the policy by name. An existing store keeps its own.", POLICY)},
+    )
+    default_reward: float | None = _key(
+        None,
+        "Reward to learn when no reward arrives in time. A later reward corrects it. By default nothing is learned.",
+        REWARDS,
+    )
+    reward_wait: float = _key(
+        600.0, "Time to wait for a reward before the default reward is learned.", REWARDS, is_duration=True
+    )
+    snapshot_every: int = _key(
+        100_000, "Number of events between snapshots. A start replays the events after the newest one.", minimum=1
+    )
+    personalizer_user: str = _key(
+        "user.id", "Path of the user id in contextFeatures, for requests of Azure Personalizer clients."
+    )
+    host: str = _key("127.0.0.1", "Address to listen on.", NETWORK)
+    port: int = _key(8080, "Port to listen on; 0 chooses a free port.", NETWORK, minimum=0, maximum=65535)
+    token_file: Path | None = field(
+        default=None,
+        metadata={
+            "key": Key(
+                "File of bearer tokens, one per line, each followed by its scopes: decide, read, delete. Without it "
+                "the service accepts requests from this machine only.",
+                NETWORK,
+            )
+        },
+    )
+    max_body: int = _key(1_048_576, "Maximum size of a request body in bytes.", NETWORK, minimum=1024)
+    max_in_flight: int = _key(1000, "Maximum number of requests in progress.", NETWORK, minimum=1)
+    read_timeout: float = _key(30.0, "Maximum time for a request to arrive.", NETWORK, is_duration=True)
+    shutdown_timeout: float = _key(
+        20.0, "Maximum time for requests in progress to finish after SIGTERM.", is_duration=True
+    )
+    log_level: str = _key("info", f"Minimum level of log messages: {', '.join(LOG_LEVELS)}.")
+
+    def __post_init__(self) -> None:
+        if self.log_level not in LOG_LEVELS:
+            raise ValueError(f"--log-level must be one of {', '.join(LOG_LEVELS)}, not {self.log_level!r}")
 
 
-def new_model(policy: str, dim: int, parameters: dict[str, Any]) -> Model:
-    """A policy with room for its seeds, and tried: a parameter that does not fit is told now."""
-    if policy not in POLICIES:
-        raise ValueError(f"--policy must be one of {', '.join(POLICIES)}, not {policy!r}")
-    if parameters.get("ties", "first") != "first":
-        raise ValueError("--parameter ties must be first: a choice drawn by lot cannot be made again from the log")
-    spec = policy_spec(policy)
-    parameters = spec.service_parameters(parameters)
-    model = Model(policy, dim, spec.initial_capacity(parameters), parameters)
-    model.build()
-    return model
+def describe_key(name: str) -> Key:
+    """Return the description and other facts of a configuration key."""
+    key: Key = ServiceConfig.__dataclass_fields__[name].metadata["key"]
+    return key
 
 
-def _compare(options: ServiceConfig, model: Model) -> None:
-    asked: dict[str, Any] = {"policy": options.policy, "dim": options.dim, **options.parameters}
-    made = {"policy": model.policy, "dim": model.dim, **model.parameters}
-    for name, value in asked.items():
-        if value is None or (name in made and value == made[name]):
-            continue
-        if name not in made:
-            raise ValueError(f"the store was made without {_option(name, value)}: it cannot be set now")
-        told = f"the store was made with {_option(name, made[name])}, not {value}: give this one a folder of its own"
-        raise ValueError(told)
-
-
-def _option(name: str, value: Any) -> str:
-    """How it is said on the command line."""
-    named = name.replace("_", "-")
-    return f"--{named} {value}" if named in OPTIONS else f"--parameter {name}={value}"
+def format_parameter(name: str, value: Any) -> str:
+    """Return a policy parameter as an option of ``locb serve``, for messages."""
+    has_option = name in ("policy", "dim", *PARAMETER_OPTIONS)
+    return f"--{name.replace('_', '-')} {value}" if has_option else f"--parameter {name}={value}"

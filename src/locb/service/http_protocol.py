@@ -1,6 +1,4 @@
-"""HTTP as uvicorn speaks it, but for this: an answer goes out in one piece, what is not HTTP is a problem too, and who
-sends too slowly is not waited for.
-"""
+"""The HTTP protocol of uvicorn, extended: one write per response, problems for invalid HTTP, and read timeouts."""
 
 from __future__ import annotations
 
@@ -16,52 +14,60 @@ from locb.service.responses import problem_response
 
 
 class SingleWriteProtocol(HttpToolsProtocol):
-    """uvicorn's protocol, with a transport that waits for the body before it sends the head."""
+    """Protocol of one connection. Head and body of a response are sent in one write.
 
-    def __init__(self, *arguments: Any, arrivals: ReadTimeouts, **named: Any) -> None:
+    Parameters
+    ----------
+    read_timeouts : ReadTimeouts
+        Calls ``on_read_timeout`` when a request takes too long to arrive.
+    """
+
+    def __init__(self, *arguments: Any, read_timeouts: ReadTimeouts, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        self.since = math.inf
-        self._arrivals = arrivals
+        self.reading_since = math.inf
+        self._read_timeouts = read_timeouts
 
     def connection_made(self, transport: Any) -> None:
-        """Begin a connection."""
-        super().connection_made(_Joined(transport))  # type: ignore[arg-type]  # it has all that is used of one
-        self.since = self.loop.time()
-        self._arrivals.add(self)
+        """Start a connection."""
+        super().connection_made(_SingleWriteTransport(transport))  # type: ignore[arg-type]  # duck-typed
+        self.reading_since = self.loop.time()
+        self._read_timeouts.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is gone."""
-        self._arrivals.discard(self)
+        """End a connection."""
+        self._read_timeouts.discard(self)
         super().connection_lost(exc)
 
     def _unset_keepalive_if_required(self) -> None:
-        """The rest after an answer is over, also if it is a blank line that ends it, which begins no request."""
+        """Restart the read timeout when data arrive between requests, even a blank line that starts no request."""
         if self.timeout_keep_alive_task is not None:
-            self.since = self.loop.time()
+            self.reading_since = self.loop.time()
             super()._unset_keepalive_if_required()
 
     def on_message_begin(self) -> None:
-        """A request arrives."""
-        self.since = self.loop.time()
+        """Start the read timeout of a request."""
+        self.reading_since = self.loop.time()
         super().on_message_begin()
 
     def on_message_complete(self) -> None:
-        """It has arrived."""
-        self.since = math.inf
+        """End the read timeout of a request."""
+        self.reading_since = math.inf
         super().on_message_complete()
 
-    def give_up(self, seconds: float) -> None:
-        """The request that is arriving took longer than this."""
+    def on_read_timeout(self, seconds: float) -> None:
+        """Respond with 408 and close the connection; only close it if a response was already started."""
         if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
-            self._end(ProblemError(408, "timeout", f"the request did not arrive in {seconds:g} seconds"))
-        else:  # it is answered already, whatever its body
+            self._respond_and_close(
+                ProblemError(408, "timeout", f"the request did not arrive within {seconds:g} seconds")
+            )
+        else:
             self.transport.close()
 
     def send_400_response(self, msg: str) -> None:
-        """What is not HTTP is a problem as others are."""
-        self._end(ProblemError(400, "bad-request", msg))
+        """Respond to invalid HTTP with a problem and close the connection."""
+        self._respond_and_close(ProblemError(400, "bad-request", msg))
 
-    def _end(self, error: ProblemError) -> None:
+    def _respond_and_close(self, error: ProblemError) -> None:
         problem = problem_response(error)
         headers = [*self.server_state.default_headers, *problem.raw_headers]
         if not any(name == b"connection" for name, _ in headers):
@@ -72,11 +78,11 @@ class SingleWriteProtocol(HttpToolsProtocol):
         self.transport.close()
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Whoever asks for a websocket is answered as though they had not, and no line of the log is spent on it."""
+        """Do not log requests for a websocket, which are handled as plain HTTP requests."""
 
 
-class _Joined:
-    """A transport that holds the head of a response until the body follows, or the loop comes round again."""
+class _SingleWriteTransport:
+    """Transport that holds the head of a response until its body follows, or the event loop runs again."""
 
     __slots__ = ("_held", "_loop", "_transport")
 
@@ -89,7 +95,7 @@ class _Joined:
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
-        """Send, or hold if it is a head."""
+        """Send data; hold it if it is the head of a response."""
         if self._held is not None:
             data, self._held = self._held + data, None
             self._transport.write(data)
@@ -105,6 +111,6 @@ class _Joined:
             self._transport.write(data)
 
     def close(self) -> None:
-        """Send what is held, and close."""
+        """Send held data and close the transport."""
         self._send_held()
         self._transport.close()

@@ -1,4 +1,4 @@
-"""Requests that arrive: those that take too long are given up."""
+"""Read timeouts: connections on which a request takes too long to arrive."""
 
 from __future__ import annotations
 
@@ -7,46 +7,46 @@ import math
 from typing import Protocol
 
 
-class Arriving(Protocol):
+class ReadingConnection(Protocol):
     """A connection on which a request may be arriving."""
 
-    since: float  # when it began, by the loop's clock; infinite while none is
+    reading_since: float  # time of the event loop at which the request began; infinite if none is arriving
 
-    def give_up(self, seconds: float) -> None:
-        """The request that is arriving took longer than this."""
+    def on_read_timeout(self, seconds: float) -> None:
+        """Handle a request that took longer than this to arrive."""
 
 
 class ReadTimeouts:
-    """Looks at all connections now and then, which is cheaper than a timer a request.
+    """Checks all connections at intervals, which is cheaper than one timer per request.
 
     Parameters
     ----------
-    seconds : float
-        In which a request must arrive whole.
+    timeout : float
+        Seconds within which a request must arrive.
     """
 
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._open: set[Arriving] = set()
+    def __init__(self, timeout: float) -> None:
+        self._timeout = timeout
+        self._connections: set[ReadingConnection] = set()
         self._timer: asyncio.TimerHandle | None = None
 
-    def add(self, connection: Arriving) -> None:
-        """Look after this one too."""
-        self._open.add(connection)
-        self._wait()
+    def add(self, connection: ReadingConnection) -> None:
+        """Watch a connection."""
+        self._connections.add(connection)
+        self._start_timer()
 
-    def discard(self, connection: Arriving) -> None:
-        """It is gone."""
-        self._open.discard(connection)
+    def discard(self, connection: ReadingConnection) -> None:
+        """Stop watching a connection."""
+        self._connections.discard(connection)
 
-    def _wait(self) -> None:
-        if self._timer is None and self._open:
-            self._timer = asyncio.get_running_loop().call_later(self._seconds / 4, self._look)
+    def _start_timer(self) -> None:
+        if self._timer is None and self._connections:
+            self._timer = asyncio.get_running_loop().call_later(self._timeout / 4, self._check)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         self._timer = None
-        late = asyncio.get_running_loop().time() - self._seconds
-        for connection in [one for one in self._open if one.since < late]:
-            connection.since = math.inf
-            connection.give_up(self._seconds)
-        self._wait()
+        deadline = asyncio.get_running_loop().time() - self._timeout
+        for connection in [connection for connection in self._connections if connection.reading_since < deadline]:
+            connection.reading_since = math.inf
+            connection.on_read_timeout(self._timeout)
+        self._start_timer()

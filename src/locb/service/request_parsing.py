@@ -1,4 +1,4 @@
-"""A request for a recommendation, read: arms as vectors, or a problem that names the culprit."""
+"""Parsing of recommend requests: features become context vectors, and errors name the offending field."""
 
 from __future__ import annotations
 
@@ -12,65 +12,86 @@ from locb.common.feature_hashing import feature_row
 from locb.service.errors import invalid
 from locb.service.schemas import Features, RecommendRequest
 
-LARGEST_FEATURE = 1e6  # what the policies take
+MAX_FEATURE = 1e6  # largest absolute value that the policies accept
 _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder(RecommendRequest).decode
 
 
 @dataclass(slots=True)
 class ParsedRequest:
-    """What is asked of the policy: which of these arms for this user?"""
+    """Recommend request with its context vectors.
+
+    Attributes
+    ----------
+    request : RecommendRequest
+        The request.
+    packed : bytes
+        The request as MessagePack, for the log.
+    contexts : (k, d) floats
+        Contexts of the eligible arms.
+    eligible : list of int
+        Positions of these arms in the request.
+    """
 
     request: RecommendRequest
-    packed: bytes  # the request, as the log keeps it
-    contexts: Floats  # (k, d) of the arms that may be recommended
-    eligible: list[int]  # which of the request's arms these are
+    packed: bytes
+    contexts: Floats
+    eligible: list[int]
 
 
 def parse_request(request: RecommendRequest, dim: int) -> ParsedRequest:
-    """Turn the arms of a request into contexts.
+    """Convert the arms of a request to contexts of ``dim`` features.
 
     Raises
     ------
     ProblemError
-        422, if two arms have one id, if none is left, or if features do not fit.
+        422, if two arms have the same id, if all arms are excluded, or if features are invalid.
     """
     arms = request.arms
     ids = [arm.id for arm in arms]
     if len(set(ids)) < len(ids):
-        twice = next(a for a, name in enumerate(ids) if name in ids[:a])
-        raise invalid(f"two arms have the id {ids[twice]!r}", f"arms[{twice}].id")
+        repeated = next(a for a, arm_id in enumerate(ids) if arm_id in ids[:a])
+        raise invalid(f"two arms have the id {ids[repeated]!r}", f"arms[{repeated}].id")
     eligible = list(range(len(arms)))
     if request.exclude:
-        out = set(request.exclude)
-        unknown = out.difference(ids)
-        if unknown:
-            raise invalid(f"exclude names {min(unknown)!r}, which is not among the arms", "exclude")
-        eligible = [a for a in eligible if ids[a] not in out]
-        if not eligible:
-            raise invalid("all arms are excluded", "exclude")
+        eligible = _eligible_arms(ids, request.exclude)
     rows = [arms[a].features for a in eligible]
-    for place, features in enumerate(rows):
+    for position, features in enumerate(rows):
         if type(features) is not list or len(features) != dim:
-            rows[place] = _vector(features, dim, eligible[place])
+            rows[position] = _to_vector(features, dim, eligible[position])
     contexts: Floats = np.array(rows)
-    if not np.abs(contexts).max() <= LARGEST_FEATURE:
-        for row, a in enumerate(eligible):
-            if not np.abs(contexts[row]).max() <= LARGEST_FEATURE:
-                told = f"features must be numbers of at most {LARGEST_FEATURE:g} in size"
-                raise invalid(told, f"arms[{a}].features")
+    if not np.abs(contexts).max() <= MAX_FEATURE:
+        for context, a in zip(contexts, eligible, strict=True):
+            if not np.abs(context).max() <= MAX_FEATURE:
+                raise invalid(f"features must be numbers of at most {MAX_FEATURE:g} in size", f"arms[{a}].features")
     try:
         packed = _pack(request)
     except UnicodeEncodeError:
         check_id(request.user, "user")
         check_id(request.decision_id or "", "decision_id")
-        for a, name in enumerate(ids):
-            check_id(name, f"arms[{a}].id")
-        raise invalid("names and values of features must be text that can be written as UTF-8", "arms") from None
+        for a, arm_id in enumerate(ids):
+            check_id(arm_id, f"arms[{a}].id")
+        raise invalid("names and values of features must be valid UTF-8 text", "arms") from None
     return ParsedRequest(request, packed, contexts, eligible)
 
 
-def _vector(features: Features, dim: int, a: int) -> list[float]:
+def parse_stored_request(packed: bytes, dim: int) -> ParsedRequest:
+    """Return a request from the log with the contexts that it had when it was first parsed."""
+    return parse_request(_unpack(packed), dim)
+
+
+def _eligible_arms(ids: list[str], exclude: list[str]) -> list[int]:
+    excluded = set(exclude)
+    unknown = excluded.difference(ids)
+    if unknown:
+        raise invalid(f"exclude contains {min(unknown)!r}, which is not the id of an arm", "exclude")
+    eligible = [a for a, arm_id in enumerate(ids) if arm_id not in excluded]
+    if not eligible:
+        raise invalid("all arms are excluded", "exclude")
+    return eligible
+
+
+def _to_vector(features: Features, dim: int, a: int) -> list[float]:
     if isinstance(features, dict):
         try:
             return feature_row(features, dim)
@@ -81,14 +102,9 @@ def _vector(features: Features, dim: int, a: int) -> list[float]:
     return features
 
 
-def parse_stored_request(packed: bytes, dim: int) -> ParsedRequest:
-    """A question from the log; what was once read is read the same."""
-    return parse_request(_unpack(packed), dim)
-
-
 def check_id(value: str, field: str) -> None:
-    """A problem if this cannot be written as UTF-8: half of a surrogate pair cannot."""
+    """Raise a 422 problem if an id is not valid UTF-8: for example half of a surrogate pair."""
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise invalid("an id must be text that can be written as UTF-8", field) from None
+        raise invalid("an id must be valid UTF-8 text", field) from None

@@ -2,8 +2,7 @@
 
 import struct
 
-from locb.service.store.rows import DecisionRow, ObservationRow, Records
-from locb.service.store.schema import REWARD
+from locb.service.store.schema import REWARD, DecisionRow, ObservationRow, Records
 
 CONTEXT = struct.pack("<2d", 0.6, 0.8)
 

@@ -9,7 +9,7 @@ import pytest
 from locb.service.store import log as log_module
 from locb.service.store import reader as reading_module
 from locb.service.store.log import EventLog
-from locb.service.store.rows import Records
+from locb.service.store.schema import Records
 from service.store.rows import arrival, decision, observation, small
 
 

@@ -13,8 +13,7 @@ from locb.service.store import schema as tables
 from locb.service.store import user_decisions
 from locb.service.store.database import DuplicateDecisionError, StoreError, database_url
 from locb.service.store.log import EventLog
-from locb.service.store.rows import Records
-from locb.service.store.schema import CORRECTION, DEFAULT, REWARD
+from locb.service.store.schema import CORRECTION, DEFAULT, REWARD, Records
 from service.store.rows import CONTEXT, arrival, decision, observation, small
 
 ODD_NAMES = ["\0", "a\0b", "🦆", "é" * 256, "🦆" * 256, "'; DROP TABLE locb_users; --", "%s %(x)s ?", " ", "\ufffe"]

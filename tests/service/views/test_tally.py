@@ -17,8 +17,7 @@ from locb.service.stats import history_backfill as past
 from locb.service.stats.event_stats import DAY, FIVE_MINUTES, RETENTION, TEN_SECONDS, THREE_HOURS, Counts, EventStats
 from locb.service.stats.history_backfill import backfill, match_corrections
 from locb.service.store.log import EventLog
-from locb.service.store.rows import DecisionRow, ObservationRow, Records
-from locb.service.store.schema import CORRECTION, DEFAULT, REWARD, observations
+from locb.service.store.schema import CORRECTION, DEFAULT, REWARD, DecisionRow, ObservationRow, Records, observations
 from service.store.rows import decision, observation
 
 NOW = time.time()

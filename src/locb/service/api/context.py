@@ -15,6 +15,6 @@ class AppContext:
     def __init__(self, service: Service, tokens: Tokens) -> None:
         self.service = service
         self.tokens = tokens
-        self.limits = Limits(service.config.max_in_flight, service.config.max_body_bytes)
+        self.limits = Limits(service.config.max_in_flight, service.config.max_body)
         self.metrics = Metrics(service, self.limits)
         self.views = Views(service)

@@ -17,8 +17,7 @@ from locb.policies.base.capabilities import SupportsSimilarUsers
 from locb.service.api.context import AppContext
 from locb.service.api.metrics import CONTENT_TYPE
 from locb.service.api.request_params import parse_integer
-from locb.service.core.commands import EncodedDecision, RecommendCommand, RewardCommand
-from locb.service.core.group_commit import Outcome
+from locb.service.core.commands import EncodedDecision, Outcome, RecommendCommand, RewardCommand
 from locb.service.errors import ProblemError
 from locb.service.request_parsing import parse_request
 from locb.service.responses import SECURITY_HEADERS, JsonResponse, empty_response, encode_json

@@ -12,7 +12,7 @@ import msgspec
 
 from locb.service.api.personalizer.schemas import KEY_HEADER, ErrorResponse
 from locb.service.api.routes import Route
-from locb.service.request_parsing import LARGEST_FEATURE
+from locb.service.request_parsing import MAX_FEATURE
 from locb.service.responses import problem_response
 from locb.service.schemas import Id, Problem
 
@@ -28,7 +28,7 @@ def describe_api(routes: Iterable[Route], dim: int, has_tokens: bool) -> dict[st
     references, schemas = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     schema_of = dict(zip(types, references, strict=True))
     feature_array = schemas["Arm"]["properties"]["features"]["anyOf"][0]
-    value_range = {"minimum": -LARGEST_FEATURE, "maximum": LARGEST_FEATURE}
+    value_range = {"minimum": -MAX_FEATURE, "maximum": MAX_FEATURE}
     feature_array |= {"items": {"type": "number", **value_range}, "minItems": dim, "maxItems": dim}
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:

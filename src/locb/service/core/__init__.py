@@ -1,1 +1,1 @@
-"""The service without HTTP: engine, group commit, replay, snapshots."""
+"""The service without HTTP: commands, the engine that handles them, durability, recovery and erasure."""

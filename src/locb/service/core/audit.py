@@ -1,48 +1,104 @@
-"""The log of a service that does not run, gone through again."""
+"""Audit of an event log: replay it, and check that every decision comes out the same."""
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
+from heapq import merge
+from operator import itemgetter
 from pathlib import Path
 
 from locb.policies import Policy
-from locb.service.config import ServiceConfig, load_or_create_model
-from locb.service.core.replay import Mismatch, recheck
+from locb.service.config import ServiceConfig
+from locb.service.core.model import Model, load_or_create_model
+from locb.service.core.observations import learn
+from locb.service.request_parsing import parse_stored_request
 from locb.service.store.log import EventLog
 
 
-def audit(data_dir: str | os.PathLike[str], store: str | None = None) -> tuple[Policy, list[Mismatch]]:
-    """Learn the whole log anew, and make every decision again that was made since a user was last erased.
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """A decision for which the replayed policy chooses another arm than the log has.
 
-    Earlier decisions rested on what is erased, and cannot be made again.
+    Attributes
+    ----------
+    seq : int
+        Seq of the decision.
+    logged, replayed : int
+        Arms in the log and in the replay, as indices among the arms that are not excluded.
+    """
+
+    seq: int
+    logged: int
+    replayed: int
+
+
+def audit(data_dir: str | os.PathLike[str], store: str | None = None) -> tuple[Policy, list[Mismatch]]:
+    """Replay the log of a stopped service, and repeat each decision since the policy was last rebuilt.
+
+    Earlier decisions depended on users who are erased, and cannot be repeated.
 
     Parameters
     ----------
     data_dir : path
-        The folder that ``locb serve`` was told.
-    store : str, optional
-        The database that it was told.
+        The value of ``--data-dir``.
+    store : str or None, default None
+        The value of ``--store``.
 
     Returns
     -------
-    The policy at the end of the log, and the decisions that came out otherwise: none, if all is well.
+    policy : Policy
+        The policy at the end of the log.
+    mismatches : list of Mismatch
+        Decisions that come out differently; empty if the log is consistent.
 
     Raises
     ------
     AlreadyOpenError
-        If the service runs.
+        If the service is running.
     ValueError
         If there is no log.
     """
     folder = Path(data_dir)
     if not folder.is_dir():
-        raise ValueError(f"there is no folder {folder}")
+        raise ValueError(f"{folder} is not a folder")
     log = EventLog(folder, store)
     try:
         if "model" not in (settings := log.settings()):
-            raise ValueError(f"there is no log of a service in {folder}")
+            raise ValueError(f"{folder} has no event log")
         model, _ = load_or_create_model(ServiceConfig(folder, store), log)
-        since = settings["rebuilt_at"]
-        return recheck(log, model, log.last_seq() if since is None else since)
+        rebuilt_at = settings["rebuilt_at"]
+        return repeat_decisions(log, model, log.last_seq() if rebuilt_at is None else rebuilt_at)
     finally:
         log.close()
+
+
+def repeat_decisions(log: EventLog, model: Model, after: int) -> tuple[Policy, list[Mismatch]]:
+    """Replay the whole log on a new policy, and repeat each decision with seq > ``after``.
+
+    Returns
+    -------
+    policy : Policy
+        The policy at the end of the log.
+    mismatches : list of Mismatch
+        Decisions that come out differently.
+    """
+    policy = model.build()
+    mismatches: list[Mismatch] = []
+    new_users = sorted(seq for index, seq, _ in log.users() if index >= policy.n_users)
+    events = merge(  # lazily, because requests and responses are large
+        ((seq, "user", None) for seq in new_users),
+        ((row.seq, "decision", row) for chunk in log.decisions(after) for row in chunk),
+        ((row.seq, "observation", row) for chunk in log.observations(0) for row in chunk),
+        key=itemgetter(0),
+    )
+    for seq, kind, row in events:
+        if kind == "user":
+            policy.add_users(1)
+        elif kind == "decision":
+            arm = policy.recommend(row.user_index, parse_stored_request(row.request, model.dim).contexts)
+            if arm != row.chosen:
+                mismatches.append(Mismatch(seq, row.chosen, arm))
+        else:
+            learn(policy, [row])
+    return policy, mismatches

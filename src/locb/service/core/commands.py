@@ -1,4 +1,4 @@
-"""Requests that are taken in together."""
+"""Commands of clients, and the batches in which the engine handles them."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from locb.policies.base.policy import ServablePolicy
 from locb.service.errors import ProblemError
 from locb.service.request_parsing import ParsedRequest
 from locb.service.schemas import RewardResponse
-from locb.service.store.rows import ObservationRow, Records
+from locb.service.store.schema import ObservationRow, Records
 
 
 @dataclass(slots=True)
 class RecommendCommand:
-    """A request for a decision."""
+    """Request for a decision."""
 
-    question: ParsedRequest
-    now: float
-    deferred: bool = False  # no reward is waited for until the decision is activated
+    parsed: ParsedRequest
+    now: float  # Unix time
+    deferred: bool = False  # whether the wait for the reward starts only when the decision is activated
 
 
 @dataclass(slots=True)
 class RewardCommand:
-    """A reward for a decision."""
+    """Reward for a decision."""
 
-    name: str
+    decision_id: str
     reward: float
     now: float
 
 
 @dataclass(slots=True)
 class ActivateCommand:
-    """From now on a reward is waited for."""
+    """Activation of a deferred decision: the wait for its reward starts."""
 
-    name: str
+    decision_id: str
     now: float
 
 
@@ -43,34 +43,61 @@ Command = RecommendCommand | RewardCommand | ActivateCommand
 
 @dataclass(slots=True)
 class CachedDecision:
-    """A decision at hand: what a reward needs to know."""
+    """The part of a decision that a later reward needs."""
 
     seq: int
     user_index: int
     context: bytes
     active_at: float | None
-    kind: int | None = None  # of the last lesson
+    kind: int | None = None  # of the last observation
     reward: float | None = None
 
 
 class EncodedDecision(NamedTuple):
-    """A decision that was answered, now or before."""
+    """Decision with its response to the client, as JSON."""
 
     decision_id: str
     response: bytes
 
 
+Outcome = EncodedDecision | RewardResponse | ProblemError | None
+
+
 @dataclass(slots=True)
 class Batch:
-    """Prepared requests: what to commit, and what to tell each if that succeeds."""
+    """Commands that are committed together: rows for the log, changes of the engine, and an outcome per command.
+
+    Attributes
+    ----------
+    records : Records
+        Rows to write.
+    outcomes : list of Outcome
+        Outcome of each command, if the commit succeeds.
+    decisions : dict of str to CachedDecision
+        New decisions by id.
+    grouped : list of bool
+        Whether each new decision used evidence from a group.
+    responses : dict of str to (bytes, bytes)
+        Packed request and response of each new decision by id.
+    observed : dict of str to (CachedDecision, ObservationRow)
+        New observations by decision id.
+    activated : dict of str to (CachedDecision, float)
+        Decisions that are activated, and when.
+    erased_user : str or None
+        User whose name and events are erased.
+    rebuilt : (ServablePolicy, list of int) or None
+        Policy that replaces the current one, and the indices of the erased users that it does not know.
+    last_seq : int
+        Seq of the last event.
+    """
 
     records: Records = field(default_factory=Records)
-    outcomes: list[EncodedDecision | RewardResponse | ProblemError | None] = field(default_factory=list)
-    made: dict[str, CachedDecision] = field(default_factory=dict)
-    grouped: list[bool] = field(default_factory=list)  # of each decision made: whether it rests on a group
-    answers: dict[str, tuple[bytes, bytes]] = field(default_factory=dict)  # request and answer
-    taught: dict[str, tuple[CachedDecision, ObservationRow]] = field(default_factory=dict)
+    outcomes: list[Outcome] = field(default_factory=list)
+    decisions: dict[str, CachedDecision] = field(default_factory=dict)
+    grouped: list[bool] = field(default_factory=list)
+    responses: dict[str, tuple[bytes, bytes]] = field(default_factory=dict)
+    observed: dict[str, tuple[CachedDecision, ObservationRow]] = field(default_factory=dict)
     activated: dict[str, tuple[CachedDecision, float]] = field(default_factory=dict)
-    forgotten: str | None = None  # a user whose name and events are erased
-    renewal: tuple[ServablePolicy, list[int]] | None = None  # a policy that never knew the users of these places
-    last: int = 0  # place in the log of its last event
+    erased_user: str | None = None
+    rebuilt: tuple[ServablePolicy, list[int]] | None = None
+    last_seq: int = 0

@@ -1,4 +1,4 @@
-"""Decisions as they are told."""
+"""Encoding of decisions as JSON responses."""
 
 from __future__ import annotations
 
@@ -9,88 +9,111 @@ import msgspec
 from locb.common.feature_hashing import feature_contributions
 from locb.evaluation.clusters import Membership
 from locb.policies import EvidenceSource as PolicyEvidenceSource
-from locb.policies import Explanation as Told
+from locb.policies import Explanation as PolicyExplanation
 from locb.service.core.user_index import UserIndex
 from locb.service.request_parsing import ParsedRequest
 from locb.service.schemas import ClusterSummary, EvidenceSource, Explanation, RankedArm
 
+MAX_CACHED_CLUSTERS = 10_000
 _encode = msgspec.json.Encoder().encode
-MOST_REMEMBERED = 10_000
 
 
 class DecisionEncoder:
-    """Tells decisions, and remembers how sets were told."""
+    """Encodes decisions as JSON, with a cache of encoded clusters.
+
+    Parameters
+    ----------
+    users : UserIndex
+        Names of the users.
+    dim : int
+        Number of features.
+    """
 
     def __init__(self, users: UserIndex, dim: int) -> None:
         self._users = users
-        self._places = [str(user_index) for user_index in range(dim)]
-        self._told: dict[int, bytes] = {}  # by the id of a set's words
-        self._kept: list[Membership] = []
+        self._feature_names = [str(feature) for feature in range(dim)]
+        self._encoded: dict[int, bytes] = {}  # by the id of the membership
+        self._memberships: list[Membership] = []  # references that keep these ids from being reused
 
-    def forget(self) -> None:
-        """Names have changed."""
-        self._told.clear()
-        self._kept.clear()
+    def clear_cache(self) -> None:
+        """Discard the encoded clusters; call it when the name of a user has changed."""
+        self._encoded.clear()
+        self._memberships.clear()
 
-    def encode(self, name: str, question: ParsedRequest, told: Told, memberships: Sequence[Membership]) -> bytes:
-        """The answer to a question, as JSON."""
-        arm = question.request.arms[question.eligible[told.arm]].id
-        ranking = _ranking(question, told)
-        if self._users.unassigned and told.sources:
-            told = told._replace(sources=self._counted(told.sources, memberships))
-        return _encode(_Decision(name, arm, ranking, self._groups(memberships), self._explanation(question, told)))
+    def encode(
+        self,
+        decision_id: str,
+        parsed: ParsedRequest,
+        explanation: PolicyExplanation,
+        memberships: Sequence[Membership],
+    ) -> bytes:
+        """Return the response to a request for a decision, as JSON."""
+        arm = parsed.request.arms[parsed.eligible[explanation.arm]].id
+        ranking = _rank_arms(parsed, explanation)
+        if self._users.unassigned and explanation.sources:
+            explanation = explanation._replace(sources=self._without_unassigned(explanation.sources, memberships))
+        clusters = self._encode_clusters(memberships)
+        return _encode(_Response(decision_id, arm, ranking, clusters, self._explanation(parsed, explanation)))
 
-    def _counted(
+    def _without_unassigned(
         self, sources: Sequence[PolicyEvidenceSource], memberships: Sequence[Membership]
     ) -> tuple[PolicyEvidenceSource, ...]:
-        """Without the places that nobody has among the users of sets that still change."""
-        changing = {one.seed for one in memberships if one.seed is not None and one.returned_at is None}
-        empty = self._users.unassigned
+        """Subtract the unassigned indices from the user counts of clusters that are not final."""
+        forming = {
+            membership.seed
+            for membership in memberships
+            if membership.seed is not None and membership.returned_at is None
+        }
+        unassigned = self._users.unassigned
         return tuple(
-            one._replace(users=one.users - empty) if one.kind == "cluster" and one.seed in changing else one
-            for one in sources
+            source._replace(users=source.users - unassigned)
+            if source.kind == "cluster" and source.seed in forming
+            else source
+            for source in sources
         )
 
-    def _groups(self, memberships: Sequence[Membership]) -> msgspec.Raw:
+    def _encode_clusters(self, memberships: Sequence[Membership]) -> msgspec.Raw:
         found = []
-        for one in memberships:
-            words = self._told.get(id(one))
-            found.append(self._tell(one) if words is None else words)
+        for membership in memberships:
+            encoded = self._encoded.get(id(membership))
+            found.append(self._encode_cluster(membership) if encoded is None else encoded)
         return msgspec.Raw(b"[" + b",".join(filter(None, found)) + b"]")
 
-    def _tell(self, one: Membership) -> bytes:
-        """A set as JSON, once; nothing while nobody has come for its seed's place."""
-        if len(self._kept) >= MOST_REMEMBERED:
-            self.forget()
-        told = summarize_membership(one, self._users)
-        words = self._told[id(one)] = b"" if told is None else _encode(told)
-        self._kept.append(one)  # so that its id is not given to another
-        return words
+    def _encode_cluster(self, membership: Membership) -> bytes:
+        """Encode a cluster and cache the result; it is empty while the index of the seed is unassigned."""
+        if len(self._memberships) >= MAX_CACHED_CLUSTERS:
+            self.clear_cache()
+        summary = summarize_membership(membership, self._users)
+        encoded = self._encoded[id(membership)] = b"" if summary is None else _encode(summary)
+        self._memberships.append(membership)
+        return encoded
 
-    def _explanation(self, question: ParsedRequest, told: Told) -> Explanation | None:
-        if told.theta is None or told.bonus is None:
+    def _explanation(self, parsed: ParsedRequest, explanation: PolicyExplanation) -> Explanation | None:
+        if explanation.theta is None or explanation.bonus is None:
             return None
-        features = question.request.arms[question.eligible[told.arm]].features
+        arm = explanation.arm
+        features = parsed.request.arms[parsed.eligible[arm]].features
         constant = 0.0
         if isinstance(features, list):
-            contributions = dict(zip(self._places, (question.contexts[told.arm] * told.theta).tolist(), strict=True))
+            products = (parsed.contexts[arm] * explanation.theta).tolist()
+            contributions = dict(zip(self._feature_names, products, strict=True))
         else:
-            theta = told.theta.tolist()
+            theta = explanation.theta.tolist()
             contributions = {}
-            vector, names, places, weights = feature_contributions(features, len(theta))
-            for name, user_index, weight in zip(names, places, weights, strict=True):
-                contributions[name] = contributions.get(name, 0.0) + weight * theta[user_index]
+            vector, names, indices, weights = feature_contributions(features, len(theta))
+            for name, index, weight in zip(names, indices, weights, strict=True):
+                contributions[name] = contributions.get(name, 0.0) + weight * theta[index]
             constant = float(vector[0]) * theta[0]
         name_of = self._users.name_of
         sources = [
             EvidenceSource(kind, None if seed is None else name_of(seed), weight, users, observations)
-            for kind, seed, weight, users, observations in told.sources or ()
+            for kind, seed, weight, users, observations in explanation.sources or ()
         ]
-        return Explanation(contributions, constant, float(told.bonus[told.arm]), sources)
+        return Explanation(contributions, constant, float(explanation.bonus[arm]), sources)
 
 
-class _Decision(msgspec.Struct):
-    """A decision of which some is JSON already; told as ``messages.Decision`` says."""
+class _Response(msgspec.Struct):
+    """The fields of ``schemas.Decision``, with clusters that are already encoded."""
 
     decision_id: str
     arm: str
@@ -99,32 +122,36 @@ class _Decision(msgspec.Struct):
     explanation: Explanation | None
 
 
-def told_seed(name: str | None) -> str:
-    """How a seed stands in an answer; in no other place can these words stand, since quotes in a text are escaped."""
+def encode_seed(name: str | None) -> str:
+    """Return the member ``"seed": name`` as it appears in a response.
+
+    The text cannot appear elsewhere in a response, because JSON escapes the quotes within strings.
+    """
     return f'"seed":{_encode(name).decode()}'
 
 
-def summarize_membership(one: Membership, users: UserIndex) -> ClusterSummary | None:
-    """A set by the name of its seed; None while nobody has come for the seed's place."""
-    if one.seed is None:
-        return ClusterSummary(None, one.size, one.returned_at is not None)
-    name = users.name_of(one.seed)
-    # A place that nobody has is in every set that still changes, and in no other; it is nobody.
-    empty = users.unassigned if one.returned_at is None else 0
-    size = None if one.size is None else one.size - empty
-    return None if name is None else ClusterSummary(name, size, one.returned_at is not None)
+def summarize_membership(membership: Membership, users: UserIndex) -> ClusterSummary | None:
+    """Return a cluster with the name of its seed, or None while the index of the seed is unassigned."""
+    final = membership.returned_at is not None
+    if membership.seed is None:
+        return ClusterSummary(None, membership.size, final)
+    name = users.name_of(membership.seed)
+    # Every cluster that is not final contains all unassigned indices, which are no users.
+    unassigned = 0 if final else users.unassigned
+    size = None if membership.size is None else membership.size - unassigned
+    return None if name is None else ClusterSummary(name, size, final)
 
 
-def _ranking(question: ParsedRequest, told: Told) -> list[RankedArm]:
-    arms, eligible = question.request.arms, question.eligible
-    if told.estimate is None or told.bonus is None:  # a policy that does not say how it chooses
-        return [RankedArm(arms[eligible[told.arm]].id, None, None, None)]
-    estimates, bonuses = told.estimate.tolist(), told.bonus.tolist()
+def _rank_arms(parsed: ParsedRequest, explanation: PolicyExplanation) -> list[RankedArm]:
+    arms, eligible = parsed.request.arms, parsed.eligible
+    if explanation.estimate is None or explanation.bonus is None:  # the policy does not explain its choices
+        return [RankedArm(arms[eligible[explanation.arm]].id, None, None, None)]
+    estimates, bonuses = explanation.estimate.tolist(), explanation.bonus.tolist()
     scores = [estimate + bonus for estimate, bonus in zip(estimates, bonuses, strict=True)]
     order = sorted(range(len(scores)), key=scores.__getitem__, reverse=True)
-    if order[0] != told.arm:  # of arms that tie, the one that was chosen comes first
-        order.remove(told.arm)
-        order.insert(0, told.arm)
-    if question.request.count is not None:
-        del order[question.request.count :]
+    if order[0] != explanation.arm:  # among arms with equal scores, the chosen one comes first
+        order.remove(explanation.arm)
+        order.insert(0, explanation.arm)
+    if parsed.request.count is not None:
+        del order[parsed.request.count :]
     return [RankedArm(arms[eligible[a]].id, scores[a], estimates[a], bonuses[a]) for a in order]

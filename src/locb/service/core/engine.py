@@ -1,7 +1,8 @@
-"""One policy, its users and its decisions: what is asked becomes records, and what is on disk becomes learned.
+"""The engine: makes decisions, and applies committed observations to the policy.
 
-A batch of requests is prepared (which changes nothing that was learned), committed by the caller, then applied. In a
-batch all decisions stand before all lessons, so that each decision rests on exactly the lessons before it in the log.
+A batch of commands is handled in three steps: ``prepare`` makes the decisions and collects the rows to write without
+changing what was learned, the caller commits the rows, and ``apply`` learns from them. In a batch all decisions precede
+all observations, so each decision depends on exactly the observations that precede it in the log.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from locb.common.arrays import Floats
 from locb.policies import Explanation
@@ -21,38 +21,39 @@ from locb.service.core.commands import (
     CachedDecision,
     Command,
     EncodedDecision,
+    Outcome,
     RecommendCommand,
     RewardCommand,
 )
 from locb.service.core.decision_encoding import DecisionEncoder
+from locb.service.core.default_rewards import DefaultRewards
 from locb.service.core.observations import learn
 from locb.service.core.user_index import UserIndex
 from locb.service.errors import ProblemError
 from locb.service.request_parsing import ParsedRequest
 from locb.service.schemas import RewardResponse
 from locb.service.stats.event_stats import response_uses_group, uses_group
-from locb.service.store.rows import DecisionRow, FoundDecision, ObservationRow
-from locb.service.store.schema import CORRECTION, DEFAULT, REWARD
+from locb.service.store.schema import CORRECTION, DEFAULT, REWARD, DecisionRow, FoundDecision, ObservationRow
 
+CACHE_SIZE = 100_000  # recent decisions kept in memory; older ones are read from the log
 _log = logging.getLogger("locb.service")
-REMEMBERED = 100_000  # decisions kept at hand; older ones are found in the log
 
 
 class Engine:
-    """Prepares and applies batches. Not for several threads at once.
+    """One policy with its users and recent decisions. Not thread-safe.
 
     Parameters
     ----------
-    policy : Policy
-        With as many users as the directory has places.
-    directory : Directory
-        Who is where.
+    policy : ServablePolicy
+        A policy with as many users as ``users`` has indices.
+    users : UserIndex
+        Index of each user in the policy.
     seq : int
-        The place in the log of the last event that the policy knows.
-    default_reward : float
-        What is learned when no reward came in time; nothing if None.
-    reward_wait : float
-        Seconds to wait for a reward before the default is learned.
+        Seq of the last event that the policy has learned.
+    default_rewards : DefaultRewards or None, default None
+        Decisions that wait for a reward; by default no default reward is learned.
+    cache_size : int, default 100_000
+        Number of recent decisions to keep in memory.
     """
 
     def __init__(
@@ -61,289 +62,288 @@ class Engine:
         users: UserIndex,
         seq: int,
         *,
-        default_reward: float | None = None,
-        reward_wait: float = 600.0,
-        remembered: int = REMEMBERED,
+        default_rewards: DefaultRewards | None = None,
+        cache_size: int = CACHE_SIZE,
     ) -> None:
         self.policy = policy
-        self._explain_batch = explainer(policy)
         self.users = users
         self.seq = seq
-        self.default_reward = default_reward
-        self.reward_wait = reward_wait
-        self._room = remembered
-        self._answers = DecisionEncoder(users, policy.dim)
-        # Names of decisions that were given none: unlike those of any other start, and in order, which indexes like.
-        self._prefix, self._named = secrets.token_hex(10), 0
-        self._at_hand: dict[str, CachedDecision] = {}
-        # Users whom the policy knows and the log does not yet: kept when a commit fails, and logged by the next.
-        self._arrived: list[tuple[int, bytes | None, bool]] = []  # place, name, whether the policy grew for them
-        self.pending_erasure: list[int] = []  # places of users who are erased, in a policy that still rests on them
-        self._awaited: dict[str, CachedDecision] = {}  # decisions without a lesson, the oldest first
+        self.default_rewards = default_rewards or DefaultRewards(None, 0.0)
+        self.pending_erasure: list[int] = []  # indices of erased users that the policy still depends on
+        self._explain_batch = explainer(policy)
+        self._cache_size = cache_size
+        self._encoder = DecisionEncoder(users, policy.dim)
+        # Generated decision ids differ between starts, and ascend, which is fast to index.
+        self._id_prefix, self._id_count = secrets.token_hex(10), 0
+        self._recent: dict[str, CachedDecision] = {}
+        # Users that the policy knows and the log does not yet: kept when a commit fails, and written by the next.
+        self._unlogged_users: list[tuple[int, bytes | None, bool]] = []  # index, name, whether the policy grew
 
-    # What must be looked up before a batch can be prepared
+    # Lookups before a batch is prepared
 
-    def unknown(self, tasks: Iterable[Command]) -> list[str]:
-        """Names of decisions that these requests are about and that are to be found in the log first."""
+    def ids_to_find(self, commands: Iterable[Command]) -> list[str]:
+        """Return the ids of decisions that ``prepare`` needs from the log."""
         wanted = []
-        for task in tasks:
-            if isinstance(task, RecommendCommand):
-                name = task.question.request.decision_id
-                if name is not None and name in self._at_hand:  # asked again: its answer is in the log
-                    wanted.append(name)
-            elif task.name not in self._at_hand:
-                wanted.append(task.name)
+        for command in commands:
+            if isinstance(command, RecommendCommand):
+                decision_id = command.parsed.request.decision_id
+                if decision_id is not None and decision_id in self._recent:  # a retry: its response is in the log
+                    wanted.append(decision_id)
+            elif command.decision_id not in self._recent:
+                wanted.append(command.decision_id)
         return wanted
 
-    def named(self, tasks: Iterable[Command]) -> list[str]:
-        """Names that these requests give to decisions."""
-        names = (task.question.request.decision_id for task in tasks if isinstance(task, RecommendCommand))
-        return [name for name in names if name is not None]
+    def requested_ids(self, commands: Iterable[Command]) -> list[str]:
+        """Return the ids that clients have given to new decisions."""
+        ids = (command.parsed.request.decision_id for command in commands if isinstance(command, RecommendCommand))
+        return [decision_id for decision_id in ids if decision_id is not None]
 
     # Preparing: decisions are made, nothing is learned
 
-    def prepare(self, tasks: Sequence[Command], found: Iterable[FoundDecision] = ()) -> Batch:
-        """Records and outcomes of these requests, if they are committed next."""
+    def prepare(self, commands: Sequence[Command], found: Iterable[FoundDecision] = ()) -> Batch:
+        """Return the rows and outcomes of these commands, to be committed next."""
         batch = self._new_batch()
         known = {row.decision.id.decode(): row for row in found}
-        outcomes: list[EncodedDecision | RewardResponse | ProblemError | None] = [None] * len(tasks)
-        self._decide(tasks, known, batch, outcomes)
-        for t, task in enumerate(tasks):
-            if isinstance(task, RewardCommand):
-                outcomes[t] = self._pay(task, known, batch)
-            elif isinstance(task, ActivateCommand):
-                outcomes[t] = self._activate(task, known, batch)
-        batch.outcomes = outcomes
+        batch.outcomes = [None] * len(commands)
+        self._decide(commands, known, batch)
+        for position, command in enumerate(commands):
+            if isinstance(command, RewardCommand):
+                batch.outcomes[position] = self._reward(command, known, batch)
+            elif isinstance(command, ActivateCommand):
+                batch.outcomes[position] = self._activate(command, known, batch)
         return batch
 
     def prepare_defaults(self, now: float, limit: int) -> Batch:
-        """Lessons of default rewards that are due."""
-        if self.default_reward is None:
-            return Batch(last=self.seq)
+        """Return a batch with the observations of up to ``limit`` default rewards that are due."""
+        reward = self.default_rewards.reward
+        if reward is None:
+            return Batch(last_seq=self.seq)
         batch = self._new_batch()
-        for name, decision in self._awaited.items():
-            if len(batch.taught) == limit:
-                break
-            if decision.active_at is not None and decision.active_at + self.reward_wait > now:
-                break
-            if decision.active_at is not None and decision.kind is None:
-                self._teach(batch, name, decision, DEFAULT, 0.0, self.default_reward, now)
+        for decision_id, decision in self.default_rewards.due(now, limit):
+            self._observe(batch, decision_id, decision, DEFAULT, 0.0, reward, now)
         return batch
+
+    def prepare_erasure(self, user: str) -> Batch:
+        """Return the batch in which a user is erased."""
+        return Batch(erased_user=user, last_seq=self.seq + 1)
+
+    def prepare_rebuild(self, policy: ServablePolicy, erased: list[int]) -> Batch:
+        """Return the batch in which a policy without the erased users at these indices replaces the current one."""
+        return Batch(rebuilt=(policy, erased), last_seq=self.seq + 1)
+
+    def preview(self, parsed: ParsedRequest) -> bytes:
+        """Return the response that a request would get now, with an empty decision id; nothing changes."""
+        user = parsed.request.user
+        user_index = self.users.index_of(user)
+        if user_index is None:
+            raise ProblemError(404, "unknown-user", f"unknown user {user!r}")
+        (explanation,) = self._explain_batch([user_index], [parsed.contexts])
+        return self._encoder.encode("", parsed, explanation, self.policy.memberships(user_index))
 
     def _new_batch(self) -> Batch:
-        """Begins with who came and is not in the log yet: the policy has them, and all it learns next rests on that."""
-        batch = Batch(last=self.seq)
-        for arrived in self._arrived:
-            self._log_arrival(batch, *arrived)
+        """Return a batch that starts with the users whom the policy knows and the log does not."""
+        batch = Batch(last_seq=self.seq)
+        for user in self._unlogged_users:
+            self._log_user(batch, *user)
         return batch
 
-    def _decide(
-        self, tasks: Sequence[Command], known: dict[str, FoundDecision], batch: Batch, outcomes: list[Any]
-    ) -> None:
-        """Answer who asks for decisions: first all who are new are let in, then all decisions are made."""
+    def _decide(self, commands: Sequence[Command], known: dict[str, FoundDecision], batch: Batch) -> None:
+        """Handle all recommend commands: first create unknown users, then make all decisions."""
         new: dict[str, tuple[int, RecommendCommand, int]] = {}
-        again: list[tuple[int, RecommendCommand, str]] = []
-        for t, task in enumerate(tasks):
-            if not isinstance(task, RecommendCommand):
+        repeated: list[tuple[int, RecommendCommand, str]] = []
+        for position, command in enumerate(commands):
+            if not isinstance(command, RecommendCommand):
                 continue
-            name = task.question.request.decision_id
-            if name is None:
-                self._named += 1
-                name = f"{self._prefix}{self._named:012x}"
-            elif name in known or name in new:
-                again.append((t, task, name))
+            request = command.parsed.request
+            decision_id = request.decision_id
+            if decision_id is None:
+                self._id_count += 1
+                decision_id = f"{self._id_prefix}{self._id_count:012x}"
+            elif decision_id in known or decision_id in new:
+                repeated.append((position, command, decision_id))
                 continue
-            user = task.question.request.user
-            user_index = self.users.index_of(user)
-            new[name] = t, task, self._welcome(user, batch) if user_index is None else user_index
-        places, contexts = (
-            [user_index for *_, user_index in new.values()],
-            [task.question.contexts for _, task, _ in new.values()],
-        )
-        for (name, (t, task, user_index)), told in zip(new.items(), self._explain(places, contexts), strict=True):
-            outcomes[t] = told if isinstance(told, ProblemError) else self._decided(name, task, user_index, told, batch)
-        for t, task, name in again:
-            outcomes[t] = self._repeated(name, task, known, batch)
+            user_index = self.users.index_of(request.user)
+            if user_index is None:
+                user_index = self._create_user(request.user, batch)
+            new[decision_id] = position, command, user_index
+        indices = [user_index for *_, user_index in new.values()]
+        contexts = [command.parsed.contexts for _, command, _ in new.values()]
+        for (decision_id, (position, command, user_index)), explanation in zip(
+            new.items(), self._explain(indices, contexts), strict=True
+        ):
+            batch.outcomes[position] = (
+                explanation
+                if isinstance(explanation, ProblemError)
+                else self._add_decision(batch, decision_id, command, user_index, explanation)
+            )
+        for position, command, decision_id in repeated:
+            batch.outcomes[position] = self._repeat(decision_id, command, known, batch)
 
-    def _explain(self, places: list[int], contexts: list[Floats]) -> Sequence[Explanation | ProblemError]:
+    def _explain(self, indices: list[int], contexts: list[Floats]) -> Sequence[Explanation | ProblemError]:
         try:
-            return self._explain_batch(places, contexts)
-        except Exception as error:  # a policy of somebody's own may raise anything
-            if len(places) > 1:  # the others are to have their answers
-                return [self._explain([user_index], [own])[0] for user_index, own in zip(places, contexts, strict=True)]
-            _log.exception("the policy gave no answer")
-            return [ProblemError(500, "internal", f"the policy gave no answer: {type(error).__name__}")]
+            return self._explain_batch(indices, contexts)
+        except Exception as error:  # a custom policy may raise anything
+            if len(indices) > 1:  # one at a time, so that only the failing requests get a problem
+                return [self._explain([index], [own])[0] for index, own in zip(indices, contexts, strict=True)]
+            _log.exception("the policy failed to recommend")
+            return [ProblemError(500, "internal", f"the policy failed to recommend: {type(error).__name__}")]
 
-    def _decided(
-        self,
-        name: str,
-        task: RecommendCommand,
-        user_index: int,
-        told: Explanation,
-        batch: Batch,
+    def _add_decision(
+        self, batch: Batch, decision_id: str, command: RecommendCommand, user_index: int, explanation: Explanation
     ) -> EncodedDecision:
-        question = task.question
-        answer = self._answers.encode(name, question, told, self.policy.memberships(user_index))
-        context = question.contexts[told.arm].tobytes()
-        batch.last += 1
-        active_at = None if task.deferred else task.now
+        parsed, now = command.parsed, command.now
+        response = self._encoder.encode(decision_id, parsed, explanation, self.policy.memberships(user_index))
+        context = parsed.contexts[explanation.arm].tobytes()
+        batch.last_seq += 1
+        active_at = None if command.deferred else now
         batch.records.decisions.append(
             DecisionRow(
-                batch.last, name.encode(), user_index, task.now, active_at, told.arm, context, question.packed, answer
+                batch.last_seq, decision_id.encode(), user_index, now, active_at, explanation.arm, context,
+                parsed.packed, response,
             )
-        )
-        # Where there are places that nobody has, sources are told without them.
-        batch.grouped.append(response_uses_group(answer) if self.users.unassigned else uses_group(told.sources))
-        batch.made[name] = CachedDecision(batch.last, user_index, context, active_at)
-        batch.answers[name] = question.packed, answer
-        return EncodedDecision(name, answer)
+        )  # fmt: skip
+        # The response does not count unassigned indices as users; the explanation does.
+        grouped = response_uses_group(response) if self.users.unassigned else uses_group(explanation.sources)
+        batch.grouped.append(grouped)
+        batch.decisions[decision_id] = CachedDecision(batch.last_seq, user_index, context, active_at)
+        batch.responses[decision_id] = parsed.packed, response
+        return EncodedDecision(decision_id, response)
 
-    def _repeated(
-        self, name: str, task: RecommendCommand, known: dict[str, FoundDecision], batch: Batch
+    def _repeat(
+        self, decision_id: str, command: RecommendCommand, known: dict[str, FoundDecision], batch: Batch
     ) -> EncodedDecision | ProblemError:
-        """What was answered before under this name, in the log or in this batch."""
-        before = batch.answers.get(name)
-        if before is None and name in known:
-            before = known[name].decision.request, known[name].decision.response
-        if before is None:
-            return ProblemError(500, "internal", f"there is no answer to decision {name!r}, which was asked for before")
-        if before[0] != task.question.packed:
-            return ProblemError(409, "conflict", f"decision {name!r} was asked for before, in other words")
-        return EncodedDecision(name, before[1])
+        """Return the earlier response to a repeated request, from the log or from this batch."""
+        earlier = batch.responses.get(decision_id)
+        if earlier is None and decision_id in known:
+            earlier = known[decision_id].decision.request, known[decision_id].decision.response
+        if earlier is None:
+            return ProblemError(500, "internal", f"the first request for decision {decision_id!r} failed")
+        if earlier[0] != command.parsed.packed:
+            detail = f"decision {decision_id!r} already exists, for a different request"
+            return ProblemError(409, "conflict", detail)
+        return EncodedDecision(decision_id, earlier[1])
 
-    def _welcome(self, user: str, batch: Batch) -> int:
+    def _create_user(self, user: str, batch: Batch) -> int:
         user_index = self.users.assign(user)
-        self._answers.forget()
+        self._encoder.clear_cache()
         grows = user_index >= self.policy.n_users
         if grows:
             self.policy.add_users(1)
-        self._arrived.append((user_index, user.encode(), grows))
-        self._log_arrival(batch, *self._arrived[-1])
+        self._unlogged_users.append((user_index, user.encode(), grows))
+        self._log_user(batch, *self._unlogged_users[-1])
         return user_index
 
-    def _log_arrival(self, batch: Batch, user_index: int, user: bytes | None, grows: bool) -> None:
-        # Who takes a place that the policy has already changes nothing in it, and is no event of the log's order.
-        batch.last += grows
-        batch.records.users.append((user_index, batch.last, user))
+    def _log_user(self, batch: Batch, user_index: int, user: bytes | None, grows: bool) -> None:
+        # A user at an existing index does not change the policy, and is no event of its own.
+        batch.last_seq += grows
+        batch.records.users.append((user_index, batch.last_seq, user))
 
-    def _find(self, name: str, known: dict[str, FoundDecision], batch: Batch) -> CachedDecision | None:
-        decision = batch.made.get(name) or self._at_hand.get(name)
-        if decision is None and name in known:
-            row, kind, reward = known[name]
+    def _find(self, decision_id: str, known: dict[str, FoundDecision], batch: Batch) -> CachedDecision | None:
+        decision = batch.decisions.get(decision_id) or self._recent.get(decision_id)
+        if decision is None and decision_id in known:
+            row, kind, reward = known[decision_id]
             decision = CachedDecision(row.seq, row.user_index, row.context, row.active_at, kind, reward)
-            self._remember(name, decision)
+            self._cache(decision_id, decision)
         return decision
 
-    def _pay(self, task: RewardCommand, known: dict[str, FoundDecision], batch: Batch) -> RewardResponse | ProblemError:
-        decision = self._find(task.name, known, batch)
+    def _reward(
+        self, command: RewardCommand, known: dict[str, FoundDecision], batch: Batch
+    ) -> RewardResponse | ProblemError:
+        decision_id = command.decision_id
+        decision = self._find(decision_id, known, batch)
         if decision is None:
-            return ProblemError(404, "unknown-decision", f"there is no decision {task.name!r}")
+            return ProblemError(404, "unknown-decision", f"unknown decision {decision_id!r}")
         kind, reward = decision.kind, decision.reward
-        if task.name in batch.taught:
-            observation = batch.taught[task.name][1]
+        if decision_id in batch.observed:
+            observation = batch.observed[decision_id][1]
             kind, reward = observation.kind, observation.reward
         if kind in (REWARD, CORRECTION):
-            if reward == task.reward:
-                return RewardResponse(task.name, task.reward, kind == CORRECTION)
-            return ProblemError(409, "conflict", f"decision {task.name!r} was rewarded with {reward:g} before")
+            if reward == command.reward:
+                return RewardResponse(decision_id, command.reward, kind == CORRECTION)
+            return ProblemError(409, "conflict", f"decision {decision_id!r} already has reward {reward:g}")
         if kind == DEFAULT:
-            assert reward is not None  # noqa: S101 - a lesson has one
-            self._teach(batch, task.name, decision, CORRECTION, reward, task.reward, task.now)
-            return RewardResponse(task.name, task.reward, True)
-        self._teach(batch, task.name, decision, REWARD, 0.0, task.reward, task.now)
-        return RewardResponse(task.name, task.reward)
+            assert reward is not None  # noqa: S101 - an observation has a reward
+            self._observe(batch, decision_id, decision, CORRECTION, reward, command.reward, command.now)
+            return RewardResponse(decision_id, command.reward, True)
+        self._observe(batch, decision_id, decision, REWARD, 0.0, command.reward, command.now)
+        return RewardResponse(decision_id, command.reward)
 
-    def _teach(
-        self, batch: Batch, name: str, decision: CachedDecision, kind: int, learned: float, reward: float, now: float
+    def _observe(
+        self,
+        batch: Batch,
+        decision_id: str,
+        decision: CachedDecision,
+        kind: int,
+        previous_reward: float,
+        reward: float,
+        now: float,
     ) -> None:
-        batch.last += 1
-        reward += 0.0  # no −0: SQLite does not keep its sign
+        batch.last_seq += 1
+        reward += 0.0  # turns −0.0 into 0.0, because SQLite does not keep the sign
         observation = ObservationRow(
-            batch.last, decision.seq, decision.user_index, kind, learned, reward, now, decision.context
+            batch.last_seq, decision.seq, decision.user_index, kind, previous_reward, reward, now, decision.context
         )
         batch.records.observations.append(observation)
-        batch.taught[name] = decision, observation
+        batch.observed[decision_id] = decision, observation
 
-    def _activate(self, task: ActivateCommand, known: dict[str, FoundDecision], batch: Batch) -> ProblemError | None:
-        decision = self._find(task.name, known, batch)
+    def _activate(self, command: ActivateCommand, known: dict[str, FoundDecision], batch: Batch) -> Outcome:
+        decision_id = command.decision_id
+        decision = self._find(decision_id, known, batch)
         if decision is None:
-            return ProblemError(404, "unknown-decision", f"there is no decision {task.name!r}")
-        if decision.active_at is None and task.name not in batch.activated:
-            batch.records.activations.append((task.now, decision.seq))
-            batch.activated[task.name] = decision, task.now
+            return ProblemError(404, "unknown-decision", f"unknown decision {decision_id!r}")
+        if decision.active_at is None and decision_id not in batch.activated:
+            batch.records.activations.append((command.now, decision.seq))
+            batch.activated[decision_id] = decision, command.now
         return None
 
-    # Applying: it is on disk
+    # Applying: the batch is durable
 
     def apply(self, batch: Batch) -> None:
-        """Learn what was committed."""
-        for name, decision in batch.made.items():
-            self._remember(name, decision)
+        """Learn from a committed batch."""
+        for decision_id, decision in batch.decisions.items():
+            self._cache(decision_id, decision)
         learn(self.policy, batch.records.observations)
-        for name, (decision, observation) in batch.taught.items():
+        for decision_id, (decision, observation) in batch.observed.items():
             decision.kind, decision.reward = observation.kind, observation.reward
-            self._awaited.pop(name, None)
-        for name, (decision, when) in batch.activated.items():
-            decision.active_at = when
+            self.default_rewards.discard(decision_id)
+        for decision_id, (decision, active_at) in batch.activated.items():
+            decision.active_at = active_at
             if decision.kind is None:
-                self._await(name, decision)
-        del self._arrived[: len(batch.records.users)]
-        if batch.forgotten is not None:
-            self._forget(batch.forgotten)
-        if batch.renewal is not None:
-            self._renew(*batch.renewal)
-        self.seq = batch.last
+                self.default_rewards.track(decision_id, decision)
+        del self._unlogged_users[: len(batch.records.users)]
+        if batch.erased_user is not None:
+            self._apply_erasure(batch.erased_user)
+        if batch.rebuilt is not None:
+            self._apply_rebuild(*batch.rebuilt)
+        self.seq = batch.last_seq
 
-    def _remember(self, name: str, decision: CachedDecision) -> None:
-        self._at_hand[name] = decision
+    def _cache(self, decision_id: str, decision: CachedDecision) -> None:
+        self._recent[decision_id] = decision
         if decision.active_at is not None and decision.kind is None:
-            self._await(name, decision)
-        while len(self._at_hand) > self._room:
-            self._at_hand.pop(next(iter(self._at_hand)))
-
-    def _await(self, name: str, decision: CachedDecision) -> None:
-        if self.default_reward is not None:
-            self._awaited.setdefault(name, decision)
+            self.default_rewards.track(decision_id, decision)
+        while len(self._recent) > self._cache_size:
+            self._recent.pop(next(iter(self._recent)))
 
     @property
     def pending_rewards(self) -> int:
-        """Decisions at hand from which nothing was learned yet."""
-        return sum(decision.kind is None for decision in self._at_hand.values())
+        """Number of recent decisions without a reward."""
+        return sum(decision.kind is None for decision in self._recent.values())
 
-    def preview(self, question: ParsedRequest) -> bytes:
-        """The answer to a question if it were asked now, under the name ""; nothing changes."""
-        user_index = self.users.index_of(question.request.user)
-        if user_index is None:
-            raise ProblemError(404, "unknown-user", f"there is no user {question.request.user!r}")
-        (told,) = self._explain_batch([user_index], [question.contexts])
-        return self._answers.encode("", question, told, self.policy.memberships(user_index))
-
-    def await_all(self, decisions: Iterable[tuple[str, CachedDecision]]) -> None:
-        """Wait for the rewards of these, found in the log."""
-        for name, decision in decisions:
-            self._await(name, decision)
-
-    def prepare_forgetting(self, user: str) -> Batch:
-        """The batch in which a user is erased."""
-        return Batch(forgotten=user, last=self.seq + 1)
-
-    def _forget(self, user: str) -> None:
-        """Let a user's name and decisions go; what was learned from them goes when the policy is made anew."""
+    def _apply_erasure(self, user: str) -> None:
+        """Remove a user's name and decisions; what was learned from them is removed by the rebuild of the policy."""
         user_index = self.users.release(user)
         self.pending_erasure.append(user_index)
-        self._answers.forget()
-        self._arrived = [(there, None if there == user_index else name, grew) for there, name, grew in self._arrived]
-        for kept in (self._at_hand, self._awaited):
-            for name in [name for name, decision in kept.items() if decision.user_index == user_index]:
-                del kept[name]
+        self._encoder.clear_cache()
+        self._unlogged_users = [
+            (index, None if index == user_index else name, grew) for index, name, grew in self._unlogged_users
+        ]
+        self.default_rewards.discard_user(user_index)
+        for decision_id in [name for name, decision in self._recent.items() if decision.user_index == user_index]:
+            del self._recent[decision_id]
 
-    def prepare_renewal(self, policy: ServablePolicy, pending_erasure: list[int]) -> Batch:
-        """The batch from which on a policy serves that never knew the users of these places."""
-        return Batch(renewal=(policy, pending_erasure), last=self.seq + 1)
-
-    def _renew(self, policy: ServablePolicy, pending_erasure: Sequence[int]) -> None:
+    def _apply_rebuild(self, policy: ServablePolicy, erased: Sequence[int]) -> None:
         self.policy = policy
         self._explain_batch = explainer(policy)
-        for user_index in pending_erasure:
+        for user_index in erased:
             self.pending_erasure.remove(user_index)
             self.users.reclaim(user_index)

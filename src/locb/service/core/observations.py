@@ -1,4 +1,4 @@
-"""Teaching a policy what stands in the log: the same lessons in the same order leave the same policy."""
+"""Learning from observations. The same observations in the same order give the same policy, bit for bit."""
 
 from __future__ import annotations
 
@@ -14,26 +14,33 @@ from locb.policies import CompiledPolicy, Policy
 from locb.policies.base.capabilities import SupportsCorrection, class_supports
 from locb.service.store.schema import CORRECTION
 
-FEW = 4  # so few lessons are learned one by one
+MIN_PLAYED = 5  # observations: fewer are faster one by one
 _log = logging.getLogger("locb.service")
 
 
 def learn(policy: Policy, observations: Sequence[Any]) -> None:
-    """Learn all, in this order: rows with place, kind, learned, reward and context.
+    """Update a policy with observations, in the given order.
 
-    A policy that cannot take one goes on without it: it is in the log already.
+    An observation that the policy rejects is skipped and logged, because it is already in the log.
+
+    Parameters
+    ----------
+    policy : Policy
+        The policy to update.
+    observations : sequence of rows
+        Rows with the columns user_index, kind, previous_reward, reward and context.
     """
-    for correcting, run in groupby(observations, lambda observation: observation.kind == CORRECTION):
-        some = list(run)
-        if correcting or len(some) <= FEW or not isinstance(policy, CompiledPolicy):
-            for observation in some:
+    for corrections, group in groupby(observations, lambda observation: observation.kind == CORRECTION):
+        run = list(group)
+        if corrections or len(run) < MIN_PLAYED or not isinstance(policy, CompiledPolicy):
+            for observation in run:
                 _learn_one(policy, observation)
         else:
-            _learn_rounds(policy, some)
+            _play(policy, run)
 
 
-def _learn_rounds(policy: Policy, observations: Sequence[Any]) -> None:
-    """Rounds of one arm each are what ``update`` does, many at a time."""
+def _play(policy: Policy, observations: Sequence[Any]) -> None:
+    """Learn many observations in one call: a round with a single arm has the effect of ``update``."""
     users = np.array([observation.user_index for observation in observations])
     contexts = np.frombuffer(b"".join([observation.context for observation in observations]))
     rewards = np.array([[observation.reward] for observation in observations])
@@ -52,4 +59,4 @@ def _learn_one(policy: Policy, observation: Any) -> None:
         else:
             policy.update(observation.user_index, context, observation.reward)
     except Exception:
-        _log.exception("the policy could not learn a reward of %g", observation.reward)
+        _log.exception("the policy rejected a reward of %g", observation.reward)

@@ -1,7 +1,8 @@
-"""The policy in files beside the log, so that a start need not replay everything."""
+"""Snapshots of the policy, so that a start replays only the end of the log, and when they are written."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import threading
@@ -15,103 +16,144 @@ from locb.policies.base.capabilities import SupportsSnapshot
 from locb.policies.base.checkpoints import BufferPool
 from locb.policies.base.policy import ServablePolicy
 
-KEPT = 2
+KEPT_SNAPSHOTS = 2
+RESERVE_INTERVAL = 0.5  # seconds between checks that enough memory is reserved for the next snapshot
 _NAME = re.compile(r"([0-9a-f]{8})-(\d{16})\.locb")
 _log = logging.getLogger("locb.service")
 
 
 class Snapshots:
-    """Snapshots in a folder, each under the place in the log up to which it knows.
+    """Snapshots of one store in a folder. Each is named after the seq of the last event that it contains.
 
     Parameters
     ----------
     folder : Path
-        Made if it is not there.
-    store : str
-        Names the log, so that snapshots of another one are told from its own.
+        Folder of the snapshots, created if needed.
+    store_id : str
+        Id of the store. Snapshots of other stores are ignored.
+    interval : int, default 100_000
+        Number of events between snapshots.
     """
 
-    def __init__(self, folder: Path, store: str) -> None:
+    def __init__(self, folder: Path, store_id: str, interval: int = 100_000) -> None:
         self._folder = folder
-        self._store = store
+        self._store_id = store_id
+        self._interval = interval
         folder.mkdir(parents=True, exist_ok=True)
         for unfinished in folder.glob(".*.part"):
             unfinished.unlink(missing_ok=True)
-        self._writing: threading.Thread | None = None
-        self._room = BufferPool()
-        self.newest_seq: int | None = max(self._places(), default=None)
-        self.newest_time: float | None = None  # when it was written
-        self.write_seconds = 0.0  # that the last one took
-        self.blocked_seconds = 0.0  # seconds of it in which nothing else was done
+        self._thread: threading.Thread | None = None
+        self._buffers = BufferPool()
+        self._last_attempt = 0  # seq of the last snapshot that was started
+        self.newest_seq: int | None = max(self._paths(), default=None)
+        self.newest_time: float | None = None  # Unix time at which it was written
+        self.write_seconds = 0.0  # duration of the last snapshot
+        self.blocked_seconds = 0.0  # part of it in which requests waited
 
-    def _places(self) -> dict[int, Path]:
+    def _paths(self) -> dict[int, Path]:
+        """Return the path of each snapshot of this store by its seq."""
         found = ((_NAME.fullmatch(path.name), path) for path in self._folder.iterdir())
-        return {int(name[2]): path for name, path in found if name and name[1] == self._store}
+        return {int(match[2]): path for match, path in found if match and match[1] == self._store_id}
 
     @property
-    def busy(self) -> bool:
-        """Whether one is being written."""
-        return self._writing is not None and self._writing.is_alive()
+    def writing(self) -> bool:
+        """Whether a snapshot is being written."""
+        return self._thread is not None and self._thread.is_alive()
 
-    def newest_good(self, since: int, until: int) -> tuple[ServablePolicy, int] | None:
-        """The newest policy that can be read, of those from ``since`` to ``until``; others do not belong to the log."""
-        for seq, path in sorted(self._places().items(), reverse=True):
-            if not since <= seq <= until:
-                _log.warning(
-                    "snapshot %s does not belong to the log, which goes from %d to %d", path.name, since, until
-                )
+    def load_newest(self, first: int, last: int) -> tuple[ServablePolicy, int] | None:
+        """Return the newest readable snapshot with ``first`` ≤ seq ≤ ``last`` and its seq, or None.
+
+        Snapshots outside this range do not match the log and are deleted. Unreadable ones, for example of another
+        version of locb, are skipped.
+        """
+        for seq, path in sorted(self._paths().items(), reverse=True):
+            if not first <= seq <= last:
+                _log.warning("snapshot %s deleted: it is outside the log, events %d to %d", path.name, first, last)
                 path.unlink()
                 continue
             try:
                 policy = cast(ServablePolicy, load(path))  # the model that wrote it accepts new users
             except (ValueError, OSError) as error:
-                _log.warning("snapshot %s is skipped: %s", path.name, error)
+                _log.warning("snapshot %s ignored: %s", path.name, error)
                 continue
             self.newest_seq, self.newest_time = seq, path.stat().st_mtime
             return policy, seq
         self.newest_seq = None
         return None
 
+    # When snapshots are written
+
+    def schedule(self, seq: int) -> None:
+        """Count the interval until the next snapshot from this event on."""
+        self._last_attempt = seq
+
+    def write_if_due(self, policy: Policy, seq: int) -> None:
+        """Write a snapshot if the interval is over and none is being written."""
+        if seq - self._last_attempt >= self._interval and not self.writing:
+            self.write_if_supported(policy, seq)
+
+    def write_final(self, policy: Policy, seq: int) -> None:
+        """Write a snapshot at shutdown if there are events after the newest one."""
+        if seq > (self.newest_seq or 0):
+            self.write_if_supported(policy, seq)
+
+    def write_if_supported(self, policy: Policy, seq: int) -> None:
+        """Write a snapshot if the policy can be saved; an error is logged, because the log contains all events."""
+        self._last_attempt = seq
+        if isinstance(policy, SupportsSnapshot):
+            try:
+                self.write(policy, seq)
+            except Exception:  # a custom policy may raise anything
+                _log.exception("snapshot %d failed", seq)
+
     def write(self, policy: SupportsSnapshot, seq: int, done: Callable[[], None] | None = None) -> None:
-        """Copy the policy now, and write the copy from a thread of its own."""
+        """Copy the policy, and write the copy to a file in a thread; ``done`` is called at its end."""
         self.wait()
         start = time.perf_counter()
-        checkpoint = policy.checkpoint(self._room) if isinstance(policy, CompiledPolicy) else policy.checkpoint()
+        checkpoint = policy.checkpoint(self._buffers) if isinstance(policy, CompiledPolicy) else policy.checkpoint()
         self.blocked_seconds = time.perf_counter() - start
 
         def save() -> None:
             try:
-                checkpoint.save(self._folder / f"{self._store}-{seq:016d}.locb")
+                checkpoint.save(self._folder / f"{self._store_id}-{seq:016d}.locb")
             except OSError as error:
-                _log.warning("no snapshot at %d: %s", seq, error)
+                _log.warning("snapshot %d failed: %s", seq, error)
             else:
                 self.newest_seq, self.newest_time = seq, time.time()
                 self.write_seconds = time.perf_counter() - start
                 self._prune()
-                _log.info("snapshot at %d in %.2f s", seq, self.write_seconds)
+                _log.info("snapshot %d written in %.2f s", seq, self.write_seconds)
             if done is not None:
                 done()
 
-        self._writing = threading.Thread(target=save, name="locb-snapshot")
-        self._writing.start()
+        self._thread = threading.Thread(target=save, name="locb-snapshot")
+        self._thread.start()
 
-    def make_room(self, policy: Policy) -> None:
-        """Have memory ready for the next one, so that no request waits for that."""
+    # Memory for the copy
+
+    def reserve(self, policy: Policy) -> None:
+        """Reserve memory for the next snapshot, so that no request waits for the allocation."""
         if isinstance(policy, CompiledPolicy):
-            policy.reserve(self._room)
+            policy.reserve(self._buffers)
+
+    async def reserve_periodically(self, policy: Callable[[], Policy]) -> None:
+        """Call ``reserve`` at intervals, because the policy grows with the number of users."""
+        while True:
+            await asyncio.sleep(RESERVE_INTERVAL)
+            await asyncio.to_thread(self.reserve, policy())
 
     def wait(self) -> None:
-        """Wait for the one that is being written."""
-        if self._writing is not None:
-            self._writing.join()
+        """Wait for the snapshot that is being written."""
+        if self._thread is not None:
+            self._thread.join()
 
     def remove_all(self) -> None:
-        """Leave none."""
+        """Delete all snapshots of this store."""
         self.wait()
-        for path in self._places().values():
+        for path in self._paths().values():
             path.unlink(missing_ok=True)
         self.newest_seq = None
 
     def _prune(self) -> None:
-        for _, path in sorted(self._places().items(), reverse=True)[KEPT:]:
+        for _, path in sorted(self._paths().items(), reverse=True)[KEPT_SNAPSHOTS:]:
             path.unlink(missing_ok=True)

@@ -15,8 +15,7 @@ from locb.service.dashboard.schemas import PreviewResponse, UserDecision, UserDe
 from locb.service.request_parsing import parse_request, parse_stored_request
 from locb.service.schemas import PreviewRequest, RecommendRequest, UserDetail
 from locb.service.stats.intervals import Z_975
-from locb.service.store.rows import FoundDecision
-from locb.service.store.schema import CORRECTION, DEFAULT, REWARD
+from locb.service.store.schema import CORRECTION, DEFAULT, REWARD, FoundDecision
 
 MAX_NAMES = 300  # feature names in a response
 REWARD_STATUS = {None: "pending", REWARD: "received", DEFAULT: "default", CORRECTION: "corrected"}

@@ -13,8 +13,7 @@ import numpy as np
 from locb.common.arrays import Floats, Ints
 from locb.policies import EvidenceSource as PolicyEvidenceSource
 from locb.service.schemas import EvidenceSource
-from locb.service.store.rows import ObservationRow, Records
-from locb.service.store.schema import CORRECTION
+from locb.service.store.schema import CORRECTION, ObservationRow, Records
 from locb.service.store.totals import BUCKET_SECONDS, Totals
 
 # Widths of the time buckets in seconds. Each width divides the next.

@@ -9,7 +9,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, 
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from locb.service.store import sqlite
-from locb.service.store.rows import Records
+from locb.service.store.schema import Records
 
 BUSY_TIMEOUT = 5  # seconds that a connection to SQLite waits for a lock
 CONNECT_TIMEOUT = 5  # seconds to connect to PostgreSQL

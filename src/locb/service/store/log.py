@@ -26,7 +26,7 @@ from locb.service.store.database import (
 )
 from locb.service.store.locks import AlreadyOpenError, lock_database, lock_folder
 from locb.service.store.reader import LogReader
-from locb.service.store.rows import Records
+from locb.service.store.schema import Records
 
 MAX_WAL_BYTES = 1 << 26
 MAX_UNINDEXED_EVENTS = 2_000  # events after the end of the table of user decisions, which queries have to scan

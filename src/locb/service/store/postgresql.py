@@ -12,7 +12,7 @@ from psycopg.pq import Format
 from sqlalchemy import BigInteger, Double, Integer, LargeBinary, SmallInteger, Table
 
 from locb.service.store import schema as tables
-from locb.service.store.rows import Records
+from locb.service.store.schema import Records
 
 # SQL name of the array type, OID of the element type, and binary format of an element with its length prefix.
 _ARRAY_TYPES: dict[type, tuple[str, int, Struct | None]] = {

@@ -14,7 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from locb.service.store import schema as tables
 from locb.service.store import user_decisions
 from locb.service.store.database import StoreError, summarize_error
-from locb.service.store.rows import DecisionRow, FoundDecision
+from locb.service.store.schema import DecisionRow, FoundDecision
 from locb.service.store.totals import Totals, compute_totals
 
 CHUNK_ROWS = 20_000  # rows that are read at a time

@@ -1,9 +1,12 @@
-"""Tables of the event log.
+"""Tables and rows of the event log.
 
 Users, decisions and observations share one sequence number, ``seq``, which orders all events of the log.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from sqlalchemy import (
     BigInteger,
@@ -79,3 +82,51 @@ settings = Table(
     Column("name", Text, primary_key=True),
     Column("value", Text, nullable=False),
 )
+
+
+class DecisionRow(NamedTuple):
+    """Row of the table of decisions."""
+
+    seq: int
+    id: bytes
+    user_index: int
+    time: float
+    active_at: float | None
+    chosen: int
+    context: bytes
+    request: bytes
+    response: bytes
+
+
+class ObservationRow(NamedTuple):
+    """Row of the table of observations."""
+
+    seq: int
+    decision_seq: int
+    user_index: int
+    kind: int
+    previous_reward: float
+    reward: float
+    time: float
+    context: bytes
+
+
+class FoundDecision(NamedTuple):
+    """Decision with the kind and reward of its last observation; both are None before the first one."""
+
+    decision: DecisionRow
+    kind: int | None
+    reward: float | None
+
+
+@dataclass(slots=True)
+class Records:
+    """Rows that are committed in one transaction."""
+
+    users: list[tuple[int, int, bytes | None]] = field(default_factory=list)  # user_index, seq, id
+    decisions: list[DecisionRow] = field(default_factory=list)
+    observations: list[ObservationRow] = field(default_factory=list)
+    activations: list[tuple[float, int]] = field(default_factory=list)  # Unix time, seq of the decision
+
+    def __bool__(self) -> bool:
+        return bool(self.users or self.decisions or self.observations or self.activations)

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Table
 
 from locb.service.store import schema as tables
-from locb.service.store.rows import Records
+from locb.service.store.schema import Records
 
 # Rows per INSERT statement. Each statement is prepared once; unused rows are filled with NULL and skipped.
 ROWS_PER_STATEMENT = (1, 4, 16, 64, 256)

@@ -1,0 +1,62 @@
+"""Default rewards: what is learned from a decision when no reward arrives in time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from locb.service.core.commands import CachedDecision
+from locb.service.store.log import EventLog
+
+CHECK_INTERVAL = 0.25  # seconds between checks for overdue rewards
+
+
+class DefaultRewards:
+    """Active decisions without a reward, oldest first.
+
+    Parameters
+    ----------
+    reward : float or None
+        The default reward; None disables default rewards.
+    wait : float
+        Seconds after the activation of a decision until its default reward is due.
+    """
+
+    def __init__(self, reward: float | None, wait: float) -> None:
+        self.reward = reward
+        self.wait = wait
+        self._pending: dict[str, CachedDecision] = {}
+
+    def load(self, log: EventLog) -> None:
+        """Track the unrewarded decisions of the log."""
+        if self.reward is None:
+            return
+        rows = [row for chunk in log.unrewarded_decisions() for row in chunk]
+        for seq, decision_id, user_index, active_at, context in sorted(rows, key=lambda row: row.active_at):
+            self.track(decision_id.decode(), CachedDecision(seq, user_index, context, active_at))
+
+    def track(self, decision_id: str, decision: CachedDecision) -> None:
+        """Wait for the reward of a decision."""
+        if self.reward is not None:
+            self._pending.setdefault(decision_id, decision)
+
+    def discard(self, decision_id: str) -> None:
+        """Stop waiting for the reward of a decision."""
+        self._pending.pop(decision_id, None)
+
+    def discard_user(self, user_index: int) -> None:
+        """Stop waiting for the rewards of an erased user."""
+        self._pending = {
+            decision_id: decision
+            for decision_id, decision in self._pending.items()
+            if decision.user_index != user_index
+        }
+
+    def due(self, now: float, limit: int) -> Iterator[tuple[str, CachedDecision]]:
+        """Yield up to ``limit`` decisions whose default reward is due."""
+        count = 0
+        for decision_id, decision in self._pending.items():
+            if count == limit or (decision.active_at is not None and decision.active_at + self.wait > now):
+                return
+            if decision.active_at is not None and decision.kind is None:
+                count += 1
+                yield decision_id, decision

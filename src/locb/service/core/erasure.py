@@ -1,0 +1,156 @@
+"""Erasure of users: delete their events, redact their names, and rebuild the policy without them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+
+from locb.policies import policy_spec
+from locb.policies.base.policy import ServablePolicy
+from locb.service.core.decision_encoding import encode_seed
+from locb.service.core.group_commit import RETRY_INTERVAL, GroupCommitter
+from locb.service.core.model import Model
+from locb.service.core.replay import replay
+from locb.service.core.snapshots import Snapshots
+from locb.service.errors import ProblemError
+from locb.service.store.database import StoreError
+from locb.service.store.locks import AlreadyOpenError
+from locb.service.store.log import Redaction
+
+REDACTED_PER_STEP = 1_000  # events whose responses are redacted at a time: requests wait about 20 ms
+MAX_FINAL_CATCH_UP = 2_000  # events: a rebuilt policy that is closer to the end of the log catches up under the lock
+_END = 1 << 62  # greater than any seq
+_log = logging.getLogger("locb.service")
+
+
+class Eraser:
+    """Erases users, and rebuilds the policy in the background.
+
+    Parameters
+    ----------
+    committer : GroupCommitter
+        Commits the erasure.
+    model : Model
+        Builds the policy without the erased users.
+    snapshots : Snapshots
+        Snapshots of the policy, which are deleted because they contain the erased users.
+    stopping : callable
+        Returns whether the service is stopping; a rebuild then ends early.
+    """
+
+    def __init__(
+        self, committer: GroupCommitter, model: Model, snapshots: Snapshots, stopping: Callable[[], bool]
+    ) -> None:
+        self._committer = committer
+        self._engine = committer.engine
+        self._log = committer.log
+        self._model = model
+        self._policy_spec = policy_spec(model.policy)
+        self._snapshots = snapshots
+        self._stopping = stopping
+        self._rebuild: asyncio.Task[None] | None = None
+
+    async def erase(self, user: str) -> int:
+        """Erase a user, wait until the policy is rebuilt without them, and return the number of erased decisions.
+
+        Raises
+        ------
+        ProblemError
+            404 for an unknown user; 503 if the store is unavailable.
+        """
+        redaction = await self._redact(user) if self._may_be_named(user) else None
+        async with self._committer.commit_lock:
+            try:
+                erased = await self._commit_erasure(user, redaction)
+            except (StoreError, AlreadyOpenError) as error:
+                raise self._committer.to_problem(error) from error
+            await asyncio.to_thread(self._snapshots.remove_all)
+        if self._rebuild is not None:
+            await asyncio.shield(self._rebuild)
+        return erased
+
+    async def _commit_erasure(self, user: str, redaction: Redaction | None) -> int:
+        await self._committer.resolve_in_doubt()
+        user_index = self._engine.users.index_of(user)
+        if user_index is None:
+            raise ProblemError(404, "unknown-user", f"unknown user {user!r}")
+        batch = self._engine.prepare_erasure(user)
+        settings = {"rebuilt_at": None, "seq": batch.last_seq}
+        erased = await self._committer.commit_with(batch, self._log.erase, user_index, settings, redaction)
+        self._committer.after_commit(batch)
+        return int(erased)
+
+    # Redaction of the user's name in responses to other users
+
+    def _may_be_named(self, user: str) -> bool:
+        """Return whether responses to other users may contain this user, as the seed of a cluster."""
+        user_index = self._engine.users.index_of(user)
+        if user_index is None or not self._policy_spec.names_other_users:
+            return False
+        if not self._policy_spec.fixed_seeds:  # the user may have been a seed before
+            return True
+        return any(cluster.seed == user_index for cluster in self._engine.policy.clusters())
+
+    async def _redact(self, user: str) -> Redaction:
+        """Redact most responses between batches, and return the redaction of the rest, for the erasure itself."""
+        redaction = Redaction(encode_seed(user), encode_seed(None), 0, 0)
+        while self._engine.seq - redaction.until > REDACTED_PER_STEP:
+            redaction = redaction._replace(after=redaction.until, until=redaction.until + REDACTED_PER_STEP)
+            async with self._committer.commit_lock:
+                try:
+                    await self._committer.write(self._log.redact, redaction)
+                except (StoreError, AlreadyOpenError) as error:
+                    raise self._committer.to_problem(error) from error
+        return redaction._replace(after=redaction.until, until=_END)
+
+    # Rebuild of the policy
+
+    def start_rebuild(self) -> None:
+        """Start to rebuild the policy in the background if it depends on erased users."""
+        if self._engine.pending_erasure and (self._rebuild is None or self._rebuild.done()):
+            self._rebuild = asyncio.create_task(self._rebuild_all())
+
+    def cancel(self) -> None:
+        """Cancel a rebuild; the next start of the service rebuilds the policy."""
+        if self._rebuild is not None:
+            self._rebuild.cancel()
+
+    async def _rebuild_all(self) -> None:
+        while self._engine.pending_erasure:
+            try:
+                await self._rebuild_once()
+            except (StoreError, AlreadyOpenError) as error:
+                _log.warning("the rebuild of the policy is waiting for the store: %s", error)
+                await asyncio.sleep(RETRY_INTERVAL)
+
+    async def _rebuild_once(self) -> None:
+        """Replay the log on a new policy while requests are served, then replace the current policy."""
+        engine, committer = self._engine, self._committer
+        erased = list(engine.pending_erasure)
+        policy = self._model.build()
+        position = 0
+        while engine.seq - position > MAX_FINAL_CATCH_UP and engine.pending_erasure == erased:
+            until = engine.seq
+            await asyncio.to_thread(self._catch_up, policy, position, until)
+            position = until
+        async with committer.commit_lock:
+            await committer.resolve_in_doubt()
+            if engine.pending_erasure != erased:
+                return  # another user was erased, and this policy may depend on them
+            await asyncio.to_thread(self._catch_up, policy, position, engine.seq)
+            if policy.n_users < engine.users.capacity:  # users that are not in the log yet
+                policy.add_users(engine.users.capacity - policy.n_users)
+            batch = engine.prepare_rebuild(policy, erased)
+            settings = {"rebuilt_at": batch.last_seq, "seq": batch.last_seq}
+            await committer.commit_with(batch, self._log.write_settings, settings)
+            await asyncio.to_thread(self._snapshots.remove_all)  # they contain the erased users
+            self._snapshots.write_if_supported(engine.policy, engine.seq)
+        _log.info("the policy was rebuilt from the log without %d erased users", len(erased))
+
+    def _catch_up(self, policy: ServablePolicy, after: int, until: int) -> None:
+        for _ in replay(self._log, policy, after, until):
+            if self._stopping():
+                return  # a long log must not delay the shutdown
+            time.sleep(0)  # yields to the event loop between steps

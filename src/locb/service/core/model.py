@@ -1,0 +1,139 @@
+"""The model of a service: which policy it runs, and how the store remembers that."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from locb.evaluation.clusters import Cluster
+from locb.policies import POLICIES, policy_spec
+from locb.policies.base.capabilities import (
+    SupportsCertificates,
+    SupportsCorrection,
+    SupportsEstimates,
+    SupportsNewUsers,
+    SupportsSimilarUsers,
+    UnavailableError,
+    explainer,
+)
+from locb.policies.base.policy import ServablePolicy
+from locb.service.config import DEFAULT_POLICY, ServiceConfig, format_parameter
+from locb.service.store.log import EventLog
+from locb.service.store.schema import FORMAT
+
+_log = logging.getLogger("locb.service")
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """Name, dimension and parameters of a policy. With these, a log determines the policy completely."""
+
+    policy: str
+    dim: int
+    initial_users: int  # user indices of the untrained policy
+    parameters: dict[str, Any]
+
+    def build(self) -> ServablePolicy:
+        """Return the untrained policy.
+
+        Raises
+        ------
+        ValueError
+            If the policy does not accept new users.
+        """
+        spec = policy_spec(self.policy)
+        policy = spec.make_for_service(n_users=self.initial_users, dim=self.dim, parameters=self.parameters)
+        if not isinstance(policy, SupportsNewUsers):
+            raise ValueError(f"--policy {self.policy} must have a method add_users: users arrive one by one")
+        return cast(ServablePolicy, policy)
+
+
+def load_or_create_model(config: ServiceConfig, log: EventLog) -> tuple[Model, str]:
+    """Return the model of a store and the random id of the store; a new store gets both from here.
+
+    Raises
+    ------
+    ValueError
+        If the configuration contradicts the model of the store, or is incomplete or invalid for a new one.
+    """
+    settings = log.settings()
+    if "model" in settings:
+        model = Model(**settings["model"])
+        if model.policy not in POLICIES:
+            name = model.policy
+            raise ValueError(f"the store was created with the custom policy {name!r}: pass --policy file.py:{name}")
+        _check_unchanged(config, model)
+        return model, settings["store"]
+    if config.dim is None:
+        raise ValueError("--dim is required for a new store: the number of features per arm")
+    model = new_model(config.policy or DEFAULT_POLICY, config.dim, config.parameters)
+    store_id = secrets.token_hex(4)
+    log.write_settings({"format": FORMAT, "store": store_id, "model": asdict(model), "rebuilt_at": 0, "seq": 0})
+    return model, store_id
+
+
+def new_model(policy: str, dim: int, parameters: dict[str, Any]) -> Model:
+    """Return the model of a new store, after building its policy once to validate the parameters."""
+    if policy not in POLICIES:
+        raise ValueError(f"--policy must be one of {', '.join(POLICIES)}, not {policy!r}")
+    if parameters.get("ties", "first") != "first":
+        raise ValueError("--parameter ties must be first: random choices cannot be replayed from the log")
+    spec = policy_spec(policy)
+    parameters = spec.service_parameters(parameters)
+    model = Model(policy, dim, spec.initial_capacity(parameters), parameters)
+    model.build()
+    return model
+
+
+def _check_unchanged(config: ServiceConfig, model: Model) -> None:
+    requested: dict[str, Any] = {"policy": config.policy, "dim": config.dim, **config.parameters}
+    stored = {"policy": model.policy, "dim": model.dim, **model.parameters}
+    for name, value in requested.items():
+        if value is None or (name in stored and value == stored[name]):
+            continue
+        if name not in stored:
+            raise ValueError(f"the store was created without {format_parameter(name, value)}: it cannot be added later")
+        raise ValueError(
+            f"the store was created with {format_parameter(name, stored[name])}, not {value}:"
+            " choose another --data-dir or --store for a different model"
+        )
+
+
+def warm_up(model: Model) -> None:
+    """Compile all kernels that requests need, on a temporary policy, so that the first requests are fast."""
+    policy = model.build()
+    policy.prepare()
+    context = np.zeros(model.dim)
+    context[0] = 1.0
+    explainer(policy)([0], [np.array([context, context])])
+    policy.update(0, context, 1.0)
+    policy.add_users(1)
+    if isinstance(policy, SupportsCorrection):
+        _try("correct", policy.correct, 0, context, 1.0, 0.0)
+    if isinstance(policy, SupportsEstimates):
+        _try("estimate", policy.estimate, 1)
+    if isinstance(policy, SupportsSimilarUsers):
+        _try("similar_users", policy.similar_users, 1)
+    if isinstance(policy, SupportsCertificates):
+        for cluster in policy.clusters()[:1]:
+            _try("certifier", _certify, policy, cluster)
+
+
+def _certify(policy: SupportsCertificates, cluster: Cluster) -> None:
+    for exact in (True, False):
+        policy.certifier(cluster)(exact)
+
+
+def _try(name: str, method: Callable[..., Any], *arguments: Any) -> None:
+    """Call a method of a policy during warm-up; an error is logged, because it may not concern later calls."""
+    try:
+        method(*arguments)
+    except UnavailableError:
+        pass
+    except Exception:
+        _log.exception("warm-up: the method %s of the policy failed", name)

@@ -1,0 +1,31 @@
+"""Periodic checkpoints of SQLite's write-ahead log (WAL)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from locb.service.core.group_commit import GroupCommitter
+from locb.service.store.database import StoreError
+
+CHECKPOINT_INTERVAL = 0.5  # seconds: short, so that each checkpoint is small
+_log = logging.getLogger("locb.service")
+
+
+async def checkpoint_periodically(committer: GroupCommitter) -> None:
+    """Move the content of the WAL file into the database at intervals, if there were new events."""
+    log, engine = committer.log, committer.engine
+    checkpointed = 0
+    while True:
+        await asyncio.sleep(CHECKPOINT_INTERVAL)
+        if engine.seq == checkpointed and not log.wal_pending:
+            continue
+        try:
+            await asyncio.to_thread(log.wal_checkpoint)
+            async with committer.commit_lock:
+                # A second checkpoint, without writers, empties the file, so that the next commit starts at its
+                # beginning: overwriting allocated blocks is much faster than allocating new ones.
+                await committer.write(log.wal_checkpoint, log.wal_pending)
+                checkpointed = engine.seq
+        except StoreError as error:
+            _log.warning("WAL checkpoint failed: %s", error)
