@@ -1,1 +1,1 @@
-"""Faults and load that the service must survive: real processes, real disks, real databases, all on loopback."""
+"""Fault injection and load tests of the service, with real processes, disks and databases on the local machine."""

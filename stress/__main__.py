@@ -1,4 +1,4 @@
-"""``python -m stress``: all faults and loads, a table of each, figures in runs/stress, 1 if something was missed."""
+"""``python -m stress``: run fault injection and load tests, print and save their figures, exit with 1 on a failure."""
 
 from __future__ import annotations
 
@@ -12,147 +12,154 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from stress.checks import WRONG, wrong
+from stress.checks import VIOLATIONS, violations
+from stress.dashboard import dashboard
+from stress.disk_full import disk_full
 from stress.disks import KINDS as DISKS
 from stress.disks import new_disk
-from stress.full import full
 from stress.kill import kill
 from stress.outage import outage
-from stress.page import page
 from stress.restart import restart, snapshots
 from stress.stores import KINDS as STORES
 from stress.stores import new_store
 from stress.throughput import throughput
 
-# What the service promises.
-START_SECONDS = 15.0
-REPLAYED = 100_000  # events a second
-RATIO = 0.45
-P99 = 30.0  # milliseconds
-BLOCKED = 50.0  # milliseconds
-PAGE_SECONDS = 2.0
-PAGE_COST = 2.0  # % of a processor, for ten pages
+# Targets.
+MAX_START_SECONDS = 15.0
+MIN_REPLAY_RATE = 100_000  # events per second
+MIN_RATIO = 0.45  # of the throughput of durable requests to that of pings
+MAX_P99_MS = 30.0
+MAX_BLOCKED_MS = 50.0
+MAX_PANEL_SECONDS = 2.0
+MAX_PAGES_CPU = 2.0  # % of one CPU, for ten pages
 
-ALSO_WRONG = ("given up", "other answers", "not erased")
+MORE_VIOLATIONS = ("given up", "other errors", "not erased")
 
-Found = Iterator[tuple[str, dict[str, Any], list[str]]]  # title, figures, what was missed
+Results = Iterator[tuple[str, dict[str, Any], list[str]]]  # title, figures, failures
 
 
-def _faults(figures: dict[str, Any]) -> list[str]:
-    missed = wrong(figures) + [f"{figures[name]} {name}" for name in ALSO_WRONG if figures.get(name)]
+def _failures(figures: dict[str, Any]) -> list[str]:
+    failures = violations(figures) + [f"{figures[name]} {name}" for name in MORE_VIOLATIONS if figures.get(name)]
     if figures.get("starts of the service", 1) != 1:
-        missed.append("the service ended")
-    return missed
+        failures.append("the service has restarted")
+    return failures
 
 
-def _kill(asked: argparse.Namespace) -> Found:
-    for kind in asked.store:
-        with new_store(kind) as place:
-            figures = kill(place, asked.kills, asked.clients)
-        yield f"SIGKILL under load, {kind}", figures, _faults(figures)
+def _kill(options: argparse.Namespace) -> Results:
+    for kind in options.store:
+        with new_store(kind) as location:
+            figures = kill(location, options.kills, options.clients)
+        yield f"SIGKILL under load, {kind}", figures, _failures(figures)
 
 
-def _outage(asked: argparse.Namespace) -> Found:
-    if "postgresql" in asked.store:
-        with new_store("postgresql") as place:
-            figures = outage(place, asked.outages, asked.clients)
-        silent = [] if figures["requests told 503"] else ["no request was told 503"]
-        yield "PostgreSQL restarted under load", figures, _faults(figures) + silent
+def _outage(options: argparse.Namespace) -> Results:
+    if "postgresql" in options.store:
+        with new_store("postgresql") as location:
+            figures = outage(location, options.outages, options.clients)
+        silent = [] if figures["responses with 503"] else ["no response had status 503"]
+        yield "Outages of PostgreSQL under load", figures, _failures(figures) + silent
 
 
-def _full(asked: argparse.Namespace) -> Found:
+def _disk_full(options: argparse.Namespace) -> Results:
     for kind in DISKS:
         try:
             with new_disk(kind) as disk:
-                figures = full(disk, asked.outages, asked.clients)
+                figures = disk_full(disk, options.outages, options.clients)
         except PermissionError as error:
-            print(f"\nA full disk ({kind}) is left out: {error}")
+            print(f"\nFull disk ({kind}) skipped: {error}")
             continue
-        silent = [] if figures["reasons"] else ["no request was told the reason"]
-        yield f"A full disk, {kind}", figures, _faults(figures) + silent
+        silent = [] if figures["reasons"] else ["no response gave the reason"]
+        yield f"Full disk, {kind}", figures, _failures(figures) + silent
 
 
-def _restart(asked: argparse.Namespace) -> Found:
-    for kind in asked.store:
-        with new_store(kind) as place:
-            figures = restart(place, asked.events, asked.users)
-            slow = [name for name in figures if name.startswith("start") and figures[name] > START_SECONDS]
-            if figures["events replayed a second"] < REPLAYED:
-                slow.append("events replayed a second")
+def _restart(options: argparse.Namespace) -> Results:
+    for kind in options.store:
+        with new_store(kind) as location:
+            figures = restart(location, options.events, options.users)
+            slow = [name for name in figures if name.startswith("start") and figures[name] > MAX_START_SECONDS]
+            if figures["events replayed per second"] < MIN_REPLAY_RATE:
+                slow.append("events replayed per second")
             yield f"Restart, {kind}", figures, slow
-            beside = snapshots(place, asked.users, asked.rate)
-            late = [] if beside["blocked, milliseconds"] <= BLOCKED else ["requests were blocked for too long"]
-            late += [] if beside["snapshots"] else ["there was no snapshot"]
-            yield f"Snapshots under load, {kind}", beside, late
+            figures = snapshots(location, options.users, options.rate)
+            failures = (
+                [] if figures["blocked, milliseconds"] <= MAX_BLOCKED_MS else ["requests were blocked for too long"]
+            )
+            failures += [] if figures["snapshots"] else ["there was no snapshot"]
+            yield f"Snapshots under load, {kind}", figures, failures
 
 
-def _throughput(asked: argparse.Namespace) -> Found:
-    for kind in asked.store:
-        with new_store(kind) as place:
-            figures = throughput(place, asked.clients)
-        missed = [] if figures["ratio"] >= RATIO else [f"a ratio of {figures['ratio']}, not {RATIO}"]
-        if figures["p99 at half, milliseconds"] > P99:
-            missed.append(f"p99 of {figures['p99 at half, milliseconds']} ms at half of that load, not {P99:g}")
-        yield f"Throughput, {kind}", figures, missed
+def _throughput(options: argparse.Namespace) -> Results:
+    for kind in options.store:
+        with new_store(kind) as location:
+            figures = throughput(location, options.clients)
+        failures = [] if figures["ratio"] >= MIN_RATIO else [f"ratio {figures['ratio']} is below {MIN_RATIO}"]
+        p99 = figures["p99 at half load, milliseconds"]
+        if p99 > MAX_P99_MS:
+            failures.append(f"p99 at half load is {p99} ms, above {MAX_P99_MS:g} ms")
+        yield f"Throughput, {kind}", figures, failures
 
 
-def _page(asked: argparse.Namespace) -> Found:
-    with new_store("sqlite") as place:
+def _dashboard(options: argparse.Namespace) -> Results:
+    with new_store("sqlite") as location:
         try:
-            figures = page(place, asked.events, asked.users)
+            figures = dashboard(location, options.events, options.users)
         except FileNotFoundError as error:
-            print(f"\nThe page is left out: {error}")
+            print(f"\nDashboard skipped: {error}")
             return
-    slow = [name for name in figures if name.endswith(", seconds") and figures[name] > PAGE_SECONDS]
-    if figures["cost of the pages, % of a processor"] > PAGE_COST:
-        slow.append("ten pages cost too much")
-    yield "The page on a large store", figures, slow
+    slow = [name for name in figures if name.endswith(", seconds") and figures[name] > MAX_PANEL_SECONDS]
+    if figures["CPU of the pages, %"] > MAX_PAGES_CPU:
+        slow.append("ten pages use too much CPU time")
+    yield "Dashboard of a large store", figures, slow
 
 
-PARTS: dict[str, Callable[[argparse.Namespace], Found]] = {
+PARTS: dict[str, Callable[[argparse.Namespace], Results]] = {
     "kill": _kill,
     "outage": _outage,
-    "full": _full,
+    "disk-full": _disk_full,
     "restart": _restart,
     "throughput": _throughput,
-    "page": _page,
+    "dashboard": _dashboard,
 }
 
 
 def main() -> int:
-    """All that is asked for."""
+    """Run the selected parts, and return the exit status."""
     parser = argparse.ArgumentParser(prog="stress", description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="what to do; all of it if nothing is named")
-    parser.add_argument("--store", action="append", choices=STORES, help="may be repeated; both if not given")
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="tests to run; default: all")
+    parser.add_argument("--store", action="append", choices=STORES, help="can be repeated; default: both")
     parser.add_argument("--kills", type=int, default=50)
-    parser.add_argument("--outages", type=int, default=5, help="of the database, and full disks")
-    parser.add_argument("--clients", type=int, default=200, help="connections at once")
-    parser.add_argument("--events", type=int, default=1_000_000, help="of the store that is started again")
-    parser.add_argument("--users", type=int, default=100_000, help="of that store")
-    parser.add_argument("--rate", type=float, default=400.0, help="decisions a second beside snapshots")
+    parser.add_argument("--outages", type=int, default=5, help="number of database outages, and of full disks")
+    parser.add_argument("--clients", type=int, default=200, help="concurrent connections")
+    parser.add_argument("--events", type=int, default=1_000_000, help="events in the large store")
+    parser.add_argument("--users", type=int, default=100_000, help="users in the large store")
+    parser.add_argument("--rate", type=float, default=400.0, help="decisions per second during snapshots")
     parser.add_argument("--output", type=Path, default=Path("runs/stress"))
-    asked = parser.parse_args()
-    asked.store = asked.store or list(STORES)
-    asked.output.mkdir(parents=True, exist_ok=True)
+    options = parser.parse_args()
+    options.store = options.store or list(STORES)
+    options.output.mkdir(parents=True, exist_ok=True)
     failed = False
-    for name in asked.parts or PARTS:
+    for name in options.parts or PARTS:
         all_figures = {}
-        for title, figures, missed in PARTS[name](asked):
-            _show(title, figures, missed)
-            all_figures[title] = figures | {"missed": missed}
-            failed |= bool(missed)
-        told = {"time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "machine": _machine(), "found": all_figures}
-        (asked.output / f"{name}.json").write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n")
-    print("\nSomething was missed." if failed else "\nAll was survived.")
+        for title, figures, failures in PARTS[name](options):
+            _print_figures(title, figures, failures)
+            all_figures[title] = figures | {"failures": failures}
+            failed |= bool(failures)
+        record = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "machine": _machine(),
+            "results": all_figures,
+        }
+        (options.output / f"{name}.json").write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
+    print("\nSome tests failed." if failed else "\nAll tests passed.")
     return int(failed)
 
 
-def _show(title: str, figures: dict[str, Any], missed: list[str]) -> None:
+def _print_figures(title: str, figures: dict[str, Any], failures: list[str]) -> None:
     print(f"\n{title}\n")
     for name, figure in figures.items():
-        if name not in WRONG or figure:
+        if name not in VIOLATIONS or figure:
             print(f"  {name:<36} {figure}")
-    print(f"  {'missed' if missed else 'nothing missed':<36} {'; '.join(missed)}", flush=True)
+    print(f"  {'FAILED' if failures else 'passed':<36} {'; '.join(failures)}", flush=True)
 
 
 def _machine() -> str:

@@ -1,4 +1,4 @@
-"""What must hold after any fault: nothing acknowledged is missing, nothing is learned twice, the log is the policy."""
+"""Invariants after a fault: no acknowledged event is missing or learned twice, and the log determines the policy."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from locb.service.core.snapshots import Snapshots
 from locb.service.store.log import EventLog
 from locb.service.store.schema import CORRECTION
 
-# Each must be 0.
-WRONG = (
+# Counts that must be 0.
+VIOLATIONS = (
     "decisions missing",
-    "decisions told otherwise",
+    "decisions that differ",
     "rewards missing",
-    "rewards told otherwise",
+    "rewards that differ",
     "learned twice",
     "choices that differ",
     "arrays that differ",
@@ -34,22 +34,22 @@ WRONG = (
 
 @dataclass
 class Acknowledged:
-    """What clients were told: decisions with their arms, and rewards."""
+    """Decisions with their arms, and rewards, that the service has acknowledged."""
 
     arms: dict[str, str] = field(default_factory=dict)
     rewards: dict[str, float] = field(default_factory=dict)
 
     def add(self, report: Report) -> None:
-        """What the clients of one load were told."""
+        """Add what the clients of one load test received."""
         self.arms |= {name: arm for name, _, arm in report.decisions}
         self.rewards |= dict(report.rewards)
 
 
 def check(folder: Path, store: str | None, acknowledged: Acknowledged) -> dict[str, int]:
-    """Counts of what is in the log and of what is wrong; the service was stopped, and left a snapshot of its end."""
+    """Return counts of events and of violations; the service must have been stopped in good order."""
     log = EventLog(folder, store)
     try:
-        arms, rewards, twice = _read(log)
+        arms, rewards, repeated = _read(log)
         observations = sum(row.kind != CORRECTION for chunk in log.observations(0) for row in chunk)
         counts = {
             "decisions": len(arms),
@@ -57,61 +57,61 @@ def check(folder: Path, store: str | None, acknowledged: Acknowledged) -> dict[s
             "acknowledged decisions": len(acknowledged.arms),
             "acknowledged rewards": len(acknowledged.rewards),
             "decisions missing": len(acknowledged.arms.keys() - arms.keys()),
-            "decisions told otherwise": _differing(acknowledged.arms, arms),
+            "decisions that differ": _count_differing(acknowledged.arms, arms),
             "rewards missing": len(acknowledged.rewards.keys() - rewards.keys()),
-            "rewards told otherwise": _differing(acknowledged.rewards, rewards),
+            "rewards that differ": _count_differing(acknowledged.rewards, rewards),
         }
-        return counts | _compare(log, folder, observations, twice)
+        return counts | _compare(log, folder, observations, repeated)
     finally:
         log.close()
 
 
-def wrong(counts: dict[str, int]) -> list[str]:
-    """What is wrong, in words."""
-    return [f"{counts[name]} {name}" for name in WRONG if counts[name]]
+def violations(counts: dict[str, int]) -> list[str]:
+    """Return a message per invariant that is violated."""
+    return [f"{counts[name]} {name}" for name in VIOLATIONS if counts[name]]
 
 
 def _read(log: EventLog) -> tuple[dict[str, str], dict[str, float], int]:
-    """Arms and rewards by decision, and how often one had more than one reward."""
+    """Return arms and rewards by decision id, and the number of repeated rewards."""
     arms: dict[str, str] = {}
     rewards: dict[str, float] = {}
-    twice = 0
+    repeated = 0
     for chunk in log.decisions_with_rewards():
         for row in chunk:
             name = row.id.decode()
-            twice += name in arms
+            repeated += name in arms
             arms[name] = json.loads(row.response)["arm"]
             reward = row.default if row.reward is None else row.reward
             if reward is not None:
                 rewards[name] = reward
-    return arms, rewards, twice
+    return arms, rewards, repeated
 
 
-def _differing(told: dict[str, Any], kept: dict[str, Any]) -> int:
-    return sum(kept.get(name, value) != value for name, value in told.items())
+def _count_differing(acknowledged: dict[str, Any], logged: dict[str, Any]) -> int:
+    return sum(logged.get(name, value) != value for name, value in acknowledged.items())
 
 
-def _compare(log: EventLog, folder: Path, observations: int, twice: int) -> dict[str, int]:
-    """The policy that the service left against a replay of the whole log on a new one."""
-    model, name = load_or_create_model(ServiceConfig(folder), log)
-    since, last = log.settings()["rebuilt_at"] or 0, log.last_seq()
-    again, mismatches = repeat_decisions(log, model, since)
-    left = Snapshots(folder / "snapshots", name).load_newest(since, last)
-    counts = {"learned twice": twice, "choices that differ": len(mismatches), "arrays that differ": 0}
-    if left is None or left[1] != last:
+def _compare(log: EventLog, folder: Path, observations: int, repeated: int) -> dict[str, int]:
+    """Compare the final snapshot of the service with a replay of the whole log."""
+    model, store_id = load_or_create_model(ServiceConfig(folder), log)
+    rebuilt_at, last = log.settings()["rebuilt_at"] or 0, log.last_seq()
+    replayed, mismatches = repeat_decisions(log, model, rebuilt_at)
+    snapshot = Snapshots(folder / "snapshots", store_id).load_newest(rebuilt_at, last)
+    counts = {"learned twice": repeated, "choices that differ": len(mismatches), "arrays that differ": 0}
+    if snapshot is None or snapshot[1] != last:
         return counts | {"snapshots missing": 1}
-    one, other = _saved(left[0]), _saved(again)
-    counts["learned twice"] += abs(int(one["served"].sum()) - observations)
+    served, expected = _saved_arrays(snapshot[0]), _saved_arrays(replayed)
+    counts["learned twice"] += abs(int(served["served"].sum()) - observations)
     counts["arrays that differ"] = sum(
-        array not in one or array not in other or one[array].tobytes() != other[array].tobytes()
-        for array in one.keys() | other.keys()
+        name not in served or name not in expected or served[name].tobytes() != expected[name].tobytes()
+        for name in served.keys() | expected.keys()
     )
     return counts | {"snapshots missing": 0}
 
 
-def _saved(policy: Any) -> dict[str, np.ndarray[Any, Any]]:
-    """What a file of this policy holds."""
-    with tempfile.TemporaryDirectory() as room:
-        policy.save(Path(room) / "policy")
-        header, arrays = storage.read(Path(room) / "policy")
+def _saved_arrays(policy: Any) -> dict[str, np.ndarray[Any, Any]]:
+    """Return the content of the file to which a policy is saved."""
+    with tempfile.TemporaryDirectory() as folder:
+        policy.save(Path(folder) / "policy")
+        header, arrays = storage.read(Path(folder) / "policy")
     return arrays | {"header": np.frombuffer(json.dumps(header, sort_keys=True).encode(), np.uint8)}

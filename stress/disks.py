@@ -1,4 +1,4 @@
-"""Disks that are full when told to be: a small one of memory, or a limit on the size of the service's files."""
+"""Disks that can be filled on demand: a small tmpfs, or a limit on the size of the files of the service."""
 
 from __future__ import annotations
 
@@ -12,44 +12,44 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from stress.server import Server
+from stress.service_process import ServiceProcess
 
 MEGABYTES = 256
 KINDS = ("tmpfs", "limit")
 
 
 class Disk(Protocol):
-    """Where a service keeps its data."""
+    """The disk of a data folder."""
 
     folder: Path
 
-    def fill(self, server: Server) -> None:
-        """From now on nothing more fits."""
+    def fill(self, server: ServiceProcess) -> None:
+        """Leave no free space."""
 
-    def free(self, server: Server) -> None:
-        """There is room again."""
+    def free(self, server: ServiceProcess) -> None:
+        """Make free space."""
 
 
 @contextmanager
 def new_disk(kind: str) -> Iterator[Disk]:
-    """A disk that goes away in the end.
+    """Provide a disk, and remove it at the end.
 
     Raises
     ------
     PermissionError
-        If a disk of this kind cannot be had here, with the reason.
+        If this kind of disk is not available on this system.
     """
-    with tempfile.TemporaryDirectory(prefix="locb-disk-") as room:
+    with tempfile.TemporaryDirectory(prefix="locb-disk-") as parent:
         if kind == "limit":
-            yield _Limited(Path(room))
+            yield _LimitedFiles(Path(parent))
             return
-        folder = Path(room) / "disk"
+        folder = Path(parent) / "disk"
         folder.mkdir()
         _mount(folder)
         try:
-            yield _Small(folder)
+            yield _SmallDisk(folder)
         finally:
-            # A file that is still open must not keep the folder from being removed.
+            # Lazily if a file is still open, so that the folder can be removed.
             if subprocess.run(["umount", folder], capture_output=True, check=False).returncode:
                 subprocess.run(["umount", "--lazy", folder], check=True)
 
@@ -57,20 +57,20 @@ def new_disk(kind: str) -> Iterator[Disk]:
 def _mount(folder: Path) -> None:
     mount = shutil.which("mount")
     if mount is None or not sys.platform.startswith("linux"):
-        raise PermissionError("a disk of memory cannot be mounted on this system")
+        raise PermissionError("tmpfs cannot be mounted on this system")
     command = [mount, "-t", "tmpfs", "-o", f"size={MEGABYTES}m", "tmpfs", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise PermissionError(f"a disk of memory may not be mounted here: {done.stderr.strip()}")
+        raise PermissionError(f"tmpfs cannot be mounted: {done.stderr.strip()}")
 
 
-class _Small:
-    """A file system of a few megabytes, and something large on it."""
+class _SmallDisk:
+    """A tmpfs that is filled by a large file."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def fill(self, server: Server) -> None:  # noqa: ARG002 - all disks are called alike
+    def fill(self, server: ServiceProcess) -> None:  # noqa: ARG002 - part of the protocol
         with (self.folder / "ballast").open("wb", buffering=0) as ballast:
             for size in (1 << 16, 1 << 12, 1):
                 try:
@@ -79,19 +79,19 @@ class _Small:
                 except OSError:
                     continue
 
-    def free(self, server: Server) -> None:  # noqa: ARG002 - all disks are called alike
+    def free(self, server: ServiceProcess) -> None:  # noqa: ARG002 - part of the protocol
         (self.folder / "ballast").unlink()
 
 
-class _Limited:
-    """The files of the service may not grow any more."""
+class _LimitedFiles:
+    """A resource limit that keeps the files of the service from growing."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def fill(self, server: Server) -> None:
+    def fill(self, server: ServiceProcess) -> None:
         largest = max(path.stat().st_size for path in server.folder.glob("log.db*"))
         resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (max(largest, 1 << 16), resource.RLIM_INFINITY))
 
-    def free(self, server: Server) -> None:
+    def free(self, server: ServiceProcess) -> None:
         resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))

@@ -1,4 +1,4 @@
-"""SIGKILL at random moments while many clients ask and reward: nothing that was answered is lost or learned twice."""
+"""SIGKILL at random times under load: no acknowledged decision or reward may be lost or learned twice."""
 
 from __future__ import annotations
 
@@ -8,38 +8,38 @@ import time
 from collections import Counter
 from typing import Any
 
-from locb import loadtest as traffic
+from locb import loadtest
 from locb.service.store.log import EventLog
+from stress.background_load import BackgroundLoad
 from stress.checks import Acknowledged, check
-from stress.load import Load
-from stress.server import Server
-from stress.stores import Place
+from stress.service_process import ServiceProcess
+from stress.stores import StoreLocation
 
-GUEST_EVERY = 3  # kills between those in which somebody is erased
+ERASURE_INTERVAL = 3  # kills between those during which a user is erased
 
 
 def kill(
-    place: Place, kills: int, clients: int, *, before: float = 2.0, after: float = 4.0, seed: int = 0
+    location: StoreLocation, kills: int, clients: int, *, before: float = 2.0, after: float = 4.0, seed: int = 0
 ) -> dict[str, Any]:
-    """Kill a service again and again on one store, start it again each time, and look at what is left.
+    """Kill a service ``kills`` times on one store, restart it each time, and check the log afterwards.
 
-    Each time it is killed within ``before`` seconds of load, and new decisions are asked for ``after`` seconds longer.
-    Clients ask again, under the same names, for whatever was not acknowledged, until it is. Now and then somebody who
-    was served is erased meanwhile; not in the second half, of which all decisions are made again in the end.
+    The load lasts ``before + after`` seconds per kill, which comes within the first ``before`` seconds. Clients retry
+    requests that were not acknowledged, with the same decision ids. In the first half of the kills, users are erased
+    from time to time; the decisions of the second half are all repeated by the final check.
     """
     rng = random.Random(seed)
     acknowledged, errors, restarts = Acknowledged(), Counter[str](), []
-    # Snapshots come often, so that kills fall into them as well, and starts begin from them.
+    # Frequent snapshots, so that some kills interrupt a snapshot and starts use them.
     options = ["--dim", "10", "--snapshot-every", "500"]
-    with Server(place.folder, options, place.url) as server:
+    with ServiceProcess(location.folder, options, location.url) as server:
         server.start()
         for number in range(kills):
-            guest = Guest(server, f"guest {number}") if number % GUEST_EVERY == 0 and 2 * number < kills else None
-            plan = traffic.Plan(
+            guest = Guest(server, f"guest {number}") if number % ERASURE_INTERVAL == 0 and 2 * number < kills else None
+            plan = loadtest.Plan(
                 url=server.url, connections=clients, users=500 + 20 * number, seconds=before + after, retry=True,
                 record=True, timeout=60.0, seed=number,
             )  # fmt: skip
-            load = Load(plan)
+            load = BackgroundLoad(plan)
             load.wait_started()
             time.sleep(rng.uniform(0.0, before))
             if guest is not None:
@@ -53,22 +53,22 @@ def kill(
             if guest is not None:
                 guest.join()
         server.stop()
-        counts = check(place.folder, place.url, acknowledged)
+        counts = check(location.folder, location.url, acknowledged)
     return {
         "kills": kills,
         "clients": clients,
-        "attempts without an answer": errors.total(),
+        "attempts without a response": errors.total(),
         "given up": errors["unanswered"] + errors["timeout"] + errors["invalid response"],
-        "not erased": _guests(place),
+        "not erased": _remaining_guests(location),
         "slowest start, seconds": round(max(restarts), 2),
         **counts,
     }
 
 
 class Guest(threading.Thread):
-    """Somebody who was served, and is erased once the thread starts."""
+    """A user with five decisions, who is erased when the thread starts."""
 
-    def __init__(self, server: Server, name: str) -> None:
+    def __init__(self, server: ServiceProcess, name: str) -> None:
         super().__init__(name=name, daemon=True)
         self._server = server
         for number in range(5):
@@ -78,7 +78,7 @@ class Guest(threading.Thread):
             server.post("/v1/reward", {"decision_id": decision, "reward": 1})
 
     def run(self) -> None:
-        """Ask until they are gone: erased now, or by a request before whose answer was lost."""
+        """Send erase requests until one succeeds; 404 means that the response of an earlier one was lost."""
         while True:
             try:
                 if self._server.delete(f"/v1/users/{self.name.replace(' ', '%20')}")[0] in (200, 404):
@@ -88,9 +88,9 @@ class Guest(threading.Thread):
             time.sleep(0.01)
 
 
-def _guests(place: Place) -> int:
-    """How many names and decisions of guests are left."""
-    log = EventLog(place.folder, place.url)
+def _remaining_guests(location: StoreLocation) -> int:
+    """Return the number of names and decisions of guests in the log."""
+    log = EventLog(location.folder, location.url)
     try:
         names = [name or b"" for _, _, name in log.users()]
         names += [row.id for chunk in log.decisions() for row in chunk]

@@ -1,4 +1,4 @@
-"""PostgreSQL stopped as by a power cut, and started again, under load: 503 meanwhile, and back without help."""
+"""Outages of PostgreSQL under load: requests get 503, and the service recovers by itself."""
 
 from __future__ import annotations
 
@@ -7,55 +7,55 @@ import time
 from collections import Counter
 from typing import Any
 
-from locb import loadtest as traffic
+from locb import loadtest
+from stress.background_load import BackgroundLoad
 from stress.checks import Acknowledged, check
-from stress.load import Load
-from stress.server import Server
-from stress.stores import Place
+from stress.service_process import ServiceProcess
+from stress.stores import StoreLocation
 
 
 def outage(
-    place: Place, times: int, clients: int, *, down: float = 1.0, up: float = 2.0, seed: int = 0
+    location: StoreLocation, repeats: int, clients: int, *, down: float = 1.0, up: float = 2.0, seed: int = 0
 ) -> dict[str, Any]:
-    """Take the database away from a service, again and again, and look at what is left."""
-    if place.cluster is None:
-        raise ValueError("only a database of its own can be taken away")
+    """Stop the database ``repeats`` times for ``down`` seconds each, and check the log afterwards."""
+    if location.cluster is None:
+        raise ValueError("an outage needs a PostgreSQL server")
     rng = random.Random(seed)
     acknowledged, errors = Acknowledged(), Counter[str]()
-    told, back = Counter[int](), []
-    with Server(place.folder, ["--dim", "10", "--snapshot-every", "2000"], place.url) as server:
+    health, recovery = Counter[int](), []
+    with ServiceProcess(location.folder, ["--dim", "10", "--snapshot-every", "2000"], location.url) as server:
         server.start()
-        for number in range(times):
-            plan = traffic.Plan(
+        for number in range(repeats):
+            plan = loadtest.Plan(
                 url=server.url, connections=clients, users=500, seconds=up + down, retry=True, record=True,
                 timeout=60.0, seed=number,
             )  # fmt: skip
-            load = Load(plan)
+            load = BackgroundLoad(plan)
             load.wait_started()
             time.sleep(rng.uniform(0.0, up / 2))
-            place.cluster.stop()
+            location.cluster.stop()
             end = time.monotonic() + down
             while time.monotonic() < end:
-                told[server.get("/v1/health")[0]] += 1
+                health[server.get("/v1/health")[0]] += 1
                 time.sleep(0.05)
-            place.cluster.start()
-            began = time.perf_counter()
+            location.cluster.start()
+            start = time.perf_counter()
             server.wait_ready()
-            back.append(time.perf_counter() - began)
+            recovery.append(time.perf_counter() - start)
             report = load.report()
             acknowledged.add(report)
             errors.update(report.errors)
-        starts = server.said().count("Starting at")
+        starts = server.output().count("Starting at")
         server.stop()
-        counts = check(place.folder, place.url, acknowledged)
+        counts = check(location.folder, location.url, acknowledged)
     return {
-        "outages": times,
+        "outages": repeats,
         "clients": clients,
-        "health told 503": told[503],
-        "requests told 503": errors["503"],
+        "health checks with 503": health[503],
+        "responses with 503": errors["503"],
         "given up": errors["unanswered"] + errors["timeout"] + errors["invalid response"],
-        "other answers": errors.total() - sum(errors[kind] for kind in ("503", "unanswered", "timeout")),
+        "other errors": errors.total() - sum(errors[kind] for kind in ("503", "unanswered", "timeout")),
         "starts of the service": starts,
-        "back within seconds": round(max(back), 2),
+        "slowest recovery, seconds": round(max(recovery), 2),
         **counts,
     }

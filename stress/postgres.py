@@ -1,4 +1,4 @@
-"""A PostgreSQL of our own: in a folder that goes away with it, on a free port of this machine alone."""
+"""A temporary PostgreSQL server in its own folder, on a free port of the loopback interface."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from typing import Any
 import psycopg
 
 OWNER = "locb"
-START_SECONDS = 60.0
+START_TIMEOUT = 60.0  # seconds
 
 
-def programs() -> Path | None:
-    """The folder of the newest initdb and postgres; None if there is none."""
+def find_programs() -> Path | None:
+    """Return the folder of the newest initdb and postgres, or None if PostgreSQL is not installed."""
     folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda folder: int(folder.parent.name))
     on_path = shutil.which("initdb")
     folders += [] if on_path is None else [Path(on_path).resolve().parent]
@@ -30,8 +30,8 @@ def programs() -> Path | None:
     return found[-1] if found else None
 
 
-class Cluster:
-    """A database server that can be stopped as by a power cut, and started again on the same data.
+class PostgresServer:
+    """A database server that can be stopped without a checkpoint and restarted on the same data.
 
     Raises
     ------
@@ -40,122 +40,122 @@ class Cluster:
     """
 
     def __init__(self) -> None:
-        bin_folder = programs()
+        bin_folder = find_programs()
         if bin_folder is None:
             raise FileNotFoundError("PostgreSQL is not installed: there is no initdb in /usr/lib/postgresql/*/bin")
         self._bin = bin_folder
         self._account = _account()
         self._password = secrets.token_hex(16)
         self._server: subprocess.Popen[bytes] | None = None
-        self._made = 0
+        self._databases = 0
         self.port = 0
         self.folder = Path(tempfile.mkdtemp(prefix="locb-postgres-"))
         try:
-            self._give(self.folder)
+            self._change_owner(self.folder)
             self._initialize()
             self.start()
         except BaseException:
             self.close()
             raise
 
-    def __enter__(self) -> Cluster:
+    def __enter__(self) -> PostgresServer:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
     def start(self) -> None:
-        """Start it, and wait until it answers. The port stays the same once it was found."""
+        """Start the server, and wait until it responds. The port is the same for all starts."""
         first = self.port == 0
         for attempt in range(5):
             if first:
                 self.port = free_port()
             try:
                 self._start()
-            except ChildProcessError:  # somebody may have taken the port in between
+            except ChildProcessError:  # another process may have taken the port
                 if not first or attempt == 4:
                     raise
             else:
                 return
 
-    def stop(self, how: signal.Signals = signal.SIGQUIT) -> None:
-        """Stop it at once, without a checkpoint; with SIGINT in good order."""
+    def stop(self, signal_number: signal.Signals = signal.SIGQUIT) -> None:
+        """Stop the server: with SIGQUIT at once and without a checkpoint, with SIGINT in good order."""
         server, self._server = self._server, None
         if server is not None:
-            server.send_signal(how)
-            server.wait(START_SECONDS)
+            server.send_signal(signal_number)
+            server.wait(START_TIMEOUT)
 
     def restart(self) -> None:
-        """Stop it at once and start it again."""
+        """Stop the server at once and start it again."""
         self.stop()
         self.start()
 
     def close(self) -> None:
-        """Stop it and remove its folder."""
+        """Stop the server and remove its folder."""
         self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def create(self) -> str:
-        """The address of a new, empty database."""
-        self._made += 1
-        name = f"locb_{self._made}"
+    def create_database(self) -> str:
+        """Create an empty database, and return its address."""
+        self._databases += 1
+        name = f"locb_{self._databases}"
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE {name}".encode())
         return self.url(name)
 
     def url(self, database: str) -> str:
-        """The address of a database."""
+        """Return the address of a database."""
         return f"postgresql://{OWNER}:{self._password}@127.0.0.1:{self.port}/{database}"
 
     def _initialize(self) -> None:
         secret = self.folder / "password"
         secret.write_text(self._password)
-        self._give(secret)
+        self._change_owner(secret)
         command: list[str | Path] = [self._bin / "initdb", "-D", self.folder / "data", "-U", OWNER, "--pwfile", secret]
         command += ["--no-sync", "--auth=scram-sha-256", "--encoding=UTF8", "--locale=C"]
         done = subprocess.run(
-            command, cwd=self.folder, capture_output=True, text=True, check=False, **_as(self._account)
+            command, cwd=self.folder, capture_output=True, text=True, check=False, **_run_as(self._account)
         )
         if done.returncode:
             raise ChildProcessError(f"initdb: {done.stderr.strip()}")
 
     def _start(self) -> None:
-        # Whatever ends us, the server must not stay behind.
-        guard = ["setpriv", "--pdeathsig", "QUIT"] if shutil.which("setpriv") else []
+        # The server must end with this process, however it ends.
+        prefix = ["setpriv", "--pdeathsig", "QUIT"] if shutil.which("setpriv") else []
         settings = {
             "listen_addresses": "127.0.0.1", "port": self.port, "unix_socket_directories": "", "fsync": "on",
             "recovery_init_sync_method": "syncfs",
             "max_connections": 50, "shared_buffers": "64MB", "max_wal_size": "1GB",
         }  # fmt: skip
-        command: list[str | Path] = [*guard, self._bin / "postgres", "-D", self.folder / "data"]
+        command: list[str | Path] = [*prefix, self._bin / "postgres", "-D", self.folder / "data"]
         for name, value in settings.items():
             command += ["-c", f"{name}={value}"]
         with (self.folder / "server.log").open("ab") as lines:
             self._server = subprocess.Popen(
-                command, cwd=self.folder, stdout=lines, stderr=lines, stdin=subprocess.DEVNULL, **_as(self._account)
+                command, cwd=self.folder, stdout=lines, stderr=lines, stdin=subprocess.DEVNULL, **_run_as(self._account)
             )
-        end = time.monotonic() + START_SECONDS
-        while not self._answers():
+        end = time.monotonic() + START_TIMEOUT
+        while not self._responds():
             if self._server.poll() is not None or time.monotonic() > end:
                 self.stop()
-                told = (self.folder / "server.log").read_text(errors="replace")
-                raise ChildProcessError(f"postgres did not start: {told[-500:]}")
+                output = (self.folder / "server.log").read_text(errors="replace")
+                raise ChildProcessError(f"postgres did not start: {output[-500:]}")
             time.sleep(0.02)
 
-    def _answers(self) -> bool:
+    def _responds(self) -> bool:
         try:
             psycopg.connect(self.url("postgres"), connect_timeout=5).close()
         except psycopg.OperationalError:
             return False
         return True
 
-    def _give(self, path: Path) -> None:
+    def _change_owner(self, path: Path) -> None:
         if self._account is not None:
             os.chown(path, self._account.pw_uid, self._account.pw_gid)
 
 
 def _account() -> pwd.struct_passwd | None:
-    """Who runs the server: PostgreSQL refuses to be run by root."""
+    """Return the account for the server, because PostgreSQL refuses to run as root."""
     if os.geteuid() != 0:
         return None
     for name in ("postgres", "nobody"):
@@ -163,15 +163,15 @@ def _account() -> pwd.struct_passwd | None:
             return pwd.getpwnam(name)
         except KeyError:
             continue
-    raise FileNotFoundError("PostgreSQL is not run by root, and there is no user postgres or nobody")
+    raise FileNotFoundError("PostgreSQL does not run as root, and there is no user postgres or nobody")
 
 
-def _as(account: pwd.struct_passwd | None) -> dict[str, Any]:
+def _run_as(account: pwd.struct_passwd | None) -> dict[str, Any]:
     return {} if account is None else {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
 
 
 def free_port() -> int:
-    """A port of loopback that nobody listens at now."""
+    """Return a free port of the loopback interface."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

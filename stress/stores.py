@@ -1,4 +1,4 @@
-"""The stores that faults are tried on."""
+"""Stores for fault injection: SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from stress.postgres import Cluster
+from stress.postgres import PostgresServer
 
 KINDS = ("sqlite", "postgresql")
 
 
 @dataclass(frozen=True)
-class Place:
-    """A folder, and a database if it is not a file in it."""
+class StoreLocation:
+    """A data folder, and the PostgreSQL database if the log is not a SQLite file in the folder."""
 
     folder: Path
     url: str | None
-    cluster: Cluster | None
+    cluster: PostgresServer | None
 
 
 @contextmanager
-def new_store(kind: str) -> Iterator[Place]:
-    """An empty store that goes away in the end."""
-    with tempfile.TemporaryDirectory(prefix="locb-stress-") as room:
+def new_store(kind: str) -> Iterator[StoreLocation]:
+    """Provide an empty store, and remove it at the end."""
+    with tempfile.TemporaryDirectory(prefix="locb-stress-") as parent:
         if kind == "sqlite":
-            yield Place(Path(room) / "state", None, None)
+            yield StoreLocation(Path(parent) / "state", None, None)
         else:
-            with Cluster() as cluster:
-                yield Place(Path(room) / "state", cluster.create(), cluster)
+            with PostgresServer() as cluster:
+                yield StoreLocation(Path(parent) / "state", cluster.create_database(), cluster)

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from locb.service.store.log import EventLog
-from stress.postgres import Cluster
+from stress.postgres import PostgresServer
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[Cluster]:
+def postgres() -> Iterator[PostgresServer]:
     """One a test process, started when the first test asks for it."""
     try:
-        cluster = Cluster()
+        cluster = PostgresServer()
     except FileNotFoundError as error:
         pytest.skip(str(error))
     with cluster:
@@ -28,7 +28,7 @@ class Store:
 
     folder: Path
     url: str | None
-    cluster: Cluster | None
+    cluster: PostgresServer | None
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -37,7 +37,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     if request.param == "sqlite":
         return Store(tmp_path / "state", None, None)
     cluster = request.getfixturevalue("postgres")
-    return Store(tmp_path / "state", cluster.create(), cluster)
+    return Store(tmp_path / "state", cluster.create_database(), cluster)
 
 
 @pytest.fixture

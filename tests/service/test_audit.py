@@ -33,7 +33,9 @@ def test_a_log_that_was_tampered_with(tmp_path: Path) -> None:
             told = client.post("/v1/recommend", json=asked).json()
             client.post("/v1/reward", json={"decision_id": told["decision_id"], "reward": 1.0})
     with sqlite3.connect(tmp_path / "log.db") as database:
-        database.execute("UPDATE locb_lessons SET reward = -9 WHERE seq = (SELECT min(seq) FROM locb_lessons)")
+        database.execute(
+            "UPDATE locb_observations SET reward = -9 WHERE seq = (SELECT min(seq) FROM locb_observations)"
+        )
         database.execute("UPDATE locb_decisions SET chosen = 2 WHERE seq = (SELECT max(seq) FROM locb_decisions)")
     database.close()
     policy, wrong = audit(tmp_path)
@@ -42,9 +44,9 @@ def test_a_log_that_was_tampered_with(tmp_path: Path) -> None:
 
 
 def test_where_there_is_no_log(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="there is no folder"):
+    with pytest.raises(ValueError, match="is not a folder"):
         audit(tmp_path / "nowhere")
     assert not (tmp_path / "nowhere").exists()
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ValueError, match="there is no log of a service"):
+    with pytest.raises(ValueError, match="has no event log"):
         audit(tmp_path / "empty")

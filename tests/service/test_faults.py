@@ -5,44 +5,46 @@ from typing import Any
 
 import pytest
 
-from stress.checks import wrong
+from stress.checks import violations
+from stress.disk_full import disk_full
 from stress.disks import KINDS, new_disk
-from stress.full import full
 from stress.kill import kill
 from stress.outage import outage
-from stress.stores import Place
+from stress.stores import StoreLocation
 
 CLIENTS = 20
 
 
 def survived(found: dict[str, Any]) -> None:
-    assert wrong(found) == []
+    assert violations(found) == []
     assert found["given up"] == 0
     assert found["acknowledged decisions"] > 0
     assert found["acknowledged rewards"] > 0
 
 
 def test_killed_again_and_again(store: Any) -> None:
-    found = kill(Place(store.folder, store.url, store.cluster), 2, CLIENTS, before=0.4, after=0.1)
+    found = kill(StoreLocation(store.folder, store.url, store.cluster), 2, CLIENTS, before=0.4, after=0.1)
     survived(found)
-    assert found["attempts without an answer"] > 0
+    assert found["attempts without a response"] > 0
     assert found["not erased"] == 0
 
 
 def test_a_database_that_is_taken_away(postgres: Any, tmp_path: Path) -> None:
-    found = outage(Place(tmp_path / "state", postgres.create(), postgres), 1, CLIENTS, down=0.5, up=0.5)
+    found = outage(
+        StoreLocation(tmp_path / "state", postgres.create_database(), postgres), 1, CLIENTS, down=0.5, up=0.5
+    )
     survived(found)
-    assert found["health told 503"] > 0
-    assert found["requests told 503"] > 0
-    assert found["other answers"] == 0
+    assert found["health checks with 503"] > 0
+    assert found["responses with 503"] > 0
+    assert found["other errors"] == 0
     assert found["starts of the service"] == 1
 
 
 def test_a_full_disk() -> None:
     found = on_a_full_disk()
     survived(found)
-    assert found["requests told 503"] > 0
-    assert found["other answers"] == 0
+    assert found["responses with 503"] > 0
+    assert found["other errors"] == 0
     assert found["starts of the service"] == 1
     # A limit on the size of files is told as a fault of the disk.
     assert {reason.removeprefix("the store is unavailable: ") for reason in found["reasons"]} <= {
@@ -56,7 +58,7 @@ def on_a_full_disk() -> dict[str, Any]:
     for kind in KINDS:
         try:
             with new_disk(kind) as disk:
-                return full(disk, 1, CLIENTS, seconds=0.5)
+                return disk_full(disk, 1, CLIENTS, seconds=0.5)
         except PermissionError as error:
             reason = str(error)
     pytest.skip(reason)

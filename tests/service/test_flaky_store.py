@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from locb.service.config import ServiceConfig
-from locb.service.core import group_commit as commits
-from locb.service.core import service as service_module
+from locb.service.core import erasure, group_commit
 from locb.service.core.commands import ActivateCommand, EncodedDecision, RecommendCommand, RewardCommand
 from locb.service.core.service import Service
 from locb.service.errors import ProblemError
@@ -20,7 +19,7 @@ from locb.service.request_parsing import parse_request
 from locb.service.schemas import Arm, RecommendRequest
 from locb.service.store.database import StoreError
 from locb.service.store.log import EventLog
-from stress.checks import Acknowledged, check, wrong
+from stress.checks import Acknowledged, check, violations
 
 OPTIONS: dict[str, Any] = {
     "dim": 2,
@@ -124,11 +123,11 @@ async def session(folder: Path, url: str | None, number: int, rng: random.Random
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_the_log_is_the_policy_whatever_fails(seed: int, store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commits, "TRY_EVERY", 0.01)
-    monkeypatch.setattr(service_module, "TRY_EVERY", 0.01)
+    monkeypatch.setattr(group_commit, "RETRY_INTERVAL", 0.01)
+    monkeypatch.setattr(erasure, "RETRY_INTERVAL", 0.01)
     rng = random.Random(seed)
     for number in range(SESSIONS):
         asyncio.run(session(store.folder, store.url, number, rng, killed=number < SESSIONS - 1))
     found = check(store.folder, store.url, Acknowledged())
-    assert wrong(found) == []
+    assert violations(found) == []
     assert found["observations"] > 0

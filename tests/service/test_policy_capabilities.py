@@ -94,7 +94,7 @@ def test_a_bug_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> 
         wait_for(lambda: caplog.text.count("object of type 'int' has no len()") > first)  # the next snapshot is tried
     for message in (
         "snapshot 1 failed",
-        "could not learn a reward of 1",
+        "rejected a reward of 1",
         "TypeError: object of type 'int' has no len()",
     ):
         assert message in caplog.text

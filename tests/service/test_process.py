@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from locb.cli import main
-from stress.server import COMMAND, Server
+from stress.service_process import COMMAND, ServiceProcess
 
 ARMS = [{"id": "a", "features": [1, 0, 0]}, {"id": "b", "features": [0, 1, 0]}]
 MINE = """
@@ -40,20 +40,20 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     """What the command line says when it does not start; in this process, since that is told before anything starts."""
     monkeypatch.setattr(sys, "argv", ["locb", "serve", "--port", "0", *arguments])
-    monkeypatch.setattr("locb.service.server.log_lines", lambda _: None)
+    monkeypatch.setattr("locb.service.server.configure_logging", lambda _: None)
     with pytest.raises(SystemExit) as left:
         main()
     assert left.value.code == 2
     return capsys.readouterr().err
 
 
-def lines(server: Server) -> list[dict[str, str]]:
+def lines(server: ServiceProcess) -> list[dict[str, str]]:
     """The lines that it logged; what it says to a person at its start comes before them."""
-    return [json.loads(line) for line in server.said().splitlines() if line.startswith("{")]
+    return [json.loads(line) for line in server.output().splitlines() if line.startswith("{")]
 
 
 def test_requests_under_way_finish_when_it_is_told_to_stop(tmp_path: Path) -> None:
-    with Server(tmp_path / "state", NEW) as server:
+    with ServiceProcess(tmp_path / "state", NEW) as server:
         server.start()
         assert server.post("/v1/recommend", {"user": "ann", "arms": ARMS})[0] == 200
         body = json.dumps({"user": "bob", "arms": ARMS, "decision_id": "late"}).encode()
@@ -76,7 +76,7 @@ def test_requests_under_way_finish_when_it_is_told_to_stop(tmp_path: Path) -> No
         assert process.wait(20) == 0
         logged = lines(server)
         assert {"time", "level", "message"} == set(logged[0])
-        assert any(line["message"].startswith("snapshot at") for line in logged)
+        assert any(line["message"].startswith("snapshot ") for line in logged)
         assert not any(line["level"] in ("warning", "error") for line in logged)
         assert len(list((tmp_path / "state" / "snapshots").iterdir())) == 1
         server.start()
@@ -85,7 +85,7 @@ def test_requests_under_way_finish_when_it_is_told_to_stop(tmp_path: Path) -> No
 
 
 def test_a_second_process_is_refused(tmp_path: Path) -> None:
-    with Server(tmp_path / "state", NEW) as server:
+    with ServiceProcess(tmp_path / "state", NEW) as server:
         server.start()
         second = run("--data-dir", str(server.folder), "--port", "0", *NEW)
         assert second.returncode == 1
@@ -103,7 +103,9 @@ def test_a_second_process_is_refused(tmp_path: Path) -> None:
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which a service was."""
     folder = tmp_path_factory.mktemp("made") / "state"
-    with Server(folder, ["--dim", "3", "--policy", "locb", "--n-seeds", "5", "--parameter", "sigma=0.3"]) as server:
+    with ServiceProcess(
+        folder, ["--dim", "3", "--policy", "locb", "--n-seeds", "5", "--parameter", "sigma=0.3"]
+    ) as server:
         server.start()
         assert server.stop() == 0
     return folder
@@ -112,35 +114,35 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--dim", "4"], "the store was made with --dim 3, not 4"),
-        (["--policy", "eloc"], "the store was made with --policy locb, not eloc"),
-        (["--n-seeds", "6"], "the store was made with --n-seeds 5, not 6"),
-        (["--gamma", "0.3"], "the store was made without --gamma 0.3"),
-        (["--parameter", "sigma=0.4"], "the store was made with --parameter sigma=0.3, not 0.4"),
-        (["--parameter", "tau=1"], "the store was made without --parameter tau=1"),
-        (["--host", "0.0.0.0"], "--host 0.0.0.0 can be reached from other machines: give a --token-file"),
-        (["--host", "example.com"], "--host example.com can be reached from other machines"),
+        (["--dim", "4"], "the store was created with --dim 3, not 4"),
+        (["--policy", "eloc"], "the store was created with --policy locb, not eloc"),
+        (["--n-seeds", "6"], "the store was created with --n-seeds 5, not 6"),
+        (["--gamma", "0.3"], "the store was created without --gamma 0.3"),
+        (["--parameter", "sigma=0.4"], "the store was created with --parameter sigma=0.3, not 0.4"),
+        (["--parameter", "tau=1"], "the store was created without --parameter tau=1"),
+        (["--host", "0.0.0.0"], "--host 0.0.0.0 is reachable from other machines: add --token-file"),
+        (["--host", "example.com"], "--host example.com is reachable from other machines"),
         (["--reward-wait", "soon"], "--reward-wait must be a time such as 30s"),
-        (["--log-level", "loud"], "--log-level must be debug, info, warning or error, not 'loud'"),
+        (["--log-level", "loud"], "--log-level must be one of debug, info, warning, error, not 'loud'"),
         (["--parameter", "sigma"], "--parameter must be name=value, not 'sigma'"),
     ],
 )
 def test_options_that_do_not_fit_are_one_clear_line(
     made: Path, options: list[str], told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = refused(monkeypatch, capsys, "--data-dir", str(made), *options)
-    assert said.startswith(f"locb: {told}")
-    assert said.count("\n") == 1
+    output = refused(monkeypatch, capsys, "--data-dir", str(made), *options)
+    assert output.startswith(f"locb: {told}")
+    assert output.count("\n") == 1
 
 
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ([], "--dim must say how many features an arm has, since the store is new"),
+        ([], "--dim is required for a new store: the number of features per arm"),
         (["--dim", "0"], "dim must be "),
         (["--dim", "3", "--policy", "best"], "--policy must be one of "),
         (["--dim", "3", "--gamma", "-1"], "gamma must be "),
-        (["--dim", "3", "--parameter", "colour=red"], "--policy locb: "),
+        (["--dim", "3", "--parameter", "colour=red"], "policy locb: "),
         (["--dim", "3", "--parameter", "ties=random"], "--parameter ties must be first"),
         (["--dim", "3", "--store", "mysql://x/y"], "--store must be "),
         (["--dim", "3", "--token-file", "nowhere"], "[Errno 2] No such file or directory"),
@@ -149,16 +151,16 @@ def test_options_that_do_not_fit_are_one_clear_line(
 def test_a_new_store_that_cannot_be_made(
     tmp_path: Path, options: list[str], told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = refused(monkeypatch, capsys, "--data-dir", str(tmp_path / "state"), *options)
-    assert said.startswith(f"locb: {told}")
-    assert said.count("\n") == 1
+    output = refused(monkeypatch, capsys, "--data-dir", str(tmp_path / "state"), *options)
+    assert output.startswith(f"locb: {told}")
+    assert output.count("\n") == 1
 
 
 def test_a_policy_of_one_s_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "mine.py").write_text(MINE)
-    with Server(tmp_path / "state", ["--dim", "3", "--policy", f"{tmp_path / 'mine.py'}:Mine"]) as server:
+    with ServiceProcess(tmp_path / "state", ["--dim", "3", "--policy", f"{tmp_path / 'mine.py'}:Mine"]) as server:
         server.start()
         for name in ("first", "second"):
             status, told = server.post("/v1/recommend", {"user": "ann", "arms": ARMS, "decision_id": name})
@@ -166,22 +168,24 @@ def test_a_policy_of_one_s_own(
             assert server.post("/v1/reward", {"decision_id": name, "reward": 1})[0] == 200
         assert server.post("/v1/recommend", {"user": "ann", "arms": ARMS[:1]})[0] == 500
         assert server.stop() == 0
-        assert "every start replays the whole log" in server.said()
+        assert "every start replays the whole log" in server.output()
         server.start()
         assert json.loads(server.get("/v1/health")[1])["users"] == 1
-    said = refused(monkeypatch, capsys, "--data-dir", str(tmp_path / "state"))
-    assert said == "locb: the store was made with a policy of your own: say again where it is, --policy …:Mine\n"
+    output = refused(monkeypatch, capsys, "--data-dir", str(tmp_path / "state"))
+    assert output == "locb: the store was created with the custom policy 'Mine': pass --policy file.py:Mine\n"
 
 
 def test_a_token_is_nowhere_in_what_it_says(tmp_path: Path) -> None:
     secret = "a-secret-that-nobody-is-to-read"
     (tmp_path / "tokens").write_text(f"{secret} decide read\n")
-    with Server(tmp_path / "state", [*NEW, "--token-file", str(tmp_path / "tokens"), "--log-level", "debug"]) as server:
+    with ServiceProcess(
+        tmp_path / "state", [*NEW, "--token-file", str(tmp_path / "tokens"), "--log-level", "debug"]
+    ) as server:
         server.start()
         assert server.get("/metrics")[0] == 401
         assert server.stop() == 0
-        assert server.said()
-        assert secret not in server.said()
+        assert server.output()
+        assert secret not in server.output()
         for file in (tmp_path / "state").rglob("*"):
             assert not file.is_file() or secret.encode() not in file.read_bytes()
 

@@ -83,7 +83,7 @@ def arm(**fields: Any) -> list[dict[str, Any]]:
         ({"arms": arm(features={"": 1})}, "arms[1].features", "names that are not empty"),
         ({"arms": arm(features={"a": None})}, "arms[1].features[...]", "Expected"),
         ({"arms": arm(features={"a": [1]})}, "arms[1].features[...]", "Expected"),
-        ({"exclude": ["c"]}, "exclude", "'c', which is not among the arms"),
+        ({"exclude": ["c"]}, "exclude", "'c', which is not the id of an arm"),
         ({"exclude": ["a", "b"]}, "exclude", "all arms are excluded"),
         ({"exclude": "a"}, "exclude", "Expected `array`"),
         ({"count": 0}, "count", ">= 1"),

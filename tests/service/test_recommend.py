@@ -100,7 +100,7 @@ def test_a_reward_counts_once(tmp_path: Path) -> None:
             assert reward(client, told, 1.0).status_code == 200
         again = reward(client, told, 0.0)
         assert again.status_code == 409
-        assert "rewarded with 1 before" in again.json()["detail"]
+        assert "already has reward 1" in again.json()["detail"]
         assert client.post("/v1/reward", json={"decision_id": "nobody", "reward": 1}).status_code == 404
         assert service.policy.served.tolist() == [1]
     with serving(tmp_path) as (client, service):

@@ -20,7 +20,7 @@ def eventually(condition: Callable[[], bool], seconds: float = 30.0) -> bool:
 
 
 def test_a_lost_database(postgres: Any, tmp_path: Path) -> None:
-    with serving(tmp_path, store=postgres.create()) as (client, service):
+    with serving(tmp_path, store=postgres.create_database()) as (client, service):
         assert client.post("/v1/recommend", json=ASKED | {"decision_id": "a"}).status_code == 200
         try:
             postgres.stop()

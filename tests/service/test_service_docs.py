@@ -14,7 +14,7 @@ import pytest
 
 from locb.service.api.routes import ROUTES
 from locb.service.core.model import new_model
-from stress.server import Server
+from stress.service_process import ServiceProcess
 
 ROOT = Path(__file__).parent.parent.parent
 # In the order in which their commands run.
@@ -82,7 +82,7 @@ def test_all_of_it_runs(tmp_path: Path) -> None:
     started = re.search(r"locb serve --data-dir (\w+) (.*)", TEXT)
     assert started is not None
     examples = [text for language, text in blocks() if language == "python"]
-    with Server(tmp_path / started[1], started[2].split()) as server:
+    with ServiceProcess(tmp_path / started[1], started[2].split()) as server:
         server.start()
         for words, status, shown in commands():
             told = [word.replace(PORT, str(server.port)) for word in words]
@@ -122,10 +122,10 @@ def test_every_route_is_there_with_its_scope() -> None:
 def test_memory_of_a_user(policy: str, dtype: str) -> None:
     name = policy.upper() + ("" if dtype == "float64" else ", float32")
     (row,) = [row for row in table("bytes a user") if row[0] == name]
-    for dim, said in zip((5, 10, 20, 50, 100), row[1:], strict=True):
+    for dim, output in zip((5, 10, 20, 50, 100), row[1:], strict=True):
         sizes = []
         for users in (512, 1024):
             built = new_model(policy, dim, {"dtype": dtype}).build()
             built.add_users(users - built.n_users)
             sizes.append(sum(array.nbytes for array in built._state if hasattr(array, "nbytes")))
-        assert float(said.replace(",", "")) == pytest.approx((sizes[1] - sizes[0]) / 512, abs=0.5)
+        assert float(output.replace(",", "")) == pytest.approx((sizes[1] - sizes[0]) / 512, abs=0.5)

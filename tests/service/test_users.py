@@ -119,7 +119,7 @@ def test_sums_no_longer_hold_who_left(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("policy", ["locb", "eloc"])
 def test_answers_to_others_no_longer_name_who_left(store: Any, policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("locb.service.core.service.REWORDED", 7)
+    monkeypatch.setattr("locb.service.core.erasure.REDACTED_PER_STEP", 7)
     rng = np.random.default_rng(4)
     left = 'who "left" ä\N{PILE OF POO}\0'
     options = {"policy": policy, "parameters": {"n_seeds": 2}, "store": store.url}

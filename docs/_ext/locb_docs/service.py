@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 from unittest.mock import MagicMock
 
-
 from locb.service import errors
 from locb.service.api.metrics import Metrics
 from locb.service.config import ServiceConfig, describe_key

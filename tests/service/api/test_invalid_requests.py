@@ -18,7 +18,7 @@ ARM = {"id": "a", "features": [1.0, 0.0, 0.0]}
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[httpx.Client, Service]]:
-    with serving(tmp_path_factory.mktemp("state"), policy="locb", max_body_bytes=MAX_BODY) as (client, service):
+    with serving(tmp_path_factory.mktemp("state"), policy="locb", max_body=MAX_BODY) as (client, service):
         client.event_hooks["response"] = [is_safe]
         for user in ("ann", "bob", "ann"):
             decision = client.post(RECOMMEND, json={"user": user, "arms": arms([1, 0, 0], [0, 1, 0])}).json()

@@ -10,7 +10,7 @@ import pytest
 import schemathesis
 
 from locb.service.api.auth import SCOPES, Tokens
-from locb.service.core.replay import recheck
+from locb.service.core.audit import repeat_decisions
 from serving import same_state, serving
 
 TOKEN = "token with all scopes"
@@ -41,7 +41,7 @@ def test_responses_match_the_description(tmp_path: Path, policy: str, with_token
         )
         assert done.returncode == 0, done.stdout[-20_000:] + done.stderr
         assert service.engine.seq > 10, "no decision was made"
-        policy_again, wrong = recheck(service.log, service.model, service.log.settings()["rebuilt_at"])
+        policy_again, wrong = repeat_decisions(service.log, service.model, service.log.settings()["rebuilt_at"])
         assert wrong == []
         assert same_state(policy_again, service.policy)
 

@@ -114,7 +114,7 @@ def test_the_log_file_is_tidied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_postgres_has_nothing_to_tidy(postgres: Any, tmp_path: Path) -> None:
-    log = EventLog(tmp_path, postgres.create())
+    log = EventLog(tmp_path, postgres.create_database())
     log.wal_checkpoint(True)
     assert not log.wal_pending
     log.close()

@@ -50,11 +50,11 @@ def test_a_folder_has_one_writer(store: Any) -> None:
 
 
 def test_a_database_has_one_writer(postgres: Any, tmp_path: Path) -> None:
-    url = postgres.create()
+    url = postgres.create_database()
     with held(tmp_path / "one", url):
         with pytest.raises(AlreadyOpenError, match="another service uses this database: stop it"):
             EventLog(tmp_path / "two", url)
-        other = EventLog(tmp_path / "two", postgres.create())  # a refusal lets go of the folder
+        other = EventLog(tmp_path / "two", postgres.create_database())  # a refusal lets go of the folder
         other.close()
     EventLog(tmp_path / "two", url).close()
 
@@ -67,7 +67,7 @@ def test_a_killed_writer_holds_nothing(store: Any) -> None:
 
 
 def test_a_writer_who_lost_the_database_does_not_take_it_from_another(postgres: Any, tmp_path: Path) -> None:
-    url = postgres.create()
+    url = postgres.create_database()
     first = EventLog(tmp_path / "one", url)
     try:
         postgres.restart()

@@ -247,7 +247,7 @@ def test_settings_are_replaced_one_by_one(log: EventLog) -> None:
 
 
 def test_a_lost_database_is_found_again(postgres: Any, tmp_path: Path) -> None:
-    log = EventLog(tmp_path, postgres.create())
+    log = EventLog(tmp_path, postgres.create_database())
     try:
         log.commit(small())
         assert len(log.users()) == 2
@@ -273,7 +273,7 @@ def test_a_lost_database_is_found_again(postgres: Any, tmp_path: Path) -> None:
 
 
 def test_a_store_error_never_tells_the_password(postgres: Any, tmp_path: Path) -> None:
-    address = postgres.create().replace("locb:", "locb:SECRET")
+    address = postgres.create_database().replace("locb:", "locb:SECRET")
     with pytest.raises(StoreError, match="password authentication failed") as caught:
         EventLog(tmp_path, address)
     assert "SECRET" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""A long past in a short time: decisions and rewards through the engine itself, in large batches, without HTTP."""
+"""A long event log, generated quickly by the engine itself, in large batches and without HTTP."""
 
 from __future__ import annotations
 
@@ -17,40 +17,40 @@ from locb.service.request_parsing import parse_request
 from locb.service.schemas import Arm, RecommendRequest
 from locb.service.store.log import EventLog
 
-AT_ONCE = 500  # about as many as wait for a busy service, so that users come in between as they would
+BATCH_SIZE = 500  # about the size of batches in a busy service, so that new users arrive between them
 DIM = 10
 ARMS = 5
 
 
-def live(folder: Path, store: str | None, events: int, users: int, seed: int = 0) -> int:
-    """Fill an empty store with so many events, half of them decisions and half rewards; how many there are."""
+def generate_history(folder: Path, store: str | None, events: int, users: int, seed: int = 0) -> int:
+    """Fill an empty store with ``events`` events, half decisions and half rewards, and return their number."""
     log = EventLog(folder, store)
     try:
         model, _ = load_or_create_model(ServiceConfig(folder, dim=DIM), log)
         engine = Engine(model.build(), UserIndex(model.initial_users), log.last_seq())
-        world = Synthetic(n_users=users, n_clusters=10, raw_dim=DIM - 1, n_arms=ARMS, seed=seed)
+        environment = Synthetic(n_users=users, n_clusters=10, raw_dim=DIM - 1, n_arms=ARMS, seed=seed)
         rng = np.random.default_rng(seed)
         names = [f"arm-{arm}" for arm in range(ARMS)]
         number = 0
         while engine.seq < events:
-            rounds = world.draw(rng, min(AT_ONCE, (events - engine.seq + 1) // 2))
+            rounds = environment.draw(rng, min(BATCH_SIZE, (events - engine.seq + 1) // 2))
             now = time.time()
-            asks = []
+            commands = []
             for user, contexts in zip(rounds.users.tolist(), rounds.contexts.tolist(), strict=True):
                 arms = [Arm(name, features) for name, features in zip(names, contexts, strict=True)]
                 request = RecommendRequest(f"user-{user}", arms, count=1, decision_id=f"past-{number:08x}")
-                asks.append(RecommendCommand(parse_request(request, DIM), now))
+                commands.append(RecommendCommand(parse_request(request, DIM), now))
                 number += 1
-            batch = engine.prepare(asks)
+            batch = engine.prepare(commands)
             log.commit(batch.records)
             engine.apply(batch)
             chosen = [row.chosen for row in batch.records.decisions]
-            pays = [
-                RewardCommand(asked.decision_id, float(rewards[arm]), now)
-                for asked, rewards, arm in zip(batch.outcomes, rounds.rewards, chosen, strict=True)
-                if isinstance(asked, EncodedDecision)
+            payments = [
+                RewardCommand(outcome.decision_id, float(rewards[arm]), now)
+                for outcome, rewards, arm in zip(batch.outcomes, rounds.rewards, chosen, strict=True)
+                if isinstance(outcome, EncodedDecision)
             ]
-            batch = engine.prepare(pays)
+            batch = engine.prepare(payments)
             log.commit(batch.records)
             engine.apply(batch)
         return engine.seq

@@ -1,4 +1,4 @@
-"""A service in a process of its own, which can be killed."""
+"""A service in its own process, which can be killed."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from typing import Any
 
 from stress.postgres import free_port
 
-START_SECONDS = 120.0  # compiling included, where nothing was compiled before
+START_TIMEOUT = 120.0  # seconds, including the compilation of kernels
 COMMAND = (sys.executable, "-c", "from locb.cli import main; main()", "serve")
 
 
-class Server:
-    """``locb serve`` on a port that it keeps over all its starts.
+class ServiceProcess:
+    """A process of ``locb serve``, with the same port at each start.
 
     Parameters
     ----------
     folder : Path
-        Its data folder; what it says goes to a file beside it.
+        The data folder. The output goes to a file next to it.
     options : sequence of str
         Further options of ``locb serve``.
     store : str, optional
-        A database instead of the file in the folder.
+        Address of a database to use instead of the SQLite file.
     before : callable, optional
-        Called in the new process before it becomes the service.
+        Called in the new process before it executes the service.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Server:
         self._before = before
         self._process: subprocess.Popen[bytes] | None = None
 
-    def __enter__(self) -> Server:
+    def __enter__(self) -> ServiceProcess:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -59,22 +59,22 @@ class Server:
 
     @property
     def pid(self) -> int:
-        """Of the process that runs now."""
+        """Id of the running process."""
         if self._process is None:
-            raise ProcessLookupError("the service does not run")
+            raise ProcessLookupError("the service is not running")
         return self._process.pid
 
     def start(self) -> float:
-        """Start it and wait until it answers; how many seconds that took."""
-        began = time.perf_counter()
+        """Start the process, wait until it is healthy, and return the seconds that this took."""
+        start = time.perf_counter()
         self.launch()
         self.wait_ready()
-        return time.perf_counter() - began
+        return time.perf_counter() - start
 
     def launch(self) -> None:
-        """Start it."""
+        """Start the process."""
         command = [*COMMAND, "--data-dir", str(self.folder), "--port", str(self.port), *self._options]
-        # The address of a database holds a password, which a list of processes would show.
+        # An environment variable, because the address contains a password and a list of processes shows options.
         environment = os.environ | ({} if self.store is None else {"LOCB_STORE": self.store})
         with self.lines.open("ab") as lines:
             self._process = subprocess.Popen(
@@ -82,8 +82,8 @@ class Server:
             )
 
     def wait_ready(self, healthy: bool = True) -> None:
-        """Wait until it answers at all, or that it is well."""
-        end = time.monotonic() + START_SECONDS
+        """Wait until the service is healthy, or only until it responds."""
+        end = time.monotonic() + START_TIMEOUT
         while True:
             try:
                 status, _ = self.get("/v1/health" if healthy else "/v1/ping")
@@ -92,40 +92,40 @@ class Server:
             if status in (200, 204):
                 return
             if self._process is None or self._process.poll() is not None or time.monotonic() > end:
-                raise ChildProcessError(f"the service did not start: {self.said()[-2000:]}")
+                raise ChildProcessError(f"the service did not start: {self.output()[-2000:]}")
             time.sleep(0.01)
 
     def kill(self) -> None:
-        """End it as a power cut would, but for what the system still holds."""
+        """Kill the process with SIGKILL."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> int:
-        """Ask it to stop, and wait; its exit status."""
+        """Stop the process with SIGTERM, wait for it, and return its exit status."""
         return self._end(signal.SIGTERM)
 
-    def _end(self, how: signal.Signals) -> int:
+    def _end(self, signal_number: signal.Signals) -> int:
         process, self._process = self._process, None
         if process is None:
             return 0
-        process.send_signal(how)
+        process.send_signal(signal_number)
         return process.wait(60.0)
 
-    def said(self) -> str:
-        """What it said so far, over all its starts."""
+    def output(self) -> str:
+        """Return the output of all starts."""
         return self.lines.read_text(encoding="utf-8", errors="replace") if self.lines.exists() else ""
 
     def get(self, path: str) -> tuple[int, bytes]:
-        """Status and body of an answer."""
+        """Send a GET request, and return the status and body of the response."""
         return self._request("GET", path, None)
 
     def delete(self, path: str) -> tuple[int, bytes]:
-        """Status and body of an answer."""
+        """Send a DELETE request, and return the status and body of the response."""
         return self._request("DELETE", path, None)
 
     def post(self, path: str, body: Any) -> tuple[int, Any]:
-        """Status and answer of a request in JSON."""
-        status, answer = self._request("POST", path, json.dumps(body).encode())
-        return status, json.loads(answer)
+        """Send a POST request with a JSON body, and return the status and decoded body of the response."""
+        status, response = self._request("POST", path, json.dumps(body).encode())
+        return status, json.loads(response)
 
     def _request(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30.0)
@@ -139,7 +139,7 @@ class Server:
             connection.close()
 
     def metric(self, name: str) -> float:
-        """A number from /metrics."""
+        """Return the value of a metric."""
         for line in self.get("/metrics")[1].decode().splitlines():
             if line.startswith(f"{name} "):
                 return float(line.split()[1])

@@ -1,0 +1,38 @@
+"""A load test in a background thread, while the caller injects faults."""
+
+from __future__ import annotations
+
+import threading
+
+from locb import loadtest
+
+
+class BackgroundLoad:
+    """Runs a load test plan; ``report`` waits for its end."""
+
+    def __init__(self, plan: loadtest.Plan) -> None:
+        self._plan = plan
+        self._report: loadtest.Report | None = None
+        self._error: BaseException | None = None
+        self._started = threading.Event()
+        self._thread = threading.Thread(target=self._play, name="clients", daemon=True)
+        self._thread.start()
+
+    def _play(self) -> None:
+        try:
+            self._report = loadtest.run(self._plan, lambda _: self._started.set())
+        except BaseException as error:  # raised by ``report``
+            self._error = error
+        finally:
+            self._started.set()
+
+    def wait_started(self) -> None:
+        """Wait for the first response."""
+        self._started.wait()
+
+    def report(self) -> loadtest.Report:
+        """Return the report of the load test."""
+        self._thread.join()
+        if self._report is None:
+            raise RuntimeError(f"the load test failed: {self._error!r}") from self._error
+        return self._report
