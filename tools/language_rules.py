@@ -91,7 +91,7 @@ PHRASES = {
 ALLOWED = (
     ("src/locb/kernels/eloc/*", "gate", "the gate of ELOC's model: the mixing weights of its three experts"),
     ("src/locb/policies/eloc.py", "gate", "the gate of ELOC's model"),
-    ("CHANGELOG.md", "[Ll]enders?|worlds", "names of earlier versions in the list of renamed interfaces"),
+    ("CHANGELOG.md", "[Ll]enders?|worlds?", "names of earlier versions in the list of renamed interfaces"),
     ("tests/policies/test_eloc.py", "gate", "the gate of ELOC's model"),
     ("src/locb/policies/base/serialization.py", "tell", "a method of file objects"),
     ("src/locb/policies/state/eloc_state.py", "gate", "the gate of ELOC's model"),
