@@ -1,6 +1,6 @@
 """LOCB's state arrays and workspace, and the bookkeeping of its clusters.
 
-Why LOCB is fast without changing any choice (details in docs/architecture.md):
+Why LOCB is fast without changing any choice (details in docs/explanation/optimizations.md):
   - Every cluster keeps the sum of its members' θ̂ and A⁻¹. It is updated by the change of the served user's estimate.
   - A mean of square roots is at most the root of the mean, so the sums bound each score of a cluster and an arm.
     Members are visited only if the bounds do not determine the best arm. All clusters share the roots of an arm.
