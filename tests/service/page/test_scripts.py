@@ -61,7 +61,7 @@ def test_group_keeps_its_colour_while_it_is_on_the_map(evaluate: Any) -> None:
 def test_certificate_of_two_or_more_is_not_informative(evaluate: Any) -> None:
     show = "return given.map(([certificate, exact]) => m.formatCertificate({ certificate, certificate_exact: exact }));"
     given = [[1.999, True], [0.5, False], [2.0, True], [2.001, True], [None, False]]
-    expected = ["1.999", "≤ 0.500", "not informative yet", "not informative yet", "–"]
+    expected = ["1.999", "≤ 0.500", "not informative yet (≥ 2)", "not informative yet (≥ 2)", "–"]
     assert evaluate("/page/groups.js", show, given) == expected
 
 

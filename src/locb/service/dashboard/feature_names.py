@@ -36,9 +36,10 @@ class FeatureNames:
                     found = signed_indices(arm.features, dim)
                     indices |= found
                     counts.update(found.keys())
-        return cls({name: indices[name] for name, _ in counts.most_common(MAX_NAMES)})
+        by_frequency = sorted(counts, key=counts.__getitem__, reverse=True)
+        return cls({name: indices[name] for name in by_frequency[:MAX_NAMES]})
 
-    def most_frequent(self, count: int) -> dict[str, int]:
+    def top_names(self, count: int) -> dict[str, int]:
         """Return the most frequent names with their indices."""
         return dict(list(self._indices.items())[:count])
 

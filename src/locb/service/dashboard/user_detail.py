@@ -42,7 +42,7 @@ def user_detail(service: Service, user: str, names: FeatureNames) -> UserDetail:
         intervals,
         int(rewards),
         total / rewards if rewards else None,
-        names.most_frequent(MAX_NAMES),
+        names.top_names(MAX_NAMES),
     )
 
 

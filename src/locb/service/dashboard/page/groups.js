@@ -6,7 +6,7 @@ import { userLink } from "./map.js";
 
 const { byId, create, createTable, formatCount, formatNumber, formatPercent, setContent } = window.locbUi;
 const PAGE_SIZE = 25;
-const MAX_DISTANCE = 2; // between two vectors of length 1; a larger bound says nothing
+const MAX_DISTANCE = 2; // between two vectors of length 1; a larger bound is not informative
 const COLUMNS = [
   { name: "seed", title: "Seed", direction: "ascending",
     show: (row) => (row.seed === null ? "–" : create("a", { href: userLink(row.seed), className: "name" }, row.seed)) },
@@ -32,7 +32,7 @@ function progressBar(row) {
 
 export function formatCertificate(row) {
   if (row.certificate === null) return "–";
-  if (row.certificate >= MAX_DISTANCE) return "not informative yet";
+  if (row.certificate >= MAX_DISTANCE) return `not informative yet (≥ ${MAX_DISTANCE})`;
   return (row.certificate_exact ? "" : "≤ ") + formatNumber(row.certificate);
 }
 

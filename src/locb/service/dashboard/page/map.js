@@ -116,7 +116,7 @@ export class MapPanel {
     this.table.update(listed);
     const message = !found.length && text ? "No user on the map matches. “Open” searches all users."
       : found.length > listed.length
-        ? `Showing the ${formatCount(MAX_LISTED)} of ${formatCount(found.length)} users with most rewards.` : "";
+        ? `Showing the ${formatCount(MAX_LISTED)} users with most rewards, of ${formatCount(found.length)}.` : "";
     setContent(byId("map-message"), message);
     if (!this.rows.length) return;
     const selected = this.rows.some(({ user }) => user === text) ? text : found.length === 1 ? found[0].user : "";

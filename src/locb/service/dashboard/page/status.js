@@ -10,7 +10,7 @@ const DAY = 86400; // seconds
 const SPANS = { hour: ["Hour", 3600], day: ["Day", DAY], month: ["30 days", 30 * DAY], all: ["All", null] };
 const MIN_STEPS = 12; // shown in a chart
 const MAX_DOTS = 60; // points that are all drawn as dots
-const KINDS = ["based on a group", "based on the user only", "unknown"]; // DECISION_KINDS of dashboard_charts.py
+const KINDS = ["using a group", "user only", "unknown"]; // DECISION_KINDS of dashboard_charts.py
 
 export class StatusPanel {
   constructor() {

@@ -152,8 +152,7 @@ export class UserPanel {
     const names = isNamed ? "with the names in recent requests" : "by index";
     const which = rows.length < all.length ? `The ${rows.length} largest of ${all.length} features, ${names}.`
       : `All features, ${names}.`;
-    const notes = intervals ? ` Lines: 95% intervals; ${formatCount(significant)} of them `
-      + `${significant === 1 ? "does" : "do"} not contain 0.` : "";
+    const notes = intervals ? ` Lines: 95% intervals; ${significant} of ${rows.length} exclude 0.` : "";
     return this.estimateChart.show({
       rows: { features: rows }, label: "Estimated preferences by feature", summary: which + notes,
     });
