@@ -10,7 +10,7 @@ import pytest
 from samples import findings
 
 import locb
-from browsing import Watched, browser, violations
+from browser import CheckedPage, accessibility_violations, launch_browser
 from locb.report.comparison_folder import write_comparison
 from locb.report.findings_folder import write_findings
 
@@ -32,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    with browser() as launched:
+    with launch_browser() as launched:
         yield launched
 
 
@@ -42,16 +42,16 @@ def opened(chromium: Any, folder: Path) -> Iterator[Any]:
 
     def open_page(name: str, choices: str = "", **options: Any) -> Any:
         home = folder.as_uri()
-        pages.append(Watched(chromium, home, **options))
+        pages.append(CheckedPage(chromium, home, **options))
         page = pages[-1].page
         page.goto(f"{home}/{name}{choices}")
         page.evaluate("report.ready.then(() => true)")
         return page
 
     yield open_page
-    for watched in pages:
-        watched.check()
-        watched.context.close()
+    for page in pages:
+        page.check()
+        page.context.close()
 
 
 def saved(page: Any, button: Any) -> list[dict[str, str]]:
@@ -161,18 +161,18 @@ def test_claims_can_be_filtered_by_verdict(opened: Any) -> None:
 @pytest.mark.parametrize("name", ["report.html", "index.html"])
 def test_pages_are_accessible(opened: Any, name: str) -> None:
     page = opened(name, color_scheme="light")
-    assert violations(page) == []
+    assert accessibility_violations(page) == []
     page.get_by_role("button", name="Switch to dark theme").click()
     page.set_viewport_size({"width": 390, "height": 800})
     page.wait_for_function("document.querySelectorAll('.chart canvas').length >= 2")
-    assert violations(page) == []
+    assert accessibility_violations(page) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 def test_tables_work_without_javascript(chromium: Any, folder: Path) -> None:
-    watched = Watched(chromium, folder.as_uri(), java_script_enabled=False)
-    watched.page.goto(f"{folder.as_uri()}/report.html")
-    assert watched.page.locator("#table-results tbody tr").count() == 6
-    assert "need JavaScript" in watched.page.locator("noscript").text_content()
-    assert not watched.page.locator("#explore").is_visible()
-    watched.context.close()
+    checked = CheckedPage(chromium, folder.as_uri(), java_script_enabled=False)
+    checked.page.goto(f"{folder.as_uri()}/report.html")
+    assert checked.page.locator("#table-results tbody tr").count() == 6
+    assert "need JavaScript" in checked.page.locator("noscript").text_content()
+    assert not checked.page.locator("#explore").is_visible()
+    checked.context.close()

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser
 from sample_data import DIM, add_sample_data
 
-from browsing import browser as launch_browser
+from browser import launch_browser
 from locb.report.charts import vega_bundle
 from serving import serving
 

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from browsing import violations, watched
+from browser import accessibility_violations, open_page
 from locb.service.api.auth import Tokens
 from serving import arms, serving
 
@@ -45,8 +45,8 @@ class FakeStatus:
 
 
 def test_each_state_has_a_notice(browser: Browser, client: httpx.Client) -> None:
-    with watched(browser, str(client.base_url)) as seen:
-        page = seen.page
+    with open_page(browser, str(client.base_url)) as opened:
+        page = opened.page
         status = FakeStatus(page, client)
         store = status.response["store"]
         assert "being read from the log" in status.notices_after(backfilling=True)
@@ -62,7 +62,7 @@ def test_each_state_has_a_notice(browser: Browser, client: httpx.Client) -> None
         assert status.notices_after(decisions=552, rewards=540) == ""
 
         status.fails = True
-        seen.expected = ("ERR_CONNECTION_REFUSED",)
+        opened.expected = ("ERR_CONNECTION_REFUSED",)
         notices = status.notices_after()
         assert "unreachable. It may be restarting" in notices
         assert "This page shows the state at" in notices, "the last figures stay visible"
@@ -74,19 +74,19 @@ def test_each_state_has_a_notice(browser: Browser, client: httpx.Client) -> None
 
 
 def test_unknown_user(browser: Browser, client: httpx.Client) -> None:
-    with watched(browser, str(client.base_url)) as seen:
-        page = seen.page
+    with open_page(browser, str(client.base_url)) as opened:
+        page = opened.page
         page.goto(f"{client.base_url}/#user/unknown%2Fuser%20id")
         expect(page.locator("#user-message")).to_contain_text("Unknown user “unknown/user id”")
         expect(page.locator("#user")).to_be_hidden()
         page.goto(f"{client.base_url}/#user/..")
         expect(page.locator("#user-message")).to_contain_text("Browsers cannot request the user “..”")
-        seen.expected = ("404",)
+        opened.expected = ("404",)
 
 
 def test_tables_are_shown_before_charts(browser: Browser, client: httpx.Client) -> None:
-    with watched(browser, str(client.base_url)) as seen:
-        page = seen.page
+    with open_page(browser, str(client.base_url)) as opened:
+        page = opened.page
         building = [True]
 
         def respond(route: Route) -> None:
@@ -111,8 +111,8 @@ def test_many_groups_are_shown_in_pages(browser: Browser, client: httpx.Client) 
         rows = [response["clusters"][0] | {"seed": f"seed {number}"} for number in range(offset, offset + 25)]
         route.fulfill(json=response | {"total": 5000, "clusters": rows})
 
-    with watched(browser, str(client.base_url)) as seen:
-        page = seen.page
+    with open_page(browser, str(client.base_url)) as opened:
+        page = opened.page
         page.route("**/v1/groups?*", respond)
         page.goto(f"{client.base_url}/#groups")
         expect(page.locator("#groups-range")).to_have_text("1 to 25 of 5,000")
@@ -136,13 +136,13 @@ def client_with_token(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def test_token_is_requested_once_and_stored_for_the_tab(browser: Browser, client_with_token: httpx.Client) -> None:
-    with watched(browser, str(client_with_token.base_url)) as seen:
-        page = seen.page
-        seen.expected = ("401", "403")
+    with open_page(browser, str(client_with_token.base_url)) as opened:
+        page = opened.page
+        opened.expected = ("401", "403")
         page.goto(f"{client_with_token.base_url}/#user/ann")
         reason = page.locator("#token-reason")
         expect(reason).to_contain_text("requires a token")
-        assert violations(page) == []
+        assert accessibility_violations(page) == []
         for token, text in (("an-invalid-token-1", "is not valid"), (DECIDE_TOKEN, "does not have the scope “read”")):
             page.get_by_role("textbox", name="Token").fill(token)
             page.keyboard.press("Enter")
@@ -161,8 +161,8 @@ def test_token_is_requested_once_and_stored_for_the_tab(browser: Browser, client
 
 
 def test_empty_states(browser: Browser, client_with_token: httpx.Client) -> None:
-    with watched(browser, str(client_with_token.base_url)) as seen:
-        page = seen.page
+    with open_page(browser, str(client_with_token.base_url)) as opened:
+        page = opened.page
         page.add_init_script(f"sessionStorage.setItem('locb-token', '{READ_TOKEN}')")
         page.goto(f"{client_with_token.base_url}/#groups")
         expect(page.locator("#groups-summary")).to_contain_text("No groups:")
@@ -172,9 +172,9 @@ def test_empty_states(browser: Browser, client_with_token: httpx.Client) -> None
 
 
 def test_problem_of_a_panel_is_shown_until_it_is_over(browser: Browser, client: httpx.Client) -> None:
-    with watched(browser, str(client.base_url)) as seen:
-        page = seen.page
-        seen.expected = ("503",)
+    with open_page(browser, str(client.base_url)) as opened:
+        page = opened.page
+        opened.expected = ("503",)
         fails = [True]
 
         def respond(route: Route) -> None:

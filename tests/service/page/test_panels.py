@@ -2,6 +2,7 @@
 
 import json
 import re
+from typing import Any
 from urllib.parse import quote
 
 import httpx
@@ -9,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from sample_data import SPECIAL_NAME, USERS
 
-from browsing import violations, watched
+from browser import accessibility_violations, open_page
 from serving import arms
 
 PANELS = ("status", "map", "groups", "user")
@@ -38,8 +39,8 @@ def format_number(value: float) -> str:
 def test_status_shows_figures_and_updates_them(browser: Browser, client: httpx.Client) -> None:
     status = client.get("/v1/status").json()
     total = client.get("/v1/history").json()["total"]
-    with watched(browser, str(client.base_url)) as seen:
-        page = seen.page
+    with open_page(browser, str(client.base_url)) as opened:
+        page = opened.page
         page.goto(str(client.base_url))
         expect(page.locator("#connection")).to_have_text("running")
         assert card_texts(page, "Decisions per second")[1] == f"{status['decisions']} in total"
@@ -66,8 +67,8 @@ def test_status_shows_figures_and_updates_them(browser: Browser, client: httpx.C
 
 def test_map_shows_users_and_opens_them(browser: Browser, client: httpx.Client) -> None:
     response = client.get("/v1/map").json()
-    with watched(browser, str(client.base_url)) as seen:
-        page = seen.page
+    with open_page(browser, str(client.base_url)) as opened:
+        page = opened.page
         page.goto(f"{client.base_url}/#map")
         expect(page.locator("#map-description")).to_contain_text(response["description"])
         expect_chart(page, "#map-chart")
@@ -100,8 +101,8 @@ def test_map_shows_users_and_opens_them(browser: Browser, client: httpx.Client) 
 
 def test_groups_shows_the_table_of_the_api(browser: Browser, client: httpx.Client) -> None:
     response = client.get("/v1/groups?limit=25").json()
-    with watched(browser, str(client.base_url)) as seen:
-        page = seen.page
+    with open_page(browser, str(client.base_url)) as opened:
+        page = opened.page
         page.goto(f"{client.base_url}/#groups")
         summary = f"{response['returned']} final, {response['forming']} forming"
         expect(page.locator("#groups-summary")).to_contain_text(summary)
@@ -129,8 +130,8 @@ def test_groups_shows_the_table_of_the_api(browser: Browser, client: httpx.Clien
 def test_user_shows_estimate_and_decisions(browser: Browser, client: httpx.Client, user: str) -> None:
     detail = client.get(f"/v1/users/{quote(user, safe='')}").json()
     decisions = client.get(f"/v1/users/{quote(user, safe='')}/decisions?limit=20").json()["decisions"]
-    with watched(browser, str(client.base_url)) as seen:
-        page = seen.page
+    with open_page(browser, str(client.base_url)) as opened:
+        page = opened.page
         page.goto(f"{client.base_url}/#user")
         page.get_by_label("User id").fill(user)
         page.keyboard.press("Enter")
@@ -153,8 +154,8 @@ def test_user_shows_estimate_and_decisions(browser: Browser, client: httpx.Clien
 
 def test_preview_shows_the_recommendation_and_decides_nothing(browser: Browser, client: httpx.Client) -> None:
     events = client.get("/v1/status").json()["store"]["position"]
-    with watched(browser, str(client.base_url)) as seen:
-        page = seen.page
+    with open_page(browser, str(client.base_url)) as opened:
+        page = opened.page
         page.goto(f"{client.base_url}/#user/user%207")
         expect(page.locator("#decisions-chart canvas")).to_be_visible()
         page.get_by_role("button", name="Preview", exact=True).click()
@@ -172,13 +173,13 @@ def test_preview_shows_the_recommendation_and_decides_nothing(browser: Browser, 
         page.locator("#preview-arms").fill(json.dumps(arms([1.0, 2.0])))
         page.get_by_role("button", name="Preview", exact=True).click()
         expect(page.locator("#preview-result")).to_contain_text("The arms are invalid")
-        seen.expected = ("422",)
+        opened.expected = ("422",)
     assert client.get("/v1/status").json()["store"]["position"] == events
 
 
 def test_all_panels_by_keyboard(browser: Browser, client: httpx.Client) -> None:
-    with watched(browser, str(client.base_url)) as seen:
-        page = seen.page
+    with open_page(browser, str(client.base_url)) as opened:
+        page = opened.page
         page.goto(str(client.base_url))
         expect(page.locator("#connection")).to_have_text("running")
         page.keyboard.press("Tab")
@@ -205,19 +206,20 @@ def test_all_panels_by_keyboard(browser: Browser, client: httpx.Client) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_accessibility_on_a_phone(browser: Browser, client: httpx.Client, scheme: str) -> None:
-    with watched(browser, str(client.base_url), color_scheme=scheme, viewport={"width": 390, "height": 844}) as seen:
-        page = seen.page
+    phone: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "color_scheme": scheme}
+    with open_page(browser, str(client.base_url), **phone) as opened:
+        page = opened.page
         for name in PANELS:
             page.goto(f"{client.base_url}/#{'user/user%207' if name == 'user' else name}")
             expect(page.locator(f"#panel-{name} canvas").first).to_be_visible()
-            assert violations(page) == []
+            assert accessibility_violations(page) == []
             overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
             assert page.evaluate(overflow) == 0, "only tables and charts scroll horizontally, in their boxes"
 
 
 def test_theme_is_stored(browser: Browser, client: httpx.Client) -> None:
-    with watched(browser, str(client.base_url), color_scheme="light") as seen:
-        page = seen.page
+    with open_page(browser, str(client.base_url), color_scheme="light") as opened:
+        page = opened.page
         page.goto(str(client.base_url))
         expect_chart(page, "#reward-chart")
         background = "getComputedStyle(document.body).backgroundColor"

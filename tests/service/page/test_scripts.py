@@ -6,7 +6,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, expect
 
-from browsing import watched
+from browser import open_page
 
 HISTORY = {
     "span": "hour",
@@ -18,12 +18,14 @@ HISTORY = {
 @pytest.fixture
 def evaluate(browser: Browser, client: httpx.Client) -> Any:
     """Function that evaluates an expression in which ``m`` is a module of the page, and ``given`` its argument."""
-    with watched(browser, str(client.base_url)) as seen:
-        seen.page.goto(str(client.base_url))
-        expect(seen.page.locator("#connection")).to_have_text("running")
+    with open_page(browser, str(client.base_url)) as opened:
+        opened.page.goto(str(client.base_url))
+        expect(opened.page.locator("#connection")).to_have_text("running")
 
         def evaluate(module: str, expression: str, given: Any = None) -> Any:
-            return seen.page.evaluate(f"async (given) => {{ const m = await import('{module}'); {expression} }}", given)
+            return opened.page.evaluate(
+                f"async (given) => {{ const m = await import('{module}'); {expression} }}", given
+            )
 
         yield evaluate
 
