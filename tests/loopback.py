@@ -1,4 +1,4 @@
-"""A small HTTP server on loopback that does as it is told, also what a good one would not."""
+"""A small HTTP server on loopback whose replies a test defines, including invalid ones."""
 
 import asyncio
 import inspect
@@ -21,14 +21,14 @@ class ReceivedRequest(NamedTuple):
         return json.loads(self.body)
 
 
-# What to say: status, headers, body; raw bytes, after which it hangs up; None: it hangs up at once.
+# Status, headers and body; or raw bytes, after which the connection closes; or None: the connection closes at once.
 Reply = tuple[int, dict[str, str], Any] | bytes | None
 Handler = Callable[[ReceivedRequest], Reply | Awaitable[Reply]]
 
 
 @dataclass
 class Loopback:
-    """Requests that came, and where to send them."""
+    """The server: the requests that it received, and its address."""
 
     handler: Handler
     received: list[ReceivedRequest] = field(default_factory=list)
@@ -49,20 +49,20 @@ class Loopback:
                 method, path, _ = line.split()
                 request = ReceivedRequest(method, path, headers, body)
                 self.received.append(request)
-                said = self.handler(request)
-                if inspect.isawaitable(said):
-                    said = await said
-                if said is None:
+                reply = self.handler(request)
+                if inspect.isawaitable(reply):
+                    reply = await reply
+                if reply is None:
                     break
-                if isinstance(said, bytes):
-                    writer.write(said)
+                if isinstance(reply, bytes):
+                    writer.write(reply)
                     await writer.drain()
                     break
-                status, more, told = said
-                content = told if isinstance(told, bytes) else json.dumps(told).encode()
-                lines = [f"HTTP/1.1 {status} Said", f"Content-Length: {len(content)}"]
-                lines += [f"{name}: {value}" for name, value in more.items()]
-                writer.write("\r\n".join([*lines, "", ""]).encode() + content)
+                status, extra_headers, content = reply
+                encoded = content if isinstance(content, bytes) else json.dumps(content).encode()
+                lines = [f"HTTP/1.1 {status} Said", f"Content-Length: {len(encoded)}"]
+                lines += [f"{name}: {value}" for name, value in extra_headers.items()]
+                writer.write("\r\n".join([*lines, "", ""]).encode() + encoded)
                 await writer.drain()
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass
@@ -72,21 +72,21 @@ class Loopback:
 
 @contextmanager
 def loopback(handler: Handler, port: int = 0) -> Iterator[Loopback]:
-    """Serve in a thread of its own."""
+    """Run the server in a thread until the block ends."""
     server = Loopback(handler)
     started, stopping = threading.Event(), asyncio.Event()
     loop = asyncio.new_event_loop()
 
     async def main() -> None:
-        listening = await asyncio.start_server(server.serve, "127.0.0.1", port)
-        server.port = listening.sockets[0].getsockname()[1]
+        listener = await asyncio.start_server(server.serve, "127.0.0.1", port)
+        server.port = listener.sockets[0].getsockname()[1]
         started.set()
         await stopping.wait()
-        listening.close()
-        others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-        for task in others:
+        listener.close()
+        tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.sleep(0.01)
 
     thread = threading.Thread(target=lambda: loop.run_until_complete(main()))

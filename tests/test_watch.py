@@ -105,7 +105,7 @@ def test_tokens_and_errors(tmp_path: Path) -> None:
 def test_terminal_is_updated_until_ctrl_c(tmp_path: Path) -> None:
     status = {"now": 503}
 
-    def handler(asked: Any) -> Any:
+    def handler(request: Any) -> Any:
         return status["now"], {}, {"title": "Starting", "detail": "soon"}
 
     with loopback(handler) as server:

@@ -17,12 +17,12 @@ class Clock:
         return self.time
 
 
-def answer(asked: ReceivedRequest) -> Reply:
-    return 200, {}, {"path": asked.path, "similar": [], "decisions": []}
+def answer(request: ReceivedRequest) -> Reply:
+    return 200, {}, {"path": request.path, "similar": [], "decisions": []}
 
 
-def paths(asked: list[ReceivedRequest]) -> list[str]:
-    return [request.path.partition("?")[0] for request in asked]
+def paths(requests: list[ReceivedRequest]) -> list[str]:
+    return [request.path.partition("?")[0] for request in requests]
 
 
 def test_history_and_groups_are_requested_less_often() -> None:
@@ -45,13 +45,13 @@ def test_history_and_groups_are_requested_less_often() -> None:
 
 
 @pytest.mark.parametrize(
-    ("span", "asked"),
+    ("span", "query"),
     [("hour", "baseline_from=992800.0&baseline_to=996400.0"), ("day", "baseline_from=827200.0&baseline_to=913600.0")],
 )
-def test_default_baseline_is_the_previous_period(span: str, asked: str) -> None:
+def test_default_baseline_is_the_previous_period(span: str, query: str) -> None:
     with loopback(answer) as server, Client(server.url) as client:
         snapshot = ServiceMonitor(client, span=span, clock=Clock()).refresh()
-    assert snapshot.history["path"] == f"/v1/history?span={span}&{asked}"
+    assert snapshot.history["path"] == f"/v1/history?span={span}&{query}"
     assert snapshot.baseline_label == f"the previous {span}"
 
 
@@ -74,8 +74,8 @@ def test_user_replaces_history_and_groups() -> None:
 
 
 def test_unknown_user() -> None:
-    def handler(asked: ReceivedRequest) -> Reply:
-        return (404, {}, {"title": "No"}) if "users" in asked.path else answer(asked)
+    def handler(request: ReceivedRequest) -> Reply:
+        return (404, {}, {"title": "No"}) if "users" in request.path else answer(request)
 
     with loopback(handler) as server, Client(server.url) as client:
         monitor = ServiceMonitor(client, user="zoe")

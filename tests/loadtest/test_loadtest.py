@@ -28,13 +28,13 @@ class Bandit:
         self.rewards: dict[str, float] = {}
         self.failing: list[Reply] = []  # responses to send instead, in turn
 
-    def __call__(self, asked: ReceivedRequest) -> Reply:
+    def __call__(self, request: ReceivedRequest) -> Reply:
         if self.failing:
             return self.failing.pop(0)
-        if asked.path == "/v1/ping":
+        if request.path == "/v1/ping":
             return 204, {}, b""
-        body = asked.json
-        if asked.path == "/v1/reward":
+        body = request.json
+        if request.path == "/v1/reward":
             if body["decision_id"] not in self.decisions:
                 return 404, {}, {"title": "unknown"}
             self.rewards[body["decision_id"]] = body["reward"]
@@ -57,8 +57,8 @@ def test_recorded_decisions_and_rewards_arrived() -> None:
     for decision_id, user, arm in report.decisions:
         body = bandit.decisions[decision_id]
         assert (body["user"], body["arms"][1]["id"]) == (user, arm)
-        assert [len(asked["features"]) for asked in body["arms"]] == [5] * 4
-    assert all(asked.headers["authorization"] == "Bearer abc" for asked in server.received)
+        assert [len(arm["features"]) for arm in body["arms"]] == [5] * 4
+    assert all(request.headers["authorization"] == "Bearer abc" for request in server.received)
     assert 0.0 < report.random_mean_reward < report.best_mean_reward < 1.0
     assert 0.0 < report.mean_reward < report.best_mean_reward
     assert report.recommend.p50 <= report.recommend.p90 <= report.recommend.p99 <= report.recommend.max
@@ -102,10 +102,10 @@ def test_latency_counts_from_the_due_time() -> None:
 
     lock = asyncio.Lock()
 
-    async def slow(asked: ReceivedRequest) -> Reply:
+    async def slow(request: ReceivedRequest) -> Reply:
         async with lock:
             await asyncio.sleep(0.01)  # at most 100 requests per second, so the last one waits for a second
-        return bandit(asked)
+        return bandit(request)
 
     with loopback(slow) as server:
         open_loop = run(Plan(url=server.url, rate=100, seconds=1.0, **SMALL))
@@ -120,7 +120,7 @@ def test_reward_delay() -> None:
         start = time.monotonic()
         report = run(Plan(url=server.url, rate=100, seconds=0.2, delay=0.5, **SMALL))
         assert time.monotonic() - start > 0.65
-        paths = [asked.path for asked in server.received]
+        paths = [request.path for request in server.received]
     assert report.reward.count == report.recommend.count == 20
     assert paths == ["/v1/recommend"] * 20 + ["/v1/reward"] * 20
     assert report.reward.max < 400.0
@@ -130,8 +130,8 @@ def test_post_route_sends_the_bodies_of_decisions_and_rewards() -> None:
     with loopback(Bandit()) as server:
         report = run(Plan(url=server.url, rate=None, seconds=0.3, route="post", **SMALL))
     assert report.ping.count > 50
-    assert {(asked.method, asked.path) for asked in server.received} == {("POST", "/v1/ping")}
-    assert {tuple(sorted(json.loads(asked.body))) for asked in server.received} == {
+    assert {(request.method, request.path) for request in server.received} == {("POST", "/v1/ping")}
+    assert {tuple(sorted(json.loads(request.body))) for request in server.received} == {
         ("arms", "decision_id", "user"),
         ("decision_id", "reward"),
     }
@@ -141,7 +141,7 @@ def test_ping_route_sends_get_requests() -> None:
     with loopback(Bandit()) as server:
         report = run(Plan(url=server.url, rate=None, seconds=0.3, route="ping", **SMALL))
     assert report.ping.count > 50
-    assert {(asked.method, asked.path) for asked in server.received} == {("GET", "/v1/ping")}
+    assert {(request.method, request.path) for request in server.received} == {("GET", "/v1/ping")}
     assert math.isnan(report.mean_reward)
     assert report.as_dict()["mean_reward"] is None
 
@@ -185,7 +185,7 @@ def test_retries_repeat_the_same_request() -> None:
     bandit.failing = [(503, {}, {}), None, (504, {}, b""), (503, {}, {}), (404, {}, {})]
     with loopback(bandit) as server:
         report = run(Plan(url=server.url, rate=20, seconds=0.5, retry=True, record=True, **SMALL))
-    sent = Counter((asked.path, asked.body) for asked in server.received)
+    sent = Counter((request.path, request.body) for request in server.received)
     assert report.errors == {"404": 1, "503": 2, "504": 1, "connection lost": 1}
     assert report.retried == 4
     assert sum(count - 1 for count in sent.values()) == 4
@@ -230,10 +230,10 @@ def test_lost_server_ends_the_test() -> None:
 def test_timeout_is_an_error() -> None:
     bandit = Bandit()
 
-    async def hangs(asked: ReceivedRequest) -> Reply:
+    async def hangs(request: ReceivedRequest) -> Reply:
         if len(bandit.decisions) == 3:
             await asyncio.sleep(10.0)
-        return bandit(asked)
+        return bandit(request)
 
     with loopback(hangs) as server:
         report = run(Plan(url=server.url, rate=50, seconds=0.2, timeout=0.3, **SMALL))

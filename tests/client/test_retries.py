@@ -1,0 +1,149 @@
+"""Retries and errors of Client and AsyncClient."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from email.utils import formatdate
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from locb.client import ServiceError
+from loopback import ReceivedRequest, Reply, loopback
+
+DECISION = {
+    "decision_id": "d1",
+    "arm": "b",
+    "ranking": [{"arm": "b", "score": 0.5}],
+}
+ARMS = {"a": [1.0, 0.0], "b": [0.0, 1.0]}
+Call = Callable[..., Any]  # calls a method by name
+
+
+def in_turn(*responses: Reply) -> Callable[[ReceivedRequest], Reply]:
+    """Return these responses in turn, then the last one forever."""
+    left = list(responses)
+    return lambda _: left.pop(0) if len(left) > 1 else left[0]
+
+
+@pytest.mark.parametrize(
+    "lost", [None, (503, {}, {}), (429, {}, b""), (502, {}, b"<html>"), (504, {}, {}), b"HTTP/1.1 2"]
+)
+def test_retry_repeats_the_same_request(calling: Callable[..., Call], lost: Reply) -> None:
+    handler = in_turn(lost, lost, (200, {}, DECISION))
+    with loopback(handler) as server:
+        assert calling(server.url)("recommend", "ann", ARMS).arm == "b"
+    assert len(server.received) == 3
+    assert len({request.body for request in server.received}) == 1
+
+
+def test_timeout_is_retried(calling: Callable[..., Call]) -> None:
+    seen: list[ReceivedRequest] = []
+
+    async def hangs(request: ReceivedRequest) -> Reply:
+        seen.append(request)
+        if len(seen) == 1:
+            await asyncio.sleep(30)
+        return 200, {}, {"decision_id": "d1", "reward": 1.0, "corrected": False}
+
+    with loopback(hangs) as server:
+        assert calling(server.url, timeout=0.3)("reward", "d1", 1.0).reward == 1.0
+    assert [request.json for request in seen] == [{"decision_id": "d1", "reward": 1.0}] * 2
+
+
+@pytest.mark.parametrize("form", ["seconds", "date"])
+def test_retry_after_is_respected(calling: Callable[..., Call], form: str) -> None:
+    def after() -> str:
+        return "1" if form == "seconds" else formatdate(time.time() + 2, usegmt=True)  # whole seconds: 1 to 2 from now
+
+    statuses = iter([503, 200])
+    with loopback(lambda _: (next(statuses), {"Retry-After": after()}, DECISION)) as server:
+        start = time.monotonic()
+        calling(server.url)("recommend", "ann", ARMS)
+        took = time.monotonic() - start
+    assert 0.9 < took < 5.0
+    assert len(server.received) == 2
+
+
+def test_retry_after_beyond_the_total_time_fails_at_once(calling: Callable[..., Call]) -> None:
+    with loopback(lambda _: (503, {"Retry-After": "3600"}, {"title": "Full", "detail": "disk"})) as server:
+        start = time.monotonic()
+        with pytest.raises(ServiceError, match="503 Full: disk"):
+            calling(server.url)("recommend", "ann", ARMS)
+    assert time.monotonic() - start < 3.0
+    assert len(server.received) == 1
+
+
+def test_attempts_are_limited(calling: Callable[..., Call]) -> None:
+    with loopback(lambda _: (503, {"Retry-After": "soon"}, b"")) as server:
+        with pytest.raises(ServiceError, match="503 Service Unavailable"):
+            calling(server.url, retries=2)("clusters")
+        assert len(server.received) == 3
+        with pytest.raises(ServiceError):
+            calling(server.url, retries=1000, total=1.0)("clusters")
+        assert 4 < len(server.received) < 20
+
+
+def test_unreachable_service(calling: Callable[..., Call]) -> None:
+    with loopback(lambda _: None) as server:
+        url = server.url
+    with pytest.raises(ServiceError, match=f"no response: {url}: .* \\(3 attempts\\)") as raised:
+        calling(url, retries=2)("recommend", "ann", ARMS)
+    assert raised.value.status is None
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 409, 413, 500])
+def test_problems_raise_without_retry(calling: Callable[..., Call], status: int) -> None:
+    content = {
+        "type": "about:blank",
+        "title": "Conflict",
+        "status": status,
+        "detail": "another value",
+        "fields": ["reward"],
+    }
+    problem = (status, {"Content-Type": "application/problem+json"}, content)
+    expected = pytest.raises(ServiceError, match=f"^{status} Conflict: another value$")
+    with loopback(lambda _: problem) as server, expected as raised:
+        calling(server.url)("reward", "d1", 0.5)
+    assert (raised.value.status, raised.value.title, raised.value.detail) == (status, "Conflict", "another value")
+    assert raised.value.problem.fields == ["reward"]
+    assert len(server.received) == 1
+
+
+@pytest.mark.parametrize(
+    ("reply", "message"),
+    [
+        ((404, {}, b"<html>\xff"), "404 Not Found: <html>"),
+        ((499, {}, b'"text"'), '499 error: "text"'),
+        ((302, {"Location": "/"}, b""), "302 Found"),
+        ((200, {}, b"<html>"), "200 the response is not JSON: <html>"),
+    ],
+)
+def test_unexpected_responses(calling: Callable[..., Call], reply: Reply, message: str) -> None:
+    with loopback(lambda _: reply) as server, pytest.raises(ServiceError, match=message):
+        calling(server.url)("user", "ann")
+
+
+def test_health_is_not_retried(calling: Callable[..., Call]) -> None:
+    with loopback(lambda _: (503, {}, {"title": "Full"})) as server, pytest.raises(ServiceError, match="503 Full"):
+        calling(server.url)("health")
+    assert len(server.received) == 1
+
+
+def test_export_appears_once_complete(calling: Callable[..., Call], tmp_path: Path) -> None:
+    content = bytes(range(256)) * 5000
+    broken = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nPAR1"
+    handler = in_turn((503, {}, {}), broken, (200, {}, content))
+    path = tmp_path / "events.parquet"
+    with loopback(handler) as server:
+        assert calling(server.url)("export", str(path)) == path
+    assert path.read_bytes() == content
+    with loopback(lambda _: (403, {}, {"title": "Forbidden"})) as server, pytest.raises(ServiceError, match="403"):
+        calling(server.url)("export", path)
+    with loopback(lambda _: broken) as server, pytest.raises(ServiceError, match="no response"):
+        calling(server.url, retries=0)("export", path)
+    assert path.read_bytes() == content
+    assert [file.name for file in tmp_path.iterdir()] == ["events.parquet"]
+    with loopback(lambda _: (200, {}, content)) as server, pytest.raises(FileNotFoundError):
+        calling(server.url)("export", tmp_path / "nowhere" / "events.parquet")
