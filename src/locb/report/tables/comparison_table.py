@@ -13,7 +13,7 @@ from rich.table import Table
 from locb.evaluation.results import Comparison, ci_half_width
 
 COLUMN_NOTES = (
-    "regret: cumulative difference to always choosing the best arm; reward: mean per round; clusters: number of "
+    "Regret: cumulative difference to always choosing the best arm; reward: mean per round; clusters: number of "
     "distinct clusters, which may overlap; F1: mean F1 score over the true clusters, each matched "
     "with the best-fitting found cluster; µs/round: computation time per round."
 )

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from locb.evaluation.findings import Findings, Measurement, ResultTable
 
-N_DESCRIPTIVE_COLUMNS = 4  # of the matrix: scenario, groups, best baseline and its regret; then one per policy
+DESCRIPTIVE_COLUMNS = ("scenario", "groups", "best baseline", "baseline regret")  # the others are policies
 
 
 def find_table(findings: Findings, name: str) -> ResultTable:
@@ -20,9 +20,7 @@ def find_table(findings: Findings, name: str) -> ResultTable:
 def make_matrix_table(findings: Findings) -> Table:
     """Return one row per scenario and one column per policy; the interval wraps in a narrow terminal."""
     matrix = find_table(findings, "matrix")
-    columns = list(matrix.rows[0])
-    scenario, _, _, regret = columns[:N_DESCRIPTIVE_COLUMNS]
-    policies = columns[N_DESCRIPTIVE_COLUMNS:]
+    policies = [name for name in matrix.rows[0] if name not in DESCRIPTIVE_COLUMNS]
     table = _make_table("Regret relative to the best baseline of each scenario (below 1 is better), ± 95% CI")
     table.add_column("scenario", no_wrap=True)
     table.add_column("baseline regret", justify="right")
@@ -32,7 +30,7 @@ def make_matrix_table(findings: Findings) -> Table:
         ratios = {name: row[name].mean if isinstance(row[name], Measurement) else row[name] for name in policies}
         lowest = min(ratios.values())
         cells = [_format_cell(row[name], ratios[name] == lowest) for name in policies]
-        table.add_row(row[scenario], f"{row[regret].mean:,.0f}", *cells)
+        table.add_row(row["scenario"], f"{row['baseline regret'].mean:,.0f}", *cells)
     return table
 
 
@@ -42,7 +40,7 @@ def make_policy_table(findings: Findings) -> Table:
     columns = list(dict.fromkeys(name for row in summary.rows for name in row))
     table = _make_table("Policies over the scenarios with groups (geometric mean), and the worst of all scenarios")
     for name in columns:
-        is_text = name == "policy" or (name.startswith("worst ") and not name.endswith("ratio"))
+        is_text = name in ("policy", "worst scenario")
         min_width = max(map(len, name.split()))  # headings are not truncated
         table.add_column(name, justify="left" if is_text else "right", no_wrap=is_text, min_width=min_width)
     for row in summary.rows:
