@@ -40,7 +40,7 @@ def test_csv_has_unrounded_numbers_and_cells_are_formatted() -> None:
         ("difference of regret to LOCB", "45.6", "+46"),
         ("gamma", "0.2", "0.2"),
         ("F1", "1", "1.000"),
-        ("sets not returned", "0", "0"),
+        ("clusters not final", "0", "0"),
         ("seeds", "100", "100"),
         ("bound", "6.49516e+09", "6,495,160,000"),
         ("power of T", "1e-05", "1e-05"),
