@@ -89,7 +89,11 @@ def test_tokens_and_errors(tmp_path: Path) -> None:
             (["--span", "week"], 2, "locb: --span must be one of hour, day, month, all, not 'week'"),
             (["--baseline", "1d"], 2, "locb: --baseline must be FROM/TO, such as 2d/1d, not '1d'"),
             (["--baseline", "1d/2d"], 2, "locb: --baseline must start before it ends, not '1d/2d'"),
-            (["--baseline", "noon/1d"], 2, "locb: --baseline must be a duration such as 30s, 10m, 2h or 1d, not 'noon'"),
+            (
+                ["--baseline", "noon/1d"],
+                2,
+                "locb: --baseline must be a duration such as 30s, 10m, 2h or 1d, not 'noon'",
+            ),
         ):
             done = call("watch", url, *more, cwd=tmp_path)
             assert done.returncode == code, done.stdout
