@@ -31,7 +31,7 @@ PANELS = {
 }
 PAGES = 10
 REPEATS = 4
-SETTLE_SECONDS = 3.0  # until a page has finished its initial requests
+INITIAL_SECONDS = 3.0  # until a page has finished its initial requests
 
 
 def dashboard(
@@ -110,7 +110,7 @@ def _record_requests(browser: Browser, addresses: list[str], seconds: float) -> 
         opened = [pages.enter_context(_new(browser)) for _ in addresses]
         for opened_page, address in zip(opened, addresses, strict=True):
             opened_page.goto(address)
-        opened[0].wait_for_timeout(SETTLE_SECONDS * 1000.0)
+        opened[0].wait_for_timeout(INITIAL_SECONDS * 1000.0)
         start = time.perf_counter()
         recorded = [_start_recording(opened_page, start) for opened_page in opened]
         opened[0].wait_for_timeout(seconds * 1000.0)

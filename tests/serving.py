@@ -1,4 +1,4 @@
-"""A service in a thread of this process, asked over loopback as clients ask it."""
+"""A service in a thread of this process, with an HTTP client."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import numpy as np
@@ -23,7 +24,7 @@ from locb.service.server import uvicorn_config
 
 @contextmanager
 def serving(folder: Path, tokens: Tokens | None = None, **options: Any) -> Iterator[tuple[httpx.Client, Service]]:
-    """A client and the service that it asks, until the block ends; then the service stops as on SIGTERM."""
+    """Provide a client and its service; at the end the service stops as on SIGTERM."""
     service = Service(ServiceConfig(folder, **({"port": 0, "dim": 3, "policy": "linucb-ind"} | options)))
     app = make_app(service, Tokens() if tokens is None else tokens)
     server = uvicorn.Server(uvicorn_config(app, service.config))
@@ -42,26 +43,42 @@ def serving(folder: Path, tokens: Tokens | None = None, **options: Any) -> Itera
 
 
 def arms(*vectors: Any) -> list[dict[str, Any]]:
-    """Arms a, b, c … with these features."""
-    return [{"id": chr(ord("a") + place), "features": vector} for place, vector in enumerate(vectors)]
+    """Return arms with the ids a, b, c, … and these features."""
+    return [{"id": chr(ord("a") + number), "features": vector} for number, vector in enumerate(vectors)]
+
+
+def in_path(user: str) -> str:
+    """Return a user id as a segment of a path; dots are encoded, because the client would resolve ``..``."""
+    return quote(user, safe="").replace(".", "%2E")
+
+
+def play(client: httpx.Client, rng: np.random.Generator, users: list[str], rounds: int) -> None:
+    """Request decisions for random users, and send random rewards."""
+    for _ in range(rounds):
+        user = users[rng.integers(len(users))]
+        request = {"user": user, "arms": arms(*rng.normal(size=(3, 3)).tolist())}
+        decision = client.post("/v1/recommend", json=request).json()
+        client.post("/v1/reward", json={"decision_id": decision["decision_id"], "reward": float(rng.random())})
 
 
 def wait_for(condition: Any, seconds: float = 10.0) -> None:
-    """Until it holds; an error if it never does."""
+    """Wait until a condition holds, or fail after ``seconds``."""
     end = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end, "it did not happen"
+        assert time.monotonic() < end, "the condition does not hold in time"
         time.sleep(0.02)
 
 
 def same_state(first: Any, second: Any) -> bool:
-    """Whether two policies are equal to the last bit."""
-    one, other = first._arrays(), second._arrays()
-    return one.keys() == other.keys() and all(np.array_equal(one[name], other[name]) for name in one)
+    """Return whether two policies are equal bit for bit."""
+    first_arrays, second_arrays = first._arrays(), second._arrays()
+    return first_arrays.keys() == second_arrays.keys() and all(
+        np.array_equal(first_arrays[name], second_arrays[name]) for name in first_arrays
+    )
 
 
 def state(service: Service) -> Any:
-    """All that a request could have changed."""
+    """Return everything that a request can change."""
     rows = sum(len(chunk) for chunk in service.log.decisions()) + sum(
         len(chunk) for chunk in service.log.observations(0)
     )
@@ -70,7 +87,7 @@ def state(service: Service) -> Any:
 
 
 def is_safe(response: httpx.Response) -> None:
-    """It has the headers that every answer has."""
+    """Check the security headers that every response has."""
     for name, value in SECURITY_HEADERS.items():
         assert response.headers.get(name) == value, f"{response.request.method} {response.url}: {name}"
     assert "server" not in response.headers

@@ -1,4 +1,4 @@
-"""deploy/: read, since it cannot be installed or built here, for slips of the pen."""
+"""The files in deploy/, checked statically because they cannot be installed here."""
 
 import json
 import re
@@ -19,13 +19,13 @@ PROMETHEUS = (ROOT / "deploy" / "prometheus.yml").read_text(encoding="utf-8")
 
 
 def instruction(name: str) -> list[str]:
-    """Words of an instruction in its exec form."""
-    (said,) = re.findall(rf"^{name} (\[.*\])$", CONTAINER, re.MULTILINE)
-    words: list[str] = json.loads(said)
+    """Return the arguments of an instruction in exec form."""
+    (found,) = re.findall(rf"^{name} (\[.*\])$", CONTAINER, re.MULTILINE)
+    words: list[str] = json.loads(found)
     return words
 
 
-def serving() -> dict[str, list[str]]:
+def serve_commands() -> dict[str, list[str]]:
     (unit,) = re.findall(r"^ExecStart=\S+/locb (serve .*)$", UNIT, re.MULTILINE)
     (more,) = re.findall(r'^Environment=LOCB_OPTIONS="(.*)"$', UNIT, re.MULTILINE)
     entry = instruction("ENTRYPOINT")
@@ -34,23 +34,23 @@ def serving() -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("where", ["unit", "container"])
-def test_every_option_exists(where: str, tmp_path: Path) -> None:
+def test_options_exist(where: str, tmp_path: Path) -> None:
     known = set(re.findall(r"--[a-z][a-z-]+", call("serve", "--help", cwd=tmp_path).stdout))
-    words = serving()[where]
+    words = serve_commands()[where]
     assert words[0] == "serve"
     assert {word for word in words if word.startswith("--")} <= known
     assert {"--data-dir", "--dim", "--token-file"} <= set(words)
 
 
-def test_there_is_time_to_stop() -> None:
+def test_shutdown_timeout_is_below_the_kill_timeout() -> None:
     (waits,) = re.findall(r"^TimeoutStopSec=(\d+)$", UNIT, re.MULTILINE)
-    stop = {where: int(words[words.index("--shutdown-timeout") + 1]) for where, words in serving().items()}
+    stop = {where: int(words[words.index("--shutdown-timeout") + 1]) for where, words in serve_commands().items()}
     assert stop["unit"] < int(waits)
     assert stop["container"] < 10
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd-analyze")
-def test_the_unit_is_one_and_shut_off(tmp_path: Path) -> None:
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
+def test_unit_is_valid_and_sandboxed(tmp_path: Path) -> None:
     unit = tmp_path / "locb.service"
     unit.write_text(re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", UNIT, flags=re.MULTILINE))
     done = subprocess.run(["systemd-analyze", "verify", str(unit)], capture_output=True, text=True)
@@ -63,26 +63,26 @@ def test_the_unit_is_one_and_shut_off(tmp_path: Path) -> None:
         assert float(exposure[1]) < 2.0
 
 
-def test_the_container_is_made_of_what_is_there() -> None:
+def test_container_uses_existing_files() -> None:
     for sources in re.findall(r"^COPY (.*) \S+$", CONTAINER, re.MULTILINE):
         for source in sources.split():
             assert (ROOT / source).exists(), source
     assert re.findall(r"^USER (.*)$", CONTAINER, re.MULTILINE)[-1] not in ("root", "0")
-    words = serving()["container"]
+    words = serve_commands()["container"]
     assert f"VOLUME {words[words.index('--data-dir') + 1]}\n" in CONTAINER
     assert f"EXPOSE {words[words.index('--port') + 1]}\n" in CONTAINER
-    asked = instruction("HEALTHCHECK .* CMD")[2]
-    compile(asked, "HEALTHCHECK", "exec")
-    (path,) = re.findall(r"http://127.0.0.1:8080(/[\w/]+)", asked)
+    check = instruction("HEALTHCHECK .* CMD")[2]
+    compile(check, "HEALTHCHECK", "exec")
+    (path,) = re.findall(r"http://127.0.0.1:8080(/[\w/]+)", check)
     assert any(route.path == path and route.scope is None for route in ROUTES)
 
 
-def test_what_the_container_compiles_can_be_run() -> None:
+def test_warm_up_of_the_container_runs() -> None:
     (code,) = re.findall(r'^RUN python -c "(.*)"$', CONTAINER, re.MULTILINE)
     subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
 
 
-def test_prometheus_asks_for_what_is_there() -> None:
+def test_prometheus_configuration_uses_an_existing_route() -> None:
     (path,) = re.findall(r"metrics_path: (\S+)", PROMETHEUS)
     (route,) = [route for route in ROUTES if route.path == path]
     assert f'scope "{route.scope}"' in PROMETHEUS

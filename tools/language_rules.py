@@ -97,4 +97,6 @@ ALLOWED = (
     ("src/locb/policies/state/eloc_state.py", "gate", "the gate of ELOC's model"),
     ("benchmarks/eloc_gate.py", "gate", "the gate of ELOC's model"),
     ("tests/naive.py", "gate", "the gate of ELOC's model"),
+    ("tests/service/store/test_format.py", "anew", "a setting of store format 1"),
+    ("stress/postgres.py", "nobody", "an account of the operating system"),
 )

@@ -1,4 +1,4 @@
-"""Stores for tests: SQLite in a folder, PostgreSQL in a cluster of the test run's own."""
+"""Fixtures of stores: SQLite in a folder, PostgreSQL on a temporary server."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -13,7 +13,7 @@ from stress.postgres import PostgresServer
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
-    """One a test process, started when the first test asks for it."""
+    """A PostgreSQL server, started by the first test that needs it."""
     try:
         cluster = PostgresServer()
     except FileNotFoundError as error:
@@ -24,7 +24,7 @@ def postgres() -> Iterator[PostgresServer]:
 
 @dataclass(frozen=True)
 class Store:
-    """Where a service keeps its log."""
+    """A data folder, and the address of the database if it is not in the folder."""
 
     folder: Path
     url: str | None
@@ -33,7 +33,7 @@ class Store:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
-    """An empty store, of either kind."""
+    """An empty store, once per database system."""
     if request.param == "sqlite":
         return Store(tmp_path / "state", None, None)
     cluster = request.getfixturevalue("postgres")
@@ -42,15 +42,15 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
 
 @pytest.fixture
 def open_log() -> Iterator[Callable[[Store], EventLog]]:
-    """Opens logs, which are closed in the end."""
+    """Return a function that opens logs, which are closed at the end."""
     with ExitStack() as opened:
 
-        def open_one(store: Store) -> EventLog:
+        def open_store(store: Store) -> EventLog:
             log = EventLog(store.folder, store.url)
             opened.callback(log.close)
             return log
 
-        yield open_one
+        yield open_store
 
 
 @pytest.fixture

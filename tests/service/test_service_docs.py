@@ -85,16 +85,16 @@ def test_all_of_it_runs(tmp_path: Path) -> None:
     with ServiceProcess(tmp_path / started[1], started[2].split()) as server:
         server.start()
         for words, status, shown in commands():
-            told = [word.replace(PORT, str(server.port)) for word in words]
-            done = subprocess.run([*told, "-w", "\n%{http_code}"], cwd=tmp_path, capture_output=True, text=True)
+            command = [word.replace(PORT, str(server.port)) for word in words]
+            done = subprocess.run([*command, "-w", "\n%{http_code}"], cwd=tmp_path, capture_output=True, text=True)
             answer, _, code = done.stdout.rpartition("\n")
             assert int(code) == status if status else int(code) < 300, f"{words}: {done.stdout}{done.stderr}"
             if shown is not None:
                 assert json.loads(answer) == shown, answer
         for line in README.splitlines():
             if line.startswith("    curl "):
-                told = line.replace(PORT, str(server.port)) + " --fail"
-                subprocess.run(shlex.split(told), check=True, capture_output=True)
+                command = line.replace(PORT, str(server.port)) + " --fail"
+                subprocess.run(shlex.split(command), check=True, capture_output=True)
         for example in examples:
             if "audit" not in example:
                 python(example, server.port, tmp_path)

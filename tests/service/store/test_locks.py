@@ -1,4 +1,4 @@
-"""One writer: a second one is refused, and a dead one is in nobody's way."""
+"""Locks of the data folder and the database."""
 
 import os
 import signal
@@ -27,8 +27,8 @@ log.close()
 
 
 @contextmanager
-def held(folder: Path, url: str | None) -> Iterator[subprocess.Popen[str]]:
-    """Another process that has the log open."""
+def lock_in_another_process(folder: Path, url: str | None) -> Iterator[subprocess.Popen[str]]:
+    """Open the log in another process."""
     command = [sys.executable, "-c", HOLD, str(folder), url or ""]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
@@ -39,8 +39,8 @@ def held(folder: Path, url: str | None) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-def test_a_folder_has_one_writer(store: Any) -> None:
-    with held(store.folder, store.url) as holder:
+def test_folder_is_locked(store: Any) -> None:
+    with lock_in_another_process(store.folder, store.url) as holder:
         for _ in range(2):
             with pytest.raises(AlreadyOpenError) as caught:
                 EventLog(store.folder, store.url)
@@ -49,29 +49,29 @@ def test_a_folder_has_one_writer(store: Any) -> None:
     EventLog(store.folder, store.url).close()
 
 
-def test_a_database_has_one_writer(postgres: Any, tmp_path: Path) -> None:
+def test_database_is_locked(postgres: Any, tmp_path: Path) -> None:
     url = postgres.create_database()
-    with held(tmp_path / "one", url):
+    with lock_in_another_process(tmp_path / "one", url):
         with pytest.raises(AlreadyOpenError, match="another service uses this database: stop it"):
             EventLog(tmp_path / "two", url)
-        other = EventLog(tmp_path / "two", postgres.create_database())  # a refusal lets go of the folder
+        other = EventLog(tmp_path / "two", postgres.create_database())  # the refused log has unlocked the folder
         other.close()
     EventLog(tmp_path / "two", url).close()
 
 
-def test_a_killed_writer_holds_nothing(store: Any) -> None:
-    with held(store.folder, store.url) as holder:
+def test_lock_of_a_killed_process_is_released(store: Any) -> None:
+    with lock_in_another_process(store.folder, store.url) as holder:
         os.kill(holder.pid, signal.SIGKILL)
         holder.wait()
         EventLog(store.folder, store.url).close()
 
 
-def test_a_writer_who_lost_the_database_does_not_take_it_from_another(postgres: Any, tmp_path: Path) -> None:
+def test_lost_lock_of_a_database_is_not_taken_back(postgres: Any, tmp_path: Path) -> None:
     url = postgres.create_database()
     first = EventLog(tmp_path / "one", url)
     try:
         postgres.restart()
-        with held(tmp_path / "two", url):
+        with lock_in_another_process(tmp_path / "two", url):
             with pytest.raises(StoreError):
                 first.last_seq()
             with pytest.raises(AlreadyOpenError):

@@ -1,4 +1,4 @@
-"""The log keeps what it was given, on SQLite and PostgreSQL alike."""
+"""The event log, on SQLite and PostgreSQL."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,13 +8,13 @@ import pytest
 from sqlalchemy import Connection, func, select, text
 
 from locb.service.store import log as log_module
-from locb.service.store import reader as reading
+from locb.service.store import reader as reader_module
 from locb.service.store import schema as tables
 from locb.service.store import user_decisions
 from locb.service.store.database import DuplicateDecisionError, StoreError, database_url
 from locb.service.store.log import EventLog
 from locb.service.store.schema import CORRECTION, DEFAULT, REWARD, Records
-from service.store.rows import CONTEXT, arrival, decision, observation, small
+from service.store.sample_rows import CONTEXT, decision, observation, sample_records, user_row
 
 ODD_NAMES = ["\0", "a\0b", "🦆", "é" * 256, "🦆" * 256, "'; DROP TABLE locb_users; --", "%s %(x)s ?", " ", "\ufffe"]
 Opener = Callable[[Any], EventLog]
@@ -24,7 +24,7 @@ def flat(chunks: Any) -> list[Any]:
     return [tuple(row) for chunk in chunks for row in chunk]
 
 
-def test_an_empty_log(log: EventLog) -> None:
+def test_empty_log(log: EventLog) -> None:
     assert log.last_seq() == 0
     assert log.settings() == {}
     assert log.users() == []
@@ -40,9 +40,9 @@ def test_an_empty_log(log: EventLog) -> None:
     )
 
 
-def test_what_was_committed_is_found_by_another_opener(store: Any, open_log: Opener) -> None:
+def test_committed_events_are_found_after_reopening(store: Any, open_log: Opener) -> None:
     first = open_log(store)
-    first.commit(small())
+    first.commit(sample_records())
     first.write_settings({"format": 2, "model": {"dim": 2}})
     first.close()
     log = open_log(store)
@@ -53,8 +53,8 @@ def test_what_was_committed_is_found_by_another_opener(store: Any, open_log: Ope
     assert log.settings() == {"format": 2, "model": {"dim": 2}}
 
 
-def test_parts_of_the_log(log: EventLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "CHUNK_ROWS", 2)
+def test_ranges_and_chunks(log: EventLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader_module, "CHUNK_ROWS", 2)
     log.commit(Records(decisions=[decision(seq, f"d{seq}") for seq in range(1, 8)]))
     log.commit(Records(observations=[observation(10 + seq, seq) for seq in range(1, 8)]))
     assert [len(chunk) for chunk in log.decisions()] == [2, 2, 2, 1]
@@ -63,58 +63,62 @@ def test_parts_of_the_log(log: EventLog, monkeypatch: pytest.MonkeyPatch) -> Non
     assert [row[0] for row in flat(log.observations(12, 14))] == [13, 14]
 
 
-def test_find_tells_the_last_lesson(log: EventLog) -> None:
-    log.commit(small())
+def test_find_returns_the_last_observation(log: EventLog) -> None:
+    log.commit(sample_records())
     log.commit(Records(observations=[observation(7, 4, DEFAULT, 0.25)]))
-    found = {one.decision.id: (one.kind, one.reward) for one in log.find([b"a", b"b", b"c", b"nobody"])}
+    found = {
+        found_decision.decision.id: (found_decision.kind, found_decision.reward)
+        for found_decision in log.find([b"a", b"b", b"c", b"unknown"])
+    }
     assert found == {b"a": (REWARD, 1.0), b"b": (DEFAULT, 0.25), b"c": (None, None)}
     log.commit(Records(observations=[observation(8, 4, CORRECTION, 0.75, previous_reward=0.25)]))
     ((row, kind, reward),) = log.find([b"b"])
     assert (row, kind, reward) == (decision(4, "b", 1), CORRECTION, 0.75)
 
 
-def test_many_names_at_once(log: EventLog) -> None:
+def test_find_many_ids(log: EventLog) -> None:
     log.commit(Records(decisions=[decision(seq, f"d{seq}") for seq in range(1, 1801)]))
     names = [f"d{seq}".encode() for seq in range(1, 1801)]
-    assert sorted(one.decision.id for one in log.find(names)) == sorted(names)
+    assert sorted(found.decision.id for found in log.find(names)) == sorted(names)
 
 
-def test_the_decisions_of_a_user(log: EventLog) -> None:
-    log.commit(small())
-    assert [one.decision.id for one in log.recent_decisions(1, 10)] == [b"c", b"b"]
-    assert [one.decision.id for one in log.recent_decisions(1, 1)] == [b"c"]
-    assert [(one.decision.id, one.reward) for one in log.recent_decisions(0, 10)] == [(b"a", 1.0)]
+def test_recent_decisions_of_a_user(log: EventLog) -> None:
+    log.commit(sample_records())
+    assert [found.decision.id for found in log.recent_decisions(1, 10)] == [b"c", b"b"]
+    assert [found.decision.id for found in log.recent_decisions(1, 1)] == [b"c"]
+    assert [(found.decision.id, found.reward) for found in log.recent_decisions(0, 10)] == [(b"a", 1.0)]
 
 
-def test_the_decisions_of_a_user_taken_in_or_not(store: Any, open_log: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recent_decisions_with_and_without_the_table(
+    store: Any, open_log: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(log_module, "MAX_UNINDEXED_EVENTS", 10)
     log = open_log(store)
     for start in range(1, 26, 5):
         log.commit(Records(decisions=[decision(seq, f"d{seq}", seq % 3) for seq in range(start, start + 5)]))
     expected = [seq for seq in range(25, 0, -1) if seq % 3 == 1]
 
-    def taken_in() -> int:
+    def table_size() -> int:
         with log._engine.connect() as connection:
             return int(connection.execute(select(func.count()).select_from(tables.user_decisions)).scalar_one())
 
-    assert taken_in() == 20  # after 10 and after 20
+    assert table_size() == 20  # extended at 10 and at 20
     for limit in (1, 2, 4, 9, 100):
-        assert [one.decision.seq for one in log.recent_decisions(1, limit)] == expected[:limit]
+        assert [found.decision.seq for found in log.recent_decisions(1, limit)] == expected[:limit]
     log.close()
     log = open_log(store)
-    assert taken_in() == 25
+    assert table_size() == 25
     log.commit(Records(decisions=[decision(26, "d26", 1), decision(27, "d27", 2)]))
-    assert [one.decision.seq for one in log.recent_decisions(1, 100)] == [26, *expected]
+    assert [found.decision.seq for found in log.recent_decisions(1, 100)] == [26, *expected]
     assert log.settings() == {}
     assert log.erase(1, {}) == 10
     assert log.recent_decisions(1, 100) == []
     left = [seq for seq in range(1, 26) if seq % 3 != 1]
     assert [row.seq for chunk in log.decisions() for row in chunk] == [*left, 27]
-    assert taken_in() == 17
+    assert table_size() == 17
 
 
-def test_taking_in_may_fail(log: EventLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A commit that is on disk is one, whether or not its decisions can be taken in."""
+def test_commit_succeeds_if_the_table_cannot_be_extended(log: EventLog, monkeypatch: pytest.MonkeyPatch) -> None:
 
     def fail(connection: Connection) -> int:
         connection.execute(text("SELECT * FROM nowhere"))
@@ -124,13 +128,13 @@ def test_taking_in_may_fail(log: EventLog, monkeypatch: pytest.MonkeyPatch) -> N
     with monkeypatch.context() as broken:
         broken.setattr(user_decisions, "extend", fail)
         log.commit(Records(decisions=[decision(1, "a")]))
-    assert [one.decision.seq for one in log.recent_decisions(0, 10)] == [1]
+    assert [found.decision.seq for found in log.recent_decisions(0, 10)] == [1]
     log.commit(Records(decisions=[decision(2, "b")]))
-    assert [one.decision.seq for one in log.recent_decisions(0, 10)] == [2, 1]
+    assert [found.decision.seq for found in log.recent_decisions(0, 10)] == [2, 1]
 
 
 @pytest.mark.parametrize("count", [1, 2, 4, 5, 16, 17, 255, 256, 257, 600])
-def test_batches_of_any_size(log: EventLog, count: int) -> None:
+def test_batch_sizes(log: EventLog, count: int) -> None:
     decisions = [decision(seq, f"d{seq}", seq % 7, active_at=None if seq % 3 else 0.5) for seq in range(1, count + 1)]
     observations = [observation(count + row.seq, row.seq, context=b"" if row.seq % 2 else CONTEXT) for row in decisions]
     log.commit(Records(decisions=decisions, observations=observations))
@@ -138,7 +142,7 @@ def test_batches_of_any_size(log: EventLog, count: int) -> None:
     assert [row[-1] for row in flat(log.observations(0))] == [row.context for row in observations]
 
 
-def test_what_was_staged_is_lost_with_its_connection(log: EventLog) -> None:
+def test_staged_rows_are_lost_with_the_connection(log: EventLog) -> None:
     log.stage(Records(decisions=[decision(1, "a")]))
     log._drop_writer()
     with pytest.raises(StoreError, match="lost"):
@@ -147,7 +151,7 @@ def test_what_was_staged_is_lost_with_its_connection(log: EventLog) -> None:
     assert log.last_seq() == 2
 
 
-def test_settings_are_kept_all_or_none_whatever_was_committed_before(log: EventLog) -> None:
+def test_settings_are_written_in_one_transaction(log: EventLog) -> None:
     log.commit(Records(decisions=[decision(1, "a")]))
     with pytest.raises(TypeError):
         log.write_settings({"first": 1, "second": object()})
@@ -158,10 +162,10 @@ def test_settings_are_kept_all_or_none_whatever_was_committed_before(log: EventL
     assert log.settings() == {}
 
 
-def test_ids_are_any_text(log: EventLog) -> None:
+def test_ids_are_arbitrary_text(log: EventLog) -> None:
     log.commit(
         Records(
-            users=[arrival(user_index, user_index + 1, name) for user_index, name in enumerate(ODD_NAMES)],
+            users=[user_row(user_index, user_index + 1, name) for user_index, name in enumerate(ODD_NAMES)],
             decisions=[decision(100 + user_index, name, user_index) for user_index, name in enumerate(ODD_NAMES)],
         )
     )
@@ -171,31 +175,31 @@ def test_ids_are_any_text(log: EventLog) -> None:
         assert found.decision.user_index == user_index
 
 
-def test_numbers_come_back_to_the_last_bit(log: EventLog) -> None:
+def test_numbers_are_stored_exactly(log: EventLog) -> None:
     for seq, reward in enumerate((0.1, 5e-324, -1e6, 1 / 3, 2**53 - 1.0), 1):
         log.commit(Records(observations=[observation(seq, seq, reward=reward, previous_reward=reward)]))
-        ((_, _, _, learned, back, _),) = flat(log.observations(seq - 1))
-        assert (learned.hex(), back.hex()) == (reward.hex(), reward.hex())
+        ((_, _, _, previous, stored, _),) = flat(log.observations(seq - 1))
+        assert (previous.hex(), stored.hex()) == (reward.hex(), reward.hex())
 
 
 @pytest.mark.parametrize(
-    "refused",
+    "duplicate",
     [
         Records(
-            users=[arrival(2, 7, "eve")],
+            users=[user_row(2, 7, "eve")],
             decisions=[decision(8, "new"), decision(9, "a")],
             observations=[observation(10, 8)],
         ),
-        Records(users=[arrival(2, 7, "eve")], decisions=[decision(8, "new")], observations=[observation(9, 2)]),
+        Records(users=[user_row(2, 7, "eve")], decisions=[decision(8, "new")], observations=[observation(9, 2)]),
         Records(decisions=[decision(8, "new")], observations=[observation(9, 8), observation(10, 8)]),
-        Records(users=[arrival(2, 7, "ann")], decisions=[decision(8, "new")]),
+        Records(users=[user_row(2, 7, "ann")], decisions=[decision(8, "new")]),
     ],
-    ids=["a name twice", "a lesson twice", "a lesson twice at once", "a user twice"],
+    ids=["decision id", "observation", "observation in one batch", "user"],
 )
-def test_a_refused_commit_leaves_nothing_behind(log: EventLog, refused: Records) -> None:
-    log.commit(small())
+def test_commit_with_a_duplicate_has_no_effect(log: EventLog, duplicate: Records) -> None:
+    log.commit(sample_records())
     with pytest.raises(DuplicateDecisionError):
-        log.commit(refused)
+        log.commit(duplicate)
     assert log.last_seq() == 6
     assert len(log.users()) == 2
     assert log.find([b"new"]) == []
@@ -204,8 +208,8 @@ def test_a_refused_commit_leaves_nothing_behind(log: EventLog, refused: Records)
     assert log.last_seq() == 7
 
 
-def test_a_default_and_its_correction_are_each_learned_once(log: EventLog) -> None:
-    log.commit(small())
+def test_default_and_correction_are_unique_per_decision(log: EventLog) -> None:
+    log.commit(sample_records())
     log.commit(Records(observations=[observation(7, 4, DEFAULT, 0.0)]))
     log.commit(Records(observations=[observation(8, 4, CORRECTION, 1.0)]))
     for kind in (DEFAULT, CORRECTION):
@@ -213,8 +217,8 @@ def test_a_default_and_its_correction_are_each_learned_once(log: EventLog) -> No
             log.commit(Records(observations=[observation(9, 4, kind, 0.5)]))
 
 
-def test_active_decisions_without_a_lesson_wait(log: EventLog) -> None:
-    log.commit(small())
+def test_unrewarded_decisions(log: EventLog) -> None:
+    log.commit(sample_records())
     log.commit(Records(decisions=[decision(7, "later", active_at=None)]))
     assert [row[0] for row in flat(log.unrewarded_decisions())] == [4, 5]
     log.commit(Records(activations=[(321.0, 7)]))
@@ -223,33 +227,33 @@ def test_active_decisions_without_a_lesson_wait(log: EventLog) -> None:
     assert [row[0] for row in flat(log.unrewarded_decisions())] == [4, 5]
 
 
-def test_records_tell_each_decision_once(log: EventLog) -> None:
-    log.commit(small())
+def test_decisions_with_rewards_has_each_decision_once(log: EventLog) -> None:
+    log.commit(sample_records())
     log.commit(Records(observations=[observation(7, 4, DEFAULT, 0.0), observation(8, 5, DEFAULT, 0.0)]))
     log.commit(Records(observations=[observation(9, 4, CORRECTION, 0.5)]))
-    told = {row.id: row for chunk in log.decisions_with_rewards() for row in chunk}
+    by_id = {row.id: row for chunk in log.decisions_with_rewards() for row in chunk}
     assert [row[1] for row in flat(log.decisions_with_rewards())] == [b"a", b"b", b"c"]
-    assert {name: (row.user, row.default, row.reward) for name, row in told.items()} == {
+    assert {name: (row.user, row.default, row.reward) for name, row in by_id.items()} == {
         b"a": (b"ann", None, 1.0),
         b"b": (b"bob", 0.0, 0.5),
         b"c": (b"bob", 0.0, None),
     }
-    assert (told[b"b"].default_time, told[b"b"].reward_time) == (207.0, 209.0)
-    assert (told[b"a"].time, told[b"a"].context, told[b"a"].request, told[b"a"].response) == (
-        102.0, CONTEXT, b"asked", b"answered",
+    assert (by_id[b"b"].default_time, by_id[b"b"].reward_time) == (207.0, 209.0)
+    assert (by_id[b"a"].time, by_id[b"a"].context, by_id[b"a"].request, by_id[b"a"].response) == (
+        102.0, CONTEXT, b"request", b"response",
     )  # fmt: skip
 
 
-def test_settings_are_replaced_one_by_one(log: EventLog) -> None:
+def test_settings_are_replaced_individually(log: EventLog) -> None:
     log.write_settings({"a": 1, "b": None})
     log.write_settings({"b": [1.5, "zwei"]})
     assert log.settings() == {"a": 1, "b": [1.5, "zwei"]}
 
 
-def test_a_lost_database_is_found_again(postgres: Any, tmp_path: Path) -> None:
+def test_reconnect_after_a_database_outage(postgres: Any, tmp_path: Path) -> None:
     log = EventLog(tmp_path, postgres.create_database())
     try:
-        log.commit(small())
+        log.commit(sample_records())
         assert len(log.users()) == 2
         postgres.restart()
         with pytest.raises(StoreError, match="connection|terminat|crash"):
@@ -257,11 +261,11 @@ def test_a_lost_database_is_found_again(postgres: Any, tmp_path: Path) -> None:
         assert log.last_seq() == 6
         log.commit(Records(decisions=[decision(7, "found")]))
         assert log.last_seq() == 7
-        assert [one.decision.seq for one in log.find([b"lost", b"found"])] == [7]
+        assert [found.decision.seq for found in log.find([b"lost", b"found"])] == [7]
         postgres.stop()
-        for ask in (log.last_seq, log.users, lambda: log.find([b"a"]), lambda: flat(log.observations(0))):
+        for query in (log.last_seq, log.users, lambda: log.find([b"a"]), lambda: flat(log.observations(0))):
             with pytest.raises(StoreError):
-                ask()
+                query()
         with pytest.raises(StoreError, match="refused"):
             log.write_settings({"a": 1})
     finally:
@@ -272,15 +276,15 @@ def test_a_lost_database_is_found_again(postgres: Any, tmp_path: Path) -> None:
     log.close()
 
 
-def test_a_store_error_never_tells_the_password(postgres: Any, tmp_path: Path) -> None:
+def test_error_does_not_contain_the_password(postgres: Any, tmp_path: Path) -> None:
     address = postgres.create_database().replace("locb:", "locb:SECRET")
     with pytest.raises(StoreError, match="password authentication failed") as caught:
         EventLog(tmp_path, address)
     assert "SECRET" not in str(caught.value)
 
 
-def test_a_folder_that_cannot_be_a_database(tmp_path: Path) -> None:
-    (tmp_path / "log.db").write_bytes(b"this is no database, and long enough to be read as one" * 100)
+def test_file_that_is_no_database(tmp_path: Path) -> None:
+    (tmp_path / "log.db").write_bytes(b"not a database, but as long as one" * 100)
     with pytest.raises(StoreError, match="not a database"):
         EventLog(tmp_path)
     (tmp_path / "log.db").unlink()
@@ -290,13 +294,13 @@ def test_a_folder_that_cannot_be_a_database(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "url", ["mysql://host/name", "sqlite://", "sqlite+aiosqlite:///x.db", "nonsense://x", "hello", ""]
 )
-def test_an_address_that_is_none(url: str, tmp_path: Path) -> None:
+def test_invalid_address(url: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="--store must be"):
         EventLog(tmp_path, url)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_addresses(tmp_path: Path) -> None:
+def test_database_url(tmp_path: Path) -> None:
     assert database_url(tmp_path, None).database == str(tmp_path / "log.db")
     assert database_url(tmp_path, "sqlite:////elsewhere/log.db").database == "/elsewhere/log.db"
     for scheme in ("postgresql", "postgresql+psycopg", "postgresql+psycopg2"):

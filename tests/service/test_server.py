@@ -1,4 +1,4 @@
-"""``locb serve`` as a process: starts that are refused, a stop that loses nothing, what it says."""
+"""``locb serve`` as a process: refused starts, graceful shutdown, output."""
 
 import json
 import signal
@@ -14,14 +14,14 @@ from locb.cli import main
 from stress.service_process import COMMAND, ServiceProcess
 
 ARMS = [{"id": "a", "features": [1, 0, 0]}, {"id": "b", "features": [0, 1, 0]}]
-MINE = """
+CUSTOM_POLICY = """
 import locb
 
 
-class Mine(locb.Policy):
+class Custom(locb.Policy):
     def recommend(self, user, contexts):
         if len(contexts) < 2:
-            raise RuntimeError("two are needed")
+            raise RuntimeError("two arms are needed")
         return 1
 
     def update(self, user, context, reward):
@@ -30,36 +30,36 @@ class Mine(locb.Policy):
     def add_users(self, count):
         self._n_users += count
 """
-NEW = ["--dim", "3", "--policy", "linucb-ind"]
+NEW_STORE = ["--dim", "3", "--policy", "linucb-ind"]
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=120)
 
 
-def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """What the command line says when it does not start; in this process, since that is told before anything starts."""
+def run_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """Return the error of a start that is refused. It runs in this process, because nothing is started."""
     monkeypatch.setattr(sys, "argv", ["locb", "serve", "--port", "0", *arguments])
     monkeypatch.setattr("locb.service.server.configure_logging", lambda _: None)
-    with pytest.raises(SystemExit) as left:
+    with pytest.raises(SystemExit) as stopped:
         main()
-    assert left.value.code == 2
+    assert stopped.value.code == 2
     return capsys.readouterr().err
 
 
-def lines(server: ServiceProcess) -> list[dict[str, str]]:
-    """The lines that it logged; what it says to a person at its start comes before them."""
+def log_entries(server: ServiceProcess) -> list[dict[str, str]]:
+    """Return the JSON entries of the log, without the messages at the start."""
     return [json.loads(line) for line in server.output().splitlines() if line.startswith("{")]
 
 
-def test_requests_under_way_finish_when_it_is_told_to_stop(tmp_path: Path) -> None:
-    with ServiceProcess(tmp_path / "state", NEW) as server:
+def test_sigterm_lets_requests_in_progress_finish(tmp_path: Path) -> None:
+    with ServiceProcess(tmp_path / "state", NEW_STORE) as server:
         server.start()
         assert server.post("/v1/recommend", {"user": "ann", "arms": ARMS})[0] == 200
         body = json.dumps({"user": "bob", "arms": ARMS, "decision_id": "late"}).encode()
         head = b"POST /v1/recommend HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body)
-        with socket.create_connection(("127.0.0.1", server.port), timeout=20) as under_way:
-            under_way.sendall(head + body[:20])
+        with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
+            connection.sendall(head + body[:20])
             time.sleep(0.3)
             process = server._process
             assert process is not None
@@ -68,30 +68,30 @@ def test_requests_under_way_finish_when_it_is_told_to_stop(tmp_path: Path) -> No
             assert process.poll() is None
             with pytest.raises(OSError, match="refused"):
                 socket.create_connection(("127.0.0.1", server.port), timeout=2)
-            under_way.sendall(body[20:])
-            answer = b""
-            while some := under_way.recv(65536):
-                answer += some
-        assert answer.startswith(b"HTTP/1.1 200 ")
+            connection.sendall(body[20:])
+            response = b""
+            while part := connection.recv(65536):
+                response += part
+        assert response.startswith(b"HTTP/1.1 200 ")
         assert process.wait(20) == 0
-        logged = lines(server)
-        assert {"time", "level", "message"} == set(logged[0])
-        assert any(line["message"].startswith("snapshot ") for line in logged)
-        assert not any(line["level"] in ("warning", "error") for line in logged)
+        entries = log_entries(server)
+        assert {"time", "level", "message"} == set(entries[0])
+        assert any(entry["message"].startswith("snapshot ") for entry in entries)
+        assert not any(entry["level"] in ("warning", "error") for entry in entries)
         assert len(list((tmp_path / "state" / "snapshots").iterdir())) == 1
         server.start()
-        status, told = server.post("/v1/recommend", {"user": "bob", "arms": ARMS, "decision_id": "late"})
-        assert (status, told) == (200, json.loads(answer.partition(b"\r\n\r\n")[2]))
+        status, decision = server.post("/v1/recommend", {"user": "bob", "arms": ARMS, "decision_id": "late"})
+        assert (status, decision) == (200, json.loads(response.partition(b"\r\n\r\n")[2]))
 
 
-def test_a_second_process_is_refused(tmp_path: Path) -> None:
-    with ServiceProcess(tmp_path / "state", NEW) as server:
+def test_second_process_is_refused(tmp_path: Path) -> None:
+    with ServiceProcess(tmp_path / "state", NEW_STORE) as server:
         server.start()
-        second = run("--data-dir", str(server.folder), "--port", "0", *NEW)
+        second = run("--data-dir", str(server.folder), "--port", "0", *NEW_STORE)
         assert second.returncode == 1
         assert second.stderr.startswith(f"locb: another service (process {server.pid}) uses ")
         assert "Traceback" not in second.stderr
-        same_port = run("--data-dir", str(tmp_path / "other"), "--port", str(server.port), *NEW)
+        same_port = run("--data-dir", str(tmp_path / "other"), "--port", str(server.port), *NEW_STORE)
         assert same_port.returncode == 2
         assert same_port.stderr == f"locb: --host 127.0.0.1 --port {server.port}: Address already in use\n"
         assert "Starting" not in same_port.stdout
@@ -100,9 +100,9 @@ def test_a_second_process_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which a service was."""
-    folder = tmp_path_factory.mktemp("made") / "state"
+def existing_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data folder of a stopped service."""
+    folder = tmp_path_factory.mktemp("existing") / "state"
     with ServiceProcess(
         folder, ["--dim", "3", "--policy", "locb", "--n-seeds", "5", "--parameter", "sigma=0.3"]
     ) as server:
@@ -112,7 +112,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (["--dim", "4"], "the store was created with --dim 3, not 4"),
         (["--policy", "eloc"], "the store was created with --policy locb, not eloc"),
@@ -127,16 +127,20 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["--parameter", "sigma"], "--parameter must be name=value, not 'sigma'"),
     ],
 )
-def test_options_that_do_not_fit_are_one_clear_line(
-    made: Path, options: list[str], told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_options_that_contradict_the_store_are_refused(
+    existing_store: Path,
+    options: list[str],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    output = refused(monkeypatch, capsys, "--data-dir", str(made), *options)
-    assert output.startswith(f"locb: {told}")
+    output = run_refused(monkeypatch, capsys, "--data-dir", str(existing_store), *options)
+    assert output.startswith(f"locb: {message}")
     assert output.count("\n") == 1
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ([], "--dim is required for a new store: the number of features per arm"),
         (["--dim", "0"], "dim must be "),
@@ -148,38 +152,40 @@ def test_options_that_do_not_fit_are_one_clear_line(
         (["--dim", "3", "--token-file", "nowhere"], "[Errno 2] No such file or directory"),
     ],
 )
-def test_a_new_store_that_cannot_be_made(
-    tmp_path: Path, options: list[str], told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_invalid_options_of_a_new_store_are_refused(
+    tmp_path: Path,
+    options: list[str],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    output = refused(monkeypatch, capsys, "--data-dir", str(tmp_path / "state"), *options)
-    assert output.startswith(f"locb: {told}")
+    output = run_refused(monkeypatch, capsys, "--data-dir", str(tmp_path / "state"), *options)
+    assert output.startswith(f"locb: {message}")
     assert output.count("\n") == 1
 
 
-def test_a_policy_of_one_s_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "mine.py").write_text(MINE)
-    with ServiceProcess(tmp_path / "state", ["--dim", "3", "--policy", f"{tmp_path / 'mine.py'}:Mine"]) as server:
+def test_custom_policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "custom.py").write_text(CUSTOM_POLICY)
+    with ServiceProcess(tmp_path / "state", ["--dim", "3", "--policy", f"{tmp_path / 'custom.py'}:Custom"]) as server:
         server.start()
-        for name in ("first", "second"):
-            status, told = server.post("/v1/recommend", {"user": "ann", "arms": ARMS, "decision_id": name})
-            assert (status, told["arm"], told["explanation"]) == (200, "b", None)
-            assert server.post("/v1/reward", {"decision_id": name, "reward": 1})[0] == 200
+        for decision_id in ("first", "second"):
+            status, decision = server.post("/v1/recommend", {"user": "ann", "arms": ARMS, "decision_id": decision_id})
+            assert (status, decision["arm"], decision["explanation"]) == (200, "b", None)
+            assert server.post("/v1/reward", {"decision_id": decision_id, "reward": 1})[0] == 200
         assert server.post("/v1/recommend", {"user": "ann", "arms": ARMS[:1]})[0] == 500
         assert server.stop() == 0
         assert "every start replays the whole log" in server.output()
         server.start()
         assert json.loads(server.get("/v1/health")[1])["users"] == 1
-    output = refused(monkeypatch, capsys, "--data-dir", str(tmp_path / "state"))
-    assert output == "locb: the store was created with the custom policy 'Mine': pass --policy file.py:Mine\n"
+    output = run_refused(monkeypatch, capsys, "--data-dir", str(tmp_path / "state"))
+    assert output == "locb: the store was created with the custom policy 'Custom': pass --policy file.py:Custom\n"
 
 
-def test_a_token_is_nowhere_in_what_it_says(tmp_path: Path) -> None:
-    secret = "a-secret-that-nobody-is-to-read"
+def test_tokens_are_not_written_to_log_or_files(tmp_path: Path) -> None:
+    secret = "a-secret-that-must-not-be-logged"
     (tmp_path / "tokens").write_text(f"{secret} decide read\n")
     with ServiceProcess(
-        tmp_path / "state", [*NEW, "--token-file", str(tmp_path / "tokens"), "--log-level", "debug"]
+        tmp_path / "state", [*NEW_STORE, "--token-file", str(tmp_path / "tokens"), "--log-level", "debug"]
     ) as server:
         server.start()
         assert server.get("/metrics")[0] == 401
@@ -190,7 +196,7 @@ def test_a_token_is_nowhere_in_what_it_says(tmp_path: Path) -> None:
             assert not file.is_file() or secret.encode() not in file.read_bytes()
 
 
-def test_the_service_says_what_it_needs(tmp_path: Path) -> None:
+def test_missing_dependency_is_named(tmp_path: Path) -> None:
     code = "import sys; sys.modules['uvicorn'] = None; from locb.cli import main; main()"
     command = [sys.executable, "-c", code, "serve", "--data-dir", str(tmp_path / "state"), "--dim", "3"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)

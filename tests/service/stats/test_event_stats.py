@@ -1,4 +1,4 @@
-"""Counts of the log against the log gone through by hand, on SQLite and PostgreSQL alike."""
+"""Statistics of events, compared with direct counts of the log, on SQLite and PostgreSQL."""
 
 import asyncio
 import math
@@ -12,24 +12,24 @@ import numpy as np
 import pytest
 from sqlalchemy import select
 
-from locb.service.stats import event_stats as tally_module
-from locb.service.stats import history_backfill as past
+from locb.service.stats import event_stats as event_stats_module
+from locb.service.stats import history_backfill
 from locb.service.stats.event_stats import DAY, FIVE_MINUTES, RETENTION, TEN_SECONDS, THREE_HOURS, Counts, EventStats
 from locb.service.stats.history_backfill import backfill, match_corrections
 from locb.service.store.log import EventLog
 from locb.service.store.schema import CORRECTION, DEFAULT, REWARD, DecisionRow, ObservationRow, Records, observations
-from service.store.rows import decision, observation
+from service.store.sample_rows import decision, observation
 
 NOW = time.time()
-ANSWERS = {
+RESPONSES = {
     False: b'{"explanation":{"sources":[{"kind":"cluster","seed":"a","weight":1.0,"users":1,"observations":4}]}}',
     True: b'{"explanation":{"sources":[{"kind":"user","seed":null,"weight":0.4,"users":1,"observations":4},'
     b'{"kind":"neighbourhood","seed":"a","weight":0.6,"users":2,"observations":4}]}}',
 }
 
 
-def made_up(rng: random.Random, count: int, start: float) -> tuple[list[Records], list[list[bool]]]:
-    """Batches of decisions, rewards, defaults and corrections, over three months, and whether groups served."""
+def random_batches(rng: random.Random, count: int, start: float) -> tuple[list[Records], list[list[bool]]]:
+    """Return batches of events over three months, and whether each decision used evidence from a group."""
     seq, batches, flags, open_decisions, defaults = 0, [], [], [], []
     times = sorted(rng.choice([rng.uniform(start, NOW), NOW - rng.expovariate(1 / 20_000)]) for _ in range(count))
     for now in times:
@@ -37,33 +37,33 @@ def made_up(rng: random.Random, count: int, start: float) -> tuple[list[Records]
         for _ in range(rng.randrange(3)):
             seq += 1
             grouped.append(rng.random() < 0.5)
-            row = decision(seq, f"d{seq}", rng.randrange(9), time=now, active_at=now, response=ANSWERS[grouped[-1]])
+            row = decision(seq, f"d{seq}", rng.randrange(9), time=now, active_at=now, response=RESPONSES[grouped[-1]])
             batch.decisions.append(row)
             open_decisions.append(row)
         for _ in range(rng.randrange(3)):
             if not open_decisions:
                 break
-            about = open_decisions.pop(rng.randrange(len(open_decisions)))
+            rewarded = open_decisions.pop(rng.randrange(len(open_decisions)))
             seq += 1
             kind = rng.choice([REWARD, DEFAULT])
-            told = observation(seq, about.seq, kind, rng.random(), time=now, user_index=about.user_index)
-            batch.observations.append(told)
+            row = observation(seq, rewarded.seq, kind, rng.random(), time=now, user_index=rewarded.user_index)
+            batch.observations.append(row)
             if kind == DEFAULT:
-                defaults.append(told)
+                defaults.append(row)
         if defaults and rng.random() < 0.4:
             before = defaults.pop(rng.randrange(len(defaults)))
             seq += 1
-            told = before._replace(
+            row = before._replace(
                 seq=seq, kind=CORRECTION, previous_reward=before.reward, reward=rng.random(), time=now
             )
-            batch.observations.append(told)
+            batch.observations.append(row)
         batches.append(batch)
         flags.append(grouped)
     return batches, flags
 
 
-class Replay:
-    """The log by hand: when decisions were made, when each was first rewarded, and with what in the end."""
+class DirectCounts:
+    """Counts from the rows of the log: times of decisions, and the first time and last reward of each."""
 
     def __init__(self, log: EventLog) -> None:
         with log._reading() as connection:
@@ -78,16 +78,16 @@ class Replay:
         self.times, self.rewards = np.array(list(rewards.values())).T
 
     def between(self, start: float, stop: float) -> Counts:
-        """Of a correction, at the time of its default, the reward that came in its place."""
+        """Return the counts of a period; a correction counts at the time of its default."""
         found = self.rewards[(start <= self.times) & (self.times < stop)]
         decisions = np.count_nonzero((start <= self.decisions) & (self.decisions < stop))
         return Counts(decisions, 0, 0, len(found), found.sum(), (found**2).sum())
 
 
-def is_counted(event_stats: EventStats, log: EventLog) -> None:
-    """All that can be asked of a tally is as the log says."""
-    replay = Replay(log)
-    whole = replay.between(0.0, math.inf)
+def check_counts(event_stats: EventStats, log: EventLog) -> None:
+    """Check all queries of the statistics."""
+    direct = DirectCounts(log)
+    whole = direct.between(0.0, math.inf)
     assert (event_stats.decisions, event_stats.rewards) == (whole.decisions, whole.rewards)
     for step, seconds in (
         (TEN_SECONDS, 3600.0),
@@ -100,32 +100,32 @@ def is_counted(event_stats: EventStats, log: EventLog) -> None:
         assert [begin for begin, _ in steps] == sorted({begin for begin, _ in steps})
         assert all(begin % step == 0 for begin, _ in steps)
         for begin, counts in steps:
-            expected = replay.between(begin, begin + step)
+            expected = direct.between(begin, begin + step)
             assert counts._replace(classified=0, grouped=0) == pytest.approx(expected, abs=1e-9)
-        told = sum(counts.decisions + counts.rewards for _, counts in steps)
-        expected = replay.between(start, math.inf)
-        assert told == expected.decisions + expected.rewards
-    places: dict[int, list[float]] = {}
-    for row in replay.observations:
-        count, total = places.get(row.user_index, [0, 0.0])
+        counted = sum(counts.decisions + counts.rewards for _, counts in steps)
+        expected = direct.between(start, math.inf)
+        assert counted == expected.decisions + expected.rewards
+    by_user: dict[int, list[float]] = {}
+    for row in direct.observations:
+        count, total = by_user.get(row.user_index, [0, 0.0])
         change = row.reward - row.previous_reward if row.kind == CORRECTION else row.reward
-        places[row.user_index] = [count + (row.kind != CORRECTION), total + change]
-    assert event_stats.rewarded_users == len(places)
+        by_user[row.user_index] = [count + (row.kind != CORRECTION), total + change]
+    assert event_stats.rewarded_users == len(by_user)
     found = event_stats.rewards_by_user(np.arange(12))
-    for place in range(12):
-        assert found[place].tolist() == pytest.approx(places.get(place, [0, 0.0]))
+    for user_index in range(12):
+        assert found[user_index].tolist() == pytest.approx(by_user.get(user_index, [0, 0.0]))
 
 
 @pytest.fixture(autouse=True)
 def _stopped_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is NOW, however long other tests took before."""
-    for module in (past, tally_module):
+    """Stop the clock at NOW, however long other tests take."""
+    for module in (history_backfill, event_stats_module):
         monkeypatch.setattr(module, "time", SimpleNamespace(time=lambda: NOW))
 
 
 @pytest.fixture
 def filled(log: EventLog) -> tuple[EventLog, list[Records], list[list[bool]]]:
-    batches, flags = made_up(random.Random(4), 400, NOW - 90 * DAY)
+    batches, flags = random_batches(random.Random(4), 400, NOW - 90 * DAY)
     log.commit(
         Records(
             decisions=[row for batch in batches for row in batch.decisions],
@@ -135,25 +135,25 @@ def filled(log: EventLog) -> tuple[EventLog, list[Records], list[list[bool]]]:
     return log, batches, flags
 
 
-def test_the_past_and_what_comes_are_counted_alike(filled: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(past, "EVENTS_PER_QUERY", 37)
-    monkeypatch.setattr(past, "RESPONSES_PER_QUERY", 7)
+def test_history_and_new_events_are_counted_alike(filled: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history_backfill, "EVENTS_PER_QUERY", 37)
+    monkeypatch.setattr(history_backfill, "RESPONSES_PER_QUERY", 7)
     log, batches, flags = filled
 
     async def run(split: int) -> EventStats:
-        """The first batches are past, the others come."""
+        """Count the first batches by backfill, and the others as new events."""
         event_stats = EventStats()
         last = max((row.seq for batch in batches[:split] for row in [*batch.decisions, *batch.observations]), default=0)
-        counting = asyncio.create_task(backfill(log, event_stats, last, lambda: False))
+        task = asyncio.create_task(backfill(log, event_stats, last, lambda: False))
         for batch, grouped in zip(batches[split:], flags[split:], strict=True):
             event_stats.add(batch, grouped)
-        await counting
+        await task
         await match_corrections(log, event_stats)
         assert event_stats.unmatched_corrections == []
         return event_stats
 
     for split in (0, 200, 400):
-        is_counted(asyncio.run(run(split)), log)
+        check_counts(asyncio.run(run(split)), log)
     hour = sum(np.array(counts) for _, counts in asyncio.run(run(400)).buckets(TEN_SECONDS, NOW - 3600, math.inf))
     rows = [
         row
@@ -161,38 +161,38 @@ def test_the_past_and_what_comes_are_counted_alike(filled: Any, monkeypatch: pyt
         for row in batch.decisions
         if row.time >= math.floor((NOW - 3600) / TEN_SECONDS) * TEN_SECONDS
     ]
-    recent = [row.response == ANSWERS[True] for row in rows if row.time >= NOW - 3600]
+    recent = [row.response == RESPONSES[True] for row in rows if row.time >= NOW - 3600]
     assert len(recent) > 5
     assert abs(hour[1] - len(recent)) <= len(rows) - len(recent)
     assert abs(hour[2] - sum(recent)) <= len(rows) - len(recent)
 
 
-def test_any_time_is_counted_by_the_finest_steps_that_are_kept(filled: Any) -> None:
+def test_total_uses_the_narrowest_buckets(filled: Any) -> None:
     log, batches, flags = filled
     event_stats = EventStats()
     for batch, grouped in zip(batches, flags, strict=True):
         event_stats.add(batch, grouped)
     asyncio.run(match_corrections(log, event_stats))
-    rng, replay = random.Random(7), Replay(log)
+    rng, direct = random.Random(7), DirectCounts(log)
     for _ in range(40):
         start, stop = sorted(NOW - rng.choice([3600.0, DAY, 40 * DAY, 90 * DAY]) * rng.random() for _ in range(2))
 
-        def step_at(when: float) -> int:
+        def width_at(when: float) -> int:
             return next(
                 step for step in (TEN_SECONDS, FIVE_MINUTES, THREE_HOURS) if when >= NOW - RETENTION[step] + THREE_HOURS
             )
 
-        low = math.floor(start / step_at(start)) * step_at(start)
-        high = math.ceil(stop / step_at(stop)) * step_at(stop)
+        low = math.floor(start / width_at(start)) * width_at(start)
+        high = math.ceil(stop / width_at(stop)) * width_at(stop)
         counts = event_stats.total(start, stop, NOW)._replace(classified=0, grouped=0)
-        assert counts == pytest.approx(replay.between(low, high), abs=1e-9), (NOW - start, NOW - stop)
+        assert counts == pytest.approx(direct.between(low, high), abs=1e-9), (NOW - start, NOW - stop)
     everything = event_stats.total(0.0, math.inf, NOW)
     assert everything.rewards == event_stats.rewards
     assert everything.minus(everything) == Counts()
 
 
-def test_what_is_old_is_let_go() -> None:
-    """However long it counts, a day has no more than its steps of ten seconds."""
+def test_old_buckets_are_removed() -> None:
+    """The number of ten-second buckets is bounded by those of about a day."""
     event_stats = EventStats()
     for begin in range(0, 4 * DAY, 8):
         row = DecisionRow(begin, b"", 0, NOW - 3.9 * DAY + begin, None, 0, b"", b"", b"")
@@ -202,7 +202,7 @@ def test_what_is_old_is_let_go() -> None:
     assert event_stats.total(0.0, math.inf, NOW).decisions == event_stats.decisions
 
 
-def test_an_empty_tally() -> None:
+def test_empty_statistics() -> None:
     event_stats = EventStats()
     assert event_stats.first_time() is None
     assert event_stats.total(0.0, math.inf, NOW) == Counts()
@@ -210,11 +210,11 @@ def test_an_empty_tally() -> None:
     assert event_stats.buckets(DAY, 0.0, math.inf) == []
 
 
-def test_the_store_may_be_away_for_a_while(filled: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_backfill_retries_while_the_store_is_unavailable(filled: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from locb.service.store.database import StoreError
 
-    monkeypatch.setattr(past, "RETRY_INTERVAL", 0.001)
-    monkeypatch.setattr(past, "EVENTS_PER_QUERY", 100)
+    monkeypatch.setattr(history_backfill, "RETRY_INTERVAL", 0.001)
+    monkeypatch.setattr(history_backfill, "EVENTS_PER_QUERY", 100)
     log, batches, _ = filled
     read: Callable[..., Any] = log.totals
     tries = []
@@ -222,11 +222,11 @@ def test_the_store_may_be_away_for_a_while(filled: Any, monkeypatch: pytest.Monk
     def flaky(after: int, until: int) -> Any:
         tries.append(until)
         if len(tries) % 2:
-            raise StoreError("away")
+            raise StoreError("unavailable")
         return read(after, until)
 
     monkeypatch.setattr(log, "totals", flaky)
     event_stats = EventStats()
     last = max(row.seq for batch in batches for row in [*batch.decisions, *batch.observations])
     asyncio.run(backfill(log, event_stats, last, lambda: False))
-    is_counted(event_stats, log)
+    check_counts(event_stats, log)

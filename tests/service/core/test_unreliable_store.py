@@ -1,4 +1,4 @@
-"""A store that fails at random, before or after it wrote, while users come, are rewarded, late or not, and erased."""
+"""A store that fails at random before or after writes, with new users, late rewards and erasures."""
 
 import asyncio
 import os
@@ -29,25 +29,25 @@ OPTIONS: dict[str, Any] = {
 }
 CLIENTS, STEPS, SESSIONS = 8, 12, 3
 SEEDS = int(os.environ.get("FLAKY_SEEDS", "2"))
-FAILING = 0.15
+FAILURE_RATE = 0.15
 
 
 @contextmanager
 def flaky_writes(log: EventLog, rng: random.Random) -> Iterator[None]:
-    """Have writes fail: as though nothing had come through, or as though the answer had got lost."""
+    """Let writes fail at random, before or after their effect."""
 
     def flaky(work: Any) -> Any:
-        def tried(*arguments: Any) -> Any:
+        def try_work(*arguments: Any) -> Any:
             chance = rng.random()
-            if chance < FAILING / 2:
+            if chance < FAILURE_RATE / 2:
                 log._drop_writer()
                 raise StoreError("lost before")
-            done = work(*arguments)
-            if chance < FAILING:
+            result = work(*arguments)
+            if chance < FAILURE_RATE:
                 raise StoreError("lost after")
-            return done
+            return result
 
-        return tried
+        return try_work
 
     with pytest.MonkeyPatch.context() as patched:
         for name in (*(("stage", "commit_staged") if log.stages_inline else ("commit",)), "write_settings", "erase"):
@@ -56,15 +56,15 @@ def flaky_writes(log: EventLog, rng: random.Random) -> Iterator[None]:
 
 
 class Client:
-    """Asks, rewards, activates and forgets until it is acknowledged."""
+    """Sends commands, and repeats each until it is acknowledged."""
 
     def __init__(self, service: Service, name: str, rng: random.Random) -> None:
         self.service, self.name, self.rng = service, name, rng
 
-    async def until_done(self, task: Any) -> Any:
+    async def submit(self, command: Any) -> Any:
         while True:
             try:
-                return await self.service.submit(task)
+                return await self.service.submit(command)
             except ProblemError as error:
                 if error.status != 503:
                     return error
@@ -76,21 +76,21 @@ class Client:
             name, deferred = f"{self.name}-{step}", self.rng.random() < 0.3
             angle = self.rng.random()
             arms = [Arm("x", [1.0, 0.0]), Arm("y", [angle, 1 - angle]), Arm("z", [0.6, 0.8])]
-            question = parse_request(RecommendRequest(user, arms, decision_id=name), 2)
-            asked = await self.until_done(RecommendCommand(question, asyncio.get_running_loop().time(), deferred))
-            assert isinstance(asked, EncodedDecision)
+            parsed = parse_request(RecommendRequest(user, arms, decision_id=name), 2)
+            outcome = await self.submit(RecommendCommand(parsed, asyncio.get_running_loop().time(), deferred))
+            assert isinstance(outcome, EncodedDecision)
             if deferred and self.rng.random() < 0.7:
-                await self.until_done(ActivateCommand(name, 0.0))
+                await self.submit(ActivateCommand(name, 0.0))
             if self.rng.random() < 0.3:
-                await asyncio.sleep(0.03)  # so that the default is learned first
+                await asyncio.sleep(0.03)  # the default reward is learned first
             if self.rng.random() < 0.7:
                 reward = float(self.rng.randrange(3)) / 2
-                rewarded = await self.until_done(RewardCommand(name, reward, 1.0))
-                assert not isinstance(rewarded, ProblemError) or rewarded.status == 404  # erased meanwhile
+                rewarded = await self.submit(RewardCommand(name, reward, 1.0))
+                assert not isinstance(rewarded, ProblemError) or rewarded.status == 404  # erased in the meantime
             if self.rng.random() < 0.04:
-                await self.forget(user)
+                await self.erase(user)
 
-    async def forget(self, user: str) -> None:
+    async def erase(self, user: str) -> None:
         for _ in range(50):
             try:
                 await self.service.erase_user(user)
@@ -108,7 +108,7 @@ async def session(folder: Path, url: str | None, number: int, rng: random.Random
     with flaky_writes(service.log, rng):
         clients = [Client(service, f"{number}-{c}", rng) for c in range(CLIENTS)]
         await asyncio.wait_for(asyncio.gather(*(client.run() for client in clients)), 60)
-    if killed:  # all that a killed process leaves behind is on disk
+    if killed:  # only what is on disk is left
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
         for task in tasks:
             task.cancel()
@@ -122,7 +122,7 @@ async def session(folder: Path, url: str | None, number: int, rng: random.Random
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_the_log_is_the_policy_whatever_fails(seed: int, store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_log_matches_the_policy_despite_failed_writes(seed: int, store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(group_commit, "RETRY_INTERVAL", 0.01)
     monkeypatch.setattr(erasure, "RETRY_INTERVAL", 0.01)
     rng = random.Random(seed)

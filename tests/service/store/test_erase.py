@@ -1,4 +1,4 @@
-"""What is erased is gone: from the tables, and from the files."""
+"""Erasure in the event log: tables and files, including the write-ahead log."""
 
 import shutil
 from pathlib import Path
@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from locb.service.store import log as log_module
-from locb.service.store import reader as reading_module
+from locb.service.store import reader as reader_module
 from locb.service.store.log import EventLog
 from locb.service.store.schema import Records
-from service.store.rows import arrival, decision, observation, small
+from service.store.sample_rows import decision, observation, sample_records, user_row
 
 
-def test_erasing_a_user(log: EventLog) -> None:
-    log.commit(small())
+def test_erase_user(log: EventLog) -> None:
+    log.commit(sample_records())
     assert log.erase(1, {"rebuilt_at": None, "seq": 7}) == 2
     assert log.users() == [(0, 1, b"ann"), (1, 3, None)]
     assert [row[1] for chunk in log.decisions() for row in chunk] == [b"a"]
@@ -24,14 +24,14 @@ def test_erasing_a_user(log: EventLog) -> None:
     assert list(log.observations(0)) == []
 
 
-def test_a_freed_place_gets_a_new_name_and_keeps_its_time(log: EventLog) -> None:
-    log.commit(small())
+def test_reassigned_index_keeps_its_seq(log: EventLog) -> None:
+    log.commit(sample_records())
     log.erase(1, {"seq": 7})
-    log.commit(Records(users=[arrival(1, 8, "eve")]))
+    log.commit(Records(users=[user_row(1, 8, "eve")]))
     assert log.users() == [(0, 1, b"ann"), (1, 3, b"eve")]
 
 
-def test_what_was_erased_is_in_no_file(tmp_path: Path) -> None:
+def test_erased_data_is_in_no_file(tmp_path: Path) -> None:
     log = EventLog(tmp_path)
     secret, kept = b"SECRET-OF-EVE", b"KEPT-OF-ANN"
     try:
@@ -64,14 +64,14 @@ def test_what_was_erased_is_in_no_file(tmp_path: Path) -> None:
         log.close()
 
 
-def test_what_was_erased_while_somebody_reads_goes_when_they_are_done(
+def test_erased_data_is_removed_from_the_wal_after_a_concurrent_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading_module, "CHUNK_ROWS", 1)
+    monkeypatch.setattr(reader_module, "CHUNK_ROWS", 1)
     log = EventLog(tmp_path)
     wal = tmp_path / "log.db-wal"
     try:
-        log.commit(small())
+        log.commit(sample_records())
         reading = log.decisions()
         assert next(reading)[0].id == b"a"
         log.erase(1, {"seq": 7})
@@ -85,9 +85,9 @@ def test_what_was_erased_while_somebody_reads_goes_when_they_are_done(
         log.close()
 
 
-def test_a_start_removes_what_a_killed_process_left(tmp_path: Path) -> None:
+def test_start_truncates_the_wal_of_a_killed_process(tmp_path: Path) -> None:
     log = EventLog(tmp_path / "one")
-    log.commit(small())
+    log.commit(sample_records())
     shutil.copytree(tmp_path / "one", tmp_path / "two")  # as a power cut would leave it
     log.close()
     assert b"bob" in (tmp_path / "two" / "log.db-wal").read_bytes()
@@ -97,10 +97,10 @@ def test_a_start_removes_what_a_killed_process_left(tmp_path: Path) -> None:
     log.close()
 
 
-def test_the_log_file_is_tidied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_wal_is_truncated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = EventLog(tmp_path)
     try:
-        log.commit(small())
+        log.commit(sample_records())
         wal = tmp_path / "log.db-wal"
         assert wal.stat().st_size > 0
         assert not log.wal_pending
@@ -113,7 +113,7 @@ def test_the_log_file_is_tidied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         log.close()
 
 
-def test_postgres_has_nothing_to_tidy(postgres: Any, tmp_path: Path) -> None:
+def test_wal_checkpoint_is_a_no_op_for_postgresql(postgres: Any, tmp_path: Path) -> None:
     log = EventLog(tmp_path, postgres.create_database())
     log.wal_checkpoint(True)
     assert not log.wal_pending

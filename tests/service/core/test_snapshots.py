@@ -1,4 +1,4 @@
-"""Snapshots: written beside the requests, skipped when damaged, removed when they are of no use."""
+"""Snapshots: writing in the background, loading, and removal."""
 
 import logging
 import threading
@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 import locb
+from locb.policies.base import serialization
 from locb.service.core.snapshots import KEPT_SNAPSHOTS, Snapshots
 
 STORE = "0123abcd"
 
 
-def taught(rewards: int = 3) -> locb.LinUCB:
+def trained_policy(rewards: int = 3) -> locb.LinUCB:
     policy = locb.LinUCB(n_users=2, dim=2)
     for _ in range(rewards):
         policy.update(0, np.array([0.6, 0.8]), 1.0)
@@ -23,19 +24,19 @@ def taught(rewards: int = 3) -> locb.LinUCB:
 
 def write(snapshots: Snapshots, *seqs: int) -> None:
     for seq in seqs:
-        snapshots.write(taught(seq), seq)
+        snapshots.write(trained_policy(seq), seq)
         snapshots.wait()
 
 
-def names(folder: Path) -> list[str]:
+def list_names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def named(*seqs: int, store: str = STORE) -> list[str]:
+def file_names(*seqs: int, store: str = STORE) -> list[str]:
     return [f"{store}-{seq:016d}.locb" for seq in seqs]
 
 
-def test_the_newest_is_read(tmp_path: Path) -> None:
+def test_newest_snapshot_is_loaded(tmp_path: Path) -> None:
     snapshots = Snapshots(tmp_path / "snapshots", STORE)
     assert snapshots.newest_seq is None
     assert snapshots.load_newest(0, 100) is None
@@ -48,18 +49,18 @@ def test_the_newest_is_read(tmp_path: Path) -> None:
     assert (seq, policy.served.tolist()) == (7, [7, 0])
 
 
-def test_only_the_newest_are_kept(tmp_path: Path) -> None:
+def test_only_the_newest_snapshots_are_kept(tmp_path: Path) -> None:
     snapshots = Snapshots(tmp_path, STORE)
     write(snapshots, 1, 2, 3, 4)
     assert KEPT_SNAPSHOTS == 2
-    assert names(tmp_path) == named(3, 4)
+    assert list_names(tmp_path) == file_names(3, 4)
 
 
 @pytest.mark.parametrize("damage", ["cut", "empty", "bit", "other"])
-def test_a_damaged_one_is_skipped(damage: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_damaged_snapshot_is_ignored(damage: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     snapshots = Snapshots(tmp_path, STORE)
     write(snapshots, 3, 7)
-    path = tmp_path / named(7)[0]
+    path = tmp_path / file_names(7)[0]
     content = bytearray(path.read_bytes())
     if damage == "bit":
         content[len(content) // 2] ^= 4
@@ -71,7 +72,7 @@ def test_a_damaged_one_is_skipped(damage: str, tmp_path: Path, caplog: pytest.Lo
     assert f"snapshot {path.name} ignored" in caplog.text
 
 
-def test_all_damaged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_all_snapshots_are_damaged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     snapshots = Snapshots(tmp_path, STORE)
     write(snapshots, 3, 7)
     for path in tmp_path.iterdir():
@@ -81,18 +82,18 @@ def test_all_damaged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert len(caplog.records) == 2
 
 
-def test_those_that_do_not_belong_to_the_log_are_removed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_snapshots_outside_the_log_are_deleted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     snapshots = Snapshots(tmp_path, STORE)
     write(snapshots, 3, 7)
-    _, seq = snapshots.load_newest(0, 6) or pytest.fail("none")  # the log ends before 7: it was put back
+    _, seq = snapshots.load_newest(0, 6) or pytest.fail("none")  # the log ends before 7: an older copy was restored
     assert seq == 3
-    assert names(tmp_path) == named(3)
+    assert list_names(tmp_path) == file_names(3)
     assert "it is outside the log" in caplog.text
-    assert snapshots.load_newest(4, 6) is None  # made anew at 4: somebody was erased
-    assert names(tmp_path) == []
+    assert snapshots.load_newest(4, 6) is None  # rebuilt at 4: a user was erased
+    assert list_names(tmp_path) == []
 
 
-def test_those_of_another_store_are_left_alone(tmp_path: Path) -> None:
+def test_snapshots_of_another_store_are_not_changed(tmp_path: Path) -> None:
     write(Snapshots(tmp_path, "ffffffff"), 5)
     (tmp_path / "notes.txt").write_text("mine")
     snapshots = Snapshots(tmp_path, STORE)
@@ -100,17 +101,30 @@ def test_those_of_another_store_are_left_alone(tmp_path: Path) -> None:
     write(snapshots, 1, 2, 3)
     snapshots.remove_all()
     assert snapshots.newest_seq is None
-    assert names(tmp_path) == [*named(5, store="ffffffff"), "notes.txt"]
+    assert list_names(tmp_path) == [*file_names(5, store="ffffffff"), "notes.txt"]
 
 
-def test_what_was_not_finished_is_removed(tmp_path: Path) -> None:
-    (tmp_path / f".{named(9)[0]}.0123.part").write_bytes(b"half of it")
+def test_unfinished_snapshot_is_removed(tmp_path: Path) -> None:
+    (tmp_path / f".{file_names(9)[0]}.0123.part").write_bytes(b"half of it")
     Snapshots(tmp_path, STORE)
-    assert names(tmp_path) == []
+    assert list_names(tmp_path) == []
 
 
-class Slow:
-    """Can be saved only once it is told to."""
+def test_snapshot_of_an_older_format_is_ignored(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    snapshots = Snapshots(tmp_path, STORE)
+    write(snapshots, 3, 7)
+    path = tmp_path / file_names(7)[0]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(serialization, "VERSION", serialization.VERSION - 1)
+        trained_policy(7).save(path)
+    _, seq = snapshots.load_newest(0, 100) or pytest.fail("none")
+    assert seq == 3
+    assert f"snapshot {path.name} ignored" in caplog.text
+    assert "version" in caplog.text
+
+
+class SlowPolicy:
+    """A policy that is saved only after an event."""
 
     def __init__(self, policy: locb.LinUCB) -> None:
         self.may, self.policy = threading.Event(), policy
@@ -123,9 +137,9 @@ class Slow:
         self.policy.save(path)
 
 
-def test_it_is_written_in_the_background(tmp_path: Path) -> None:
+def test_snapshot_is_written_in_the_background(tmp_path: Path) -> None:
     snapshots = Snapshots(tmp_path, STORE)
-    slow, done = Slow(taught()), threading.Event()
+    slow, done = SlowPolicy(trained_policy()), threading.Event()
     snapshots.write(slow, 5, done.set)
     assert snapshots.writing
     assert snapshots.newest_seq is None
@@ -133,30 +147,30 @@ def test_it_is_written_in_the_background(tmp_path: Path) -> None:
     snapshots.wait()
     assert done.is_set()
     assert not snapshots.writing
-    assert names(tmp_path) == named(5)
+    assert list_names(tmp_path) == file_names(5)
 
 
-def test_what_is_learned_meanwhile_is_not_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_later_observations_are_not_in_the_snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     may = threading.Event()
     write_file = locb.policies.base.serialization.write
 
-    def later(*arguments: Any) -> None:
+    def write_later(*arguments: Any) -> None:
         assert may.wait(10)
         write_file(*arguments)
 
-    policy = taught(3)
+    policy = trained_policy(3)
     policy.save(tmp_path / "before")
-    monkeypatch.setattr(locb.policies.base.serialization, "write", later)
+    monkeypatch.setattr(locb.policies.base.serialization, "write", write_later)
     snapshots = Snapshots(tmp_path / "snapshots", STORE)
     snapshots.write(policy, 3)
     policy.update(1, np.array([0.6, 0.8]), 1.0)
     policy.add_users(5)
     may.set()
     snapshots.wait()
-    assert (tmp_path / "snapshots" / named(3)[0]).read_bytes() == (tmp_path / "before").read_bytes()
+    assert (tmp_path / "snapshots" / file_names(3)[0]).read_bytes() == (tmp_path / "before").read_bytes()
 
 
-def test_a_disk_that_is_full_is_a_warning(
+def test_full_disk_is_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def full(*_: Any) -> None:
@@ -168,6 +182,6 @@ def test_a_disk_that_is_full_is_a_warning(
         patched.setattr(locb.policies.base.serialization.os, "fsync", full)
         write(snapshots, 7)
     assert "snapshot 7 failed: [Errno 28] No space left on device" in caplog.text
-    assert (snapshots.newest_seq, names(tmp_path)) == (3, named(3))
+    assert (snapshots.newest_seq, list_names(tmp_path)) == (3, file_names(3))
     write(snapshots, 8)
-    assert (snapshots.newest_seq, names(tmp_path)) == (8, named(3, 8))
+    assert (snapshots.newest_seq, list_names(tmp_path)) == (8, file_names(3, 8))

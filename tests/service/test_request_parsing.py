@@ -1,4 +1,4 @@
-"""Requests become vectors, and every problem names its field."""
+"""Parsing of recommend requests: contexts, and problems that name the field."""
 
 from typing import Any
 
@@ -17,47 +17,47 @@ ARMS: list[dict[str, Any]] = [{"id": "a", "features": [1, 0, 0]}, {"id": "b", "f
 decoder = msgspec.json.Decoder(RecommendRequest)
 
 
-def asked(**fields: Any) -> bytes:
+def encode_body(**fields: Any) -> bytes:
     return msgspec.json.encode({"user": "ann", "arms": ARMS} | fields)
 
 
-def read(**fields: Any) -> Any:
-    return parse_request(decode_body(decoder, asked(**fields)), DIM)
+def parse(**fields: Any) -> Any:
+    return parse_request(decode_body(decoder, encode_body(**fields)), DIM)
 
 
-def test_numbers_are_taken_as_they_are() -> None:
-    question = read()
-    assert question.contexts.tolist() == [[1, 0, 0], [0, 0.5, -2]]
-    assert question.contexts.dtype == np.float64
-    assert question.eligible == [0, 1]
+def test_numeric_features_are_not_changed() -> None:
+    parsed = parse()
+    assert parsed.contexts.tolist() == [[1, 0, 0], [0, 0.5, -2]]
+    assert parsed.contexts.dtype == np.float64
+    assert parsed.eligible == [0, 1]
 
 
-def test_names_and_values_are_hashed_as_in_python() -> None:
+def test_named_features_are_hashed_as_by_the_library() -> None:
     values = {"genre": "drama", "new": True, "length": 0.5}
-    question = read(arms=[{"id": "a", "features": values}, {"id": "b", "features": {}}])
-    assert question.contexts[0].tolist() == locb.features(values, DIM).tolist()
-    assert question.contexts[1].tolist() == [1, 0, 0]
+    parsed = parse(arms=[{"id": "a", "features": values}, {"id": "b", "features": {}}])
+    assert parsed.contexts[0].tolist() == locb.features(values, DIM).tolist()
+    assert parsed.contexts[1].tolist() == [1, 0, 0]
 
 
-def test_excluded_arms_are_left_out() -> None:
-    question = read(exclude=["a", "a"])
-    assert question.eligible == [1]
-    assert question.contexts.tolist() == [[0, 0.5, -2]]
-    # What does not fit is a problem also in an arm that is excluded; it is not asked for its features.
-    assert read(exclude=["a"], arms=[{"id": "a", "features": []}, ARMS[1]]).eligible == [1]
+def test_excluded_arms_have_no_contexts() -> None:
+    parsed = parse(exclude=["a", "a"])
+    assert parsed.eligible == [1]
+    assert parsed.contexts.tolist() == [[0, 0.5, -2]]
+    # The features of an excluded arm are not checked.
+    assert parse(exclude=["a"], arms=[{"id": "a", "features": []}, ARMS[1]]).eligible == [1]
 
 
-def test_a_question_from_the_log_is_read_the_same() -> None:
+def test_stored_request_is_parsed_alike() -> None:
     for fields in (
         {},
         {"exclude": ["b"], "count": 1, "decision_id": "x"},
         {"arms": [{"id": "🦆", "features": {"a": 1e300}}]},
     ):
-        question = read(**fields)
-        again = parse_stored_request(question.packed, DIM)
-        assert again.packed == question.packed
-        assert again.contexts.tobytes() == question.contexts.tobytes()
-        assert again.eligible == question.eligible
+        parsed = parse(**fields)
+        again = parse_stored_request(parsed.packed, DIM)
+        assert again.packed == parsed.packed
+        assert again.contexts.tobytes() == parsed.contexts.tobytes()
+        assert again.eligible == parsed.eligible
 
 
 def arm(**fields: Any) -> list[dict[str, Any]]:
@@ -65,7 +65,7 @@ def arm(**fields: Any) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("fields", "field", "told"),
+    ("fields", "field", "message"),
     [
         ({"user": ""}, "user", "length >= 1"),
         ({"user": "x" * 257}, "user", "length <= 256"),
@@ -90,16 +90,16 @@ def arm(**fields: Any) -> list[dict[str, Any]]:
         ({"decision_id": ""}, "decision_id", "length >= 1"),
     ],
 )
-def test_every_problem_names_its_field(fields: dict[str, Any], field: str, told: str) -> None:
+def test_problem_names_the_field(fields: dict[str, Any], field: str, message: str) -> None:
     with pytest.raises(ProblemError) as caught:
-        read(**fields)
+        parse(**fields)
     problem = caught.value.problem
     assert (problem.status, problem.type, problem.fields) == (422, "urn:locb:problem:invalid", [field])
-    assert told in problem.detail
+    assert message in problem.detail
 
 
 @pytest.mark.parametrize("where", ["user", "decision_id", "arms[0].id", "arms[0].features"])
-def test_half_a_surrogate_pair_is_no_text(where: str) -> None:
+def test_lone_surrogate_is_rejected(where: str) -> None:
     half = '"\\ud83e"'
     body = {
         "user": f'{{"user": {half}, "arms": [{{"id": "a", "features": [1, 0, 0]}}]}}',
@@ -113,7 +113,7 @@ def test_half_a_surrogate_pair_is_no_text(where: str) -> None:
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999", "nan"])
-def test_what_is_no_number_never_gets_through(number: str) -> None:
+def test_non_finite_numbers_are_rejected(number: str) -> None:
     for features in (f"[1, 0, {number}]", f'{{"a": {number}}}'):
         body = f'{{"user": "u", "arms": [{{"id": "a", "features": {features}}}]}}'
         with pytest.raises(ProblemError) as caught:
@@ -124,13 +124,13 @@ def test_what_is_no_number_never_gets_through(number: str) -> None:
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"[]", b"null", b"\xff", b'{"user": "\xff"}', b"[" * 100_000, b'{"user": "u"}']
 )
-def test_bodies_that_are_none(body: bytes) -> None:
+def test_invalid_body_is_rejected(body: bytes) -> None:
     with pytest.raises(ProblemError) as caught:
         decode_body(decoder, body)
     assert caught.value.status in (400, 422)
 
 
-def test_a_field_that_is_not_known_is_a_slip_of_the_pen() -> None:
+def test_unknown_field_is_rejected() -> None:
     with pytest.raises(ProblemError) as caught:
-        read(users="ann")
+        parse(users="ann")
     assert "users" in caught.value.problem.detail

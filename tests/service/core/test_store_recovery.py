@@ -1,4 +1,4 @@
-"""A store that fails and comes back: the service says so, and goes on by itself."""
+"""Recovery from an unavailable store: requests get 503, and the service continues by itself."""
 
 import time
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from typing import Any
 
 from serving import arms, serving
 
-ASKED = {"user": "ann", "arms": arms([1, 0, 0], [0, 1, 0])}
+REQUEST = {"user": "ann", "arms": arms([1, 0, 0], [0, 1, 0])}
 
 
 def eventually(condition: Callable[[], bool], seconds: float = 30.0) -> bool:
@@ -19,44 +19,44 @@ def eventually(condition: Callable[[], bool], seconds: float = 30.0) -> bool:
     return True
 
 
-def test_a_lost_database(postgres: Any, tmp_path: Path) -> None:
+def test_database_outage(postgres: Any, tmp_path: Path) -> None:
     with serving(tmp_path, store=postgres.create_database()) as (client, service):
-        assert client.post("/v1/recommend", json=ASKED | {"decision_id": "a"}).status_code == 200
+        assert client.post("/v1/recommend", json=REQUEST | {"decision_id": "a"}).status_code == 200
         try:
             postgres.stop()
             for _ in range(2):
-                refused = client.post("/v1/recommend", json=ASKED | {"user": "bob", "decision_id": "b"})
+                refused = client.post("/v1/recommend", json=REQUEST | {"user": "bob", "decision_id": "b"})
                 assert refused.status_code == 503
                 assert int(refused.headers["retry-after"]) > 0
                 assert refused.json()["type"] == "urn:locb:problem:unavailable"
                 assert "the store is unavailable" in refused.json()["detail"]
-            told = client.get("/v1/health")
-            assert (told.status_code, told.json()["status"]) == (503, "unavailable")
+            health = client.get("/v1/health")
+            assert (health.status_code, health.json()["status"]) == (503, "unavailable")
             assert client.get("/v1/users/ann").status_code == 200
         finally:
             postgres.start()
-        # Nobody asks for anything, as where a load balancer sends requests only to services that are well.
+        # Without requests, as behind a load balancer that uses only healthy services.
         assert eventually(lambda: client.get("/v1/health").status_code == 200)
-        answered = client.post("/v1/recommend", json=ASKED | {"user": "bob", "decision_id": "b"})
-        assert answered.status_code == 200
+        response = client.post("/v1/recommend", json=REQUEST | {"user": "bob", "decision_id": "b"})
+        assert response.status_code == 200
         assert client.post("/v1/reward", json={"decision_id": "b", "reward": 1}).status_code == 200
         assert service.log.last_seq() == service.engine.seq
         assert client.get("/v1/users/bob").json()["served"] == 1
 
 
-def test_what_needs_no_writing_says_nothing_of_the_store(tmp_path: Path, monkeypatch: Any) -> None:
+def test_requests_without_writes_do_not_clear_the_error(tmp_path: Path, monkeypatch: Any) -> None:
     from locb.service.store.database import StoreError
 
     def fails(*_: Any) -> None:
         raise StoreError("database or disk is full")
 
     with serving(tmp_path) as (client, service):
-        client.post("/v1/recommend", json=ASKED | {"decision_id": "a"})
+        client.post("/v1/recommend", json=REQUEST | {"decision_id": "a"})
         for name in ("stage", "commit", "write_settings"):
             monkeypatch.setattr(service.log, name, fails)
         assert client.post("/v1/reward", json={"decision_id": "a", "reward": 1}).status_code == 503
         assert client.post("/v1/reward", json={"decision_id": "unknown", "reward": 1}).status_code == 404
-        again = client.post("/v1/recommend", json=ASKED | {"decision_id": "a"})
+        again = client.post("/v1/recommend", json=REQUEST | {"decision_id": "a"})
         assert again.status_code == 200
         assert client.get("/v1/health").json()["detail"] == "database or disk is full"
         time.sleep(1.2)

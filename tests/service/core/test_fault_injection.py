@@ -1,4 +1,4 @@
-"""Faults under load, in short; `make stress` does the same at length."""
+"""Fault injection under load, in short; ``make stress`` runs the same tests for longer."""
 
 from pathlib import Path
 from typing import Any
@@ -15,46 +15,46 @@ from stress.stores import StoreLocation
 CLIENTS = 20
 
 
-def survived(found: dict[str, Any]) -> None:
+def check_invariants(found: dict[str, Any]) -> None:
     assert violations(found) == []
     assert found["given up"] == 0
     assert found["acknowledged decisions"] > 0
     assert found["acknowledged rewards"] > 0
 
 
-def test_killed_again_and_again(store: Any) -> None:
+def test_sigkill_under_load(store: Any) -> None:
     found = kill(StoreLocation(store.folder, store.url, store.cluster), 2, CLIENTS, before=0.4, after=0.1)
-    survived(found)
+    check_invariants(found)
     assert found["attempts without a response"] > 0
     assert found["not erased"] == 0
 
 
-def test_a_database_that_is_taken_away(postgres: Any, tmp_path: Path) -> None:
+def test_database_outage_under_load(postgres: Any, tmp_path: Path) -> None:
     found = outage(
         StoreLocation(tmp_path / "state", postgres.create_database(), postgres), 1, CLIENTS, down=0.5, up=0.5
     )
-    survived(found)
+    check_invariants(found)
     assert found["health checks with 503"] > 0
     assert found["responses with 503"] > 0
     assert found["other errors"] == 0
     assert found["starts of the service"] == 1
 
 
-def test_a_full_disk() -> None:
-    found = on_a_full_disk()
-    survived(found)
+def test_full_disk_under_load() -> None:
+    found = fill_disk()
+    check_invariants(found)
     assert found["responses with 503"] > 0
     assert found["other errors"] == 0
     assert found["starts of the service"] == 1
-    # A limit on the size of files is told as a fault of the disk.
+    # SQLite reports a file size limit as an I/O error.
     assert {reason.removeprefix("the store is unavailable: ") for reason in found["reasons"]} <= {
         "database or disk is full",
         "disk I/O error",
     }
 
 
-def on_a_full_disk() -> dict[str, Any]:
-    """What was found on a disk of memory, or under a limit where none can be mounted."""
+def fill_disk() -> dict[str, Any]:
+    """Return the figures for a full tmpfs, or for a file size limit where tmpfs cannot be mounted."""
     for kind in KINDS:
         try:
             with new_disk(kind) as disk:

@@ -1,0 +1,93 @@
+"""Erasure of users: their events and names are deleted, and the policy is rebuilt without them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from locb.service.core.audit import repeat_decisions
+from serving import arms, in_path, play, same_state, serving
+
+
+@pytest.mark.parametrize("name", ["locb", "eloc", "club", "sclub", "linucb-one", "linucb-ind"])
+def test_policy_is_rebuilt_without_the_user(tmp_path: Path, name: str) -> None:
+    rng = np.random.default_rng(2)
+    users = [f"u{i}" for i in range(6)]
+    with serving(tmp_path, policy=name, parameters={"n_seeds": 3} if name in ("locb", "eloc") else {}) as (
+        client,
+        service,
+    ):
+        play(client, rng, users, 90)
+        pending = client.post("/v1/recommend", json={"user": "u2", "arms": arms([1, 0, 0])}).json()["decision_id"]
+        user_index = service.require_index("u2")
+        kept = [row for chunk in service.log.observations(0) for row in chunk if row.user_index != user_index]
+        without = service.model.build()
+        without.add_users(service.policy.n_users - without.n_users)
+        response = client.delete("/v1/users/u2")
+        assert response.status_code == 200
+        assert response.json()["erased_decisions"] > 5
+        assert client.get("/v1/users/u2").status_code == 404
+        assert client.delete("/v1/users/u2").status_code == 404
+        assert client.post("/v1/reward", json={"decision_id": pending, "reward": 1}).status_code == 404
+        assert service.policy.served[user_index] == 0
+        assert service.policy.served.sum() == len(kept)
+        replayed, mismatches = repeat_decisions(service.log, service.model, service.log.settings()["rebuilt_at"])
+        assert same_state(replayed, service.policy)
+        play(client, rng, [*users, "new"], 60)
+        replayed, mismatches = repeat_decisions(service.log, service.model, service.log.settings()["rebuilt_at"])
+        assert mismatches == []
+        assert same_state(replayed, service.policy)
+    with serving(tmp_path, policy=name) as (client, later):
+        assert same_state(later.policy, service.policy)
+        assert client.get("/v1/users/new").status_code == 200
+
+
+def test_rebuilt_policy_equals_one_that_never_knew_the_user(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    rows = []
+    with serving(tmp_path / "with") as (client, service):
+        client.post("/v1/recommend", json={"user": "first", "arms": arms([1, 0, 0])})
+        play(client, rng, ["erased", "first", "erased"], 50)
+        client.delete("/v1/users/erased")
+        rows = [(row.user_index, row.context, row.reward) for chunk in service.log.observations(0) for row in chunk]
+        reference = service.model.build()
+        reference.add_users(1)
+        for user_index, context, reward in rows:
+            reference.update(user_index, np.frombuffer(context), reward)
+        assert same_state(reference, service.policy)
+    for file in (tmp_path / "with").rglob("*"):
+        assert not file.is_file() or b"erased" not in file.read_bytes(), file
+
+
+@pytest.mark.parametrize("policy", ["locb", "eloc"])
+def test_name_is_redacted_in_responses_to_other_users(store: Any, policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("locb.service.core.erasure.REDACTED_PER_STEP", 7)
+    rng = np.random.default_rng(4)
+    erased = 'the "erased" ä\N{PILE OF POO}\0'
+    options = {"policy": policy, "parameters": {"n_seeds": 2}, "store": store.url}
+    with serving(store.folder, **options) as (client, service):
+        play(client, rng, [erased], 3)
+        play(client, rng, [erased, "bob", "left", "ann"], 40)
+        request = {"user": "bob", "arms": arms([1, 0, 0], [0, 1, 0]), "decision_id": "kept"}
+        before = client.post("/v1/recommend", json=request).json()
+        assert erased in {cluster["seed"] for cluster in before["clusters"]}
+        client.delete(f"/v1/users/{in_path(erased)}")
+        responses = [json.loads(row.response) for chunk in service.log.decisions() for row in chunk]
+        seeds = {
+            item["seed"] for response in responses for item in response["clusters"] + response["explanation"]["sources"]
+        }
+        assert erased not in seeds
+        assert None in seeds
+        after = client.post("/v1/recommend", json=request).json()
+        for item in before["clusters"] + before["explanation"]["sources"]:
+            item["seed"] = None if item["seed"] == erased else item["seed"]
+        assert after == before
+        _, mismatches = repeat_decisions(service.log, service.model, service.log.settings()["rebuilt_at"])
+        assert mismatches == []
+    escaped = json.dumps(erased, ensure_ascii=False).encode()[1:-1]
+    for file in store.folder.rglob("*"):
+        content = file.read_bytes() if file.is_file() else b""
+        assert erased.encode() not in content, file
+        assert escaped not in content, file
