@@ -7,14 +7,14 @@ from locb.service.store.schema import REWARD, DecisionRow, ObservationRow, Recor
 CONTEXT = struct.pack("<2d", 0.6, 0.8)
 
 
-def decision(seq: int, name: str, user_index: int = 0, **others: object) -> DecisionRow:
+def decision(seq: int, name: str, user_index: int = 0, **fields: object) -> DecisionRow:
     row = DecisionRow(seq, name.encode(), user_index, 100.0 + seq, 100.0 + seq, 1, CONTEXT, b"request", b"response")
-    return row._reuser_index(**others)
+    return row._replace(**fields)
 
 
-def observation(seq: int, of: int, kind: int = REWARD, reward: float = 1.0, **others: object) -> ObservationRow:
+def observation(seq: int, of: int, kind: int = REWARD, reward: float = 1.0, **fields: object) -> ObservationRow:
     row = ObservationRow(seq, of, 0, kind, 0.0, reward, 200.0 + seq, CONTEXT)
-    return row._reuser_index(**others)
+    return row._replace(**fields)
 
 
 def user_row(user_index: int, seq: int, name: str | None) -> tuple[int, int, bytes | None]:
