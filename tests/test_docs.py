@@ -20,7 +20,7 @@ PAGES = [
     *(page for page in sorted(DOCS.rglob("*.md")) if not any(folder in page.parents for folder in GENERATED)),
 ]
 # Executed against a running service by tests/service/test_service_docs.py.
-SERVICE_PAGES = [DOCS / name for name in ("tutorials/service.md", "how-to/analyse-decisions.md")]
+SERVICE_PAGES = [DOCS / name for name in ("tutorials/service.md", "how-to/client.md", "how-to/analyse-decisions.md")]
 MODULES = [module.name for module in pkgutil.walk_packages(locb.__path__, "locb.")]
 MAX_README_LINES = 130
 

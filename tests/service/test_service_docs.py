@@ -21,6 +21,7 @@ ROOT = Path(__file__).parent.parent.parent
 PAGES = (
     "tutorials/service.md",
     "reference/http-api.md",
+    "how-to/client.md",
     "how-to/run-a-service.md",
     "how-to/size-a-service.md",
     "how-to/analyse-decisions.md",
@@ -110,7 +111,7 @@ def test_all_of_it_runs(tmp_path: Path) -> None:
 
 
 def test_every_route_is_there_with_its_scope() -> None:
-    scopes = {row[0].strip("`"): row[1] for row in table("scope")}
+    scopes = {row[0].strip("`"): row[1] for row in table("Scope")}
     for route in ROUTES:
         assert f"{route.method} {route.path}" in TEXT
         if route.scope is not None and not route.path.startswith("/personalizer"):
@@ -121,7 +122,7 @@ def test_every_route_is_there_with_its_scope() -> None:
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_memory_of_a_user(policy: str, dtype: str) -> None:
     name = policy.upper() + ("" if dtype == "float64" else ", float32")
-    (row,) = [row for row in table("bytes a user") if row[0] == name]
+    (row,) = [row for row in table("Bytes per user") if row[0] == name]
     for dim, output in zip((5, 10, 20, 50, 100), row[1:], strict=True):
         sizes = []
         for users in (512, 1024):

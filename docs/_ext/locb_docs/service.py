@@ -24,7 +24,7 @@ CAUSES = {
     "unknown-user": "No user has this id, or the user was erased.",
     "unknown-cluster": "No cluster has this user as its seed.",
     "method-not-allowed": "The route does not support the method. The header `Allow` lists those that it supports.",
-    "timeout": "The request did not arrive within 30 seconds.",
+    "timeout": "The request did not arrive within {option}`locb serve --read-timeout`.",
     "conflict": "The decision id is used by a different request, or the decision already has a different reward.",
     "too-large": "The body is larger than {option}`locb serve --max-body`.",
     "unsupported-media-type": "The content type of the body is not `application/json`.",
