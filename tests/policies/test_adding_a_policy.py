@@ -63,8 +63,7 @@ def test_it_can_be_saved_and_loaded(tmp_path: Path) -> None:
 
 def test_a_service_can_use_it() -> None:
     pytest.importorskip("starlette")
-    from locb.service.core.model import new_model
-    from locb.service.core.service import warm_up
+    from locb.service.core.model import new_model, warm_up
 
     model = new_model("toy", 4, {"optimism": 0.1})
     assert model.parameters == {"optimism": 0.1}
