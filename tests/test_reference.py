@@ -121,7 +121,7 @@ def test_policy_parameters(inventory: dict[str, set[str]]) -> None:
 
 def test_environment_variables(inventory: dict[str, set[str]]) -> None:
     sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
-    assert set(re.findall(r"\bLOCB_[A-Z]+\b", sources)) <= inventory["std:envvar"]
+    assert set(re.findall(r"[\"'](LOCB_[A-Z]+)[\"']", sources)) <= inventory["std:envvar"]
 
 
 def test_format_versions() -> None:
