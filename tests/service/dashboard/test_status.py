@@ -32,7 +32,7 @@ def test_status(served: Any) -> None:
 
 def test_status_of_a_snapshot(served: Any) -> None:
     client, service = served
-    service._snapshot()
+    service.snapshots.write(service.policy, service.engine.seq)
     service.snapshots.wait()
     play(client, 1)
     snapshot = get(client, "/v1/status")["snapshot"]

@@ -100,11 +100,11 @@ def authorize(tokens: Tokens, headers: dict[bytes, bytes], scope: str | None) ->
 def _check_local(headers: dict[bytes, bytes]) -> None:
     host = headers.get(b"host", b"localhost").decode("latin-1")
     if not is_loopback(_without_port(host)):
-        detail = f"without tokens, the Host header must be localhost or a loopback address, not {host!r}"
+        detail = f"without tokens, the Host header must name localhost or a loopback address, not {host!r}"
         raise ProblemError(403, "forbidden", detail)
-    origin = headers.get(b"origin", b"").decode("latin-1")
-    if b"origin" in headers and not is_loopback(_without_port(origin.partition("://")[2])):
-        detail = f"without tokens, the Origin header must be localhost or a loopback address, not {origin!r}"
+    origin = headers.get(b"origin")
+    if origin is not None and not is_loopback(_without_port(origin.decode("latin-1").partition("://")[2])):
+        detail = "without tokens, the Origin header must name localhost or a loopback address"
         raise ProblemError(403, "forbidden", detail)
 
 

@@ -27,33 +27,34 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 def make_endpoint(app: AppContext, route: Route) -> Endpoint:
     """Return the endpoint of a route: its handler, wrapped in everything that all routes have in common."""
     limits, tokens, metrics = app.limits, app.tokens, app.metrics
-    handler, scope = route.handler, route.scope
+    handler, scope, query = route.handler, route.scope, route.query
     decoder: msgspec.json.Decoder[Any] | None = (
         None if route.request_type is None else msgspec.json.Decoder(route.request_type)
     )
     observe_seconds = metrics.request_timer(route.path)
-    has_params = "{" in route.path or bool(route.query)
+    has_params = "{" in route.path or bool(query)
 
     async def endpoint(request: Request) -> Response:
         start = time.perf_counter()
         if limits.in_flight >= limits.max_in_flight:
-            return _fail(limits.too_many_requests())
+            return fail(limits.too_many_requests())
         limits.in_flight += 1
         try:
             headers = dict(request.scope["headers"])
             authorize(tokens, headers, scope)
-            arguments: list[Any] = [app]
-            if decoder is not None:
-                arguments.append(decode_body(decoder, await read_body(request.receive, headers, limits.max_body)))
-            result = await handler(*arguments, **(read_params(request, route.query) if has_params else {}))
+            if decoder is None:
+                result = await (handler(app, **read_params(request, query)) if has_params else handler(app))
+            else:
+                body = decode_body(decoder, await read_body(request.receive, headers, limits.max_body))
+                result = await (handler(app, body, **read_params(request, query)) if has_params else handler(app, body))
             return result if isinstance(result, Response) else JsonResponse(encode_json(result))
         except Exception as error:
-            return _fail(_to_problem(error, route))
+            return fail(_to_problem(error, route))
         finally:
             limits.in_flight -= 1
             observe_seconds(time.perf_counter() - start)
 
-    def _fail(problem: ProblemError) -> Response:
+    def fail(problem: ProblemError) -> Response:
         metrics.count_problem(problem.status)
         return route.render_problem(problem)
 
