@@ -122,7 +122,7 @@ def existing_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["--parameter", "tau=1"], "the store was created without --parameter tau=1"),
         (["--host", "0.0.0.0"], "--host 0.0.0.0 is reachable from other machines: add --token-file"),
         (["--host", "example.com"], "--host example.com is reachable from other machines"),
-        (["--reward-wait", "soon"], "--reward-wait must be a time such as 30s"),
+        (["--reward-wait", "soon"], "--reward-wait must be a duration such as 30s"),
         (["--log-level", "loud"], "--log-level must be one of debug, info, warning, error, not 'loud'"),
         (["--parameter", "sigma"], "--parameter must be name=value, not 'sigma'"),
     ],

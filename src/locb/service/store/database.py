@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Protocol
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy import URL, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from locb.service.store import sqlite
@@ -89,11 +89,6 @@ def make_row_writer(engine: Engine) -> RowWriter:
     from locb.service.store import postgresql  # imported on use: SQLite must work without the driver of PostgreSQL
 
     return postgresql.PostgresqlWriter(upsert_user, activate)
-
-
-def driver_connection(connection: Connection) -> Any:
-    """Return the driver's connection that a SQLAlchemy connection wraps."""
-    return connection.connection.driver_connection
 
 
 def summarize_error(error: Exception) -> str:

@@ -20,7 +20,6 @@ from locb.service.store.database import (
     StoreError,
     connect,
     database_url,
-    driver_connection,
     make_row_writer,
     summarize_error,
 )
@@ -146,7 +145,7 @@ class EventLog(LogReader):
     def stage(self, records: Records) -> None:
         """Write rows without making them durable; ``commit_staged`` must follow."""
         with self._translating_errors():
-            connection = driver_connection(self._locked_writer())
+            connection = self._locked_writer().connection.driver_connection
             try:
                 self._row_writer.write(connection, records)
             except self._integrity_errors:
@@ -160,7 +159,7 @@ class EventLog(LogReader):
         if self._writer is None:
             raise StoreError("the connection was lost, and the staged rows with it")
         with self._translating_errors():
-            self._row_writer.commit(driver_connection(self._writer))
+            self._row_writer.commit(self._writer.connection.driver_connection)
         if self._last_decision - self._user_decisions_end >= MAX_UNINDEXED_EVENTS:
             with suppress(StoreError), self._writing() as connection:  # the next commit tries again
                 self._user_decisions_end = user_decisions.extend(connection)
