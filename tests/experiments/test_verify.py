@@ -8,10 +8,11 @@ import pytest
 
 import locb
 import naive
-from locb.evaluation.confidence import RADII, min_rounds_per_user, regret_bound, termination_bound
 from locb.evaluation.findings import FAILS, HOLDS
+from locb.evaluation.theorem_bounds import min_rounds_per_user, regret_bound, termination_bound
 from locb.experiments.parallel import Workers
 from locb.experiments.verify import Verification, correctness, coverage, termination
+from locb.kernels.confidence_radii import RADII
 from locb.kernels.radius_coverage import measure_coverage
 from locb.policies.linucb import initial_estimates
 

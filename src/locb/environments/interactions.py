@@ -12,7 +12,7 @@ from locb.common.arrays import Floats, Ints
 from locb.common.rounds import Rounds, check_array
 from locb.environments.base import Environment
 from locb.evaluation.clusters import maximum_clique
-from locb.kernels import sampling
+from locb.kernels import interaction_sampling as sampling
 from locb.kernels.common.bit_sets import pack_bit_indices
 
 ZEROS = {"any": sampling.ANY, "rated": sampling.RATED, "shown": sampling.RATED}

@@ -6,9 +6,9 @@ import numpy as np
 
 from locb.common.arrays import Floats, Ints
 from locb.common.jit import entry_point
-from locb.evaluation.confidence import CLUSTERING, ELLIPSOID, REGRET, THEORY, radius_scale, radius_width
 from locb.kernels.common.cholesky import largest_eigenvalue
 from locb.kernels.common.linear_algebra import rank_one_update
+from locb.kernels.confidence_radii import CLUSTERING, ELLIPSOID, REGRET, THEORY, radius_scale, radius_width
 
 
 @entry_point

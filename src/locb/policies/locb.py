@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from locb.common.arrays import Bools, Floats, Ints
 from locb.evaluation.clusters import Cluster, Membership
-from locb.evaluation.confidence import RADII, radius_scale
 from locb.kernels.common.bit_sets import n_words, pack_bits, unpack_bits
+from locb.kernels.confidence_radii import RADII, radius_scale
 from locb.kernels.locb import explanation as locb_explanation
 from locb.kernels.locb import loop as kernel
 from locb.kernels.locb.state import (

@@ -129,13 +129,18 @@ def _as_int(bound: float | None) -> int | None:
     return None if bound is None else int(bound)
 
 
+DEFAULT_SEEDS = 30  # seed users if neither n_seeds nor seeds is given, also of a service
+
 # Parameters that several policies share.
 NUsers = Annotated[int, Parameter("Number of users; users are the integers 0 … n_users − 1.", minimum=1)]
 Dim = Annotated[int, Parameter("Number of features of a context.", minimum=1)]
 Alpha = Annotated[float, Parameter("Weight of the exploration bonus.", minimum=0.0)]
 NSeeds = Annotated[
     int | None,
-    Parameter("Number of seed users, drawn by ``seed``. None means 30, or every user if there are fewer.", minimum=1),
+    Parameter(
+        f"Number of seed users, drawn by ``seed``. None means {DEFAULT_SEEDS}, or every user if there are fewer.",
+        minimum=1,
+    ),
 ]
 Seeds = Annotated[
     Iterable[int] | None,

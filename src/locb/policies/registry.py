@@ -18,10 +18,8 @@ from locb.policies.club import CLUB
 from locb.policies.eloc import ELOC
 from locb.policies.linucb import LinUCB
 from locb.policies.locb import LOCB
-from locb.policies.parameters import Parameter, format_parameter
+from locb.policies.parameters import DEFAULT_SEEDS, Parameter, format_parameter
 from locb.policies.sclub import SCLUB
-
-SERVICE_SEEDS = 30  # seed users of a service, unless n_seeds is given
 
 
 class CostClass(Enum):
@@ -103,7 +101,7 @@ class PolicySpec:
 
     def service_parameters(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the parameters of a service: those given, completed by the defaults of a service."""
-        seeds = {"n_seeds": SERVICE_SEEDS} if self.has_seeds else {}
+        seeds = {"n_seeds": DEFAULT_SEEDS} if self.has_seeds else {}
         return {**seeds, **self.service_defaults, **given}
 
     def initial_capacity(self, parameters: Mapping[str, Any]) -> int:

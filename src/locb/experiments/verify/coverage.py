@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from locb.environments import Synthetic
-from locb.evaluation.confidence import RADII
 from locb.evaluation.findings import Claim, Criterion, ResultTable
 from locb.experiments.jobs import Job
+from locb.kernels.confidence_radii import RADII
 from locb.kernels.radius_coverage import measure_coverage
 from locb.policies import LOCB
 from locb.policies.state.user_rows import initial_estimates

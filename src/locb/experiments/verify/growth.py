@@ -8,8 +8,8 @@ import numpy as np
 
 from locb.common.arrays import Floats
 from locb.environments import Synthetic
-from locb.evaluation.confidence import regret_bound
 from locb.evaluation.findings import Claim, Criterion, LineChart, Measurement, ResultTable, line_points
+from locb.evaluation.theorem_bounds import regret_bound
 from locb.experiments.jobs import Job
 from locb.experiments.simulate import simulate
 from locb.experiments.verify.coverage import smallest_eigenvalue
@@ -18,9 +18,9 @@ from locb.policies import make_policy
 SECTION = "growth"
 TITLE = "Theorem 3: regret and its bound"
 SEED_COUNTS = (5, 10, 30, 100)
-DEFAULT_SEEDS = 30
+REFERENCE_SEEDS = 30
 GAMMA = 0.2
-LOCB_DEFAULT = f"LOCB, {DEFAULT_SEEDS} seeds"
+LOCB_DEFAULT = f"LOCB, {REFERENCE_SEEDS} seeds"
 LOCB_THEORY = "LOCB, theory radius, tau 1"
 BOUND, MAXIMUM = "bound of Theorem 3", "1 per round"
 POINTS_PER_DECADE = 8
@@ -32,7 +32,7 @@ def plan(rounds: int, repeats: int, seed: int) -> list[Job]:
     policies: dict[str, tuple[str, dict[str, Any]]] = {
         f"LOCB, {count} seeds": ("locb", {"gamma": GAMMA, "n_seeds": count}) for count in SEED_COUNTS
     }
-    theory = {"gamma": GAMMA, "n_seeds": DEFAULT_SEEDS, "tau": 1.0, "radius": "theory", "min_eigenvalue": eigenvalue}
+    theory = {"gamma": GAMMA, "n_seeds": REFERENCE_SEEDS, "tau": 1.0, "radius": "theory", "min_eigenvalue": eigenvalue}
     policies |= {LOCB_THEORY: ("locb", theory), "LinUCB-ONE": ("linucb-one", {}), "LinUCB-IND": ("linucb-ind", {})}
     return [
         Job(
@@ -176,7 +176,9 @@ def _baseline_claims(claim: Any, curves: dict[str, Floats]) -> list[Claim]:
         claim(
             "LOCB keeps lower regret than LinUCB-IND.",
             "not in the paper: Section 6.2 with 20 times the rounds",
-            Criterion.paired(f"regret of LinUCB-IND above regret of LOCB with {DEFAULT_SEEDS} seeds", individual, locb),
+            Criterion.paired(
+                f"regret of LinUCB-IND above regret of LOCB with {REFERENCE_SEEDS} seeds", individual, locb
+            ),
             "Final clusters do not change, and differences within a cluster cost regret in every round. A user who "
             "learns alone has no such cost."
             if individual.mean() < locb.mean()

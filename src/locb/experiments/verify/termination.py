@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from locb.environments import Synthetic
-from locb.evaluation.confidence import min_rounds_per_user, termination_bound
 from locb.evaluation.findings import Claim, Criterion, LineChart, Measurement, ResultTable
+from locb.evaluation.theorem_bounds import min_rounds_per_user, termination_bound
 from locb.experiments.jobs import Job
 from locb.experiments.reproduce.runs import play_until_final
 from locb.experiments.verify.coverage import smallest_eigenvalue

@@ -4,7 +4,6 @@ import math
 
 from locb.common.arrays import Floats, Ints
 from locb.common.jit import entry_point, inline, no_alloc
-from locb.evaluation.confidence import shrinkage
 from locb.kernels.club.components import split_component
 from locb.kernels.club.graph import cut_edges
 from locb.kernels.club.state import ALPHA, TIES, CLUBScratch, CLUBState, T, allocate_scratch
@@ -16,6 +15,7 @@ from locb.kernels.common.linear_algebra import (
     rank_one_update,
     score_arms,
 )
+from locb.kernels.confidence_radii import shrinkage
 
 
 @inline

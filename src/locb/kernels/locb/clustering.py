@@ -6,9 +6,9 @@ import numpy as np
 
 from locb.common.arrays import Floats, Ints
 from locb.common.jit import inline, no_alloc
-from locb.evaluation.confidence import radius_scale
 from locb.kernels.common.bit_sets import ONE, has_bit, trailing_zeros
 from locb.kernels.common.linear_algebra import squared_distance
+from locb.kernels.confidence_radii import radius_scale
 from locb.kernels.locb.state import (
     AS_PUBLISHED,
     BY_CERTIFICATE,

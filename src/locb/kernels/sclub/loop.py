@@ -2,7 +2,6 @@
 
 from locb.common.arrays import Floats, Ints
 from locb.common.jit import entry_point, inline, no_alloc
-from locb.evaluation.confidence import shrinkage
 from locb.kernels.common.linear_algebra import (
     add_observation,
     expand_contexts,
@@ -12,6 +11,7 @@ from locb.kernels.common.linear_algebra import (
     score_arms,
     squared_distance,
 )
+from locb.kernels.confidence_radii import shrinkage
 from locb.kernels.sclub.merging import merge_clusters
 from locb.kernels.sclub.splitting import begin_phase, enqueue, frequency_differs, split_off
 from locb.kernels.sclub.state import (

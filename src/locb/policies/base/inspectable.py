@@ -1,27 +1,27 @@
-"""Read access to users and clusters: estimates, similar users, certificates."""
+"""Read access to users and clusters: estimates and similar users."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from locb.common.arrays import Bools, Floats, Ints
-from locb.evaluation.clusters import SimilarUser, diameter, diameter_bound, sorted_members
-from locb.evaluation.confidence import ELLIPSOID, radius_width, shrinkage
-from locb.kernels.common.linear_algebra import diagonal, unpack_symmetric
+from locb.evaluation.clusters import SimilarUser
+from locb.kernels.common.linear_algebra import diagonal
+from locb.kernels.confidence_radii import shrinkage
+from locb.policies.base.certificates import CertificateMixin
 from locb.policies.base.explanations import Estimate
 from locb.policies.base.policy import Policy
 from locb.policies.base.user_batch import BatchMembership, OverlappingGroups, UserBatch
-from locb.policies.base.validation import check_float, check_int
+from locb.policies.base.validation import check_int
 
 BLOCK_USERS = 8_192  # users per block of distances: a block fits into the cache
 MAX_DEVIATION = 0.5  # standard deviation of rewards in [0, 1]
 
 
-class InspectablePolicy(Policy):
+class InspectablePolicy(CertificateMixin, Policy):
     """A policy whose state has rows (θ̂, A⁻¹) in ``estimates`` and round counts in ``served``.
 
     All results are copies or read-only views.
@@ -111,64 +111,6 @@ class InspectablePolicy(Policy):
             gaps = theta[peers[start : start + BLOCK_USERS]] - theta[user]
             distances[start : start + BLOCK_USERS] = np.sqrt(np.einsum("ij,ij->i", gaps, gaps))
         return distances
-
-    def certificate(self, cluster: Any, *, sigma: float | None = None, delta: float | None = None) -> float:
-        """Return an upper bound on the distance between any two users of a cluster.
-
-        The bound holds for all clusters at once with probability 1 − delta, however the cluster was found. It uses the
-        ``ellipsoid`` radius, which assumes ‖θ‖ ≤ 1 and sub-Gaussian noise of scale ``sigma``. A cluster of one user
-        gives 0.
-
-        Parameters
-        ----------
-        cluster : Cluster or array of int
-            The users.
-        sigma, delta : float, optional
-            Noise scale and failure probability. By default those of the policy, or 0.5 and 0.1 if it has none.
-
-        Raises
-        ------
-        UnavailableError
-            If the policy gives no certificates with its current parameters.
-        """
-        return self.certifier(cluster, sigma=sigma, delta=delta)(True)
-
-    def certifier(
-        self, cluster: Any, *, sigma: float | None = None, delta: float | None = None
-    ) -> Callable[[bool], float]:
-        """Return a function that computes the certificate from copies, so that another thread may call it later.
-
-        With argument True it compares all pairs, as ``certificate`` does. With False it measures distances from the
-        centre, which gives a bound at least as large in linear time.
-        """
-        sigma = check_float("sigma", self._parameters.get("sigma", 0.5) if sigma is None else sigma, 0.0)
-        delta = self._parameters.get("delta", 0.1) if delta is None else delta
-        delta = check_float("delta", delta, 0.0, 1.0, open_ends=True)
-        members = sorted_members(cluster)
-        if members.size == 0:
-            raise ValueError("cluster must hold at least one user")
-        if not 0 <= members[0] <= members[-1] < self._n_users:
-            raise ValueError(f"cluster must hold users from 0 to {self._n_users - 1}, not {members[[0, -1]].tolist()}")
-        estimates = self._own_estimates(members).astype(np.float64)
-        n, dim = self._n_users, self._dim
-
-        def certify(all_pairs: bool) -> float:
-            spectrum = np.linalg.eigvalsh(unpack_symmetric(estimates[:, dim:], dim))  # of A⁻¹, ascending
-            log_det = -np.log(spectrum).sum(axis=1)
-            radii = np.array(
-                [
-                    radius_width(ELLIPSOID, 0, n, dim, sigma, delta, 0.0, float(entropy), float(top))
-                    for entropy, top in zip(log_det, spectrum[:, -1], strict=True)
-                ]
-            )
-            return diameter(estimates[:, :dim], radii) if all_pairs else diameter_bound(estimates[:, :dim], radii)
-
-        return certify
-
-    def _own_estimates(self, users: Ints) -> Floats:
-        """Return rows (θ̂, A⁻¹) of users, computed from the rounds of each user alone."""
-        rows: Floats = self._state.estimates[users]
-        return rows
 
 
 def nearest_first(distance: Floats, limit: int) -> Ints:

@@ -9,12 +9,13 @@ import numpy as np
 
 from locb.common.arrays import Ints
 from locb.policies.base.validation import check_int
+from locb.policies.parameters import DEFAULT_SEEDS
 
 
 def choose_seeds(n_users: int, n_seeds: int | None, seeds: Iterable[int] | None, rng: np.random.Generator) -> Ints:
-    """Return the given seed users, or ``n_seeds`` random ones in ascending order (30, or all users if fewer)."""
+    """Return the given seed users, or ``n_seeds`` random ones in ascending order (``DEFAULT_SEEDS`` or all)."""
     if seeds is None:
-        count = min(30, n_users) if n_seeds is None else check_int("n_seeds", n_seeds, 1)
+        count = min(DEFAULT_SEEDS, n_users) if n_seeds is None else check_int("n_seeds", n_seeds, 1)
         if count > n_users:
             raise ValueError(f"n_seeds must be at most n_users = {n_users}, not {count}")
         return np.sort(rng.choice(n_users, size=count, replace=False)).astype(np.int64)

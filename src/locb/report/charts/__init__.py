@@ -4,7 +4,7 @@ from locb.report.charts.bar_charts import estimate_chart, overlap_chart, score_p
 from locb.report.charts.chart_theme import PALETTE, THEMES, style
 from locb.report.charts.dashboard_charts import decisions_chart, live_map_chart, reward_chart
 from locb.report.charts.line_charts import curve_chart, line_chart, regret_chart, regret_rows
-from locb.report.charts.user_maps import assign_clusters, groups_chart, map_chart, project, users_chart
+from locb.report.charts.report_maps import assign_clusters, groups_chart, map_chart, project, users_chart
 
 __all__ = [
     "PALETTE",

@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 
 from locb.report.charts.chart_theme import FOREGROUND, NEUTRAL, PALETTE
-from locb.report.charts.user_maps import SHAPES
+from locb.report.charts.report_maps import SHAPES
 
 MAX_COLOURED_GROUPS = 7  # groups with a colour and shape of their own
 DECISION_KINDS = ["using a group", "user only", "unknown"]

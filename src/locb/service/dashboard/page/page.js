@@ -1,7 +1,8 @@
 /* The page: panels, notices, connection status, token. */
 
 import { request, token } from "./api.js";
-import { formatProblem, formatTokenReason, statusNotices } from "./format.js";
+import { formatProblem, formatTokenReason } from "./format.js";
+import { statusNotices } from "./notices.js";
 import { GroupsPanel } from "./groups.js";
 import { MapPanel } from "./map.js";
 import { Polling } from "./polling.js";

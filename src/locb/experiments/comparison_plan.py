@@ -1,0 +1,182 @@
+"""Plan of a comparison: which policies run on which environments and seeds, and how the results are combined."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from locb.evaluation.results import ClusterHistory, Comparison, PolicyResult, UserMap
+from locb.experiments.comparison_run import (
+    Outcome,
+    Task,
+    accepted_parameters,
+    cluster_checkpoints,
+    regret_checkpoints,
+    run_task,
+)
+from locb.experiments.environment_factory import ground_truth_note, make_environment, true_clusters
+from locb.experiments.parallel import Workers
+from locb.policies import POLICIES, REGISTRY
+
+DEFAULT_POLICIES = tuple(name for name, spec in REGISTRY.items() if spec.compare_by_default)
+
+
+@dataclass(frozen=True)
+class ComparisonPlan:
+    """Comparison whose settings are checked and which has not been run yet."""
+
+    settings: dict[str, Any]
+    tasks: list[Task]  # ordered by policy, alpha, repeat
+    n_users: int
+    notes: list[str]  # limitations of the data that readers must know
+
+    def prepare(self) -> None:
+        """Compile the kernels of the policies, or load them from the cache, so that no run includes this time."""
+        for task in self.tasks[:: self.settings["repeats"]]:
+            task.make_policy(n_users=self.n_users, dim=2).prepare()
+
+    def run(self, *, jobs: int = -1, progress: Callable[[int, int], None] | None = None) -> Comparison:
+        """Run all tasks and return the comparison.
+
+        Parameters
+        ----------
+        jobs : int, default -1
+            Number of processes; -1 for one per core.
+        progress : callable, optional
+            Called with (finished runs, total runs).
+        """
+        outcomes: list[Any] = [None] * len(self.tasks)
+        with Workers(jobs=jobs) as workers:
+            for done, (index, outcome) in enumerate(workers.run(run_task, self.tasks), start=1):
+                outcomes[index] = outcome
+                if progress is not None:
+                    progress(done, len(self.tasks))
+        repeats = self.settings["repeats"]
+        return Comparison(
+            settings=self.settings,
+            checkpoints=regret_checkpoints(self.settings["rounds"]),
+            results=[
+                _policy_result(self.tasks[start], outcomes[start : start + repeats])
+                for start in range(0, len(self.tasks), repeats)
+            ],
+            user_map=_user_map(self.tasks[::repeats], outcomes[::repeats]),
+            seeds=[task.seed for task in self.tasks[:repeats]],
+            versions=_versions(),
+            notes=self.notes,
+            cluster_checkpoints=np.array(self.tasks[0].cluster_checkpoints),
+        )
+
+
+def check_settings(policies: Sequence[str], alphas: Sequence[float], rounds: int, repeats: int) -> None:
+    """Raise a ValueError if a comparison with these settings is impossible."""
+    for name, value in (("rounds", rounds), ("repeats", repeats)):
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1, not {value}")
+    if isinstance(policies, str):
+        raise ValueError(f"policies must be a list of names, not {policies!r}")
+    if not policies or not alphas:
+        raise ValueError(f"{'policies' if not policies else 'alphas'} must have at least one element")
+    if len(set(policies)) < len(policies):
+        raise ValueError(f"policies must be distinct, not {', '.join(policies)}")
+    if len(set(alphas)) < len(alphas):
+        raise ValueError(f"alphas must be distinct, not {', '.join(map(str, alphas))}")
+
+
+def plan_comparison(
+    policies: Sequence[str] = DEFAULT_POLICIES,
+    *,
+    alphas: Sequence[float] = (1.0,),
+    rounds: int = 50_000,
+    repeats: int = 5,
+    environment: dict[str, Any] | None = None,
+    n_seeds: int | None = None,
+    gamma: float = 0.2,
+    seed: int = 0,
+) -> ComparisonPlan:
+    """Check the settings of a comparison and return its plan. The parameters are those of :func:`compare`."""
+    environment = dict(environment or {})
+    check_settings(policies, alphas, rounds, repeats)
+    env = make_environment(environment, seed)
+    common = {"gamma": gamma, "n_seeds": n_seeds}
+    recorded = cluster_checkpoints(rounds, env.n_users)
+    tasks = [
+        Task(
+            name,
+            POLICIES[name],
+            {**parameters, "seed": seed + repeat},
+            environment,
+            rounds,
+            seed + repeat,
+            gamma,
+            cluster_checkpoints=recorded,
+            keep_clusters=repeat == 0,
+        )
+        for name in policies
+        for parameters in parameter_sets(name, alphas, common)
+        for repeat in range(repeats)
+    ]
+    for task in tasks[::repeats]:
+        task.make_policy(n_users=env.n_users, dim=env.dim)
+    settings = {"policies": list(policies), "alphas": [float(a) for a in alphas], "rounds": rounds, "repeats": repeats}
+    settings |= {"n_seeds": n_seeds, "gamma": gamma, "seed": seed, "environment": environment}
+    note = ground_truth_note(env, gamma)
+    return ComparisonPlan(settings, tasks, env.n_users, [note] if note else [])
+
+
+def parameter_sets(name: str, alphas: Sequence[float], common: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the parameters at which a policy runs: one set per alpha, or a single set if it has no alpha."""
+    if name not in POLICIES:
+        raise ValueError(f"unknown policy {name!r}; choose from {', '.join(POLICIES)}")
+    if accepted_parameters(POLICIES[name], {"alpha": 1.0}):
+        return [{**common, "alpha": float(alpha)} for alpha in alphas]
+    return [common]
+
+
+def _policy_result(task: Task, outcomes: list[Outcome]) -> PolicyResult:
+    return PolicyResult(
+        policy=task.policy,
+        alpha=task.parameters.get("alpha"),
+        regret=np.array([outcome.regret for outcome in outcomes]),
+        reward=np.array([outcome.reward for outcome in outcomes]),
+        n_clusters=np.array([len(outcome.found) for outcome in outcomes]),
+        f1=np.array([outcome.f1 for outcome in outcomes]),
+        microseconds_per_round=np.array([outcome.microseconds_per_round for outcome in outcomes]),
+        cumulative_reward=np.array([outcome.cumulative_reward for outcome in outcomes]),
+        cluster_history=_cluster_history(outcomes),
+    )
+
+
+def _cluster_history(outcomes: list[Outcome]) -> ClusterHistory | None:
+    counts = np.array([outcome.counts for outcome in outcomes])
+    if not counts.any():
+        return None
+    return ClusterHistory(counts, np.array([outcome.f1s for outcome in outcomes]), outcomes[0].clusters)
+
+
+def _user_map(tasks: list[Task], outcomes: list[Outcome]) -> UserMap | None:
+    """Return the first repeat of the first policy that finds clusters."""
+    for task, outcome in zip(tasks, outcomes, strict=True):
+        if outcome.found:
+            env: Any = make_environment(task.environment, task.seed, warn=False)
+            groups = [cluster.tolist() for cluster in true_clusters(env, task.gamma)]
+            return UserMap(task.policy, env.theta, groups, outcome.found)
+    return None
+
+
+def _versions() -> dict[str, str]:
+    import numba
+
+    import locb
+
+    return {
+        "locb": locb.__version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "numba": numba.__version__,
+        "date": time.strftime("%Y-%m-%d"),
+    }

@@ -1,0 +1,62 @@
+"""Confidence radii of the users' estimates.
+
+Each of the four radii is a width of the user times a scale of the round, B(i, t) = scale(t) · width(i). The width
+changes only when the user is served, so the kernels store it, and a round computes one scale for any number of users.
+"""
+
+import math
+
+import numpy as np
+
+from locb.common.jit import inline_entry_point
+
+REGRET, CLUSTERING, THEORY, ELLIPSOID = 0, 1, 2, 3
+RADII = {"regret": REGRET, "clustering": CLUSTERING, "theory": THEORY, "ellipsoid": ELLIPSOID}
+
+
+@inline_entry_point
+def shrinkage(served: int) -> float:
+    """Return F(m) = √((1 + log(1 + m)) / (1 + m)), the width of CLUB, SCLUB and the regret experiments."""
+    return math.sqrt((1.0 + math.log(1.0 + served)) / (1.0 + served))
+
+
+@inline_entry_point
+def radius_scale(kind: int, t: int, n_users: int, dim: int, sigma: float, delta: float) -> float:
+    """Return the factor of a radius that all users share in round t, or +inf if it is not defined."""
+    if kind in (REGRET, ELLIPSOID):
+        return 1.0
+    if t < 1:
+        return np.inf
+    scale = sigma * math.sqrt(2.0 * dim * math.log(t) + 2.0 * math.log(2.0 * n_users / delta)) + 1.0
+    if kind == CLUSTERING:
+        scale /= n_users ** (1.0 / 3.0)
+    return scale
+
+
+@inline_entry_point
+def radius_width(
+    kind: int,
+    served: int,
+    n_users: int,
+    dim: int,
+    sigma: float,
+    delta: float,
+    min_eigenvalue: float,
+    log_det: float,
+    largest_inverse: float,
+) -> float:
+    """Return the factor of a radius that depends on the user.
+
+    ``min_eigenvalue`` is λ of Lemma 5.2, a property of the contexts (``theory`` only). ``log_det`` is log det A_i, and
+    ``largest_inverse`` is the largest eigenvalue of A_i⁻¹, that is 1 / λ_min(A_i) (``ellipsoid`` only).
+    """
+    if kind == REGRET:
+        return shrinkage(served)
+    if kind == CLUSTERING:
+        return 1.0 / math.sqrt(1.0 + served / 4.0)
+    if kind == THEORY:
+        log_term = math.log((served + 3.0) * (2.0 * n_users * dim) / (delta / n_users))
+        h = min_eigenvalue * served / 4.0 - 8.0 * log_term - 2.0 * math.sqrt(served * log_term)
+        return 1.0 / math.sqrt(1.0 + max(h, 0.0))
+    noise = sigma * math.sqrt(log_det + 2.0 * math.log(n_users / delta))
+    return (noise + 1.0) * math.sqrt(largest_inverse)

@@ -1,0 +1,32 @@
+/* Notices above the panels: which states of the service are reported, and from which thresholds. */
+
+const { formatCount } = window.locbUi;
+
+/* Notices about the state of the service: [level, sentence]. */
+export function statusNotices(status) {
+  const notices = [];
+  const { store, snapshot } = status;
+  const error = store.error ?? (status.status === "ok" ? null : status.detail ?? status.status);
+  if (error) {
+    notices.push(["bad", `The store is not writable: ${error}. The service rejects decisions and rewards until it is; `
+      + "this page shows the last known state."]);
+  } else if (store.queued_requests >= 100) {
+    notices.push(["warn", `The store is slow: ${formatCount(store.queued_requests)} requests are queued.`]);
+  }
+  if (status.backfilling) {
+    notices.push(["info", "Statistics are being read from the log. Totals and means are incomplete until then."]);
+  }
+  if (status.rebuilding) {
+    notices.push(["info", "A user was erased. The policy is being rebuilt from the log; the previous policy is used "
+      + "until then."]);
+  }
+  if (status.decisions === 0 && !status.backfilling) {
+    notices.push(["info", "No decisions yet. Send requests to POST /v1/recommend."]);
+  } else if (status.rewards === 0 && !status.backfilling) {
+    notices.push(["info", "No rewards yet. Send them to POST /v1/reward; the service learns from rewards only."]);
+  }
+  if (snapshot === null && store.position > 200000) {
+    notices.push(["warn", "There is no snapshot. The next start replays the whole log."]);
+  }
+  return notices;
+}
