@@ -75,7 +75,7 @@ def test_documented_examples_run(service: tuple[str, Any], tmp_path: Path) -> No
 
 
 def test_tokens_and_errors(tmp_path: Path) -> None:
-    (tmp_path / "token").write_text(f"# parent_end\n{DECIDE} decide\n{READ} read\n")
+    (tmp_path / "token").write_text(f"# tokens of this test\n{DECIDE} decide\n{READ} read\n")
     (tmp_path / "empty").write_text("")
     tokens = Tokens({READ: frozenset(["read"]), DECIDE: frozenset(["decide"])})
     with serving(tmp_path / "state", tokens) as (client, _):

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from locb.environments import Environment, Interactions, Synthetic
     from locb.evaluation.clusters import Cluster, ClusterScore, Membership, SimilarUser, match_clusters
     from locb.evaluation.results import Comparison, Run
-    from locb.experiments.compare import compare
+    from locb.experiments.comparison.compare import compare
     from locb.experiments.simulate import simulate
     from locb.policies import (
         CLUB,
@@ -75,7 +75,7 @@ _MODULES = {
     "locb.environments": ("Environment", "Interactions", "Synthetic"),
     "locb.evaluation.clusters": ("Cluster", "ClusterScore", "Membership", "SimilarUser", "match_clusters"),
     "locb.evaluation.results": ("Comparison", "Run"),
-    "locb.experiments.compare": ("compare",),
+    "locb.experiments.comparison.compare": ("compare",),
     "locb.experiments.simulate": ("simulate",),
     "locb.policies": (
         "CLUB",

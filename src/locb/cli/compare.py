@@ -28,7 +28,7 @@ from locb.cli.common import (
 )
 
 if TYPE_CHECKING:
-    from locb.experiments.comparison_plan import ComparisonPlan
+    from locb.experiments.comparison.comparison_plan import ComparisonPlan
 
 # A scenario or the policy determines these, so they cannot be set for several scenarios at once.
 SCENARIO_OPTIONS = ("users", "clusters", "dim", "arms", "noise", "arrivals", "gamma", "n_seeds")
@@ -161,7 +161,7 @@ def compare(
     - `locb compare --scenarios overlap,hierarchy --rounds 5000 --repeats 2`
     """
     from locb.cli.compare_scenarios import compare_scenarios
-    from locb.experiments.comparison_plan import plan_comparison
+    from locb.experiments.comparison.comparison_plan import plan_comparison
 
     names, custom = _select_policies(policies, default_all=scenarios is not None)
     alpha_values = None if alphas is None else [number("alphas", text) for text in split_list("alphas", alphas)]
@@ -217,7 +217,7 @@ def compare(
 
 def _select_policies(policies: str | None, *, default_all: bool) -> tuple[list[str], dict[str, str]]:
     """Return the names of the policies, and the files of the custom ones by name."""
-    from locb.experiments.comparison_plan import DEFAULT_POLICIES
+    from locb.experiments.comparison.comparison_plan import DEFAULT_POLICIES
     from locb.experiments.custom_policy import register_custom_policy
     from locb.policies import POLICIES
 

@@ -126,7 +126,9 @@ class PolicySpec:
         try:
             inspect.signature(self.factory).bind(**arguments)
         except TypeError as error:
-            raise ValueError(f"policy {self.name}: {error}") from None
+            allowed = ", ".join(p.name for p in self.parameters if p.name not in ("n_users", "dim"))
+            hint = f"; its parameters are {allowed}" if allowed else ""
+            raise ValueError(f"policy {self.name} {error}{hint}") from None
         return self.factory(**arguments)
 
 

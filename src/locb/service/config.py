@@ -61,7 +61,7 @@ class ServiceConfig:
     )
     store: str | None = _key(
         None,
-        "Address of a PostgreSQL database, postgresql://user@host/name, to use instead of a SQLite file in the data "
+        "Address of the database: postgresql://user@host/name or sqlite:///path. By default a SQLite file in the data "
         "folder.",
         environment="LOCB_STORE",
     )

@@ -62,8 +62,10 @@ def parse_request(request: RecommendRequest, dim: int) -> ParsedRequest:
     contexts: Floats = np.array(rows)
     if not np.abs(contexts).max() <= MAX_FEATURE:
         for context, a in zip(contexts, eligible, strict=True):
-            if not np.abs(context).max() <= MAX_FEATURE:
-                raise invalid(f"features must be numbers of at most {MAX_FEATURE:g} in size", f"arms[{a}].features")
+            largest = float(context[np.abs(context).argmax()])
+            if not abs(largest) <= MAX_FEATURE:
+                limits = f"from {-MAX_FEATURE:g} to {MAX_FEATURE:g}"
+                raise invalid(f"features must be numbers {limits}, not {largest:g}", f"arms[{a}].features")
     try:
         packed = _pack(request)
     except UnicodeEncodeError:

@@ -13,8 +13,8 @@ import numpy as np
 import locb
 from locb.evaluation.findings import Findings, Measurement
 from locb.experiments import paper_values as paper
-from locb.experiments.comparison_plan import check_settings, parameter_sets
-from locb.experiments.comparison_run import Task
+from locb.experiments.comparison.comparison_plan import check_settings, parameter_sets
+from locb.experiments.comparison.comparison_run import Task
 from locb.experiments.environment_factory import make_environment
 from locb.experiments.jobs import Job, Ledger, run_jobs
 from locb.experiments.matrix.runs import run_scenario

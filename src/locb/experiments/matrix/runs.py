@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from locb.experiments.comparison_run import Task, run_task
+from locb.experiments.comparison.comparison_run import Task, run_task
 from locb.experiments.custom_policy import register_custom_policy
 from locb.policies import POLICIES
 

@@ -8,7 +8,7 @@ from typing import Any
 from locb.common.arrays import Ints
 from locb.environments import Environment
 from locb.evaluation.clusters import match_clusters
-from locb.experiments.comparison_run import regret_checkpoints
+from locb.experiments.comparison.comparison_run import regret_checkpoints
 from locb.experiments.environment_factory import make_environment, true_clusters
 from locb.experiments.simulate import simulate, split_rounds
 from locb.policies import CLUB, LOCB, SCLUB, Policy, make_policy

@@ -54,6 +54,8 @@ def read_tokens(path: Path) -> Tokens:
     found: dict[str, frozenset[str]] = {}
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise ValueError(f"--token-file: cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError:  # its message contains the bytes, which can be a token
         raise ValueError(f"--token-file: {path} is not UTF-8 text") from None
     for number, line in enumerate(lines, 1):

@@ -57,7 +57,11 @@ class Metrics:
             ("locb_pending_rewards", "Recent decisions without a reward.", service.engine.pending_rewards),
             ("locb_snapshot_position", "Last event in the newest snapshot.", snapshots.newest_seq or 0),
             ("locb_snapshot_duration_seconds", "Time to write the newest snapshot.", snapshots.write_seconds),
-            ("locb_snapshot_blocked_seconds", "Part of it that blocked requests.", snapshots.blocked_seconds),
+            (
+                "locb_snapshot_blocked_seconds",
+                "Time for which the newest snapshot blocked requests.",
+                snapshots.blocked_seconds,
+            ),
             ("locb_store_unavailable", "1 if the store cannot be written.", service.committer.store_error is not None),
         ):
             yield GaugeMetricFamily(name, description, value=float(value))

@@ -93,7 +93,7 @@ class GroupCommitter:
             503, if too many commands wait or the service is stopping.
         """
         if self._stopping:
-            raise ProblemError(503, "stopping", "the service is stopping", retry_after=5)
+            raise ProblemError(503, "stopping", "the service is stopping; send the request again", retry_after=5)
         if len(self._queue) >= self._max_queue:
             detail = f"the queue is full: {len(self._queue)} requests are waiting"
             raise ProblemError(503, "too-many-requests", detail, retry_after=1)

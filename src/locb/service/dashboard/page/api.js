@@ -1,7 +1,8 @@
-/* Requests to the API, and the token, which is stored for this browser tab only. */
+/* Requests to the API, once or repeatedly, and the token, which is stored for this browser tab only. */
 
 const TOKEN_KEY = "locb-token";
 const TIMEOUT_MILLISECONDS = 15000;
+const MAX_PAUSE_SECONDS = 8;
 
 /* Failed request. status is 0 if there was no response; type is the last part of the problem type. */
 export class Problem extends Error {
@@ -45,4 +46,42 @@ export async function request(path, body) {
 export function path(strings, ...ids) {
   const encoded = ids.map((id) => encodeURIComponent(id).replace(/^\.+$/, (dots) => "%2E".repeat(dots.length)));
   return String.raw({ raw: strings }, ...encoded);
+}
+
+/* Repeated requests while the page is visible, with longer pauses while they fail. */
+export class Polling {
+  /* load() returns a promise; calls onData(data) or onProblem(problem, seconds until the next attempt). */
+  constructor(seconds, load, onData, onProblem) {
+    Object.assign(this, { seconds, load, onData, onProblem, timer: null, pause: seconds, active: false, attempt: 0 });
+    document.addEventListener("visibilitychange", () => this.active && !document.hidden && this.poll());
+  }
+
+  start() {
+    this.active = true;
+    this.pause = this.seconds;
+    return this.poll();
+  }
+
+  stop() {
+    this.active = false;
+    this.attempt += 1; // ignores a response that is still in progress
+    clearTimeout(this.timer);
+  }
+
+  async poll() {
+    clearTimeout(this.timer);
+    const attempt = ++this.attempt;
+    try {
+      const data = await this.load();
+      if (attempt !== this.attempt) return;
+      this.pause = this.seconds;
+      this.onData(data);
+    } catch (problem) {
+      if (attempt !== this.attempt) return;
+      if (problem.status === undefined) console.error(problem);
+      this.pause = Math.min(MAX_PAUSE_SECONDS, Math.max(2, 2 * this.pause));
+      this.onProblem(problem, this.pause);
+    }
+    if (this.active && !document.hidden) this.timer = setTimeout(() => this.poll(), 1000 * this.pause);
+  }
 }

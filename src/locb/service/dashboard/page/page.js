@@ -1,11 +1,10 @@
 /* The page: panels, notices, connection status, token. */
 
-import { request, token } from "./api.js";
+import { Polling, request, token } from "./api.js";
 import { formatProblem, formatTokenReason } from "./format.js";
 import { statusNotices } from "./notices.js";
 import { GroupsPanel } from "./groups.js";
 import { MapPanel } from "./map.js";
-import { Polling } from "./polling.js";
 import { StatusPanel } from "./status.js";
 import { UserPanel } from "./user.js";
 

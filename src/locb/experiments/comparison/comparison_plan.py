@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from locb.evaluation.results import ClusterHistory, Comparison, PolicyResult, UserMap
-from locb.experiments.comparison_run import (
+from locb.experiments.comparison.comparison_run import (
     Outcome,
     Task,
     accepted_parameters,

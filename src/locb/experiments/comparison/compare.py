@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from locb.evaluation.results import Comparison
-from locb.experiments.comparison_plan import DEFAULT_POLICIES, plan_comparison
+from locb.experiments.comparison.comparison_plan import DEFAULT_POLICIES, plan_comparison
 
 
 def compare(
