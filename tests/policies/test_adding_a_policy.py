@@ -69,7 +69,7 @@ def test_a_service_can_use_it() -> None:
     assert model.parameters == {"optimism": 0.1}
     assert model.build().get_params()["optimism"] == 0.1
     warm_up(model)
-    with pytest.raises(ValueError, match="policy toy: got an unexpected keyword argument 'speed'"):
+    with pytest.raises(ValueError, match="policy toy got an unexpected keyword argument 'speed'"):
         new_model("toy", 4, {"speed": 3})
     with pytest.raises(ValueError, match="optimism must be between 0 and .* not -1"):
         new_model("toy", 4, {"optimism": -1})

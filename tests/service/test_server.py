@@ -149,7 +149,7 @@ def test_options_that_contradict_the_store_are_refused(
         (["--dim", "3", "--parameter", "colour=red"], "policy locb: "),
         (["--dim", "3", "--parameter", "ties=random"], "--parameter ties must be first"),
         (["--dim", "3", "--store", "mysql://x/y"], "--store must be "),
-        (["--dim", "3", "--token-file", "nowhere"], "[Errno 2] No such file or directory"),
+        (["--dim", "3", "--token-file", "nowhere"], "--token-file: cannot read nowhere: No such file or directory"),
     ],
 )
 def test_invalid_options_of_a_new_store_are_refused(

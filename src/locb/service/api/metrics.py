@@ -59,7 +59,7 @@ class Metrics:
             ("locb_snapshot_duration_seconds", "Time to write the newest snapshot.", snapshots.write_seconds),
             (
                 "locb_snapshot_blocked_seconds",
-                "Time for which the newest snapshot blocked requests.",
+                "Time that the newest snapshot blocked requests.",
                 snapshots.blocked_seconds,
             ),
             ("locb_store_unavailable", "1 if the store cannot be written.", service.committer.store_error is not None),
