@@ -146,7 +146,7 @@ def test_options_that_contradict_the_store_are_refused(
         (["--dim", "0"], "dim must be "),
         (["--dim", "3", "--policy", "best"], "--policy must be one of "),
         (["--dim", "3", "--gamma", "-1"], "gamma must be "),
-        (["--dim", "3", "--parameter", "colour=red"], "policy locb: "),
+        (["--dim", "3", "--parameter", "colour=red"], "policy locb got an unexpected keyword argument 'colour'"),
         (["--dim", "3", "--parameter", "ties=random"], "--parameter ties must be first"),
         (["--dim", "3", "--store", "mysql://x/y"], "--store must be "),
         (["--dim", "3", "--token-file", "nowhere"], "--token-file: cannot read nowhere: No such file or directory"),
