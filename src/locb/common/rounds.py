@@ -8,53 +8,7 @@ from typing import Any
 import numpy as np
 
 from locb.common.arrays import Floats, Ints
-
-MAX_CONTEXT = 1e6  # above this, a rank-one update loses its significant digits
-MAX_REWARD = 1e100  # above this, a square may overflow
-
-
-def check_array(
-    name: str, values: Any, shape: tuple[int | None, ...], max_abs: float = MAX_CONTEXT, because: str = ""
-) -> Floats:
-    """Return ``values`` as a C-contiguous, writable float64 array, after checking shape and values.
-
-    Parameters
-    ----------
-    name : str
-        The name of the argument, for error messages.
-    values : array-like
-        Numbers.
-    shape : tuple of int or None
-        The required shape. None allows any length.
-    max_abs : float, default MAX_CONTEXT
-        The largest absolute value that is allowed.
-    because : str, default ""
-        Text that error messages append to the required shape.
-
-    Raises
-    ------
-    ValueError
-        If the values are not numbers, the shape differs, or a value is not finite or too large.
-    """
-    try:
-        array = np.asarray(values)
-        if array.dtype.kind not in "biuf":
-            raise ValueError(f"they are {array.dtype}")
-        array = array.astype(np.float64, copy=False)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be an array of numbers: {error}") from None
-    fits = array.ndim == len(shape) and all(want in (None, have) for want, have in zip(shape, array.shape, strict=True))
-    if not fits:
-        wanted = ", ".join("any" if want is None else str(want) for want in shape)
-        raise ValueError(f"{name} must have shape ({wanted}){because}, not {array.shape}")
-    if array.size and not (array.min() >= -max_abs and array.max() <= max_abs):  # NaN fails both comparisons
-        index = tuple(int(i) for i in np.argwhere(~(np.abs(array) <= max_abs))[0])
-        raise ValueError(
-            f"{name} must be finite and at most {max_abs:g} in absolute value, "
-            f"but {name}{list(index)} is {array[index]}"
-        )
-    # Kernels are compiled for contiguous, writable arrays. Any other layout would be compiled again.
-    return array if array.flags.carray else np.array(array, order="C")
+from locb.common.validation import MAX_REWARD, check_array
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from locb.common.arrays import Floats, Ints
-from locb.common.rounds import Rounds, check_array
+from locb.common.rounds import Rounds
+from locb.common.validation import check_array
 from locb.environments.base import Environment
 from locb.evaluation.clusters import maximum_clique
 from locb.kernels import interaction_sampling as sampling

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from locb.common.arrays import Floats, IndexArray, Ints
+from locb.common.validation import check_int
 from locb.evaluation.clusters import Cluster, Membership, group_by_label
 from locb.kernels.club import components as club_components
 from locb.kernels.club import graph as club_graph
@@ -21,8 +22,7 @@ from locb.policies.base.correction import CorrectionMixin
 from locb.policies.base.explanations import EvidenceSource
 from locb.policies.base.scoring_rows import ScoringRow, ScoringRowPolicy
 from locb.policies.base.user_batch import BatchMembership, GroupSummary, Partition, summarize_open_groups
-from locb.policies.base.validation import TIE_RULES, check_int
-from locb.policies.parameters import Alpha, Dim, Dtype, NUsers, Parameter, Seed, Ties, validate_parameters
+from locb.policies.parameters import TIE_RULES, Alpha, Dim, Dtype, NUsers, Parameter, Seed, Ties, validate_parameters
 from locb.policies.state.club_graph import (
     NO_EDGES,
     append_edges,

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from locb.common.arrays import Floats, Ints
+from locb.common.validation import check_int
 from locb.evaluation.clusters import Cluster, Membership, SimilarUser
 from locb.kernels.common.linear_algebra import diagonal, packed_identity, unpack_symmetric
 from locb.kernels.eloc import loop as kernel
@@ -33,8 +34,18 @@ from locb.policies.base.explanations import Estimate, EvidenceSource
 from locb.policies.base.inspectable import nearest_first
 from locb.policies.base.scoring_rows import ScoringRow, ScoringRowPolicy
 from locb.policies.base.user_batch import GroupSummary, OverlappingGroups, UserBatch, summarize_open_groups
-from locb.policies.base.validation import TIE_RULES, check_int
-from locb.policies.parameters import Dim, Dtype, NSeeds, NUsers, Parameter, Seed, Seeds, Ties, validate_parameters
+from locb.policies.parameters import (
+    TIE_RULES,
+    Dim,
+    Dtype,
+    NSeeds,
+    NUsers,
+    Parameter,
+    Seed,
+    Seeds,
+    Ties,
+    validate_parameters,
+)
 from locb.policies.state.eloc_state import USER_ROWS, grow, initial_state
 from locb.policies.state.seeds import choose_seeds
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from locb.common.arrays import Floats, Ints
+from locb.common.validation import check_int
 from locb.kernels.linucb import loop as kernel
 from locb.kernels.linucb.state import TIES, LinUCBState, T
 from locb.policies.base.capabilities import UnavailableError
@@ -14,8 +15,7 @@ from locb.policies.base.compiled import new_generator
 from locb.policies.base.correction import CorrectionMixin
 from locb.policies.base.explanations import EvidenceSource
 from locb.policies.base.scoring_rows import ScoringRow, ScoringRowPolicy
-from locb.policies.base.validation import TIE_RULES, check_int
-from locb.policies.parameters import Alpha, Dim, Dtype, NUsers, Parameter, Seed, Ties, validate_parameters
+from locb.policies.parameters import TIE_RULES, Alpha, Dim, Dtype, NUsers, Parameter, Seed, Ties, validate_parameters
 from locb.policies.state.corrections import shift_estimate
 from locb.policies.state.user_rows import grow_rows, initial_estimates
 

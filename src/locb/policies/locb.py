@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from locb.common.arrays import Bools, Floats, Ints
+from locb.common.validation import check_int
 from locb.evaluation.clusters import Cluster, Membership
 from locb.kernels.common.bit_sets import n_words, pack_bits, unpack_bits
 from locb.kernels.confidence_radii import RADII, radius_scale
@@ -34,8 +35,8 @@ from locb.policies.base.compiled import CompiledPolicy, new_generator
 from locb.policies.base.correction import CorrectionMixin
 from locb.policies.base.explanations import EvidenceSource, Explanation
 from locb.policies.base.user_batch import BatchMembership, GroupSummary, OverlappingGroups
-from locb.policies.base.validation import TIE_RULES, check_int
 from locb.policies.parameters import (
+    TIE_RULES,
     Alpha,
     Dim,
     Dtype,

@@ -26,9 +26,12 @@ from typing import Annotated, Any, Final, TypeVar, Union, cast, get_args, get_or
 
 import numpy as np
 
-from locb.policies.base.validation import MAX_REWARDS, TIE_RULES, check_choice, check_dtype, check_float, check_int
+from locb.common.validation import MAX_REWARD, check_choice, check_float, check_int
+from locb.kernels.common.linear_algebra import TIE_FIRST, TIE_RANDOM
 
 REQUIRED: Final = inspect.Parameter.empty  # the default of a parameter that must be given
+MAX_REWARDS: Final = {"float64": MAX_REWARD, "float32": 1e30}  # largest absolute reward by number type
+TIE_RULES: Final = {"first": TIE_FIRST, "random": TIE_RANDOM}
 _SECTION = re.compile(r"^[A-Z][A-Za-z ]+\n-{3,}$", re.MULTILINE)
 _PARAMETERS = re.compile(r"^Parameters\n-{3,}$", re.MULTILINE)
 _Init = TypeVar("_Init", bound=Callable[..., None])
@@ -123,6 +126,14 @@ class Parameter:
         limit = MAX_REWARDS["float64"]
         low, high = -limit if low is None else low, limit if high is None else high
         return check_float(self.name, value, low, high, open_ends=is_open)
+
+
+def check_dtype(value: Any) -> str:
+    """Return the name of a number type of the per-user state: "float64" or "float32"."""
+    for name in MAX_REWARDS:
+        if isinstance(value, str | type | np.dtype) and value in (name, np.dtype(name), np.dtype(name).type):
+            return name
+    raise ValueError(f"dtype must be 'float64' or 'float32', not {value!r}")
 
 
 def _as_int(bound: float | None) -> int | None:

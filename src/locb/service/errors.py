@@ -1,7 +1,8 @@
-"""Problems of requests (RFC 9457): an exception with a status, a type, a title and a detail."""
+"""Problems of requests (RFC 9457): types, titles, the texts of all problems, and when a client can retry."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from http import HTTPStatus
 
 from msgspec import UNSET
@@ -29,6 +30,11 @@ TITLES = {
     "internal": "Internal error",
 }
 PROBLEM_URN = "urn:locb:problem:"
+
+# Seconds after which a client can retry, by cause.
+RETRY_BUSY = 1
+RETRY_STORE = 2
+RETRY_STOPPING = 5
 
 
 class ProblemError(Exception):
@@ -66,3 +72,98 @@ class ProblemError(Exception):
 def invalid(detail: str, *fields: str) -> ProblemError:
     """Return the problem of a well-formed request with an invalid value (422)."""
     return ProblemError(422, "invalid", detail, fields=list(fields) or None)
+
+
+def bad_request(detail: str, *fields: str) -> ProblemError:
+    """Return the problem of a request that cannot be read (400)."""
+    return ProblemError(400, "bad-request", detail, fields=list(fields) or None)
+
+
+def unauthorized() -> ProblemError:
+    """Return the problem of a request without a valid token (401)."""
+    return ProblemError(401, "unauthorized", "send a valid token in the header 'Authorization: Bearer TOKEN'")
+
+
+def forbidden(detail: str) -> ProblemError:
+    """Return the problem of a request that is not allowed (403)."""
+    return ProblemError(403, "forbidden", detail)
+
+
+def not_found(detail: str) -> ProblemError:
+    """Return the problem of a path that does not exist (404)."""
+    return ProblemError(404, "not-found", detail)
+
+
+def unknown_decision(decision_id: str) -> ProblemError:
+    """Return the problem of a reward or an activation for a decision that does not exist (404)."""
+    return ProblemError(404, "unknown-decision", f"unknown decision {decision_id!r}")
+
+
+def unknown_user(user: str) -> ProblemError:
+    """Return the problem of a request about a user who does not exist (404)."""
+    return ProblemError(404, "unknown-user", f"unknown user {user!r}")
+
+
+def unknown_cluster(seed: str) -> ProblemError:
+    """Return the problem of a request about a cluster that does not exist (404)."""
+    return ProblemError(404, "unknown-cluster", f"no cluster is named after user {seed!r}")
+
+
+def method_not_allowed(methods: Iterable[str]) -> ProblemError:
+    """Return the problem of a route that does not have this method (405)."""
+    return ProblemError(405, "method-not-allowed", f"use {' or '.join(methods)}")
+
+
+def read_timeout(seconds: float) -> ProblemError:
+    """Return the problem of a request that arrives too slowly (408)."""
+    return ProblemError(408, "timeout", f"the request did not arrive within {seconds:g} seconds")
+
+
+def decision_conflict(decision_id: str) -> ProblemError:
+    """Return the problem of a decision id that is used for two different requests (409)."""
+    return ProblemError(409, "conflict", f"decision {decision_id!r} already exists, for a different request")
+
+
+def reward_conflict(decision_id: str, reward: float) -> ProblemError:
+    """Return the problem of a second, different reward (409)."""
+    return ProblemError(409, "conflict", f"decision {decision_id!r} already has reward {reward:g}")
+
+
+def body_too_large(max_body: int) -> ProblemError:
+    """Return the problem of a body that is too large (413)."""
+    return ProblemError(413, "too-large", f"the body must have at most {max_body} bytes")
+
+
+def unsupported_media_type(media_type: str) -> ProblemError:
+    """Return the problem of a body that is not JSON by its content type (415)."""
+    detail = f"the content type must be application/json, not {media_type!r}"
+    return ProblemError(415, "unsupported-media-type", detail)
+
+
+def too_many_in_flight(count: int) -> ProblemError:
+    """Return the problem of a request above the limit of requests in progress (429)."""
+    detail = f"{count} requests are in progress, which is the maximum; retry later"
+    return ProblemError(429, "too-many-requests", detail, retry_after=RETRY_BUSY)
+
+
+def queue_full(count: int) -> ProblemError:
+    """Return the problem of a request that finds the queue of the store full (503)."""
+    detail = f"the queue is full: {count} requests are waiting"
+    return ProblemError(503, "too-many-requests", detail, retry_after=RETRY_BUSY)
+
+
+def stopping() -> ProblemError:
+    """Return the problem of a request to a service that stops (503)."""
+    detail = "the service is stopping; send the request again"
+    return ProblemError(503, "stopping", detail, retry_after=RETRY_STOPPING)
+
+
+def store_unavailable(reason: object, *, reading: bool = False) -> ProblemError:
+    """Return the problem of a store that cannot be written, or read (503)."""
+    detail = f"the store cannot be read: {reason}" if reading else f"the store is unavailable: {reason}"
+    return ProblemError(503, "unavailable", detail, retry_after=RETRY_STORE)
+
+
+def internal(detail: str = "unexpected error; see the log of the service") -> ProblemError:
+    """Return the problem of an unexpected error (500)."""
+    return ProblemError(500, "internal", detail)

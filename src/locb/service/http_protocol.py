@@ -8,6 +8,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from locb.service import errors
 from locb.service.errors import ProblemError
 from locb.service.read_timeouts import ReadTimeouts
 from locb.service.responses import problem_response
@@ -57,15 +58,13 @@ class SingleWriteProtocol(HttpToolsProtocol):
     def on_read_timeout(self, seconds: float) -> None:
         """Respond with 408 and close the connection; only close it if a response was already started."""
         if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
-            self._respond_and_close(
-                ProblemError(408, "timeout", f"the request did not arrive within {seconds:g} seconds")
-            )
+            self._respond_and_close(errors.read_timeout(seconds))
         else:
             self.transport.close()
 
     def send_400_response(self, msg: str) -> None:
         """Respond to invalid HTTP with a problem and close the connection."""
-        self._respond_and_close(ProblemError(400, "bad-request", msg))
+        self._respond_and_close(errors.bad_request(msg))
 
     def _respond_and_close(self, error: ProblemError) -> None:
         problem = problem_response(error)

@@ -5,7 +5,7 @@ import pytest
 
 import locb
 from locb.evaluation.results import ci_half_width
-from locb.policies.base.validation import check_dtype
+from locb.policies.parameters import check_dtype
 from policies.helpers import KINDS, make, make_rounds
 
 NAMES = ("linucb-ind", "linucb-one", "club", "sclub", "locb")

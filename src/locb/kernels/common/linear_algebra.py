@@ -10,7 +10,7 @@ import numpy as np
 
 from locb.common.arrays import Floats, Words
 from locb.common.jit import inline, inline_fastmath
-from locb.common.rounds import MAX_CONTEXT
+from locb.common.validation import MAX_CONTEXT
 
 TIE = 1e-9  # arms whose scores are within this of the highest score are tied
 TIE_FIRST, TIE_RANDOM = 0, 1  # tie rules

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from locb.common.validation import check_int
 from locb.evaluation.clusters import SimilarUser
 from locb.policies.base.checkpoints import Checkpoint
 from locb.policies.base.explanations import Estimate, Explanation
-from locb.policies.base.validation import check_int
 
 if TYPE_CHECKING:
     from locb.policies.base.policy import Policy

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from locb.common.arrays import Floats, Ints
+from locb.common.validation import check_float
 from locb.evaluation.clusters import diameter, diameter_bound, sorted_members
 from locb.kernels.common.linear_algebra import unpack_symmetric
 from locb.kernels.confidence_radii import ELLIPSOID, radius_width
-from locb.policies.base.validation import check_float
 
 
 class CertificateMixin:

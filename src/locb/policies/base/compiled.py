@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from locb.common.arrays import Floats, Ints
-from locb.common.rounds import Rounds, check_array
+from locb.common.rounds import Rounds
+from locb.common.validation import check_array, check_float
 from locb.policies.base.persistence import PersistentPolicy
-from locb.policies.base.validation import MAX_REWARDS, check_float
+from locb.policies.parameters import MAX_REWARDS
 
 
 class CompiledPolicy(PersistentPolicy):

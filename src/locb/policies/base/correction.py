@@ -6,9 +6,9 @@ from abc import abstractmethod
 from typing import Any
 
 from locb.common.arrays import Floats
-from locb.common.rounds import check_array
+from locb.common.validation import check_array, check_float
 from locb.policies.base.inspectable import InspectablePolicy
-from locb.policies.base.validation import MAX_REWARDS, check_float
+from locb.policies.parameters import MAX_REWARDS
 
 
 class CorrectionMixin(InspectablePolicy):

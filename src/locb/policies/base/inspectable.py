@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from locb.common.arrays import Bools, Floats, Ints
+from locb.common.validation import check_int
 from locb.evaluation.clusters import SimilarUser
 from locb.kernels.common.linear_algebra import diagonal
 from locb.kernels.confidence_radii import shrinkage
@@ -15,7 +16,6 @@ from locb.policies.base.certificates import CertificateMixin
 from locb.policies.base.explanations import Estimate
 from locb.policies.base.policy import Policy
 from locb.policies.base.user_batch import BatchMembership, OverlappingGroups, UserBatch
-from locb.policies.base.validation import check_int
 
 BLOCK_USERS = 8_192  # users per block of distances: a block fits into the cache
 MAX_DEVIATION = 0.5  # standard deviation of rewards in [0, 1]

@@ -10,10 +10,10 @@ import numpy as np
 
 from locb.common.arrays import Ints
 from locb.common.rounds import Rounds
+from locb.common.validation import check_int
 from locb.evaluation.clusters import Cluster, Membership
 from locb.policies.base.capabilities import SupportsEstimates, SupportsNewUsers
 from locb.policies.base.user_batch import GroupSummary, UserBatch, batch_membership, summarize_clusters
-from locb.policies.base.validation import check_int
 from locb.policies.parameters import (
     Dim,
     NUsers,

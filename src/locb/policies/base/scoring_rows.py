@@ -12,7 +12,7 @@ from locb.common.arrays import Floats
 from locb.kernels.common import explanation as kernel
 from locb.policies.base.compiled import CompiledPolicy
 from locb.policies.base.explanations import EvidenceSource, Explanation
-from locb.policies.base.validation import TIE_RULES
+from locb.policies.parameters import TIE_RULES
 
 
 class ScoringRow(NamedTuple):

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from locb.common.arrays import Ints
-from locb.policies.base.validation import check_int
+from locb.common.validation import check_int
 from locb.policies.parameters import DEFAULT_SEEDS
 
 

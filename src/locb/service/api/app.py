@@ -12,6 +12,7 @@ from starlette.routing import Route as StarletteRoute
 from starlette.routing import Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from locb.service import errors
 from locb.service.api.auth import Tokens, authorize
 from locb.service.api.context import AppContext
 from locb.service.api.middleware import Endpoint, make_endpoint
@@ -85,7 +86,7 @@ class _MethodRouter:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         endpoint = self._endpoints.get(scope["method"])
         if endpoint is None:
-            problem = ProblemError(405, "method-not-allowed", f"use {' or '.join(self._endpoints)}")
+            problem = errors.method_not_allowed(self._endpoints)
             response = problem_response(problem)
             response.headers["allow"] = ", ".join(self._endpoints)
         else:
@@ -117,5 +118,5 @@ def _static_endpoint(body: bytes) -> Endpoint:
 
 
 async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
-    problem = ProblemError(404, "not-found", "no route has this path; see /openapi.json")
+    problem = errors.not_found("no route has this path; see /openapi.json")
     await problem_response(problem)(scope, receive, send)

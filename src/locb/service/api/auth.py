@@ -8,7 +8,7 @@ import ipaddress
 from functools import lru_cache
 from pathlib import Path
 
-from locb.service.errors import ProblemError
+from locb.service import errors
 
 SCOPES = ("decide", "read", "delete")
 MIN_TOKEN_LENGTH = 16
@@ -94,20 +94,20 @@ def authorize(tokens: Tokens, headers: dict[bytes, bytes], scope: str | None) ->
         token = headers.get(b"ocp-apim-subscription-key", b"")
     granted = tokens.granted(token.strip())
     if granted is None:
-        raise ProblemError(401, "unauthorized", "send a valid token in the header 'Authorization: Bearer TOKEN'")
+        raise errors.unauthorized()
     if scope not in granted:
-        raise ProblemError(403, "forbidden", f"this token does not have the scope {scope!r}")
+        raise errors.forbidden(f"this token does not have the scope {scope!r}")
 
 
 def _check_local(headers: dict[bytes, bytes]) -> None:
     host = headers.get(b"host", b"localhost").decode("latin-1")
     if not is_loopback(_without_port(host)):
         detail = f"without tokens, the Host header must name localhost or a loopback address, not {host!r}"
-        raise ProblemError(403, "forbidden", detail)
+        raise errors.forbidden(detail)
     origin = headers.get(b"origin")
     if origin is not None and not is_loopback(_without_port(origin.decode("latin-1").partition("://")[2])):
         detail = "without tokens, the Origin header must name localhost or a loopback address"
-        raise ProblemError(403, "forbidden", detail)
+        raise errors.forbidden(detail)
 
 
 def _without_port(host: str) -> str:

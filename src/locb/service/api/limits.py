@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from starlette.types import Receive
 
+from locb.service import errors
 from locb.service.errors import ProblemError
 
 
@@ -27,8 +28,7 @@ class Limits:
 
     def too_many_requests(self) -> ProblemError:
         """Return the problem of a request that exceeds ``max_in_flight``."""
-        detail = f"{self.in_flight} requests are in progress, which is the maximum; retry later"
-        return ProblemError(429, "too-many-requests", detail, retry_after=1)
+        return errors.too_many_in_flight(self.in_flight)
 
 
 async def read_body(receive: Receive, headers: dict[bytes, bytes], max_body: int) -> bytes:
@@ -43,22 +43,17 @@ async def read_body(receive: Receive, headers: dict[bytes, bytes], max_body: int
     if content_type != b"application/json":
         media_type = content_type.partition(b";")[0].strip().lower()
         if media_type != b"application/json" and not media_type.endswith(b"+json"):
-            detail = f"the content type must be application/json, not {media_type.decode('latin-1')!r}"
-            raise ProblemError(415, "unsupported-media-type", detail)
+            raise errors.unsupported_media_type(media_type.decode("latin-1"))
     length = headers.get(b"content-length", b"")
     if length.isdigit() and int(length[:20]) > max_body:
-        raise _too_large(max_body)
+        raise errors.body_too_large(max_body)
     message = await receive()
     body: bytes = message.get("body", b"")
     while message.get("more_body") and len(body) <= max_body:
         message = await receive()
         body += message.get("body", b"")
     if len(body) > max_body:
-        raise _too_large(max_body)
+        raise errors.body_too_large(max_body)
     if message["type"] != "http.request":
-        raise ProblemError(400, "bad-request", "the body is incomplete: the client closed the connection")
+        raise errors.bad_request("the body is incomplete: the client closed the connection")
     return body
-
-
-def _too_large(max_body: int) -> ProblemError:
-    return ProblemError(413, "too-large", f"the body must have at most {max_body} bytes")

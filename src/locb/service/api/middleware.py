@@ -11,6 +11,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from locb.service import errors
 from locb.service.api.auth import authorize
 from locb.service.api.context import AppContext
 from locb.service.api.limits import read_body
@@ -73,10 +74,10 @@ def decode_body(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
         return decoder.decode(body)
     except msgspec.ValidationError as error:
         detail, _, path = str(error).partition(" - at `")
-        fields = [path.rstrip("`").removeprefix("$").removeprefix(".")] if path else None
-        raise ProblemError(422, "invalid", detail, fields=fields) from None
+        fields = [path.rstrip("`").removeprefix("$").removeprefix(".")] if path else []
+        raise errors.invalid(detail, *fields) from None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise ProblemError(400, "bad-request", f"the body is not valid JSON: {error}") from None
+        raise errors.bad_request(f"the body is not valid JSON: {error}") from None
 
 
 def _to_problem(error: Exception, route: Route) -> ProblemError:
@@ -84,6 +85,6 @@ def _to_problem(error: Exception, route: Route) -> ProblemError:
         return error
     if isinstance(error, StoreError | OSError):
         reason = error.strerror if isinstance(error, OSError) else error
-        return ProblemError(503, "unavailable", f"the store cannot be read: {reason}", retry_after=2)
+        return errors.store_unavailable(reason, reading=True)
     _log.error("%s %s failed", route.method, route.path, exc_info=error)
-    return ProblemError(500, "internal", "unexpected error; see the log of the service")
+    return errors.internal()

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 from starlette.requests import Request
 
-from locb.service.errors import ProblemError, invalid
+from locb.service.errors import bad_request, invalid
 from locb.service.schemas import MAX_ID_LENGTH
 
 MAX_TIMESTAMP = 1e12  # seconds
@@ -23,7 +23,7 @@ def read_params(request: Request, query: Container[str]) -> dict[str, str]:
         try:
             params[name] = unquote(value, errors="strict")
         except UnicodeDecodeError:
-            raise ProblemError(400, "bad-request", f"{name} must be percent-encoded UTF-8", fields=[name]) from None
+            raise bad_request(f"{name} must be percent-encoded UTF-8", name) from None
         check_length(name, params[name])
     params |= {name: value for name, value in request.query_params.items() if name in query}
     return params

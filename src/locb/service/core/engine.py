@@ -15,6 +15,7 @@ from locb.common.arrays import Floats
 from locb.policies import Explanation
 from locb.policies.base.capabilities import explainer
 from locb.policies.base.policy import ServablePolicy
+from locb.service import errors
 from locb.service.core.commands import (
     ActivateCommand,
     Batch,
@@ -136,7 +137,7 @@ class Engine:
         user = parsed.request.user
         user_index = self.users.index_of(user)
         if user_index is None:
-            raise ProblemError(404, "unknown-user", f"unknown user {user!r}")
+            raise errors.unknown_user(user)
         (explanation,) = self._explain_batch([user_index], [parsed.contexts])
         return self._encoder.encode("", parsed, explanation, self.policy.memberships(user_index))
 
@@ -186,7 +187,7 @@ class Engine:
             if len(indices) > 1:  # one at a time, so that only the failing requests get a problem
                 return [self._explain([index], [own])[0] for index, own in zip(indices, contexts, strict=True)]
             _log.exception("the policy failed to recommend")
-            return [ProblemError(500, "internal", f"the policy failed to recommend: {type(error).__name__}")]
+            return [errors.internal(f"the policy failed to recommend: {type(error).__name__}")]
 
     def _add_decision(
         self, batch: Batch, decision_id: str, command: RecommendCommand, user_index: int, explanation: Explanation
@@ -217,10 +218,9 @@ class Engine:
         if earlier is None and decision_id in known:
             earlier = known[decision_id].decision.request, known[decision_id].decision.response
         if earlier is None:
-            return ProblemError(500, "internal", f"the first request for decision {decision_id!r} failed")
+            return errors.internal(f"the first request for decision {decision_id!r} failed")
         if earlier[0] != command.parsed.packed:
-            detail = f"decision {decision_id!r} already exists, for a different request"
-            return ProblemError(409, "conflict", detail)
+            return errors.decision_conflict(decision_id)
         return EncodedDecision(decision_id, earlier[1])
 
     def _create_user(self, user: str, batch: Batch) -> int:
@@ -252,7 +252,7 @@ class Engine:
         decision_id = command.decision_id
         decision = self._find(decision_id, known, batch)
         if decision is None:
-            return ProblemError(404, "unknown-decision", f"unknown decision {decision_id!r}")
+            return errors.unknown_decision(decision_id)
         kind, reward = decision.kind, decision.reward
         if decision_id in batch.observed:
             observation = batch.observed[decision_id][1]
@@ -260,7 +260,8 @@ class Engine:
         if kind in (REWARD, CORRECTION):
             if reward == command.reward:
                 return RewardResponse(decision_id, command.reward, kind == CORRECTION)
-            return ProblemError(409, "conflict", f"decision {decision_id!r} already has reward {reward:g}")
+            assert reward is not None  # noqa: S101 - an observation has a reward
+            return errors.reward_conflict(decision_id, reward)
         if kind == DEFAULT:
             assert reward is not None  # noqa: S101 - an observation has a reward
             self._observe(batch, decision_id, decision, CORRECTION, reward, command.reward, command.now)
@@ -290,7 +291,7 @@ class Engine:
         decision_id = command.decision_id
         decision = self._find(decision_id, known, batch)
         if decision is None:
-            return ProblemError(404, "unknown-decision", f"unknown decision {decision_id!r}")
+            return errors.unknown_decision(decision_id)
         if decision.active_at is None and decision_id not in batch.activated:
             batch.records.activations.append((command.now, decision.seq))
             batch.activated[decision_id] = decision, command.now

@@ -9,12 +9,12 @@ from collections.abc import Callable
 
 from locb.policies import policy_spec
 from locb.policies.base.policy import ServablePolicy
+from locb.service import errors
 from locb.service.core.decision_encoding import encode_seed
 from locb.service.core.group_commit import RETRY_INTERVAL, GroupCommitter
 from locb.service.core.model import Model
 from locb.service.core.replay import replay
 from locb.service.core.snapshots import Snapshots
-from locb.service.errors import ProblemError
 from locb.service.store.database import StoreError
 from locb.service.store.locks import AlreadyOpenError
 from locb.service.store.log import Redaction
@@ -75,7 +75,7 @@ class Eraser:
         await self._committer.resolve_in_doubt()
         user_index = self._engine.users.index_of(user)
         if user_index is None:
-            raise ProblemError(404, "unknown-user", f"unknown user {user!r}")
+            raise errors.unknown_user(user)
         batch = self._engine.prepare_erasure(user)
         settings = {"rebuilt_at": None, "seq": batch.last_seq}
         erased = await self._committer.commit_with(batch, self._log.erase, user_index, settings, redaction)

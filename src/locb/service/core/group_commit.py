@@ -12,6 +12,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any
 
+from locb.service import errors
 from locb.service.core.commands import Batch, Command, Outcome
 from locb.service.core.default_rewards import CHECK_INTERVAL
 from locb.service.core.engine import Engine
@@ -93,10 +94,9 @@ class GroupCommitter:
             503, if too many commands wait or the service is stopping.
         """
         if self._stopping:
-            raise ProblemError(503, "stopping", "the service is stopping; send the request again", retry_after=5)
+            raise errors.stopping()
         if len(self._queue) >= self._max_queue:
-            detail = f"the queue is full: {len(self._queue)} requests are waiting"
-            raise ProblemError(503, "too-many-requests", detail, retry_after=1)
+            raise errors.queue_full(len(self._queue))
         future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._queue.append((command, future))
         self._wake.set()
@@ -220,9 +220,9 @@ class GroupCommitter:
             if self.store_error is None:
                 _log.error("the store is unavailable: %s", error)
             self.store_error = str(error)
-            return ProblemError(503, "unavailable", f"the store is unavailable: {error}", retry_after=2)
+            return errors.store_unavailable(error)
         _log.exception("a batch failed", exc_info=error)
-        return ProblemError(500, "internal", "unexpected error; see the log of the service")
+        return errors.internal()
 
     async def _probe_store(self) -> None:
         """Try to write: a load balancer sends no requests to an unhealthy service, so none would clear the error."""

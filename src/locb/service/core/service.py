@@ -14,6 +14,7 @@ from locb.evaluation.clusters import Cluster
 from locb.policies import policy_spec
 from locb.policies.base.capabilities import SupportsCertificates, SupportsSnapshot, UnavailableError
 from locb.policies.base.policy import ServablePolicy
+from locb.service import errors
 from locb.service.config import ServiceConfig
 from locb.service.core.commands import Batch, Command, Outcome
 from locb.service.core.default_rewards import DefaultRewards
@@ -189,7 +190,7 @@ class Service:
         """Return the index of a user, or raise a 404 problem if the user is unknown."""
         user_index = self.engine.users.index_of(user)
         if user_index is None:
-            raise ProblemError(404, "unknown-user", f"unknown user {user!r}")
+            raise errors.unknown_user(user)
         return user_index
 
     def cluster_size(self, cluster: Cluster) -> int:
@@ -210,7 +211,7 @@ class Service:
         for cluster in self.policy.clusters():
             if self.cluster_name(cluster) == seed:
                 return cluster
-        raise ProblemError(404, "unknown-cluster", f"no cluster is named after user {seed!r}")
+        raise errors.unknown_cluster(seed)
 
     async def certificate(self, cluster: Cluster) -> tuple[float | None, bool]:
         """Return the certificate of a cluster (None if unavailable), and whether it compares all pairs of members."""

@@ -9,8 +9,8 @@ from starlette.responses import Response
 
 import locb.report
 from locb.report.charts import vega_bundle
+from locb.service import errors
 from locb.service.dashboard.chart_files import ChartFiles
-from locb.service.errors import ProblemError
 from locb.service.responses import SECURITY_HEADERS
 
 CONTENT_TYPES = {
@@ -66,9 +66,9 @@ class PageFiles:
     def _chart_file(self, name: str) -> Response:
         source = {"vega.js": vega_bundle.SCRIPT, "charts.json": vega_bundle.CHARTS}.get(name)
         if source is None:
-            raise ProblemError(404, "not-found", f"the page has no file {name[:100]!r}")
+            raise errors.not_found(f"the page has no file {name[:100]!r}")
         if self._chart_files.failure is not None:
-            raise ProblemError(500, "internal", f"the chart files could not be built: {self._chart_files.failure}")
+            raise errors.internal(f"the chart files could not be built: {self._chart_files.failure}")
         content = self._chart_files.read(source)
         if content is None:  # 202 and not a problem, because browsers report problems as errors
             return Response(b"null", 202, HEADERS | {"content-type": CONTENT_TYPES[".json"], "retry-after": "1"})
