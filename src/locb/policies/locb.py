@@ -178,7 +178,7 @@ class LOCB(CorrectionMixin, CompiledPolicy):
 
         A cluster that has not changed is represented by the same object as before.
         """
-        user, state = self.check_user(user), self._state
+        user, state = self._plain_user(user), self._state
         version = state.sizes.tobytes() + state.returned.tobytes()
         if version != self._memberships_version:
             self._refresh_memberships()

@@ -122,7 +122,7 @@ def test_failure_for_one_user_does_not_affect_others(served: EngineWithLog, monk
             raise ArithmeticError("not for bob")
         return explain_batch(users, contexts)
 
-    monkeypatch.setattr(policy, "explain_batch", explain_some)
+    monkeypatch.setattr(served.engine, "_explain_batch", explain_some)
     ann, bob, repeated, eve = served.serve(
         recommend("ann", "a"), recommend("bob", "b"), recommend("bob", "b"), recommend("eve", "c")
     )

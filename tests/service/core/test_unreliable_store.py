@@ -64,7 +64,7 @@ class Client:
     async def submit(self, command: Any) -> Any:
         while True:
             try:
-                return await self.service.submit(command)
+                return await self.service.committer.execute(command)
             except ProblemError as error:
                 if error.status != 503:
                     return error

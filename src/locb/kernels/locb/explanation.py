@@ -8,8 +8,8 @@ from locb.common.arrays import Floats, Ints
 from locb.common.jit import entry_point, inline
 from locb.kernels.common.explanation import explain_arms
 from locb.kernels.common.linear_algebra import TIE, dot, expand_contexts, is_valid, pick_arm
-from locb.kernels.locb.scoring import bound_mean_scores, collect_distinct_clusters, mean_root
-from locb.kernels.locb.state import ALPHA, BONUS_KIND, POOLED, TIES, LOCBState, ScoringScratch, allocate_scoring_scratch
+from locb.kernels.locb.scoring import allocate_scoring_scratch, bound_mean_scores, collect_distinct_clusters, mean_root
+from locb.kernels.locb.state import ALPHA, BONUS_KIND, POOLED, TIES, LOCBState, ScoringScratch
 
 
 @inline

@@ -11,7 +11,7 @@ from locb.kernels.common.cholesky import largest_eigenvalue
 from locb.kernels.common.linear_algebra import is_valid, pick_arm, rank_one_update
 from locb.kernels.confidence_radii import ELLIPSOID, THEORY, radius_width
 from locb.kernels.locb.clustering import update_clusters
-from locb.kernels.locb.scoring import recompute_drift_bounds, refresh_drift_bounds, score
+from locb.kernels.locb.scoring import allocate_scoring_scratch, recompute_drift_bounds, refresh_drift_bounds, score
 from locb.kernels.locb.state import (
     DELTA,
     MIN_EIGENVALUE,
@@ -24,7 +24,6 @@ from locb.kernels.locb.state import (
     ScoringScratch,
     T,
     UpdateScratch,
-    allocate_scoring_scratch,
     allocate_update_scratch,
     find_distinct,
     refresh_sums,

@@ -5,12 +5,33 @@ import math
 import numpy as np
 
 from locb.common.arrays import Floats
-from locb.common.jit import inline, no_alloc
+from locb.common.jit import alloc, inline, no_alloc
 from locb.kernels.common.bit_sets import ONE, trailing_zeros
 from locb.kernels.common.linear_algebra import TIE, dot, expand_contexts, score_arms
-from locb.kernels.locb.state import ALPHA, BONUS_KIND, N_USERS, POOLED, LOCBState, ScoringScratch, T
+from locb.kernels.locb.state import ALPHA, BONUS_KIND, MEAN, N_USERS, POOLED, LOCBState, ScoringScratch, T
 
 MIN_BOUNDED_CLUSTERS = 8  # fewer clusters are scored exactly without bounds
+
+
+@alloc
+def allocate_scoring_scratch(state: LOCBState, n_arms: int, dim: int) -> ScoringScratch:
+    """Allocate the workspace of choices among ``n_arms`` arms."""
+    columns = state.estimates.shape[1]
+    n_seeds = state.seeds.size
+    n_words = state.members.shape[1] if state.int_params[BONUS_KIND] == MEAN else 0
+    return ScoringScratch(
+        np.empty((n_arms, columns)),
+        np.empty((n_seeds, n_arms)),
+        np.empty(n_seeds, np.int64),
+        np.empty(n_arms),
+        np.empty(n_arms),
+        np.empty(n_arms),
+        np.empty((n_arms, n_seeds)),
+        np.empty((dim + 1, n_seeds)),
+        np.empty((n_arms, 64 * n_words)),
+        np.empty((n_arms, n_words), np.uint64),
+        np.empty(n_arms),
+    )
 
 
 @inline

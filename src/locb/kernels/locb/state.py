@@ -88,27 +88,6 @@ class UpdateScratch(NamedTuple):
 
 
 @alloc
-def allocate_scoring_scratch(state: LOCBState, n_arms: int, dim: int) -> ScoringScratch:
-    """Allocate the workspace of choices among ``n_arms`` arms."""
-    columns = state.estimates.shape[1]
-    n_seeds = state.seeds.size
-    n_words = state.members.shape[1] if state.int_params[BONUS_KIND] == MEAN else 0
-    return ScoringScratch(
-        np.empty((n_arms, columns)),
-        np.empty((n_seeds, n_arms)),
-        np.empty(n_seeds, np.int64),
-        np.empty(n_arms),
-        np.empty(n_arms),
-        np.empty(n_arms),
-        np.empty((n_arms, n_seeds)),
-        np.empty((dim + 1, n_seeds)),
-        np.empty((n_arms, 64 * n_words)),
-        np.empty((n_arms, n_words), np.uint64),
-        np.empty(n_arms),
-    )
-
-
-@alloc
 def allocate_update_scratch(state: LOCBState, dim: int) -> UpdateScratch:
     """Allocate the workspace for learning."""
     n_seeds = state.seeds.size

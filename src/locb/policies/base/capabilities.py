@@ -98,8 +98,7 @@ class SupportsEstimates(Protocol):
 def explainer(policy: Policy) -> Callable[[Sequence[int], Sequence[Any]], list[Explanation]]:
     """Return ``policy.explain_batch``, or a function that only recommends if the policy cannot explain."""
     if isinstance(policy, SupportsExplain):
-        explaining: SupportsExplain = policy
-        return lambda users, contexts: explaining.explain_batch(users, contexts)
+        return policy.explain_batch
 
     def recommend_batch(users: Sequence[int], contexts: Sequence[Any]) -> list[Explanation]:
         arms = [policy.recommend(user, offered) for user, offered in zip(users, contexts, strict=True)]

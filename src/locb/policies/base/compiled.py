@@ -42,10 +42,13 @@ class CompiledPolicy(PersistentPolicy):
         user, contexts = self._check_choice(user, contexts)
         return self._check_arm(self._kernel.recommend(self._state, user, contexts), user, contexts)
 
+    def _plain_user(self, user: Any) -> int:
+        """Return ``check_user(user)``, at once for a valid int."""
+        return user if type(user) is int and 0 <= user < self._n_users else self.check_user(user)
+
     def _check_choice(self, user: Any, contexts: Any) -> tuple[int, Floats]:
         """Return user and contexts in the form the kernels take. The kernels themselves check for NaN."""
-        if type(user) is not int or not 0 <= user < self._n_users:
-            user = self.check_user(user)
+        user = self._plain_user(user)
         if not _is_plain(contexts, 2) or contexts.shape[1] != self._dim or len(contexts) == 0:
             contexts = check_array("contexts", contexts, (None, self._dim))
             if len(contexts) == 0:
@@ -71,8 +74,7 @@ class CompiledPolicy(PersistentPolicy):
         reward : float
             The reward; its absolute value is at most 1e100, or 1e30 with ``dtype="float32"``.
         """
-        if type(user) is not int or not 0 <= user < self._n_users:
-            user = self.check_user(user)
+        user = self._plain_user(user)
         if not _is_plain(context, 1) or len(context) != self._dim:
             context = check_array("context", context, (self._dim,))
         limit = MAX_REWARDS[self._parameters["dtype"]]

@@ -1,4 +1,4 @@
-"""ASGI application of the service."""
+"""ASGI application of the service: built once at startup from the table of routes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from locb.service import errors
 from locb.service.api.auth import Tokens, authorize
 from locb.service.api.context import AppContext
-from locb.service.api.middleware import Endpoint, make_endpoint
+from locb.service.api.middleware import Endpoint, MethodRouter, RawPathRouter, make_endpoint
 from locb.service.api.openapi import describe_api
 from locb.service.api.routes import ROUTES
 from locb.service.core.service import Service
@@ -58,40 +58,8 @@ def make_app(service: Service, tokens: Tokens, prepare_charts: bool = False) -> 
     endpoints |= {"/": {"GET": page}, "/page/{file}": {"GET": page}}
     description = encode_json(describe_api(ROUTES, service.model.dim, bool(tokens)))
     endpoints["/openapi.json"] = {"GET": _static_endpoint(description)}
-    routes = [StarletteRoute(path, _MethodRouter(methods), methods=None) for path, methods in endpoints.items()]
-    return _RawPathRouter(Router(routes, default=_not_found, lifespan=lifespan, redirect_slashes=False))
-
-
-class _RawPathRouter:
-    """Routes by the raw path, so that an id in a path can contain a slash, encoded as ``%2F``."""
-
-    def __init__(self, router: ASGIApp) -> None:
-        self._router = router
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "websocket":
-            await send({"type": "websocket.close"})
-            return
-        if scope["type"] == "http":
-            scope["path"] = scope.get("raw_path", scope["path"].encode()).decode("latin-1")
-        await self._router(scope, receive, send)
-
-
-class _MethodRouter:
-    """Calls the endpoint of a request's method."""
-
-    def __init__(self, endpoints: dict[str, Endpoint]) -> None:
-        self._endpoints = endpoints
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        endpoint = self._endpoints.get(scope["method"])
-        if endpoint is None:
-            problem = errors.method_not_allowed(self._endpoints)
-            response = problem_response(problem)
-            response.headers["allow"] = ", ".join(self._endpoints)
-        else:
-            response = await endpoint(Request(scope, receive))
-        await response(scope, receive, send)
+    routes = [StarletteRoute(path, MethodRouter(methods), methods=None) for path, methods in endpoints.items()]
+    return RawPathRouter(Router(routes, default=_not_found, lifespan=lifespan, redirect_slashes=False))
 
 
 def _page_endpoint(tokens: Tokens, files: PageFiles) -> Endpoint:

@@ -51,7 +51,7 @@ class BatchResults(Struct):
 
 async def recommend(app: AppContext, body: RecommendRequest) -> Response:
     """Return a decision."""
-    outcome = await app.service.submit(_recommend_command(app, body))
+    outcome = await app.service.committer.execute(_recommend_command(app, body))
     assert isinstance(outcome, EncodedDecision)  # noqa: S101 - problems are raised
     return JsonResponse(outcome.response)
 
@@ -69,7 +69,7 @@ async def recommend_batch(app: AppContext, body: RecommendBatchRequest) -> Batch
 
 async def reward(app: AppContext, body: RewardRequest) -> Any:
     """Store and learn a reward."""
-    return await app.service.submit(RewardCommand(body.decision_id, body.reward, time.time()))
+    return await app.service.committer.execute(RewardCommand(body.decision_id, body.reward, time.time()))
 
 
 async def reward_batch(app: AppContext, body: RewardBatchRequest) -> BatchResults:

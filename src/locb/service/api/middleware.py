@@ -1,4 +1,4 @@
-"""Middleware around every route: limits, authorization, request body, problems and metrics in one pass."""
+"""What every request passes: routing, limits, authorization, request body, problems and metrics."""
 
 from __future__ import annotations
 
@@ -10,19 +10,53 @@ from typing import Any
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from locb.service import errors
 from locb.service.api.auth import authorize
 from locb.service.api.context import AppContext
-from locb.service.api.limits import read_body
 from locb.service.api.request_params import read_params
 from locb.service.api.routes import Route
 from locb.service.errors import ProblemError
-from locb.service.responses import JsonResponse, encode_json
+from locb.service.responses import JsonResponse, encode_json, problem_response
 from locb.service.store.database import StoreError
 
 _log = logging.getLogger("locb.service")
 Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+class RawPathRouter:
+    """Routes by the raw path, so that an id in a path can contain a slash, encoded as ``%2F``."""
+
+    def __init__(self, router: ASGIApp) -> None:
+        self._router = router
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Route a request; close a WebSocket."""
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close"})
+            return
+        if scope["type"] == "http":
+            scope["path"] = scope.get("raw_path", scope["path"].encode()).decode("latin-1")
+        await self._router(scope, receive, send)
+
+
+class MethodRouter:
+    """Calls the endpoint of a request's method."""
+
+    def __init__(self, endpoints: dict[str, Endpoint]) -> None:
+        self._endpoints = endpoints
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Call the endpoint, or respond with 405."""
+        endpoint = self._endpoints.get(scope["method"])
+        if endpoint is None:
+            problem = errors.method_not_allowed(self._endpoints)
+            response = problem_response(problem)
+            response.headers["allow"] = ", ".join(self._endpoints)
+        else:
+            response = await endpoint(Request(scope, receive))
+        await response(scope, receive, send)
 
 
 def make_endpoint(app: AppContext, route: Route) -> Endpoint:
@@ -60,6 +94,34 @@ def make_endpoint(app: AppContext, route: Route) -> Endpoint:
         return route.render_problem(problem)
 
     return endpoint
+
+
+async def read_body(receive: Receive, headers: dict[bytes, bytes], max_body: int) -> bytes:
+    """Return the body of a JSON request of at most ``max_body`` bytes.
+
+    Raises
+    ------
+    ProblemError
+        415 for another content type, 413 for a body that is too large, 400 for an incomplete one.
+    """
+    content_type = headers.get(b"content-type", b"application/json")
+    if content_type != b"application/json":
+        media_type = content_type.partition(b";")[0].strip().lower()
+        if media_type != b"application/json" and not media_type.endswith(b"+json"):
+            raise errors.unsupported_media_type(media_type.decode("latin-1"))
+    length = headers.get(b"content-length", b"")
+    if length.isdigit() and int(length[:20]) > max_body:
+        raise errors.body_too_large(max_body)
+    message = await receive()
+    body: bytes = message.get("body", b"")
+    while message.get("more_body") and len(body) <= max_body:
+        message = await receive()
+        body += message.get("body", b"")
+    if len(body) > max_body:
+        raise errors.body_too_large(max_body)
+    if message["type"] != "http.request":
+        raise errors.bad_request("the body is incomplete: the client closed the connection")
+    return body
 
 
 def decode_body(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from locb.policies.base.explanations import EvidenceSource
 from locb.policies.base.policy import ServablePolicy
 from locb.service.errors import ProblemError
 from locb.service.request_parsing import ParsedRequest
@@ -75,8 +77,8 @@ class Batch:
         Outcome of each command, if the commit succeeds.
     decisions : dict of str to CachedDecision
         New decisions by id.
-    grouped : list of bool
-        Whether each new decision used evidence from a group.
+    evidence : list
+        Evidence sources of each new decision, or its encoded response, for the statistics.
     responses : dict of str to (bytes, bytes)
         Packed request and response of each new decision by id.
     observed : dict of str to (CachedDecision, ObservationRow)
@@ -94,7 +96,7 @@ class Batch:
     records: Records = field(default_factory=Records)
     outcomes: list[Outcome] = field(default_factory=list)
     decisions: dict[str, CachedDecision] = field(default_factory=dict)
-    grouped: list[bool] = field(default_factory=list)
+    evidence: list[Sequence[EvidenceSource] | bytes | None] = field(default_factory=list)
     responses: dict[str, tuple[bytes, bytes]] = field(default_factory=dict)
     observed: dict[str, tuple[CachedDecision, ObservationRow]] = field(default_factory=dict)
     activated: dict[str, tuple[CachedDecision, float]] = field(default_factory=dict)

@@ -33,7 +33,6 @@ from locb.service.core.user_index import UserIndex
 from locb.service.errors import ProblemError
 from locb.service.request_parsing import ParsedRequest
 from locb.service.schemas import RewardResponse
-from locb.service.stats.event_stats import response_uses_group, uses_group
 from locb.service.store.schema import CORRECTION, DEFAULT, REWARD, DecisionRow, FoundDecision, ObservationRow
 
 CACHE_SIZE = 100_000  # recent decisions kept in memory; older ones are read from the log
@@ -204,8 +203,7 @@ class Engine:
             )
         )  # fmt: skip
         # The response does not count unassigned indices as users; the explanation does.
-        grouped = response_uses_group(response) if self.users.unassigned else uses_group(explanation.sources)
-        batch.grouped.append(grouped)
+        batch.evidence.append(response if self.users.unassigned else explanation.sources)
         batch.decisions[decision_id] = CachedDecision(batch.last_seq, user_index, context, active_at)
         batch.responses[decision_id] = parsed.packed, response
         return EncodedDecision(decision_id, response)
@@ -303,7 +301,8 @@ class Engine:
         """Learn from a committed batch."""
         for decision_id, decision in batch.decisions.items():
             self._cache(decision_id, decision)
-        learn(self.policy, batch.records.observations)
+        if batch.records.observations:
+            learn(self.policy, batch.records.observations)
         for decision_id, (decision, observation) in batch.observed.items():
             decision.kind, decision.reward = observation.kind, observation.reward
             self.default_rewards.discard(decision_id)
@@ -320,7 +319,7 @@ class Engine:
 
     def _cache(self, decision_id: str, decision: CachedDecision) -> None:
         self._recent[decision_id] = decision
-        if decision.active_at is not None and decision.kind is None:
+        if self.default_rewards.reward is not None and decision.active_at is not None and decision.kind is None:
             self.default_rewards.track(decision_id, decision)
         while len(self._recent) > self._cache_size:
             self._recent.pop(next(iter(self._recent)))

@@ -102,6 +102,13 @@ class GroupCommitter:
         self._wake.set()
         return future
 
+    async def execute(self, command: Command) -> Outcome:
+        """Handle a command, and return its outcome once it is durable; a problem is raised."""
+        outcome = await self.submit(command)
+        if isinstance(outcome, ProblemError):
+            raise outcome
+        return outcome
+
     async def _run(self) -> None:
         while True:
             if not self._queue:
@@ -112,7 +119,7 @@ class GroupCommitter:
                 if self.store_error is not None and not self._queue:
                     await self._probe_store()
                 await self._handle_queue()
-                if time.time() >= self._next_defaults:
+                if self.engine.default_rewards.reward is not None and time.time() >= self._next_defaults:
                     await self._commit_defaults()
 
     async def _wait_for_work(self) -> None:

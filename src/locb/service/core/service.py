@@ -16,7 +16,7 @@ from locb.policies.base.capabilities import SupportsCertificates, SupportsSnapsh
 from locb.policies.base.policy import ServablePolicy
 from locb.service import errors
 from locb.service.config import ServiceConfig
-from locb.service.core.commands import Batch, Command, Outcome
+from locb.service.core.commands import Batch
 from locb.service.core.default_rewards import DefaultRewards
 from locb.service.core.engine import Engine
 from locb.service.core.erasure import Eraser
@@ -26,8 +26,7 @@ from locb.service.core.replay import replay
 from locb.service.core.snapshots import Snapshots
 from locb.service.core.user_index import UserIndex
 from locb.service.core.wal_checkpoints import checkpoint_periodically
-from locb.service.errors import ProblemError
-from locb.service.stats.event_stats import EventStats
+from locb.service.stats.event_stats import EventStats, uses_group
 from locb.service.stats.history_backfill import HistoryBackfill
 from locb.service.store.export import remove_exports
 from locb.service.store.log import EventLog
@@ -149,13 +148,6 @@ class Service:
         await asyncio.to_thread(self.snapshots.wait)
         self.log.close()
 
-    async def submit(self, command: Command) -> Outcome:
-        """Handle a command, and return its outcome once it is durable; a problem is raised."""
-        outcome = await self.committer.submit(command)
-        if isinstance(outcome, ProblemError):
-            raise outcome
-        return outcome
-
     async def erase_user(self, user: str) -> int:
         """Erase a user, and return the number of erased decisions.
 
@@ -168,7 +160,7 @@ class Service:
 
     def _after_commit(self, batch: Batch) -> None:
         if batch.erased_user is None:
-            self.event_stats.add(batch.records, batch.grouped)
+            self.event_stats.add(batch.records, [uses_group(evidence) for evidence in batch.evidence])
         else:
             self.erasure_count += 1
             self._backfill.restart(self.engine.seq)

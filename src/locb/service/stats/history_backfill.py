@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from locb.service.stats.event_stats import EventStats, response_uses_group
+from locb.service.stats.event_stats import EventStats, uses_group
 from locb.service.store.database import StoreError
 from locb.service.store.log import EventLog
 
@@ -104,7 +104,7 @@ def _read_groups(log: EventLog, until: int, oldest: float) -> tuple[int, list[fl
     recent = [row for row in rows if row[1] >= oldest]
     if not recent:
         return None
-    return recent[-1][0] - 1, [row[1] for row in recent], [response_uses_group(row[2]) for row in recent]
+    return recent[-1][0] - 1, [row[1] for row in recent], [uses_group(row[2]) for row in recent]
 
 
 async def match_corrections(log: EventLog, event_stats: EventStats) -> None:

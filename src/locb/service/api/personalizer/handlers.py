@@ -41,7 +41,9 @@ async def rank(app: AppContext, body: RankRequest) -> Response:
     except ValueError as error:
         raise invalid(str(error)) from None
     request = RecommendRequest(arguments.user, arms, arguments.excluded, None, arguments.event_id)
-    outcome = await service.submit(RecommendCommand(parse_request(request, dim), time.time(), arguments.deferred))
+    outcome = await service.committer.execute(
+        RecommendCommand(parse_request(request, dim), time.time(), arguments.deferred)
+    )
     assert isinstance(outcome, EncodedDecision)  # noqa: S101 - problems are raised
     ranked = [ranked_arm.arm for ranked_arm in _decode_ranking(outcome.response).ranking]
     return JsonResponse(encode_json(to_rank_response(body, outcome.decision_id, ranked)), RANK_STATUS)
@@ -49,13 +51,13 @@ async def rank(app: AppContext, body: RankRequest) -> Response:
 
 async def reward_event(app: AppContext, body: RewardRequest, event: str) -> Response:
     """Store and learn the reward of an event."""
-    await app.service.submit(RewardCommand(event, body.value, time.time()))
+    await app.service.committer.execute(RewardCommand(event, body.value, time.time()))
     return empty_response(EVENT_STATUS)
 
 
 async def activate_event(app: AppContext, event: str) -> Response:
     """Activate an event: its reward is expected from now on."""
-    await app.service.submit(ActivateCommand(event, time.time()))
+    await app.service.committer.execute(ActivateCommand(event, time.time()))
     return empty_response(EVENT_STATUS)
 
 
