@@ -22,6 +22,7 @@ from locb.experiments.matrix.scenario_result import AlphaResult, ScenarioResult,
 from locb.experiments.matrix.summary import summarize
 from locb.experiments.parallel import Workers
 from locb.experiments.scenarios import SCENARIOS
+from locb.policies.registry import REGISTRY, PolicySpec
 from locb.report.findings_folder import write_findings
 from locb.report.tables.scenario_matrix import make_matrix_table, make_policy_table
 
@@ -197,7 +198,7 @@ class WithoutAlpha(locb.Policy):
 def test_policy_without_alpha_runs_once_and_eloc_is_not_a_baseline(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(locb.POLICIES, "eloc", WithoutAlpha)
+    monkeypatch.setitem(REGISTRY, "eloc", PolicySpec("eloc", WithoutAlpha))
     found = run_matrix(tmp_path, ["eloc", "linucb-ind"], ["two-clusters"])
     assert len(list((tmp_path / "runs").iterdir())) == 2 + 4
     assert found.tables[0].rows[0]["best baseline"] == "linucb-ind"

@@ -69,3 +69,13 @@ def test_assignment_registers_a_custom_policy() -> None:
     finally:
         del POLICIES["popular"]
     assert "popular" not in POLICIES
+
+
+def test_a_built_in_policy_that_is_assigned_again_has_its_properties() -> None:
+    spec = policy_spec("locb")
+    try:
+        POLICIES["locb"] = lambda **parameters: locb.LOCB(**parameters)
+        assert not policy_spec("locb").has_seeds  # nothing is known about a custom factory
+    finally:
+        POLICIES["locb"] = spec.factory
+    assert policy_spec("locb") is spec

@@ -14,7 +14,7 @@ from tools.language_rules import ALLOWED, IDENTIFIER_WORDS
         ("src/locb/a.py", "MOST_ROUNDS = 3\n", ["most"]),
         ("src/locb/a.py", "text.replace('a', 'b')\nalmost = 1\n", []),
         ("src/locb/a.py", "# what it was told\nx = 1\n", ["told"]),
-        ("src/locb/a.py", 'x = """First.\n\nMade anew.\n"""\n', ["rebuilt_at"]),
+        ("src/locb/a.py", 'x = """First.\n\nMade anew.\n"""\n', ["anew"]),
         ("src/locb/a.py", "x = f'{1} µs a round'\n", ["µs a round"]),
         ("src/locb/a.py", "x = f'{1} µs per round'\n", []),
         ("src/locb/tally.py", "x = 1\n", ["tally"]),

@@ -211,7 +211,8 @@ class _Factories(MutableMapping[str, Callable[..., Policy]]):
         return REGISTRY[name].factory
 
     def __setitem__(self, name: str, factory: Callable[..., Policy]) -> None:
-        REGISTRY[name] = PolicySpec(name, factory)
+        built_in = next((spec for spec in _BUILT_IN if spec.name == name and spec.factory is factory), None)
+        REGISTRY[name] = built_in or PolicySpec(name, factory)
 
     def __delitem__(self, name: str) -> None:
         del REGISTRY[name]

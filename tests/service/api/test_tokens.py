@@ -61,7 +61,7 @@ def test_message_for_a_binary_file_does_not_contain_it(tmp_path: Path) -> None:
 
 
 def test_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="missing"):
+    with pytest.raises(ValueError, match="--token-file: cannot read .*missing: No such file or directory"):
         read_tokens(tmp_path / "missing")
 
 
