@@ -1,4 +1,4 @@
-"""Cost of adding 100,000 users one by one during play, against creating the policy with all of them."""
+"""Cost of adding 100,000 users one by one, compared with creating the policy with all of them."""
 
 import time
 
@@ -8,7 +8,7 @@ from timing import print_table
 import locb
 
 USERS, FEATURES, ARMS, SEEDS = 100_000, 10, 10, 100
-ROUNDS_PER_USER = 10  # played after each added user, in one call
+ROUNDS_PER_USER = 10  # rounds played after each added user, in one call
 
 
 def main() -> None:
@@ -28,7 +28,7 @@ def main() -> None:
             if one_by_one:
                 policy.add_users(1)
             block = slice(starts[count], starts[count] + ROUNDS_PER_USER)
-            users = user_rng.integers(count + 1, size=ROUNDS_PER_USER)  # users added so far
+            users = user_rng.integers(count + 1, size=ROUNDS_PER_USER)  # among the users added so far
             policy.play(locb.Rounds(users, x[block], rewards[block]))
         seconds[one_by_one] = time.perf_counter() - started
     titles = {False: "all users from the start", True: "users added one by one"}

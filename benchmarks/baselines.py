@@ -1,4 +1,4 @@
-"""Cost of CLUB and SCLUB with many users: in the first rounds, and later, when their clusters have split."""
+"""Cost of CLUB and SCLUB with many users, in the first rounds and after their clusters have split."""
 
 import time
 from typing import Any

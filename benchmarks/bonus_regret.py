@@ -1,4 +1,4 @@
-"""Regret of the pooled bonus: LOCB with bonus="pooled" against bonus="mean", paired over 10 seeds.
+"""Regret of the pooled bonus: LOCB with bonus="pooled" compared with bonus="mean", paired over 10 seeds.
 
 Give the path of MovieLens files to include them: python benchmarks/bonus_regret.py ml-latest-small
 """

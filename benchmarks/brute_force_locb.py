@@ -1,6 +1,6 @@
-"""A direct compiled implementation of LOCB: every round visits all members of all clusters of the user.
+"""Direct compiled implementation of LOCB, in which every round visits all members of all clusters of the user.
 
-The reference for the speed of the package's kernel. ``play.py`` checks that both choose the same arms.
+``play.py`` compares its speed with that of the package's kernel, and checks that both choose the same arms.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Preparation of data sets at their original sizes and formats: time, memory, and the cost of sampling rounds.
+"""Time and memory of preparing data sets of the original sizes and formats, and the cost of sampling rounds.
 
 The files are generated with realistic skew, in a folder that is removed afterwards (about 13 GB with --scale 1).
 """
@@ -26,7 +26,7 @@ REVIEW_TEXT = "the food was great and service quick we will be back soon but par
 
 
 def sample_skewed(rng: np.random.Generator, n: int, count: int, power: float) -> Any:
-    """Return ``count`` samples from n items; the probability of the r-th most popular one is ∝ r^−power."""
+    """Return ``count`` samples from n items; the r-th most popular item has probability ∝ r^−power."""
     weight = np.arange(1, n + 1, dtype=float) ** -power
     return np.searchsorted(np.cumsum(weight / weight.sum()), rng.random(count)).clip(max=n - 1)
 

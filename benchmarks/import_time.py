@@ -1,4 +1,4 @@
-"""Time of ``import locb`` against ``import numba``, alternating, each in new processes."""
+"""Time of ``import locb`` compared with ``import numba``, measured alternately in new processes."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ REPETITIONS = 11
 
 
 def import_seconds(module: str) -> float:
-    # Both have bytecode on disk, as an installed package has.
+    # Allow Python to write bytecode, as for an installed package.
     env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     code = f"import time; t = time.perf_counter(); import {module}; print(time.perf_counter() - t)"
     process = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, check=True, text=True)

@@ -1,16 +1,16 @@
 """Cost of one decision (choose and learn) with locb and with other libraries.
 
-One process and one thread each, the same rounds: n = 100 users, k = 10 arms, d = 10 features. Each library is used as
-its documentation recommends. Conversions that a program would do anyway are done before the timing. Libraries with one
-model per arm and no arm features get the features of the first arm as the context. Give the path of a Markdown page to
-update its table between <!-- peers --> and <!-- end of peers -->.
+Each library runs in one process and one thread on the same rounds: n = 100 users, k = 10 arms, d = 10 features. It is
+used as its documentation recommends. Conversions that an application needs in any case are not timed. Libraries with
+one model per arm and no arm features get the features of the first arm as the context. Give the path of a Markdown
+page to update its table between <!-- peers --> and <!-- end of peers -->.
 """
 
 import os
 import sys
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"):
-    os.environ[variable] = "1"  # before NumPy is loaded
+    os.environ[variable] = "1"  # must be set before NumPy is imported
 
 import warnings
 from collections.abc import Callable
@@ -78,7 +78,7 @@ def vowpal_wabbit_job(rounds: locb.Rounds) -> Job:
 
 
 def coba_job(rounds: locb.Rounds) -> Job:
-    """Return a job of LinUCB on the features of the arms: one estimate for all users."""
+    """Return a job of coba's LinUCB on the features of the arms, with one estimate for all users."""
     learner = LinUCBLearner(alpha=1.0, features=["a"])
     contexts, rewards = [[tuple(x) for x in arms] for arms in rounds.contexts.tolist()], rounds.rewards.tolist()
 

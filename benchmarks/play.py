@@ -1,4 +1,4 @@
-"""Cost per round of ``play``: every policy at n = 100, d = 6, k = 10, and LOCB against a compiled brute force."""
+"""Cost per round of ``play``: every policy at n = 100, d = 6, k = 10, and LOCB compared with a compiled brute force."""
 
 from typing import Any
 

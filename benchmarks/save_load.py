@@ -1,4 +1,4 @@
-"""Time to save and load LOCB with a million users, against writing and reading the same number of bytes."""
+"""Time to save and load LOCB with a million users, compared with writing and reading the same number of bytes."""
 
 import os
 import tempfile

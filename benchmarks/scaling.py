@@ -1,7 +1,7 @@
-"""Cost per round and memory as users, seeds, features and arms grow, one at a time around a default size.
+"""Cost per round and memory as a function of the number of users, seeds, features and arms, varied one at a time.
 
 Each point runs in its own process, so that its memory can be measured. The points of a sweep are measured in turn,
-several times, and the fastest time counts, so that a slow moment of the machine does not distort a curve.
+several times, and the fastest time is reported, so that temporary load on the machine does not distort a curve.
 ``--into docs`` updates the tables of docs/explanation/performance.md and the charts docs/images/scaling-*.svg.
 """
 
@@ -37,9 +37,9 @@ POLICIES: dict[str, dict[str, Any]] = {
 BLOCK, WARM_UP_BLOCKS, TIMED_BLOCKS = 4_096, 6, 4
 REPETITIONS = 2
 SLOW = 500.0  # µs per round: slower points are measured once
-# With more users, bonus="mean" visits too many members per round, and the others take too much memory.
+# Above these sizes, bonus="mean" visits too many members per round, and the other policies take too much memory.
 MAX_USERS = {"LOCB, mean": 100_000, "LOCB, pooled": 1_000_000, "LinUCB-IND": 1_000_000}
-PERFORMANCE_PAGE = Path("explanation") / "performance.md"  # below docs; has the marker comments of the tables
+PERFORMANCE_PAGE = Path("explanation") / "performance.md"  # relative to docs; has the markers of the tables
 
 Costs = dict[str, float]  # "µs" per round and "MiB"
 
@@ -77,7 +77,7 @@ def measure_in_process(sizes: dict[str, int], settings: dict[str, Any]) -> Costs
 
 
 def measure_busy(users: int, rounds_per_user: int) -> dict[str, float]:
-    """Return µs per round of LOCB and LinUCB after ``rounds_per_user`` rounds, when the clusters differ."""
+    """Return µs per round of LOCB and LinUCB after ``rounds_per_user`` rounds per user, when the clusters differ."""
     features, arms = DEFAULTS["features"], DEFAULTS["arms"]
     players = {
         "LOCB, pooled": locb.LOCB(n_users=users, dim=features, n_seeds=DEFAULTS["seeds"], bonus="pooled"),

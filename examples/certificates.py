@@ -2,7 +2,7 @@
 Certify groups
 ==============
 
-A certificate is an upper bound of the distance between any two users of a group. It holds with probability 1 - delta, for all groups at once.
+A certificate is an upper bound on the distance between any two users of a group. It holds with probability 1 - delta, for all groups at once.
 
 """
 
@@ -10,8 +10,9 @@ A certificate is an upper bound of the distance between any two users of a group
 # When is a certificate informative?
 # ----------------------------------
 #
-# Preferences have at most norm 1, so two users are never farther apart than 2: a certificate of 2 or more contains no information.
-# It becomes smaller with the number of rounds per user. This environment has ten users in two clusters and little noise, so that this happens soon.
+# Preferences have at most norm 1, so two users are never farther apart than 2. A certificate of 2 or more therefore contains no information.
+# A certificate decreases with the number of rounds per user. This environment has ten users in two clusters and little noise, so its certificates
+# become informative soon.
 
 import locb
 
@@ -40,7 +41,7 @@ for start in range(0, 24_000, 400):
 # Certificates over time
 # ----------------------
 #
-# With ``stop="certificate"``, LOCB makes a group final as soon as its members are proven closer than ``gamma``.
+# With ``stop="certificate"``, LOCB makes a group final as soon as the rewards prove that its members are closer than ``gamma``.
 
 import altair as alt
 

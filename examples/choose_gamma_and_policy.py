@@ -2,8 +2,8 @@
 Choose gamma and a policy
 =========================
 
-``gamma`` is the largest distance between two users of one group. This example measures how it changes regret and groups, and when a policy with groups is
-better than one without.
+``gamma`` is the largest distance between two users of one group. This example measures its effect on regret and groups,
+and shows when a policy with groups is better than one without.
 
 """
 
@@ -12,7 +12,7 @@ better than one without.
 # -------------------
 #
 # LOCB and ELOC have the parameter ``gamma``. If it is too small, LOCB needs many rounds before a group is final. If it is too large, groups become final
-# before the policy can tell users apart. In this environment two users of one cluster are at most 0.2 apart.
+# before the policy can distinguish users. In this environment two users of one cluster are at most 0.2 apart.
 
 import locb
 
@@ -41,14 +41,14 @@ x = alt.X(
 chart = base.encode(x=x, y="regret:Q", color="policy:N") | base.encode(x=x, y="F1:Q", color="policy:N")
 
 # %%
-# If you do not know the scale of your data, use ``env.scaled_gamma()`` of a data set, the smallest value at which half of the users
-# are in a group, and try values around it.
+# If you do not know the scale of your data, compute ``env.scaled_gamma()`` of a data set: the smallest gamma at which half of the users
+# are in a group of two or more. Try values around it.
 #
 # Which policy?
 # -------------
 #
 # Groups help when users are similar and rewards are noisy. Without similar users, or without noise, a policy that learns each user separately
-# is as good or better. Run the policies on scenarios that resemble your application.
+# has the same regret or less. Run the policies on scenarios that resemble your application.
 
 scenarios = {
     "5 clusters, noisy rewards": {"n_clusters": 5},

@@ -2,7 +2,7 @@
 A service in ten minutes
 ========================
 
-Start the HTTP service, request recommendations from Python, send rewards, and read what it has learned.
+Start the HTTP service, request recommendations from Python, send rewards, and inspect what it has learned.
 
 """
 
@@ -78,7 +78,8 @@ client.reward(decision.decision_id, 1.0)
 # Many users
 # ----------
 #
-# Forty users visit the service. The first half likes crime and science fiction, the second half drama and comedy. The service does not know that.
+# Forty users visit the service. The first half likes crime and science fiction, the second half drama and comedy. The service does not know
+# these groups.
 
 import random
 
@@ -110,7 +111,7 @@ chart = base.mark_line(strokeWidth=2.5).encode(
 # Why this arm?
 # -------------
 #
-# Every decision has an explanation: the contribution of each feature, the exploration bonus, and the users whose rewards it is based on.
+# Every decision has an explanation: the contribution of each feature, the exploration bonus, and the users whose rewards the estimate is based on.
 
 decision = client.recommend("user 3", films)
 print(decision.arm)
@@ -130,7 +131,7 @@ for other in client.similar("user 3", limit=3):
 # Stop the service
 # ----------------
 #
-# On SIGTERM the service completes all requests and writes a snapshot. Nothing that it acknowledged is lost, even if it is killed.
+# On SIGTERM the service completes all requests and writes a snapshot. No acknowledged event is lost, even if the process is killed.
 
 client.close()
 process.terminate()

@@ -1,4 +1,4 @@
-"""A custom policy: an epsilon-greedy linear bandit with one estimate per user."""
+"""Custom policy: an epsilon-greedy linear bandit with one estimate per user."""
 
 from typing import Annotated, Any
 
@@ -11,7 +11,7 @@ Epsilon = Annotated[float, locb.Parameter("Probability of showing a random arm."
 
 
 class Greedy(locb.Policy):
-    """Show the best arm by the estimate of the user, or a random arm with probability epsilon."""
+    """Policy that chooses a random arm with probability epsilon, otherwise the arm with the highest estimate."""
 
     @locb.validate_parameters
     def __init__(self, *, n_users: NUsers, dim: Dim, epsilon: Epsilon = 0.05, seed: Seed = 0) -> None:
@@ -22,7 +22,7 @@ class Greedy(locb.Policy):
         self.vector = np.zeros((n_users, dim))  # (n, d)
 
     def recommend(self, user: int, contexts: Any) -> int:
-        """Return the best arm by the estimate of the user, or a random arm."""
+        """Return a random arm with probability epsilon, otherwise the arm with the highest estimate."""
         if self.rng.random() < self.epsilon:
             return int(self.rng.integers(len(contexts)))
         theta = np.linalg.solve(self.gram[user], self.vector[user])

@@ -10,8 +10,8 @@ Subclass :class:`locb.Environment` to evaluate policies on a simulation of your 
 # The environment
 # ---------------
 #
-# A news site shows one of six sections. Some readers prefer sports and science, others politics and culture. The preference of both groups for
-# each section is fixed; a click is the reward.
+# A news site shows one of six sections. Some readers prefer sports and science, others politics and culture. Each group has a fixed
+# preference for each section; a click is the reward.
 #
 # An environment sets ``n_users``, ``dim`` and ``n_arms``, and implements ``draw``, which returns rounds, and ``true_clusters``.
 
@@ -29,7 +29,7 @@ CLICK_RATES = np.array(
 
 
 class NewsSite(locb.Environment):
-    """Readers of two groups choose among sections of a news site."""
+    """News site whose readers form two groups with different preferences for sections."""
 
     n_users, dim, n_arms = 300, len(SECTIONS), 4
 
@@ -51,7 +51,7 @@ class NewsSite(locb.Environment):
 # Policies in this environment
 # ----------------------------
 #
-# Everything that accepts an environment accepts this one. The same ``seed`` gives both policies the same rounds.
+# All functions that accept an environment accept this one. The same ``seed`` gives both policies the same rounds.
 
 env = NewsSite()
 policies = {

@@ -2,7 +2,7 @@
 Use your own log
 ================
 
-Turn a table of users, items and ratings into an environment, and find out which policy would have done best.
+Turn a table of users, items and ratings into an environment, and compare policies on it.
 
 """
 
@@ -10,7 +10,7 @@ Turn a table of users, items and ratings into an environment, and find out which
 # A log file
 # ----------
 #
-# Any CSV, Parquet or JSON-lines file with one row per event will do. This example writes a small synthetic log: 60 customers of two kinds rate
+# Any CSV, Parquet or JSON-lines file with one row per event can be used. This example writes a small synthetic log: 60 customers of two kinds rate
 # products of four categories with 1 to 5 stars.
 
 import csv
@@ -39,7 +39,7 @@ with (folder / "ratings.csv").open("w", newline="") as file:
 # ---------------
 #
 # :func:`locb.datasets.table` reads the file. More than three stars count as liked. Each item is described by a truncated singular value decomposition of
-# the likes and of the columns in ``features``. A round offers one product that the customer liked and others that the customer did not like.
+# the likes and of the columns in ``features``. A round offers one product that the customer liked and products that the customer did not like.
 
 import locb
 

@@ -2,7 +2,7 @@
 Write your own policy
 =====================
 
-A policy is a class with two methods. ``play``, :func:`locb.simulate`, :func:`locb.compare` and ``locb compare`` accept it.
+A policy is a class with two methods. :func:`locb.simulate`, :func:`locb.compare` and ``locb compare`` accept any such class.
 
 """
 

@@ -10,8 +10,9 @@ Every service has a dashboard at its own address. This example takes screenshots
 # A service with visitors
 # -----------------------
 #
-# ``locb demo`` starts a service with 160 simulated visitors of five kinds. Each chooses one of eight films. The service does not know the kinds.
-# In a clone, ``make page`` does the same. The screenshots are taken with Chromium; if it is not installed, stored ones are shown.
+# ``locb demo`` starts a service with 160 simulated visitors of five kinds, which the service does not know. At each visit
+# the service recommends one of eight films.
+# In a clone, ``make page`` does the same. The screenshots are taken with Chromium; if it is not installed, stored screenshots are shown.
 
 import atexit
 import contextlib
@@ -67,8 +68,8 @@ def take_screenshot(panel, stored):
 # Status
 # ------
 #
-# Current rates and totals, and the mean reward over time with its 95% interval. The sentence below the chart compares the period with an earlier one, and
-# says whether the difference may be chance.
+# This panel shows current rates and totals, and the mean reward over time with its 95% interval. The sentence below the chart compares the period with
+# an earlier one, and states whether the difference is significant.
 
 screenshot = take_screenshot("#status", "page.png")
 
@@ -85,8 +86,8 @@ screenshot = take_screenshot("#map", "page-map.png")
 # Groups
 # ------
 #
-# One row per group: its size, whether it is final, its certificate (the largest possible distance between two members), the mean reward and the features that
-# its members like.
+# The table has one row per group: its size, whether it is final, its certificate (an upper bound on the distance between two members), the mean reward and
+# the features with the largest weights.
 
 screenshot = take_screenshot("#groups", "page-dark.png")
 
@@ -94,7 +95,7 @@ screenshot = take_screenshot("#groups", "page-dark.png")
 # User
 # ----
 #
-# The estimate of one user with intervals, the groups, similar users, and the latest decisions with their explanations.
+# This panel shows the estimate of one user with intervals, the groups, similar users, and the latest decisions with their explanations.
 
 seed = client.groups().clusters[0].seed
 screenshot = take_screenshot(f"#user/{seed}", "page-user.png")

@@ -24,10 +24,10 @@ from stress.stores import KINDS as STORES
 from stress.stores import new_store
 from stress.throughput import throughput
 
-# Targets.
+# Limits; a measurement outside them is a failure.
 MAX_START_SECONDS = 15.0
 MIN_REPLAY_RATE = 100_000  # events per second
-MIN_RATIO = 0.45  # of the throughput of durable requests to that of pings
+MIN_RATIO = 0.45  # ratio of the throughput of durable requests to that of pings
 MAX_P99_MS = 30.0
 MAX_BLOCKED_MS = 50.0
 MAX_PANEL_SECONDS = 2.0

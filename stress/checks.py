@@ -34,7 +34,7 @@ VIOLATIONS = (
 
 @dataclass
 class Acknowledged:
-    """Decisions with their arms, and rewards, that the service has acknowledged."""
+    """Decisions (with their arms) and rewards that the service has acknowledged."""
 
     arms: dict[str, str] = field(default_factory=dict)
     rewards: dict[str, float] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Acknowledged:
 
 
 def check(folder: Path, store: str | None, acknowledged: Acknowledged) -> dict[str, int]:
-    """Return counts of events and of violations; the service must have been stopped in good order."""
+    """Return counts of events and of violations; the service must have been shut down cleanly."""
     log = EventLog(folder, store)
     try:
         arms, rewards, repeated = _read(log)

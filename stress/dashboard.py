@@ -1,4 +1,4 @@
-"""The dashboard of a large store: time until each panel is usable, and the load that ten open pages cause."""
+"""Measurements of the dashboard with a large store: time until each panel is usable, and the load of ten open pages."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ PANELS = {
 }
 PAGES = 10
 REPEATS = 4
-INITIAL_SECONDS = 3.0  # until a page has finished its initial requests
+INITIAL_SECONDS = 3.0  # seconds until a page has finished its initial requests
 
 
 def dashboard(
     location: StoreLocation, events: int, users: int, rate: float = 20.0, seconds: float = 20.0
 ) -> dict[str, Any]:
-    """Measure the time until each panel shows figures and charts, then the CPU time that ten open pages cost.
+    """Measure the time until each panel shows figures and charts, then the CPU time that ten open pages cause.
 
     The CPU time of the service is measured at a constant rate of decisions, alternately with and without pages. The
     requests of the pages are recorded once and replayed by threads, because a browser that draws ten pages on the same
@@ -46,7 +46,7 @@ def dashboard(
     found: dict[str, Any] = {"events": generate_history(location.folder, location.url, events, users), "users": users}
     with ServiceProcess(location.folder, [], location.url) as server, chromium() as browser:
         server.start()
-        _wait_for_charts(browser, server.url)  # the first start of a service prepares the chart files
+        _wait_for_charts(browser, server.url)  # at its first startup, the service prepares the chart files
         user = json.loads(server.get("/v1/map")[1])["points"]["user"][0]
         addresses = [server.url + "/" + panel + user * (name == "user") for name, (panel, *_) in PANELS.items()]
         for address, (name, (_, figures, chart)) in zip(addresses, PANELS.items(), strict=True):

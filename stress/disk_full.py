@@ -1,4 +1,4 @@
-"""A full disk under load: requests get 503 with the reason, and the service recovers when there is space again."""
+"""Full disk under load: requests get 503 with the reason, and the service recovers when space is available again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stress.checks import Acknowledged, check
 from stress.disks import Disk
 from stress.service_process import ServiceProcess
 
-RATE = 300.0  # decisions per second: few enough that they do not fill a small disk themselves
+RATE = 300.0  # decisions per second; low, so that decisions alone do not fill a small disk
 
 
 def disk_full(disk: Disk, repeats: int, clients: int, *, seconds: float = 1.0) -> dict[str, Any]:

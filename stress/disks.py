@@ -19,15 +19,15 @@ KINDS = ("tmpfs", "limit")
 
 
 class Disk(Protocol):
-    """The disk of a data folder."""
+    """A disk that can be filled and freed, with a data folder on it."""
 
     folder: Path
 
     def fill(self, server: ServiceProcess) -> None:
-        """Leave no free space."""
+        """Fill the disk, so that no space is free."""
 
     def free(self, server: ServiceProcess) -> None:
-        """Make free space."""
+        """Free the space again."""
 
 
 @contextmanager
@@ -49,7 +49,7 @@ def new_disk(kind: str) -> Iterator[Disk]:
         try:
             yield _SmallDisk(folder)
         finally:
-            # Lazily if a file is still open, so that the folder can be removed.
+            # A lazy unmount, in case a file is still open, so that the folder can be removed.
             if subprocess.run(["umount", folder], capture_output=True, check=False).returncode:
                 subprocess.run(["umount", "--lazy", folder], check=True)
 

@@ -1,4 +1,4 @@
-"""A long event log, generated quickly by the engine itself, in large batches and without HTTP."""
+"""Generation of a long event log by the engine, in large batches and without HTTP."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from locb.service.request_parsing import parse_request
 from locb.service.schemas import Arm, RecommendRequest
 from locb.service.store.log import EventLog
 
-BATCH_SIZE = 500  # about the size of batches in a busy service, so that new users arrive between them
+BATCH_SIZE = 500  # requests per batch, as in a service under load, so that new users arrive between batches
 DIM = 10
 ARMS = 5
 

@@ -15,7 +15,7 @@ from stress.checks import Acknowledged, check
 from stress.service_process import ServiceProcess
 from stress.stores import StoreLocation
 
-ERASURE_INTERVAL = 3  # kills between those during which a user is erased
+ERASURE_INTERVAL = 3  # a user is erased during every third kill of the first half
 
 
 def kill(
@@ -23,13 +23,13 @@ def kill(
 ) -> dict[str, Any]:
     """Kill a service ``kills`` times on one store, restart it each time, and check the log afterwards.
 
-    The load lasts ``before + after`` seconds per kill, which comes within the first ``before`` seconds. Clients retry
-    requests that were not acknowledged, with the same decision ids. In the first half of the kills, users are erased
-    from time to time; the decisions of the second half are all repeated by the final check.
+    The load lasts ``before + after`` seconds per kill. The kill occurs within the first ``before`` seconds. Clients
+    retry requests that were not acknowledged, with the same decision ids. In the first half of the kills, some users
+    are erased. The final check repeats all decisions of the second half.
     """
     rng = random.Random(seed)
     acknowledged, errors, restarts = Acknowledged(), Counter[str](), []
-    # Frequent snapshots, so that some kills interrupt a snapshot and starts use them.
+    # Frequent snapshots, so that some kills interrupt a snapshot and restarts load one.
     options = ["--dim", "10", "--snapshot-every", "500"]
     with ServiceProcess(location.folder, options, location.url) as server:
         server.start()

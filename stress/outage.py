@@ -1,4 +1,4 @@
-"""Outages of PostgreSQL under load: requests get 503, and the service recovers by itself."""
+"""Outages of PostgreSQL under load: requests get 503, and the service recovers automatically."""
 
 from __future__ import annotations
 

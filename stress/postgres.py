@@ -79,14 +79,14 @@ class PostgresServer:
                 return
 
     def stop(self, signal_number: signal.Signals = signal.SIGQUIT) -> None:
-        """Stop the server: with SIGQUIT at once and without a checkpoint, with SIGINT in good order."""
+        """Stop the server. SIGQUIT: immediate shutdown without a checkpoint; SIGINT: fast shutdown."""
         server, self._server = self._server, None
         if server is not None:
             server.send_signal(signal_number)
             server.wait(START_TIMEOUT)
 
     def restart(self) -> None:
-        """Stop the server at once and start it again."""
+        """Stop the server immediately and start it again."""
         self.stop()
         self.start()
 
@@ -120,7 +120,7 @@ class PostgresServer:
             raise ChildProcessError(f"initdb: {done.stderr.strip()}")
 
     def _start(self) -> None:
-        # The server must end with this process, however it ends.
+        # The server must end with this process, even if the process is killed.
         prefix = ["setpriv", "--pdeathsig", "QUIT"] if shutil.which("setpriv") else []
         settings = {
             "listen_addresses": "127.0.0.1", "port": self.port, "unix_socket_directories": "", "fsync": "on",

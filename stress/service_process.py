@@ -1,4 +1,4 @@
-"""A service in its own process, which can be killed."""
+"""A service in its own process that tests can kill."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class ServiceProcess:
     def launch(self) -> None:
         """Start the process."""
         command = [*COMMAND, "--data-dir", str(self.folder), "--port", str(self.port), *self._options]
-        # An environment variable, because the address contains a password and a list of processes shows options.
+        # An environment variable, because the address contains a password and the process list shows options.
         environment = os.environ | ({} if self.store is None else {"LOCB_STORE": self.store})
         with self.lines.open("ab") as lines:
             self._process = subprocess.Popen(

@@ -15,7 +15,8 @@ REPEATS = 3
 def throughput(location: StoreLocation, clients: int, seconds: float = 5.0, users: int = 1000) -> dict[str, Any]:
     """Measure pings without and with bodies, then decisions and rewards, then half of that load at a constant rate.
 
-    The measurements alternate and the figures are medians, so that other load on the machine affects all alike.
+    The measurements alternate and the figures are medians, so that other load on the machine
+    affects all measurements equally.
     """
     pings, posts, fulls, halves = [], [], [], []
     with ServiceProcess(location.folder, ["--dim", "10"], location.url) as server:
@@ -31,7 +32,7 @@ def throughput(location: StoreLocation, clients: int, seconds: float = 5.0, user
             pings.append(load(seconds, route="ping"))
             posts.append(load(seconds, route="post"))
             fulls.append(load(seconds))
-            # The rate counts decisions, each of which is followed by a reward.
+            # The rate is in decisions per second; each decision is followed by a reward.
             halves.append(load(seconds, rate=fulls[-1].per_second / 4.0))
         server.stop()
     ratio = median(full.per_second / ping.per_second for full, ping in zip(fulls, pings, strict=True))

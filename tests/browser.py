@@ -9,7 +9,7 @@ import pytest
 
 @contextmanager
 def launch_browser() -> Iterator[Any]:
-    """Launch a browser; skip the test if there is none."""
+    """Launch a browser; skip the test if none is installed."""
     pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
     from tools.chromium import chromium
 
@@ -26,7 +26,7 @@ class CheckedPage:
 
     def __init__(self, browser: Any, home: str, **options: Any) -> None:
         self.errors: list[str] = []
-        self.expected: tuple[str, ...] = ()  # parts of errors that the test causes
+        self.expected: tuple[str, ...] = ()  # substrings of console errors that the test causes deliberately
         self.blocked: list[str] = []
         self.context = browser.new_context(**options)
         self.page = self.context.new_page()
@@ -56,7 +56,7 @@ class CheckedPage:
 
 @contextmanager
 def open_page(browser: Any, home: str, **options: Any) -> Iterator[CheckedPage]:
-    """Open a page, which is checked at the end."""
+    """Open a page, and check it at the end."""
     opened = CheckedPage(browser, home, **options)
     try:
         yield opened

@@ -1,4 +1,4 @@
-"""Run the command line in a new process, or in this process, which is faster by a second."""
+"""Functions that run the command line in a new process, or in this process, which is a second faster."""
 
 import os
 import subprocess
@@ -19,14 +19,14 @@ def surroundings(cwd: Path, width: int) -> dict[str, str]:
 
 
 def run(*arguments: str, cwd: Path, width: int = 200, first: tuple[str, ...] = ()) -> Done:
-    """Run in a new process; ``first`` has folders to put first on the module path."""
+    """Run a command in a new process; ``first`` lists folders to put first on the module path."""
     environment = os.environ | surroundings(cwd, width) | {"PYTHONPATH": os.pathsep.join([*first, *sys.path])}
     command = [sys.executable, "-c", "from locb.cli import main; main()", *arguments]
     return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300)
 
 
 def call(*arguments: str, cwd: Path, width: int = 200) -> Done:
-    """Run in this process."""
+    """Run a command in this process."""
     stdout, stderr, code = StringIO(), StringIO(), 0
     with (
         chdir(cwd),

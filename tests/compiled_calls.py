@@ -1,4 +1,4 @@
-"""Calls from Python of kernels that are compiled without a Python wrapper."""
+"""Functions that call kernels from Python if the kernels are compiled without a Python wrapper."""
 
 from functools import cache
 from typing import Any

@@ -1,4 +1,4 @@
-"""A small HTTP server on loopback whose replies a test defines, including invalid ones."""
+"""A small HTTP server on the loopback interface. Tests define its replies, including invalid ones."""
 
 import asyncio
 import inspect
@@ -21,7 +21,7 @@ class ReceivedRequest(NamedTuple):
         return json.loads(self.body)
 
 
-# Status, headers and body; or raw bytes, after which the connection closes; or None: the connection closes at once.
+# Status, headers and body; or raw bytes, after which the connection is closed; or None to close it immediately.
 Reply = tuple[int, dict[str, str], Any] | bytes | None
 Handler = Callable[[ReceivedRequest], Reply | Awaitable[Reply]]
 

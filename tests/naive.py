@@ -1,4 +1,4 @@
-"""The oracle: an independent, direct implementation of each algorithm. Imports nothing from locb.
+"""The oracle: an independent, direct implementation of each algorithm, which imports nothing from locb.
 
 Every quantity is computed from its definition when it is needed: inverses by numpy.linalg.inv, members as Python sets,
 sums over all members in every round. A compiled policy must choose the same arm in every round. Names follow the
@@ -17,7 +17,7 @@ def shrinkage(m):
 
 
 def pick_arm(scores, ties, generator):
-    """Return the index of the highest score; ties by the first, or by one draw of a xorshift generator ([state])."""
+    """Return the index of the highest score. Ties: the first, or one draw of the xorshift generator ``[state]``."""
     best = max(scores)
     tied = [a for a, score in enumerate(scores) if score >= best - TIE]
     if ties == "first" or len(tied) == 1:
@@ -150,7 +150,7 @@ class CLUB(Policy):
 
 
 class SCLUB(Policy):
-    """Clusters are dictionaries in a list of slots (None: free); their sums are those of their users."""
+    """SCLUB. Clusters are dictionaries in a list of slots (None: free); their sums are those of their users."""
 
     def __init__(self, n, d, alpha, alpha_theta, alpha_p, ties, generator):
         self.users = Users(n, d)
@@ -210,7 +210,7 @@ class SCLUB(Policy):
                     summaries[a] = self.summarize(self.slots[a])
 
     def summarize(self, cluster):
-        """Return what clusters are compared by: estimate, shrinkage and frequency."""
+        """Return the values by which clusters are compared: estimate, shrinkage and frequency."""
         T = self.served(cluster)
         return self.estimate(cluster)[0].tolist(), shrinkage(T), T / (len(cluster["users"]) * self.t)
 
@@ -240,7 +240,7 @@ class LOCB(Policy):
 
     def B(self, i):
         u = self.users
-        # The key holds everything that a radius depends on. Only the ellipsoid radius depends on the user itself.
+        # The key contains everything that a radius depends on. Only the ellipsoid radius depends on the user itself.
         own = (i, None) if self.radius == "ellipsoid" else (None, self.t)
         key = (*own, int(u.m[i]), self.n)
         if key not in self.cached_radii:
@@ -257,7 +257,7 @@ class LOCB(Policy):
         if not C:
             return ucb(u.theta[i], u.inverse[i], X, self.alpha)
         variance = np.einsum("ka,nab,kb->nk", X, u.inverse, X)  # (n, k)
-        share = np.zeros((len(C), self.n))  # of each member in the mean over its cluster
+        share = np.zeros((len(C), self.n))  # weight of each member in the mean over its cluster
         for row, s in enumerate(C):
             share[row, list(self.N[s])] = 1 / len(self.N[s])
         estimates = share @ (u.theta @ X.T)  # (clusters, k)
@@ -331,9 +331,9 @@ class LOCB(Policy):
 
 
 class ELOC(Policy):
-    """Every density by inverses and determinants; all sums over users recomputed in every round.
+    """ELOC. Densities are computed with inverses and determinants, and all sums over users in every round.
 
-    Components 0 … K − 1 are the seeds' neighbourhoods, K is everyone, K + 1 the population.
+    Components 0 … K − 1 are the seeds' neighbourhoods, K is "everyone", and K + 1 is the population.
     """
 
     def __init__(self, n, d, gamma, seeds, beta, memory, ties, generator):
@@ -342,7 +342,7 @@ class ELOC(Policy):
         self.ties, self.generator = ties, [generator]
         self.w = gamma**2 / (4 * d) * np.array([1.0] * self.K + [0.01])
         self.n, self.G, self.b, self.m = 0, np.zeros((0, d, d)), np.zeros((0, d)), np.zeros(0, dtype=int)
-        self.q = np.zeros((0, self.K + 1))  # every user has weight 1 in everyone
+        self.q = np.zeros((0, self.K + 1))  # every user has weight 1 in the component "everyone"
         self.W, self.h = np.zeros((0, d, d)), np.zeros((0, d))  # terms of the least squares for μ_0
         self.add_users(n)
         self.noise, self.mu0, self.Sigma0 = 0.25, np.zeros(d), np.eye(d) / d
@@ -440,7 +440,7 @@ class ELOC(Policy):
         self.cached_posterior = (None, None)
 
     def reseed(self, i):
-        """Move the least served of the seeds whose centres are close to another centre to user i."""
+        """Move one seed to user i: the least served of the seeds whose centres are close to another centre."""
         gap = np.linalg.norm(self.mu[:-1, None] - self.mu[None, :-1], axis=2) + np.diag([math.inf] * self.K)
         redundant = np.flatnonzero(gap.min(axis=1) < self.gamma / 2)
         if redundant.size == 0:
@@ -455,7 +455,7 @@ class ELOC(Policy):
         self.solved_trace[s] = np.trace(self.G[i])
 
     def store_weights(self, i, responsibilities):
-        """Store the eight largest weights, equal ones in order from seed i mod K on; a seed has weight 1 in its own."""
+        """Store the eight largest weights (ties in order from seed i mod K); a seed has weight 1 in its own cluster."""
         own = [self.seeds.index(i)] if i in self.seeds else []
         largest = []
         for s in [(i + z) % self.K for z in range(self.K)]:

@@ -24,7 +24,7 @@ from locb.service.server import uvicorn_config
 
 @contextmanager
 def serving(folder: Path, tokens: Tokens | None = None, **options: Any) -> Iterator[tuple[httpx.Client, Service]]:
-    """Provide a client and its service; at the end the service stops as on SIGTERM."""
+    """Provide a client and its service; at the end, the service shuts down as on SIGTERM."""
     service = Service(ServiceConfig(folder, **({"port": 0, "dim": 3, "policy": "linucb-ind"} | options)))
     app = make_app(service, Tokens() if tokens is None else tokens)
     server = uvicorn.Server(uvicorn_config(app, service.config))
@@ -78,7 +78,7 @@ def same_state(first: Any, second: Any) -> bool:
 
 
 def state(service: Service) -> Any:
-    """Return everything that a request can change."""
+    """Return all state that a request can change."""
     rows = sum(len(chunk) for chunk in service.log.decisions()) + sum(
         len(chunk) for chunk in service.log.observations(0)
     )

@@ -86,7 +86,7 @@ def test_invalid_option_gives_one_line(arguments: list[str], message: str, tmp_p
 
 @pytest.mark.parametrize("arguments", [("compare", "--policies", "ucb"), ("data", "movielens", ".")])
 def test_exit_code_and_output_of_the_process(arguments: tuple[str, ...], tmp_path: Path) -> None:
-    """A subprocess gives the same result as a call in this process."""
+    """The output of a subprocess equals that of a call in this process."""
     alone, here = run(*arguments, cwd=tmp_path), call(*arguments, cwd=tmp_path)
     assert (alone.returncode, alone.stdout, alone.stderr) == (here.returncode, here.stdout, here.stderr)
 

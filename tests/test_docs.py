@@ -1,4 +1,4 @@
-"""The documentation: its examples run, its links resolve, and the files around it are complete."""
+"""The documentation: its examples run, its links resolve, and its images and repository files are complete."""
 
 import doctest
 import importlib
@@ -89,7 +89,7 @@ def test_images_are_generated_and_shown() -> None:
     from tools.screenshots import DATA_IMAGES, RUN_IMAGES, SERVICE_IMAGES
 
     generated = {*RUN_IMAGES, *SERVICE_IMAGES, *DATA_IMAGES}
-    measured = re.compile("gate|scaling-.*")  # by the benchmarks
+    measured = re.compile("gate|scaling-.*")  # drawn by the benchmarks
     text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
     for image in (DOCS / "images").iterdir():
         assert image.stem in generated or measured.fullmatch(image.stem), image.name

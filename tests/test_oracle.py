@@ -14,7 +14,7 @@ JIT_OFF = os.environ.get("NUMBA_DISABLE_JIT") == "1"
 # Compiled kernels are invisible to coverage, and tracing slows the oracle down by half.
 pytestmark = [pytest.mark.interpreted] if JIT_OFF else [pytest.mark.interpreted, pytest.mark.no_cover]
 # 24 settings of 900 rounds are 21,600 rounds per policy. A policy with options gets half of them for each option.
-# `make verify` runs four times as many. Interpreted kernels get a few small settings, for coverage.
+# `make verify` runs four times as many. Interpreted kernels run a few small settings, to measure coverage.
 SETTINGS = range(8) if JIT_OFF else range(int(os.environ.get("ORACLE_SETTINGS", "24")))
 OPTION_SETTINGS = range((len(SETTINGS) + 1) // 2) if not JIT_OFF else SETTINGS
 ROUNDS = 240 if JIT_OFF else 900
@@ -187,7 +187,7 @@ def test_eloc(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(1 if JIT_OFF else 6))
 def test_eloc_moves_the_same_seeds_as_the_oracle(seed: int) -> None:
-    """All seeds are in one cluster, so that users of the others are unexplained and seeds are redundant."""
+    """All seeds are in one cluster, so that some seeds are redundant and no neighbourhood explains other users."""
     env = locb.Synthetic(n_users=9, n_clusters=3, raw_dim=3, n_arms=4, noise=0.05, seed=seed)
     parameters = {"gamma": 0.4, "beta": 0.8, "memory": None, "ties": "first"}
     parameters["seeds"] = max(env.true_clusters(), key=len)[:3].tolist()
@@ -200,7 +200,7 @@ def test_eloc_moves_the_same_seeds_as_the_oracle(seed: int) -> None:
 def sample_locb_parameters(
     rng: np.random.Generator, n: int, radius: str, stop: str, bonus: str, seed: int
 ) -> dict[str, Any]:
-    """Return parameters under which some clusters change, some are returned and some stay active."""
+    """Return parameters with which some clusters change, some become final and some stay active."""
     scale = {"regret": 0.5, "clustering": 1.0, "theory": 8.0, "ellipsoid": 4.0}[radius]
     return {
         "gamma": float(rng.uniform(0.5, 2.0)) * scale,
@@ -247,7 +247,7 @@ def test_locb(radius: str, stop: str, seed: int) -> None:
 
 
 def test_locb_settings_cover_returned_and_active_clusters() -> None:
-    """The comparison above is only meaningful if all kinds of clusters occur in it."""
+    """Check that all kinds of clusters occur, because the comparison above is meaningful only then."""
     if JIT_OFF:
         pytest.skip("too few rounds with the compiler disabled")
     returned = active = smaller = 0

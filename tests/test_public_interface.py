@@ -1,4 +1,4 @@
-"""The public names of the package, and its types as a program outside the repository sees them."""
+"""The public names of the package, and its types in a program outside the repository."""
 
 import subprocess
 import sys

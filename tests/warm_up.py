@@ -12,7 +12,7 @@ import conftest  # noqa: F401 - sets the directory of compiled kernels
 
 DTYPES = ("float64", "float32")
 POLICIES = ("eloc", "locb", "sclub", "club", "linucb-ind")  # slowest first
-# Only played in float32, which changes nothing but the type of their rows.
+# Only played in float32, because only the type of their rows changes.
 PLAYED_ONLY = ("sclub", "club")
 
 

@@ -1,4 +1,4 @@
-"""Check that retired names and phrases do not come back: run by ``make lint``.
+"""Check that the repository contains no retired names and phrases; run by ``make lint``.
 
 The rules are in ``tools/language_rules.py``. Identifiers are split into words at underscores and capitals, so a rule
 for ``place`` finds ``user_place`` and ``PlaceOf``, but not ``replace``. Strings, comments and documentation are
@@ -26,7 +26,7 @@ _PHRASES = [(re.compile(pattern, re.IGNORECASE), advice) for pattern, advice in 
 
 
 class Finding(NamedTuple):
-    """A retired word: where it is, what it is, and what to write instead."""
+    """A retired word: its location, the word, and what to write instead."""
 
     path: str
     line: int
@@ -69,7 +69,7 @@ def check_python(path: str, source: str) -> Iterator[Finding]:
 
 
 def check_script(path: str, source: str) -> Iterator[Finding]:
-    """Yield the findings in JavaScript, whose identifiers and texts are searched alike."""
+    """Yield the findings in JavaScript, where identifiers and texts are searched in the same way."""
     for number, line in enumerate(source.splitlines(), 1):
         for match in _SCRIPT_NAME.finditer(re.sub(r"//.*|/\*.*?\*/|\"[^\"]*\"|'[^']*'|`[^`]*`", "", line)):
             for word, advice in check_identifier(match[0]):
@@ -111,7 +111,7 @@ def tracked_files() -> list[str]:
 
 
 def main(prefixes: list[str]) -> int:
-    """Print every finding below the given paths, or anywhere; return 1 if there is one."""
+    """Print every finding below the given paths, or in the whole repository; return 1 if there are any."""
     paths = [path for path in tracked_files() if not prefixes or path.startswith(tuple(prefixes))]
     findings = [finding for path in paths for finding in check_file(path, (ROOT / path).read_text(encoding="utf-8"))]
     for finding in findings:

@@ -30,7 +30,7 @@ EXCEPTIONS: dict[str, str] = {
 
 
 def check_file(path: str, source: str) -> list[str]:
-    """Return what is too long in one file: the file itself, or functions of it."""
+    """Return a message for each limit that one file exceeds: its length, or that of a function."""
     problems = []
     lines = source.count("\n")
     if lines > MAX_FILE_LINES and path not in EXCEPTIONS:
@@ -44,7 +44,7 @@ def check_file(path: str, source: str) -> list[str]:
 
 
 def check_folders(paths: list[str]) -> list[str]:
-    """Return the folders with too many entries."""
+    """Return a message for each folder with too many entries."""
     entries: dict[str, set[str]] = defaultdict(set)
     for path in paths:
         parts = path.split("/")
@@ -58,7 +58,7 @@ def check_folders(paths: list[str]) -> list[str]:
 
 
 def main() -> int:
-    """Print every problem; return 1 if there is one."""
+    """Print every problem; return 1 if there are any."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "src"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
     paths = [path for path in listed if (ROOT / path).is_file()]

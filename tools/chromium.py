@@ -1,4 +1,4 @@
-"""The Chromium of the system, controlled by Playwright: for screenshots, tests and measurements of pages."""
+"""The Chromium of the system, controlled by Playwright, for screenshots, tests and measurements of pages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from playwright.sync_api import Browser, sync_playwright
 
-# Containers need --no-sandbox. The other flags stop requests that the browser makes by itself.
+# Containers need --no-sandbox. The other flags disable background requests of the browser.
 ARGUMENTS = (
     "--no-sandbox",
     "--disable-gpu",

@@ -39,7 +39,7 @@ LOCB = (sys.executable, "-c", "from locb.cli import main; main()")
 RUN_IMAGES = ("regret", "users", "report")
 SERVICE_IMAGES = ("page", "page-dark", "page-map", "page-user", "page-phone", "watch")
 DATA_IMAGES = ("users-movielens",)
-DECISIONS, RATE = 6_000, 50  # at this point some groups are final and others are forming
+DECISIONS, RATE = 6_000, 50  # enough that some groups are final while others are forming
 DESKTOP, TALL, PHONE = ({"width": width, "height": height} for width, height in ((1200, 860), (1200, 1700), (390, 844)))
 
 

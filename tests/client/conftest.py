@@ -1,4 +1,4 @@
-"""Both clients, called in the same way."""
+"""Fixtures that call Client and AsyncClient in the same way."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The distribution locb-client: small, without NumPy, Numba and Altair, and able to call a real service."""
+"""The distribution locb-client: it is small, does not need NumPy, Numba or Altair, and can call a real service."""
 
 import json
 import re

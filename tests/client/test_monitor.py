@@ -1,4 +1,4 @@
-"""ServiceMonitor: how often it requests what, and its messages when the service does not respond."""
+"""ServiceMonitor: the interval of each request, and the messages when the service does not respond."""
 
 from typing import Any
 

@@ -22,7 +22,7 @@ Call = Callable[..., Any]  # calls a method by name
 
 
 def in_turn(*responses: Reply) -> Callable[[ReceivedRequest], Reply]:
-    """Return these responses in turn, then the last one forever."""
+    """Return these responses in turn, then the last one for all further requests."""
     left = list(responses)
     return lambda _: left.pop(0) if len(left) > 1 else left[0]
 
@@ -55,7 +55,7 @@ def test_timeout_is_retried(calling: Callable[..., Call]) -> None:
 @pytest.mark.parametrize("form", ["seconds", "date"])
 def test_retry_after_is_respected(calling: Callable[..., Call], form: str) -> None:
     def after() -> str:
-        return "1" if form == "seconds" else formatdate(time.time() + 2, usegmt=True)  # whole seconds: 1 to 2 from now
+        return "1" if form == "seconds" else formatdate(time.time() + 2, usegmt=True)  # rounded: 1 to 2 s from now
 
     statuses = iter([503, 200])
     with loopback(lambda _: (next(statuses), {"Retry-After": after()}, DECISION)) as server:

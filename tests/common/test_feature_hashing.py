@@ -45,7 +45,7 @@ def reference_vector(values: dict[str, Any], dim: int) -> np.ndarray:
     return vector
 
 
-# These values must not change: another value is a new version of the hash and invalidates every saved policy.
+# These values must not change: a change is a new version of the hash and invalidates every saved policy.
 @pytest.mark.parametrize(
     ("values", "dim", "vector"),
     [
@@ -81,7 +81,7 @@ def test_vector_follows_the_definition_and_has_norm_1(values: dict[str, Any], di
     assert np.linalg.norm(vector) == pytest.approx(1.0, abs=1e-14)
     assert vector[0] in (1.0, ROOT)
     expected = reference_vector(values, dim)
-    if vector[0] == expected[0]:  # float sums may cancel where exact sums leave a rest below rounding
+    if vector[0] == expected[0]:  # float sums may be zero where exact sums have a remainder below rounding
         np.testing.assert_allclose(vector, expected, atol=1e-3 if _cancels(values, dim) else 1e-12)
 
 

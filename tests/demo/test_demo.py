@@ -36,7 +36,7 @@ def test_demo_serves_and_deletes_its_data(tmp_path: Path) -> None:
     from stress.postgres import free_port
 
     port = free_port()
-    # The chart library is cached in its own folder, which stays.
+    # The chart library is cached in its own folder, which is not deleted.
     kept = {"LOCB_CACHE": os.environ["LOCB_CACHE"]}
     environment = os.environ | surroundings(tmp_path, 200) | kept | {"TMPDIR": str(tmp_path)}
     command = [*LOCB, "demo", "--port", str(port), "--rate", "200"]

@@ -21,7 +21,7 @@ def gaps(theta: np.ndarray) -> np.ndarray:
 
 
 def test_default_environment_is_unchanged() -> None:
-    """The numbers of the first version, on which published results depend."""
+    """Compare with the numbers of the first version, on which published results depend."""
     env = locb.Synthetic(seed=11)
     rounds = env.rounds(5000, seed=3)
     assert env.labels[:12].tolist() == [3, 2, 4, 2, 3, 3, 2, 4, 4, 3, 4, 2]

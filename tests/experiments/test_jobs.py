@@ -42,7 +42,7 @@ def test_finished_jobs_are_not_run_again(tmp_path: Path) -> None:
         again = run_jobs([job(3), job(2), job(1)], Ledger(tmp_path, {}), workers)
     assert [outcome["value"] for outcome in again] == [2.5, 2.0, 1.5]
     assert CALLS == [1, 2, 3]
-    assert first[0] == again[2] == {"value": 1.5, "pair": [1, 0.1]}  # both read back from JSON
+    assert first[0] == again[2] == {"value": 1.5, "pair": [1, 0.1]}  # both are read from JSON
 
 
 def test_interrupted_run_keeps_finished_jobs(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_job_names_are_unique() -> None:
 
 def test_folder_with_other_settings_is_refused(tmp_path: Path) -> None:
     Ledger(tmp_path, {"rounds": 100, "data": {"synthetic": "a"}})
-    Ledger(tmp_path, {"rounds": 100, "data": {"movielens": "b"}})  # data may be added
+    Ledger(tmp_path, {"rounds": 100, "data": {"movielens": "b"}})  # adding a data set is allowed
     with pytest.raises(ValueError, match="has runs with other settings .rounds was 100 and is now 200.*new folder"):
         Ledger(tmp_path, {"rounds": 200})
     with pytest.raises(ValueError, match="movielens was 'b' and is now 'c'"):

@@ -20,7 +20,7 @@ def square(number: int) -> int:
 
 
 def exit_once(task: tuple[int, str]) -> int:
-    """Exit the process the first time that number 5 is run."""
+    """Exit the process when number 5 is run for the first time."""
     number, marker = task
     if number == 5 and not Path(marker).exists():
         Path(marker).touch()

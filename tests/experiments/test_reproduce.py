@@ -81,7 +81,7 @@ def test_st_baselines_stop_with_the_last_cluster_of_locb() -> None:
         policy = locb.LOCB(n_users=12, dim=env.dim, gamma=0.2, tau=tau, n_seeds=12, radius="clustering", seed=4)
         policy.play(env.rounds(300_000, seed=4))
         final_rounds = {cluster.returned_at for cluster in policy.clusters()}
-        assert len(final_rounds) > 1  # the last differs from the first
+        assert len(final_rounds) > 1  # clusters become final in different rounds
         last = max(final_rounds)
         assert [by_method[name]["rounds"] for name in ("LOCB", "ST-CLUB", "ST-SCLUB")] == [last] * 3
         assert by_method["LOCB"]["f1"] == locb.match_clusters(policy.clusters(), env.true_clusters()).f1
@@ -100,7 +100,7 @@ def test_inner_optimum() -> None:
 
 
 def test_the_choice_of_the_peak_favours_nothing() -> None:
-    """In pure noise the best inner setting must not come out above the ends."""
+    """In pure noise, the best inner setting must not be better than the outer settings on average."""
     rng = np.random.default_rng(1)
     wins = [inner_optimum("", "", rng.normal(size=(5, 5)))[0].difference.mean for _ in range(400)]
     assert abs(np.mean(wins)) < 0.12
@@ -126,7 +126,7 @@ def test_invalid_targets_and_sizes() -> None:
 
 
 def test_all_targets_on_synthetic_and_real_data(tmp_path: Path) -> None:
-    """All targets, with a data set that has no groups at gamma 0.2, so that both gammas are used."""
+    """Results of all targets with a data set that has no groups at gamma 0.2, so that both gammas are used."""
     from datasets import files
 
     path = files.movielens_csv(tmp_path / "ml")
@@ -181,7 +181,7 @@ def test_locb_finds_the_synthetic_clusters_at_tau_10() -> None:
 
 
 def test_interrupted_command_continues(tmp_path: Path) -> None:
-    """The tables after Ctrl-C and a second call are those of an uninterrupted run."""
+    """The tables after an interruption with Ctrl-C and a second call equal those of an uninterrupted run."""
     command = ["reproduce", "regret", "--repeats", "3", "--rounds", "20000", "--jobs", "1"]
     called = [sys.executable, "-c", "from locb.cli import main; main()", *command, "--output", "stopped"]
     process = subprocess.Popen(called, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -60,7 +60,7 @@ def test_theorem_2_is_the_papers_formula() -> None:
     assert min_rounds_per_user(n, d, delta, smallest) == pytest.approx(needed, rel=1e-12)
 
 
-@pytest.mark.parametrize("rounds", [50_000, 10**12])  # before the sets are returned, and long after
+@pytest.mark.parametrize("rounds", [50_000, 10**12])  # before and after all clusters are final
 def test_theorem_3_is_its_three_parts(rounds: int) -> None:
     n, d, gamma, sigma, delta, smallest = 80, 5, 0.3, 0.7, 0.05, 0.2
     more = {"gamma": gamma, "sigma": sigma, "delta": delta, "min_eigenvalue": smallest}
@@ -79,7 +79,7 @@ def test_theorem_3_grows_slower_than_its_rounds_once_clustering_has_ended() -> N
     assert bound(50_000) > 50_000  # not informative yet
     end = termination_bound(100, 6, gamma=0.2, min_eigenvalue=0.1)
     late = int(1e6 * end)
-    assert bound(late) == pytest.approx(2 * 0.2 * late, rel=0.05)  # 2γ a round is what is left
+    assert bound(late) == pytest.approx(2 * 0.2 * late, rel=0.05)  # only the term of 2γ per round remains
     assert bound(2 * late) / bound(late) < 2.0
 
 

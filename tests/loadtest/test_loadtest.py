@@ -1,4 +1,4 @@
-"""The load generator against a small server that records requests, fails on request and disappears."""
+"""The load generator, tested with a small server that records requests, fails on demand and can stop."""
 
 import asyncio
 import json
@@ -21,12 +21,12 @@ SMALL: dict[str, Any] = {"users": 20, "clusters": 3, "arms": 4, "dim": 5, "conne
 
 
 class Bandit:
-    """Recommends the second arm, records requests, and fails on request."""
+    """Server that recommends the second arm, records requests, and fails on demand."""
 
     def __init__(self) -> None:
         self.decisions: dict[str, Any] = {}
         self.rewards: dict[str, float] = {}
-        self.failing: list[Reply] = []  # responses to send instead, in turn
+        self.failing: list[Reply] = []  # responses to send instead, in this order
 
     def __call__(self, request: ReceivedRequest) -> Reply:
         if self.failing:

@@ -47,7 +47,7 @@ def contexts(seed: int = 0) -> np.ndarray:
 
 
 class Popular(locb.Policy):
-    """Choose the arm with the largest first feature; add up the rewards."""
+    """Policy that chooses the arm with the largest first feature and sums the rewards."""
 
     def __init__(self, *, n_users: int, dim: int) -> None:
         super().__init__(n_users=n_users, dim=dim)

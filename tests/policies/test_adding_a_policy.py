@@ -1,4 +1,4 @@
-"""A new policy takes one file and one registry entry; everything else follows from them."""
+"""A new policy needs one file and one registry entry; all other parts of the package use these."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -89,7 +89,7 @@ def test_club_random_graph_of_100_000_users() -> None:
 @pytest.mark.parametrize("graph", ["complete", "erdos-renyi"])
 @pytest.mark.parametrize("seed", range(4))
 def test_club_components_of_any_size(graph: str, seed: int) -> None:
-    """In trees with few extra edges a deletion separates large components, which two searches must find exactly."""
+    """In trees with few extra edges, a deletion separates large components, which the two searches must find."""
     n, rng = 500, np.random.default_rng(seed)
     parents = [int(rng.integers(max(0, u - 20), u)) for u in range(1, n)]
     pairs = {(parent, u) for u, parent in enumerate(parents, 1)}
@@ -185,7 +185,7 @@ def check_sclub_clusters(policy: Any) -> None:
     reach = 0.1 * (width[:, None] + width)
     is_near = ((theta[:, None] - theta) ** 2).sum(axis=2) < reach**2 - 1e-9
     is_similar = is_near & (np.abs(mean[:, None] - mean) / t < 0.3 * np.sqrt((1 + np.log1p(t)) / (1 + t)))
-    assert is_similar.sum() == len(c)  # each to itself
+    assert is_similar.sum() == len(c)  # each cluster is similar only to itself
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def check_sclub_clusters(policy: Any) -> None:
     [("club", {"alpha2": 0.1}), ("club", {"alpha2": 0.25, "graph": "erdos-renyi"}), ("sclub", {"alpha_theta": 0.25})],
 )
 def test_loaded_sums_continue_bit_for_bit(name: str, parameters: dict[str, Any], tmp_path: Path) -> None:
-    """With 300 users parts are subtracted, and sums are recomputed in an order that the file must preserve."""
+    """With 300 users, sums are updated by subtraction and recomputed in an order that the file must preserve."""
     policy: Any = locb.make_policy(name, n_users=300, dim=DIM, **parameters)
     counts = []
     for block in range(6):

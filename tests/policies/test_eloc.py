@@ -50,7 +50,7 @@ def test_gate_selects_the_expert_of_the_environment() -> None:
 
 
 def test_sums_do_not_drift() -> None:
-    """Over more than three refresh cycles, for both number types."""
+    """The sums stay exact over more than three refresh cycles, for both dtypes."""
     env = locb.Synthetic(n_users=50, n_clusters=4, raw_dim=3, n_arms=4, seed=2)
     for dtype in ("float64", "float32"):
         policy = locb.ELOC(n_users=50, dim=env.dim, n_seeds=20, dtype=dtype)
@@ -86,7 +86,7 @@ def test_memory_of_a_million_users() -> None:
     used = sum(array.nbytes for array in policy._state)
     assert (
         used / 1_000_000 < 2 * 27 * 4 + MAX_NEIGHBOURHOODS * 8 + 17
-    )  # sums and terms, neighbourhoods and weights, two integers
+    )  # sums and terms; neighbourhoods and weights; two integers
     rng = np.random.default_rng(1)
     users = rng.integers(1_000_000, size=2_000)
     contexts = rng.standard_normal((2_000, 5, 6)) / 3

@@ -28,7 +28,7 @@ def test_final_test_drops_stale_members() -> None:
                 others = np.setdiff1d(old.members, [rounds.users[t], *new.members])
                 dropped += len(others)
                 if new.returned_at != t + 1:
-                    assert len(others) == 0  # only the final test moves users other than the served one
+                    assert len(others) == 0  # only the final test removes users other than the served user
                 if new.returned_at == t + 1:
                     gaps = np.linalg.norm(policy.theta[new.members] - policy.theta[new.seed], axis=1)
                     assert (gaps <= policy.radii[new.members] + policy.radii[new.seed]).all()
@@ -209,7 +209,7 @@ def test_late_seeds_start_with_all_users() -> None:
 
 
 def test_similar_users_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The nearest users, with ties, are the first of all users in order."""
+    """A limited result equals the first users of the complete ordered result, including ties."""
     monkeypatch.setattr(inspectable, "BLOCK_USERS", 7)
     policy = locb.LOCB(n_users=60, dim=3, n_seeds=4, gamma=5.0, seed=0)
     policy.play(locb.Synthetic(n_users=30, n_clusters=2, raw_dim=2, n_arms=3, seed=0).rounds(300, seed=1))

@@ -1,4 +1,4 @@
-"""Parameters are declared once; the signature, validation, get_params, repr and documentation agree with it."""
+"""Parameters are declared once; signature, validation, get_params, repr and documentation match the declaration."""
 
 import inspect
 from typing import Annotated, Any
@@ -67,7 +67,7 @@ def test_copy_from_get_params_plays_the_same(kind: str) -> None:
     assert copy.get_params() == policy.get_params()
     assert repr(copy) == repr(policy)
     assert copy.served.sum() == 0
-    if "ties" not in KINDS[kind]:  # drawing the seeds moves the generator of random ties
+    if "ties" not in KINDS[kind]:  # drawing the seeds advances the generator of random ties
         assert np.array_equal(copy.play(make_rounds(100)), other.play(make_rounds(100)))
 
 

@@ -1,4 +1,4 @@
-"""The registry says what other parts of the package need to know about a policy."""
+"""The registry: properties of policies that other packages use."""
 
 from typing import Any
 

@@ -13,7 +13,7 @@ Optimism = Annotated[float, Parameter("Score of a feature that no user has seen.
 
 
 class ToyState(NamedTuple):
-    estimates: Any  # (n, d + p): the rewarded contexts of each user, summed
+    estimates: Any  # (n, d + p): sum of the rewarded contexts of each user
     served: Any
     int_params: Any
     float_params: Any
@@ -42,7 +42,7 @@ def play(state: ToyState, users: Any, contexts: Any, rewards: Any, chosen: Any) 
 
 
 class Toy(CompiledPolicy):
-    """Show each user what resembles the arms that earned something."""
+    """Policy that chooses the arm most similar to the user's rewarded contexts."""
 
     _kernel: ClassVar[Any] = SimpleNamespace(recommend=recommend, update=update, play=play)
     _user_rows: ClassVar[tuple[str, ...]] = ("estimates", "served")

@@ -38,7 +38,7 @@ def test_recent_reward_averages_the_last_rounds() -> None:
     assert means.tolist() == [[1.0, 3 / 9, 0.5, 1.0, 0.5, 1.0, 1.0]]
     long = comparison([list(range(1, 201))], list(range(10, 2001, 10)))
     means = curves.recent_reward(long, long.results[0])
-    assert np.isnan(means[0, :1]).all()  # 10 of 2,000 rounds are not informative
+    assert np.isnan(means[0, :1]).all()  # a mean over 10 of 2,000 rounds is not informative
     assert means[0, 1:] == pytest.approx(0.1)
 
 
@@ -104,7 +104,7 @@ def test_large_maps_show_a_fixed_sample() -> None:
     assert {len(data[name]) for name in ("users", "x", "y", "true_cluster")} == {MAX_MAP_USERS}
     assert {len(row) for row in data["entries"][0]["cluster"]} == {MAX_MAP_USERS}
     assert max(max(row) for row in data["entries"][0]["cluster_count"]) == 2
-    assert len(set(np.array(data["users"]) // 100)) == 20  # spread over all users
+    assert len(set(np.array(data["users"]) // 100)) == 20  # the sample is spread over all users
 
 
 def test_page_charts_have_named_empty_datasets() -> None:

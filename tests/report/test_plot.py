@@ -18,7 +18,7 @@ def test_line_passes_through_its_points() -> None:
     assert flat[0].startswith("2.1 ┤")
     assert flat[4].startswith("1.9 ┤")
     steep = plot([Line([0, 1, 2], [0.0, 0.0, 9.0])], 40, 5, format_y="{:.0f}".format, format_x="{:.0f}".format).plain
-    assert dots(steep) >= 20 + 34  # every dot of the height and of the width
+    assert dots(steep) >= 20 + 34  # the line uses the full height and width
     assert steep.splitlines()[-1].split() == ["0", "2"]
 
 

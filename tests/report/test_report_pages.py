@@ -118,7 +118,7 @@ def test_user_map_over_rounds(opened: Any, folder: Path) -> None:
     page.keyboard.press("ArrowRight")
     assert summary.inner_text().startswith(sentence(1))
     assert slider.get_attribute("aria-valuetext") == f"after {record['cluster_rounds'][1]} rounds"
-    page.get_by_role("button", name="Next").click()  # Play, where motion is wanted
+    page.get_by_role("button", name="Next").click()  # Play, without the preference for reduced motion
     assert summary.inner_text().startswith(sentence(2))
     users = saved(page, save_data(page.locator("#map-found")))
     assert [row["user"] for row in users] == [str(user) for user in range(20)]
@@ -137,7 +137,7 @@ def test_tables_can_be_sorted_and_downloaded(opened: Any) -> None:
     policies = page.locator("#table-results tbody th")
     before = policies.all_inner_texts()
     page.locator("#table-results").locator("th button", has_text="regret").click()
-    assert policies.all_inner_texts() == before[::-1]  # descending first, and the page has the lowest first
+    assert policies.all_inner_texts() == before[::-1]  # the first click sorts in descending order
     rows = saved(page, save_data(page.locator("#table-results")))
     assert len(rows) == 6
     assert float(rows[0]["regret ±"]) > 0
@@ -150,7 +150,7 @@ def test_claims_can_be_filtered_by_verdict(opened: Any) -> None:
     assert page.locator(".claim:visible h3").all_inner_texts() == ["LOCB is fast. does not hold"]
     assert page.get_by_role("status").inner_text().startswith("Showing 1 of 2 claims")
     assert not page.get_by_role("heading", name="Accuracy of the clusters").is_visible()
-    page.get_by_role("link", name="Accuracy of the clusters").click()  # a link must not lead nowhere
+    page.get_by_role("link", name="Accuracy of the clusters").click()  # every link must have a target
     assert page.get_by_role("heading", name="Accuracy of the clusters").is_visible()
     rows = saved(page, save_data(page.locator("#chart-curve")))
     assert column(rows, "regret") == [2.0, 4.0, 6.0, 9.0, 9.0, 9.0]

@@ -35,7 +35,7 @@ def printed(folder: Path, width: int = 200, *, plain: bool = False, now: float =
 
 
 def unfinished_run(folder: Path, done: int, *, plan: RunPlan | None, kind: str = "reproduce") -> Path:
-    """Write a folder of four runs of 1, 2, 3 and 4 units of work; the first ones are done, one per minute."""
+    """Write a folder of four runs with 1, 2, 3 and 4 units of work. The first runs are done, one per minute."""
     (folder / "runs").mkdir(parents=True)
     (folder / "settings.json").write_text(json.dumps({"kind": kind, "format": 1}))
     for index in range(done):
@@ -60,7 +60,7 @@ def ended() -> int:
 
 def test_progress_and_remaining_time(tmp_path: Path) -> None:
     text, complete = printed(unfinished_run(tmp_path / "run", 2, plan=plan()))
-    # Three units of ten in four minutes: seven take nine minutes and twenty seconds.
+    # Three of ten units took four minutes, so the other seven take nine minutes and twenty seconds.
     assert "2 of 4 runs, 30% of the work ██████░░░░░░░░░░░░░░" in text
     assert "running for 4 min; about 9 min 20 s left" in text
     assert "Last run-1, 2 min ago" in text
@@ -68,7 +68,7 @@ def test_progress_and_remaining_time(tmp_path: Path) -> None:
 
 
 def test_earlier_runs_do_not_count_for_the_speed(tmp_path: Path) -> None:
-    # The first run finished before the start: two units in 140 seconds, seven left.
+    # The first run finished before the command started: two units took 140 seconds, and seven are left.
     text, _ = printed(unfinished_run(tmp_path / "run", 2, plan=plan(started=NOW - 140)))
     assert "about 8 min 10 s left" in text
 

@@ -1,4 +1,4 @@
-"""``locb serve`` as a process: refused starts, graceful shutdown, output."""
+"""``locb serve`` as a process: startup errors, graceful shutdown, output."""
 
 import json
 import signal
@@ -38,7 +38,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def run_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """Return the error of a start that is refused. It runs in this process, because nothing is started."""
+    """Return the error message of a startup that fails. It runs in this process, because no server is started."""
     monkeypatch.setattr(sys, "argv", ["locb", "serve", "--port", "0", *arguments])
     monkeypatch.setattr("locb.service.server.configure_logging", lambda _: None)
     with pytest.raises(SystemExit) as stopped:
@@ -48,7 +48,7 @@ def run_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[s
 
 
 def log_entries(server: ServiceProcess) -> list[dict[str, str]]:
-    """Return the JSON entries of the log, without the messages at the start."""
+    """Return the JSON entries of the log output, without the messages at startup."""
     return [json.loads(line) for line in server.output().splitlines() if line.startswith("{")]
 
 

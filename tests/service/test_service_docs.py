@@ -32,7 +32,7 @@ PORT = "8080"
 
 
 class Command(NamedTuple):
-    """A curl line, the status that its remark tells (else success), and the answer that the page shows."""
+    """A curl command, the status in its comment (None: any success), and the JSON response that the page shows."""
 
     words: list[str]
     status: int | None
@@ -40,12 +40,12 @@ class Command(NamedTuple):
 
 
 def blocks() -> Iterator[tuple[str, str]]:
-    """Language and text of what is fenced."""
+    """Yield the language and text of each fenced code block."""
     yield from re.findall(r"^```(\w+)\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
 
 
 def commands() -> list[Command]:
-    """Of all blocks for a shell, those that begin with curl; a quotation may go over several lines."""
+    """Return the curl commands of all sh blocks; a quoted string may span several lines."""
     found: list[Command] = []
     for language, text in blocks():
         if language == "json":
@@ -57,15 +57,15 @@ def commands() -> list[Command]:
                 words = shlex.split(pending, comments=True)
             except ValueError:
                 continue
-            remark = re.search(r"  # (\d{3})\b", pending)
+            comment = re.search(r"  # (\d{3})\b", pending)
             if words[0] == "curl":
-                found.append(Command(words, int(remark[1]) if remark else None, None))
+                found.append(Command(words, int(comment[1]) if comment else None, None))
             pending = ""
     return found
 
 
 def table(heading: str) -> list[list[str]]:
-    """The rows of the table whose first row begins with this."""
+    """Return the rows of the table whose header starts with ``heading``."""
     rows = re.search(rf"^\| {re.escape(heading)}.*?\n\|[- |]*\n(.*?)\n\n", TEXT, re.DOTALL | re.MULTILINE)
     assert rows is not None, heading
     return [[cell.strip() for cell in row.strip("| ").split("|")] for row in rows[1].splitlines()]
@@ -78,8 +78,8 @@ def python(code: str, port: int, folder: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
-def test_all_of_it_runs(tmp_path: Path) -> None:
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+def test_commands_and_examples_run(tmp_path: Path) -> None:
     started = re.search(r"locb serve --data-dir (\w+) (.*)", TEXT)
     assert started is not None
     examples = [text for language, text in blocks() if language == "python"]
@@ -88,10 +88,10 @@ def test_all_of_it_runs(tmp_path: Path) -> None:
         for words, status, shown in commands():
             command = [word.replace(PORT, str(server.port)) for word in words]
             done = subprocess.run([*command, "-w", "\n%{http_code}"], cwd=tmp_path, capture_output=True, text=True)
-            answer, _, code = done.stdout.rpartition("\n")
+            body, _, code = done.stdout.rpartition("\n")
             assert int(code) == status if status else int(code) < 300, f"{words}: {done.stdout}{done.stderr}"
             if shown is not None:
-                assert json.loads(answer) == shown, answer
+                assert json.loads(body) == shown, body
         for line in README.splitlines():
             if line.startswith("    curl "):
                 command = line.replace(PORT, str(server.port)) + " --fail"
@@ -103,14 +103,14 @@ def test_all_of_it_runs(tmp_path: Path) -> None:
         for route in ROUTES:
             count = re.search(rf'^locb_request_seconds_count{{route="{re.escape(route.path)}"}} (\S+)$', counts, re.M)
             assert count is not None
-            assert float(count[1]) > 0, f"no line asks for {route.path}"
+            assert float(count[1]) > 0, f"no example requests {route.path}"
         assert server.stop() == 0
         for example in examples:
             if "audit" in example:
                 python(example, server.port, tmp_path)
 
 
-def test_every_route_is_there_with_its_scope() -> None:
+def test_every_route_is_documented_with_its_scope() -> None:
     scopes = {row[0].strip("`"): row[1] for row in table("Scope")}
     for route in ROUTES:
         assert f"{route.method} {route.path}" in TEXT

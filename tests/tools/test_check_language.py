@@ -1,4 +1,4 @@
-"""The language check finds retired words where they matter, and only there."""
+"""The language check: which retired words it finds, and which uses it ignores."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A policy has the methods of the abilities it supports, and lacks the others."""
+"""Capabilities: a policy has the methods of the capabilities that it supports, and no others."""
 
 from typing import Any
 

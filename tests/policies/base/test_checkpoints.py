@@ -1,4 +1,4 @@
-"""Checkpoints: the file that ``save`` would have written, while the policy keeps learning."""
+"""Checkpoints: their file equals that of ``save``, although the policy continues to learn."""
 
 from pathlib import Path
 from threading import Thread
@@ -45,7 +45,7 @@ def test_checkpoints_reuse_buffers(kind: str, tmp_path: Path, monkeypatch: pytes
     for step in range(3):
         policy.reserve(buffers)
         reserved = dict(buffers._buffers)
-        policy.add_users(40 * step)  # within the reserved buffers, then beyond
+        policy.add_users(40 * step)  # first within the reserved buffers, then beyond them
         policy.play(make_rounds(100, seed=step))
         policy.save(tmp_path / "saved")
         checkpoint = policy.checkpoint(buffers)

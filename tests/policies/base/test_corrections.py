@@ -1,4 +1,4 @@
-"""``correct``: the same sums as with the right reward. The oracle test covers the clusters."""
+"""``correct``: the sums equal those after learning only the new reward. The oracle test covers the clusters."""
 
 from typing import Any
 

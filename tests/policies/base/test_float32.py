@@ -1,4 +1,4 @@
-"""``dtype="float32"``: half the memory with nearly the same choices."""
+"""``dtype="float32"``: half the memory, and nearly the same choices."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ NAMES = ("linucb-ind", "linucb-one", "club", "sclub", "locb")
 
 @pytest.mark.parametrize("name", NAMES)
 def test_regret_is_within_noise_of_float64(name: str) -> None:
-    """Paired over six default environments; the noise is the one between environments."""
+    """Differences are paired over six default environments."""
     differences, regrets = [], []
     for seed in range(6):
         env = locb.Synthetic(seed=seed)
@@ -28,7 +28,7 @@ def test_regret_is_within_noise_of_float64(name: str) -> None:
         assert np.mean(single.chosen == double.chosen) > 0.98
         assert (
             np.median(np.abs(single.policy.theta - double.policy.theta)) < 1e-5
-        )  # one different choice moves the estimate of a user
+        )  # a single different choice changes the estimate of a user
     assert abs(np.mean(differences)) < ci_half_width(regrets)
     assert abs(np.mean(differences)) < 0.01 * np.mean(regrets)
 
@@ -44,7 +44,7 @@ def test_float32_halves_the_user_state(name: str) -> None:
 
 
 def test_cluster_sums_do_not_drift() -> None:
-    """They are float64 and periodically recomputed, whatever the number type of the user state."""
+    """Sums are float64 and periodically recomputed, regardless of the dtype of the user state."""
     policy = locb.LOCB(n_users=12, dim=3, n_seeds=5, dtype="float32")
     env = locb.Synthetic(n_users=12, n_clusters=2, raw_dim=2, n_arms=4, seed=5)
     for block in env.stream(200_000, seed=2):

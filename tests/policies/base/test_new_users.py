@@ -18,7 +18,7 @@ N_ADDED = 150
 def test_rows_double_when_full(kind: str) -> None:
     policy = make(kind)
     name = policy._row_array
-    allocated = [getattr(policy._state, name)]  # kept alive, so that no two share an address
+    allocated = [getattr(policy._state, name)]  # kept alive, so that no two arrays share an address
     for count in range(N_ADDED):
         policy.add_users(1)
         policy.update(N + count, np.full(DIM, 0.3), 1.0)
@@ -95,7 +95,7 @@ def test_sclub_clusters_after_growth(at_once: int) -> None:
 @pytest.mark.interpreted
 @pytest.mark.parametrize("kind", KINDS)
 def test_spare_rows_do_not_change_results(kind: str, tmp_path: Path) -> None:
-    """A loaded policy has no spare rows, and continues to the same file."""
+    """A loaded policy has no spare rows, but later saves the same file as the original."""
     policy = make(kind, 0)
     for _ in range(9):
         policy.add_users(1)

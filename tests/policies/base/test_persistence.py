@@ -222,7 +222,7 @@ def test_damage_anywhere_is_detected(tmp_path: Path) -> None:
             loaded = locb.load(path)
         except ValueError:
             continue
-        assert state_of(loaded) == expected, position  # a byte without meaning, such as a date
+        assert state_of(loaded) == expected, position  # a byte that is not used, such as a date
     for length in (0, 10, len(intact) // 2, len(intact) - 1):
         path.write_bytes(intact[:length])
         with pytest.raises(ValueError, match="damaged"):

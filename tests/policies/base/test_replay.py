@@ -11,7 +11,7 @@ from policies.helpers import KINDS, make, make_rounds
 
 
 def check(stepped: Any, replayed: Any, log: locb.Rounds, folder: Path) -> None:
-    """Learn the first arms with ``update`` and with ``play``; users are added halfway."""
+    """Learn the first arm of each round with ``update`` and with ``play``; users are added halfway."""
     half = len(log) // 2
     for first, last in ((0, half), (half, len(log))):
         for t in range(first, last):
@@ -33,7 +33,7 @@ def test_play_with_one_arm_equals_update(kind: str, ties: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if not kind.startswith("linucb")])
-@pytest.mark.parametrize("dim", [2, 9])  # two features fill no SIMD vector, nine fill one partly
+@pytest.mark.parametrize("dim", [2, 9])  # two features are less than a SIMD vector, nine are not a multiple of one
 def test_play_with_one_arm_equals_update_for_many_users(kind: str, dim: int, tmp_path: Path) -> None:
     """With 300 users LOCB uses drift bounds, and sums are recomputed periodically."""
     rng = np.random.default_rng(dim)

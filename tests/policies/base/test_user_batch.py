@@ -106,7 +106,7 @@ def test_user_batch_of_a_custom_policy() -> None:
 
 @pytest.mark.parametrize("kind", ["locb", "locb-pooled", "locb-certificate"])
 def test_progress_follows_the_stop_rule(kind: str) -> None:
-    """Compare with the rule, computed from the public properties, along the run."""
+    """During a run, compare the progress with the stopping rule, computed from public properties."""
     policy = make(kind, 0, gamma=5.0 if kind == "locb-certificate" else 0.6)
     parameters, seen = policy._parameters, policy.group_summary().progress.tolist()
     for block in range(60):
@@ -124,7 +124,7 @@ def test_progress_follows_the_stop_rule(kind: str) -> None:
             else:
                 small = (served > 0) & (radii < parameters["gamma"] * parameters["tau"] / 8)
                 assert progress == pytest.approx(small.mean())
-                assert progress < 1.0  # or it would be returned
+                assert progress < 1.0  # a cluster with progress 1 is final
     assert min(seen) == 0.0
     assert max(seen) == 1.0
     assert len(set(seen)) > 5

@@ -104,7 +104,7 @@ def test_recommend_changes_no_learned_state(kind: str) -> None:
     for user in range(N):
         policy.recommend(user, contexts(user))
     after = state_of(policy)
-    for name in before.keys() - {"generator"}:  # random ties draw from it
+    for name in before.keys() - {"generator"}:  # random ties use this generator
         assert after[name] == before[name]
 
 

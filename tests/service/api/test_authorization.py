@@ -1,4 +1,4 @@
-"""Authorization of every route: by the scope of the token, or without tokens by host and origin."""
+"""Authorization of every route: by the scope of the token or, without tokens, by the Host and Origin headers."""
 
 import logging
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ def without_tokens(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[h
 
 
 def send(client: httpx.Client, route: Route, headers: dict[str, str]) -> httpx.Response:
-    """Send a request with an invalid body: authorization is checked before the body."""
+    """Send a request with an invalid body, because authorization is checked before the body."""
     path = route.path.replace("{", "").replace("}", "")
     body = None if route.request_type is None else {}
     response = client.request(route.method, path, json=body, headers=headers)

@@ -15,8 +15,8 @@ from serving import same_state, serving
 
 TOKEN = "token with all scopes"
 EXAMPLES = int(os.environ.get("SCHEMA_EXAMPLES", "4"))  # per route and phase; `make stress` sets more
-# Schemas cannot express that ids are unique, or that excluded ids are ids of arms. In a batch, an invalid request is a
-# problem among the results.
+# Schemas cannot express that ids are unique, or that excluded ids are ids of arms. An invalid request of a batch gives
+# a problem in the results.
 SETTINGS = """
 [checks]
 positive_data_acceptance.enabled = false

@@ -1,4 +1,4 @@
-"""The client library of Azure Personalizer, unmodified, with the service."""
+"""The unmodified client library of Azure Personalizer, used with the service."""
 
 from pathlib import Path
 from typing import Any

@@ -25,7 +25,7 @@ def recommend(user: str, decision_id: str, now: float = 0.0) -> RecommendCommand
 
 
 class EngineWithLog:
-    """An engine and its log, with commits that can be made to fail."""
+    """An engine and its log. Tests can make commits fail."""
 
     def __init__(self, folder: Path, **options: Any) -> None:
         self.log = EventLog(folder)
@@ -78,7 +78,7 @@ def test_new_users_of_a_failed_commit_are_logged_by_the_next_one(served: EngineW
 
 
 def test_assigning_an_existing_index_is_no_event(served: EngineWithLog) -> None:
-    """The seq of an index is that at which the policy was extended, not that at which a new user got it."""
+    """The seq of an index is that of the extension of the policy, not that of the assignment to a new user."""
     served.serve(recommend("ann", "a"), recommend("bob", "b"), recommend("eve", "c"))
     engine = served.engine
     batch = engine.prepare_erasure("bob")
@@ -95,7 +95,7 @@ def test_assigning_an_existing_index_is_no_event(served: EngineWithLog) -> None:
 
 
 def test_negative_zero_becomes_zero(served: EngineWithLog) -> None:
-    """SQLite does not keep the sign."""
+    """SQLite does not store the sign of zero."""
     served.serve(recommend("ann", "a"))
     batch = served.engine.prepare([RewardCommand("a", -0.0, 1.0)])
     assert str(batch.records.observations[0].reward) == "0.0"

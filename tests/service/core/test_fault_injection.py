@@ -1,4 +1,4 @@
-"""Fault injection under load, in short; ``make stress`` runs the same tests for longer."""
+"""Short fault injection tests under load; ``make stress`` runs the same tests for longer."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""An error inside an optional method of a policy is reported; it is never taken for a missing method."""
+"""An error inside an optional method of a policy is reported, and not treated as a missing method."""
 
 import logging
 from pathlib import Path
@@ -12,7 +12,7 @@ from serving import arms, serving, wait_for
 
 
 class Minimal(locb.Policy):
-    """Shows the first arm; supports nothing but new users."""
+    """Policy that chooses the first arm and supports only new users."""
 
     def recommend(self, user: int, contexts: Any) -> int:
         return 0
@@ -28,7 +28,7 @@ class Minimal(locb.Policy):
 
 
 class Faulty(Minimal):
-    """Supports corrections, checkpoints and certificates, each with the same bug."""
+    """Policy whose methods for corrections, checkpoints and certificates have the same bug."""
 
     def correct(self, user: int, context: Any, learned: float, reward: float) -> None:
         self._bug()

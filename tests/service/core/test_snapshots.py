@@ -124,7 +124,7 @@ def test_snapshot_of_an_older_format_is_ignored(tmp_path: Path, caplog: pytest.L
 
 
 class SlowPolicy:
-    """A policy that is saved only after an event."""
+    """A policy that blocks while it is saved, until an event is set."""
 
     def __init__(self, policy: locb.LinUCB) -> None:
         self.may, self.policy = threading.Event(), policy

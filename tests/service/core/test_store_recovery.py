@@ -1,4 +1,4 @@
-"""Recovery from an unavailable store: requests get 503, and the service continues by itself."""
+"""Recovery from an unavailable store: requests get 503, and the service recovers automatically."""
 
 import time
 from collections.abc import Callable
@@ -35,7 +35,7 @@ def test_database_outage(postgres: Any, tmp_path: Path) -> None:
             assert client.get("/v1/users/ann").status_code == 200
         finally:
             postgres.start()
-        # Without requests, as behind a load balancer that uses only healthy services.
+        # The service gets no requests in the meantime, as behind a load balancer that skips unhealthy services.
         assert eventually(lambda: client.get("/v1/health").status_code == 200)
         response = client.post("/v1/recommend", json=REQUEST | {"user": "bob", "decision_id": "b"})
         assert response.status_code == 200

@@ -56,7 +56,7 @@ def flaky_writes(log: EventLog, rng: random.Random) -> Iterator[None]:
 
 
 class Client:
-    """Sends commands, and repeats each until it is acknowledged."""
+    """Client that sends commands, and repeats each until it is acknowledged."""
 
     def __init__(self, service: Service, name: str, rng: random.Random) -> None:
         self.service, self.name, self.rng = service, name, rng
@@ -108,7 +108,7 @@ async def session(folder: Path, url: str | None, number: int, rng: random.Random
     with flaky_writes(service.log, rng):
         clients = [Client(service, f"{number}-{c}", rng) for c in range(CLIENTS)]
         await asyncio.wait_for(asyncio.gather(*(client.run() for client in clients)), 60)
-    if killed:  # only what is on disk is left
+    if killed:  # only the state on disk remains
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
         for task in tasks:
             task.cancel()

@@ -123,7 +123,7 @@ def test_every_policy(tmp_path: Path, policy: str, monkeypatch: pytest.MonkeyPat
 
 
 class FirstArm(locb.Policy):
-    """Recommends the first arm and has no optional capability except new users."""
+    """Policy that chooses the first arm and supports only new users."""
 
     def recommend(self, user: int, contexts: Any) -> int:
         return 0

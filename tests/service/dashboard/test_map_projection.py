@@ -1,4 +1,4 @@
-"""Clusters that have a colour on the map, and the cluster of each user."""
+"""Listed clusters of the map, and the cluster that determines the colour of each user."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Map of users."""
+"""The map of users: sample, projection and clusters."""
 
 from typing import Any
 

@@ -9,7 +9,7 @@ from locb.service.dashboard.cache import ViewCache
 
 
 class FakeClock:
-    """Replaces the module ``time``."""
+    """Clock that replaces the module ``time``."""
 
     def __init__(self) -> None:
         self.now = 100.0

@@ -17,7 +17,7 @@ READ_TOKEN, DECIDE_TOKEN = "token-scope-read-1", "token-scope-decide-1"
 
 
 class FakeStatus:
-    """Replaces the response of /v1/status in a page."""
+    """Replacement for the response of /v1/status in a page."""
 
     def __init__(self, page: Page, client: httpx.Client) -> None:
         self.page = page

@@ -80,7 +80,7 @@ def test_map_shows_users_and_opens_them(browser: Browser, client: httpx.Client) 
             page.get_by_role("button", name="Refit projection").click()
         assert refit.value.json()["projection"] != response["projection"]
 
-        # Each coloured mark is a user, who opens with a click.
+        # Each coloured mark is a user; a click opens the panel of that user.
         page.get_by_label("Find a user").fill("")
         x, y = page.locator("#map-chart canvas").evaluate(
             """canvas => {

@@ -63,7 +63,7 @@ def random_batches(rng: random.Random, count: int, start: float) -> tuple[list[R
 
 
 class DirectCounts:
-    """Counts from the rows of the log: times of decisions, and the first time and last reward of each."""
+    """Counts from the rows of the log: time of each decision, and first time and last value of its reward."""
 
     def __init__(self, log: EventLog) -> None:
         with log._reading() as connection:
@@ -118,7 +118,7 @@ def check_counts(event_stats: EventStats, log: EventLog) -> None:
 
 @pytest.fixture(autouse=True)
 def _stopped_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stop the clock at NOW, however long other tests take."""
+    """Set the clock to NOW, regardless of how long other tests take."""
     for module in (history_backfill, event_stats_module):
         monkeypatch.setattr(module, "time", SimpleNamespace(time=lambda: NOW))
 

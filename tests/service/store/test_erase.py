@@ -88,7 +88,7 @@ def test_erased_data_is_removed_from_the_wal_after_a_concurrent_read(
 def test_start_truncates_the_wal_of_a_killed_process(tmp_path: Path) -> None:
     log = EventLog(tmp_path / "one")
     log.commit(sample_records())
-    shutil.copytree(tmp_path / "one", tmp_path / "two")  # as a power cut would leave it
+    shutil.copytree(tmp_path / "one", tmp_path / "two")  # the state after a power failure
     log.close()
     assert b"bob" in (tmp_path / "two" / "log.db-wal").read_bytes()
     log = EventLog(tmp_path / "two")
