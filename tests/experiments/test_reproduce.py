@@ -99,7 +99,7 @@ def test_inner_optimum() -> None:
     assert [criterion.verdict for criterion in inner_optimum("l", "r", -hill, best="lowest")] == [HOLDS, HOLDS]
 
 
-def test_the_choice_of_the_peak_favours_nothing() -> None:
+def test_selection_of_the_best_inner_setting_is_unbiased() -> None:
     """In pure noise, the best inner setting must not be better than the outer settings on average."""
     rng = np.random.default_rng(1)
     wins = [inner_optimum("", "", rng.normal(size=(5, 5)))[0].difference.mean for _ in range(400)]

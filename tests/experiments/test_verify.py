@@ -61,7 +61,7 @@ def test_theorem_2_is_the_papers_formula() -> None:
 
 
 @pytest.mark.parametrize("rounds", [50_000, 10**12])  # before and after all clusters are final
-def test_theorem_3_is_its_three_parts(rounds: int) -> None:
+def test_regret_bound_is_the_sum_of_its_three_terms(rounds: int) -> None:
     n, d, gamma, sigma, delta, smallest = 80, 5, 0.3, 0.7, 0.05, 0.2
     more = {"gamma": gamma, "sigma": sigma, "delta": delta, "min_eigenvalue": smallest}
     end = termination_bound(n, d, **more)
@@ -72,7 +72,7 @@ def test_theorem_3_is_its_three_parts(rounds: int) -> None:
     assert regret_bound(rounds, n, d, **more) == pytest.approx(bonuses + rest, rel=1e-12)
 
 
-def test_theorem_3_grows_slower_than_its_rounds_once_clustering_has_ended() -> None:
+def test_regret_bound_grows_slower_than_the_rounds_after_all_clusters_are_final() -> None:
     def bound(rounds: int, gamma: float = 0.2) -> float:
         return regret_bound(rounds, 100, 6, gamma=gamma, min_eigenvalue=0.1)
 

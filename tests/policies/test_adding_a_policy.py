@@ -24,7 +24,7 @@ def _toy() -> Iterator[None]:
     del REGISTRY["toy"]
 
 
-def test_it_plays_and_learns() -> None:
+def test_policy_plays_and_learns() -> None:
     rounds = make_rounds(200)
     policy, step_by_step = make_policy("toy", n_users=12, dim=3), Toy(n_users=12, dim=3)
     chosen = policy.play(rounds)
@@ -34,7 +34,7 @@ def test_it_plays_and_learns() -> None:
     assert state_of(policy) == state_of(step_by_step)
 
 
-def test_it_can_be_simulated_and_compared() -> None:
+def test_policy_can_be_simulated_and_compared() -> None:
     env = locb.Synthetic(n_users=10, n_clusters=2, n_arms=4, seed=1)
     run = locb.simulate(make_policy("toy", n_users=10, dim=env.dim), env, rounds=200, seed=1)
     assert run.regret.shape == (200,)
@@ -42,7 +42,7 @@ def test_it_can_be_simulated_and_compared() -> None:
     assert [entry.policy for entry in result.results] == ["toy", "linucb-ind"]
 
 
-def test_it_has_the_abilities_it_defines() -> None:
+def test_policy_has_the_capabilities_that_it_defines() -> None:
     policy = make_policy("toy", n_users=2, dim=2)
     assert isinstance(policy, SupportsNewUsers)
     assert isinstance(policy, SupportsSnapshot)
@@ -50,7 +50,7 @@ def test_it_has_the_abilities_it_defines() -> None:
     assert not isinstance(policy, SupportsCorrection)
 
 
-def test_it_can_be_saved_and_loaded(tmp_path: Path) -> None:
+def test_policy_can_be_saved_and_loaded(tmp_path: Path) -> None:
     policy = Toy(n_users=12, dim=3, optimism=0.25, dtype="float32")
     policy.play(make_rounds(100))
     policy.add_users(2)
@@ -61,7 +61,7 @@ def test_it_can_be_saved_and_loaded(tmp_path: Path) -> None:
     assert np.array_equal(loaded.play(make_rounds(100, seed=2)), policy.play(make_rounds(100, seed=2)))
 
 
-def test_a_service_can_use_it() -> None:
+def test_service_accepts_the_policy() -> None:
     pytest.importorskip("starlette")
     from locb.service.core.model import new_model, warm_up
 
@@ -76,7 +76,7 @@ def test_a_service_can_use_it() -> None:
 
 
 @pytest.mark.parametrize("command", ["compare", "serve"])
-def test_the_command_line_lists_it(command: str, tmp_path: Path) -> None:
+def test_command_line_lists_the_policy(command: str, tmp_path: Path) -> None:
     shown = call(command, "--help", cwd=tmp_path).stdout
     assert "toy (Toy)" in shown
     assert ("optimism (float, default 0.5; ≥ 0): Score of a feature that no user has seen." in shown) == (
@@ -84,7 +84,7 @@ def test_the_command_line_lists_it(command: str, tmp_path: Path) -> None:
     )
 
 
-def test_its_parameters_are_documented() -> None:
+def test_parameters_are_documented() -> None:
     line = "optimism (float, default 0.5; ≥ 0): Score of a feature that no user has seen."
     assert line in describe_parameters("toy").splitlines()
     row = "| `optimism` | float | `0.5` | ≥ 0 | Score of a feature that no user has seen. |"

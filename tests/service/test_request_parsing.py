@@ -47,7 +47,7 @@ def test_excluded_arms_have_no_contexts() -> None:
     assert parse(exclude=["a"], arms=[{"id": "a", "features": []}, ARMS[1]]).eligible == [1]
 
 
-def test_stored_request_is_parsed_alike() -> None:
+def test_stored_request_is_parsed_identically() -> None:
     for fields in (
         {},
         {"exclude": ["b"], "count": 1, "decision_id": "x"},

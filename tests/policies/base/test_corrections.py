@@ -21,7 +21,7 @@ def statistics(policy: Any) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_corrected_sums_equal_right_rewards(kind: str) -> None:
+def test_corrected_sums_equal_those_of_the_correct_rewards(kind: str) -> None:
     corrected, right = make(kind, 0), make(kind, 0)
     rounds, rng = make_rounds(120), np.random.default_rng(1)
     for t, user in enumerate(rounds.users.tolist()):

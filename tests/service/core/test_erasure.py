@@ -44,7 +44,7 @@ def test_policy_is_rebuilt_without_the_user(tmp_path: Path, name: str) -> None:
         assert client.get("/v1/users/new").status_code == 200
 
 
-def test_rebuilt_policy_equals_one_that_never_knew_the_user(tmp_path: Path) -> None:
+def test_rebuilt_policy_equals_a_policy_without_the_user(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     rows = []
     with serving(tmp_path / "with") as (client, service):

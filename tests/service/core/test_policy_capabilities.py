@@ -61,7 +61,7 @@ def _policies(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(locb.POLICIES, "faulty", Faulty)
 
 
-def test_a_minimal_policy_is_served_without_its_missing_abilities(
+def test_minimal_policy_is_served_without_missing_capabilities(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with (

@@ -135,7 +135,7 @@ def filled(log: EventLog) -> tuple[EventLog, list[Records], list[list[bool]]]:
     return log, batches, flags
 
 
-def test_history_and_new_events_are_counted_alike(filled: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_backfilled_and_new_events_are_counted_equally(filled: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(history_backfill, "EVENTS_PER_QUERY", 37)
     monkeypatch.setattr(history_backfill, "RESPONSES_PER_QUERY", 7)
     log, batches, flags = filled
