@@ -41,7 +41,7 @@ def disk_full(disk: Disk, repeats: int, clients: int, *, seconds: float = 1.0) -
             report = load.report()
             acknowledged.add(report)
             errors.update(report.errors)
-        starts = server.output().count("Starting at")
+        starts = server.output().count("Starting the service at")
         server.stop()
         counts = check(server.folder, None, acknowledged)
     return {

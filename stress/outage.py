@@ -45,7 +45,7 @@ def outage(
             report = load.report()
             acknowledged.add(report)
             errors.update(report.errors)
-        starts = server.output().count("Starting at")
+        starts = server.output().count("Starting the service at")
         server.stop()
         counts = check(location.folder, location.url, acknowledged)
     return {

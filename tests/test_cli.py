@@ -68,7 +68,7 @@ def test_policy_from_a_file(tmp_path: Path) -> None:
         (["--arrivals", "never"], "locb: arrivals must be one of"),
         (["--clusters", "50"], "locb: --clusters must be at most --users = 12, not 50"),
         (["--rounds", "0"], "locb: rounds must be at least 1"),
-        (["--gamma", "-1"], "locb: gamma must be strictly between 0"),
+        (["--gamma", "-1"], "locb: --gamma must be above 0, not -1.0"),
         (["--output", "file/below"], "locb: "),
         (["--output", "file"], "locb: --output: file is a file, not a folder"),
         (["--jobs", "0"], "locb: jobs must be -1 or at least 1, not 0"),

@@ -1,4 +1,4 @@
-"""Contextual bandits that find like-minded users: LOCB and its baselines, exact and compiled."""
+"""Contextual bandits that find groups of similar users: LOCB, ELOC and baselines, exact and compiled."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

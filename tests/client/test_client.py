@@ -179,7 +179,7 @@ def test_invalid_arguments_are_named_before_sending(
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"url": "127.0.0.1:80"}, "url must be like"),
+        ({"url": "127.0.0.1:80"}, "url must be an address such as"),
         ({"retries": -1}, "retries must be at least 0, not -1"),
         ({"timeout": 0}, "timeout must be above 0, not 0"),
         ({"total": math.nan}, "total must be above 0, not nan"),
@@ -212,4 +212,4 @@ def test_import_without_httpx_names_the_extra(tmp_path: Path) -> None:
     (tmp_path / "httpx.py").write_text("raise ImportError('no httpx')")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
     done = subprocess.run([sys.executable, "-c", "import locb.client"], env=environment, capture_output=True, text=True)
-    assert "ImportError: locb.client needs httpx: pip install 'locb[client]'" in done.stderr
+    assert "ImportError: locb.client needs the package httpx: run pip install 'locb[client]'" in done.stderr

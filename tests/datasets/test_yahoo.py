@@ -69,7 +69,7 @@ def test_invalid_line_is_named(line: str, tmp_path: Path) -> None:
     path = tmp_path / "ydata-fp-td-clicks-v1_0.20090501.gz"
     with gzip.open(path, "wt") as log:
         log.writelines(lines)
-    with pytest.raises(ValueError, match=r"20090501\.gz, line 8: not a visit"):
+    with pytest.raises(ValueError, match=r"20090501\.gz, line 8: cannot parse as a visit"):
         locb.datasets.yahoo(path)
 
 

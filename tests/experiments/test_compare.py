@@ -142,7 +142,7 @@ def test_regret_checkpoints_include_the_last_round() -> None:
         ({"policies": []}, "policies must have at least one element"),
         ({"policies": ["club", "club"]}, "policies must be distinct, not club, club"),
         ({"alphas": []}, "alphas must have at least one element"),
-        ({"alphas": [-1.0]}, "alpha must be between 0"),
+        ({"alphas": [-1.0]}, "alpha must be at least 0, not -1.0"),
         ({"rounds": 0}, "rounds must be at least 1, not 0"),
         ({"repeats": 0}, "repeats must be at least 1, not 0"),
         ({"n_seeds": 16}, "n_seeds must be at most n_users = 15, not 16"),

@@ -232,11 +232,11 @@ def test_real_data_is_added_to_the_scenarios(tmp_path: Path) -> None:
     [
         ({"scenarios": ["mars"]}, "unknown scenario 'mars'"),
         ({"policies": ["ucb"]}, "unknown policy 'ucb'"),
-        ({"alphas": [-1.0]}, "alpha must be between 0"),
+        ({"alphas": [-1.0]}, "alpha must be at least 0, not -1.0"),
         ({"rounds": 20}, "rounds must be at least 100, not 20"),
         ({"repeats": 0}, "repeats must be at least 1, not 0"),
-        ({"seed": 998, "repeats": 3}, "seed and repeats must give repeats from 0 to 999, not 1000"),
-        ({"seed": -1}, "seed and repeats must give repeats from 0 to 999, not -1"),
+        ({"seed": 998, "repeats": 3}, r"seed \+ repeats at most 1000, .* repeat 1000 is out of range"),
+        ({"seed": -1}, "seed must be at least 0 .* repeat -1 is out of range"),
     ],
 )
 def test_invalid_settings_fail_before_any_run(change: dict[str, Any], message: str) -> None:

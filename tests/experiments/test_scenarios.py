@@ -54,7 +54,7 @@ def test_roles_share_no_seed_and_no_user() -> None:
         assert (twin.role, twin.settings, twin.description) == (EVALUATION, scenario.settings, scenario.description)
         theta = [make_environment(item.settings, item.seed(0)).theta for item in (scenario, twin)]
         assert not np.isclose(theta[0][:, None, :-1], theta[1][None, :, :-1]).all(axis=2).any()
-    with pytest.raises(ValueError, match="repeats from 0 to 999, not 1000"):
+    with pytest.raises(ValueError, match="each scenario has 1000 seeds; repeat 1000 is out of range"):
         SCENARIOS["overlap"].seed(SEEDS_PER_SCENARIO)
 
 

@@ -251,11 +251,11 @@ def test_unreachable_server() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"url": "127.0.0.1:80"}, "url must be like http://"),
-        ({"url": "ftp://a"}, "url must be like"),
-        ({"url": "http://a b"}, "url must be like"),
-        ({"url": "http://a:99999"}, "url must be like"),
-        ({"url": "http://a?b=c"}, "url must be like"),
+        ({"url": "127.0.0.1:80"}, "url must be an address such as http://"),
+        ({"url": "ftp://a"}, "url must be an address such as"),
+        ({"url": "http://a b"}, "url must be an address such as"),
+        ({"url": "http://a:99999"}, "url must be an address such as"),
+        ({"url": "http://a?b=c"}, "url must be an address such as"),
         ({"rate": 0.0}, "rate must be a number above 0"),
         ({"rate": math.nan}, "rate must be a number above 0"),
         ({"seconds": -1}, "seconds must be"),
@@ -334,7 +334,7 @@ def test_command_reports_errors_in_one_line(tmp_path: Path) -> None:
         ((server.url,), "is unreachable"),
         ((server.url, "--rate", "fast"), "--rate must be 'max' or a number, not 'fast'"),
         ((server.url, "--dim", "1"), "--dim must be an integer of at least 2, not 1"),
-        (("localhost:80",), "url must be like http://127.0.0.1:8080, not 'localhost:80'"),
+        (("localhost:80",), "url must be an address such as http://127.0.0.1:8080, not 'localhost:80'"),
     ):
         done = commandline.call("load", *arguments, cwd=tmp_path)
         assert done.returncode == 2
@@ -346,4 +346,6 @@ def test_missing_msgspec_names_the_extra(tmp_path: Path) -> None:
     (tmp_path / "msgspec.py").write_text("raise ImportError('no msgspec')")
     done = commandline.run("load", "http://127.0.0.1:1", cwd=tmp_path, first=(str(tmp_path),))
     assert done.returncode == 2
-    assert done.stderr.splitlines() == ["locb: locb.loadtest needs msgspec: pip install 'locb[service]'"]
+    assert done.stderr.splitlines() == [
+        "locb: locb.loadtest needs the package msgspec: run pip install 'locb[service]'"
+    ]

@@ -157,7 +157,7 @@ def test_certificates_of_every_policy() -> None:
         assert wide >= narrow > 0.0
         assert policy.certificate([3]) == 0.0
         assert policy.certificate([0, 1], sigma=0.1) < policy.certificate([0, 1], sigma=1.0)
-    with pytest.raises(ValueError, match="shared=True has one for all users"):
+    with pytest.raises(ValueError, match="shared must be False, not True"):
         make("linucb-one").certificate([0, 1])
 
 

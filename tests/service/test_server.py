@@ -93,7 +93,10 @@ def test_second_process_is_refused(tmp_path: Path) -> None:
         assert "Traceback" not in second.stderr
         same_port = run("--data-dir", str(tmp_path / "other"), "--port", str(server.port), *NEW_STORE)
         assert same_port.returncode == 2
-        assert same_port.stderr == f"locb: --host 127.0.0.1 --port {server.port}: Address already in use\n"
+        assert same_port.stderr == (
+            f"locb: cannot listen on --host 127.0.0.1 --port {server.port}: Address already in use; "
+            "choose another address or port\n"
+        )
         assert "Starting" not in same_port.stdout
         assert not (tmp_path / "other").exists()
         assert server.get("/v1/health")[0] == 200
@@ -174,7 +177,7 @@ def test_custom_policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
             assert server.post("/v1/reward", {"decision_id": decision_id, "reward": 1})[0] == 200
         assert server.post("/v1/recommend", {"user": "ann", "arms": ARMS[:1]})[0] == 500
         assert server.stop() == 0
-        assert "every start replays the whole log" in server.output()
+        assert "every startup replays the whole log" in server.output()
         server.start()
         assert json.loads(server.get("/v1/health")[1])["users"] == 1
     output = run_refused(monkeypatch, capsys, "--data-dir", str(tmp_path / "state"))
@@ -201,4 +204,4 @@ def test_missing_dependency_is_named(tmp_path: Path) -> None:
     command = [sys.executable, "-c", code, "serve", "--data-dir", str(tmp_path / "state"), "--dim", "3"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
-    assert done.stderr == "locb: the service needs uvicorn: pip install 'locb[service]'\n"
+    assert done.stderr == "locb: locb serve needs the package uvicorn: run pip install 'locb[service]'\n"

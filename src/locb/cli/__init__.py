@@ -20,7 +20,7 @@ from locb.cli.verify import verify
 from locb.cli.watch import watch
 
 app = typer.Typer(
-    help="Contextual bandits that find like-minded users.\n\n"
+    help="Contextual bandits that find groups of similar users.\n\n"
     "Start with `locb compare` to compare policies, or with `locb demo` to see the service. `locb COMMAND --help` "
     "describes the options of a command.",
     no_args_is_help=True,
@@ -39,6 +39,7 @@ app.command()(watch)
 
 # Parameters of the library and the options that set them, for error messages.
 OPTIONS = {"n_users": "--users", "n_clusters": "--clusters", "n_arms": "--arms"}
+SAME_OPTIONS = r"^(dim|gamma)(?= must)"  # parameters whose options have the same name
 
 
 def main() -> None:
@@ -46,7 +47,8 @@ def main() -> None:
     try:
         app()
     except (ValueError, OSError) as error:
-        leave(re.sub(r"\w+", lambda match: OPTIONS.get(match[0], match[0]), str(error)), 2)
+        message = re.sub(r"\w+", lambda match: OPTIONS.get(match[0], match[0]), str(error))
+        leave(re.sub(SAME_OPTIONS, r"--\1", message), 2)
 
 
 @app.callback(invoke_without_command=True)

@@ -82,7 +82,7 @@ def leave(message: str, code: int) -> NoReturn:
 
 @contextmanager
 def preparing(path: Path | None) -> Iterator[None]:
-    """Show a status while data is prepared, and print warnings as notes."""
+    """Show a status line while data is prepared, and print warnings as notes."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if path is None:
@@ -116,7 +116,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def compiling() -> Iterator[None]:
-    """Print a message if compilation takes longer than a moment."""
+    """Print a message if compilation takes noticeably long."""
     message = "Compiling the kernels (once on this machine, about a minute) …"
     timer = threading.Timer(1.5, console.print, [message])
     timer.start()

@@ -63,7 +63,7 @@ def compare(
     n_seeds: Annotated[
         int | None,
         typer.Option(
-            help="LOCB, ELOC: number of seeds, and so of clusters.",
+            help="LOCB, ELOC: number of seeds, which is also the number of clusters.",
             show_default="30, or one per user if there are fewer",
             rich_help_panel=POLICIES,
         ),
@@ -78,7 +78,9 @@ def compare(
     ] = None,
     users: Annotated[
         int,
-        typer.Option(help="Number of users; of real data, those with the most records.", rich_help_panel=ENVIRONMENT),
+        typer.Option(
+            help="Number of users. With --data: the users with the most records.", rich_help_panel=ENVIRONMENT
+        ),
     ] = 100,
     clusters: Annotated[int, typer.Option(help="Number of true clusters.", rich_help_panel=ENVIRONMENT)] = 5,
     dim: Annotated[
@@ -143,14 +145,14 @@ def compare(
     """Compare policies on the same users, arms and rewards.
 
     All policies get the same rounds, so the differences between them are paired. The command prints a table: regret is
-    the expected reward lost against always choosing the best arm, and F1 measures how well the found groups match the
-    true ones. It writes **report.html** (interactive: open it in a browser), **regret.png**, **users.png** and
+    the expected reward lost compared with always choosing the best arm, and F1 measures how well the found groups match
+    the true ones. It writes **report.html** (interactive: open it in a browser), **regret.png**, **users.png** and
     **run.json** (settings, versions and all numbers) to the folder --output.
 
     With --scenarios, every policy runs with its default parameters in several named environments: development
     scenarios were used for tuning, evaluation scenarios were not. The table and the heat map show the regret relative
-    to the best baseline of each scenario. Each scenario has its own seeds, and --seed is the number of them to skip.
-    Repeat the command to continue after Ctrl-C.
+    to the best baseline of each scenario. Each scenario has its own seeds, and --seed N skips the first N seeds of
+    each scenario. Repeat the command to continue after Ctrl-C.
 
     Examples:
     - `locb compare`

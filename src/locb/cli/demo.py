@@ -20,8 +20,8 @@ def demo(
 ) -> None:
     """Start a service with simulated visitors and print the address of its dashboard.
 
-    160 people in five groups choose one of eight films per visit. The service does not know the groups and finds
-    like-minded people within two to three minutes. The service listens on 127.0.0.1 and deletes its data on Ctrl-C.
+    160 people in five groups choose one of eight films per visit. The service does not know the groups and
+    finds them within two to three minutes. The service listens on 127.0.0.1 and deletes its data on Ctrl-C.
 
     Examples:
     - `locb demo`
@@ -34,7 +34,7 @@ def demo(
         leave(f"locb demo needs the extras client and service: pip install 'locb[client,service]' ({error})", 2)
     configure_logging("warning")
     url = f"http://127.0.0.1:{port}"
-    console.print("Starting. The first start compiles the policy, which takes up to a minute …")
+    console.print("Starting. At the first startup the policy is compiled, which takes up to a minute …")
 
     def started() -> None:
         command = "locb" if shutil.which("locb") else sys.argv[0]

@@ -174,7 +174,7 @@ def _latency_table(report: Report) -> Table:
 
 
 def _summary_lines(report: Report) -> list[str]:
-    """Return one line each for errors, mean rewards and the cost of the load generator."""
+    """Return one line each for errors, mean rewards and the CPU time of the load generator."""
     errors = ", ".join(f"{reason}: {count:,}" for reason, count in report.errors.items())
     lines = [f"Errors: {errors} ({report.retried:,} retried)." if errors else "No errors."]
     lines += [f"First error response: {report.first_problem}"] if report.first_problem else []

@@ -15,17 +15,17 @@ from locb.service.config import PARAMETER_OPTIONS, POLICY, Key, ServiceConfig, d
 
 _POLICY_OPTIONS = {
     "gamma": (float | None, "Maximum distance between similar users.", None),
-    "n_seeds": (int | None, "Number of clusters to grow, around the first users.", 1),
+    "n_seeds": (int | None, "Number of clusters. Each grows around one of the first users.", 1),
     "alpha": (float | None, "Weight of the exploration bonus.", None),
     "parameter": (list[str] | None, "Another parameter of the policy (see below): name=value. Can be repeated.", None),
 }
 
 
 def serve(**options: Any) -> None:
-    """Serve recommendations over HTTP and learn from rewards, durably.
+    """Serve recommendations over HTTP, learn from rewards, and store both durably.
 
-    **locb serve --data-dir state --dim 10** starts a service on port 8080. The same command continues with the data of
-    an earlier start. Request decisions at /v1/recommend and send rewards to /v1/reward; /openapi.json describes all
+    **locb serve --data-dir state --dim 10** starts a service on port 8080. The same command later continues
+    with the stored data. Request decisions at /v1/recommend and send rewards to /v1/reward; /openapi.json describes all
     routes.
     """
     try:
@@ -35,14 +35,14 @@ def serve(**options: Any) -> None:
         from locb.service.store.database import StoreError
         from locb.service.store.locks import AlreadyOpenError
     except ImportError as error:
-        leave(f"the service needs {error.name}: pip install 'locb[service]'", 2)
+        leave(f"locb serve needs the package {error.name}: run pip install 'locb[service]'", 2)
     config = make_config(options)
     configure_logging(config.log_level)
     if config.token_file is None and is_loopback(config.host):
         console.print("No --token-file: the service accepts requests from this machine only.", style="yellow")
 
     def on_listening() -> None:
-        console.print(f"Starting at http://{config.host}:{config.port} …  (Ctrl-C stops the service)")
+        console.print(f"Starting the service at http://{config.host}:{config.port} …  (Ctrl-C stops it)")
 
     try:
         run(config, on_listening)

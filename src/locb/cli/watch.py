@@ -50,7 +50,10 @@ def watch(
     ] = None,
     user: Annotated[
         str | None,
-        typer.Option(help="Show one user: estimate, groups, last decisions and why.", rich_help_panel=SERVICE),
+        typer.Option(
+            help="Show one user: estimate, groups, and the last decisions with their explanations.",
+            rich_help_panel=SERVICE,
+        ),
     ] = None,
     token: Annotated[
         str | None,
@@ -183,7 +186,7 @@ def _parse_baseline(text: str) -> Baseline:
 
 
 def _parse_time(text: str) -> Callable[[float], float]:
-    """Parse a time or an age; return a function from the current time to the time meant."""
+    """Parse a time or an age; return a function that maps the current time to the parsed time."""
     try:
         timestamp = datetime.fromisoformat(text).timestamp()
     except ValueError:

@@ -1,6 +1,6 @@
 """Python client of the service: ``Client`` blocks, ``AsyncClient`` has the same methods to ``await``.
 
-The package imports nothing else of locb, so that it is also distributed alone, as ``locb_client``.
+This package does not import the rest of locb, so it is also distributed alone, as ``locb_client``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 try:
     import httpx
 except ImportError as error:
-    raise ImportError("locb.client needs httpx: pip install 'locb[client]'") from error
+    raise ImportError("locb.client needs the package httpx: run pip install 'locb[client]'") from error
 
 from . import calls
 from .transport import CONNECTION_ERRORS, BaseClient, Exchange, RawResponse, Request, Response, ServiceError

@@ -213,7 +213,7 @@ def map(client: BaseClient, projection: str | None = None) -> Exchange[Response]
 
 
 def delete_user(client: BaseClient, id: str) -> Exchange[Response]:  # noqa: A002 - the name in the API
-    """Erase a user and everything that was learned from them."""
+    """Erase a user and everything that was learned from that user."""
     response: Response = yield from client.request_json("DELETE", _path("users", id))
     return response
 

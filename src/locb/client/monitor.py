@@ -140,9 +140,9 @@ class ServiceMonitor:
             )
             return f"{lost} ({reason}).", False
         if error.status == 401:
-            return "Token missing or unknown: pass one with --token-file or set LOCB_TOKEN.", True
+            return "The token is missing or unknown: pass a token with --token-file or set LOCB_TOKEN.", True
         if error.status == 403:
             return "The token does not have the scope 'read'.", True
         if error.status == 404:
-            return "No /v1/status at this address: it is not a locb service, or an older version.", True
+            return "This address has no /v1/status: it is not a locb service, or an older version.", True
         return f"The service returned an error: {error}.", error.status not in RETRY_STATUSES

@@ -104,7 +104,7 @@ class RawResponse:
             self.body += chunk
 
 
-# Yields a request or a pause in seconds, receives what came of it, and returns the result of the call.
+# Yields a request or a pause in seconds, receives the response or the exception, and returns the result of the call.
 Exchange: TypeAlias = Generator[Request | float, RawResponse | Exception | None, T]
 
 
@@ -122,7 +122,7 @@ class BaseClient(ABC):
         **options: Any,
     ) -> None:
         if not url.startswith(("http://", "https://")):
-            raise ValueError(f"url must be like http://127.0.0.1:8080, not {url!r}")
+            raise ValueError(f"url must be an address such as http://127.0.0.1:8080, not {url!r}")
         if retries < 0:
             raise ValueError(f"retries must be at least 0, not {retries!r}")
         for name, seconds in (("timeout", timeout), ("total", total)):
@@ -206,7 +206,7 @@ def _describe_invalid(value: Any, path: str) -> str:
 
 def _backoff(attempt: int, response: RawResponse | Exception | None) -> float:
     """Return the seconds to wait after this attempt: exponential, and at least as long as ``Retry-After``."""
-    # Jitter, not a secret.
+    # The random number is jitter, not a secret.
     jitter = random.uniform(0.5, 1.0)  # noqa: S311
     pause = min(MIN_BACKOFF * 2.0 ** min(attempt - 1, 30), MAX_BACKOFF) * jitter
     header = response.headers.get("Retry-After", "") if isinstance(response, RawResponse) else ""

@@ -105,5 +105,9 @@ def read_genres(movies: Source) -> dict[int, tuple[str, ...]]:
             listed = last.strip().strip('"').split("|")
             genres[int(first)] = tuple(genre for genre in listed if genre and genre != "(no genres listed)")
         except (IndexError, ValueError):
-            raise ValueError(f"{movies.name}, line {number}: not a movie: {line[:80]!r}") from None
+            expected = {"u.item": "id|title|…|19 genre flags", "movies.csv": "id,title,genre|genre"}
+            wanted = expected.get(name, "id::title::genre|genre")
+            raise ValueError(
+                f"{movies.name}, line {number}: cannot parse as a movie (expected {wanted!r}): {line[:80]!r}"
+            ) from None
     return genres

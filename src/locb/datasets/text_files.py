@@ -77,7 +77,7 @@ def rating_columns(source: Source, separator: str, header: bool, columns: Sequen
 
 
 def _find_invalid_line(source: Source, separator: str, header: bool, indices: Sequence[Any]) -> str:
-    """Return an error message that names the first line that is not a rating."""
+    """Return an error message that names the first line that cannot be parsed as a rating."""
     for number, line in text_lines(source):
         if header and number == 1:
             continue
@@ -87,5 +87,5 @@ def _find_invalid_line(source: Source, separator: str, header: bool, indices: Se
             if not np.isfinite([int(user), int(item), float(rating)]).all():
                 raise ValueError
         except (ValueError, IndexError):
-            return f"{source.name}, line {number}: not a rating: {line[:80]!r}"
-    return f"{source.name}: a line is not a rating"
+            return f"{source.name}, line {number}: cannot parse as a rating (user, item and number): {line[:80]!r}"
+    return f"{source.name}: a line cannot be parsed as a rating (user, item and number)"

@@ -16,6 +16,7 @@ from locb.environments import Interactions
 PATTERN = "ydata-fp-td-clicks-v1_0.*"
 N_FEATURES = 6  # per user and per article; the first is constant
 CHUNK = 1 << 16  # visits
+VISIT = "TIME ARTICLE CLICK |user 2:… 6:… 1:… |ARTICLE 2:…"  # format of a line, for error messages
 
 
 def yahoo(
@@ -96,7 +97,9 @@ class VisitLog:
                         visit = self._parse_visit(line)
                     except (ValueError, IndexError):
                         text = line[:80].decode("latin-1").rstrip()
-                        raise ValueError(f"{source.name}, line {number}: not a visit: {text!r}") from None
+                        raise ValueError(
+                            f"{source.name}, line {number}: cannot parse as a visit (expected {VISIT!r}): {text!r}"
+                        ) from None
                     if visit is None:
                         continue
                     visitors.append(visit[0])

@@ -20,7 +20,7 @@ ZEROS = {"any": sampling.ANY, "rated": sampling.RATED, "shown": sampling.RATED}
 
 
 class Interactions(Environment):
-    """Rounds drawn from recorded interactions: each offers one item that the user liked and others that it did not.
+    """Environment of recorded interactions: each round offers one item that the user liked and others with reward 0.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ class Interactions(Environment):
         return Rounds(users, contexts, rewards)
 
     def true_clusters(self, gamma: float = 0.2, n_groups: int = 5) -> list[Ints]:
-        """Return the true clusters: of each K-means group, the largest set of users with distances below gamma.
+        """Return the true clusters: the largest set of users with distances below gamma in each K-means group.
 
         Parameters
         ----------

@@ -47,8 +47,8 @@ class Synthetic(Environment):
     family_spread : float, default 0.6
         Upper limit of the distance between two cluster centres of a family.
     overlap : float, default 0
-        Share of the users who lie between two centres: that of their cluster and the nearest other one. They belong to
-        both clusters, and their distance to other members may exceed ``spread``.
+        Share of the users who lie between the centre of their cluster and the nearest other centre. They belong to both
+        clusters, and their distance to other members may exceed ``spread``.
     drift : float, default 0
         Angle in radians by which preferences rotate per 10,000 rounds. ``theta`` is the state of round 0. Means, and
         therefore regret, are those of the current round.
@@ -255,14 +255,14 @@ def _check_overlap(overlap: Any, n_clusters: int, raw_dim: int) -> None:
         raise ValueError(f"overlap must be from 0 to 1, not {overlap!r}")
     if overlap > 0.0 and (n_clusters < 2 or raw_dim < 2):
         name = "n_clusters" if n_clusters < 2 else "raw_dim"
-        raise ValueError(f"overlap must be 0 if {name} is 1, not {overlap!r}")
+        raise ValueError(f"overlap must be 0, not {overlap!r}, if {name} is 1")
 
 
 def _check_drift(drift: Any, raw_dim: int) -> None:
     if not math.isfinite(drift):
         raise ValueError(f"drift must be a finite angle in radians, not {drift!r}")
     if drift != 0.0 and raw_dim < 2:
-        raise ValueError(f"drift must be 0 if raw_dim is 1, not {drift!r}")
+        raise ValueError(f"drift must be 0, not {drift!r}, if raw_dim is 1")
 
 
 def _check_norms(norms: Any, *, bernoulli: bool) -> tuple[float, float]:

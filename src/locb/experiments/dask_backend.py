@@ -29,7 +29,7 @@ class DaskBackend(DaskDistributedBackend):  # type: ignore[misc]  # joblib has n
             await asyncio.sleep(0.01)
 
     def retrieve_result_callback(self, out: Any) -> Any:
-        """Return the result of a task, or raise the error with which Dask gave it up."""
+        """Return the result of a task, or raise the error that Dask reported for it."""
         if isinstance(out, BaseException):
             raise out
         return super().retrieve_result_callback(out)

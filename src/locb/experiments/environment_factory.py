@@ -40,7 +40,7 @@ def make_environment(settings: dict[str, Any], seed: int, *, warn: bool = True) 
     if name not in DATA:
         raise ValueError(f"data must be one of {', '.join(DATA)}, not {name!r}")
     if path is None:
-        raise ValueError(f"path must name the files of {name}")
+        raise ValueError(f"path is required for data={name!r}: the folder or archive of the published files")
     try:
         from locb import datasets
     except ImportError as error:

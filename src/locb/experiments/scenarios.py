@@ -56,7 +56,10 @@ class Scenario:
     def seed(self, repeat: int) -> int:
         """Return the seed of the environment and the rounds of a repeat."""
         if not 0 <= repeat < SEEDS_PER_SCENARIO:
-            raise ValueError(f"seed and repeats must give repeats from 0 to {SEEDS_PER_SCENARIO - 1}, not {repeat}")
+            raise ValueError(
+                f"seed must be at least 0 and seed + repeats at most {SEEDS_PER_SCENARIO}, because each scenario has "
+                f"{SEEDS_PER_SCENARIO} seeds; repeat {repeat} is out of range"
+            )
         return self.first_seed + repeat
 
 
@@ -135,7 +138,7 @@ def select_scenarios(names: Sequence[str]) -> list[Scenario]:
     Raises
     ------
     ValueError
-        If a name is unknown or there is none.
+        If a name is unknown, or if no name is given.
 
     Examples
     --------

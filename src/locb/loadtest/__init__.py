@@ -3,7 +3,7 @@
 try:
     import msgspec  # noqa: F401 - imported here for a clear error message
 except ImportError as error:
-    raise ImportError("locb.loadtest needs msgspec: pip install 'locb[service]'") from error
+    raise ImportError("locb.loadtest needs the package msgspec: run pip install 'locb[service]'") from error
 
 from locb.loadtest.plan import Plan
 from locb.loadtest.report import Latency, Report

@@ -107,7 +107,7 @@ class Plan:
             host = port = None
         valid = self.url.isascii() and self.url.isprintable() and " " not in self.url
         if not valid or parts.scheme not in ("http", "https") or not host or parts.query or parts.fragment:
-            raise ValueError(f"url must be like http://127.0.0.1:8080, not {self.url!r}")
+            raise ValueError(f"url must be an address such as http://127.0.0.1:8080, not {self.url!r}")
         tls = parts.scheme == "https"
         host_header = parts.netloc.rpartition("@")[2]
         return Address(host, port or (443 if tls else 80), tls, host_header, parts.path.rstrip("/"))

@@ -42,7 +42,11 @@ GRAPHS = {"complete": COMPLETE, "erdos-renyi": SPARSE}
 
 Alpha2 = Annotated[
     float,
-    Parameter("An edge is deleted when two estimates are farther apart than alpha2 · (F(m_i) + F(m_j)).", minimum=0.0),
+    Parameter(
+        "Factor of the distance at which an edge is deleted: users i and j with m_i and m_j rounds are separated if "
+        "their estimates differ by more than alpha2 · (F(m_i) + F(m_j)), where F(m) = √((1 + log(1 + m)) / (1 + m)).",
+        minimum=0.0,
+    ),
 ]
 Graph = Annotated[
     str,
@@ -57,8 +61,9 @@ Graph = Annotated[
 class CLUB(CorrectionMixin, ScoringRowPolicy):
     """Cluster users by the components of a graph, from which edges between users who differ are deleted.
 
-    The users of a component share an estimate. The score of an arm is θ_Vᵀx + α √(xᵀA_V⁻¹x · log(t + 1)), both of the
-    component V.
+    The users of a component V share an estimate θ_V. In round t, the score of an arm with context x is
+    θ_Vᵀx + α √(xᵀA_V⁻¹x · log(t + 1)), where V is the component of the user, and A_V is I plus the sum of x xᵀ over the
+    rounds of its users.
 
     Examples
     --------
@@ -177,7 +182,7 @@ class CLUB(CorrectionMixin, ScoringRowPolicy):
 
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         if "edges" not in arrays:
-            raise ValueError(f"its arrays are {sorted(arrays)}, without edges")
+            raise ValueError(f"the array 'edges' is missing; the arrays are {sorted(arrays)}")
         edges = arrays["edges"]
         sparse = self._parameters["graph"] == "erdos-renyi"
         if edges.dtype != np.int32 or edges.ndim != 2 or edges.shape[1] != 2 or (len(edges) and not sparse):
@@ -186,7 +191,7 @@ class CLUB(CorrectionMixin, ScoringRowPolicy):
         if len(edges) and not ((low >= 0) & (low < high) & (high < self._n_users)).all():
             raise ValueError(f"edges must connect a lower to a higher user, both from 0 to {self._n_users - 1}")
         if (np.diff(high * self._n_users + low) <= 0).any():
-            raise ValueError("edges is not sorted, or holds an edge twice")
+            raise ValueError("edges must be sorted by higher, then lower user, without duplicates")
         self._state = self._state._replace(**build_neighbour_lists(edges, self._n_users if sparse else 0))
         super()._restore({name: array for name, array in arrays.items() if name != "edges"})
 

@@ -127,7 +127,7 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
 
     @property
     def gate(self) -> dict[str, float]:
-        """Mixing weights of the three experts of the model: "everyone", "population" and "mixture"."""
+        """Mixing weights of the three predictors of the model: "everyone", "population" and "mixture"."""
         gate = self._state.learned_scalars[: MIXTURE + 1]
         weights = np.exp(gate - gate.max())
         everyone, population, mixture = (weights / weights.sum()).tolist()
@@ -143,11 +143,11 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         return self._spread(self._posteriors(users))
 
     def clusters(self) -> list[Cluster]:
-        """Return one cluster per seed user, in their order, and the cluster of users who are like everyone.
+        """Return one cluster per seed user, in the order of the seed users, and a cluster without a seed.
 
         A cluster contains the users whose rewards its neighbourhood explains at most 20 times less well than the best
-        explanation. Clusters overlap, and a user with few rounds is in many of them. The last cluster has no seed and
-        is omitted if it is empty.
+        explanation. Clusters overlap, and a user with few rounds is in many of them. The last cluster
+        contains users who are like everyone. It has no seed and is omitted if it is empty.
         """
         inside = self._explained_by(np.arange(self._n_users))
         members = [np.flatnonzero(row) for row in inside]
@@ -191,7 +191,7 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
     def estimate(self, user: int) -> Estimate:
         """Return the posterior of a user: its mean, its expected error and the number of rounds of the user.
 
-        The deviation of entry j is √V̄_jj.
+        The deviation of entry j is √V̄_jj, where V̄ is the posterior covariance.
         """
         user = self.check_user(user)
         row = self._posteriors(np.array([user]))
@@ -221,7 +221,7 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         self._n_users = self._parameters["n_users"] = new
 
     def _posteriors(self, users: Ints) -> Floats:
-        """Return the posteriors (θ̄, V̄) of users, (u, d + p)."""
+        """Return the posterior mean θ̄ and the packed posterior covariance V̄ of each user: (u, d + p)."""
         rows = np.empty((len(users), self._state.sums.shape[1]))
         kernel.compute_posteriors(self._state, users, self._dim, rows, NO_NUMBERS, NO_GROUPS)
         return rows
@@ -264,15 +264,17 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         return np.concatenate([theta, inverse[:, rows, columns]], axis=1)
 
     def correct(self, user: int, context: Any, learned: float, reward: float) -> None:
-        """Replace a reward: ``context``, learned with the reward ``learned``, has earned ``reward``.
+        """Replace the reward ``learned`` of an earlier observation of ``context`` by ``reward``.
 
-        The sums of the user, of its neighbourhoods and of everyone become what they would be with the right reward.
-        Centres follow when they are next solved for. Gate, noise, shares and population keep their values and change
-        with later rounds. Unavailable with ``memory``, because it is unknown how far the observation has faded.
+        The sums of the user, of its neighbourhoods and of all users become what they would be with the new reward.
+        Centres change when they are next recomputed. The gate (mixing weights), the noise, the shares of the components
+        and the population keep their values and change with later rounds. Unavailable with ``memory``, because the
+        current weight of the observation is not known.
         """
         if self._parameters["memory"] is not None:
             raise UnavailableError(
-                f"rewards cannot be corrected with memory={self._parameters['memory']}: the observation has faded"
+                f"rewards cannot be corrected with memory={self._parameters['memory']}, because the current weight of "
+                "the observation is not known: memory must be None"
             )
         super().correct(user, context, learned, reward)
 

@@ -92,5 +92,5 @@ class LinUCB(CorrectionMixin, ScoringRowPolicy):
 
     def _own_estimates(self, users: Ints) -> Floats:
         if self._shared:
-            raise UnavailableError("certificate needs one estimate per user, and shared=True has one for all users")
+            raise UnavailableError("certificates need one estimate per user: shared must be False, not True")
         return super()._own_estimates(users)

@@ -62,8 +62,8 @@ LateSeeds = Annotated[
 Tau = Annotated[
     float,
     Parameter(
-        "A cluster is final when all its radii are below gamma · tau / 8. 8 is practical; 1 is proven for the "
-        "ellipsoid radius.",
+        "A cluster is final when the radii of all its members are below gamma · tau / 8. The default, 8, gives low "
+        "regret; the guarantee of Theorem 1 needs 1 and the ellipsoid radius.",
         above=0.0,
     ),
 ]
@@ -77,16 +77,16 @@ Stop = Annotated[
     str,
     Parameter(
         "Rule that makes a cluster final. radius: all radii are small. certificate: the certificate is below gamma; "
-        "needs the ellipsoid radius. published: as radius, without the last test of all members, as printed in the "
-        "paper, whose proof has a gap there.",
+        "needs the ellipsoid radius. published: like radius, but without the final test of all members, as printed in "
+        "the paper. The proof of Theorem 1 does not cover this rule.",
         choices=tuple(STOPS),
     ),
 ]
 Bonus = Annotated[
     str,
     Parameter(
-        "Exploration bonus of a cluster. mean: mean of the bonuses of its members, as in the paper. pooled: root of "
-        "their mean square, whose cost does not depend on the number of users.",
+        "Exploration bonus of a cluster. mean: mean of the bonuses of its members, as in the paper. pooled: root mean "
+        "square of these bonuses; its computation time does not depend on the number of users.",
         choices=tuple(BONUSES),
     ),
 ]
@@ -157,7 +157,7 @@ class LOCB(CorrectionMixin, CompiledPolicy):
         return bool(self._state.int_params[N_ACTIVE] == 0)
 
     def _user_radii(self, users: Ints) -> Floats:
-        """Return the radii B(i, t) of users."""
+        """Return the confidence radius of each of these users in the current round."""
         int_params = self._state.int_params
         delta, sigma = self._parameters["delta"], self._parameters["sigma"]
         ball = radius_scale(int_params[RADIUS_KIND], int_params[T], self._n_users, self._dim, sigma, delta)
@@ -165,7 +165,7 @@ class LOCB(CorrectionMixin, CompiledPolicy):
         return widths
 
     def clusters(self) -> list[Cluster]:
-        """Return one cluster per seed user, in their order; ``returned_at`` is None until a cluster is final."""
+        """Return one cluster per seed user, in the order of the seeds; ``returned_at`` is None until it is final."""
         state = self._state
         inside = unpack_bits(state.members, self._n_users)
         return [

@@ -10,8 +10,8 @@ A policy declares each parameter once, in the signature of its ``__init__``::
         def __init__(self, *, n_users: NUsers, dim: Dim, gamma: Gamma = 0.2) -> None:
             super().__init__(n_users=n_users, dim=dim)
 
-Name, type, default, range and description follow from it, and with them validation, ``get_params``, ``repr``, the saved
-form, the "Parameters" section of the docstring, the command-line help and the tables of the documentation.
+The declaration gives the name, type, default, range and description. Validation, ``get_params``, ``repr``, the saved
+form, the "Parameters" section of the docstring, the command-line help and the tables of the documentation use them.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Parameter:
 
     @property
     def range(self) -> str:
-        """The allowed values as text; empty if the type says it all."""
+        """The allowed values as text; empty if the type is the only restriction."""
         if self.choices:
             return ", ".join(f'"{choice}"' for choice in self.choices)
         bounds = (("≥", self.minimum), (">", self.above), ("≤", self.maximum), ("<", self.below))
@@ -155,7 +155,7 @@ NSeeds = Annotated[
 ]
 Seeds = Annotated[
     Iterable[int] | None,
-    Parameter("The seed users; excludes ``n_seeds``.", type="list of int", check=lambda users: users),
+    Parameter("The seed users. Cannot be combined with ``n_seeds``.", type="list of int", check=lambda users: users),
 ]
 Ties = Annotated[
     str, Parameter("Which arm to choose among those within 1e-9 of the highest score.", choices=tuple(TIE_RULES))

@@ -114,7 +114,7 @@ class PolicySpec:
         Raises
         ------
         ValueError
-            If the policy does not have these parameters or refuses their values.
+            If the policy does not have these parameters or rejects their values.
         """
         arguments = {"n_users": n_users, "dim": dim, **parameters}
         if self.late_seeds:

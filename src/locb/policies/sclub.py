@@ -43,7 +43,8 @@ AlphaP = Annotated[
 class SCLUB(CorrectionMixin, ScoringRowPolicy):
     """Start with all users in one cluster, split off users who differ in estimate or arrival rate, and merge clusters.
 
-    The score of an arm is θ̂ᵀx + α √(xᵀ(I + S)⁻¹x), both of the cluster of the user.
+    The score of an arm with context x is θ̂ᵀx + α √(xᵀ(I + S)⁻¹x), where θ̂ is the estimate of the cluster of the user,
+    and S is the sum of x xᵀ over the rounds of its users.
 
     Examples
     --------
@@ -127,7 +128,7 @@ class SCLUB(CorrectionMixin, ScoringRowPolicy):
         ):
             shift_estimate(estimates, row, change)
             sums[row, : self._dim] += change
-        enqueue_cluster(state, slot)  # it may have moved close to another cluster
+        enqueue_cluster(state, slot)  # its estimate may now be close to that of another cluster
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         arrays = super()._arrays()

@@ -53,7 +53,7 @@ CURVES = (
     Curve(
         "regret",
         "Regret",
-        "Cumulative difference to always choosing the best arm. Lower is better.",
+        "Expected reward lost compared with always choosing the best arm, summed over rounds. Lower is better.",
         "cumulative regret",
         ",.1f",
         lambda _, entry: entry.regret,

@@ -1,1 +1,1 @@
-"""Recommend and reward over HTTP, durably: one process, one policy, one log."""
+"""HTTP service that recommends arms and learns from rewards: one process, one policy, one durable event log."""

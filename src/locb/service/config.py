@@ -17,7 +17,7 @@ PARAMETER_OPTIONS = ("gamma", "n_seeds", "alpha")
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """Facts about a configuration key, beside its name, type and default.
+    """Facts about a configuration key, in addition to its name, type and default.
 
     Attributes
     ----------
@@ -52,8 +52,8 @@ POLICY, REWARDS, NETWORK = "Policy", "Rewards", "Network and access"
 class ServiceConfig:
     """Configuration of a service.
 
-    A key that is None has the value of an existing store, or its default in a new one. ``describe_key`` returns the
-    description of a key.
+    A key that is None takes its value from an existing store; in a new store it has its default. ``describe_key``
+    returns the description of a key.
     """
 
     data_dir: Path = field(
@@ -86,7 +86,9 @@ class ServiceConfig:
         600.0, "Time to wait for a reward before the default reward is learned.", REWARDS, is_duration=True
     )
     snapshot_every: int = _key(
-        100_000, "Number of events between snapshots. A start replays the events after the newest one.", minimum=1
+        100_000,
+        "Number of events between snapshots. At startup the service replays the events after the newest snapshot.",
+        minimum=1,
     )
     personalizer_user: str = _key(
         "user.id", "Path of the user id in contextFeatures, for requests of Azure Personalizer clients."

@@ -13,7 +13,7 @@ class ReadingConnection(Protocol):
     reading_since: float  # time of the event loop at which the request began; infinite if none is arriving
 
     def on_read_timeout(self, seconds: float) -> None:
-        """Handle a request that took longer than this to arrive."""
+        """Handle a request that took longer than ``seconds`` to arrive."""
 
 
 class ReadTimeouts:

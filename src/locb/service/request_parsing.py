@@ -51,7 +51,7 @@ def parse_request(request: RecommendRequest, dim: int) -> ParsedRequest:
     ids = [arm.id for arm in arms]
     if len(set(ids)) < len(ids):
         repeated = next(a for a, arm_id in enumerate(ids) if arm_id in ids[:a])
-        raise invalid(f"two arms have the id {ids[repeated]!r}", f"arms[{repeated}].id")
+        raise invalid(f"ids of arms must be unique, but two arms have the id {ids[repeated]!r}", f"arms[{repeated}].id")
     eligible = list(range(len(arms)))
     if request.exclude:
         eligible = _eligible_arms(ids, request.exclude)
@@ -89,7 +89,7 @@ def _eligible_arms(ids: list[str], exclude: list[str]) -> list[int]:
         raise invalid(f"exclude contains {min(unknown)!r}, which is not the id of an arm", "exclude")
     eligible = [a for a, arm_id in enumerate(ids) if arm_id not in excluded]
     if not eligible:
-        raise invalid("all arms are excluded", "exclude")
+        raise invalid("exclude must not contain all arms", "exclude")
     return eligible
 
 
@@ -105,7 +105,7 @@ def _to_vector(features: Features, dim: int, a: int) -> list[float]:
 
 
 def check_id(value: str, field: str) -> None:
-    """Raise a 422 problem if an id is not valid UTF-8: for example half of a surrogate pair."""
+    """Raise a 422 problem if an id is not valid UTF-8, for example because it contains half of a surrogate pair."""
     try:
         value.encode()
     except UnicodeEncodeError:

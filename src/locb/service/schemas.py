@@ -33,7 +33,7 @@ class Arm(RequestModel):
 
 
 class PreviewRequest(RequestModel):
-    """Request for the current recommendation, without a decision."""
+    """Request for the current recommendation. No decision is stored."""
 
     user: Id
     arms: Annotated[list[Arm], Meta(min_length=1, max_length=MAX_ARMS)]

@@ -107,7 +107,10 @@ def listen(host: str, port: int) -> socket.socket:
         listener.bind((host.strip("[]"), port))
     except OSError as error:
         listener.close()
-        raise ValueError(f"--host {host} --port {port}: {error.strerror or error}") from None
+        reason = error.strerror or error
+        raise ValueError(
+            f"cannot listen on --host {host} --port {port}: {reason}; choose another address or port"
+        ) from None
     return listener
 
 

@@ -41,7 +41,7 @@ def test_a_custom_policy_supports_what_it_defines() -> None:
 
 
 def test_what_depends_on_parameters_is_unavailable() -> None:
-    with pytest.raises(UnavailableError, match="certificate needs one estimate per user"):
+    with pytest.raises(UnavailableError, match="certificates need one estimate per user"):
         make("linucb-one").certificate([0, 1])
     fading = make("eloc", memory=50.0)
     with pytest.raises(UnavailableError, match="memory must be None, not 50.0"):

@@ -76,7 +76,7 @@ def test_minimal_policy_is_served_without_missing_capabilities(
         assert client.post("/v1/reward", json={"decision_id": decision, "reward": 1.0}).status_code == 200
         assert client.get("/v1/clusters/ann").json()["certificate"] is None
         assert client.get("/v1/users/ann/similar").json()["similar"] == []
-    assert "snapshots are disabled and every start replays the whole log: Minimal has no methods" in caplog.text
+    assert "snapshots are disabled and every startup replays the whole log: Minimal has no methods" in caplog.text
     assert "a late reward is not learned: Minimal cannot correct rewards" in caplog.text
     assert "Traceback" not in caplog.text
 

@@ -88,7 +88,7 @@ def test_snapshots_outside_the_log_are_deleted(tmp_path: Path, caplog: pytest.Lo
     _, seq = snapshots.load_newest(0, 6) or pytest.fail("none")  # the log ends before 7: an older copy was restored
     assert seq == 3
     assert list_names(tmp_path) == file_names(3)
-    assert "it is outside the log" in caplog.text
+    assert "its last event is not in the log" in caplog.text
     assert snapshots.load_newest(4, 6) is None  # rebuilt at 4: a user was erased
     assert list_names(tmp_path) == []
 

@@ -130,7 +130,7 @@ def plan_matrix(
     alphas : sequence of float, default (0.1, 0.3, 1.0)
         Each policy that has an alpha runs at each of them.
     rounds : int, optional
-        Rounds per run. The default is the number of each scenario.
+        Rounds per run. By default each scenario has its own number.
     repeats, seed : int, default 5 and 0
         Number of repeats, and the number of seeds of each scenario to skip.
     data : dict, optional

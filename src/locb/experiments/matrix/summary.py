@@ -91,7 +91,10 @@ def _row(result: ScenarioResult, entry: AlphaResult) -> dict[str, Any]:
 
 
 def _best_alpha_table(results: Sequence[ScenarioResult]) -> ResultTable:
-    """Return regret and F1 of each policy at its best alpha. The ending "-settings" folds the table in reports."""
+    """Return regret and F1 of each policy at its best alpha.
+
+    Reports collapse a table whose name ends in "-settings".
+    """
     rows = []
     for result in results:
         for name, entry in result.best_per_policy.items():

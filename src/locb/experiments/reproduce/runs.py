@@ -139,9 +139,9 @@ def play_until_stable(
 ) -> Iterator[tuple[str, int]]:
     """Play until the cluster sizes are unchanged for ``stable_rounds`` rounds, counted in two ways.
 
-    Counted from the start, as the paper states the rule: clusters do not change before there are observations, so it
-    stops early. And counted from the first change. Yield ("start", round), then ("change", round); the policy is in
-    the state of that round.
+    The paper's rule counts from the start. It stops early, because clusters do not change before there are
+    observations. The second way counts from the first change. Yield ("start", round), then ("change", round); at each
+    yield, the policy is in the state of that round.
     """
     sizes = policy.cluster_sizes().tobytes()
     changed_at, changed, from_start, played = 0, False, True, 0

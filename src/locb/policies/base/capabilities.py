@@ -1,7 +1,7 @@
-"""Optional abilities of a policy, as protocols: ``isinstance(policy, SupportsCorrection)``.
+"""Optional capabilities of a policy, as protocols: ``isinstance(policy, SupportsCorrection)``.
 
-A policy that lacks an ability lacks its methods. An exception that a method raises is therefore never a sign that the
-policy does not support it, except for ``UnavailableError``, which depends on parameters.
+A policy that lacks a capability does not have its methods. An exception of such a method therefore never means that the
+policy lacks the capability. ``UnavailableError`` means that the current parameters exclude it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @lru_cache(maxsize=256)
 def class_supports(policy_class: type, protocol: type) -> bool:
-    """Return whether a policy class supports a protocol. For frequent calls: ``isinstance`` takes about 10 µs."""
+    """Return whether a policy class supports a protocol. The result is cached: ``isinstance`` takes about 10 µs."""
     return issubclass(policy_class, protocol)
 
 
@@ -46,7 +46,7 @@ class SupportsCorrection(Protocol):
     """A policy that can replace a reward it has learned."""
 
     def correct(self, user: int, context: Any, learned: float, reward: float) -> None:
-        """Replace the reward ``learned`` for ``context`` by ``reward``."""
+        """Replace the reward ``learned`` of an earlier observation of ``context`` by ``reward``."""
 
 
 @runtime_checkable
@@ -57,7 +57,7 @@ class SupportsSnapshot(Protocol):
         """Write the policy to a file."""
 
     def checkpoint(self) -> Checkpoint:
-        """Return a copy of the state that another thread may write later."""
+        """Return a copy of the state, which another thread can save to a file while the policy keeps learning."""
 
 
 @runtime_checkable

@@ -48,8 +48,8 @@ class CertificateMixin:
     ) -> Callable[[bool], float]:
         """Return a function that computes the certificate from copies, so that another thread may call it later.
 
-        With argument True it compares all pairs, as ``certificate`` does. With False it measures distances from the
-        centre, which gives a bound at least as large in linear time.
+        With argument True the function compares all pairs of users, as ``certificate`` does. With False it measures
+        distances from the centre, which takes linear time and gives a bound that is at least as large.
         """
         sigma = check_float("sigma", self._parameters.get("sigma", 0.5) if sigma is None else sigma, 0.0)
         delta = self._parameters.get("delta", 0.1) if delta is None else delta

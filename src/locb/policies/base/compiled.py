@@ -43,23 +43,23 @@ class CompiledPolicy(PersistentPolicy):
         return self._check_arm(self._kernel.recommend(self._state, user, contexts), user, contexts)
 
     def _plain_user(self, user: Any) -> int:
-        """Return ``check_user(user)``, at once for a valid int."""
+        """Return ``check_user(user)``; a valid int is returned without the call."""
         return user if type(user) is int and 0 <= user < self._n_users else self.check_user(user)
 
     def _check_choice(self, user: Any, contexts: Any) -> tuple[int, Floats]:
-        """Return user and contexts in the form the kernels take. The kernels themselves check for NaN."""
+        """Return user and contexts in the form that the kernels require. The kernels check the contexts for NaN."""
         user = self._plain_user(user)
         if not _is_plain(contexts, 2) or contexts.shape[1] != self._dim or len(contexts) == 0:
             contexts = check_array("contexts", contexts, (None, self._dim))
             if len(contexts) == 0:
-                raise ValueError("contexts must hold at least one arm")
+                raise ValueError("contexts must have at least one row (arm), not 0")
         return user, contexts
 
     def _check_arm(self, arm: int, user: int, contexts: Floats) -> int:
-        """Return the arm of a kernel, or raise the reason why there is none."""
+        """Return the arm that a kernel chose; if it chose none, raise an error with the reason."""
         if arm < 0:
             check_array("contexts", contexts, (None, self._dim))
-            raise ArithmeticError(f"the scores of user {user} are not numbers")
+            raise ArithmeticError(f"no arm can be chosen for user {user}: the scores are not numbers (NaN)")
         return arm
 
     def update(self, user: int, context: Any, reward: float) -> None:

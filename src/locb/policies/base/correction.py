@@ -15,10 +15,10 @@ class CorrectionMixin(InspectablePolicy):
     """Adds ``correct`` to a policy whose estimates depend on rewards only through sums b of reward · context."""
 
     def correct(self, user: int, context: Any, learned: float, reward: float) -> None:
-        """Replace a reward: ``context``, learned with the reward ``learned``, has earned ``reward``.
+        """Replace the reward ``learned`` of an earlier observation of ``context`` by ``reward``.
 
-        Estimates become what they would be with the right reward: b changes by (reward − learned) x, and everything
-        derived from it follows. No round is counted. Clusters do not change before the tests of the next rounds.
+        Estimates become what they would be with the new reward: b changes by (reward − learned) · context, and the
+        quantities derived from b are updated. No round is counted. Clusters change only by the tests of later rounds.
         """
         user = self.check_user(user)
         context = check_array("context", context, (self._dim,))

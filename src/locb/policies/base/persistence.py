@@ -37,11 +37,11 @@ class PersistentPolicy(InspectablePolicy):
             PersistentPolicy._policy_classes[cls.__name__] = cls
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the policy to a file. A policy that ``locb.load`` reads continues exactly as this one would."""
+        """Write the policy to a file. The policy that ``locb.load`` reads from it continues exactly like this one."""
         serialization.write(path, self._header(), self._arrays())
 
     def checkpoint(self, buffers: BufferPool | None = None) -> Checkpoint:
-        """Return a copy of what ``save`` would write now, which another thread may write later.
+        """Return a copy of what ``save`` would write now; another thread can save it to a file later.
 
         Parameters
         ----------
@@ -61,7 +61,7 @@ class PersistentPolicy(InspectablePolicy):
         return {"policy": type(self).__name__, "parameters": dict(self._parameters)}
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays of a file, in the shapes that a new policy with the same parameters has."""
+        """Return the arrays to save, in the shapes that a new policy with the same parameters has."""
         arrays: dict[str, NDArray[Any]] = self._state._asdict()
         users = slice(self._n_users)
         return {
@@ -88,7 +88,7 @@ class PersistentPolicy(InspectablePolicy):
         state = self._state._replace(**{name: np.ascontiguousarray(array) for name, array in arrays.items()})
         for name, is_consistent in self._consistency(state).items():
             if not is_consistent:
-                raise ValueError(f"{name} contradicts the rest of the file")
+                raise ValueError(f"array {name!r} is invalid or inconsistent with the other arrays")
         self._state = state
         self._rebuild_derived()
 
@@ -125,19 +125,23 @@ def load(path: str | os.PathLike[str]) -> CompiledPolicy:
     Raises
     ------
     ValueError
-        If the file is damaged, is no saved policy, or has another format version.
+        If the file is damaged, is not a saved policy, or has another format version.
     """
     header, arrays = serialization.read(path)
     policy_class = PersistentPolicy._policy_classes.get(str(header.get("policy")))
     if policy_class is None:
         known = ", ".join(sorted(PersistentPolicy._policy_classes))
-        raise ValueError(f"{path} holds a policy of kind {header.get('policy')!r}; known are {known}")
+        raise ValueError(f"{path} contains a policy of the unknown kind {header.get('policy')!r}; known kinds: {known}")
     try:
         parameters = header["parameters"]
         n_users, dim = len(arrays["served"]), parameters["dim"]
         # The arrays must confirm the sizes of the header before anything of that size is allocated.
         if parameters["n_users"] != n_users or arrays[policy_class._row_array].shape[1] != dim + packed_size(dim):
-            raise ValueError(f"its header claims {parameters['n_users']} users and {dim} features, its arrays differ")
+            name = policy_class._row_array
+            raise ValueError(
+                f"the header specifies {parameters['n_users']} users and {dim} features, but the arrays have {n_users} "
+                f"users, and {name!r} has shape {arrays[name].shape}"
+            )
         with skip_row_initialization():
             policy = policy_class(**parameters)
         policy._restore(arrays)

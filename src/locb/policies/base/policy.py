@@ -29,7 +29,7 @@ class Policy(ABC):
     """A contextual bandit: chooses an arm for a user and learns from the reward.
 
     A subclass defines ``recommend`` and ``update``; ``play``, ``locb.simulate`` and ``locb compare`` then work. A
-    policy that clusters users also defines ``clusters``. Optional abilities, such as ``add_users`` and ``save``, are
+    policy that clusters users also defines ``clusters``. Optional capabilities, such as ``add_users`` and ``save``, are
     the protocols of ``locb.policies.base.capabilities``.
 
     Parameters
@@ -198,5 +198,5 @@ class Policy(ABC):
 class ServablePolicy(Policy, SupportsNewUsers):
     """Static type of a policy that a service can use: one that accepts new users.
 
-    At run time, ask ``isinstance(policy, SupportsNewUsers)``; a policy need not inherit from this class.
+    At run time, test ``isinstance(policy, SupportsNewUsers)``; a policy need not inherit from this class.
     """

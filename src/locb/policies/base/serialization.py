@@ -20,7 +20,7 @@ FORMAT = "locb policy"
 VERSION = 2
 HEADER = "header.json"
 CHUNK_BYTES = 1 << 22
-# What reading a damaged file may raise, besides zipfile.BadZipFile.
+# Exceptions that reading a damaged file can raise, in addition to zipfile.BadZipFile.
 _DAMAGE = (KeyError, EOFError, ValueError, OSError, NotImplementedError, RuntimeError, MemoryError, OverflowError)
 
 
@@ -32,7 +32,7 @@ def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mappi
     """Write a file atomically: it appears under its name only when it is complete and on disk."""
     target = Path(path)
     if not target.parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, "There is no folder to save into", str(target.parent))
+        raise FileNotFoundError(errno.ENOENT, "Folder does not exist", str(target.parent))
     full_header = {"format": FORMAT, "version": VERSION, **header}
     temporary = target.parent / f".{target.name}.{secrets.token_hex(8)}.part"
     try:
@@ -68,7 +68,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArra
     Raises
     ------
     ValueError
-        If the file is damaged, is no saved policy, or has another format version.
+        If the file is damaged, is not a saved policy, or has another format version.
     """
     source = Path(path)
     try:

@@ -13,7 +13,7 @@ from locb.evaluation.clusters import Cluster
 from locb.kernels.common.bit_sets import ONE, pack_bits, unpack_bits
 
 MAX_SINGLE_BITS = 16  # up to this many groups, bits are extracted one by one
-SMALL_PRODUCT = 250_000  # multiplications per matrix product: below this OpenBLAS starts no threads, which would spin
+SMALL_PRODUCT = 250_000  # multiplications: OpenBLAS starts no threads, which would busy-wait, for smaller products
 BLOCK = 8192  # users whose bits are unpacked at once, to bound memory
 
 

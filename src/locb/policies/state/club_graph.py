@@ -22,10 +22,13 @@ def check_graph_size(n: int, graph: str) -> None:
     if graph == "complete" and n * 64 * n_words(n) > MAX_GRAPH_BITS:
         size = f"{n * n_words(n) / 2**27:,.1f} GiB"
         raise ValueError(
-            f'graph="complete" of {n} users takes {size} of memory, more than the limit of 4: use graph="erdos-renyi"'
+            f'graph="complete" with {n} users needs {size} of memory, but the limit is 4 GiB: use graph="erdos-renyi"'
         )
     if graph == "erdos-renyi" and 1.5 * n * math.log(n) > MAX_GRAPH_EDGES:
-        raise ValueError(f"n_users must be smaller: a random graph of {n} users has more than {MAX_GRAPH_EDGES} edges")
+        raise ValueError(
+            f"n_users must be smaller, not {n}: the random graph has about {1.5 * n * math.log(n):,.0f} edges, but the "
+            f"maximum is {MAX_GRAPH_EDGES:,}"
+        )
 
 
 def max_users(graph: str) -> int:
@@ -72,7 +75,7 @@ def sample_edges(old: int, n: int, seed: int) -> IndexArray:
 
     Each pair is an edge with probability 3 log n / n. The pairs are numbered by the higher user, then by the lower, and
     the gaps between sampled pairs are geometric, so that memory is proportional to the edges, not to all pairs. Each
-    growth has its own generator, so a loaded policy samples the same edges as the policy that was saved.
+    call has its own generator, so a loaded policy samples the same edges as the policy that was saved.
     """
     begin, end = old * (old - 1) // 2, n * (n - 1) // 2
     probability = 3.0 * math.log(n) / n

@@ -36,7 +36,7 @@ SAVED = (
 
 
 def random_hash_keys(count: int) -> Words:
-    """Return one well-mixed word per user, the same in every process: the finalizer of SplitMix64 over 1, 2, …"""
+    """Return one 64-bit hash key per user, the same in every process: the finalizer of SplitMix64 over 1, 2, …"""
     word = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -53,7 +53,10 @@ def grow_rows(
 
 
 def keep_first_rows(array: NDArray[Any], count: int) -> NDArray[Any]:
-    """Return a copy of the first rows, followed by zeros, which take no memory until they are written to."""
+    """Return a copy of ``array`` in which all rows after the first ``count`` are zero.
+
+    Zero rows take no memory until they are written to.
+    """
     kept = np.zeros(array.shape, array.dtype)
     kept[:count] = array[:count]
     return kept

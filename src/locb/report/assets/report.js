@@ -1,4 +1,4 @@
-/* What all HTML reports have in common: data, theme, sortable tables.
+/* Code that all HTML reports share: data, theme, sortable tables.
 
    window.report:
      data                    data of the page

@@ -13,7 +13,7 @@ from locb.report.charts.chart_theme import BACKGROUND
 MAX_LOG_RATIO = 2.0  # log2 of the ratio at the end of the colour scale
 WHITE_TEXT_FROM = 1.5  # log2 of the ratio from which the text is white
 ROW_HEIGHT, COLUMN_WIDTH = 24, 96  # pixels
-# Blue and orange are distinguishable with every type of colour vision and get darker at the same rate.
+# Blue and orange can be distinguished with every type of colour vision. Both get darker at the same rate.
 COLOUR_SCALE = ("#08519c", "#6baed6", "#f7f7f7", "#fdae6b", "#a63603")
 
 

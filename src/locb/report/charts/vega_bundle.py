@@ -1,8 +1,8 @@
-"""Files that a browser needs to draw the charts of the dashboard: the Vega script and the chart specifications.
+"""Files for drawing charts in a browser: the Vega script and the chart specifications of the dashboard.
 
-``python -m locb.report.charts.vega_bundle FOLDER`` creates it. This takes one to two seconds and much memory, so a
-service runs it in a separate process and keeps the result. A copy stays in the cache directory, for
-other services and for reports.
+``python -m locb.report.charts.vega_bundle FOLDER`` creates these files in FOLDER. This takes one to two seconds and
+much memory, so a service runs the command in a separate process and caches the files. A copy in the cache directory
+serves other services and reports.
 """
 
 from __future__ import annotations

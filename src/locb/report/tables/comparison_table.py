@@ -13,9 +13,9 @@ from rich.table import Table
 from locb.evaluation.results import Comparison, ci_half_width
 
 COLUMN_NOTES = (
-    "Regret: cumulative difference to always choosing the best arm; reward: mean per round; clusters: number of "
-    "distinct clusters, which may overlap; F1: mean F1 score over the true clusters, each matched "
-    "with the best-fitting found cluster; µs/round: computation time per round."
+    "Regret: expected reward lost compared with always choosing the best arm, summed over the rounds; reward: mean per "
+    "round; clusters: number of distinct clusters, which may overlap; F1: mean F1 score over the true clusters, each "
+    "matched with the best-fitting found cluster; µs/round: computation time per round."
 )
 HEADINGS = ("policy", "alpha", "regret", "reward", "clusters", "F1", "µs/round")
 

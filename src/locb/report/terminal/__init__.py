@@ -1,1 +1,1 @@
-"""What ``locb watch`` draws: words and numbers first, a chart of characters beside them."""
+"""Terminal views of ``locb watch``: figures, tables and text charts."""

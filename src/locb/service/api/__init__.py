@@ -1,1 +1,1 @@
-"""The service over HTTP."""
+"""HTTP API of the service."""

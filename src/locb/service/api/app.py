@@ -35,7 +35,7 @@ def make_app(service: Service, tokens: Tokens, prepare_charts: bool = False) -> 
     tokens : Tokens
         Tokens with their scopes.
     prepare_charts : bool, default False
-        Whether to build the chart files of the dashboard at startup, or at the first request for them.
+        Whether to build the chart files of the dashboard at startup. Otherwise the first request for them builds them.
     """
     app = AppContext(service, tokens)
     chart_files = ChartFiles(service.config.data_dir)

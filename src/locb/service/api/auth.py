@@ -56,7 +56,7 @@ def read_tokens(path: Path) -> Tokens:
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError as error:
         raise ValueError(f"--token-file: cannot read {path}: {error.strerror}") from None
-    except UnicodeDecodeError:  # its message contains the bytes, which can be a token
+    except UnicodeDecodeError:  # the message of this exception contains bytes of the file, which can be a token
         raise ValueError(f"--token-file: {path} is not UTF-8 text") from None
     for number, line in enumerate(lines, 1):
         parts = line.split("#", 1)[0].replace(",", " ").split()
@@ -69,12 +69,12 @@ def read_tokens(path: Path) -> Tokens:
             raise ValueError(f"--token-file: line {number} has an unknown scope; scopes are {', '.join(SCOPES)}")
         found[token] = scopes
     if not found:
-        raise ValueError(f"--token-file: {path} contains no token")
+        raise ValueError(f"--token-file: {path} contains no token; write one token per line")
     return Tokens(found)
 
 
 def authorize(tokens: Tokens, headers: dict[bytes, bytes], scope: str | None) -> None:
-    """Check that a request with these headers has a scope; None is a scope that every client has.
+    """Check that a request with these headers has ``scope``; None means that no token is needed.
 
     Without tokens, the request must name this machine in its Host header and must not come from a web page of another
     host. Otherwise any web page could use the service through the browser of its visitor.

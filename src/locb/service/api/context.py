@@ -1,4 +1,4 @@
-"""AppContext: what the handlers of requests share."""
+"""``AppContext``: the objects that all request handlers share."""
 
 from __future__ import annotations
 

@@ -73,5 +73,5 @@ async def user_decisions(app: AppContext, user: str, limit: str = "20") -> UserD
 
 
 async def preview(app: AppContext, body: PreviewRequest) -> PreviewResponse:
-    """Return the current recommendation without a decision."""
+    """Return the current recommendation without storing a decision."""
     return user_views.preview(app.service, body)

@@ -86,7 +86,7 @@ def _recommend_command(app: AppContext, request: RecommendRequest) -> RecommendC
 async def _submit_all(
     app: AppContext, commands: Sequence[RecommendCommand | RewardCommand | ProblemError]
 ) -> list[Outcome]:
-    """Submit all commands at once, so that they are committed together; problems are passed through."""
+    """Submit all commands at once, so that they are committed together; a problem is its own outcome."""
     submit = app.service.committer.submit
     pending = [command if isinstance(command, ProblemError) else submit(command) for command in commands]
     return [outcome if isinstance(outcome, ProblemError) else await outcome for outcome in pending]

@@ -60,7 +60,7 @@ class MethodRouter:
 
 
 def make_endpoint(app: AppContext, route: Route) -> Endpoint:
-    """Return the endpoint of a route: its handler, wrapped in everything that all routes have in common."""
+    """Return the endpoint of a route: its handler with the limits, checks, problems and metrics of all routes."""
     limits, tokens, metrics = app.limits, app.tokens, app.metrics
     handler, scope, query = route.handler, route.scope, route.query
     decoder: msgspec.json.Decoder[Any] | None = (

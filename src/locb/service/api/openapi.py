@@ -16,7 +16,7 @@ from locb.service.request_parsing import MAX_FEATURE
 from locb.service.responses import problem_response
 from locb.service.schemas import Id, Problem
 
-# Statuses of problems: of all routes, of routes that need a token, that have a body, that have an id in the path.
+# Problem statuses of all routes, and of routes that need a token, that have a body, and that have an id in the path.
 ALL_STATUSES, TOKEN_STATUSES, BODY_STATUSES, ID_STATUSES = (400, 429), (401, 403), (408, 413, 415, 422), (422,)
 
 

@@ -111,7 +111,7 @@ ROUTES = (
           None, SimilarUsers, (404, 422), {"limit": _integer(handlers.MAX_SIMILAR, 10)}),
     Route("GET", "/v1/users/{user}/decisions", dashboard.user_decisions, "List the decisions for a user, newest first",
           "read", None, UserDecisions, (404, 422, 503), {"limit": _integer(dashboard.MAX_DECISIONS, 20)}),
-    Route("POST", "/v1/preview", dashboard.preview, "Get the current recommendation without a decision", "read",
+    Route("POST", "/v1/preview", dashboard.preview, "Get the current recommendation, storing no decision", "read",
           PreviewRequest, PreviewResponse, (404,)),
     Route("DELETE", "/v1/users/{user}", handlers.erase_user, "Erase a user and everything learned from that user",
           "delete", None, UserErased, (404, 503)),

@@ -1,4 +1,4 @@
-"""Audit of an event log: replay it, and check that every decision comes out the same."""
+"""Audit of an event log: replay it, and check that the replayed policy makes the same decisions."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def audit(data_dir: str | os.PathLike[str], store: str | None = None) -> tuple[P
     policy : Policy
         The policy at the end of the log.
     mismatches : list of Mismatch
-        Decisions that come out differently; empty if the log is consistent.
+        Decisions for which the replayed policy chooses another arm; empty if the log is consistent.
 
     Raises
     ------
@@ -61,11 +61,11 @@ def audit(data_dir: str | os.PathLike[str], store: str | None = None) -> tuple[P
     """
     folder = Path(data_dir)
     if not folder.is_dir():
-        raise ValueError(f"{folder} is not a folder")
+        raise ValueError(f"{folder} is not a folder: pass the --data-dir of a service")
     log = EventLog(folder, store)
     try:
         if "model" not in (settings := log.settings()):
-            raise ValueError(f"{folder} has no event log")
+            raise ValueError(f"{folder} has no event log: pass the --data-dir and --store of a service")
         model, _ = load_or_create_model(ServiceConfig(folder, store), log)
         rebuilt_at = settings["rebuilt_at"]
         return repeat_decisions(log, model, log.last_seq() if rebuilt_at is None else rebuilt_at)
@@ -81,7 +81,7 @@ def repeat_decisions(log: EventLog, model: Model, after: int) -> tuple[Policy, l
     policy : Policy
         The policy at the end of the log.
     mismatches : list of Mismatch
-        Decisions that come out differently.
+        Decisions for which the replayed policy chooses another arm.
     """
     policy = model.build()
     mismatches: list[Mismatch] = []

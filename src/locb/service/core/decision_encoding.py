@@ -123,7 +123,7 @@ class _Response(msgspec.Struct):
 
 
 def encode_seed(name: str | None) -> str:
-    """Return the member ``"seed": name`` as it appears in a response.
+    """Return the JSON member ``"seed": name`` as it appears in a response.
 
     The text cannot appear elsewhere in a response, because JSON escapes the quotes within strings.
     """

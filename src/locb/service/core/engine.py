@@ -73,10 +73,10 @@ class Engine:
         self._explain_batch = explainer(policy)
         self._cache_size = cache_size
         self._encoder = DecisionEncoder(users, policy.dim)
-        # Generated decision ids differ between starts, and ascend, which is fast to index.
+        # Generated decision ids differ between processes, and ascend, which makes index updates fast.
         self._id_prefix, self._id_count = secrets.token_hex(10), 0
         self._recent: dict[str, CachedDecision] = {}
-        # Users that the policy knows and the log does not yet: kept when a commit fails, and written by the next.
+        # Users that are in the policy but not in the log yet: kept when a commit fails, and written by the next commit.
         self._unlogged_users: list[tuple[int, bytes | None, bool]] = []  # index, name, whether the policy grew
 
     # Lookups before a batch is prepared
@@ -141,7 +141,7 @@ class Engine:
         return self._encoder.encode("", parsed, explanation, self.policy.memberships(user_index))
 
     def _new_batch(self) -> Batch:
-        """Return a batch that starts with the users whom the policy knows and the log does not."""
+        """Return a batch that starts with the users who are in the policy but not in the log yet."""
         batch = Batch(last_seq=self.seq)
         for user in self._unlogged_users:
             self._log_user(batch, *user)
@@ -232,7 +232,7 @@ class Engine:
         return user_index
 
     def _log_user(self, batch: Batch, user_index: int, user: bytes | None, grows: bool) -> None:
-        # A user at an existing index does not change the policy, and is no event of its own.
+        # Assigning an existing index to a user does not change the policy, so it is not an event.
         batch.last_seq += grows
         batch.records.users.append((user_index, batch.last_seq, user))
 

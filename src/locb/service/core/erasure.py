@@ -19,8 +19,8 @@ from locb.service.store.database import StoreError
 from locb.service.store.locks import AlreadyOpenError
 from locb.service.store.log import Redaction
 
-REDACTED_PER_STEP = 1_000  # events whose responses are redacted at a time: requests wait about 20 ms
-MAX_FINAL_CATCH_UP = 2_000  # events: a rebuilt policy that is closer to the end of the log catches up under the lock
+REDACTED_PER_STEP = 1_000  # events per redaction step, for which requests wait about 20 ms
+MAX_FINAL_CATCH_UP = 2_000  # events: with fewer left to replay, the rebuilt policy catches up under the lock
 _END = 1 << 62  # greater than any seq
 _log = logging.getLogger("locb.service")
 
@@ -53,7 +53,7 @@ class Eraser:
         self._rebuild: asyncio.Task[None] | None = None
 
     async def erase(self, user: str) -> int:
-        """Erase a user, wait until the policy is rebuilt without them, and return the number of erased decisions.
+        """Erase a user, wait until the policy is rebuilt without the user, and return the number of erased decisions.
 
         Raises
         ------
@@ -94,7 +94,7 @@ class Eraser:
         return any(cluster.seed == user_index for cluster in self._engine.policy.clusters())
 
     async def _redact(self, user: str) -> Redaction:
-        """Redact most responses between batches, and return the redaction of the rest, for the erasure itself."""
+        """Redact most responses between batches, and return the redaction of the rest, which the erasure applies."""
         redaction = Redaction(encode_seed(user), encode_seed(None), 0, 0)
         while self._engine.seq - redaction.until > REDACTED_PER_STEP:
             redaction = redaction._replace(after=redaction.until, until=redaction.until + REDACTED_PER_STEP)
@@ -113,7 +113,7 @@ class Eraser:
             self._rebuild = asyncio.create_task(self._rebuild_all())
 
     def cancel(self) -> None:
-        """Cancel a rebuild; the next start of the service rebuilds the policy."""
+        """Cancel a rebuild; the service rebuilds the policy at its next startup."""
         if self._rebuild is not None:
             self._rebuild.cancel()
 
@@ -138,7 +138,7 @@ class Eraser:
         async with committer.commit_lock:
             await committer.resolve_in_doubt()
             if engine.pending_erasure != erased:
-                return  # another user was erased, and this policy may depend on them
+                return  # another user was erased, and this policy may depend on that user
             await asyncio.to_thread(self._catch_up, policy, position, engine.seq)
             if policy.n_users < engine.users.capacity:  # users that are not in the log yet
                 policy.add_users(engine.users.capacity - policy.n_users)

@@ -21,7 +21,7 @@ from locb.service.store.database import DuplicateDecisionError, StoreError
 from locb.service.store.locks import AlreadyOpenError
 from locb.service.store.log import EventLog
 
-MAX_BATCH = 256  # commands: preparing them takes about 10 ms
+MAX_BATCH = 256  # commands, whose preparation takes about 10 ms
 MAX_QUEUE = 20_000  # commands
 RETRY_INTERVAL = 1.0  # seconds between attempts to write to a store that failed, while there are no requests
 _log = logging.getLogger("locb.service")
@@ -232,7 +232,10 @@ class GroupCommitter:
         return errors.internal()
 
     async def _probe_store(self) -> None:
-        """Try to write: a load balancer sends no requests to an unhealthy service, so none would clear the error."""
+        """Try to write to the store, and clear the error if that succeeds.
+
+        A load balancer sends no requests to an unhealthy service, so no request would clear the error.
+        """
         try:
             await self.resolve_in_doubt()
             await self.write(self.log.write_settings, {"seq": self.engine.seq})

@@ -1,4 +1,4 @@
-"""The model of a service: which policy it runs, and how the store remembers that."""
+"""The model of a service: its policy, dimension and parameters, as recorded in the store."""
 
 from __future__ import annotations
 
@@ -49,12 +49,15 @@ class Model:
         spec = policy_spec(self.policy)
         policy = spec.make_for_service(n_users=self.initial_users, dim=self.dim, parameters=self.parameters)
         if not isinstance(policy, SupportsNewUsers):
-            raise ValueError(f"--policy {self.policy} must have a method add_users: users arrive one by one")
+            reason = "it has no method add_users, which the service needs to create users"
+            raise ValueError(f"--policy {self.policy} cannot be served: {reason}")
         return cast(ServablePolicy, policy)
 
 
 def load_or_create_model(config: ServiceConfig, log: EventLog) -> tuple[Model, str]:
-    """Return the model of a store and the random id of the store; a new store gets both from here.
+    """Return the model and the id of a store.
+
+    For a new store, create both from the configuration and write them to the store. The id is random.
 
     Raises
     ------
@@ -97,11 +100,10 @@ def _check_unchanged(config: ServiceConfig, model: Model) -> None:
         if value is None or (name in stored and value == stored[name]):
             continue
         if name not in stored:
-            raise ValueError(f"the store was created without {format_parameter(name, value)}: it cannot be added later")
-        raise ValueError(
-            f"the store was created with {format_parameter(name, stored[name])}, not {value}:"
-            " choose another --data-dir or --store for a different model"
-        )
+            found = f"without {format_parameter(name, value)}, which cannot be added later"
+        else:
+            found = f"with {format_parameter(name, stored[name])}, not {value}"
+        raise ValueError(f"the store was created {found}: choose another --data-dir or --store for a different model")
 
 
 def warm_up(model: Model) -> None:

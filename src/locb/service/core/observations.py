@@ -14,7 +14,7 @@ from locb.policies import CompiledPolicy, Policy
 from locb.policies.base.capabilities import SupportsCorrection, class_supports
 from locb.service.store.schema import CORRECTION
 
-MIN_PLAYED = 5  # observations: fewer are faster one by one
+MIN_PLAYED = 5  # observations to learn in one call; fewer are learned faster one by one
 _log = logging.getLogger("locb.service")
 
 

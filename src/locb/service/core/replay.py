@@ -13,7 +13,7 @@ from locb.policies.base.policy import ServablePolicy
 from locb.service.core.observations import learn
 from locb.service.store.log import EventLog
 
-OBSERVATIONS_PER_STEP = 2_000  # learned at a time: a few milliseconds, in which no request is served
+OBSERVATIONS_PER_STEP = 2_000  # learned in one step, which takes a few milliseconds; no request is served in that time
 
 
 def replay(log: EventLog, policy: ServablePolicy, after: int, until: int | None = None) -> Iterator[int]:

@@ -1,4 +1,4 @@
-"""The service without HTTP: start-up, recovery, commands, shutdown, and queries of users and clusters."""
+"""The service without HTTP: startup, recovery, commands, shutdown, and queries of users and clusters."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from locb.service.stats.history_backfill import HistoryBackfill
 from locb.service.store.export import remove_exports
 from locb.service.store.log import EventLog
 
-MAX_PAIRED = 2_000  # members: the certificate of a larger cluster is a bound that does not compare all pairs
+MAX_PAIRED = 2_000  # members; the certificate of a larger cluster does not compare all pairs
 _log = logging.getLogger("locb.service")
 
 
@@ -67,7 +67,7 @@ class Service:
             raise
         if not isinstance(self.policy, SupportsSnapshot):
             _log.warning(
-                "snapshots are disabled and every start replays the whole log: %s has no methods save and checkpoint",
+                "snapshots are disabled and every startup replays the whole log: %s has no methods save and checkpoint",
                 type(self.policy).__name__,
             )
         self.committer: GroupCommitter  # these two are created by ``start``
@@ -105,7 +105,7 @@ class Service:
         rebuilt_at = self.log.settings()["rebuilt_at"]
         snapshot = self.snapshots.load_newest(last + 1 if rebuilt_at is None else rebuilt_at, last)
         policy, seq = snapshot or (self.model.build(), 0)
-        _log.info("compiling the policy and reading the log; the first start on a machine takes up to a minute")
+        _log.info("compiling the policy and reading the log; the first startup on a machine takes up to a minute")
         warm_up(self.model)
         start = time.perf_counter()
         for _ in replay(self.log, policy, seq):
@@ -114,7 +114,7 @@ class Service:
         self.snapshots.schedule(last)
         seconds = time.perf_counter() - start
         _log.info("ready: %d events in the log, replayed from event %d in %.2f s", last, seq, seconds)
-        if rebuilt_at is None:  # the replay was the rebuild
+        if rebuilt_at is None:  # the replay has rebuilt the policy
             self.log.write_settings({"rebuilt_at": last})
         names = [(user_index, name.decode()) for user_index, _, name in self.log.users() if name is not None]
         default_rewards = DefaultRewards(self.config.default_reward, self.config.reward_wait)

@@ -1,4 +1,4 @@
-"""Snapshots of the policy, so that a start replays only the end of the log, and when they are written."""
+"""Snapshots of the policy, which shorten startup: only the events after the newest snapshot are replayed."""
 
 from __future__ import annotations
 
@@ -68,7 +68,9 @@ class Snapshots:
         """
         for seq, path in sorted(self._paths().items(), reverse=True):
             if not first <= seq <= last:
-                _log.warning("snapshot %s deleted: it is outside the log, events %d to %d", path.name, first, last)
+                _log.warning(
+                    "snapshot %s deleted: its last event is not in the log (events %d to %d)", path.name, first, last
+                )
                 path.unlink()
                 continue
             try:

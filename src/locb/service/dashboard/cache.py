@@ -15,7 +15,7 @@ HISTORY_TTL = 2.0
 STATE_TTL = 2.0  # captured state, map and table of clusters
 FEATURE_NAMES_TTL = 10.0
 STORE_SIZE_TTL = 10.0
-# Views of all users live at least this many times as long as they took to compute: each uses at most 1/300 of the time.
+# Minimum TTL of a view of all users, as a multiple of its computation time: it uses at most 1/300 of the CPU time.
 TTL_PER_SECOND = 300.0
 
 MAX_ENTRIES = 32

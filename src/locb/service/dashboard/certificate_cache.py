@@ -45,7 +45,7 @@ class CertificateCache:
         self._entries.clear()
 
     async def get(self, service: Service, state: StateView, clusters: Iterable[int]) -> list[Certificate]:
-        """Return the certificates of some clusters; unknown for large clusters and those not computed yet."""
+        """Return the certificates of these clusters: ``UNKNOWN`` for large clusters and for those not computed yet."""
         clusters, sizes, keys = list(clusters), state.sizes, state.representatives.tolist()
         small = [cluster for cluster in clusters if sizes[cluster] <= MAX_CERTIFIED]
         async with self._lock:

@@ -24,7 +24,7 @@ INDEX = "index.html"
 PAGE_FOLDER = Path(__file__).parent / "page"
 SHARED_FOLDER = Path(locb.report.__file__).parent / "assets"
 SHARED_FILES = ("theme.css", "ui.js", "ui_chart.js", "ui_table.js")
-# Scripts and styles are our own files. Nothing is evaluated, and no other host is contacted.
+# The page uses only its own scripts and styles. It evaluates no strings as code and contacts no other host.
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -39,7 +39,7 @@ class PageFiles:
     Parameters
     ----------
     chart_files : ChartFiles
-        Files that draw the charts. They are built at the first start.
+        Files that draw the charts. They are built once and cached.
     """
 
     def __init__(self, chart_files: ChartFiles) -> None:

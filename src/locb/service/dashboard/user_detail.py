@@ -71,6 +71,6 @@ def _user_decision(found: FoundDecision, dim: int) -> UserDecision:
 
 
 def preview(service: Service, request: PreviewRequest) -> PreviewResponse:
-    """Return the current recommendation without a decision."""
+    """Return the current recommendation without storing a decision."""
     arguments = RecommendRequest(request.user, request.arms, request.exclude, request.count)
     return _decode_preview(service.engine.preview(parse_request(arguments, service.model.dim)))

@@ -157,7 +157,7 @@ class EventLog(LogReader):
     def commit_staged(self) -> None:
         """Make the staged rows durable."""
         if self._writer is None:
-            raise StoreError("the connection was lost, and the staged rows with it")
+            raise StoreError("the connection to the database was lost before the commit")
         with self._translating_errors():
             self._row_writer.commit(self._writer.connection.driver_connection)
         if self._last_decision - self._user_decisions_end >= MAX_UNINDEXED_EVENTS:
@@ -199,7 +199,7 @@ class EventLog(LogReader):
 
     def last_seq(self) -> int:
         """Return the seq of the last event in the log, or 0 if it is empty."""
-        with self._writing() as connection:  # the writer's connection: a lost one is replaced here
+        with self._writing() as connection:  # on the writer's connection, which is opened again if it was lost
             found = [
                 connection.execute(select(func.max(table.c.seq))).scalar()
                 for table in (tables.users, tables.decisions, tables.observations)

@@ -68,7 +68,7 @@ class PostgresqlWriter:
         self._insert = f"WITH decisions AS ({decisions}), observations AS ({observations}) SELECT"
 
     def write(self, connection: Connection[Any], records: Records) -> None:
-        """Write rows over a driver connection; they are certainly durable after ``commit``."""
+        """Write rows over a driver connection; they are durable after ``commit`` at the latest."""
         # A single statement is a transaction by itself, which saves the round trips for BEGIN and COMMIT.
         connection.autocommit = not (records.users or records.activations)
         columns = [*_columns(tables.decisions, records.decisions), *_columns(tables.observations, records.observations)]

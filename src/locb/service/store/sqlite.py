@@ -20,7 +20,7 @@ def configure(connection: Any, _: Any) -> None:
     for pragma in (
         "journal_mode=WAL",
         "synchronous=FULL",  # a commit returns when it is on disk
-        "wal_autocheckpoint=0",  # ``EventLog.wal_checkpoint`` runs beside the requests instead
+        "wal_autocheckpoint=0",  # ``EventLog.wal_checkpoint`` runs in the background instead
         "secure_delete=ON",  # deleted content is overwritten
         "cache_size=-65536",
     ):

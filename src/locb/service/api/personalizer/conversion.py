@@ -128,7 +128,7 @@ def _parse_user(value: Any, field: str) -> str:
     if isinstance(value, float) and value.is_integer():
         value = int(value)  # 7.0 is user 7
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ValueError(f"{field} must be a string or a number, because it is a user id")
+        raise ValueError(f"{field} must be a string or a number, because it is a user id, not {_type_name(value)}")
     user = str(value)
     if len(user) > MAX_ID_LENGTH:
         raise ValueError(f"{field} must have at most {MAX_ID_LENGTH} characters, because it is a user id")

@@ -1,6 +1,6 @@
 """Requests and responses of Azure Personalizer, version 1.0.
 
-Its client posts to ``/personalizer/v1.0/rank`` and expects 201 with a ``RankResponse``; it posts to
+A client of Personalizer posts to ``/personalizer/v1.0/rank`` and expects 201 with a ``RankResponse``; it posts to
 ``…/events/{eventId}/reward`` and ``…/events/{eventId}/activate`` and expects 204. Every other status is an error with
 an ``ErrorResponse``. The token is in the header ``Ocp-Apim-Subscription-Key``.
 """

@@ -1,12 +1,12 @@
-/* Charts of the page. The service builds the files that draw them at its first start. Until they are available, and if
-   they cannot be built, each chart shows a message; numbers and tables do not depend on them. */
+/* Charts of the page. The service builds the files that draw them once. While these files are not available, or if they
+   cannot be built, each chart shows a message; numbers and tables do not depend on them. */
 
 import { request } from "./api.js";
 import { formatProblem } from "./format.js";
 
 const ui = window.locbUi;
 const { create, setContent } = ui;
-const PREPARING = "Preparing charts. This takes some seconds at the first start; numbers and tables are available.";
+const PREPARING = "Preparing charts. This takes a few seconds, only once. Numbers and tables are available.";
 const waiting = new Set(); // charts that wait for the files
 let specifications = null;
 
@@ -40,7 +40,7 @@ function getSpecifications() {
 
 getSpecifications().catch(() => {}); // starts loading; each chart reports a failure
 
-/* Chart in an element. show() can be called as often as there is new content. */
+/* Chart in an element. Call show() whenever there is new content. */
 export class Chart {
   constructor(element, name, options = {}) {
     Object.assign(this, { element, name, options, drawn: null, latest: null, busy: false });

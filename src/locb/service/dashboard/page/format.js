@@ -4,7 +4,7 @@ const { formatCount, formatNumber, formatTime } = window.locbUi;
 
 export const plural = (count, noun) => `${formatCount(count)} ${noun}${count === 1 ? "" : "s"}`;
 
-/* Problem of a request; retrySeconds: null if it is not repeated. */
+/* Message for a failed request; retrySeconds: seconds until the next attempt, or null if there is none. */
 export function formatProblem(problem, retrySeconds) {
   const retry = retrySeconds ? " Retrying automatically." : "";
   if (problem.status === 0 && problem.type === "timeout") return `The service did not respond in time.${retry}`;

@@ -51,7 +51,7 @@ export class MapPanel {
     return request(this.projection === null ? "/v1/map" : `/v1/map?projection=${encodeURIComponent(this.projection)}`);
   }
 
-  /* The service does not have the projection any more, for example after a restart. */
+  /* Handles a problem: the service may no longer have the projection, for example after a restart. */
   handleProblem(problem) {
     if (this.projection === null || ![404, 422].includes(problem.status)) return false;
     this.projection = null;

@@ -14,11 +14,11 @@ export function statusNotices(status) {
     notices.push(["warn", `The store is slow: ${formatCount(store.queued_requests)} requests are queued.`]);
   }
   if (status.backfilling) {
-    notices.push(["info", "Statistics are being read from the log. Totals and means are incomplete until then."]);
+    notices.push(["info", "Statistics are being read from the log. Until this is complete, totals and means are incomplete."]);
   }
   if (status.rebuilding) {
-    notices.push(["info", "A user was erased. The policy is being rebuilt from the log; the previous policy is used "
-      + "until then."]);
+    notices.push(["info", "A user was erased. The policy is being rebuilt from the log. Until this is complete, the "
+      + "previous policy is used."]);
   }
   if (status.decisions === 0 && !status.backfilling) {
     notices.push(["info", "No decisions yet. Send requests to POST /v1/recommend."]);
@@ -26,7 +26,7 @@ export function statusNotices(status) {
     notices.push(["info", "No rewards yet. Send them to POST /v1/reward; the service learns from rewards only."]);
   }
   if (snapshot === null && store.position > 200000) {
-    notices.push(["warn", "There is no snapshot. The next start replays the whole log."]);
+    notices.push(["warn", "There is no snapshot. The next startup replays the whole log."]);
   }
   return notices;
 }

@@ -13,7 +13,8 @@ const STATUS_SECONDS = 2;
 const PANEL_SECONDS = 10;
 
 /* A panel has load(), which returns a promise of its data, and show(data); optionally open(rest) when it is shown with
-   #name/rest, and handleProblem(problem), which returns whether it handled it. It calls reload() to load again. */
+   #name/rest, and handleProblem(problem), which returns whether it handled the problem. A panel calls reload() to load
+   its data again. */
 const panels = { status: new StatusPanel(), map: new MapPanel(), groups: new GroupsPanel(), user: new UserPanel() };
 let currentPanel = null; // its name
 let panelPolling = null;

@@ -1,4 +1,4 @@
-/* Current recommendation for a user, without a decision. */
+/* Preview: the current recommendation for a user, for which no decision is stored. */
 
 import { request } from "./api.js";
 import { Chart } from "./charts.js";

@@ -78,7 +78,7 @@ export class StatusPanel {
     const pairs = [
       ["Store", `${STORES[store.kind] ?? store.kind}${size}, ${plural(store.position, "event")}`],
       ["Queue", store.error ?? `${plural(store.queued_requests, "request")} waiting`],
-      ["Snapshot", snapshot === null ? "none yet: a start replays the whole log" : formatSnapshot(snapshot)],
+      ["Snapshot", snapshot === null ? "none yet: the next startup replays the whole log" : formatSnapshot(snapshot)],
     ];
     const key = JSON.stringify(pairs);
     if (key === this.shownStore) return;
