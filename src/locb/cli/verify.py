@@ -45,8 +45,7 @@ def verify(
     - **Coverage**: does the error of every user stay below its radius in all rounds, for each of the four radii?
     - **Theorem 1**: are all final clusters true gamma-clusters, with and without the re-test of all members, and how
     many rounds does `stop="certificate"` save?
-    - **Theorem 2**: how many rounds until all clusters are final, compared with the bound, as the number of users
-    grows?
+    - **Theorem 2**: how many rounds until all clusters are final, as the number of users grows, and what is the bound?
     - **Theorem 3**: regret compared with the bound, and its growth with rounds and seeds.
 
     The command prints a verdict per claim and writes the same files as `locb reproduce` to the folder --output. The

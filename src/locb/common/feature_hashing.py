@@ -147,7 +147,7 @@ def _key_and_number(name: str, value: Any) -> tuple[str, float]:
 
 
 def _accumulate(signed: list[int], numbers: list[float], dim: int) -> tuple[list[float], float, float]:
-    """Return the vector, the largest number, and the factor that numbers divided by the largest are scaled with."""
+    """Return the vector, the largest number, and the factor that scales numbers after division by the largest one."""
     vector = [0.0] * dim
     largest = max(map(abs, numbers)) if numbers and dim > 1 else 0.0
     if largest > 0.0:

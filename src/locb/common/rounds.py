@@ -26,7 +26,7 @@ class Rounds:
     rewards : (T, k) array of float
         The reward that each arm would give.
     means : (T, k) array of float, default None
-        The expected rewards, where they are known. Regret is computed from them, otherwise from the rewards.
+        The expected rewards, if they are known. Regret is computed from the means, or else from the rewards.
 
     Raises
     ------
@@ -103,7 +103,10 @@ class Rounds:
         return taken
 
     def regret(self, chosen: Any) -> Floats:
-        """Return the regret of each round, the difference to its best arm: (T,)."""
+        """Return the regret of each round: the expected reward of the best arm minus that of the chosen arm, (T,).
+
+        Without ``means``, the rewards replace the expected rewards.
+        """
         arms = self.check_chosen(chosen)
         value = self.rewards if self.means is None else self.means
         lost: Floats = value.max(axis=1) - np.take_along_axis(value, arms[:, None], axis=1)[:, 0]

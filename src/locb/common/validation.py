@@ -1,4 +1,4 @@
-"""Checks of arguments: each returns the value in its plain form or raises a ValueError that names the argument."""
+"""Checks of arguments. Each check returns the value as a plain type, or raises a ValueError that names the argument."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def check_int(name: str, value: Any, low: int | None = None, high: int | None = 
     try:
         number = operator.index(value)
     except TypeError:
-        raise ValueError(f"{name} must be a whole number, not {value!r}") from None
+        raise ValueError(f"{name} must be an integer, not {value!r}") from None
     if (low is not None and number < low) or (high is not None and number > high):
         limits = f"at most {high}" if low is None else f"at least {low}" if high is None else f"from {low} to {high}"
         raise ValueError(f"{name} must be {limits}, not {number}")
@@ -36,9 +36,11 @@ def check_float(name: str, value: Any, low: float, high: float = MAX_REWARD, *, 
     if math.isnan(number) and not isinstance(value, float | np.floating):
         raise ValueError(f"{name} must be a number, not {value!r}")
     inside = low < number < high if open_ends else low <= number <= high
-    if not inside:  # always so for NaN
-        between = "strictly between" if open_ends else "between"
-        raise ValueError(f"{name} must be {between} {low:g} and {high:g}, not {number}")
+    if not inside:  # NaN is never inside
+        allowed = f"{'strictly between' if open_ends else 'between'} {low:g} and {high:g}"
+        if high == MAX_REWARD and number <= low:
+            allowed = f"{'above' if open_ends else 'at least'} {low:g}"
+        raise ValueError(f"{name} must be {allowed}, not {number}")
     return number
 
 

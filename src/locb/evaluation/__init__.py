@@ -1,1 +1,1 @@
-"""Results of experiments: runs, comparisons, claims, cluster scores and confidence radii."""
+"""Results of experiments: runs, comparisons, claims, cluster scores and theorem bounds."""

@@ -37,7 +37,10 @@ class Cluster:
 
 
 class Membership(NamedTuple):
-    """A cluster of a user, without its members: seed and round as in ``Cluster``; None if the size is not known."""
+    """A cluster that contains a user, without its members.
+
+    ``seed`` and ``returned_at`` are as in ``Cluster``. ``size`` is None if it is not known.
+    """
 
     seed: int | None
     size: int | None
@@ -83,7 +86,7 @@ def group_by_label(labels: Ints) -> list[Ints]:
 
 
 def count_common_users(groups: Sequence[Ints], others: Sequence[Ints]) -> Ints:
-    """Return how many users each of ``groups`` shares with each of ``others``: (groups, others). None may be empty.
+    """Return how many users each of ``groups`` shares with each of ``others``: (groups, others). No group may be empty.
 
     Examples
     --------
@@ -107,7 +110,7 @@ def match_clusters(found: Iterable[Any], truth: Sequence[Any]) -> ClusterScore:
     found : iterable of Cluster or of sequences of users
         The clusters that a policy found. They may overlap. Empty ones are ignored.
     truth : sequence of Cluster or of sequences of users
-        The true clusters, at least one. None may be empty.
+        The true clusters, at least one. No cluster may be empty.
 
     Returns
     -------
@@ -155,7 +158,7 @@ def diameter(theta: Floats, radius: Floats) -> float:
 
 
 def diameter_bound(theta: Floats, radius: Floats) -> float:
-    """Return an upper bound of ``diameter`` in O(n): the sum of the two largest ‖θ̂_i − mean‖ + B_i."""
+    """Return an upper bound on ``diameter``, computed in O(n): the sum of the two largest ‖θ̂_i − mean‖ + B_i."""
     if len(theta) < 2:
         return 0.0
     reach = np.linalg.norm(theta - theta.mean(axis=0), axis=1) + radius
@@ -184,7 +187,7 @@ def maximum_clique(theta: Floats, gamma: float) -> Ints:
     best: list[int] = []
 
     def colour(candidates: int) -> list[tuple[int, int]]:
-        """Return the candidates with the number of colours used so far, ascending."""
+        """Return pairs (candidate, number of colours used up to this candidate), with ascending numbers."""
         coloured, n_colours = [], 0
         while candidates:
             n_colours += 1

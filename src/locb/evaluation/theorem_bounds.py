@@ -4,7 +4,7 @@ import math
 
 
 def min_rounds_per_user(n_users: int, dim: int, delta: float, min_eigenvalue: float) -> float:
-    """Return how often each user must have been served for Theorem 2 to apply: its condition on m.
+    """Return the number of rounds per user that Theorem 2 requires (its condition on m).
 
     Examples
     --------
@@ -22,7 +22,7 @@ def termination_bound(
     """Return the bound of Theorem 2: the round before which all clusters are returned.
 
     It holds for tau = 1, the ``theory`` radius and evenly distributed users. The theorem only applies once every user
-    was served ``min_rounds_per_user`` times. If that takes longer, the bound alone proves nothing.
+    was served ``min_rounds_per_user`` times. If that takes longer than the bound, the theorem proves nothing.
 
     Parameters
     ----------

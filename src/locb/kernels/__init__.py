@@ -1,1 +1,1 @@
-"""Compiled kernels: functions on plain arrays. One subpackage per algorithm, and ``common`` for what they share."""
+"""Compiled kernels: functions on plain arrays. One subpackage per algorithm, and ``common`` for shared functions."""

@@ -10,7 +10,7 @@ from locb.kernels.common.bit_sets import has_bit
 from locb.kernels.common.linear_algebra import next_random
 
 ANY, RATED = 0, 1  # source of the items with reward 0: all items that are not liked, or recorded ones
-MAX_ATTEMPTS = 64  # draws of an item that is not in the round yet; after that, an item may appear twice
+MAX_ATTEMPTS = 64  # maximum draws to find an item that is not in the round yet; then an item may appear twice
 
 
 class InteractionPool(NamedTuple):
@@ -60,7 +60,7 @@ def random_not_liked(generator: Words, liked_bits: Words, user: int, n_items: in
         item = random_below(generator, n_items)
         if not has_bit(liked_bits, user, item):
             return item
-    item = random_below(generator, n_items)  # nearly every item is liked: take the next one that is not
+    item = random_below(generator, n_items)  # nearly every item is liked: take the next item that is not liked
     while has_bit(liked_bits, user, item):
         item = item + 1 if item + 1 < n_items else 0
     return item

@@ -135,7 +135,7 @@ def body_too_large(max_body: int) -> ProblemError:
 
 
 def unsupported_media_type(media_type: str) -> ProblemError:
-    """Return the problem of a body that is not JSON by its content type (415)."""
+    """Return the problem of a body whose content type is not JSON (415)."""
     detail = f"the content type must be application/json, not {media_type!r}"
     return ProblemError(415, "unsupported-media-type", detail)
 
@@ -147,8 +147,8 @@ def too_many_in_flight(count: int) -> ProblemError:
 
 
 def queue_full(count: int) -> ProblemError:
-    """Return the problem of a request that finds the queue of the store full (503)."""
-    detail = f"the queue is full: {count} requests are waiting"
+    """Return the problem of a request for which the queue of the store has no space (503)."""
+    detail = f"the queue is full: {count} requests are waiting; retry later"
     return ProblemError(503, "too-many-requests", detail, retry_after=RETRY_BUSY)
 
 
@@ -159,7 +159,7 @@ def stopping() -> ProblemError:
 
 
 def store_unavailable(reason: object, *, reading: bool = False) -> ProblemError:
-    """Return the problem of a store that cannot be written, or read (503)."""
+    """Return the problem of a store that cannot be written or read (503)."""
     detail = f"the store cannot be read: {reason}" if reading else f"the store is unavailable: {reason}"
     return ProblemError(503, "unavailable", detail, retry_after=RETRY_STORE)
 

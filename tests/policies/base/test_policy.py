@@ -17,7 +17,7 @@ def test_play_calls_recommend_and_update() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arm", "message"), [(-1, "from 0 to 3, not -1"), (4, "not 4"), (None, "whole number, not None")]
+    ("arm", "message"), [(-1, "from 0 to 3, not -1"), (4, "not 4"), (None, "an integer, not None")]
 )
 def test_invalid_arms_are_refused(arm: object, message: str) -> None:
     policy = Popular(n_users=12, dim=3)

@@ -27,8 +27,8 @@ def rounds_with_invalid_user() -> locb.Rounds:
 CALLS: list[tuple[str, Any, str]] = [
     ("recommend: user too high", lambda p: p.recommend(N, contexts()), rf"user must be from 0 to {N - 1}, not {N}"),
     ("recommend: negative user", lambda p: p.recommend(-1, contexts()), "user must be from 0 .* not -1"),
-    ("recommend: fractional user", lambda p: p.recommend(1.5, contexts()), "user must be a whole number, not 1.5"),
-    ("recommend: user as text", lambda p: p.recommend("1", contexts()), "user must be a whole number, not '1'"),
+    ("recommend: fractional user", lambda p: p.recommend(1.5, contexts()), "user must be an integer, not 1.5"),
+    ("recommend: user as text", lambda p: p.recommend("1", contexts()), "user must be an integer, not '1'"),
     ("recommend: wrong width", lambda p: p.recommend(0, np.ones((ARMS, DIM + 1))), r"contexts .* not \(4, 4\)"),
     ("recommend: one context", lambda p: p.recommend(0, np.ones(DIM)), r"contexts must have shape \(any, 3\)"),
     (
@@ -130,7 +130,7 @@ def test_array_likes_are_converted(kind: str) -> None:
 BAD_PARAMETERS: list[tuple[str, dict[str, Any], str]] = [
     ("locb", {"n_users": 0}, "n_users must be at least 1, not 0"),
     ("locb", {"dim": 0}, "dim must be at least 1, not 0"),
-    ("locb", {"n_users": 2.5}, "n_users must be a whole number, not 2.5"),
+    ("locb", {"n_users": 2.5}, "n_users must be an integer, not 2.5"),
     ("locb", {"gamma": 0.0}, "gamma must be above 0, not 0.0"),
     ("locb", {"gamma": NAN}, "gamma must be strictly between .* not nan"),
     ("locb", {"gamma": "wide"}, "gamma must be a number, not 'wide'"),

@@ -67,7 +67,7 @@ def connect(state: CLUBState, edges: IndexArray, old: int, parent: Ints) -> None
     """Fill the union-find forest ``parent`` of the components and, after them, the users from ``old`` on."""
     n_components = state.int_params[N_COMPONENTS]
     for v in range(parent.size):
-        parent[v] = 0 if state.int_params[GRAPH] == COMPLETE else v  # in a complete graph, a new user connects all
+        parent[v] = 0 if state.int_params[GRAPH] == COMPLETE else v  # complete graph: a new user connects all
     for k in range(edges.shape[0]):
         low, high = edges[k, 0], edges[k, 1]
         a = find_root(parent, state.component[low] if low < old else n_components + low - old)
@@ -138,7 +138,7 @@ def add_users(state: CLUBState, edges: IndexArray, old: int, new: int, dim: int)
 
 @no_alloc
 def share_neighbour(state: CLUBState, i: int, j: int) -> bool:
-    """Return whether two users of a complete graph have a common neighbour. Usually they do, and need no search."""
+    """Return whether two users of a complete graph have a common neighbour. If so, no search is needed."""
     for w in range(state.neighbour_bits.shape[1]):
         if state.neighbour_bits[i, w] & state.neighbour_bits[j, w] != 0:
             return True
@@ -171,9 +171,9 @@ def split_off(state: CLUBState, old: int, first: int, count: int, workspace: Flo
 def split_component(state: CLUBState, i: int, n_cut: int, workspace: Floats) -> None:
     """Split the component of user i into its connected parts, after edges of i were cut.
 
-    Two searches alternate: one from a reference, first user i, and one from each user whose edge was cut. If they meet,
-    the two users are connected. If one search ends, it has visited a whole part, so the cost is that of the smaller
-    part.
+    Two searches alternate: the reference search, which starts at user i, and a second search from each user whose edge
+    was cut. If they meet, the two users are connected. If one search ends, it has visited a whole part. So the cost is
+    that of the smaller part.
     """
     n, queue, component = state.served.size, state.work_lists, state.component
     old, reference = component[i], i

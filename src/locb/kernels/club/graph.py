@@ -1,4 +1,4 @@
-"""The graph of CLUB: breadth-first search, and the edges, which are only ever removed.
+"""The graph of CLUB: breadth-first search, removal of edges, and the edges of new users.
 
 A complete graph is stored as a bit matrix, a sparse one as neighbour lists in one array.
 """
@@ -52,7 +52,7 @@ def is_visited(state: CLUBState, j: int) -> bool:
 
 @no_alloc
 def expand_list(state: CLUBState, u: int, second: bool, end: int) -> tuple[int, int, bool]:
-    """Do the work of ``expand_user`` for a sparse graph."""
+    """Implement ``expand_user`` for a sparse graph."""
     marks, neighbour_lists, queue = state.search_marks, state.neighbour_lists, state.work_lists
     n = state.served.size
     newest, first = marks[n], marks[n + 1]
@@ -71,7 +71,7 @@ def expand_list(state: CLUBState, u: int, second: bool, end: int) -> tuple[int, 
 
 @no_alloc
 def expand_bits(state: CLUBState, u: int, second: bool, end: int) -> tuple[int, int, bool]:
-    """Do the work of ``expand_user`` for a complete graph."""
+    """Implement ``expand_user`` for a complete graph."""
     neighbour_bits, search_bits, queue = state.neighbour_bits, state.search_bits, state.work_lists
     step = -1 if second else 1
     start = end
@@ -131,7 +131,7 @@ def label_components(state: CLUBState, labels: Ints) -> int:
 
 @no_alloc
 def cut_bits(state: CLUBState, i: int, d: int) -> int:
-    """Do the work of ``cut_edges`` for a complete graph."""
+    """Implement ``cut_edges`` for a complete graph."""
     estimates, radius_widths, neighbour_bits = state.estimates, state.radius_widths, state.neighbour_bits
     count = 0
     for w in range(neighbour_bits.shape[1]):
@@ -162,7 +162,7 @@ def remove_neighbour(state: CLUBState, j: int, i: int) -> None:
 
 @no_alloc
 def cut_list(state: CLUBState, i: int, d: int) -> int:
-    """Do the work of ``cut_edges`` for a sparse graph."""
+    """Implement ``cut_edges`` for a sparse graph."""
     estimates, radius_widths, neighbour_lists = state.estimates, state.radius_widths, state.neighbour_lists
     start, kept = state.list_start[i], state.list_start[i]
     count = 0

@@ -20,7 +20,7 @@ from locb.kernels.confidence_radii import shrinkage
 
 @inline
 def score(state: CLUBState, user: int, contexts: Floats, scratch: CLUBScratch) -> None:
-    """Compute the score θ_Vᵀx + α √(xᵀ A_V⁻¹ x · log(t + 1)) of every arm, V being the component of the user."""
+    """Compute the score θ_Vᵀx + α √(xᵀ A_V⁻¹ x · log(t + 1)) of every arm; V is the component of the user."""
     log_round = math.log(state.int_params[T] + 2.0)  # int_params[T] rounds are complete, so this is round t = T + 1
     row = state.component[user]
     expand_contexts(contexts, scratch.arms)

@@ -26,7 +26,7 @@ class CLUBState(NamedTuple):
     estimates: Floats  # (c, d + p) θ̂ and A⁻¹ of each user
     sums: Floats  # (c, d + p) b and A − I of each user
     served: Ints  # (c,) m: rounds per user
-    radius_widths: Floats  # (c,) F(m)
+    radius_widths: Floats  # (c,) F(m), computed by ``shrinkage``
     neighbour_bits: Words  # (c, ⌈c/64⌉) bit sets: the edges; (0, 0) if the graph is sparse
     list_start: Ints  # (c,) start of each user's list in neighbour_lists; (0,) if the graph is complete
     degree: IndexArray  # (c,) length of the list

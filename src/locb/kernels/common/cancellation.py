@@ -43,7 +43,7 @@ def needs_recomputation(
     below the HARMLESS constants does not affect an estimate. Without this condition, a large group in which only the
     served user has observations would be recomputed whenever that user leaves.
     """
-    harmless = HARMLESS_FLOAT32 if sums.itemsize == 4 else HARMLESS_FLOAT64  # parts have the users' number type
+    harmless = HARMLESS_FLOAT32 if sums.itemsize == 4 else HARMLESS_FLOAT64  # of the users' number type
     few = users <= max(ALWAYS_RECOMPUTED_USERS, 0.5 * peak_magnitudes[row, USERS])
     trace, peak_trace = packed_trace(cluster_sums, row, d), peak_magnitudes[row, TRACE]
     norm, peak_norm = l1_norm(cluster_sums, row, d), peak_magnitudes[row, VECTOR]

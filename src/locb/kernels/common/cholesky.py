@@ -95,7 +95,7 @@ def substitute(rows: Floats, row: int, answers: Floats, to: int, workspace: Floa
         total = rows[i, b]
         for a in range(b):
             total += workspace[b, d + a] * rows[i, a]
-        workspace[b, b] = total * workspace[b, d + d]  # free: the unit diagonal of L is not stored
+        workspace[b, b] = total * workspace[b, d + d]  # a free entry: the unit diagonal of L is not stored
     for a in range(d):
         total = workspace[a, a]
         for b in range(a + _ONE, d):
@@ -147,7 +147,7 @@ def tridiagonalize(a: Floats, off: Floats, v: Floats, w: Floats, d: int) -> None
             norm += a[i, c] * a[i, c]
         norm = math.sqrt(norm)
         off[c + 1] = norm
-        if norm < 1e-100:  # its square would underflow, and it is negligible beside a diagonal of 1 / (1 + m)
+        if norm < 1e-100:  # norm² would underflow, and the norm is negligible relative to a diagonal of 1 / (1 + m)
             off[c + 1] = 0.0
             continue
         alpha = -norm if a[c + 1, c] > 0.0 else norm

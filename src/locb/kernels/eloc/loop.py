@@ -63,7 +63,7 @@ def update_gate(learned_scalars: Floats, n_served_users: int, x: Floats, reward:
 
 @inline
 def update_noise(learned_scalars: Floats, t: int, x: Floats, reward: float, rows: Floats) -> None:
-    """Move σ² towards the squared error of the prediction, without the part that is uncertainty about the user."""
+    """Move σ² towards the squared error of the prediction, less the part due to the uncertainty about the user."""
     d = x.size
     error = reward
     variance = 0.0
@@ -82,7 +82,7 @@ def update_noise(learned_scalars: Floats, t: int, x: Floats, reward: float, rows
 
 @inline
 def update_prior_weights(prior_weights: Floats, responsibilities: Floats, n_served_users: int) -> None:
-    """Move π towards the responsibilities of the round."""
+    """Move the prior weights π of the components towards their responsibilities in this round."""
     n_seeds = prior_weights.size - 2
     step = 1.0 / (n_served_users + PRIOR_USERS)
     total = 0.0

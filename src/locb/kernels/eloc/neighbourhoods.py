@@ -129,9 +129,9 @@ def solve_neighbourhood(state: ELOCState, s: int, scratch: ELOCScratch) -> None:
 
 @inline
 def update_centres(state: ELOCState, scratch: ELOCScratch) -> None:
-    """Solve for the centres whose sums have changed enough, and for one more in turn.
+    """Recompute the centres whose sums have changed enough, and one more centre per round, in rotation.
 
-    The one in turn follows the changes of σ², Σ_0 and μ_0, on which the centres depend too.
+    The rotation accounts for changes of σ², Σ_0 and μ_0, on which the centres depend too.
     """
     d = scratch.workspace.shape[0]
     turn = state.int_params[T] % state.variance_levels.size

@@ -139,7 +139,8 @@ def population_evidence(
 def leave_user_out(state: ELOCState, i: int, count: int, scratch: ELOCScratch) -> None:
     """Recompute the evidence of components to which user i contributes much, with the user left out.
 
-    Otherwise a user would confirm itself. Components that are excluded even with the user in them are skipped.
+    Otherwise the user's own observations would count as evidence for the component. Components that have no weight even
+    with these observations are skipped.
     """
     d = scratch.workspace.shape[0]
     n_seeds = state.seeds.size
@@ -311,7 +312,7 @@ def add_covariance(rows: Floats, posteriors: Floats, f: int, weight: float, d: i
 
 @no_alloc
 def compute_posterior(state: ELOCState, i: int, scratch: ELOCScratch) -> None:
-    """Compute everything about user i that scoring and learning need, in the scratch. Does not change the state."""
+    """Compute what scoring and learning need about user i, and write it to the scratch. Does not change the state."""
     compute_evidence(state, i, scratch)
     compute_responsibilities(state.prior_weights, scratch.log_evidence, scratch.responsibilities)
     compute_gate_weights(state.learned_scalars, scratch.gate_weights)

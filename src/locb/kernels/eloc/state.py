@@ -1,8 +1,8 @@
 """ELOC's state arrays and workspace, the constants of its model, and the refreshing of its sums.
 
 A row (v, M) holds a vector and a packed symmetric matrix, d + p numbers: (b, G) of a user, (c, A) of a neighbourhood,
-(μ, Σ) of the population. Sums, multiples and differences of such pairs are those of their rows, and one function solves
-all of them.
+(μ, Σ) of the population. Sums, multiples and differences of such pairs are computed on their rows, and one function
+solves all these systems.
 
 A *component* of the model is a prior for the θ of a user: one per neighbourhood, then *everyone* (all users have nearly
 the same θ), then the *population* (any θ is possible). The *gate* holds the mixing weights of three predictors:
@@ -31,7 +31,7 @@ USERS, ROUNDS = 0, 1  # columns of ``contributors``
 CENTRE, PRECISION, LEAST_SQUARES = 0, 1, 2  # rows of ``population``
 
 # Initial values. All of them assume that rewards are of the order of 1.
-INITIAL_NOISE = 0.25  # σ²: that of a fair coin
+INITIAL_NOISE = 0.25  # σ²: the variance of a fair coin
 INITIAL_PRIOR_WEIGHTS = (0.1, 0.3)  # π of everyone and of the population; the neighbourhoods share the rest
 INITIAL_GATE = (-8.0, 0.0, -2.0)  # log weights of everyone, population, mixture: "everyone" needs the most evidence
 EVERYONE_VARIANCE_RATIO = 0.01  # variance of users around the centre of everyone, relative to a neighbourhood
@@ -40,17 +40,17 @@ GATE_MEMORY_ROUNDS = 60.0  # the losses of the gate decay over this many rounds 
 NOISE_PRIOR_ROUNDS = 22.0  # σ² moves by 2 / (t + NOISE_PRIOR_ROUNDS) towards the value of a round
 PRIOR_USERS = 5.0  # Σ_0 and π move by 1 / (users served so far + PRIOR_USERS)
 BONUS_ROUNDS = 20.0  # m_0: the bonus of a user decreases as √(m_0 / (m_0 + m_i))
-# Lower bounds, so that nothing is excluded forever, and nothing is divided by zero.
-MIN_PRIOR_WEIGHT = 0.02  # of π of everyone, of the population, and of all neighbourhoods together
-MIN_NOISE = 1e-6  # of σ²: rewards without noise would make it 0
+# Lower bounds, which prevent the permanent exclusion of a component, and division by zero.
+MIN_PRIOR_WEIGHT = 0.02  # of π for everyone, for the population, and for all neighbourhoods together
+MIN_NOISE = 1e-6  # of σ², which would be 0 for rewards without noise
 MIN_VARIANCE = 1e-6  # of the population's variance in any direction
-CENTRE_RIDGE = 1e-3  # of the least squares for μ_0, which have no solution before the first round
+CENTRE_RIDGE = 1e-3  # added to the least squares for μ_0, which have no solution before the first round
 # Reseeding: when a seed moves to another user.
 UNEXPLAINED_RESPONSIBILITY = 0.5  # no neighbourhood explains a user if the population's responsibility is above this
 RESEED_ROUNDS = 16  # tested after this many rounds of a user, then after twice as many, four times as many, …
 REDUNDANT_DISTANCE = 0.5  # a seed is redundant if its centre is closer to another than this fraction of γ
-# Approximations that save time. Two of the constants are not ratios of small integers: contexts often have norm 1, so
-# that traces count rounds, and a comparison must not depend on rounding.
+# Approximations that save time. LEAVE_ONE_OUT_SHARE and RECENTRE_CHANGE are not ratios of small integers, because
+# contexts often have norm 1. Traces are then numbers of rounds, and comparing such ratios would depend on rounding.
 MAX_NEIGHBOURHOODS = 8  # neighbourhoods per user that have a weight
 MIN_RELATIVE_WEIGHT = 1e-3  # smaller responsibilities, relative to the largest, are set to 0
 EQUAL_WEIGHT_TOLERANCE = 1e-6  # weights with a smaller relative difference are equal: far above rounding errors
@@ -60,7 +60,7 @@ POPULATION_INTERVAL = 4  # then from every fourth
 LEAVE_ONE_OUT_SHARE = 0.0213  # a user with a larger share of a neighbourhood is left out when the two are compared
 RECENTRE_CHANGE = 0.0123  # a centre is solved again when tr A has changed by this fraction, and periodically
 VARIANCE_STEP = math.log(2.0)  # variances are rounded to powers of 2, so that components share factorizations
-MEMBERSHIP_EVIDENCE_GAP = math.log(20.0)  # a group holds users whom it explains at most 20 times worse than the best
+MEMBERSHIP_EVIDENCE_GAP = math.log(20.0)  # members: evidence at most 20 times below that of the best component
 REFRESH_ROUNDS = 16_384  # all sums are recomputed within this many rounds, or 64 per user if that is more
 
 

@@ -147,7 +147,7 @@ def accepts_late_user(state: LOCBState, s: int, i: int, d: int, scale: float, ma
 
 @inline
 def update_memberships(state: LOCBState, i: int, d: int, scale: float, margins: Floats) -> bool:
-    """Remove user i from the active clusters whose seed it differs from, and add it to the others.
+    """Remove user i from the active clusters whose seed differs from i, and add i to the other active clusters.
 
     Returns whether any cluster changed.
     """

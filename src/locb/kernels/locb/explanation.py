@@ -31,7 +31,7 @@ def explain_clusters(
         for a in range(scores.size):
             mean = dot(arms, a, state.sums, s, 0, d) * share
             if not pooled and scratch.upper_bounds[c, a] < scores[a] - TIE:
-                continue  # its members need not be visited; the margin covers the rounding of the bound
+                continue  # the members of s need not be visited; the margin covers the rounding of the bound
             if pooled:
                 variance = dot(arms, a, state.sums, s, d, arms.shape[1]) * share
                 arm_bonus = state.float_params[ALPHA] * math.sqrt(max(variance, 0.0))

@@ -53,7 +53,7 @@ def compute_width(state: LOCBState, i: int, d: int, workspace: Floats) -> float:
 
 @inline
 def refresh_in_turn(state: LOCBState) -> None:
-    """Recompute the sums of one cluster if it is due: each one once within ``cycle`` rounds, evenly spaced."""
+    """Recompute the sums of one cluster if that is due: once per cluster in ``cycle`` rounds, evenly spaced."""
     int_params = state.int_params
     n_seeds = state.seeds.size
     cycle = max(REFRESH_ROUNDS, 64 * int_params[N_USERS])
@@ -182,7 +182,7 @@ def add_users(state: LOCBState, old: int, new: int, dim: int) -> None:
                     state.sums[s, q] += state.estimates[i, q]
     find_distinct(state, allocate_update_scratch(state, dim).hash_table)
     if old < state.drift_bound_min_users[0]:
-        recompute_drift_bounds(state, dim)  # with fewer users they were not maintained
+        recompute_drift_bounds(state, dim)  # the bounds are not maintained for fewer users
 
 
 @entry_point

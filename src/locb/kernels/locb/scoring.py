@@ -137,7 +137,7 @@ def bound_pooled_scores(state: LOCBState, count: int, d: int, scratch: ScoringSc
 
 @inline
 def score_pooled_bounded(state: LOCBState, count: int, d: int, scratch: ScoringScratch) -> None:
-    """Do the work of ``score_pooled`` for many users: upper bounds exclude most clusters, which change slowly."""
+    """Implement ``score_pooled`` for many users: clusters change slowly, so upper bounds exclude most of them."""
     sums, sizes = state.sums, state.sizes
     arms, clusters, scores = scratch.arms, scratch.clusters, scratch.scores
     pooled_bounds, best_bound = scratch.pooled_bounds, scratch.best_bound
@@ -150,7 +150,7 @@ def score_pooled_bounded(state: LOCBState, count: int, d: int, scratch: ScoringS
         for a in range(1, scores.size):
             if best_bound[a] > best_bound[arm]:
                 arm = a
-        # Twice the tie margin: the second covers the rounding of the bounds.
+        # Twice the tie margin: one margin for ties, one for the rounding of the bounds.
         if best_bound[arm] < best - 2.0 * TIE or best_bound[arm] == -np.inf:
             return
         # First the cluster with the highest bound, then every cluster that can still be best.
@@ -254,7 +254,7 @@ def score_mean(state: LOCBState, count: int, d: int, scratch: ScoringScratch) ->
             best = max(best, lower_bound[a])
             if best_bound[a] > best_bound[arm]:
                 arm = a
-        # Twice the tie margin: the second covers the rounding of the running sums.
+        # Twice the tie margin: one margin for ties, one for the rounding of the running sums.
         threshold = best - 2.0 * TIE
         if best_bound[arm] < threshold or best_bound[arm] == -np.inf:
             return

@@ -24,7 +24,7 @@ T, N_USERS, N_ACTIVE, REFRESH_COUNTER, RADIUS_KIND, STOP_RULE, BONUS_KIND, TIES 
 GAMMA, ALPHA, TAU, DELTA, SIGMA, MIN_EIGENVALUE = 0, 1, 2, 3, 4, 5
 BY_RADIUS, BY_CERTIFICATE, AS_PUBLISHED = 0, 1, 2  # stop rules
 MEAN, POOLED = 0, 1  # kinds of bonus
-DRIFT_BOUND_MIN_USERS = 256  # with fewer users, clusters are small and change too fast for drift bounds to pay off
+DRIFT_BOUND_MIN_USERS = 256  # with fewer users, clusters are small and change too fast for drift bounds to save time
 
 
 class LOCBState(NamedTuple):
@@ -35,7 +35,7 @@ class LOCBState(NamedTuple):
     radius_widths: Floats  # (c,) radius of a user = radius_scale(t) · width
     served: Ints  # (c,) m: rounds per user
     added_at: Ints  # (c,) round after which the user was added; 0 for the initial users
-    hash_keys: Words  # (c,) one random word per user, for the member hashes
+    hash_keys: Words  # (c,) one random 64-bit hash key per user, for the member hashes
     cluster_bits: Words  # (c, ⌈K/64⌉) bit sets: the clusters of each user
     seeds: Ints  # (K,) the seed users
     members: Words  # (K, ⌈c/64⌉) bit sets: the users in each cluster

@@ -144,7 +144,7 @@ def merge_into(state: SCLUBState, a: int, b: int, workspace: Floats) -> None:
 
 @no_alloc
 def requeue_by_frequency(state: SCLUBState) -> None:
-    """Queue the clusters that only their frequencies kept from merging, if the difference is allowed by now."""
+    """Queue the clusters that did not merge only because frequencies differed, if the difference is now allowed."""
     t = state.int_params[T]
     allowed = state.float_params[ALPHA_P] * shrinkage(t) * t
     if not allowed > state.float_params[MIN_FREQUENCY_GAP]:
@@ -193,7 +193,7 @@ def merge_clusters(state: SCLUBState, workspace: Floats, distances: Floats) -> N
 
     The comparison of two clusters that have not changed has the same result as before, with one exception: the allowed
     difference of frequencies, times t, grows (see ``requeue_by_frequency``). So only queued clusters, which have
-    changed, are compared with all others. The slots take turns in ascending order: a queued one is compared with all
+    changed, are compared with all others. Slots are processed in ascending order: a queued one is compared with all
     slots above it, any other one with the queued slots above it. Once a slot has merged, it is compared with all
     remaining slots above it.
     """
@@ -203,7 +203,7 @@ def merge_clusters(state: SCLUBState, workspace: Floats, distances: Floats) -> N
     n_merged = 0
     if count > 0:
         find_partners(state, 0, count, distances, d)
-        begin = 0  # slots below have had their turn
+        begin = 0  # slots below ``begin`` were already compared
         while True:
             a, b, is_queued = int_params[N_SLOTS], -1, False
             for k in range(count):
@@ -230,7 +230,7 @@ def merge_clusters(state: SCLUBState, workspace: Floats, distances: Floats) -> N
     for k in range(count):
         state.queued[queue[QUEUE, k]] = 0
     int_params[N_QUEUED] = 0
-    for k in range(n_merged):  # compared with the slots below before it grew, so compare again in the next round
+    for k in range(n_merged):  # compared with lower slots before it grew, so compare it again in the next round
         enqueue(state, queue[MERGED, k])
     while int_params[N_SLOTS] > 0 and state.sizes[int_params[N_SLOTS] - 1] == 0:
         int_params[N_SLOTS] -= 1

@@ -57,7 +57,7 @@ def begin_phase(state: SCLUBState, workspace: Floats) -> None:
 
 @no_alloc
 def update_served_range(state: SCLUBState, c: int) -> None:
-    """Recompute how often the users of a cluster were served at least and at most."""
+    """Recompute the minimum and the maximum number of rounds per user of a cluster."""
     start = state.links[c, HEAD]
     low, high, j = state.served[start], state.served[start], state.links[start, NEXT]
     while j != start:

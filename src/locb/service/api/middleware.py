@@ -1,4 +1,4 @@
-"""What every request passes: routing, limits, authorization, request body, problems and metrics."""
+"""Middleware of all routes: routing, limits, authorization, request body, problems and metrics."""
 
 from __future__ import annotations
 
