@@ -104,14 +104,14 @@ def compare(
     data: Annotated[
         str | None,
         typer.Option(
-            help="Compare on real data, which is in --path: **movielens**, **yelp**, **yahoo** or **table**. With "
+            help="Compare on real data from --path: **movielens**, **yelp**, **yahoo** or **table**. With "
             "--scenarios the data is added to the scenarios.",
             rich_help_panel=DATA,
         ),
     ] = None,
     path: Annotated[
         Path | None,
-        typer.Option(help="Files of --data as published: a folder or an archive.", rich_help_panel=DATA),
+        typer.Option(help="Published files of the data set of --data: a folder or an archive.", rich_help_panel=DATA),
     ] = None,
     zeros: Zeros = None,
     columns: Columns = None,

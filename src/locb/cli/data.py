@@ -16,7 +16,7 @@ def data(
     path: Annotated[
         Path | None,
         typer.Argument(
-            help="Files of the data set as published: a folder or an archive. With --download: the folder to which the "
+            help="Published files of the data set: a folder or an archive. With --download: the folder to which the "
             "zip file is downloaded.",
             show_default="the current folder with --download",
         ),

@@ -26,8 +26,9 @@ def load_or_prepare(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return arrays and facts of a data set from the cache, or prepare them and add them to the cache.
 
-    Several processes may do this at the same time. An entry gets its name by one atomic rename; a process that finishes
-    later discards its own copy. A damaged entry is prepared again. A folder that cannot be written causes a warning.
+    Several processes may prepare the same entry at the same time. An atomic rename gives an entry its name; a process
+    that finishes later discards its own copy. A damaged entry is prepared again. A folder that cannot be written causes
+    a warning.
 
     Parameters
     ----------

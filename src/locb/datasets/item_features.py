@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def item_features(records: Records, dim: int) -> Floats:
-    """Return features (items, dim): dim − 1 numbers of joint length 1/√2 and a constant 1/√2.
+    """Return features (items, dim): a vector of dim − 1 numbers with norm 1/√2, and the constant 1/√2.
 
     Inner products of two rows are therefore in [−1, 1]. The numbers are the item factors of a truncated SVD. The matrix
     has one row per user, with 1 for liked and −1 for not liked, and below them one row per attribute (a genre, a

@@ -121,7 +121,7 @@ def read_frame(source: Source, required: Sequence[str], text: Sequence[str] = ()
 
 
 def read(sources: list[Source], columns: dict[str, Any], threshold: float) -> Records:
-    """Return the records of a table, and the item attributes of it or of a second table."""
+    """Return the records of a table, and the item attributes from the same table or from a second one."""
     name, item, value = sources[0].name, columns["item"], columns["rating"] or columns["reward"]
     main = read_frame(sources[0], [columns["user"], item, value, *columns["features"]], [columns["user"], item])
     main = main.with_row_index("row of the table", offset=1)

@@ -147,7 +147,7 @@ class Synthetic(Environment):
         users : (T,) ints
             Users.
         rounds : (T,) ints
-            Round of each of them.
+            Round for each of these users.
         """
         user_indices, times = np.asarray(users, dtype=np.int64), np.asarray(rounds, dtype=np.int64)
         if self._rotation is not None:

@@ -1,4 +1,4 @@
-"""Load generator for a service: simulated users, latencies, and a list of what the service acknowledged."""
+"""Load generator for a service: simulated users, latencies, and a list of acknowledged decisions and rewards."""
 
 try:
     import msgspec  # noqa: F401 - imported here for a clear error message

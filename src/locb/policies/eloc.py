@@ -227,7 +227,10 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         return rows
 
     def _explained_by(self, users: Ints) -> NDArray[np.bool_]:
-        """Return which neighbourhoods, and finally "everyone", explain users nearly as well as the best, (K + 1, u)."""
+        """Return which components explain each user nearly as well as the best one: (K + 1, u).
+
+        The components are the neighbourhoods and, in the last row, "everyone".
+        """
         inside = np.empty((len(users), len(self._state.seeds) + 1), bool)
         kernel.compute_posteriors(self._state, users, self._dim, NO_NUMBERS, NO_NUMBERS, inside)
         return inside.T

@@ -28,7 +28,7 @@ DEFAULT_POLICIES = tuple(name for name, spec in REGISTRY.items() if spec.compare
 
 @dataclass(frozen=True)
 class ComparisonPlan:
-    """Comparison whose settings are checked and which has not been run yet."""
+    """Validated plan of a comparison, ready to run."""
 
     settings: dict[str, Any]
     tasks: list[Task]  # ordered by policy, alpha, repeat

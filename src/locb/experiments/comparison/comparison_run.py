@@ -98,7 +98,7 @@ def distinct_clusters(policy: Policy) -> list[Ints]:
 
 
 def run_task(task: Task) -> Outcome:
-    """Run one task from its settings alone.
+    """Run one task. The result depends only on the settings of the task.
 
     Raises
     ------

@@ -33,7 +33,7 @@ SOURCE_PACKAGES = ("common", "policies", "kernels", "environments", "datasets", 
 
 @dataclass(frozen=True)
 class MatrixPlan:
-    """Scenario matrix whose settings are checked and which has not been run yet."""
+    """Validated plan of a scenario matrix, ready to run."""
 
     scenarios: list[Scenario]
     policies: list[str]

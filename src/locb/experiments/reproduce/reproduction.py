@@ -34,7 +34,7 @@ QUICK = Sizes(repeats=3, rounds=10_000, seed=0)
 
 @dataclass(frozen=True)
 class Reproduction:
-    """Reproduction whose settings are checked and which has not been run yet."""
+    """Validated plan of a reproduction, ready to run."""
 
     targets: list[str]
     data_sets: list[DataSet]

@@ -9,7 +9,7 @@ MINUS = "−"
 
 
 def format_number(value: float | None, spec: str = ".3f") -> str:
-    """Format a number with a real minus sign, and None as a dash.
+    """Format a number with the minus sign U+2212, and None as a dash.
 
     Examples
     --------

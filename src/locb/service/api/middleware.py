@@ -42,7 +42,7 @@ class RawPathRouter:
 
 
 class MethodRouter:
-    """Calls the endpoint of a request's method."""
+    """Dispatches a request to the endpoint of its HTTP method."""
 
     def __init__(self, endpoints: dict[str, Endpoint]) -> None:
         self._endpoints = endpoints

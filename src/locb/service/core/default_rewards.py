@@ -1,4 +1,4 @@
-"""Default rewards: what is learned from a decision when no reward arrives in time."""
+"""Default rewards: the rewards that are learned for decisions for which no reward arrives in time."""
 
 from __future__ import annotations
 
