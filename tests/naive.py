@@ -79,7 +79,7 @@ def ucb(theta, inverse, X, alpha, factor=1.0):
 
 
 class Policy:
-    """A policy that picks the arm with the highest sum of estimate and bonus, which ``evaluate`` returns."""
+    """A policy that chooses the arm with the highest sum of estimate and bonus; ``evaluate`` returns both."""
 
     def choose(self, scores):
         return pick_arm(scores.tolist(), self.ties, self.generator)
@@ -347,7 +347,7 @@ class ELOC(Policy):
         self.add_users(n)
         self.noise, self.mu0, self.Sigma0 = 0.25, np.zeros(d), np.eye(d) / d
         self.pi = np.array([0.6 / self.K] * self.K + [0.1, 0.3])
-        self.L = np.array([-8.0, 0.0, -2.0])  # everyone, population, mixture
+        self.L = np.array([-8.0, 0.0, -2.0])  # log weights of the gate: everyone, population, mixture
         self.t, self.cached_posterior = 0, (None, None)
         self.mu, self.v = self.solve_centres()
         self.solved_trace = np.zeros(self.K + 1)

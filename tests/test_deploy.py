@@ -1,4 +1,4 @@
-"""The files in deploy/, checked statically because they cannot be installed here."""
+"""The files in deploy/, checked statically because the tests cannot install them."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Check the size limits of the source tree: run by ``make lint``.
+"""Check the size limits of the source tree; run by ``make lint``.
 
 A file has at most 350 lines, a function at most 60, a folder at most 14 entries (``__init__.py`` and ``py.typed`` are
 not counted). An exception needs a reason.

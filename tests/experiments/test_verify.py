@@ -142,7 +142,7 @@ def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert " rounds in " in called.output
     for name in ("index.html", "tables/coverage.csv", "figures/termination.png", "figures/growth.svg"):
         assert (tmp_path / "runs" / "verify-quick" / name).exists()
-    # An ellipsoid radius that does not cover violates a guarantee.
+    # An ellipsoid radius that does not cover the error violates a guarantee.
     monkeypatch.setitem(coverage.SIGMAS, "ellipsoid", -0.25)
     failed = CliRunner().invoke(app, ["verify", "--quick", "--jobs", "1", "--output", "failed"])
     assert failed.exit_code == 1

@@ -180,7 +180,7 @@ def check_sclub_clusters(policy: Any) -> None:
         assert state.served_range[c, 1] >= state.served[members].max()
     assert has_valid_links(state)
     assert np.array_equal(unpack_bits(state.free_slots, len(state.sizes))[0], state.sizes == 0)
-    # No two checked clusters that are not queued are similar.
+    # Among the checked clusters that are not queued, no two are similar.
     c = np.flatnonzero((state.sizes > 0) & (state.unchecked == 0) & (state.queued == 0))
     theta, mean = state.cluster_estimates[c, : policy.dim], state.cluster_served[c] / state.sizes[c]
     width = np.sqrt((1 + np.log1p(state.cluster_served[c])) / (1 + state.cluster_served[c]))

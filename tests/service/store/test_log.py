@@ -102,7 +102,7 @@ def test_recent_decisions_with_and_without_the_table(
         with log._engine.connect() as connection:
             return int(connection.execute(select(func.count()).select_from(tables.user_decisions)).scalar_one())
 
-    assert table_size() == 20  # extended at 10 and at 20
+    assert table_size() == 20  # the policy was extended at seq 10 and at seq 20
     for limit in (1, 2, 4, 9, 100):
         assert [found.decision.seq for found in log.recent_decisions(1, limit)] == expected[:limit]
     log.close()
