@@ -85,11 +85,11 @@ def test_all_snapshots_are_damaged(tmp_path: Path, caplog: pytest.LogCaptureFixt
 def test_snapshots_outside_the_log_are_deleted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     snapshots = Snapshots(tmp_path, STORE)
     write(snapshots, 3, 7)
-    _, seq = snapshots.load_newest(0, 6) or pytest.fail("none")  # the log ends before 7: an older copy was restored
+    _, seq = snapshots.load_newest(0, 6) or pytest.fail("none")  # the restored log ends at seq 6
     assert seq == 3
     assert list_names(tmp_path) == file_names(3)
     assert "its last event is not in the log" in caplog.text
-    assert snapshots.load_newest(4, 6) is None  # rebuilt at 4: a user was erased
+    assert snapshots.load_newest(4, 6) is None  # an erasure rebuilt the policy at seq 4
     assert list_names(tmp_path) == []
 
 
