@@ -23,7 +23,7 @@ def data(
     ] = None,
     download: Annotated[
         str | None,
-        typer.Option(help="Download MovieLens from GroupLens first: the size, such as **ml-latest-small**."),
+        typer.Option(help="Version of MovieLens to download from GroupLens first, such as **ml-latest-small**."),
     ] = None,
     users: Annotated[int, typer.Option(help="Size of the pool: the users with the most records.")] = 100,
     zeros: Zeros = None,

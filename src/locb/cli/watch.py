@@ -65,8 +65,8 @@ def watch(
     ] = None,
     token_file: Annotated[
         Path | None,
-        typer.Option(help="File with the token, which keeps it out of the process list. The token file of the service "
-                          "works too.",
+        typer.Option(help="File that contains the token, so that the process list does not show it. The token file of "
+                          "the service works too.",
                      rich_help_panel=SERVICE),
     ] = None,
 ) -> None:  # fmt: skip

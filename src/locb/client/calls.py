@@ -16,7 +16,7 @@ ARGUMENTS = ("user", "arms", "exclude", "count", "decision_id")
 
 
 def _path(*parts: str) -> str:
-    """Return a URL path in which any string, also ``a/b`` and ``..``, is one segment."""
+    """Return a URL path; each string is encoded as one segment, also ``a/b`` and ``..``."""
     return "/v1/" + "/".join(quote(part, safe="").replace(".", "%2E") for part in parts)
 
 

@@ -39,7 +39,7 @@ class Environment(ABC):
         """Return ``count`` rounds drawn with ``rng``."""
 
     def draw_at(self, rng: np.random.Generator, count: int, start: int) -> Rounds:
-        """Return ``count`` rounds drawn with ``rng``, of which the first is round ``start``.
+        """Return ``count`` rounds drawn with ``rng``, starting with round number ``start``.
 
         Override this method in an environment that changes over time. The default calls :meth:`draw`.
         """

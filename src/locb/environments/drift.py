@@ -9,7 +9,7 @@ import numpy as np
 from locb.common.arrays import Floats, Ints
 from locb.environments.preferences import normalize
 
-ROUNDS_PER_ANGLE = 10_000  # rounds in which a preference rotates by the angle of the drift
+ROUNDS_PER_ANGLE = 10_000  # number of rounds per rotation by the angle of the drift
 
 
 class Rotation(NamedTuple):

@@ -160,7 +160,7 @@ class Synthetic(Environment):
         return self.draw_at(rng, count, 0)
 
     def draw_at(self, rng: np.random.Generator, count: int, start: int) -> Rounds:
-        """Return ``count`` rounds drawn with ``rng``, of which the first is round ``start``."""
+        """Return ``count`` rounds drawn with ``rng``, starting with round number ``start``."""
         users = np.minimum(np.searchsorted(self._arrival, rng.random(count), side="right"), self.n_users - 1)
         return self.rounds_of(users, rng, start=start)
 

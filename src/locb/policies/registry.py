@@ -1,7 +1,7 @@
 """The policies by name, and what other parts of the package need to know about each.
 
 To add a policy, write its file and add one line to ``_BUILT_IN``. The command line, the service, experiments and the
-documentation take names, defaults and properties from here.
+documentation take names, defaults and properties from the registry.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class PolicySpec:
         return tuple(parameter for parameter in declared if parameter.name not in fixed)
 
     def service_parameters(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the parameters of a service: those given, completed by the defaults of a service."""
+        """Return the given parameters, completed by the default parameters of a service."""
         seeds = {"n_seeds": DEFAULT_SEEDS} if self.has_seeds else {}
         return {**seeds, **self.service_defaults, **given}
 

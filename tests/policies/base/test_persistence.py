@@ -153,7 +153,7 @@ INVALID: list[tuple[str, Any, str]] = [
     (
         "club",
         with_array("neighbour_bits", lambda a: a ^ (np.arange(N) == 0)[:, None].astype(np.uint64)),
-        "neighbour_bits contr",
+        "array 'neighbour_bits' is invalid or inconsistent",
     ),
     ("club", with_array("edges", lambda a: np.zeros((1, 2), np.int32)), r"edges is int32 of shape \(1, 2\), not"),
     ("club", with_array("component", lambda a: np.zeros_like(a)), "array 'component' is invalid or inconsistent"),

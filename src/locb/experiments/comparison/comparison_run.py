@@ -63,7 +63,7 @@ class Outcome:
     found: list[list[int]]  # distinct clusters after the last round
     f1: float
     microseconds_per_round: float
-    counts: list[int]  # one element per cluster checkpoint, here and below
+    counts: list[int]  # one element per cluster checkpoint, also in the next fields
     f1s: list[float]
     clusters: list[list[Ints]]
 

@@ -37,7 +37,7 @@ def assign_clusters(user_map: UserMap) -> tuple[list[int], list[int], list[int]]
     """Return for every user the true cluster, the matched true cluster, and the number of found clusters.
 
     Each found cluster is matched to the true cluster with the highest F1, so that colours agree between panels. A user
-    gets the match of the best-fitting found cluster that contains them; −1 if there is none.
+    gets the match of the best-fitting found cluster that contains the user; −1 if there is none.
     """
     count = len(user_map.theta)
     true_of, found_of, cluster_count = np.full(count, -1), np.full(count, -1), np.zeros(count, np.int64)

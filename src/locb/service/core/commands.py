@@ -1,4 +1,4 @@
-"""Commands of clients, and the batches in which the engine handles them."""
+"""Commands of clients, and batches of commands, which the engine handles together."""
 
 from __future__ import annotations
 

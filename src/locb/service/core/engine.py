@@ -124,11 +124,11 @@ class Engine:
         return batch
 
     def prepare_erasure(self, user: str) -> Batch:
-        """Return the batch in which a user is erased."""
+        """Return the batch that erases a user."""
         return Batch(erased_user=user, last_seq=self.seq + 1)
 
     def prepare_rebuild(self, policy: ServablePolicy, erased: list[int]) -> Batch:
-        """Return the batch in which a policy without the erased users at these indices replaces the current one."""
+        """Return the batch that replaces the policy by one without the erased users at these indices."""
         return Batch(rebuilt=(policy, erased), last_seq=self.seq + 1)
 
     def preview(self, parsed: ParsedRequest) -> bytes:
@@ -186,7 +186,8 @@ class Engine:
             if len(indices) > 1:  # one at a time, so that only the failing requests get a problem
                 return [self._explain([index], [own])[0] for index, own in zip(indices, contexts, strict=True)]
             _log.exception("the policy failed to recommend")
-            return [errors.internal(f"the policy failed to recommend: {type(error).__name__}")]
+            cause = f"the policy failed to recommend: {type(error).__name__}"
+            return [errors.internal(f"{cause}; see the log of the service")]
 
     def _add_decision(
         self, batch: Batch, decision_id: str, command: RecommendCommand, user_index: int, explanation: Explanation
@@ -330,7 +331,7 @@ class Engine:
         return sum(decision.kind is None for decision in self._recent.values())
 
     def _apply_erasure(self, user: str) -> None:
-        """Remove a user's name and decisions; what was learned from them is removed by the rebuild of the policy."""
+        """Remove a user's name and decisions; the rebuild of the policy removes what was learned from the decisions."""
         user_index = self.users.release(user)
         self.pending_erasure.append(user_index)
         self._encoder.clear_cache()

@@ -289,7 +289,7 @@ class WriterThread:
             except BaseException as raised:
                 error = raised
             future.get_loop().call_soon_threadsafe(_set_result, future, result, error)
-            del job, future, work, arguments, result, error  # otherwise they would live until the next job
+            del job, future, work, arguments, result, error  # otherwise they would stay in memory until the next job
 
 
 def _set_result(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:

@@ -23,7 +23,7 @@ _log = logging.getLogger("locb.service")
 
 
 class Snapshots:
-    """Snapshots of one store in a folder. Each is named after the seq of the last event that it contains.
+    """Snapshots of one store in a folder. The file name of a snapshot has the seq of its last event.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class Snapshots:
         self.newest_seq: int | None = max(self._paths(), default=None)
         self.newest_time: float | None = None  # Unix time at which it was written
         self.write_seconds = 0.0  # duration of the last snapshot
-        self.blocked_seconds = 0.0  # part of it in which requests waited
+        self.blocked_seconds = 0.0  # time for which the last snapshot blocked requests
 
     def _paths(self) -> dict[int, Path]:
         """Return the path of each snapshot of this store by its seq."""

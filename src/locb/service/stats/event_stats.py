@@ -35,7 +35,7 @@ class Counts(NamedTuple):
     decisions : float
         Number of decisions.
     classified : float
-        Number of decisions of which it is known whether they used evidence from a group.
+        Number of decisions for which it is known whether they used evidence from a group.
     grouped : float
         Number of decisions that used evidence from a group.
     rewards : float

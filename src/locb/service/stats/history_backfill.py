@@ -45,7 +45,7 @@ class HistoryBackfill:
         return self._backfill is not None and not self._backfill.done()
 
     def restart(self, last: int) -> None:
-        """Start over: count the log up to its event ``last`` in the background, and later events as they come."""
+        """Count again: the log up to event ``last`` in the background, and later events when they are committed."""
         for task in (self._backfill, self._matching):
             if task is not None:
                 task.cancel()

@@ -21,7 +21,7 @@ _ACTIVATE = text("UPDATE locb_decisions SET active_at = :active_at WHERE seq = :
 
 
 class StoreError(Exception):
-    """The store cannot be read or written at present; a later attempt may succeed."""
+    """The store cannot be read or written now; a later attempt may succeed."""
 
 
 class DuplicateDecisionError(Exception):

@@ -24,7 +24,7 @@ def lock_folder(folder: Path) -> IO[str]:
     AlreadyOpenError
         If another process holds the lock.
     """
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # private: it will hold personal data
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # private: it will contain personal data
     path = folder / "lock"
     handle = path.open("a+", encoding="utf-8")
     try:
