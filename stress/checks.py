@@ -96,7 +96,7 @@ def _compare(log: EventLog, folder: Path, observations: int, repeated: int) -> d
     model, store_id = load_or_create_model(ServiceConfig(folder), log)
     rebuilt_at, last = log.settings()["rebuilt_at"] or 0, log.last_seq()
     replayed, mismatches = repeat_decisions(log, model, rebuilt_at)
-    snapshot = Snapshots(folder / "snapshots", store_id).load_newest(rebuilt_at, last)
+    snapshot = Snapshots(folder / "snapshots", store_id, interval=0).load_newest(rebuilt_at, last)
     counts = {"learned twice": repeated, "choices that differ": len(mismatches), "arrays that differ": 0}
     if snapshot is None or snapshot[1] != last:
         return counts | {"snapshots missing": 1}

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from locb.evaluation.results import Comparison, PolicyResult, ci_half_width
+from locb.evaluation.confidence_intervals import ci_half_width
+from locb.evaluation.results import Comparison, PolicyResult
 
 
 def policy_result(policy: str, finals: list[float], alpha: float | None = 1.0) -> PolicyResult:

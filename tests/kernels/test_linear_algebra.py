@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compiled_calls import call_compiled
-from locb.kernels.common import cholesky, linear_algebra
+from locb.kernels.common import arm_choice, cholesky, linear_algebra
 
 pytestmark = pytest.mark.interpreted
 
@@ -78,20 +78,17 @@ def test_expanded_contexts_give_mean_and_variance() -> None:
 def test_ties_are_broken_by_the_first_arm_within_the_margin() -> None:
     generator = np.array([88172645463325252], np.uint64)
     scores = np.array([0.0, 1.0, 1.0 - 0.9e-9, 1.0 - 2e-9])
-    assert call_compiled(linear_algebra.pick_arm)(scores, linear_algebra.TIE_FIRST, generator) == 1
+    assert call_compiled(arm_choice.pick_arm)(scores, arm_choice.TIE_FIRST, generator) == 1
     assert generator[0] == 88172645463325252
     # A score slightly below the highest is chosen if it comes first and is within the margin.
-    assert (
-        call_compiled(linear_algebra.pick_arm)(np.array([0.0, 1.0 - 0.9e-9, 1.0]), linear_algebra.TIE_FIRST, generator)
-        == 1
-    )
+    assert call_compiled(arm_choice.pick_arm)(np.array([0.0, 1.0 - 0.9e-9, 1.0]), arm_choice.TIE_FIRST, generator) == 1
 
 
 def test_random_ties_choose_every_tied_arm_equally_often() -> None:
     generator = np.array([88172645463325252], np.uint64)
     scores = np.array([0.5, 0.1, 0.5, 0.5])
     counts = np.bincount(
-        [call_compiled(linear_algebra.pick_arm)(scores, linear_algebra.TIE_RANDOM, generator) for _ in range(6000)],
+        [call_compiled(arm_choice.pick_arm)(scores, arm_choice.TIE_RANDOM, generator) for _ in range(6000)],
         minlength=4,
     )
     assert counts[1] == 0

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from locb.common.arrays import Floats
-from locb.evaluation.results import ci_half_width
+from locb.evaluation.confidence_intervals import ci_half_width, proportion_interval
 
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
 
@@ -148,9 +148,7 @@ class Criterion:
         claimed : float
             Probability that the claim states.
         """
-        z2 = 1.959964**2
-        middle = (count + z2 / 2) / (total + z2)
-        margin = math.sqrt(z2) / (total + z2) * math.sqrt(count * (total - count) / total + z2 / 4)
+        middle, margin = proportion_interval(count, total)
         interval = f"95% interval {middle - margin:.3f} to {middle + margin:.3f}"
         detail = f"{statement}: {count:,} of {total:,} ({interval}; claimed: at least {claimed:g})"
         return cls(statement, Measurement(middle - claimed, margin), detail)

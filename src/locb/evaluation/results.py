@@ -9,47 +9,9 @@ from typing import Any
 import numpy as np
 
 from locb.common.arrays import Floats, Ints
-
-# 97.5% quantiles of Student's t distribution for 1 to 30 degrees of freedom.
-_STUDENT_T_QUANTILES = (
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
-    2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
-)  # fmt: skip
+from locb.evaluation.confidence_intervals import ci_half_width
 
 MAX_MAP_USERS = 500  # limit of users on an interactive map
-
-
-def ci_half_width(values: Any, axis: int = 0) -> Any:
-    """Return half of the 95% confidence interval of a mean (Student's t).
-
-    Parameters
-    ----------
-    values : array_like
-        One value per repeat along ``axis``.
-    axis : int, default 0
-        Axis of the repeats.
-
-    Returns
-    -------
-    float or array
-        NaN for fewer than two values.
-
-    Examples
-    --------
-    >>> round(float(ci_half_width([1.0, 2.0, 3.0])), 3)
-    2.484
-    """
-    values = np.asarray(values, dtype=np.float64)
-    count = values.shape[axis]
-    if count < 2:
-        return np.full(np.delete(values.shape, axis), np.nan)[()]
-    freedom = count - 1
-    normal = 1.959964
-    if freedom <= len(_STUDENT_T_QUANTILES):
-        quantile = _STUDENT_T_QUANTILES[freedom - 1]
-    else:
-        quantile = normal + (normal**3 + normal) / (4 * freedom)
-    return quantile * values.std(axis=axis, ddof=1) / math.sqrt(count)
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ import numpy as np
 
 from locb.common.arrays import Floats, Ints, Words
 from locb.common.jit import entry_point, inline, no_alloc
+from locb.kernels.common.arm_choice import next_random
 from locb.kernels.common.bit_sets import has_bit
-from locb.kernels.common.linear_algebra import next_random
 
 ANY, RATED = 0, 1  # source of the items with reward 0: all items that are not liked, or recorded ones
 MAX_ATTEMPTS = 64  # maximum draws to find an item that is not in the round yet; then an item may appear twice

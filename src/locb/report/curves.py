@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from locb.common.arrays import Floats, Ints
-from locb.evaluation.results import Comparison, PolicyResult, ci_half_width
+from locb.evaluation.confidence_intervals import ci_half_width
+from locb.evaluation.results import Comparison, PolicyResult
 
 REWARD_WINDOWS = 20  # the reward is averaged over 1/20 of all rounds
 MAX_PAGE_NUMBERS = 150_000  # a page with more numbers shows fewer points

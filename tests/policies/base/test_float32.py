@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import locb
-from locb.evaluation.results import ci_half_width
+from locb.evaluation.confidence_intervals import ci_half_width
 from locb.policies.parameters import check_dtype
 from policies.helpers import KINDS, make, make_rounds
 

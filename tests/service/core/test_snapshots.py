@@ -13,6 +13,7 @@ from locb.policies.base import serialization
 from locb.service.core.snapshots import KEPT_SNAPSHOTS, Snapshots
 
 STORE = "0123abcd"
+INTERVAL = 100_000  # events between snapshots
 
 
 def trained_policy(rewards: int = 3) -> locb.LinUCB:
@@ -37,20 +38,20 @@ def file_names(*seqs: int, store: str = STORE) -> list[str]:
 
 
 def test_newest_snapshot_is_loaded(tmp_path: Path) -> None:
-    snapshots = Snapshots(tmp_path / "snapshots", STORE)
+    snapshots = Snapshots(tmp_path / "snapshots", STORE, INTERVAL)
     assert snapshots.newest_seq is None
     assert snapshots.load_newest(0, 100) is None
     write(snapshots, 3, 7)
     assert snapshots.newest_seq == 7
     assert snapshots.write_seconds >= snapshots.blocked_seconds > 0.0
-    again = Snapshots(tmp_path / "snapshots", STORE)
+    again = Snapshots(tmp_path / "snapshots", STORE, INTERVAL)
     assert again.newest_seq == 7
     policy, seq = again.load_newest(0, 100) or pytest.fail("none")
     assert (seq, policy.served.tolist()) == (7, [7, 0])
 
 
 def test_only_the_newest_snapshots_are_kept(tmp_path: Path) -> None:
-    snapshots = Snapshots(tmp_path, STORE)
+    snapshots = Snapshots(tmp_path, STORE, INTERVAL)
     write(snapshots, 1, 2, 3, 4)
     assert KEPT_SNAPSHOTS == 2
     assert list_names(tmp_path) == file_names(3, 4)
@@ -58,7 +59,7 @@ def test_only_the_newest_snapshots_are_kept(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damage", ["cut", "empty", "bit", "other"])
 def test_damaged_snapshot_is_ignored(damage: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    snapshots = Snapshots(tmp_path, STORE)
+    snapshots = Snapshots(tmp_path, STORE, INTERVAL)
     write(snapshots, 3, 7)
     path = tmp_path / file_names(7)[0]
     content = bytearray(path.read_bytes())
@@ -66,14 +67,14 @@ def test_damaged_snapshot_is_ignored(damage: str, tmp_path: Path, caplog: pytest
         content[len(content) // 2] ^= 4
     path.write_bytes({"cut": content[:-100], "empty": b"", "bit": content, "other": b"something else"}[damage])
     with caplog.at_level(logging.WARNING):
-        policy, seq = Snapshots(tmp_path, STORE).load_newest(0, 100) or pytest.fail("none")
+        policy, seq = Snapshots(tmp_path, STORE, INTERVAL).load_newest(0, 100) or pytest.fail("none")
     assert (seq, policy.served.tolist()) == (3, [3, 0])
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert f"snapshot {path.name} ignored" in caplog.text
 
 
 def test_all_snapshots_are_damaged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    snapshots = Snapshots(tmp_path, STORE)
+    snapshots = Snapshots(tmp_path, STORE, INTERVAL)
     write(snapshots, 3, 7)
     for path in tmp_path.iterdir():
         path.write_bytes(b"")
@@ -83,7 +84,7 @@ def test_all_snapshots_are_damaged(tmp_path: Path, caplog: pytest.LogCaptureFixt
 
 
 def test_snapshots_outside_the_log_are_deleted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    snapshots = Snapshots(tmp_path, STORE)
+    snapshots = Snapshots(tmp_path, STORE, INTERVAL)
     write(snapshots, 3, 7)
     _, seq = snapshots.load_newest(0, 6) or pytest.fail("none")  # the restored log ends at seq 6
     assert seq == 3
@@ -94,9 +95,9 @@ def test_snapshots_outside_the_log_are_deleted(tmp_path: Path, caplog: pytest.Lo
 
 
 def test_snapshots_of_another_store_are_not_changed(tmp_path: Path) -> None:
-    write(Snapshots(tmp_path, "ffffffff"), 5)
+    write(Snapshots(tmp_path, "ffffffff", INTERVAL), 5)
     (tmp_path / "notes.txt").write_text("mine")
-    snapshots = Snapshots(tmp_path, STORE)
+    snapshots = Snapshots(tmp_path, STORE, INTERVAL)
     assert snapshots.load_newest(0, 100) is None
     write(snapshots, 1, 2, 3)
     snapshots.remove_all()
@@ -106,12 +107,12 @@ def test_snapshots_of_another_store_are_not_changed(tmp_path: Path) -> None:
 
 def test_unfinished_snapshot_is_removed(tmp_path: Path) -> None:
     (tmp_path / f".{file_names(9)[0]}.0123.part").write_bytes(b"half of it")
-    Snapshots(tmp_path, STORE)
+    Snapshots(tmp_path, STORE, INTERVAL)
     assert list_names(tmp_path) == []
 
 
 def test_snapshot_of_an_older_format_is_ignored(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    snapshots = Snapshots(tmp_path, STORE)
+    snapshots = Snapshots(tmp_path, STORE, INTERVAL)
     write(snapshots, 3, 7)
     path = tmp_path / file_names(7)[0]
     with pytest.MonkeyPatch.context() as patched:
@@ -138,7 +139,7 @@ class SlowPolicy:
 
 
 def test_snapshot_is_written_in_the_background(tmp_path: Path) -> None:
-    snapshots = Snapshots(tmp_path, STORE)
+    snapshots = Snapshots(tmp_path, STORE, INTERVAL)
     slow, done = SlowPolicy(trained_policy()), threading.Event()
     snapshots.write(slow, 5, done.set)
     assert snapshots.writing
@@ -161,7 +162,7 @@ def test_later_observations_are_not_in_the_snapshot(tmp_path: Path, monkeypatch:
     policy = trained_policy(3)
     policy.save(tmp_path / "before")
     monkeypatch.setattr(locb.policies.base.serialization, "write", write_later)
-    snapshots = Snapshots(tmp_path / "snapshots", STORE)
+    snapshots = Snapshots(tmp_path / "snapshots", STORE, INTERVAL)
     snapshots.write(policy, 3)
     policy.update(1, np.array([0.6, 0.8]), 1.0)
     policy.add_users(5)
@@ -176,7 +177,7 @@ def test_full_disk_is_a_warning(
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    snapshots = Snapshots(tmp_path, STORE)
+    snapshots = Snapshots(tmp_path, STORE, INTERVAL)
     write(snapshots, 3)
     with monkeypatch.context() as patched:
         patched.setattr(locb.policies.base.serialization.os, "fsync", full)

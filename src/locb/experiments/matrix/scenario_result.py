@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from locb.common.arrays import Floats
+from locb.evaluation.confidence_intervals import ci_half_width
 from locb.evaluation.findings import Measurement
-from locb.evaluation.results import ci_half_width
 from locb.experiments.scenarios import Scenario
 
 MIN_REGRET = 1e-9  # avoids a division by zero

@@ -6,7 +6,8 @@ import numpy as np
 
 from locb.common.arrays import Floats, Words
 from locb.common.jit import entry_point, inline
-from locb.kernels.common.linear_algebra import dot, expand_contexts, is_valid, pick_arm
+from locb.kernels.common.arm_choice import pick_arm
+from locb.kernels.common.linear_algebra import dot, expand_contexts, is_valid
 
 
 @inline

@@ -6,8 +6,9 @@ import numpy as np
 
 from locb.common.arrays import Floats, Ints
 from locb.common.jit import entry_point, inline
+from locb.kernels.common.arm_choice import TIE, pick_arm
 from locb.kernels.common.explanation import explain_arms
-from locb.kernels.common.linear_algebra import TIE, dot, expand_contexts, is_valid, pick_arm
+from locb.kernels.common.linear_algebra import dot, expand_contexts, is_valid
 from locb.kernels.locb.scoring import allocate_scoring_scratch, bound_mean_scores, collect_distinct_clusters, mean_root
 from locb.kernels.locb.state import ALPHA, BONUS_KIND, POOLED, TIES, LOCBState, ScoringScratch
 

@@ -6,8 +6,9 @@ import numpy as np
 
 from locb.common.arrays import Floats
 from locb.common.jit import alloc, inline, no_alloc
+from locb.kernels.common.arm_choice import TIE
 from locb.kernels.common.bit_sets import ONE, trailing_zeros
-from locb.kernels.common.linear_algebra import TIE, dot, expand_contexts, score_arms
+from locb.kernels.common.linear_algebra import dot, expand_contexts, score_arms
 from locb.kernels.locb.state import ALPHA, BONUS_KIND, MEAN, N_USERS, POOLED, LOCBState, ScoringScratch, T
 
 MIN_BOUNDED_CLUSTERS = 8  # fewer clusters are scored exactly without bounds

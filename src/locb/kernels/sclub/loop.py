@@ -2,11 +2,11 @@
 
 from locb.common.arrays import Floats, Ints
 from locb.common.jit import entry_point, inline, no_alloc
+from locb.kernels.common.arm_choice import pick_arm
 from locb.kernels.common.linear_algebra import (
     add_observation,
     expand_contexts,
     is_valid,
-    pick_arm,
     rank_one_update,
     score_arms,
     squared_distance,

@@ -7,8 +7,9 @@ from typing import Any
 import altair as alt
 import numpy as np
 
+from locb.evaluation.confidence_intervals import ci_half_width
 from locb.evaluation.findings import LineChart
-from locb.evaluation.results import Comparison, PolicyResult, ci_half_width
+from locb.evaluation.results import Comparison, PolicyResult
 from locb.report.charts.chart_theme import PALETTE
 from locb.report.curves import Curve
 

@@ -10,7 +10,8 @@ import numpy as np
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from locb.evaluation.results import Comparison, ci_half_width
+from locb.evaluation.confidence_intervals import ci_half_width
+from locb.evaluation.results import Comparison
 
 COLUMN_NOTES = (
     "Regret: expected reward lost compared with always choosing the best arm, summed over the rounds; reward: mean per "

@@ -35,7 +35,7 @@ class Snapshots:
         Number of events between snapshots.
     """
 
-    def __init__(self, folder: Path, store_id: str, interval: int = 100_000) -> None:
+    def __init__(self, folder: Path, store_id: str, interval: int) -> None:
         self._folder = folder
         self._store_id = store_id
         self._interval = interval
