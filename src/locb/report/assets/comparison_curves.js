@@ -1,6 +1,6 @@
 /* Curves of a comparison, by policy, alpha and repeat.
 
-   report.entryIndex(policy)      index of the entry that is shown of a policy; undefined if there is none
+   report.entryIndex(policy)      index of the shown entry of a policy; undefined if there is none
    report.labelOf(policy)         policy with its alpha, if several were compared
    report.onAlphaChange(listener) calls listener() after another alpha was selected */
 (() => {

@@ -3,7 +3,7 @@
 
    window.locbUi:
      currentTheme()                 "light" or "dark"
-     onThemeChange(listener)        calls listener(theme) after each change; returns a function that removes it
+     onThemeChange(listener)        calls listener(theme) after each change; returns a function that removes listener
      bindThemeButton(button)        makes a button switch the theme; the choice is stored in this browser
      create(tag, attributes, ...children)   returns an element; children are elements or text, never HTML
      setContent(element, ...children)       replaces the children of an element

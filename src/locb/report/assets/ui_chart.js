@@ -5,8 +5,9 @@
        rows: {dataset: rows}; params: {parameter: value} of the specification
        label, summary: what the chart is, and what it shows; together they are the text alternative
        name: of downloaded files; actions: false omits the download buttons; onClick(datum): for marks
-       A specification with the parameter "columns" has a legend with that many columns. It is set from the width of
-       the chart: legendIndent is the width that is not available to the legend, legendEntryWidth that of an entry.
+       The parameter "columns" of a specification is the number of columns of the legend. drawChart computes it from the
+       width of the chart: legendIndent is the width that is not available to the legend, legendEntryWidth the width of
+       an entry.
      returns a promise of
        setRows(dataset, rows), setParam(parameter, value)   takes effect with the next render()
        render()                      draws the chart

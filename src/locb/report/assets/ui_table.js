@@ -2,10 +2,10 @@
 
      createTable(element, columns, rows, {caption, sort, onSort, key, empty, tall, className})
        columns: [{name, title, number, value(row), show(row), sort: false, direction}]
-                value(row) is what is sorted, show(row) returns text or an element;
+                value(row) returns the sort key, show(row) returns text or an element;
                 direction: the only direction in which the column can be sorted
        rows: null while they are not loaded yet
-       sort: [name, direction] at the start
+       sort: initial [name, direction]
        onSort(name, direction): called instead of sorting, if the rows are sorted elsewhere
        key(row): identifies a row, so that the keyboard focus stays on it after an update
      returns {update(rows), setSort(name, direction)} */
