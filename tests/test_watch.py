@@ -82,7 +82,7 @@ def test_tokens_and_errors(tmp_path: Path) -> None:
         url = str(client.base_url).rstrip("/")
         assert "No decisions yet." in call("watch", url, "--token-file", "token", cwd=tmp_path).stdout
         for more, code, message in (
-            ([], 1, f"locb: {url}: Token missing or unknown"),
+            ([], 1, f"locb: {url}: The token is missing or unknown"),
             (["--token", DECIDE], 1, f"locb: {url}: The token does not have the scope 'read'"),
             (["--token-file", "token", "--user", "zoe"], 1, f"locb: {url}: unknown user 'zoe'"),
             (["--token-file", "empty"], 2, "locb: --token-file: empty contains no token with the scope 'read'"),
