@@ -38,9 +38,9 @@ def test_scores_equal_a_brute_force_search() -> None:
 
 
 def test_invalid_input_is_rejected() -> None:
-    with pytest.raises(ValueError, match="truth must hold at least one"):
+    with pytest.raises(ValueError, match="truth must contain at least one"):
         locb.match_clusters([[1]], [])
-    with pytest.raises(ValueError, match="truth must not hold an empty"):
+    with pytest.raises(ValueError, match="is empty: every true cluster must contain at least one user"):
         locb.match_clusters([[1]], [[0], []])
     with pytest.raises(ValueError, match="cluster must be a Cluster or a list of users"):
         locb.match_clusters([["a"]], [[0]])

@@ -128,10 +128,11 @@ def match_clusters(found: Iterable[Any], truth: Sequence[Any]) -> ClusterScore:
     ClusterScore(f1=0.8, precision=0.8333333333333333, recall=0.8333333333333333)
     """
     if len(truth) == 0:
-        raise ValueError("truth must hold at least one cluster")
+        raise ValueError("truth must contain at least one cluster")
     true_clusters = [sorted_members(cluster) for cluster in truth]
-    if any(cluster.size == 0 for cluster in true_clusters):
-        raise ValueError("truth must not hold an empty cluster")
+    for index, cluster in enumerate(true_clusters):
+        if cluster.size == 0:
+            raise ValueError(f"truth[{index}] is empty: every true cluster must contain at least one user")
     candidates = [cluster for cluster in (sorted_members(c) for c in found) if cluster.size]
     best = np.zeros((len(true_clusters), 3))
     if candidates:

@@ -165,7 +165,9 @@ class Criterion:
         mean, margin = self.difference.mean, self.difference.margin
         if mean - margin > 0.0:
             return HOLDS
-        return FAILS if mean + margin < 0.0 else UNDECIDED  # NaN compares false with both
+        return (
+            FAILS if mean + margin < 0.0 else UNDECIDED
+        )  # one repeat: the margin is NaN, and both comparisons are false
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,7 @@ _TUNED_KINDS = [
     _Kind("gaussian-0.1", "Gaussian noise with standard deviation 0.1.", "noise", {"noise": 0.1}),
     _Kind("gaussian-0.5", "Gaussian noise with standard deviation 0.5.", "noise", {"noise": 0.5}),
     _Kind("zipf-300", "300 users with Zipf arrivals.", "arrivals", {"n_users": 300, "arrivals": "zipf"}),
-    _Kind("no-structure", "Every user is a cluster.", "structure", {"n_clusters": 100}, groups=False),
+    _Kind("no-structure", "Each user is in a cluster of its own.", "structure", {"n_clusters": 100}, groups=False),
     _Kind("one-cluster", "All users are in one cluster.", "structure", {"n_clusters": 1}, groups=False),
 ]
 # Never used for tuning. Only the evaluation has these kinds.
@@ -100,11 +100,11 @@ _HELD_OUT_KINDS = [
     _Kind("features-20", "20 features per arm.", "size", {"raw_dim": 19}),
     _Kind(
         "unequal-noise",
-        "Gaussian noise with a standard deviation from 0.05 to 1 per user.",
+        "Gaussian noise; the standard deviation of each user is between 0.05 and 1.",
         "noise",
         {"noise": (0.05, 1.0)},
     ),
-    _Kind("mixed-norms", "Feature vectors of length 0.2 to 1.", "contexts", {"norms": (0.2, 1.0)}),
+    _Kind("mixed-norms", "Feature vectors with a Euclidean norm from 0.2 to 1.", "contexts", {"norms": (0.2, 1.0)}),
     _Kind("drift-clusters", "Each cluster drifts as a whole, 0.1 radians per 10,000 rounds.", "drift", {"drift": 0.1}),
     _Kind(
         "drift-users",

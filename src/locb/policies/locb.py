@@ -134,7 +134,7 @@ class LOCB(CorrectionMixin, CompiledPolicy):
     ) -> None:
         super().__init__(n_users=n_users, dim=dim)
         if radius == "theory" and min_eigenvalue is None:
-            raise ValueError("min_eigenvalue must be given for radius='theory', not None")
+            raise ValueError("radius='theory' needs min_eigenvalue, a number above 0, not None")
         if stop == "certificate" and radius != "ellipsoid":
             raise ValueError(f"stop='certificate' needs radius='ellipsoid', not radius={radius!r}")
         rng = np.random.default_rng(seed)

@@ -85,7 +85,7 @@ def _explanation(data: DataSet, gamma: float, truth_gamma: float, locb: dict[str
     if gamma == paper.GAMMA:
         return f"{rule}. By then it is narrower than the true groups ({scores})."
     rounds = f"{locb['rounds'].mean:,.0f} rounds"
-    return f"{rule}. That is so after {rounds}, when nearly all users are in every cluster ({scores})."
+    return f"{rule}. This happens after {rounds}, when nearly all users are in every cluster ({scores})."
 
 
 def _summarize_gamma(data: DataSet, gamma: float, truth_gamma: float, records: Records) -> TargetFindings:

@@ -56,9 +56,11 @@ class CertificateMixin:
         delta = check_float("delta", delta, 0.0, 1.0, open_ends=True)
         members = sorted_members(cluster)
         if members.size == 0:
-            raise ValueError("cluster must hold at least one user")
+            raise ValueError("cluster must contain at least one user")
         if not 0 <= members[0] <= members[-1] < self._n_users:
-            raise ValueError(f"cluster must hold users from 0 to {self._n_users - 1}, not {members[[0, -1]].tolist()}")
+            raise ValueError(
+                f"cluster must contain users from 0 to {self._n_users - 1}, not {members[[0, -1]].tolist()}"
+            )
         estimates = self._own_estimates(members).astype(np.float64)
         n, dim = self._n_users, self._dim
 

@@ -25,7 +25,7 @@ def choose_seeds(n_users: int, n_seeds: int | None, seeds: Iterable[int] | None,
         raise ValueError(f"seeds must be a list of users, not {seeds!r}")
     chosen = [check_int("seeds", user, 0, n_users - 1) for user in seeds]
     if not chosen:
-        raise ValueError("seeds must hold at least one user, not []")
+        raise ValueError("seeds must contain at least one user, not []")
     repeated = sorted(user for user, times in Counter(chosen).items() if times > 1)
     if repeated:
         raise ValueError(f"seeds must be different users, but {repeated} appear more than once")

@@ -24,7 +24,7 @@ SCRIPT, CHARTS = "vega.js.gz", "charts.json"
 
 
 def cache_key() -> str:
-    """Return a hash of everything that determines the files."""
+    """Return a hash of the package versions and chart sources from which the Vega bundle is generated."""
     sources = sorted(Path(__file__).parent.glob("*.py"))
     inputs = [version("altair"), version("vl-convert-python"), *(path.read_text("utf-8") for path in sources)]
     return f"{zlib.crc32(chr(0).join(inputs).encode()):08x}"

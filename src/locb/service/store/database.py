@@ -49,8 +49,11 @@ def database_url(folder: Path, url: str | None) -> URL:
         parsed = make_url(url)
         if parsed.get_backend_name() == "postgresql":
             parsed = parsed.set(drivername="postgresql+psycopg")
-        elif parsed.drivername != "sqlite" or not parsed.database:
-            raise ValueError(f"--store must be postgresql://… or sqlite:///file, not {parsed.drivername}://…")
+        elif parsed.drivername != "sqlite":
+            allowed = "postgresql://user@host/name or sqlite:///path"
+            raise ValueError(f"--store has the unsupported scheme {parsed.drivername!r}: use {allowed}")
+        elif not parsed.database:
+            raise ValueError("--store has no file name: use sqlite:///path, with three slashes before a relative path")
     except (ArgumentError, NoSuchModuleError):
         raise ValueError("--store must be an address such as postgresql://user@host/name") from None
     return parsed
