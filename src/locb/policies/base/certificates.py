@@ -58,9 +58,7 @@ class CertificateMixin:
         if members.size == 0:
             raise ValueError("cluster must contain at least one user")
         if not 0 <= members[0] <= members[-1] < self._n_users:
-            raise ValueError(
-                f"cluster must contain users from 0 to {self._n_users - 1}, not {members[[0, -1]].tolist()}"
-            )
+            raise ValueError(f"cluster must contain users below {self._n_users}, not {members[[0, -1]].tolist()}")
         estimates = self._own_estimates(members).astype(np.float64)
         n, dim = self._n_users, self._dim
 
