@@ -151,7 +151,7 @@ def test_options_that_contradict_the_store_are_refused(
         (["--dim", "3", "--gamma", "-1"], "--gamma must be above 0, not -1.0"),
         (["--dim", "3", "--parameter", "colour=red"], "policy locb got an unexpected keyword argument 'colour'"),
         (["--dim", "3", "--parameter", "ties=random"], "--parameter ties must be first"),
-        (["--dim", "3", "--store", "mysql://x/y"], "--store must be "),
+        (["--dim", "3", "--store", "mysql://x/y"], "--store has the unsupported scheme 'mysql'"),
         (["--dim", "3", "--token-file", "nowhere"], "--token-file: cannot read nowhere: No such file or directory"),
     ],
 )
