@@ -114,6 +114,8 @@ async def session(folder: Path, url: str | None, number: int, rng: random.Random
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         service.snapshots.wait()
+        # A write that has begun ends first: after the log is closed, it would open a connection that nothing closes.
+        service.committer._writer.stop()
         service.log.close()
         return
     while service.committer.store_error is not None or service.engine.pending_erasure:
