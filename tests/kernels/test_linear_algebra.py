@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compiled_calls import call_compiled
-from locb.kernels.common import arm_choice, cholesky, linear_algebra
+from locb.kernels.common import arm_scoring, cholesky, linear_algebra
 
 pytestmark = pytest.mark.interpreted
 
@@ -67,28 +67,30 @@ def test_expanded_contexts_give_mean_and_variance() -> None:
     matrix = rng.standard_normal((d, d))
     matrix = matrix @ matrix.T
     arms = np.empty((k, d + linear_algebra.packed_size(d)))
-    call_compiled(linear_algebra.expand_contexts)(contexts, arms)
+    call_compiled(arm_scoring.expand_contexts)(contexts, arms)
     row = np.concatenate([theta, pack_symmetric(matrix)])[None, :].copy()
     for a, x in enumerate(contexts):
-        assert call_compiled(linear_algebra.dot)(arms, a, row, 0, 0, d) == pytest.approx(theta @ x)
-        assert call_compiled(linear_algebra.dot)(arms, a, row, 0, d, arms.shape[1]) == pytest.approx(x @ matrix @ x)
+        assert call_compiled(arm_scoring.dot)(arms, a, row, 0, 0, d) == pytest.approx(theta @ x)
+        assert call_compiled(arm_scoring.dot)(arms, a, row, 0, d, arms.shape[1]) == pytest.approx(x @ matrix @ x)
     assert linear_algebra.unpack_symmetric(row[0, d:], d) == pytest.approx(matrix)
 
 
 def test_ties_are_broken_by_the_first_arm_within_the_margin() -> None:
     generator = np.array([88172645463325252], np.uint64)
     scores = np.array([0.0, 1.0, 1.0 - 0.9e-9, 1.0 - 2e-9])
-    assert call_compiled(arm_choice.pick_arm)(scores, arm_choice.TIE_FIRST, generator) == 1
+    assert call_compiled(arm_scoring.pick_arm)(scores, arm_scoring.TIE_FIRST, generator) == 1
     assert generator[0] == 88172645463325252
     # A score slightly below the highest is chosen if it comes first and is within the margin.
-    assert call_compiled(arm_choice.pick_arm)(np.array([0.0, 1.0 - 0.9e-9, 1.0]), arm_choice.TIE_FIRST, generator) == 1
+    assert (
+        call_compiled(arm_scoring.pick_arm)(np.array([0.0, 1.0 - 0.9e-9, 1.0]), arm_scoring.TIE_FIRST, generator) == 1
+    )
 
 
 def test_random_ties_choose_every_tied_arm_equally_often() -> None:
     generator = np.array([88172645463325252], np.uint64)
     scores = np.array([0.5, 0.1, 0.5, 0.5])
     counts = np.bincount(
-        [call_compiled(arm_choice.pick_arm)(scores, arm_choice.TIE_RANDOM, generator) for _ in range(6000)],
+        [call_compiled(arm_scoring.pick_arm)(scores, arm_scoring.TIE_RANDOM, generator) for _ in range(6000)],
         minlength=4,
     )
     assert counts[1] == 0
@@ -97,8 +99,8 @@ def test_random_ties_choose_every_tied_arm_equally_often() -> None:
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1.1e6])
 def test_is_valid_rejects_numbers_out_of_range(bad: float) -> None:
-    assert call_compiled(linear_algebra.is_valid)(np.array([0.0, -1e6]))
-    assert not call_compiled(linear_algebra.is_valid)(np.array([0.0, bad]))
+    assert call_compiled(arm_scoring.is_valid)(np.array([0.0, -1e6]))
+    assert not call_compiled(arm_scoring.is_valid)(np.array([0.0, bad]))
 
 
 @pytest.mark.parametrize("d", [1, 2, 6, 60])

@@ -6,7 +6,7 @@ import numpy as np
 
 from locb.common.arrays import Floats, Ints, Words
 from locb.common.jit import entry_point, inline, no_alloc
-from locb.kernels.common.arm_choice import next_random
+from locb.kernels.common.arm_scoring import next_random
 from locb.kernels.common.bit_sets import has_bit
 
 ANY, RATED = 0, 1  # source of the items with reward 0: all items that are not liked, or recorded ones

@@ -15,8 +15,8 @@ from locb.common.validation import check_int
 from locb.evaluation.clusters import Cluster, Membership
 from locb.kernels.common.bit_sets import n_words, pack_bits, unpack_bits
 from locb.kernels.confidence_radii import RADII, radius_scale
-from locb.kernels.locb import explanation as locb_explanation
 from locb.kernels.locb import loop as kernel
+from locb.kernels.locb import scoring
 from locb.kernels.locb.state import (
     AS_PUBLISHED,
     BY_CERTIFICATE,
@@ -255,7 +255,7 @@ class LOCB(CorrectionMixin, CompiledPolicy):
         estimate, bonus, theta = np.empty(len(rows)), np.empty(len(rows)), np.empty((len(choices), self._dim))
         chosen = np.empty((len(choices), 2), dtype=np.int64)
         user_indices = np.array([user for user, _ in choices])
-        locb_explanation.explain(state, user_indices, ends, rows, estimate, bonus, theta, chosen)
+        scoring.explain(state, user_indices, ends, rows, estimate, bonus, theta, chosen)
         explanations, start = [], 0
         for i, ((arm, s), stop) in enumerate(zip(chosen.tolist(), ends.tolist(), strict=True)):
             user, offered = choices[i]

@@ -27,7 +27,7 @@ from typing import Annotated, Any, Final, TypeVar, Union, cast, get_args, get_or
 import numpy as np
 
 from locb.common.validation import MAX_REWARD, check_choice, check_float, check_int
-from locb.kernels.common.arm_choice import TIE_FIRST, TIE_RANDOM
+from locb.kernels.common.arm_scoring import TIE_FIRST, TIE_RANDOM
 
 REQUIRED: Final = inspect.Parameter.empty  # the default of a parameter that must be given
 MAX_REWARDS: Final = {"float64": MAX_REWARD, "float32": 1e30}  # largest absolute reward by number type

@@ -7,8 +7,8 @@ from locb.common.jit import entry_point, inline, no_alloc
 from locb.kernels.club.components import split_component
 from locb.kernels.club.graph import cut_edges
 from locb.kernels.club.state import ALPHA, TIES, CLUBScratch, CLUBState, T, allocate_scratch
-from locb.kernels.common.arm_choice import pick_arm
-from locb.kernels.common.linear_algebra import add_observation, expand_contexts, is_valid, rank_one_update, score_arms
+from locb.kernels.common.arm_scoring import expand_contexts, is_valid, pick_arm, score_arms
+from locb.kernels.common.linear_algebra import add_observation, rank_one_update
 from locb.kernels.confidence_radii import shrinkage
 
 

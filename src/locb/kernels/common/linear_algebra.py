@@ -1,4 +1,4 @@
-"""Linear algebra of one round: packed symmetric matrices, scores, rank-one updates, the choice of an arm.
+"""Linear algebra of one round: packed symmetric matrices, distances and rank-one updates.
 
 A symmetric d × d matrix is packed as its upper triangle, row by row: p = d (d + 1) / 2 numbers. An estimate is a row
 (θ̂, A⁻¹ packed) of d + p numbers, and sums are a row (b, G packed), with A = I + G and θ̂ = A⁻¹ b.
@@ -10,7 +10,6 @@ import numpy as np
 
 from locb.common.arrays import Floats
 from locb.common.jit import inline, inline_fastmath
-from locb.common.validation import MAX_CONTEXT
 
 
 def packed_size(dim: int) -> int:
@@ -58,38 +57,6 @@ def packed_trace(rows: Floats, i: int, d: int) -> float:
     return total
 
 
-@inline
-def expand_contexts(contexts: Floats, arms: Floats) -> None:
-    """Expand contexts (k, d) to rows (x, x xᵀ packed, off-diagonal terms doubled): (k, d + p).
-
-    The inner product of such a row with an estimate (θ̂, A⁻¹) is θ̂ᵀx over the first d columns and xᵀA⁻¹x over the
-    others.
-    """
-    d = contexts.shape[1]
-    for a in range(contexts.shape[0]):
-        for i in range(d):
-            arms[a, i] = contexts[a, i]
-        q = d
-        for i in range(d):
-            arms[a, q] = contexts[a, i] * contexts[a, i]
-            q += 1
-            for j in range(i + 1, d):
-                arms[a, q] = 2.0 * contexts[a, i] * contexts[a, j]
-                q += 1
-
-
-@inline_fastmath
-def dot(rows: Floats, i: int, others: Floats, j: int, start: int, stop: int) -> float:
-    """Return the inner product of two rows over a range of columns.
-
-    The arguments are matrices and row indices, because creating a view of a row would cost more than the sum.
-    """
-    total = 0.0
-    for q in range(np.uintp(start), np.uintp(stop)):
-        total += rows[i, q] * others[j, q]
-    return total
-
-
 @inline_fastmath
 def squared_distance(rows: Floats, i: int, others: Floats, j: int, stop: int) -> float:
     """Return the squared distance of two rows over the columns below ``stop``."""
@@ -97,14 +64,6 @@ def squared_distance(rows: Floats, i: int, others: Floats, j: int, stop: int) ->
     for q in range(stop):
         total += (rows[i, q] - others[j, q]) * (rows[i, q] - others[j, q])
     return total
-
-
-@inline
-def score_arms(arms: Floats, estimates: Floats, i: int, d: int, alpha: float, factor: float, scores: Floats) -> None:
-    """Compute the score θ̂ᵀx + α √(xᵀA⁻¹x · factor) of every arm from row i of the estimates."""
-    for a in range(scores.size):
-        variance = dot(arms, a, estimates, i, d, arms.shape[1])
-        scores[a] = dot(arms, a, estimates, i, 0, d) + alpha * math.sqrt(max(variance, 0.0) * factor)
 
 
 @inline
@@ -154,12 +113,3 @@ def add_observation(sums: Floats, i: int, x: Floats, reward: float) -> None:
         for b in range(a, d):
             sums[i, q] += x[a] * x[b]
             q += 1
-
-
-@inline
-def is_valid(values: Floats) -> bool:
-    """Return whether every number is finite and at most MAX_CONTEXT in absolute value."""
-    for q in range(values.size):
-        if not abs(values[q]) <= MAX_CONTEXT:
-            return False
-    return True

@@ -7,9 +7,8 @@ from numpy.typing import NDArray
 
 from locb.common.arrays import Floats, Ints
 from locb.common.jit import entry_point, inline, no_alloc
-from locb.kernels.common.arm_choice import pick_arm
+from locb.kernels.common.arm_scoring import expand_contexts, is_valid, pick_arm, score_arms
 from locb.kernels.common.cholesky import solve
-from locb.kernels.common.linear_algebra import expand_contexts, is_valid, score_arms
 from locb.kernels.eloc.neighbourhoods import reseed, update_centres, update_sums
 from locb.kernels.eloc.population import recompute_covariance, update_centre_terms, update_covariance, update_population
 from locb.kernels.eloc.posterior import component_weight, compute_posterior

@@ -12,8 +12,9 @@ import numpy as np
 
 from locb.common.arrays import Floats, Ints
 from locb.common.jit import inline, no_alloc
+from locb.kernels.common.arm_scoring import dot
 from locb.kernels.common.cholesky import decompose, inverse_trace, solve, substitute
-from locb.kernels.common.linear_algebra import dot, packed_trace
+from locb.kernels.common.linear_algebra import packed_trace
 from locb.kernels.eloc.state import (
     CENTRE,
     EVERYONE,

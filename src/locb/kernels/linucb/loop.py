@@ -4,8 +4,8 @@ import numpy as np
 
 from locb.common.arrays import Floats, Ints
 from locb.common.jit import entry_point, no_alloc
-from locb.kernels.common.arm_choice import pick_arm
-from locb.kernels.common.linear_algebra import expand_contexts, is_valid, rank_one_update, score_arms
+from locb.kernels.common.arm_scoring import expand_contexts, is_valid, pick_arm, score_arms
+from locb.kernels.common.linear_algebra import rank_one_update
 from locb.kernels.linucb.state import SHARED, TIES, LinUCBState, T
 
 

@@ -6,13 +6,14 @@ import numpy as np
 
 from locb.common.arrays import Floats, Ints
 from locb.common.jit import entry_point, inline, no_alloc
-from locb.kernels.common.arm_choice import pick_arm
+from locb.kernels.common.arm_scoring import is_valid, pick_arm
 from locb.kernels.common.bit_sets import ONE, flip_bit, trailing_zeros
 from locb.kernels.common.cholesky import largest_eigenvalue
-from locb.kernels.common.linear_algebra import is_valid, rank_one_update
+from locb.kernels.common.linear_algebra import rank_one_update
 from locb.kernels.confidence_radii import ELLIPSOID, THEORY, radius_width
 from locb.kernels.locb.clustering import update_clusters
-from locb.kernels.locb.scoring import allocate_scoring_scratch, recompute_drift_bounds, refresh_drift_bounds, score
+from locb.kernels.locb.drift_bounds import recompute_drift_bounds, refresh_drift_bounds
+from locb.kernels.locb.scoring import allocate_scoring_scratch, score
 from locb.kernels.locb.state import (
     DELTA,
     MIN_EIGENVALUE,

@@ -1,15 +1,14 @@
-"""LOCB's pulling module: exact scores of the arms that can be best, and bounds for the others."""
+"""LOCB's pulling module: exact scores of the arms that can be best, bounds for the others, and explained choices."""
 
 import math
 
 import numpy as np
 
-from locb.common.arrays import Floats
-from locb.common.jit import alloc, inline, no_alloc
-from locb.kernels.common.arm_choice import TIE
+from locb.common.arrays import Floats, Ints
+from locb.common.jit import alloc, entry_point, inline
+from locb.kernels.common.arm_scoring import TIE, dot, expand_contexts, explain_arms, is_valid, pick_arm, score_arms
 from locb.kernels.common.bit_sets import ONE, trailing_zeros
-from locb.kernels.common.linear_algebra import dot, expand_contexts, score_arms
-from locb.kernels.locb.state import ALPHA, BONUS_KIND, MEAN, N_USERS, POOLED, LOCBState, ScoringScratch, T
+from locb.kernels.locb.state import ALPHA, BONUS_KIND, MEAN, N_USERS, POOLED, TIES, LOCBState, ScoringScratch
 
 MIN_BOUNDED_CLUSTERS = 8  # fewer clusters are scored exactly without bounds
 
@@ -33,47 +32,6 @@ def allocate_scoring_scratch(state: LOCBState, n_arms: int, dim: int) -> Scoring
         np.empty((n_arms, n_words), np.uint64),
         np.empty(n_arms),
     )
-
-
-@inline
-def squared_norm(packed: Floats, row: int, start: int, dim: int) -> float:
-    """Return the squared Frobenius norm of the packed matrix that begins at column ``start`` of a row."""
-    total = 0.0
-    q = start
-    for i in range(dim):
-        total += packed[row, q] * packed[row, q]
-        for r in range(q + 1, q + dim - i):
-            total += 2.0 * packed[row, r] * packed[row, r]
-        q += dim - i
-    return total
-
-
-@no_alloc
-def recompute_drift_bounds(state: LOCBState, dim: int) -> None:
-    """Set the reference to the mean of all clusters' mean estimates, and compute each cluster's distance from it."""
-    sums, sizes, reference, drift_bound = state.sums, state.sizes, state.reference, state.drift_bound
-    n_seeds = sizes.size
-    for q in range(reference.shape[1]):
-        reference[0, q] = 0.0
-    for s in range(n_seeds):
-        share = 1.0 / (sizes[s] * n_seeds)
-        for q in range(reference.shape[1]):
-            reference[0, q] += sums[s, q] * share
-    for s in range(n_seeds):
-        share = 1.0 / sizes[s]
-        for q in range(reference.shape[1]):
-            reference[1, q] = sums[s, q] * share - reference[0, q]
-        drift_bound[s] = math.sqrt(squared_norm(reference, 1, dim, dim))
-    drift_bound[n_seeds] = 0.0
-
-
-@inline
-def refresh_drift_bounds(state: LOCBState, dim: int) -> None:
-    """Recompute the drift bounds periodically, before the accumulated changes make them loose."""
-    int_params = state.int_params
-    is_used = int_params[BONUS_KIND] == POOLED and int_params[N_USERS] >= state.drift_bound_min_users[0]
-    if is_used and int_params[T] % min(1 + (int_params[N_USERS] >> 4), 1_024) == 0:
-        recompute_drift_bounds(state, dim)
 
 
 @inline
@@ -297,3 +255,76 @@ def score(state: LOCBState, user: int, contexts: Floats, scratch: ScoringScratch
         score_pooled_bounded(state, count, d, scratch)
     else:
         score_pooled(state, count, d, scratch)
+
+
+@inline
+def explain_clusters(
+    state: LOCBState, count: int, d: int, scratch: ScoringScratch, estimate: Floats, bonus: Floats, best_clusters: Ints
+) -> None:
+    """Compute estimate and bonus of every arm in the first cluster that scores it highest, and that cluster."""
+    arms, has_root, scores = scratch.arms, scratch.has_root, scratch.scores
+    pooled = state.int_params[BONUS_KIND] == POOLED
+    if not pooled:
+        bound_mean_scores(state, count, d, scratch)
+    for a in range(scores.size):
+        scores[a] = -np.inf
+        for w in range(has_root.shape[1]):
+            has_root[a, w] = np.uint64(0)
+    for c in range(count):
+        s = scratch.clusters[c]
+        share = 1.0 / state.sizes[s]
+        for a in range(scores.size):
+            mean = dot(arms, a, state.sums, s, 0, d) * share
+            if not pooled and scratch.upper_bounds[c, a] < scores[a] - TIE:
+                continue  # the members of s need not be visited; the margin covers the rounding of the bound
+            if pooled:
+                variance = dot(arms, a, state.sums, s, d, arms.shape[1]) * share
+                arm_bonus = state.float_params[ALPHA] * math.sqrt(max(variance, 0.0))
+            else:
+                arm_bonus = state.float_params[ALPHA] * mean_root(state, s, a, d, scratch)
+            if mean + arm_bonus > scores[a]:
+                scores[a] = mean + arm_bonus
+                estimate[a], bonus[a], best_clusters[a] = mean, arm_bonus, s
+
+
+@entry_point
+def explain(
+    state: LOCBState,
+    users: Ints,
+    ends: Ints,
+    contexts: Floats,
+    estimate: Floats,
+    bonus: Floats,
+    theta: Floats,
+    chosen: Ints,
+) -> None:
+    """Explain the choices for b users.
+
+    The arms of user i are the rows of ``contexts`` from ``ends[i − 1]`` to ``ends[i]`` − 1. Writes estimate and bonus
+    of every arm, the θ of the cluster that scores the chosen arm (b, d), and ``chosen`` (b, 2): the arm, −1 if a
+    context is invalid, and the cluster, −1 if the user is in no cluster and is scored alone.
+    """
+    d = contexts.shape[1]
+    stop = 0
+    for i in range(users.size):
+        user, start = users[i], stop
+        stop = ends[i]
+        chosen[i, 0] = chosen[i, 1] = -1
+        if not is_valid(contexts[start:stop].ravel()):
+            continue
+        user_estimate, user_bonus = estimate[start:stop], bonus[start:stop]
+        scratch = allocate_scoring_scratch(state, stop - start, d)
+        best_clusters = np.full(stop - start, -1)
+        expand_contexts(contexts[start:stop], scratch.arms)
+        count = collect_distinct_clusters(state, user, scratch)
+        if count > 0:
+            explain_clusters(state, count, d, scratch, user_estimate, user_bonus, best_clusters)
+        else:
+            explain_arms(
+                scratch.arms, state.estimates, user, d, state.float_params[ALPHA], 1.0, user_estimate, user_bonus
+            )
+        arm = pick_arm(user_estimate + user_bonus, state.int_params[TIES], state.generator)
+        s = best_clusters[arm]
+        for q in range(d):
+            theta[i, q] = state.estimates[user, q] if s < 0 else state.sums[s, q] / state.sizes[s]
+        chosen[i, 0], chosen[i, 1] = arm, s

@@ -2,15 +2,8 @@
 
 from locb.common.arrays import Floats, Ints
 from locb.common.jit import entry_point, inline, no_alloc
-from locb.kernels.common.arm_choice import pick_arm
-from locb.kernels.common.linear_algebra import (
-    add_observation,
-    expand_contexts,
-    is_valid,
-    rank_one_update,
-    score_arms,
-    squared_distance,
-)
+from locb.kernels.common.arm_scoring import expand_contexts, is_valid, pick_arm, score_arms
+from locb.kernels.common.linear_algebra import add_observation, rank_one_update, squared_distance
 from locb.kernels.confidence_radii import shrinkage
 from locb.kernels.sclub.merging import merge_clusters
 from locb.kernels.sclub.splitting import begin_phase, enqueue, frequency_differs, split_off

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from locb.common.arrays import Floats
-from locb.kernels.common import explanation as kernel
+from locb.kernels.common import arm_scoring as kernel
 from locb.policies.base.compiled import CompiledPolicy
 from locb.policies.base.explanations import EvidenceSource, Explanation
 from locb.policies.parameters import TIE_RULES

@@ -37,7 +37,8 @@ class GroupCommitter:
     log : EventLog
         Each batch is written to it before it is learned.
     after_commit : callable
-        Called with each batch that was committed and learned.
+        Called with each batch that was committed and learned, after its commands were answered and before the next
+        batch is prepared.
     give_up : callable
         Called with the reason if another process has written to the log, so that the state in memory is invalid.
     max_queue : int, default 20_000
@@ -137,15 +138,20 @@ class GroupCommitter:
         taken = [(command, future) for command, future in taken if not future.done()]
         if not taken:
             return
+        batch = None
         try:
-            outcomes = await self._handle([command for command, _ in taken])
+            batch = await self._handle([command for command, _ in taken])
+            outcomes = batch.outcomes
         except Exception as error:
             outcomes = [self.to_problem(error)] * len(taken)
         for (_, future), outcome in zip(taken, outcomes, strict=True):
             if not future.done():
                 future.set_result(outcome)
+        if batch is not None:
+            await asyncio.sleep(0)  # the responses are sent first
+            self._call_after_commit(batch)
 
-    async def _handle(self, commands: Sequence[Command]) -> Sequence[Outcome]:
+    async def _handle(self, commands: Sequence[Command]) -> Batch:
         """Prepare, commit and apply a batch of commands."""
         await self.resolve_in_doubt()
         engine = self.engine
@@ -158,7 +164,7 @@ class GroupCommitter:
             found += await self._find(engine.requested_ids(commands))
             batch = engine.prepare(commands, found)
             await self._commit(batch)
-        return batch.outcomes
+        return batch
 
     async def _find(self, ids: Sequence[str]) -> Any:
         return await self.write(self.log.find, [decision_id.encode() for decision_id in ids])
@@ -169,28 +175,36 @@ class GroupCommitter:
         try:
             await self.resolve_in_doubt()
             batch = self.engine.prepare_defaults(time.time(), MAX_BATCH)
-            if batch.records:
+            if batch.records.observations:
                 await self._commit(batch)
+                self._call_after_commit(batch)
                 self._next_defaults = 0.0  # more may be due
         except Exception as error:
             self.to_problem(error)
 
     async def _commit(self, batch: Batch) -> None:
-        if batch.records:
-            self._in_doubt = batch
-            try:
-                if self.log.stages_inline:
-                    self.log.stage(batch.records)
-                    await self.write(self.log.commit_staged)
-                else:
-                    await self.write(self.log.commit, batch.records)
-            except DuplicateDecisionError:
-                self._in_doubt = None  # the log has rejected the whole batch
-                raise
-            self._in_doubt = None
-            self.engine.apply(batch)
-            self._clear_store_error()
-        self.after_commit(batch)
+        records = batch.records
+        if not (records.users or records.decisions or records.observations or records.activations):
+            return
+        self._in_doubt = batch
+        try:
+            if self.log.stages_inline:
+                self.log.stage(records)
+                await self.write(self.log.commit_staged)
+            else:
+                await self.write(self.log.commit, records)
+        except DuplicateDecisionError:
+            self._in_doubt = None  # the log has rejected the whole batch
+            raise
+        self._in_doubt = None
+        self.engine.apply(batch)
+        self._clear_store_error()
+
+    def _call_after_commit(self, batch: Batch) -> None:
+        try:
+            self.after_commit(batch)
+        except Exception:  # the batch is durable and learned, so its commands have succeeded
+            _log.exception("statistics or a snapshot failed after a commit")
 
     # For callers that hold the commit lock
 
@@ -214,7 +228,7 @@ class GroupCommitter:
         batch, self._in_doubt = self._in_doubt, None
         if seq == batch.last_seq and seq > self.engine.seq:
             self.engine.apply(batch)
-            self.after_commit(batch)
+            self._call_after_commit(batch)
         elif seq != self.engine.seq:
             reason = f"the log ends at event {seq} instead of {self.engine.seq}: another process has written to it"
             self._in_doubt = batch

@@ -127,6 +127,3 @@ class Records:
     decisions: list[DecisionRow] = field(default_factory=list)
     observations: list[ObservationRow] = field(default_factory=list)
     activations: list[tuple[float, int]] = field(default_factory=list)  # Unix time, seq of the decision
-
-    def __bool__(self) -> bool:
-        return bool(self.users or self.decisions or self.observations or self.activations)

@@ -1,0 +1,129 @@
+"""Scores of arms, and the choice among them: contexts, estimate, bonus, ties and the random numbers of the kernels."""
+
+import math
+
+import numpy as np
+
+from locb.common.arrays import Floats, Words
+from locb.common.jit import entry_point, inline, inline_fastmath
+from locb.common.validation import MAX_CONTEXT
+
+TIE = 1e-9  # arms whose scores are within this of the highest score are tied
+TIE_FIRST, TIE_RANDOM = 0, 1  # tie rules
+
+
+@inline
+def is_valid(values: Floats) -> bool:
+    """Return whether every number is finite and at most MAX_CONTEXT in absolute value."""
+    for q in range(values.size):
+        if not abs(values[q]) <= MAX_CONTEXT:
+            return False
+    return True
+
+
+@inline
+def expand_contexts(contexts: Floats, arms: Floats) -> None:
+    """Expand contexts (k, d) to rows (x, x xᵀ packed, off-diagonal terms doubled): (k, d + p).
+
+    The inner product of such a row with an estimate (θ̂, A⁻¹) is θ̂ᵀx over the first d columns and xᵀA⁻¹x over the
+    others.
+    """
+    d = contexts.shape[1]
+    for a in range(contexts.shape[0]):
+        for i in range(d):
+            arms[a, i] = contexts[a, i]
+        q = d
+        for i in range(d):
+            arms[a, q] = contexts[a, i] * contexts[a, i]
+            q += 1
+            for j in range(i + 1, d):
+                arms[a, q] = 2.0 * contexts[a, i] * contexts[a, j]
+                q += 1
+
+
+@inline_fastmath
+def dot(rows: Floats, i: int, others: Floats, j: int, start: int, stop: int) -> float:
+    """Return the inner product of two rows over a range of columns.
+
+    The arguments are matrices and row indices, because creating a view of a row would cost more than the sum.
+    """
+    total = 0.0
+    for q in range(np.uintp(start), np.uintp(stop)):
+        total += rows[i, q] * others[j, q]
+    return total
+
+
+@inline
+def score_arms(arms: Floats, estimates: Floats, i: int, d: int, alpha: float, factor: float, scores: Floats) -> None:
+    """Compute the score θ̂ᵀx + α √(xᵀA⁻¹x · factor) of every arm from row i of the estimates."""
+    for a in range(scores.size):
+        variance = dot(arms, a, estimates, i, d, arms.shape[1])
+        scores[a] = dot(arms, a, estimates, i, 0, d) + alpha * math.sqrt(max(variance, 0.0) * factor)
+
+
+@inline
+def next_random(generator: Words) -> np.uint64:
+    """Advance a xorshift generator (Marsaglia, 2003) and return its 64 bits."""
+    word: np.uint64 = generator[0]
+    word ^= word << np.uint64(13)
+    word ^= word >> np.uint64(7)
+    word ^= word << np.uint64(17)
+    generator[0] = word
+    return word
+
+
+@inline
+def pick_arm(scores: Floats, ties: int, generator: Words) -> int:
+    """Return the arm with the highest score; among tied arms the first or a random one. −1 if the scores are NaN."""
+    highest = -np.inf
+    for a in range(scores.size):
+        highest = max(highest, scores[a])
+    first = -1
+    tied = 0
+    for a in range(scores.size):
+        if scores[a] >= highest - TIE:
+            tied += 1
+            if first < 0:
+                first = a
+    if ties == TIE_FIRST or tied == 1:
+        return first
+    # The upper 31 bits, scaled to 0 … tied − 1.
+    skip = np.int64(((next_random(generator) >> np.uint64(33)) * np.uint64(tied)) >> np.uint64(31))
+    for a in range(first, scores.size):
+        if scores[a] >= highest - TIE:
+            if skip == 0:
+                return a
+            skip -= 1
+    return first
+
+
+@inline
+def explain_arms(
+    arms: Floats, rows: Floats, i: int, d: int, alpha: float, factor: float, estimate: Floats, bonus: Floats
+) -> None:
+    """Compute the estimate θ̂ᵀx and the bonus α √(xᵀA⁻¹x · factor) of every arm from row i."""
+    for a in range(estimate.size):
+        variance = dot(arms, a, rows, i, d, arms.shape[1])
+        estimate[a] = dot(arms, a, rows, i, 0, d)
+        bonus[a] = alpha * math.sqrt(max(variance, 0.0) * factor)
+
+
+@entry_point
+def explain(
+    rows: Floats,
+    row: int,
+    contexts: Floats,
+    alpha: float,
+    factor: float,
+    ties: int,
+    generator: Words,
+    estimate: Floats,
+    bonus: Floats,
+) -> int:
+    """Return the arm to recommend, or −1 if a context is invalid; write estimate and bonus of every arm, (k,) each."""
+    if not is_valid(contexts.ravel()):
+        return -1
+    arms = np.empty((contexts.shape[0], rows.shape[1]))
+    expand_contexts(contexts, arms)
+    explain_arms(arms, rows, row, contexts.shape[1], alpha, factor, estimate, bonus)
+    return pick_arm(estimate + bonus, ties, generator)
