@@ -145,10 +145,10 @@ def test_numpy_scalars_are_accepted() -> None:
         ({"user": {"age": 3}}, "feature 'user' .* not {'age': 3}"),
         ({"tags": ["a"]}, "feature 'tags'"),
         ({"tags": None}, "feature 'tags' .* not None"),
-        ({"": 1.0}, "names that are not empty, not ''"),
-        ({3: 1.0}, "names that are not empty, not 3"),
+        ({"": 1.0}, "feature names must be non-empty strings, not ''"),
+        ({3: 1.0}, "feature names must be non-empty strings, not 3"),
         ({"a": "\ud800"}, "feature 'a=.* UTF-8"),
-        ([1.0], "features must be an object of names and values, not \\[1.0\\]"),
+        ([1.0], "features must be a JSON object or a mapping of names to values, not \\[1.0\\]"),
         ({"x" * 10_000: None}, "^.{,200}$"),
     ],
 )

@@ -11,7 +11,7 @@ VALID = {"users": [0, 1], "contexts": np.ones((2, 3, 4)), "rewards": np.zeros((2
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"users": [0.5, 1.0]}, "users must be one integer per round, not float64"),
+        ({"users": [0.5, 1.0]}, "users must be an array of one integer per round, not float64"),
         ({"users": [[0, 1]]}, r"users .* shape \(1, 2\)"),
         ({"users": np.array([0, 2**64 - 5], np.uint64)}, r"users\[1\] is -5"),
         ({"users": [0, -1]}, r"users\[1\] is -1"),
@@ -19,7 +19,7 @@ VALID = {"users": [0, 1], "contexts": np.ones((2, 3, 4)), "rewards": np.zeros((2
         ({"contexts": np.ones((2, 4))}, r"contexts must have shape \(2, any, any\) because .* not \(2, 4\)"),
         ({"contexts": np.ones((2, 0, 4))}, "at least one arm"),
         ({"contexts": "arms"}, "contexts must be an array of numbers"),
-        ({"contexts": np.ones((2, 3, 4)) * 1j}, "contexts must be an array of numbers: they are complex128"),
+        ({"contexts": np.ones((2, 3, 4)) * 1j}, "contexts must be an array of numbers: the dtype is complex128"),
         ({"rewards": np.zeros((2, 4))}, r"rewards must have shape \(2, 3\), not \(2, 4\)"),
         ({"rewards": [[0, 0, np.nan], [0, 0, 0]]}, r"rewards\[0, 2\] is nan"),
         ({"rewards": [[0, 0, 0], [0, np.inf, 0]]}, r"rewards\[1, 1\] is inf"),

@@ -150,7 +150,7 @@ def test_item_table_with_text_ids_and_missing_numbers(tmp_path: Path) -> None:
 def test_contradictory_ratings_give_zero_features(tmp_path: Path) -> None:
     rows = [(user, item, star) for user in ("a", "b", "c") for item in (1, 2, 3) for star in (1, 5)]
     pl.DataFrame(rows, schema=["who", "what", "stars"], orient="row").write_csv(tmp_path / "likes.csv")
-    with pytest.raises(ValueError, match="no user is eligible: no zero-reward item: 3"):
+    with pytest.raises(ValueError, match=r"no user is eligible; .*\(no zero-reward item: 3"):
         load(tmp_path / "likes.csv", n_users=3, n_arms=2, zeros="rated")
     env = load(tmp_path / "likes.csv", n_users=3, n_arms=2, zeros="shown")
     assert (env.item_features[:, :-1] == 0).all()

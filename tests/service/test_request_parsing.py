@@ -80,7 +80,7 @@ def arm(**fields: Any) -> list[dict[str, Any]]:
         ({"arms": arm(features=[1, 2, "x"])}, "arms[1].features[2]", "Expected `float`"),
         ({"arms": arm(features=[1, 2, 1e7])}, "arms[1].features", "from -1e+06 to 1e+06, not 1e+07"),
         ({"arms": arm(features="x")}, "arms[1].features", "Expected"),
-        ({"arms": arm(features={"": 1})}, "arms[1].features", "names that are not empty"),
+        ({"arms": arm(features={"": 1})}, "arms[1].features", "names must be non-empty strings"),
         ({"arms": arm(features={"a": None})}, "arms[1].features[...]", "Expected"),
         ({"arms": arm(features={"a": [1]})}, "arms[1].features[...]", "Expected"),
         ({"exclude": ["c"]}, "exclude", "'c', which is not the id of an arm"),

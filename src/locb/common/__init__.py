@@ -1,1 +1,1 @@
-"""Shared building blocks: array types, compilation decorators, rounds, feature hashing, the cache directory."""
+"""Modules that all other packages use: array types, argument checks, compilation, rounds, feature hashing, cache."""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 def cache_dir() -> Path:
-    """Return ``$LOCB_CACHE`` if it is set, otherwise ``locb`` in the user's cache directory."""
+    """Return the cache directory: ``$LOCB_CACHE`` if set, else ``$XDG_CACHE_HOME/locb``, else ``~/.cache/locb``."""
     if path := os.environ.get("LOCB_CACHE"):
         return Path(path)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "locb"

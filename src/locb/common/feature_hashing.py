@@ -16,33 +16,38 @@ from locb.common.arrays import Floats
 Values: TypeAlias = Mapping[str, float | str | bool]
 
 SQRT_HALF = math.sqrt(0.5)  # the norm of the constant term, and the norm of all other entries together
-CANCELLED = 1e-12  # relative to the largest value: entries with a smaller norm are rounding errors and count as zero
-VERSION = b"locb.features.v1"  # BLAKE2b personalization: vectors of another version are not comparable with these
-MAX_CACHED_KEYS, MAX_CACHED_KEY_LENGTH = 65_536, 128  # bound the memory of the cache of hashed keys
+# If the norm of all entries is at most this fraction of the largest value, the entries are rounding errors: count as 0.
+CANCELLED = 1e-12
+VERSION = b"locb.features.v1"  # BLAKE2b personalization; another value would change every index and sign
+MAX_CACHED_KEYS, MAX_CACHED_KEY_LENGTH = 65_536, 128  # limits of the cache of hashed keys: keys, characters per key
 
 _short = reprlib.Repr()
 _short.maxstring = _short.maxother = 60
 
 
 def features(values: Values, dim: int) -> Floats:
-    """Return the unit vector (dim,) of named features.
+    """Return a unit vector of length ``dim`` that represents named features, by signed feature hashing.
 
-    Entry 0 is the constant 1/√2. A number counts as its value under the key ``name``, a string as 1 under
-    ``name=value``, a boolean as 1 under ``name=true`` or ``name=false``. The BLAKE2b hash h of a key (8 bytes,
-    personalized with ``locb.features.v1``, little-endian) determines its index, 1 + (h >> 1) mod (dim − 1), and its
-    sign, plus if h is odd. Values with the same index are added. Entries 1 to dim − 1 are scaled together to the norm
-    1/√2.
+    Each feature has a key and a number. A number has the key ``name`` and counts as its value. A string has the key
+    ``name=value`` and counts as 1. A boolean has the key ``name=true`` or ``name=false`` and counts as 1.
 
-    If these entries are all zero (no features, only zeros, values that cancel each other, or ``dim=1``), the constant
-    is 1. The same values give the same vector in every version of locb, up to rounding.
+    The BLAKE2b hash h of a key (8 bytes, little-endian, personalized with ``locb.features.v1``) determines the index of
+    the key, 1 + (h >> 1) mod (dim − 1). It also determines the sign: plus if h is odd, minus if h is even. Signed
+    numbers with the same index are added. Entries 1 to dim − 1 are then scaled together to the norm 1/√2. Entry 0 is
+    the constant 1/√2.
+
+    If entries 1 to dim − 1 are all zero, entry 0 is 1 instead. They are zero without features, if all numbers are 0 or
+    cancel each other, and if ``dim`` is 1. The same values give the same vector in every version of locb, up to
+    rounding.
 
     Parameters
     ----------
     values : mapping of str to float, str or bool
-        The features. Only the ratios of numbers to each other (and to the 1 of a string) matter, because all are scaled
-        together.
+        The features by name. Only the ratios between the numbers matter, because all entries are scaled together.
+        Strings and booleans count as 1 in these ratios.
     dim : int
-        The length of the vector, at least 1. Hash collisions become rare at about ten times as many entries as keys.
+        The length of the vector, at least 1. Hash collisions become rare if ``dim`` is about ten times the number of
+        different keys.
 
     Returns
     -------
@@ -52,7 +57,7 @@ def features(values: Values, dim: int) -> Floats:
     Raises
     ------
     ValueError
-        If a name is empty, a value has another type or is not finite, or ``dim`` is not a positive integer.
+        If a name is empty, a value is not a finite number, a string or a boolean, or ``dim`` is not a positive integer.
 
     Examples
     --------
@@ -65,17 +70,17 @@ def features(values: Values, dim: int) -> Floats:
 
 
 def feature_row(values: Values, dim: int) -> list[float]:
-    """Return the vector of ``features`` as a list, which is cheaper if many rows are combined into one array."""
+    """Return the vector of ``features`` as a list, which is faster if the caller combines many vectors."""
     dim = _check_dim(dim)
     _, signed, numbers = _hash_values(values, dim)
     return _accumulate(signed, numbers, dim)[0]
 
 
 def feature_contributions(values: Values, dim: int) -> tuple[Floats, list[str], list[int], list[float]]:
-    """Return the vector, and for each feature its key, its index and the weight that it adds.
+    """Return the vector of ``features``, and the key, the index and the weight of each feature.
 
-    The vector is the constant (entry 0) plus the sum of weight · e_index. Its product with any θ is therefore
-    vector[0] · θ[0] plus the sum of weight · θ[index].
+    Each entry after entry 0 is the sum of the weights of the features with that index. The product of the vector with
+    any θ (dim,) is therefore vector[0] · θ[0] plus the sum of weight · θ[index] over the features.
 
     Examples
     --------
@@ -94,7 +99,9 @@ def feature_contributions(values: Values, dim: int) -> tuple[Floats, list[str], 
 
 
 def signed_indices(values: Values, dim: int) -> dict[str, int]:
-    """Return the index of each key, 1 to dim − 1, negated if its sign is negative: its coefficient is ±θ[index].
+    """Return the index of each key, from 1 to dim − 1, negated if the sign of the key is negative.
+
+    In a parameter vector θ (dim,), the coefficient of a key is θ[index], or −θ[index] if the sign is negative.
 
     Examples
     --------
@@ -106,15 +113,15 @@ def signed_indices(values: Values, dim: int) -> dict[str, int]:
 
 
 def _hash_values(values: Values, dim: int) -> tuple[list[str], list[int], list[float]]:
-    """Return keys, signed indices and numbers of the features."""
+    """Return the key, the signed index (see ``signed_indices``) and the number of each feature."""
     if not isinstance(values, Mapping):
-        raise ValueError(f"features must be an object of names and values, not {_short.repr(values)}")
+        raise ValueError(f"features must be a JSON object or a mapping of names to values, not {_short.repr(values)}")
     index_of_key = _key_index(dim - 1)
     keys: list[str] = []
     numbers: list[float] = []
     for name, value in values.items():
         if not isinstance(name, str) or not name:
-            raise ValueError(f"features must have names that are not empty, not {_short.repr(name)}")
+            raise ValueError(f"feature names must be non-empty strings, not {_short.repr(name)}")
         kind = type(value)
         if kind is str:
             keys.append(f"{name}={value}")
@@ -130,7 +137,7 @@ def _hash_values(values: Values, dim: int) -> tuple[list[str], list[int], list[f
 
 
 def _key_and_number(name: str, value: Any) -> tuple[str, float]:
-    """Return key and number of a boolean, an integer or a NumPy scalar; raise a ValueError for any other type."""
+    """Return the key and the number of a feature of any allowed type, or raise a ValueError."""
     if isinstance(value, bool | np.bool_):
         return (f"{name}=true" if value else f"{name}=false"), 1.0
     if isinstance(value, str):
@@ -147,7 +154,7 @@ def _key_and_number(name: str, value: Any) -> tuple[str, float]:
 
 
 def _accumulate(signed: list[int], numbers: list[float], dim: int) -> tuple[list[float], float, float]:
-    """Return the vector, the largest number, and the factor that scales numbers after division by the largest one."""
+    """Return the vector, the largest absolute number, and the scale: a number adds scale · number / largest."""
     vector = [0.0] * dim
     largest = max(map(abs, numbers)) if numbers and dim > 1 else 0.0
     if largest > 0.0:
@@ -167,7 +174,7 @@ def _accumulate(signed: list[int], numbers: list[float], dim: int) -> tuple[list
 
 
 class _KeyIndex(dict[str, int]):
-    """The signed index of each key among 1 … width: a cache of bounded size that computes missing keys."""
+    """Cache of signed indices by key. A missing key is hashed to an index from 1 to ``width``."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -177,7 +184,7 @@ class _KeyIndex(dict[str, int]):
         try:
             digest = blake2b(key.encode(), digest_size=8, person=VERSION).digest()
         except UnicodeEncodeError:
-            raise ValueError(f"feature {_short.repr(key)} must be text that UTF-8 can encode") from None
+            raise ValueError(f"feature {_short.repr(key)} must be valid Unicode text that UTF-8 can encode") from None
         hashed = int.from_bytes(digest, "little")
         index = 1 + (hashed >> 1) % self.width if self.width else 0
         signed = index if hashed & 1 else -index

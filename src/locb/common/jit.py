@@ -1,4 +1,4 @@
-"""Decorators that compile a function with Numba: six sets of options, one decorator each.
+"""Decorators that compile a function with Numba.
 
 | decorator | callable from Python | may allocate arrays | inlined into callers |
 | --- | --- | --- | --- |
@@ -9,8 +9,8 @@
 | `inline_fastmath` | no | no | yes, sums may be reordered |
 | `inline_entry_point` | yes | no | yes |
 
-All of them use NumPy's error model (x / 0 is inf), so that no inner loop checks for a zero divisor. The disk cache of
-an entry point holds the code of everything that it calls, so the other functions need no cache of their own.
+All decorators use NumPy's error model (x / 0 is inf), so that no inner loop checks for a zero divisor. The disk cache
+of an entry point contains the code of all functions that it calls, so only entry points are cached.
 With ``NUMBA_DISABLE_JIT=1`` each decorator returns the function unchanged.
 """
 
@@ -23,15 +23,15 @@ F = TypeVar("F", bound=Callable[..., object])
 
 # No kernel is called from C, so no C entry point is compiled.
 _COMMON: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True}
-# Without the Numba runtime (NRT) there is no reference counting: arrays are borrowed from the caller, and none can be
-# allocated. In a round of 1 µs, counting the references of twenty arrays took a quarter of the time.
+# Without the Numba runtime (NRT) there is no reference counting: functions use the arrays of the caller and cannot
+# allocate arrays. In a round of 1 µs, counting the references to twenty arrays took a quarter of the time.
 _NO_ALLOC: dict[str, Any] = {**_COMMON, "_nrt": False}
 _NO_ALLOC_INTERNAL: dict[str, Any] = {**_NO_ALLOC, "no_cpython_wrapper": True}
 _ALLOC_INTERNAL: dict[str, Any] = {**_COMMON, "no_cpython_wrapper": True}
 
 
 def entry_point(function: F) -> F:
-    """Compile a function that Python calls. It may allocate arrays. The result is cached on disk."""
+    """Compile a function that Python calls and that may allocate arrays. The compiled code is cached on disk."""
     return cast(F, njit(**_COMMON, cache=True)(function))
 
 
@@ -43,25 +43,25 @@ def alloc(function: F) -> F:
 def no_alloc(function: F) -> F:
     """Compile a function that allocates nothing and that only compiled code calls.
 
-    Without a wrapper for Python, compilation takes a third less time. Tests call such a function through
-    ``tests/compiled_calls.py``.
+    The function has no wrapper for calls from Python, which saves a third of the compilation time. Tests call such
+    functions through ``tests/compiled_calls.py``.
     """
     return cast(F, njit(**_NO_ALLOC_INTERNAL)(function))
 
 
 def inline_entry_point(function: F) -> F:
-    """Compile a function that Python calls and that is also inlined into its compiled callers."""
+    """Compile a function that Python calls, that allocates nothing, and that is inlined into compiled callers."""
     return cast(F, njit(**_NO_ALLOC, forceinline=True)(function))
 
 
 def inline(function: F) -> F:
-    """Compile like ``no_alloc`` and inline the function into every caller: for code that runs many times per round."""
+    """Compile like ``no_alloc``, and inline the function into every caller: for code that runs often per round."""
     return cast(F, njit(**_NO_ALLOC_INTERNAL, forceinline=True)(function))
 
 
 def inline_fastmath(function: F) -> F:
-    """Compile like ``inline`` and allow sums in any order, so that they use vector registers.
+    """Compile like ``inline``, and let the compiler reorder sums so that they use vector instructions.
 
-    NaN and infinity keep their meaning. Only the last bits of a sum may differ by rounding.
+    NaN and infinity are handled as usual. A sum may differ from the sum in program order by rounding only.
     """
     return cast(F, njit(**_NO_ALLOC_INTERNAL, forceinline=True, fastmath={"reassoc", "contract", "nsz"})(function))

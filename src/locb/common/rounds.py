@@ -15,23 +15,23 @@ from locb.common.validation import MAX_REWARD, check_array
 class Rounds:
     """A batch of rounds with the rewards of all arms, so that every policy can play the same batch.
 
-    Contiguous float64 arrays are not copied: do not change them afterwards.
+    Contiguous float64 arrays are stored without a copy. Do not change them afterwards.
 
     Parameters
     ----------
     users : (T,) array of int
-        The index of the user who is served.
+        The user of each of T rounds, as an index from 0.
     contexts : (T, k, d) array of float
-        The features of the arms.
+        The d features of each of the k arms that a round offers. Absolute values are at most 1e6.
     rewards : (T, k) array of float
-        The reward that each arm would give.
+        The reward that each arm would give. Absolute values are at most 1e100.
     means : (T, k) array of float, default None
-        The expected rewards, if they are known. Regret is computed from the means, or else from the rewards.
+        The expected reward of each arm, if it is known. ``regret`` uses ``means`` if given, otherwise ``rewards``.
 
     Raises
     ------
     ValueError
-        If a shape does not match, or a value is not a finite number in the allowed range.
+        If the shapes do not match, or a value is negative (``users``), not finite, or too large.
 
     Examples
     --------
@@ -48,10 +48,12 @@ class Rounds:
     means: Floats | None = None
 
     def __post_init__(self) -> None:
-        """Check shapes and values once, so that policies need no checks."""
+        """Check shapes and values, so that policies need not check each round."""
         users = np.asarray(self.users)
         if users.ndim != 1 or (users.size and users.dtype.kind not in "iu"):
-            raise ValueError(f"users must be one integer per round, not {users.dtype} of shape {users.shape}")
+            raise ValueError(
+                f"users must be an array of one integer per round, not {users.dtype} of shape {users.shape}"
+            )
         users = users.astype(np.int64)
         if users.size and users.min() < 0:
             raise ValueError(f"users must not be negative, but users[{users.argmin()}] is {users.min()}")
@@ -87,17 +89,19 @@ class Rounds:
         return Rounds(self.users[start:stop], self.contexts[start:stop], self.rewards[start:stop], means)
 
     def check_chosen(self, chosen: Any) -> Ints:
-        """Return ``chosen`` as an array (T,) of arm indices, or raise a ValueError that names the first wrong round."""
+        """Return ``chosen`` as an array (T,) of arm indices, or raise a ValueError that names the first invalid arm."""
         arms = np.asarray(chosen)
         if arms.shape != self.users.shape or (arms.size and arms.dtype.kind not in "iu"):
-            raise ValueError(f"chosen must be one arm for each of {len(self)} rounds, not {arms.dtype} of {arms.shape}")
+            raise ValueError(
+                f"chosen must be one arm for each of {len(self)} rounds, not {arms.dtype} of shape {arms.shape}"
+            )
         wrong = np.flatnonzero((arms < 0) | (arms >= self.n_arms))
         if wrong.size:
             raise ValueError(f"chosen must be from 0 to {self.n_arms - 1}, but chosen[{wrong[0]}] is {arms[wrong[0]]}")
         return arms.astype(np.int64)
 
     def earned(self, chosen: Any) -> Floats:
-        """Return the rewards of the chosen arms: (T,)."""
+        """Return the reward of the chosen arm in each round, (T,)."""
         arms = self.check_chosen(chosen)
         taken: Floats = np.take_along_axis(self.rewards, arms[:, None], axis=1)[:, 0]
         return taken
@@ -105,7 +109,7 @@ class Rounds:
     def regret(self, chosen: Any) -> Floats:
         """Return the regret of each round: the expected reward of the best arm minus that of the chosen arm, (T,).
 
-        Without ``means``, the rewards replace the expected rewards.
+        If ``means`` is None, ``rewards`` are used in place of the expected rewards.
         """
         arms = self.check_chosen(chosen)
         value = self.rewards if self.means is None else self.means

@@ -11,12 +11,15 @@ import numpy as np
 
 from locb.common.arrays import Floats
 
-MAX_CONTEXT = 1e6  # above this, a rank-one update loses its significant digits
-MAX_REWARD = 1e100  # above this, a square may overflow
+MAX_CONTEXT = 1e6  # largest absolute feature value; above it, a rank-one update loses its significant digits
+MAX_REWARD = 1e100  # largest absolute reward; above it, a square may overflow
 
 
 def check_int(name: str, value: Any, low: int | None = None, high: int | None = None) -> int:
-    """Return ``value`` as an int within [low, high]."""
+    """Return ``value`` as an int, or raise a ValueError unless it is an integer from ``low`` to ``high``.
+
+    None means that there is no limit on that side.
+    """
     try:
         number = operator.index(value)
     except TypeError:
@@ -28,7 +31,10 @@ def check_int(name: str, value: Any, low: int | None = None, high: int | None = 
 
 
 def check_float(name: str, value: Any, low: float, high: float = MAX_REWARD, *, open_ends: bool = False) -> float:
-    """Return ``value`` as a float within [low, high], or strictly between them with ``open_ends``."""
+    """Return ``value`` as a float, or raise a ValueError unless it is a number from ``low`` to ``high``.
+
+    With ``open_ends``, the value must not be equal to ``low`` or ``high``.
+    """
     try:
         number = math.nan if isinstance(value, str | bytes) else float(value)
     except (TypeError, ValueError, OverflowError):
@@ -45,7 +51,7 @@ def check_float(name: str, value: Any, low: float, high: float = MAX_REWARD, *, 
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
-    """Return ``value`` if it is one of the choices."""
+    """Return ``value``, or raise a ValueError unless it is one of ``choices``."""
     if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, not {value!r}")
     return value
@@ -54,20 +60,20 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
 def check_array(
     name: str, values: Any, shape: tuple[int | None, ...], max_abs: float = MAX_CONTEXT, because: str = ""
 ) -> Floats:
-    """Return ``values`` as a C-contiguous, writable float64 array, after checking shape and values.
+    """Return ``values`` as a C-contiguous, writable float64 array, or raise a ValueError if they are invalid.
 
     Parameters
     ----------
     name : str
         The name of the argument, for error messages.
     values : array-like
-        Numbers.
+        The numbers to check.
     shape : tuple of int or None
-        The required shape. None allows any length.
+        The required shape. None allows any length of that dimension.
     max_abs : float, default MAX_CONTEXT
         The largest absolute value that is allowed.
     because : str, default ""
-        Text that error messages append to the required shape.
+        Reason for the required shape, which the error message appends to it, such as " because users has length 3".
 
     Raises
     ------
@@ -77,7 +83,7 @@ def check_array(
     try:
         array = np.asarray(values)
         if array.dtype.kind not in "biuf":
-            raise ValueError(f"they are {array.dtype}")
+            raise ValueError(f"the dtype is {array.dtype}")
         array = array.astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be an array of numbers: {error}") from None
@@ -91,5 +97,5 @@ def check_array(
             f"{name} must be finite and at most {max_abs:g} in absolute value, "
             f"but {name}{list(index)} is {array[index]}"
         )
-    # Kernels are compiled for contiguous, writable arrays. Any other layout would be compiled again.
+    # Kernels are compiled for contiguous, writable arrays. An array with another layout would trigger a compilation.
     return array if array.flags.carray else np.array(array, order="C")

@@ -1,4 +1,4 @@
-"""Environments: sources of rounds."""
+"""Environments: sources of bandit rounds, synthetic or from recorded interactions."""
 
 from locb.environments.base import Environment
 from locb.environments.interactions import Interactions

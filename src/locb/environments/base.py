@@ -1,4 +1,4 @@
-"""Base class of environments."""
+"""Base class of environments, the sources of bandit rounds."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ BLOCK = 4096  # rounds per block; each block has its own random generator
 
 
 class Environment(ABC):
-    """Source of rounds. A round consists of a user and the arms that are offered to that user.
+    """Source of bandit rounds. A round consists of a user and the arms that are offered to that user.
 
-    A subclass sets the three attributes and implements :meth:`draw` and :meth:`true_clusters`.
+    A subclass sets the attributes below and implements :meth:`draw` and :meth:`true_clusters`.
 
     Attributes
     ----------
@@ -36,29 +36,30 @@ class Environment(ABC):
 
     @abstractmethod
     def draw(self, rng: np.random.Generator, count: int) -> Rounds:
-        """Return ``count`` rounds drawn with ``rng``."""
+        """Return ``count`` rounds drawn with the random generator ``rng``."""
 
     def draw_at(self, rng: np.random.Generator, count: int, start: int) -> Rounds:
-        """Return ``count`` rounds drawn with ``rng``, starting with round number ``start``.
+        """Return ``count`` rounds drawn with ``rng``, of which the first has number ``start``, counted from 0.
 
-        Override this method in an environment that changes over time. The default calls :meth:`draw`.
+        Override this method in an environment that changes over time. The default ignores ``start`` and calls
+        :meth:`draw`.
         """
         del start
         return self.draw(rng, count)
 
     @abstractmethod
     def true_clusters(self) -> list[Ints]:
-        """Return the true clusters: one array of users per cluster."""
+        """Return the true clusters, the groups of similar users that a policy should find: one array of users each."""
 
     def stream(self, count: int, *, seed: int = 0) -> Iterator[Rounds]:
-        """Yield the rounds of ``rounds(count, seed=seed)`` in blocks, with memory independent of ``count``.
+        """Yield the rounds of ``rounds(count, seed=seed)`` in blocks, so that memory does not depend on ``count``.
 
         Parameters
         ----------
         count : int
-            Number of rounds.
+            Number of rounds, at least 0.
         seed : int, default 0
-            Seed of the rounds.
+            Seed of the random generator that draws the rounds, at least 0.
         """
         if count < 0:
             raise ValueError(f"count must be at least 0, not {count}")
@@ -72,14 +73,14 @@ class Environment(ABC):
     def rounds(self, count: int, *, seed: int = 0) -> Rounds:
         """Return ``count`` rounds.
 
-        The same seed gives the same rounds, and a larger ``count`` appends rounds to those of a smaller one.
+        The same seed gives the same rounds. The first rounds do not depend on ``count``.
 
         Parameters
         ----------
         count : int
-            Number of rounds.
+            Number of rounds, at least 0.
         seed : int, default 0
-            Seed of the rounds.
+            Seed of the random generator that draws the rounds, at least 0.
         """
         arrays: dict[str, NDArray[Any]] = {}
         done = 0
@@ -87,7 +88,7 @@ class Environment(ABC):
             for name in ("users", "contexts", "rewards", "means"):
                 values = getattr(block, name)
                 if values is not None:
-                    # The result is allocated once and blocks are copied into it, so memory holds the rounds once.
+                    # Concatenating the blocks would take twice the memory of the rounds.
                     array = arrays.setdefault(name, np.empty((max(count, 1), *values.shape[1:]), values.dtype))
                     array[done : done + len(block)] = values
             done += len(block)

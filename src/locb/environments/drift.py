@@ -1,4 +1,7 @@
-"""Drift: rotation of preferences at constant speed, each in its own plane."""
+"""Drift of preferences: each preference vector rotates at constant speed in a plane.
+
+Preferences are unit vectors with ``raw_dim`` entries, without the constant feature (see ``preferences``).
+"""
 
 from __future__ import annotations
 
@@ -9,23 +12,26 @@ import numpy as np
 from locb.common.arrays import Floats, Ints
 from locb.environments.preferences import normalize
 
-ROUNDS_PER_ANGLE = 10_000  # number of rounds per rotation by the angle of the drift
+ROUNDS_PER_ANGLE = 10_000  # number of rounds in which a preference rotates by the angle of the drift
 
 
 class Rotation(NamedTuple):
-    """Rotation of every user's preference: by ``angle`` per ROUNDS_PER_ANGLE rounds, from ``first`` to ``second``."""
+    """Rotation of the preference of every user, from the direction ``first`` towards the direction ``second``."""
 
-    angle: float
+    angle: float  # radians per ROUNDS_PER_ANGLE rounds
     first: Floats  # (n, raw_dim) unit vectors
-    second: Floats  # (n, raw_dim) unit vectors, orthogonal to those of first
+    second: Floats  # (n, raw_dim) unit vectors, orthogonal to those of ``first``
 
     def preferences_at(self, preferences: Floats, users: Ints, rounds: Ints) -> Floats:
-        """Return the preferences (T, raw_dim) of these users in these rounds, given those of round 0 (n, raw_dim)."""
+        """Return the preferences (T, raw_dim) of ``users`` (T,) in ``rounds`` (T,).
+
+        ``preferences`` (n, raw_dim) are those of all users in round 0.
+        """
         start, first, second = preferences[users], self.first[users], self.second[users]
         angle = (self.angle / ROUNDS_PER_ANGLE) * rounds[:, None]
         a = np.einsum("ti,ti->t", start, first)[:, None]
         b = np.einsum("ti,ti->t", start, second)[:, None]
-        # Only the component in the plane rotates.
+        # The part of a preference that is orthogonal to the plane does not change.
         rotated: Floats = (
             start + (np.cos(angle) - 1.0) * (a * first + b * second) + np.sin(angle) * (a * second - b * first)
         )
@@ -33,9 +39,10 @@ class Rotation(NamedTuple):
 
 
 def draw_rotation(rng: np.random.Generator, angle: float, directions: Floats, labels: Ints) -> Rotation:
-    """Return a rotation in a random plane through each of ``directions`` (labels, raw_dim).
+    """Draw one random plane per label and return the rotation of all users in the plane of their label.
 
-    Users with the same label share a plane and keep their distances.
+    The plane of label c contains row c of ``directions`` (labels, raw_dim). ``labels`` (n,) has the label of each user.
+    Users with the same label keep their distances.
     """
     step = rng.standard_normal(directions.shape)
     orthogonal = normalize(step - np.einsum("ci,ci->c", step, directions)[:, None] * directions)

@@ -1,4 +1,4 @@
-"""Environment made of recorded interactions: which user liked which item."""
+"""Environment of recorded interactions: which user liked which item."""
 
 from __future__ import annotations
 
@@ -20,41 +20,42 @@ ZEROS = {"any": sampling.ANY, "rated": sampling.RATED, "shown": sampling.RATED}
 
 
 class Interactions(Environment):
-    """Environment of recorded interactions: each round offers one item that the user liked and others with reward 0.
+    """Environment of recorded interactions: each round offers one item that the user liked, and items with reward 0.
 
     Parameters
     ----------
     users, items : (r,) ints
-        User and item of each record, numbered from 0.
+        User and item of each of r records, numbered from 0.
     rewards : (r,) ints
         1 if the user liked the item, else 0.
     item_features : (items, d) floats
-        Features of the items.
+        The d features of each item.
     n_users : int, default 100
-        Size of the pool: the users with the most records among those with a liked item and a zero-reward item.
+        Size of the pool, the users of the environment. The pool consists of the users with the most records among the
+        eligible users. A user is eligible with at least one liked item and at least one item with reward 0.
     n_arms : int, default 10
-        Arms per round: one liked item, the others with reward 0.
+        Arms per round: one liked item, and n_arms − 1 items with reward 0.
     zeros : {"any", "rated", "shown"}, default "any"
-        Which items are the arms with reward 0. "any": all items that the user never liked, with or without a record.
-        "rated": items with a record that the user never liked. "shown": items of records without a like, although the
-        user may have liked the same item in another record (for click logs).
+        Which items can be arms with reward 0. "any": all items that the user never liked, with or without a record.
+        "rated": items with a record of the user, all of whose records have reward 0. "shown": items with at least one
+        record of reward 0, even if the user liked the same item in another record. Use "shown" for click logs.
     counts : (r,) ints, optional
-        Number of occurrences of each record. The default is 1.
+        Number of occurrences of each record, at least 1. By default, each record occurred once.
 
     Attributes
     ----------
     user_ids : (n,) ints
-        Number of each user of the pool in ``users``.
+        The number that each of the n users of the pool has in ``users``.
     user_names : list of str
-        Name of each user of the pool in the data set.
+        Name of each user of the pool in the data set. By default, the numbers of ``user_ids`` as text.
     theta : (n, d) floats
         Ridge estimate of each user from all records. It defines the true clusters.
     records_per_user : (n,) ints
         Number of records of each user of the pool.
     excluded_users : dict
-        Number of users that cannot be in the pool, by reason.
+        Number of users who are not eligible, by reason.
     about : dict
-        Facts about the data set, set by the readers in :mod:`locb.datasets`.
+        Facts about the data set, set by the readers in :mod:`locb.datasets`; empty by default.
 
     Examples
     --------
@@ -106,9 +107,9 @@ class Interactions(Environment):
     def _select_pool(
         self, user: Any, item: Any, liked: Any, zero: Any, weight: Any, n_users: int, n_items: int
     ) -> tuple[Ints, dict[str, int]]:
-        """Return the eligible users with the most records, and the number of users that are not eligible."""
+        """Return the eligible users with the most records, and the number of users who are not eligible, by reason."""
         if len(user) == 0:
-            raise ValueError("users must have at least one record")
+            raise ValueError("users must have at least one record, not 0")
         records = np.bincount(user, weight)
         has_records = np.bincount(user) > 0
         likes = np.bincount(user[liked], minlength=len(records))
@@ -116,7 +117,7 @@ class Interactions(Environment):
             has_zero = np.bincount(user[zero], minlength=len(records)) > 0
         else:
             has_zero = likes < n_items
-            for candidate in np.flatnonzero(~has_zero):  # as many likes as items, possibly of the same item
+            for candidate in np.flatnonzero(~has_zero):  # several likes may be of the same item
                 has_zero[candidate] = len(np.unique(item[liked & (user == candidate)])) < n_items
         excluded = {
             "no liked item": int((has_records & (likes == 0)).sum()),
@@ -124,7 +125,10 @@ class Interactions(Environment):
         }
         eligible = np.flatnonzero((likes > 0) & has_zero)
         if eligible.size == 0:
-            raise ValueError(f"no user is eligible: {_format_reasons(excluded)}")
+            raise ValueError(
+                "no user is eligible; an eligible user has at least one liked item and one item with reward 0 "
+                f"({_format_reasons(excluded)})"
+            )
         selected = np.argsort(-records[eligible], kind="stable")[:n_users]
         if len(selected) < n_users:
             reasons = _format_reasons(excluded)
@@ -141,7 +145,7 @@ class Interactions(Environment):
         return Rounds(users, contexts, rewards)
 
     def true_clusters(self, gamma: float = 0.2, n_groups: int = 5) -> list[Ints]:
-        """Return the true clusters: the largest set of users with distances below gamma in each K-means group.
+        """Return the true clusters: for each K-means group of θ, the largest set of users with distances below gamma.
 
         Parameters
         ----------
@@ -155,7 +159,7 @@ class Interactions(Environment):
         return [members[maximum_clique(self.theta[members], gamma)] for members in self.groups(n_groups)]
 
     def groups(self, n_groups: int = 5) -> list[Ints]:
-        """Return K-means groups of the users' θ, at most as many as there are distinct users."""
+        """Return at most ``n_groups`` K-means groups of the users' θ; fewer if there are fewer distinct θ."""
         from sklearn.cluster import KMeans
 
         n_groups = min(n_groups, len(np.unique(self.theta.round(12), axis=0)))
@@ -163,23 +167,24 @@ class Interactions(Environment):
         return [np.flatnonzero(labels == group) for group in range(n_groups)]
 
     def users_in_groups(self, gamma: float, n_groups: int = 5) -> int:
-        """Return the number of users in true clusters of at least two users."""
+        """Return the number of users in the clusters of ``true_clusters`` that have at least two users."""
         return sum(len(cluster) for cluster in self.true_clusters(gamma, n_groups) if len(cluster) > 1)
 
     def scaled_gamma(self, share: float = 0.5, n_groups: int = 5) -> float:
-        """Return the smallest gamma at which true clusters of at least two contain this share of the users.
+        """Return the smallest gamma for which true clusters of at least two users contain a given share of all users.
 
         Parameters
         ----------
         share : float, default 0.5
-            Share of the users.
+            Share of all users, from 0 to 1.
         n_groups : int, default 5
             Number of K-means groups.
 
         Returns
         -------
         float
-            Gamma with a relative error of 1%; infinity if there is none, for example with fewer users than groups.
+            Gamma with a relative error of about 1%; infinity if no gamma suffices, for example with fewer users than
+            groups.
         """
         groups = [self.theta[members] for members in self.groups(n_groups)]
 
@@ -195,7 +200,7 @@ class Interactions(Environment):
         while high - low > 0.01 * high and high > 1e-9:
             middle = 0.5 * (low + high)
             low, high = (low, middle) if is_sufficient(middle) else (middle, high)
-        # Rounded up to three digits, so that the printed value is sufficient too.
+        # Rounding up to three digits gives a short number that is still sufficient.
         digits = 2 - math.floor(math.log10(high))
         return float(math.ceil(high * 10.0**digits) / 10.0**digits)
 
@@ -214,7 +219,7 @@ def _check_options(n_users: Any, n_arms: Any, zeros: Any, item_features: Any) ->
 
 
 def _check_records(users: Any, items: Any, rewards: Any, counts: Any, n_items: int) -> tuple[Any, Any, Any, Any]:
-    """Return users, items, likes and weights of the records; raise a ValueError if they are invalid."""
+    """Return user, item, like (bool) and count of each record; raise a ValueError if an array is invalid."""
     user = _check_integers("users", users, None)
     item = _check_integers("items", items, n_items)
     liked = _check_rewards(rewards)
@@ -234,7 +239,7 @@ def _format_reasons(excluded: dict[str, int]) -> str:
 
 
 def _check_integers(name: str, values: Any, limit: int | None) -> Any:
-    """Return an array with one integer from 0 to ``limit`` − 1 per record."""
+    """Return ``values`` as an array with one integer per record, at least 0 and below ``limit`` unless that is None."""
     array = np.asarray(values)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise ValueError(f"{name} must have one integer per record, not {array.dtype} of shape {array.shape}")
@@ -249,7 +254,7 @@ def _check_integers(name: str, values: Any, limit: int | None) -> Any:
 
 
 def _check_rewards(rewards: Any) -> Any:
-    """Return rewards as Booleans."""
+    """Return ``rewards`` as an array of bool; raise a ValueError unless each reward is 0 or 1."""
     array = np.asarray(rewards)
     if array.ndim == 1 and array.dtype == bool:
         return array
@@ -262,7 +267,10 @@ def _check_rewards(rewards: Any) -> Any:
 
 
 def _group_by_user(user: Ints, item: Ints, weight: Ints, n_users: int) -> tuple[Ints, Ints, Ints]:
-    """Return records sorted by user: the start of each user (n + 1,), the items, and cumulative weights per user."""
+    """Return the records sorted by user: the first record of each user (n + 1,), items, and cumulative weights.
+
+    Cumulative weights restart at each user.
+    """
     order = np.argsort(user, kind="stable")
     start = np.concatenate([[0], np.cumsum(np.bincount(user, minlength=n_users))]).astype(np.int64)
     total = np.cumsum(weight[order])
@@ -271,7 +279,7 @@ def _group_by_user(user: Ints, item: Ints, weight: Ints, n_users: int) -> tuple[
 
 
 def _ridge_estimates(user: Ints, item: Ints, liked: Any, weight: Ints, features: Floats, n_users: int) -> Floats:
-    """Return θ_i = (I + Σ x xᵀ)⁻¹ Σ r x over all records of each user."""
+    """Return θ = (I + Σ x xᵀ)⁻¹ Σ r x of each user, over the user's records with item features x and reward r."""
     dim = features.shape[1]
     gram, vector = np.tile(np.eye(dim), (n_users, 1, 1)), np.zeros((n_users, dim))
     order = np.argsort(user, kind="stable")

@@ -1,6 +1,6 @@
 """Preferences of synthetic users: cluster sizes, cluster centres, and users near centres.
 
-Preferences are unit vectors of length ``raw_dim`` until :func:`lift` appends the constant feature. Distances and
+A preference is a unit vector with ``raw_dim`` entries until :func:`lift` appends the constant feature. Distances and
 spreads refer to lifted vectors.
 """
 
@@ -45,14 +45,14 @@ def draw_centres(rng: np.random.Generator, count: int, raw_dim: int) -> Floats:
 
 
 def draw_near(rng: np.random.Generator, centres: Floats, spread: float) -> Floats:
-    """Return one random unit vector per centre, within spread/2 of it after lifting.
+    """Return one random unit vector per centre, closer than spread/2 to the centre after lifting.
 
-    Two vectors of the same centre are therefore closer than ``spread``.
+    Any two vectors that are drawn near the same centre are therefore closer than ``spread``.
     """
     vectors = centres.copy()
     if spread == 0.0:
         return vectors
-    # The typical length of a step is 0.35 of the spread after lifting, over the raw_dim − 1 directions of the sphere.
+    # On the sphere, a step has raw_dim − 1 directions. Its typical length after lifting is 0.35 · spread.
     step = 0.35 * spread * math.sqrt(2.0 / max(1, centres.shape[1] - 1))
     pending = np.arange(len(centres))
     while pending.size:
@@ -64,7 +64,7 @@ def draw_near(rng: np.random.Generator, centres: Floats, spread: float) -> Float
 
 
 def nearest_centres(centres: Floats) -> Ints:
-    """Return the index of the nearest other centre for every centre: (clusters,)."""
+    """Return, for every centre, the index of the nearest other centre: (clusters,)."""
     similarity = centres @ centres.T
     np.fill_diagonal(similarity, -np.inf)
     nearest: Ints = similarity.argmax(axis=1)
@@ -72,5 +72,5 @@ def nearest_centres(centres: Floats) -> Ints:
 
 
 def interpolate(first: Floats, second: Floats, fraction: Floats) -> Floats:
-    """Return unit vectors at this fraction of the straight line from ``first`` to ``second``."""
+    """Return the points at ``fraction`` of the straight line from ``first`` to ``second``, scaled to length 1."""
     return normalize(first + fraction[:, None] * (second - first))

@@ -1,4 +1,4 @@
-"""Synthetic environment of the paper, with extensions: families, overlap, drift, unequal noise, mixed norms."""
+"""Synthetic environment of the paper, with extensions: families, overlap, drift, unequal noise, unequal norms."""
 
 from __future__ import annotations
 
@@ -15,50 +15,54 @@ from locb.environments.drift import Rotation, draw_rotation
 
 ARRIVALS = ("uniform", "zipf")
 DRIFTERS = ("clusters", "users")
-OVERLAP_FRACTIONS = (0.3, 0.7)  # positions of overlapping users on the line between two centres
-# Extensions use their own random generators, so that they do not change the rest of the environment.
+OVERLAP_FRACTIONS = (0.3, 0.7)  # range of the positions of overlapping users on the line between two centres
+# Each extension has its own random generator. Enabling one does not change what the other generators draw.
 _FAMILIES, _OVERLAP, _NOISE, _DRIFT = 1, 2, 3, 4
 
 
 class Synthetic(Environment):
-    """Users in clusters with similar preferences, and arms with random features.
+    """Synthetic environment: users in clusters with similar preferences, and arms with random features.
 
-    Preferences and arms are unit vectors divided by √2 with a constant feature 1/√2, so mean rewards are in [0, 1].
+    The preference θ of a user and the features x of an arm are vectors of length 1. Each consists of a random unit
+    vector divided by √2 and the constant feature 1/√2. The mean reward of an arm, θᵀx, is therefore in [0, 1].
 
     Parameters
     ----------
     n_users, n_clusters : int, default 100 and 5
-        Cluster sizes are random, from a quarter of the mean to twice the mean (5 to 40 by default). With as many
-        clusters as users there is no structure. With one cluster all users are similar.
+        Number of users and of clusters. Cluster sizes are random, from a quarter of the mean size to twice the mean
+        size (5 to 40 by default). If the two numbers are equal, every cluster has one user.
     raw_dim : int, default 5
-        Random features per arm. ``dim`` is one larger because of the constant feature.
+        Number of random features per arm. ``dim`` is one larger because of the constant feature.
     n_arms : int, default 10
         Arms per round.
     spread : float, default 0.2
-        Upper limit of the distance between two users of a cluster. 0 makes them equal.
+        Upper limit of the distance between the preferences of two users of a cluster. With 0, they are equal.
     noise : "bernoulli", float, or pair of floats, default "bernoulli"
-        Rewards are 0 or 1 with the mean as probability, or the mean plus Gaussian noise of this standard deviation.
-        With a pair, each user has its own standard deviation between the two.
+        "bernoulli": a reward is 1 with the mean reward as probability, else 0. A number: a reward is the mean reward
+        plus Gaussian noise with this standard deviation. A pair: each user has its own standard deviation, drawn from
+        this range.
     arrivals : {"uniform", "zipf"}, default "uniform"
-        Distribution of the users: equal, or proportional to 1/r for the r-th most frequent user.
+        Probability that a round serves a user. "uniform": equal for all users. "zipf": proportional to 1/r for the
+        r-th most frequent user.
     families : int, optional
-        Number of families. The cluster centres are drawn near that many family centres, so that clusters of a family
-        are similar. ``family_of`` (n_clusters,) has the family of each cluster.
+        Number of families, which are groups of similar clusters: each cluster centre is drawn near the centre of its
+        family. The attribute ``family_of`` (n_clusters,) has the family of each cluster. By default, there are none.
     family_spread : float, default 0.6
         Upper limit of the distance between two cluster centres of a family.
     overlap : float, default 0
-        Share of the users who lie between the centre of their cluster and the nearest other centre. They belong to both
-        clusters, and their distance to other members may exceed ``spread``.
+        Share of overlapping users, from 0 to 1. The preference of an overlapping user is between the centre of the
+        user's cluster and the nearest other centre. The user belongs to both clusters, and the distance to other
+        members may exceed ``spread``.
     drift : float, default 0
-        Angle in radians by which preferences rotate per 10,000 rounds. ``theta`` is the state of round 0. Means, and
-        therefore regret, are those of the current round.
+        Angle in radians by which preferences rotate per 10,000 rounds. The attribute ``theta`` holds the preferences of
+        round 0. Mean rewards, and therefore regret, are those of the current round.
     drifters : {"clusters", "users"}, default "clusters"
-        Whether each cluster rotates as a whole, which keeps the true clusters, or each user independently, which
-        dissolves them.
+        What rotates with ``drift``. "clusters": each cluster as a whole, so that the true clusters stay valid. "users":
+        each user independently, so that the true clusters dissolve.
     norms : pair of floats, default (1, 1)
-        Range of the length of an arm's feature vector. Both are above 0, and at most 1 with Bernoulli rewards.
+        Range of the length of an arm's feature vector. Both limits are above 0, and at most 1 with Bernoulli rewards.
     seed : int, default 0
-        Seed of the users and clusters. Rounds have their own seed.
+        Seed of the random generators of users and clusters. The rounds have a seed of their own.
 
     Examples
     --------
@@ -126,7 +130,7 @@ class Synthetic(Environment):
             self._rotation = draw_rotation(np.random.default_rng([seed, _DRIFT]), float(drift), *directions)
 
     def _move_overlapping_users(self, seed: int, raw: Floats, centres: Floats, overlap: float, spread: float) -> None:
-        """Move a random share of the users between their centre and the nearest other one, in place."""
+        """Move a random share ``overlap`` of the users to points between their centre and the nearest other centre."""
         rng = np.random.default_rng([seed, _OVERLAP])
         moved = rng.choice(self.n_users, size=round(overlap * self.n_users), replace=False)
         self.second_labels[moved] = preferences.nearest_centres(centres)[self.labels[moved]]
@@ -140,14 +144,14 @@ class Synthetic(Environment):
         return [np.flatnonzero((first == c) | (second == c)) for c in range(self.labels.max() + 1)]
 
     def theta_at(self, users: Any, rounds: Any) -> Floats:
-        """Return θ (T, d) of users in given rounds, counted from 0. Without drift it is constant.
+        """Return the preferences θ (T, d) of users in given rounds. Without drift, θ does not depend on the round.
 
         Parameters
         ----------
         users : (T,) ints
-            Users.
+            The users.
         rounds : (T,) ints
-            Round for each of these users.
+            Number of the round for each element of ``users``, counted from 0.
         """
         user_indices, times = np.asarray(users, dtype=np.int64), np.asarray(rounds, dtype=np.int64)
         if self._rotation is not None:
@@ -160,7 +164,7 @@ class Synthetic(Environment):
         return self.draw_at(rng, count, 0)
 
     def draw_at(self, rng: np.random.Generator, count: int, start: int) -> Rounds:
-        """Return ``count`` rounds drawn with ``rng``, starting with round number ``start``."""
+        """Return ``count`` rounds drawn with ``rng``, of which the first has number ``start``, counted from 0."""
         users = np.minimum(np.searchsorted(self._arrival, rng.random(count), side="right"), self.n_users - 1)
         return self.rounds_of(users, rng, start=start)
 
@@ -174,7 +178,7 @@ class Synthetic(Environment):
         rng : numpy.random.Generator
             Generator of arms and rewards.
         start : int, default 0
-            Number of the first round, which matters with drift only.
+            Number of the first round, counted from 0. It has an effect only with drift.
         """
         contexts = preferences.lift(preferences.normalize(rng.standard_normal((len(users), self.n_arms, self.dim - 1))))
         if self.norms != (1.0, 1.0):
@@ -227,7 +231,7 @@ def _check_ranges(spread: Any, family_spread: Any, arrivals: Any, drifters: Any)
 
 
 def _parse_pair(values: Any) -> tuple[float, float] | None:
-    """Return two ascending numbers of at least 0; None if ``values`` is something else."""
+    """Return ``values`` as a pair (low, high) of floats with 0 ≤ low ≤ high, or None if it is not such a pair."""
     if isinstance(values, str) or not isinstance(values, tuple | list) or len(values) != 2:
         return None
     try:
@@ -245,7 +249,7 @@ def _check_noise(noise: Any) -> tuple[float, float] | None:
         return float(noise), float(noise)
     pair = _parse_pair(noise)
     if pair is None:
-        allowed = "'bernoulli', a standard deviation of at least 0, or a pair (low, high) of them"
+        allowed = "'bernoulli', a standard deviation of at least 0, or a pair (low, high) of standard deviations"
         raise ValueError(f"noise must be {allowed}, not {noise!r}")
     return pair
 
@@ -270,5 +274,5 @@ def _check_norms(norms: Any, *, bernoulli: bool) -> tuple[float, float]:
     if pair is None or pair[0] == 0.0:
         raise ValueError(f"norms must be a pair (low, high) of lengths above 0, not {norms!r}")
     if bernoulli and pair[1] > 1.0:
-        raise ValueError(f"norms must be at most 1 with Bernoulli rewards, not {norms!r}")
+        raise ValueError(f"norms must be at most 1 with noise='bernoulli', not {norms!r}")
     return pair

@@ -1,1 +1,1 @@
-"""Results of experiments: runs, comparisons, claims, cluster scores and theorem bounds."""
+"""Result types of experiments: runs, comparisons, claims with verdicts, cluster scores, and bounds of the theorems."""

@@ -1,4 +1,4 @@
-"""Clusters of users: result types, match with the true clusters, diameter bounds, and maximum cliques."""
+"""Clusters of users: result types, scores against the true clusters, diameters, and maximum cliques."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ class Cluster:
     Attributes
     ----------
     seed : int or None
-        The user around whom the cluster was built; None if the policy has no seeds.
+        The seed user, around whom the policy built the cluster; None for a cluster without a seed user.
     members : (m,) array of int
-        The users, in ascending order.
+        The m users of the cluster, in ascending order.
     returned_at : int or None, default None
-        The round in which the cluster was returned (became final); None while it may still change.
+        The round in which the policy returned the cluster: from then on it is final, and its members do not change,
+        except that LOCB may accept users who are added later. None if the cluster is not final.
     """
 
     seed: int | None
@@ -37,9 +38,9 @@ class Cluster:
 
 
 class Membership(NamedTuple):
-    """A cluster that contains a user, without its members.
+    """One of the clusters that contain a given user, described without its members.
 
-    ``seed`` and ``returned_at`` are as in ``Cluster``. ``size`` is None if it is not known.
+    ``seed`` and ``returned_at`` are as in ``Cluster``. ``size`` is the number of members; None if it is not known.
     """
 
     seed: int | None
@@ -48,7 +49,10 @@ class Membership(NamedTuple):
 
 
 class ClusterScore(NamedTuple):
-    """F1, precision and recall, averaged over the true clusters, each compared with the found cluster of highest F1."""
+    """Scores of found clusters, each the mean over the true clusters.
+
+    Each true cluster is compared with the found cluster that has the highest F1 score for it.
+    """
 
     f1: float
     precision: float
@@ -56,25 +60,27 @@ class ClusterScore(NamedTuple):
 
 
 class SimilarUser(NamedTuple):
-    """Another user, the distance of the two estimates, and the radius of the other user's estimate."""
+    """A user who shares a cluster with a given user."""
 
     user: int
-    distance: float
-    radius: float
+    distance: float  # between the estimates of the two users
+    radius: float  # confidence radius of the estimate of ``user``
 
 
 def sorted_members(cluster: Any) -> Ints:
-    """Return the users of a Cluster, or of any sequence of users, sorted and without duplicates."""
+    """Return the users of a Cluster, or of any sequence of users, in ascending order and without duplicates."""
     values = np.asarray(cluster.members if isinstance(cluster, Cluster) else cluster)
     if values.ndim != 1 or (values.size and values.dtype.kind not in "iu"):
-        raise ValueError(f"cluster must be a Cluster or a list of users, not {values.dtype} of shape {values.shape}")
+        raise ValueError(
+            f"cluster must be a Cluster or a list of integers (users), not {values.dtype} of shape {values.shape}"
+        )
     users = values.astype(np.int64)
-    # Members of a policy's cluster are sorted already, and this test takes a fraction of the time of sorting.
+    # The members of a Cluster are already sorted, and this test is much faster than sorting.
     return users if bool((users[1:] > users[:-1]).all()) else np.unique(users)
 
 
 def group_by_label(labels: Ints) -> list[Ints]:
-    """Return the users of each label, ascending, in the order of the labels; ``labels`` has one entry per user.
+    """Return one array of users per distinct label, in the order of the labels; ``labels`` has one entry per user.
 
     Examples
     --------
@@ -86,7 +92,9 @@ def group_by_label(labels: Ints) -> list[Ints]:
 
 
 def count_common_users(groups: Sequence[Ints], others: Sequence[Ints]) -> Ints:
-    """Return how many users each of ``groups`` shares with each of ``others``: (groups, others). No group may be empty.
+    """Return the number of users that each of ``groups`` shares with each of ``others``.
+
+    The result has shape (len(groups), len(others)). No group may be empty.
 
     Examples
     --------
@@ -94,7 +102,7 @@ def count_common_users(groups: Sequence[Ints], others: Sequence[Ints]) -> Ints:
     [[2, 0]]
     """
     sizes = np.array([len(group) for group in others])
-    # The users of all other groups are concatenated, so that one pass counts a group in all of them.
+    # ``others`` are concatenated, so that one pass per group counts the users that it shares with all of them.
     unique_users, positions = np.unique(np.concatenate(others), return_inverse=True)
     starts = np.cumsum(sizes) - sizes
     is_common = np.array([np.isin(unique_users, group) for group in groups])[:, positions]
@@ -103,19 +111,21 @@ def count_common_users(groups: Sequence[Ints], others: Sequence[Ints]) -> Ints:
 
 
 def match_clusters(found: Iterable[Any], truth: Sequence[Any]) -> ClusterScore:
-    """Score found clusters against the true ones: for each true cluster, the found one with the highest F1 counts.
+    """Score found clusters against the true clusters by F1, precision and recall.
+
+    Each true cluster is compared with the found cluster that has the highest F1 score for it.
 
     Parameters
     ----------
     found : iterable of Cluster or of sequences of users
-        The clusters that a policy found. They may overlap. Empty ones are ignored.
+        The clusters that a policy found. They may overlap. Empty clusters are ignored.
     truth : sequence of Cluster or of sequences of users
-        The true clusters, at least one. No cluster may be empty.
+        The true clusters: at least one, and none of them empty.
 
     Returns
     -------
     ClusterScore
-        F1, precision and recall, each averaged over the true clusters.
+        F1, precision and recall, each averaged over the true clusters. All are 0 if ``found`` is empty.
 
     Raises
     ------
@@ -128,7 +138,7 @@ def match_clusters(found: Iterable[Any], truth: Sequence[Any]) -> ClusterScore:
     ClusterScore(f1=0.8, precision=0.8333333333333333, recall=0.8333333333333333)
     """
     if len(truth) == 0:
-        raise ValueError("truth must contain at least one cluster")
+        raise ValueError("truth must contain at least one cluster, not 0")
     true_clusters = [sorted_members(cluster) for cluster in truth]
     for index, cluster in enumerate(true_clusters):
         if cluster.size == 0:
@@ -147,9 +157,10 @@ def match_clusters(found: Iterable[Any], truth: Sequence[Any]) -> ClusterScore:
 
 
 def diameter(theta: Floats, radius: Floats) -> float:
-    """Return the largest ‖θ̂_i − θ̂_j‖ + B_i + B_j over all pairs; 0 if there is no pair.
+    """Return the largest ‖θ̂_i − θ̂_j‖ + B_i + B_j over all pairs of users i and j; 0 for fewer than two users.
 
-    If every θ_i is within B_i of its estimate, no two of the users are farther apart than this.
+    The rows of ``theta`` (n, d) are the estimates θ̂_i, and ``radius`` (n,) holds their confidence radii B_i. If every
+    true θ_i is within B_i of θ̂_i, the distance between any two users is at most the result.
     """
     largest = 0.0
     for i in range(len(theta) - 1):
@@ -159,7 +170,10 @@ def diameter(theta: Floats, radius: Floats) -> float:
 
 
 def diameter_bound(theta: Floats, radius: Floats) -> float:
-    """Return an upper bound on ``diameter``, computed in O(n): the sum of the two largest ‖θ̂_i − mean‖ + B_i."""
+    """Return an upper bound on ``diameter`` in time O(n): the sum of the two largest ‖θ̂_i − mean‖ + B_i.
+
+    ``mean`` is the mean of all θ̂_i. The symbols are those of ``diameter``.
+    """
     if len(theta) < 2:
         return 0.0
     reach = np.linalg.norm(theta - theta.mean(axis=0), axis=1) + radius
@@ -167,10 +181,11 @@ def diameter_bound(theta: Floats, radius: Floats) -> float:
 
 
 def maximum_clique(theta: Floats, gamma: float) -> Ints:
-    """Return the rows of a maximum clique: a largest set of rows with pairwise distances below gamma, exact.
+    """Return a maximum clique: the indices of a largest set of rows of ``theta`` with pairwise distances below gamma.
 
-    Branch and bound, with sets as Python integers. A greedy colouring bounds the size of a branch: users of the same
-    colour are not neighbours, so a clique has at most one user of each colour. Intended for some hundreds of rows.
+    The search is exact: branch and bound, with sets as bits of Python integers. A greedy colouring bounds the size of a
+    branch: rows of the same colour are at least gamma apart, so a clique has at most one row of each colour. Intended
+    for some hundreds of rows.
 
     Examples
     --------
@@ -188,7 +203,7 @@ def maximum_clique(theta: Floats, gamma: float) -> Ints:
     best: list[int] = []
 
     def colour(candidates: int) -> list[tuple[int, int]]:
-        """Return pairs (candidate, number of colours used up to this candidate), with ascending numbers."""
+        """Return pairs (candidate, number of colours that it and all earlier candidates use)."""
         coloured, n_colours = [], 0
         while candidates:
             n_colours += 1
@@ -201,7 +216,7 @@ def maximum_clique(theta: Floats, gamma: float) -> Ints:
         return coloured
 
     def search(chosen: list[int], candidates: int) -> None:
-        """Extend the clique ``chosen`` by candidates, and keep the largest clique in ``best``."""
+        """Extend the clique ``chosen`` by subsets of ``candidates``, and store the largest clique found in ``best``."""
         nonlocal best
         for user, colours in reversed(colour(candidates)):
             if len(chosen) + colours <= len(best):

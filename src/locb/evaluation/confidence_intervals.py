@@ -1,4 +1,4 @@
-"""Confidence intervals of means and proportions, all at the level of 95%."""
+"""95% confidence intervals of means and proportions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _STUDENT_T_QUANTILES = (
 
 
 def ci_half_width(values: Any, axis: int = 0) -> Any:
-    """Return half of the 95% confidence interval of a mean (Student's t).
+    """Return half of the width of the 95% confidence interval of a mean (Student's t).
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def ci_half_width(values: Any, axis: int = 0) -> Any:
     Returns
     -------
     float or array
-        NaN for fewer than two values.
+        Half of the width, with ``axis`` removed from the shape. NaN for fewer than two repeats.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def ci_half_width(values: Any, axis: int = 0) -> Any:
 
 
 def proportion_interval(count: int, total: int) -> tuple[float, float]:
-    """Return the centre and half of Wilson's confidence interval of a proportion.
+    """Return the centre and half of the width of Wilson's 95% confidence interval of the proportion count / total.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Result types of reproduction, verification and scenario runs: tables, figures, and claims with a verdict.
+"""Result types of ``locb reproduce``, ``locb verify`` and scenario comparisons: tables, figures and claims.
 
 The types hold plain numbers and text. They do not depend on policies.
 """
@@ -18,10 +18,10 @@ HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
 
 @dataclass(frozen=True)
 class Measurement:
-    """Mean over repeats with its margin, half of the 95% confidence interval. The margin of one repeat is NaN."""
+    """Mean over repeats, with half of the width of its 95% confidence interval."""
 
     mean: float
-    margin: float
+    margin: float  # half of the width of the interval; NaN for one repeat
 
     @classmethod
     def from_values(cls, values: Iterable[Any]) -> Measurement:
@@ -40,16 +40,16 @@ class Measurement:
 class ResultTable:
     """Table of results. A cell is text, a number, None or a :class:`Measurement`."""
 
-    name: str  # also the file name
-    section: str
+    name: str  # also the file name, without its suffix
+    section: str  # name of a section in ``Findings.sections``
     title: str
-    rows: list[dict[str, Any]]
+    rows: list[dict[str, Any]]  # cell by column name
     note: str = ""
 
 
 @dataclass(frozen=True)
 class LineChart:
-    """Line chart. Each row is one point of one line, with ``low`` and ``high`` where an interval is known."""
+    """Data and titles of a line chart. Each row is one point of one line."""
 
     name: str
     section: str
@@ -57,16 +57,16 @@ class LineChart:
     subtitle: str
     x: str
     y: str
-    rows: list[dict[str, Any]]  # "line", x, y, "low", "high"
+    rows: list[dict[str, Any]]  # keys: "line", x, y, and the confidence band "low" and "high" where it is known
     log_x: bool = False
     log_y: bool = False
-    dashed: tuple[str, ...] = ()  # lines that are not measured: the paper's figures, bounds
+    dashed: tuple[str, ...] = ()  # names of lines that were not measured, such as bounds and values from the paper
 
 
 def line_points(
     line: str, x: str, xs: Sequence[float], y: str, values: Any, upper: float = math.inf
 ) -> list[dict[str, Any]]:
-    """Return the points of one chart line with 95% confidence bands, clipped to the range from 0 to ``upper``.
+    """Return the points of one line of a chart, with 95% confidence bands clipped to the range from 0 to ``upper``.
 
     Parameters
     ----------
@@ -97,19 +97,19 @@ def line_points(
 
 @dataclass(frozen=True)
 class GroupMap:
-    """Scatter chart of users in two dimensions, coloured by group."""
+    """Data and titles of a scatter chart of users in two dimensions, coloured by group."""
 
     name: str
     section: str
     title: str
     subtitle: str
-    theta: Floats  # (n, d)
-    groups: list[list[int]]
+    theta: Floats  # (n, d) parameter vector of each user; the chart shows a projection
+    groups: list[list[int]]  # users of each group
 
 
 @dataclass(frozen=True)
 class HeatMap:
-    """Heat map of ratios, one row per cell. A ratio of 1 is neutral, and smaller is better."""
+    """Data and titles of a heat map of ratios. A ratio below 1 is better than the baseline, above 1 is worse."""
 
     name: str
     section: str
@@ -119,7 +119,7 @@ class HeatMap:
     y: str
     rows: list[
         dict[str, Any]
-    ]  # "panel", x, y, "ratio", "margin" (None if unknown), "best" (True for the baseline, whose ratio is 1)
+    ]  # one per cell: "panel", x, y, "ratio", "margin" (None if unknown), "best" (True for the baseline, of ratio 1)
 
 
 @dataclass(frozen=True)
@@ -128,11 +128,11 @@ class Criterion:
 
     statement: str
     difference: Measurement
-    detail: str = ""  # full text of the result, where the difference and its interval are not enough
+    detail: str = ""  # text of the result that replaces the difference and its interval in reports
 
     @classmethod
     def paired(cls, statement: str, larger: Any, smaller: Any) -> Criterion:
-        """Return the criterion that ``larger`` exceeds ``smaller``; both have one value per repeat."""
+        """Return the criterion that ``larger`` exceeds ``smaller`` on average; both have one value per repeat."""
         return cls(statement, Measurement.from_values([a - b for a, b in zip(larger, smaller, strict=True)]))
 
     @classmethod
@@ -142,11 +142,11 @@ class Criterion:
         Parameters
         ----------
         statement : str
-            What is counted.
+            Description of the event.
         count, total : int
-            The event occurred ``count`` times in ``total`` trials.
+            Number of trials in which the event occurred, and number of trials.
         claimed : float
-            Probability that the claim states.
+            Lower bound of the probability that the claim states.
         """
         middle, margin = proportion_interval(count, total)
         interval = f"95% interval {middle - margin:.3f} to {middle + margin:.3f}"
@@ -155,7 +155,7 @@ class Criterion:
 
     @classmethod
     def always(cls, statement: str, count: int, total: int) -> Criterion:
-        """Return the criterion that an event occurred in every one of ``total`` trials."""
+        """Return the criterion that an event, which occurred ``count`` times, occurred in each of ``total`` trials."""
         difference = Measurement(1.0 if count == total and total else -1.0, 0.0)
         return cls(statement, difference, f"{statement}: {count:,} of {total:,}")
 
@@ -172,15 +172,15 @@ class Criterion:
 
 @dataclass(frozen=True)
 class Claim:
-    """Statement of the paper or of this project, with the criteria that decide it."""
+    """Statement of the paper or of this project, with the criteria that decide whether it holds."""
 
-    section: str
-    data: str
+    section: str  # name of a section in ``Findings.sections``
+    data: str  # data set or environment
     statement: str
-    source: str  # where the paper makes the claim
+    source: str  # place of the claim in the paper, or a text that begins with "not in the paper"
     criteria: Sequence[Criterion]  # the claim holds if all of them hold
     explanation: str = ""  # reason for the verdict, where it is known
-    evidence: str = ""  # name of the table or figure that shows the numbers
+    evidence: str = ""  # name of the table or figure with the measured values
     guaranteed: bool = False  # True if locb itself guarantees the claim, so that a failure is an error
 
     @property
@@ -204,13 +204,13 @@ Figure = LineChart | GroupMap | HeatMap
 
 @dataclass(frozen=True)
 class Findings:
-    """All results of a reproduction, a verification or a scenario matrix."""
+    """All results of ``locb reproduce``, ``locb verify`` or a comparison over scenarios."""
 
     title: str
     tables: list[ResultTable]
     figures: list[Figure]
     claims: list[Claim]
-    sections: dict[str, str]  # name → heading
+    sections: dict[str, str]  # heading by name of the section
     notes: list[str] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=dict)
 
@@ -219,5 +219,5 @@ class Findings:
         return sum(claim.verdict == verdict for claim in self.claims)
 
     def failed_guarantees(self) -> list[Claim]:
-        """Return the claims that locb guarantees and that these runs contradict."""
+        """Return the claims that locb guarantees but that do not hold in these results."""
         return [claim for claim in self.claims if claim.guaranteed and claim.verdict == FAILS]

@@ -1,4 +1,4 @@
-"""Result types of simulations and comparisons. They hold plain numbers, and experiments and reports share them."""
+"""Result types of simulations and comparisons. Experiments fill them, and reports read them."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ import numpy as np
 from locb.common.arrays import Floats, Ints
 from locb.evaluation.confidence_intervals import ci_half_width
 
-MAX_MAP_USERS = 500  # limit of users on an interactive map
+MAX_MAP_USERS = 500  # maximum number of users on an interactive map
 
 
 @dataclass(frozen=True)
 class Run:
-    """Result of one policy on one stream of rounds.
+    """Result of one policy on one sequence of T rounds.
 
     Attributes
     ----------
     regret : (T,) floats
-        Cumulative regret.
+        Cumulative regret after each round.
     rewards : (T,) floats
         Reward of each round.
     chosen : (T,) ints
         Arm chosen in each round.
     seconds : float
-        Time spent choosing and learning. The time to generate rounds is not included.
+        Time in seconds that the policy took to choose and to learn. The time to generate rounds is not included.
     policy : Policy
         The policy after the last round.
     """
@@ -41,47 +41,50 @@ class Run:
 
 @dataclass(frozen=True)
 class ClusterHistory:
-    """Clusters of a policy at the cluster checkpoints of a comparison."""
+    """Clusters of a policy after each of the rounds in ``Comparison.cluster_checkpoints``."""
 
-    count: Ints  # (repeats, checkpoints) distinct clusters
-    f1: Floats  # (repeats, checkpoints) against the true clusters; NaN where there are no clusters
-    clusters: list[list[Ints]]  # first repeat: the distinct clusters per checkpoint, reduced to the sampled users
+    count: Ints  # (repeats, checkpoints) number of distinct clusters
+    f1: Floats  # (repeats, checkpoints) F1 score against the true clusters; NaN where there are no clusters
+    clusters: list[list[Ints]]  # first repeat: distinct clusters per checkpoint, reduced to the users of sample_users
 
 
 @dataclass(frozen=True)
 class PolicyResult:
-    """Result of one policy at one alpha in a comparison, over all repeats."""
+    """Result of one policy with one value of alpha in a comparison, over all repeats.
+
+    ``points`` is the number of rounds in ``Comparison.checkpoints``.
+    """
 
     policy: str
-    alpha: float | None  # None for a policy without the parameter
-    regret: Floats  # (repeats, points) cumulative, at the checkpoints
-    reward: Floats  # (repeats,) mean per round
-    n_clusters: Ints  # (repeats,) distinct clusters found
-    f1: Floats  # (repeats,) against the true clusters; NaN for a policy without clusters
+    alpha: float | None  # weight of the exploration bonus; None for a policy without this parameter
+    regret: Floats  # (repeats, points) cumulative regret at the checkpoints
+    reward: Floats  # (repeats,) mean reward per round
+    n_clusters: Ints  # (repeats,) number of distinct clusters after the last round
+    f1: Floats  # (repeats,) F1 score against the true clusters; NaN for a policy without clusters
     microseconds_per_round: Floats  # (repeats,)
-    cumulative_reward: Floats | None = None  # (repeats, points) at the checkpoints
+    cumulative_reward: Floats | None = None  # (repeats, points) at the checkpoints; None if not recorded
     cluster_history: ClusterHistory | None = None  # None for a policy without clusters
 
     @property
     def final_regret(self) -> Floats:
-        """Regret after the last round: (repeats,)."""
+        """Cumulative regret after the last round, (repeats,)."""
         return self.regret[:, -1]
 
 
 @dataclass(frozen=True)
 class UserMap:
-    """Users with their true and found clusters, in the first repeat."""
+    """Users with their true clusters and the clusters that a policy found, in the first repeat of a comparison."""
 
     policy: str
-    theta: Floats  # (n, d) true parameters
-    truth: list[list[int]]
-    found: list[list[int]]
+    theta: Floats  # (n, d) true parameter vector of each user
+    truth: list[list[int]]  # users of each true cluster
+    found: list[list[int]]  # users of each found cluster
 
 
 def sample_users(count: int) -> Ints:
     """Return the users to show on an interactive map, in ascending order.
 
-    More than ``MAX_MAP_USERS`` users are reduced to a random sample, which depends on ``count`` only.
+    Of more than ``MAX_MAP_USERS`` users, a random sample is shown. The sample depends on ``count`` only.
     """
     if count <= MAX_MAP_USERS:
         return np.arange(count)
@@ -99,16 +102,16 @@ class Comparison:
     checkpoints : (points,) ints
         Rounds after which regret and reward are recorded.
     results : list of PolicyResult
-        One element per policy and alpha.
+        One element per policy and value of alpha.
     user_map : UserMap or None
-        Users and clusters of the first policy that finds clusters.
+        Users and clusters of the first policy that finds clusters; None if no policy does.
     seeds : list of int
         One seed per repeat.
     versions : dict
-        Versions of the packages that influence the numbers.
+        Versions of the packages that influence the results, by package name.
     notes : list of str
-        Limitations of the data that readers must know.
-    cluster_checkpoints : (k,) ints
+        Limitations of the data that a reader of the results must know.
+    cluster_checkpoints : (checkpoints,) ints
         Rounds after which clusters are recorded.
     """
 
@@ -122,7 +125,7 @@ class Comparison:
     cluster_checkpoints: Ints = field(default_factory=lambda: np.empty(0, np.int64))
 
     def best_per_policy(self) -> list[PolicyResult]:
-        """Return each policy at the alpha of its lowest mean regret, in the order of the policies."""
+        """Return, for each policy, the result with the lowest mean regret over its values of alpha."""
         best: dict[str, PolicyResult] = {}
         for result in self.results:
             known = best.get(result.policy)
@@ -131,9 +134,9 @@ class Comparison:
         return list(best.values())
 
     def verdict(self) -> str:
-        """Return one sentence that names the policy with the lowest regret and its lead over the next one.
+        """Return a sentence that names the policy with the lowest regret and its difference to the second-lowest.
 
-        The lead and its 95% interval come from paired differences.
+        The difference and its 95% interval are paired: they are computed from the differences in each repeat.
         """
         ranked = sorted(self.best_per_policy(), key=lambda result: float(result.final_regret.mean()))
         first = ranked[0]

@@ -1,4 +1,4 @@
-"""Files in the folder of a long run: settings, plan and finished runs. Experiments write them and reports read them."""
+"""Files in the folder of an experiment: settings, plan and finished runs. Experiments write them, reports read them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RUNS_FOLDER = "runs"
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Write a JSON file atomically."""
+    """Write a JSON file atomically: readers see the old file or the complete new file."""
     temporary = path.with_name(f".{path.name[-60:]}.{os.getpid()}.part")
     try:
         temporary.write_text(json.dumps(content) + "\n", encoding="utf-8")
@@ -26,25 +26,25 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class RunPlan:
-    """Runs that a process has planned for a folder."""
+    """The runs that a process plans to write to the folder of an experiment."""
 
     started: float  # seconds since 1970
-    costs: dict[str, float]  # expected work by file name of the run, including runs that were finished before
+    costs: dict[str, float]  # relative computing time by file name of the run, including runs that are already finished
     host: str
-    process: int
+    process: int  # process id
 
     @classmethod
     def for_this_process(cls, started: float, costs: dict[str, float]) -> RunPlan:
-        """Return the plan of this process."""
+        """Return a plan with the host name and the process id of the current process."""
         return cls(started, costs, socket.gethostname(), os.getpid())
 
     def write(self, folder: Path) -> None:
-        """Write the plan to the folder of the run."""
+        """Write the plan to the folder of the experiment."""
         write_json(folder / PLAN_FILE, vars(self))
 
     @classmethod
     def read(cls, folder: Path) -> RunPlan | None:
-        """Return the plan in a folder; None if there is none or it cannot be read."""
+        """Return the plan in a folder; None if the file does not exist or is not valid."""
         try:
             content = json.loads((folder / PLAN_FILE).read_text(encoding="utf-8"))
             return cls(float(content["started"]), dict(content["costs"]), str(content["host"]), int(content["process"]))
@@ -53,7 +53,7 @@ class RunPlan:
 
     @property
     def is_running(self) -> bool | None:
-        """Whether the process still runs; None if it belongs to another machine."""
+        """Whether the process of the plan still runs; None if it runs on another machine."""
         if self.host != socket.gethostname():
             return None
         try:

@@ -4,7 +4,9 @@ import math
 
 
 def min_rounds_per_user(n_users: int, dim: int, delta: float, min_eigenvalue: float) -> float:
-    """Return the number of rounds per user that Theorem 2 requires (its condition on m).
+    """Return the number of rounds that each user needs before Theorem 2 applies: its condition on m.
+
+    The parameters are those of ``termination_bound``.
 
     Examples
     --------
@@ -19,30 +21,30 @@ def min_rounds_per_user(n_users: int, dim: int, delta: float, min_eigenvalue: fl
 def termination_bound(
     n_users: int, dim: int, *, gamma: float, sigma: float = 0.5, delta: float = 0.1, min_eigenvalue: float
 ) -> float:
-    """Return the bound of Theorem 2: the round before which all clusters are returned.
+    """Return the bound of Theorem 2: the round before which LOCB returns all clusters, that is, all are final.
 
-    It holds for tau = 1, the ``theory`` radius and evenly distributed users. The theorem only applies once every user
-    was served ``min_rounds_per_user`` times. If that takes longer than the bound, the theorem proves nothing.
+    The bound holds for tau = 1, the ``theory`` radius and evenly distributed users. Theorem 2 applies only once every
+    user was served ``min_rounds_per_user`` times. If that takes longer than the bound, the theorem gives no bound.
 
     Parameters
     ----------
     n_users, dim : int
-        The number of users and of features.
+        The number n of users and the number d of features.
     gamma : float
-        The largest distance of two users of a cluster.
+        The largest distance γ between two users of a cluster.
     sigma : float, default 0.5
         The noise level: rewards are σ-sub-Gaussian.
     delta : float, default 0.1
-        The probability that the bound fails.
+        The largest probability δ that the bound fails.
     min_eigenvalue : float
-        The smallest eigenvalue of E[x xᵀ].
+        The smallest eigenvalue of E[x xᵀ], where x is the context of an arm.
 
     Examples
     --------
     >>> f"{termination_bound(100, 6, gamma=0.2, min_eigenvalue=0.1):,.0f}"
     '6,495,162,843'
     """
-    per_user = min_eigenvalue * gamma**2 / (16.0**3 * sigma**2)  # the paper's C
+    per_user = min_eigenvalue * gamma**2 / (16.0**3 * sigma**2)  # C in the paper
     log_term = (dim + 1) * math.log(2.0) + math.log(n_users / delta)
     rest = log_term - (gamma**2 - 256.0) / (512.0 * sigma**2)
     size = n_users * dim / per_user
@@ -59,12 +61,17 @@ def regret_bound(
     delta: float = 0.1,
     min_eigenvalue: float,
 ) -> float:
-    """Return the bound of Theorem 3 on the regret, with the constants of its proof in place of each O(·).
+    """Return the bound of Theorem 3 on the cumulative regret, with the constants of its proof in place of each O(·).
 
-    The bound has three parts: twice the sum of the bonuses, 2 √(nT) √(2d log(1 + T/(dn))) α; 2γ per round once the
-    clusters are returned; and 8A per round before that, where A = σ √(2d log T + 2 log(2n/δ)) + 1 is the largest radius
-    (the proof writes 4A for two terms of at most 4A each). α is that of the self-normalized bound,
-    σ √(d log((1 + T/n) n/δ)) + 1. The regret is at most 1 per round, so a value above ``rounds`` is not informative.
+    The bound is the sum of three parts:
+
+    - twice the sum of the bonuses, 2 √(nT) √(2d log(1 + T/(dn))) α, with α = σ √(d log((1 + T/n) n/δ)) + 1 from the
+      self-normalized bound;
+    - 2γ per round after all clusters are returned (see ``termination_bound``);
+    - 8A per round before that, where A = σ √(2d log T + 2 log(2n/δ)) + 1 is the largest radius. The proof writes 4A for
+      two terms of at most 4A each.
+
+    The regret is at most 1 per round, so a bound above ``rounds`` is not informative.
 
     Parameters
     ----------
