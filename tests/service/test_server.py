@@ -145,12 +145,12 @@ def test_options_that_contradict_the_store_are_refused(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "--dim is required for a new store: the number of features per arm"),
+        ([], "--dim, the number of features per arm, is required for a new store"),
         (["--dim", "0"], "--dim must be at least 1, not 0"),
         (["--dim", "3", "--policy", "best"], "--policy must be one of "),
         (["--dim", "3", "--gamma", "-1"], "--gamma must be above 0, not -1.0"),
         (["--dim", "3", "--parameter", "colour=red"], "policy locb got an unexpected keyword argument 'colour'"),
-        (["--dim", "3", "--parameter", "ties=random"], "--parameter ties must be first"),
+        (["--dim", "3", "--parameter", "ties=random"], "--parameter ties must be first, not random"),
         (["--dim", "3", "--store", "mysql://x/y"], "--store has the unsupported scheme 'mysql'"),
         (["--dim", "3", "--token-file", "nowhere"], "--token-file: cannot read nowhere: No such file or directory"),
     ],

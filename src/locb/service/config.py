@@ -1,4 +1,4 @@
-"""The configuration of a service: every key with its type, default and description.
+"""Configuration of a service: every key with its type, default and description.
 
 The options of ``locb serve`` and the reference documentation are generated from ``ServiceConfig``.
 """
@@ -11,26 +11,26 @@ from typing import Any
 
 DEFAULT_POLICY = "locb"
 LOG_LEVELS = ("debug", "info", "warning", "error")
-# Parameters of the policy that have their own option; others are set by --parameter name=value.
+# Policy parameters that have their own command-line option. All other parameters are set by --parameter name=value.
 PARAMETER_OPTIONS = ("gamma", "n_seeds", "alpha")
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """Facts about a configuration key, in addition to its name, type and default.
+    """Metadata of a configuration key. The field of ``ServiceConfig`` has its name, type and default.
 
     Attributes
     ----------
     description : str
-        One or two sentences.
-    section : str
-        Heading in ``locb serve --help``.
-    minimum, maximum : int or None
-        Allowed range.
-    is_duration : bool
+        One or two sentences for ``locb serve --help`` and the reference documentation.
+    section : str, default "Options"
+        Heading under which ``locb serve --help`` lists the option.
+    minimum, maximum : int or None, default None
+        Smallest and largest allowed value; None means no limit.
+    is_duration : bool, default False
         Whether the value is a time in seconds, which the command line accepts as 30s, 10m, 2h or 1d.
-    environment : str or None
-        Environment variable that sets the key.
+    environment : str or None, default None
+        Name of the environment variable that sets the key; None if there is none.
     """
 
     description: str
@@ -50,19 +50,24 @@ POLICY, REWARDS, NETWORK = "Policy", "Rewards", "Network and access"
 
 @dataclass(frozen=True, slots=True)
 class ServiceConfig:
-    """Configuration of a service.
+    """Configuration of a service. ``describe_key`` returns the description of each key.
 
-    A key that is None takes its value from an existing store; in a new store it has its default. ``describe_key``
-    returns the description of a key.
+    A store records the policy, ``dim`` and the parameters with which it was created. For an existing store, ``policy``
+    and ``dim`` can be None; the service then uses the recorded values.
     """
 
     data_dir: Path = field(
-        metadata={"key": Key("Folder of the event log and the snapshots. It is created if it does not exist.")}
+        metadata={
+            "key": Key(
+                "Folder of the snapshots and, without --store, of the event log. The folder is created if it does not "
+                "exist."
+            )
+        }
     )
     store: str | None = _key(
         None,
-        "Address of the database: postgresql://user@host/name or sqlite:///path. By default a SQLite file in the data "
-        "folder.",
+        "Address of the database of the event log: postgresql://user@host/name or sqlite:///path. By default the "
+        "SQLite file log.db in the data folder.",
         environment="LOCB_STORE",
     )
     policy: str | None = _key(
@@ -70,16 +75,22 @@ class ServiceConfig:
     )
     dim: int | None = _key(
         None,
-        "Number of features per arm, including hashed features and the constant. Required for a new store.",
+        "Number of features per arm. Named features are hashed into a vector of this length. Required for a new store.",
         POLICY,
     )
     parameters: dict[str, Any] = field(
         default_factory=dict,
-        metadata={"key": Key("Parameters of the policy by name. An existing store keeps its own.", POLICY)},
+        metadata={
+            "key": Key(
+                "Parameters of the policy by name. They cannot be changed after the store is created.",
+                POLICY,
+            )
+        },
     )
     default_reward: float | None = _key(
         None,
-        "Reward to learn when no reward arrives in time. A later reward corrects it. By default nothing is learned.",
+        "Reward that the policy learns for a decision if no reward arrives in time. A reward that arrives later "
+        "replaces the default reward. By default nothing is learned.",
         REWARDS,
     )
     reward_wait: float = _key(
@@ -87,29 +98,33 @@ class ServiceConfig:
     )
     snapshot_every: int = _key(
         100_000,
-        "Number of events between snapshots. At startup the service replays the events after the newest snapshot.",
+        "Number of events (new users, decisions and rewards) between snapshots of the policy. At startup the service "
+        "replays the events after the newest snapshot.",
         minimum=1,
     )
     personalizer_user: str = _key(
-        "user.id", "Path of the user id in contextFeatures, for requests of Azure Personalizer clients."
+        "user.id",
+        "Where requests of Azure Personalizer clients have the user id: names in contextFeatures, joined by dots.",
     )
-    host: str = _key("127.0.0.1", "Address to listen on.", NETWORK)
-    port: int = _key(8080, "Port to listen on; 0 chooses a free port.", NETWORK, minimum=0, maximum=65535)
+    host: str = _key("127.0.0.1", "Host name or IP address to listen on.", NETWORK)
+    port: int = _key(8080, "TCP port to listen on; 0 chooses a free port.", NETWORK, minimum=0, maximum=65535)
     token_file: Path | None = field(
         default=None,
         metadata={
             "key": Key(
-                "File of bearer tokens, one per line, each followed by its scopes: decide, read, delete. Without it "
-                "the service accepts requests from this machine only.",
+                "File with one bearer token per line, followed by its scopes: decide, read, delete (default: all). "
+                "Without a token file, the service accepts requests from this machine only.",
                 NETWORK,
             )
         },
     )
     max_body: int = _key(1_048_576, "Maximum size of a request body in bytes.", NETWORK, minimum=1024)
-    max_in_flight: int = _key(1000, "Maximum number of requests in progress.", NETWORK, minimum=1)
-    read_timeout: float = _key(30.0, "Maximum time for a request to arrive.", NETWORK, is_duration=True)
+    max_in_flight: int = _key(
+        1000, "Maximum number of requests in progress. Further requests get status 429.", NETWORK, minimum=1
+    )
+    read_timeout: float = _key(30.0, "Time within which a whole request must arrive.", NETWORK, is_duration=True)
     shutdown_timeout: float = _key(
-        20.0, "Maximum time for requests in progress to finish after SIGTERM.", is_duration=True
+        20.0, "Time that requests in progress have to finish after SIGTERM.", is_duration=True
     )
     log_level: str = _key("info", f"Minimum level of log messages: {', '.join(LOG_LEVELS)}.")
 
@@ -119,12 +134,12 @@ class ServiceConfig:
 
 
 def describe_key(name: str) -> Key:
-    """Return the description and other facts of a configuration key."""
+    """Return the metadata of a configuration key: description, section, range and environment variable."""
     key: Key = ServiceConfig.__dataclass_fields__[name].metadata["key"]
     return key
 
 
 def format_parameter(name: str, value: Any) -> str:
-    """Return a policy parameter as an option of ``locb serve``, for messages."""
+    """Return a policy parameter in the form of a ``locb serve`` option, for error messages."""
     has_option = name in ("policy", "dim", *PARAMETER_OPTIONS)
     return f"--{name.replace('_', '-')} {value}" if has_option else f"--parameter {name}={value}"

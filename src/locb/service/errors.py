@@ -1,4 +1,4 @@
-"""Problems of requests (RFC 9457): types, titles, the texts of all problems, and when a client can retry."""
+"""Problem responses to failed requests (RFC 9457): types, titles, messages and retry delays."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ RETRY_STOPPING = 5
 
 
 class ProblemError(Exception):
-    """Problem that ends a request.
+    """Failure of a request, which the client receives as a problem response (RFC 9457).
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class ProblemError(Exception):
     kind : str
         Problem type, a key of ``TITLES``.
     detail : str
-        What was wrong, with the offending value, and what is allowed or what to do. Lower case, without a period.
+        What was wrong, the offending value, and what is allowed or what to do. Starts in lower case; no final period.
     fields : list of str, optional
         Paths of the fields that caused the problem.
     retry_after : int, optional
@@ -90,48 +90,52 @@ def forbidden(detail: str) -> ProblemError:
 
 
 def not_found(detail: str) -> ProblemError:
-    """Return the problem of a path that does not exist (404)."""
+    """Return the problem of a path that no route has (404)."""
     return ProblemError(404, "not-found", detail)
 
 
 def unknown_decision(decision_id: str) -> ProblemError:
     """Return the problem of a reward or an activation for a decision that does not exist (404)."""
-    return ProblemError(404, "unknown-decision", f"unknown decision {decision_id!r}")
+    detail = f"unknown decision {decision_id!r}: no decision has this id, or its user was erased"
+    return ProblemError(404, "unknown-decision", detail)
 
 
 def unknown_user(user: str) -> ProblemError:
     """Return the problem of a request about a user who does not exist (404)."""
-    return ProblemError(404, "unknown-user", f"unknown user {user!r}")
+    return ProblemError(404, "unknown-user", f"unknown user {user!r}: the first recommendation creates a user")
 
 
 def unknown_cluster(seed: str) -> ProblemError:
     """Return the problem of a request about a cluster that does not exist (404)."""
-    return ProblemError(404, "unknown-cluster", f"no cluster is named after user {seed!r}")
+    return ProblemError(404, "unknown-cluster", f"no cluster is named after user {seed!r}; see GET /v1/clusters")
 
 
 def method_not_allowed(methods: Iterable[str]) -> ProblemError:
-    """Return the problem of a route that does not have this method (405)."""
+    """Return the problem of a request whose HTTP method the route does not support (405)."""
     return ProblemError(405, "method-not-allowed", f"use {' or '.join(methods)}")
 
 
 def read_timeout(seconds: float) -> ProblemError:
     """Return the problem of a request that arrives too slowly (408)."""
-    return ProblemError(408, "timeout", f"the request did not arrive within {seconds:g} seconds")
+    detail = f"the whole request did not arrive within {seconds:g} seconds; send it again"
+    return ProblemError(408, "timeout", detail)
 
 
 def decision_conflict(decision_id: str) -> ProblemError:
     """Return the problem of a decision id that is used for two different requests (409)."""
-    return ProblemError(409, "conflict", f"decision {decision_id!r} already exists, for a different request")
+    detail = f"decision {decision_id!r} already exists for a different request; use another decision_id"
+    return ProblemError(409, "conflict", detail)
 
 
 def reward_conflict(decision_id: str, reward: float) -> ProblemError:
-    """Return the problem of a second, different reward (409)."""
-    return ProblemError(409, "conflict", f"decision {decision_id!r} already has reward {reward:g}")
+    """Return the problem of a reward for a decision that already has a different reward (409)."""
+    detail = f"decision {decision_id!r} already has reward {reward:g}, which cannot be changed"
+    return ProblemError(409, "conflict", detail)
 
 
 def body_too_large(max_body: int) -> ProblemError:
     """Return the problem of a body that is too large (413)."""
-    return ProblemError(413, "too-large", f"the body must have at most {max_body} bytes")
+    return ProblemError(413, "too-large", f"the body is larger than the maximum of {max_body} bytes")
 
 
 def unsupported_media_type(media_type: str) -> ProblemError:
@@ -147,19 +151,19 @@ def too_many_in_flight(count: int) -> ProblemError:
 
 
 def queue_full(count: int) -> ProblemError:
-    """Return the problem of a request for which the queue of the store has no space (503)."""
-    detail = f"the queue is full: {count} requests are waiting; retry later"
+    """Return the problem of a request that arrives while the queue of the store is full (503)."""
+    detail = f"the queue of the store is full: {count} requests are waiting; retry later"
     return ProblemError(503, "too-many-requests", detail, retry_after=RETRY_BUSY)
 
 
 def stopping() -> ProblemError:
-    """Return the problem of a request to a service that stops (503)."""
-    detail = "the service is stopping; send the request again"
+    """Return the problem of a request that arrives while the service is stopping (503)."""
+    detail = "the service is stopping; send the request again after it has restarted"
     return ProblemError(503, "stopping", detail, retry_after=RETRY_STOPPING)
 
 
 def store_unavailable(reason: object, *, reading: bool = False) -> ProblemError:
-    """Return the problem of a store that cannot be written or read (503)."""
+    """Return the problem of a store that cannot be written or, if ``reading``, cannot be read (503)."""
     detail = f"the store cannot be read: {reason}" if reading else f"the store is unavailable: {reason}"
     return ProblemError(503, "unavailable", detail, retry_after=RETRY_STORE)
 

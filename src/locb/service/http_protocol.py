@@ -1,4 +1,4 @@
-"""The HTTP protocol of uvicorn, extended: one write per response, problems for invalid HTTP, and read timeouts."""
+"""Extension of uvicorn's HTTP protocol: one write per response, problems for invalid HTTP, and read timeouts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from locb.service.responses import problem_response
 
 
 class SingleWriteProtocol(HttpToolsProtocol):
-    """Protocol of one connection. Head and body of a response are sent in one write.
+    """HTTP protocol of one connection, which sends the head and the body of a response in one write.
 
     Parameters
     ----------
@@ -29,13 +29,13 @@ class SingleWriteProtocol(HttpToolsProtocol):
         self._read_timeouts = read_timeouts
 
     def connection_made(self, transport: Any) -> None:
-        """Start a connection."""
+        """Start the read timeout of a new connection."""
         super().connection_made(_SingleWriteTransport(transport))  # type: ignore[arg-type]  # duck-typed
         self.reading_since = self.loop.time()
         self._read_timeouts.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End a connection."""
+        """Stop checking the read timeout of a closed connection."""
         self._read_timeouts.discard(self)
         super().connection_lost(exc)
 
@@ -56,7 +56,7 @@ class SingleWriteProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_read_timeout(self, seconds: float) -> None:
-        """Respond with 408 and close the connection; only close it if a response was already started."""
+        """Respond with 408, unless a response has already started, and close the connection."""
         if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
             self._respond_and_close(errors.read_timeout(seconds))
         else:
@@ -81,7 +81,7 @@ class SingleWriteProtocol(HttpToolsProtocol):
 
 
 class _SingleWriteTransport:
-    """Transport that holds the head of a response until its body follows, or the event loop runs again."""
+    """Transport that delays the head of a response until the body follows or the event loop runs again."""
 
     __slots__ = ("_held", "_loop", "_transport")
 
@@ -94,7 +94,7 @@ class _SingleWriteTransport:
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
-        """Send data; hold it if it is the head of a response."""
+        """Send data. The head of a response is delayed and sent together with the data that follow."""
         if self._held is not None:
             data, self._held = self._held + data, None
             self._transport.write(data)
@@ -110,6 +110,6 @@ class _SingleWriteTransport:
             self._transport.write(data)
 
     def close(self) -> None:
-        """Send held data and close the transport."""
+        """Send delayed data and close the transport."""
         self._send_held()
         self._transport.close()

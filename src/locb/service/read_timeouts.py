@@ -1,4 +1,4 @@
-"""Read timeouts: connections on which a request takes too long to arrive."""
+"""Read timeouts: detection of connections on which a request takes too long to arrive."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Protocol
 
 
 class ReadingConnection(Protocol):
-    """A connection on which a request may be arriving."""
+    """Connection on which a request may be arriving."""
 
-    reading_since: float  # time of the event loop at which the request began; infinite if none is arriving
+    reading_since: float  # event loop time at which the request began to arrive; infinite if no request is arriving
 
     def on_read_timeout(self, seconds: float) -> None:
         """Handle a request that took longer than ``seconds`` to arrive."""
 
 
 class ReadTimeouts:
-    """Checks all connections at intervals, which is cheaper than one timer per request.
+    """Read timeouts of all connections, which are checked at intervals: that costs less than one timer per request.
 
     Parameters
     ----------
@@ -31,12 +31,12 @@ class ReadTimeouts:
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, connection: ReadingConnection) -> None:
-        """Watch a connection."""
+        """Start checking a connection."""
         self._connections.add(connection)
         self._start_timer()
 
     def discard(self, connection: ReadingConnection) -> None:
-        """Stop watching a connection."""
+        """Stop checking a connection."""
         self._connections.discard(connection)
 
     def _start_timer(self) -> None:

@@ -19,7 +19,7 @@ _unpack = msgspec.msgpack.Decoder(RecommendRequest).decode
 
 @dataclass(slots=True)
 class ParsedRequest:
-    """Recommend request with its context vectors.
+    """Recommend request with the feature vectors (contexts) of its eligible arms: those that it does not exclude.
 
     Attributes
     ----------
@@ -28,9 +28,9 @@ class ParsedRequest:
     packed : bytes
         The request as MessagePack, for the log.
     contexts : (k, d) floats
-        Contexts of the eligible arms.
+        The d features of each of the k eligible arms.
     eligible : list of int
-        Positions of these arms in the request.
+        Position in the request of each eligible arm.
     """
 
     request: RecommendRequest
@@ -40,7 +40,7 @@ class ParsedRequest:
 
 
 def parse_request(request: RecommendRequest, dim: int) -> ParsedRequest:
-    """Convert the arms of a request to contexts of ``dim`` features.
+    """Return a request with its eligible arms converted to vectors of ``dim`` features.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def parse_request(request: RecommendRequest, dim: int) -> ParsedRequest:
 
 
 def parse_stored_request(packed: bytes, dim: int) -> ParsedRequest:
-    """Return a request from the log with the contexts that it had when it was first parsed."""
+    """Decode and parse a request from the log. The contexts are the same as when the request arrived."""
     return parse_request(_unpack(packed), dim)
 
 
@@ -89,7 +89,7 @@ def _eligible_arms(ids: list[str], exclude: list[str]) -> list[int]:
         raise invalid(f"exclude contains {min(unknown)!r}, which is not the id of an arm", "exclude")
     eligible = [a for a, arm_id in enumerate(ids) if arm_id not in excluded]
     if not eligible:
-        raise invalid("exclude must not contain all arms", "exclude")
+        raise invalid("exclude must not contain all arms: leave at least one to recommend", "exclude")
     return eligible
 
 
@@ -109,4 +109,4 @@ def check_id(value: str, field: str) -> None:
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise invalid("an id must be valid UTF-8 text", field) from None
+        raise invalid(f"an id must be valid UTF-8 text, not {value!r}", field) from None

@@ -20,7 +20,7 @@ encode_json = msgspec.json.Encoder().encode
 
 
 class JsonResponse(Response):
-    """Response with an encoded JSON body. Its headers are built once, because this is the hot path."""
+    """Response with an encoded JSON body. The constant headers are built only once, for speed."""
 
     def __init__(self, body: bytes, status: int = 200) -> None:
         self.status_code = status
@@ -41,7 +41,7 @@ def problem_response(error: ProblemError) -> Response:
 
 
 def problem_headers(error: ProblemError) -> dict[str, str]:
-    """Return the headers that the status of a problem requires."""
+    """Return the additional headers of a problem: ``Retry-After``, ``WWW-Authenticate`` or ``Connection``."""
     headers = {}
     if error.retry_after is not None:
         headers["retry-after"] = str(error.retry_after)

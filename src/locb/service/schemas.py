@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-MAX_ARMS = 1000
+MAX_ARMS = 1000  # arms in one request
 MAX_BATCH = 1000  # requests or rewards in one batch
 MAX_ID_LENGTH = 256  # characters
 MAX_REWARD = 1e6  # absolute value
@@ -19,21 +19,24 @@ class RequestModel(Struct, forbid_unknown_fields=True):
 
 
 class ResponseModel(Struct, gc=False):
-    """Base of response bodies. They contain no reference cycles, so the garbage collector can skip them."""
+    """Base of response bodies. The garbage collector skips these objects, because they have no reference cycles."""
 
 
 class Arm(RequestModel):
-    """An item to choose from."""
+    """Item that can be recommended."""
 
     id: Id
     features: Annotated[
         Features,
-        Meta(description="Array of `dim` numbers, or an object of named values that is hashed into a unit vector."),
+        Meta(
+            description="Array of numbers, as many as the service was created with (`--dim`), or an object of named "
+            "values, which the service hashes into a vector of this length and norm 1."
+        ),
     ]
 
 
 class PreviewRequest(RequestModel):
-    """Request for the current recommendation. No decision is stored."""
+    """Request for the arm that would be recommended now. No decision is stored."""
 
     user: Id
     arms: Annotated[list[Arm], Meta(min_length=1, max_length=MAX_ARMS)]
@@ -48,7 +51,7 @@ class PreviewRequest(RequestModel):
 
 
 class RecommendRequest(PreviewRequest):
-    """Request for a decision."""
+    """Request to recommend one of the arms to a user. The service stores a decision."""
 
     decision_id: Annotated[
         Id | None,
@@ -60,12 +63,12 @@ class RecommendRequest(PreviewRequest):
 
 
 class RankedArm(ResponseModel):
-    """Arm with its score, which is estimate + bonus. Null if the policy does not report scores."""
+    """Arm with its score. The three numbers are null if the policy does not report scores."""
 
     arm: str
-    score: float | None
-    estimate: float | None
-    bonus: float | None
+    score: Annotated[float | None, Meta(description="estimate + bonus; the arm with the highest score is chosen.")]
+    estimate: Annotated[float | None, Meta(description="Estimated mean reward.")]
+    bonus: Annotated[float | None, Meta(description="Exploration bonus for the uncertainty of the estimate.")]
 
 
 class ClusterSummary(ResponseModel):
@@ -79,41 +82,50 @@ class ClusterSummary(ResponseModel):
 
 
 class EvidenceSource(ResponseModel):
-    """Source of the observations behind the estimate of the recommended arm."""
+    """Users whose rewards contribute to the estimate of the recommended arm."""
 
-    kind: Annotated[str, Meta(description="user, cluster, component, neighbourhood, everyone or population.")]
+    kind: Annotated[
+        str,
+        Meta(
+            description="user (the user alone), cluster (LOCB, SCLUB), component (connected component of the graph of "
+            "CLUB), neighbourhood (ELOC), everyone (all users) or population (prior of ELOC over users)."
+        ),
+    ]
     seed: Annotated[str | None, Meta(description="Seed of the cluster or neighbourhood; null for other kinds.")]
     weight: Annotated[float, Meta(description="Share of the estimate; the weights of all sources add up to 1.")]
-    users: Annotated[int | None, Meta(description="Number of users in the source; null if unknown.")]
-    observations: Annotated[int | None, Meta(description="Rewards learned from these users; null if unknown.")]
+    users: Annotated[int | None, Meta(description="Number of these users; null if unknown.")]
+    observations: Annotated[
+        int | None, Meta(description="Number of rewards learned from these users; null if unknown.")
+    ]
 
 
 class Explanation(ResponseModel):
-    """Parts of a score: contributions + intercept = estimate, and estimate + bonus = score."""
+    """Parts of the recommended arm's score: sum of contributions + intercept = estimate, estimate + bonus = score."""
 
     contributions: Annotated[
         dict[str, float],
         Meta(description="Contribution of each feature, by name, or by index if features are an array."),
     ]
     intercept: Annotated[
-        float, Meta(description="Contribution of the constant feature, which is added to named features.")
+        float,
+        Meta(description="Contribution of the constant that the service adds to named features; 0 for an array."),
     ]
-    bonus: Annotated[float, Meta(description="Exploration bonus for uncertainty.")]
+    bonus: Annotated[float, Meta(description="Exploration bonus for the uncertainty of the estimate.")]
     sources: list[EvidenceSource]
 
 
 class Decision(ResponseModel):
-    """Recommended arm."""
+    """Recommended arm with its explanation."""
 
-    decision_id: str
-    arm: str
-    ranking: list[RankedArm]
+    decision_id: Annotated[str, Meta(description="Id to send with the reward.")]
+    arm: Annotated[str, Meta(description="Id of the recommended arm.")]
+    ranking: Annotated[list[RankedArm], Meta(description="Arms, best first.")]
     clusters: Annotated[list[ClusterSummary], Meta(description="Clusters that contain the user.")]
     explanation: Annotated[Explanation | None, Meta(description="Null if the policy does not explain its choices.")]
 
 
 class RecommendBatchRequest(RequestModel):
-    """Several requests for decisions."""
+    """Several requests for recommendations."""
 
     requests: Annotated[list[RecommendRequest], Meta(min_length=1, max_length=MAX_BATCH)]
 
@@ -179,45 +191,54 @@ class UserDetail(ResponseModel):
     """Estimate and statistics of a user."""
 
     user: str
-    served: Annotated[int | None, Meta(description="Rewards learned; null if the policy does not report it.")]
-    theta: Annotated[list[float] | None, Meta(description="Estimated preferences; null if the policy has none.")]
-    radius: Annotated[float | None, Meta(description="Confidence radius of the estimate; null if there is none.")]
+    served: Annotated[
+        int | None,
+        Meta(description="Number of rewards that the policy learned from this user; null if it does not report this."),
+    ]
+    theta: Annotated[
+        list[float] | None,
+        Meta(description="Estimated preferences, one entry per feature; null if the policy does not estimate them."),
+    ]
+    radius: Annotated[
+        float | None, Meta(description="Radius of the confidence region around theta; null if there is none.")
+    ]
     clusters: Annotated[list[ClusterSummary], Meta(description="Clusters that contain the user.")]
     intervals: Annotated[
         list[tuple[float, float]] | None,
         Meta(
-            description="95% interval of each entry of theta: theta_j ± 1.96 · ½ · √(A⁻¹)_jj, where ½ is the largest "
-            "standard deviation of a reward in [0, 1]. ELOC: posterior interval. Null if the policy does not report it."
+            description="95% interval of each entry of theta: theta_j ± 1.96 · ½ · √(A⁻¹)_jj. A is the user's Gram "
+            "matrix with the regularization term. ½ is the largest standard deviation of a reward in [0, 1]. ELOC: "
+            "posterior interval. Null if the policy does not report intervals."
         ),
     ]
-    rewards: Annotated[int, Meta(description="Rewards of this user in the log.")]
-    mean_reward: float | None
+    rewards: Annotated[int, Meta(description="Number of rewards of this user in the log.")]
+    mean_reward: Annotated[float | None, Meta(description="Mean of these rewards; null without rewards.")]
     feature_indices: Annotated[
         dict[str, int],
         Meta(
-            description="Index in theta of each feature named in recent requests. A negative index means that theta is "
-            "to be negated for this feature. The constant feature has index 0. Empty if features are arrays."
+            description="Index in theta of each feature named in recent requests. A negative index −j means that the "
+            "weight of the feature is −theta[j]. The constant feature has index 0. Empty if features are arrays."
         ),
     ]
 
 
 class SimilarUser(ResponseModel):
-    """User in the same cluster."""
+    """User who shares a cluster with the requested user."""
 
     user: str
-    distance: Annotated[float, Meta(description="Distance between the two estimates.")]
-    radius: Annotated[float, Meta(description="Confidence radius of that user's estimate.")]
+    distance: Annotated[float, Meta(description="Euclidean distance between the estimates of the two users.")]
+    radius: Annotated[float, Meta(description="Radius of the confidence region around the estimate of this user.")]
 
 
 class SimilarUsers(ResponseModel):
-    """Similar users, nearest first."""
+    """Users who share a cluster with the requested user, nearest first."""
 
-    user: str
+    user: Annotated[str, Meta(description="The requested user.")]
     similar: list[SimilarUser]
 
 
 class ClusterList(ResponseModel):
-    """All clusters."""
+    """All clusters of users."""
 
     clusters: list[ClusterSummary]
 
@@ -225,23 +246,25 @@ class ClusterList(ResponseModel):
 class ClusterDetail(ResponseModel):
     """Cluster with its members and certificate."""
 
-    seed: str
-    size: int
-    returned: Annotated[bool, Meta(description="Whether the cluster is final.")]
-    returned_at: Annotated[int | None, Meta(description="Round in which it became final; null if it is not final.")]
+    seed: Annotated[str, Meta(description="User after whom the cluster is named.")]
+    size: Annotated[int, Meta(description="Number of members.")]
+    returned: Annotated[bool, Meta(description="Whether the cluster is final; false while it can still change.")]
+    returned_at: Annotated[
+        int | None, Meta(description="Round in which the cluster became final; null if it is not final.")
+    ]
     members: list[str]
     certificate: Annotated[
         float | None,
         Meta(
             description="Upper bound on the distance between the preferences of any two members, with probability "
-            "1 − delta; null if unknown."
+            "1 − delta (delta is a parameter of the policy); null if unknown."
         ),
     ]
     certificate_exact: Annotated[
         bool,
         Meta(
-            description="Whether the bound was computed over all pairs. Otherwise it was computed from the centre of a "
-            "large cluster: it is valid, but less tight."
+            description="Whether the certificate was computed over all pairs of members. For large clusters it is "
+            "computed from the distances to the centre: still valid, but less tight."
         ),
     ]
 
@@ -257,11 +280,11 @@ class Health(ResponseModel):
     """Health of the service."""
 
     status: Annotated[str, Meta(description="ok, or unavailable while the store cannot be written.")]
-    policy: str
-    users: int
+    policy: Annotated[str, Meta(description="Name of the policy.")]
+    users: Annotated[int, Meta(description="Number of known users.")]
     log_position: Annotated[int, Meta(description="Sequence number of the last event in the log.")]
     queued_requests: Annotated[int, Meta(description="Requests waiting to be written to the store.")]
     snapshot_position: Annotated[
         int | None, Meta(description="Sequence number of the last event in the newest snapshot; null without snapshot.")
     ]
-    detail: Annotated[str | None, Meta(description="Reason why the status is not ok.")] = None
+    detail: Annotated[str | None, Meta(description="Why the status is not ok; null if it is ok.")] = None

@@ -1,1 +1,1 @@
-"""The service without HTTP: commands, the engine that handles them, durability, recovery and erasure."""
+"""Service without HTTP: commands, the engine that handles them, durable storage, recovery and erasure."""

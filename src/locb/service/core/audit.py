@@ -1,4 +1,4 @@
-"""Audit of an event log: replay it, and check that the replayed policy makes the same decisions."""
+"""Audit of an event log: replay the log, and check that the replayed policy makes the same decisions."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from locb.service.store.log import EventLog
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """A decision for which the replayed policy chooses another arm than the log has.
+    """Decision for which the replayed policy chooses an arm that differs from the logged arm.
 
     Attributes
     ----------
     seq : int
-        Seq of the decision.
+        Sequence number of the decision in the log.
     logged, replayed : int
-        Arms in the log and in the replay, as indices among the arms that are not excluded.
+        Arm in the log and arm in the replay, as positions among the arms that the request does not exclude.
     """
 
     seq: int
@@ -36,7 +36,7 @@ class Mismatch:
 def audit(data_dir: str | os.PathLike[str], store: str | None = None) -> tuple[Policy, list[Mismatch]]:
     """Replay the log of a stopped service, and repeat each decision since the policy was last rebuilt.
 
-    Earlier decisions depended on users who are erased, and cannot be repeated.
+    Decisions before the rebuild may depend on erased users and cannot be repeated.
 
     Parameters
     ----------
@@ -50,14 +50,14 @@ def audit(data_dir: str | os.PathLike[str], store: str | None = None) -> tuple[P
     policy : Policy
         The policy at the end of the log.
     mismatches : list of Mismatch
-        Decisions for which the replayed policy chooses another arm; empty if the log is consistent.
+        Decisions for which the replayed policy chooses a different arm; empty if the log is consistent.
 
     Raises
     ------
     AlreadyOpenError
         If the service is running.
     ValueError
-        If there is no log.
+        If ``data_dir`` is not a folder or has no event log.
     """
     folder = Path(data_dir)
     if not folder.is_dir():
@@ -81,7 +81,7 @@ def repeat_decisions(log: EventLog, model: Model, after: int) -> tuple[Policy, l
     policy : Policy
         The policy at the end of the log.
     mismatches : list of Mismatch
-        Decisions for which the replayed policy chooses another arm.
+        Decisions for which the replayed policy chooses a different arm.
     """
     policy = model.build()
     mismatches: list[Mismatch] = []

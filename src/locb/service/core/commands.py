@@ -1,4 +1,4 @@
-"""Commands of clients, and batches of commands, which the engine handles together."""
+"""Commands from clients, and the batches in which the engine handles them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from locb.service.store.schema import ObservationRow, Records
 
 @dataclass(slots=True)
 class RecommendCommand:
-    """Request for a decision."""
+    """Command to recommend an arm and store the decision."""
 
     parsed: ParsedRequest
     now: float  # Unix time
@@ -25,19 +25,19 @@ class RecommendCommand:
 
 @dataclass(slots=True)
 class RewardCommand:
-    """Reward for a decision."""
+    """Command to store and learn the reward of a decision."""
 
     decision_id: str
     reward: float
-    now: float
+    now: float  # Unix time
 
 
 @dataclass(slots=True)
 class ActivateCommand:
-    """Activation of a deferred decision: the wait for its reward starts."""
+    """Command to activate a deferred decision: the wait for its reward starts."""
 
     decision_id: str
-    now: float
+    now: float  # Unix time
 
 
 Command = RecommendCommand | RewardCommand | ActivateCommand
@@ -45,18 +45,18 @@ Command = RecommendCommand | RewardCommand | ActivateCommand
 
 @dataclass(slots=True)
 class CachedDecision:
-    """The part of a decision that a later reward needs."""
+    """Fields of a decision that are needed to learn its reward."""
 
-    seq: int
+    seq: int  # sequence number of the decision in the log
     user_index: int
-    context: bytes
-    active_at: float | None
-    kind: int | None = None  # of the last observation
-    reward: float | None = None
+    context: bytes  # features of the chosen arm, float64
+    active_at: float | None  # Unix time at which the wait for the reward started; None if the decision is deferred
+    kind: int | None = None  # of the last observation: REWARD, DEFAULT or CORRECTION; None if there is none
+    reward: float | None = None  # of the last observation
 
 
 class EncodedDecision(NamedTuple):
-    """Decision with its response to the client, as JSON."""
+    """Id of a decision, and the JSON response to the client."""
 
     decision_id: str
     response: bytes
@@ -67,30 +67,31 @@ Outcome = EncodedDecision | RewardResponse | ProblemError | None
 
 @dataclass(slots=True)
 class Batch:
-    """Commands that are committed together: rows for the log, changes of the engine, and an outcome per command.
+    """Changes that are committed together: rows for the log, changes of the engine, and an outcome per command.
 
     Attributes
     ----------
     records : Records
-        Rows to write.
+        Rows to write to the log.
     outcomes : list of Outcome
-        Outcome of each command, if the commit succeeds.
+        Outcome of each command, valid if the commit succeeds.
     decisions : dict of str to CachedDecision
         New decisions by id.
     evidence : list
-        Evidence sources of each new decision, or its encoded response, for the statistics.
+        Evidence sources of each new decision (the users whose rewards it is based on), or its encoded response. The
+        statistics count from them how many decisions used a group.
     responses : dict of str to (bytes, bytes)
         Packed request and response of each new decision by id.
     observed : dict of str to (CachedDecision, ObservationRow)
         New observations by decision id.
     activated : dict of str to (CachedDecision, float)
-        Decisions that are activated, and when.
+        Activated decisions by id, with the Unix time of the activation.
     erased_user : str or None
         User whose name and events are erased.
     rebuilt : (ServablePolicy, list of int) or None
-        Policy that replaces the current one, and the indices of the erased users that it does not know.
+        Policy that replaces the current one, and the indices of the erased users that it was rebuilt without.
     last_seq : int
-        Seq of the last event.
+        Sequence number of the last event of the batch.
     """
 
     records: Records = field(default_factory=Records)

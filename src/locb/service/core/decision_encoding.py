@@ -19,24 +19,24 @@ _encode = msgspec.json.Encoder().encode
 
 
 class DecisionEncoder:
-    """Encodes decisions as JSON, with a cache of encoded clusters.
+    """Encoder of decisions as JSON, with a cache of encoded clusters.
 
     Parameters
     ----------
     users : UserIndex
         Names of the users.
     dim : int
-        Number of features.
+        Number of features per arm.
     """
 
     def __init__(self, users: UserIndex, dim: int) -> None:
         self._users = users
         self._feature_names = [str(feature) for feature in range(dim)]
-        self._encoded: dict[int, bytes] = {}  # by the id of the membership
-        self._memberships: list[Membership] = []  # references that keep these ids from being reused
+        self._encoded: dict[int, bytes] = {}  # encoded cluster, by the ``id`` of its Membership object
+        self._memberships: list[Membership] = []  # references, so that no other object gets the same ``id``
 
     def clear_cache(self) -> None:
-        """Discard the encoded clusters; call it when the name of a user has changed."""
+        """Discard the encoded clusters. Required when a user is created or erased."""
         self._encoded.clear()
         self._memberships.clear()
 
@@ -47,7 +47,7 @@ class DecisionEncoder:
         explanation: PolicyExplanation,
         memberships: Sequence[Membership],
     ) -> bytes:
-        """Return the response to a request for a decision, as JSON."""
+        """Return the JSON response to a recommend request."""
         arm = parsed.request.arms[parsed.eligible[explanation.arm]].id
         ranking = _rank_arms(parsed, explanation)
         if self._users.unassigned and explanation.sources:
@@ -58,7 +58,7 @@ class DecisionEncoder:
     def _without_unassigned(
         self, sources: Sequence[PolicyEvidenceSource], memberships: Sequence[Membership]
     ) -> tuple[PolicyEvidenceSource, ...]:
-        """Subtract the unassigned indices from the user counts of clusters that are not final."""
+        """Return the sources with corrected user counts: clusters that are not final contain all unassigned indices."""
         forming = {
             membership.seed
             for membership in memberships
@@ -80,7 +80,7 @@ class DecisionEncoder:
         return msgspec.Raw(b"[" + b",".join(filter(None, found)) + b"]")
 
     def _encode_cluster(self, membership: Membership) -> bytes:
-        """Encode a cluster and cache the result; it is empty while the index of the seed is unassigned."""
+        """Encode a cluster and cache the result, which is empty while no user is assigned to the seed's index."""
         if len(self._memberships) >= MAX_CACHED_CLUSTERS:
             self.clear_cache()
         summary = summarize_membership(membership, self._users)
@@ -123,20 +123,20 @@ class _Response(msgspec.Struct):
 
 
 def encode_seed(name: str | None) -> str:
-    """Return the JSON member ``"seed": name`` as it appears in a response.
+    """Return the JSON text ``"seed":name`` as it appears in a response.
 
-    The text cannot appear elsewhere in a response, because JSON escapes the quotes within strings.
+    This text occurs only where a cluster has this seed, because JSON escapes the quotes within strings.
     """
     return f'"seed":{_encode(name).decode()}'
 
 
 def summarize_membership(membership: Membership, users: UserIndex) -> ClusterSummary | None:
-    """Return a cluster with the name of its seed, or None while the index of the seed is unassigned."""
+    """Return a cluster with the name of its seed, or None while no user is assigned to the seed's index."""
     final = membership.returned_at is not None
     if membership.seed is None:
         return ClusterSummary(None, membership.size, final)
     name = users.name_of(membership.seed)
-    # Every cluster that is not final contains all unassigned indices, which are no users.
+    # Every cluster that is not final contains all unassigned indices, which must not be counted as users.
     unassigned = 0 if final else users.unassigned
     size = None if membership.size is None else membership.size - unassigned
     return None if name is None else ClusterSummary(name, size, final)

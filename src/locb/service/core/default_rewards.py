@@ -1,4 +1,4 @@
-"""Default rewards: the rewards that are learned for decisions for which no reward arrives in time."""
+"""Default rewards, which the policy learns for decisions whose own reward does not arrive in time."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ CHECK_INTERVAL = 0.25  # seconds between checks for overdue rewards
 
 
 class DefaultRewards:
-    """Active decisions without a reward, oldest first.
+    """Decisions that wait for a reward, in the order in which their wait started.
 
     Parameters
     ----------
     reward : float or None
-        The default reward; None disables default rewards.
+        Default reward; None disables default rewards.
     wait : float
-        Seconds after the activation of a decision until its default reward is due.
+        Seconds from the start of the wait until the default reward is due.
     """
 
     def __init__(self, reward: float | None, wait: float) -> None:
@@ -27,7 +27,7 @@ class DefaultRewards:
         self._pending: dict[str, CachedDecision] = {}
 
     def load(self, log: EventLog) -> None:
-        """Track the unrewarded decisions of the log."""
+        """Track all decisions in the log that wait for a reward."""
         if self.reward is None:
             return
         rows = [row for chunk in log.unrewarded_decisions() for row in chunk]
@@ -35,7 +35,7 @@ class DefaultRewards:
             self.track(decision_id.decode(), CachedDecision(seq, user_index, context, active_at))
 
     def track(self, decision_id: str, decision: CachedDecision) -> None:
-        """Wait for the reward of a decision."""
+        """Start to wait for the reward of a decision."""
         if self.reward is not None:
             self._pending.setdefault(decision_id, decision)
 

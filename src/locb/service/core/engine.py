@@ -1,4 +1,4 @@
-"""The engine: makes decisions, and applies committed observations to the policy.
+"""Engine of the service: makes decisions, and updates the policy with committed observations.
 
 A batch of commands is handled in three steps: ``prepare`` makes the decisions and collects the rows to write without
 changing what was learned, the caller commits the rows, and ``apply`` learns from them. In a batch all decisions precede
@@ -40,7 +40,7 @@ _log = logging.getLogger("locb.service")
 
 
 class Engine:
-    """One policy with its users and recent decisions. Not thread-safe.
+    """Policy with its users and recent decisions, which makes decisions and learns rewards. Not thread-safe.
 
     Parameters
     ----------
@@ -49,11 +49,11 @@ class Engine:
     users : UserIndex
         Index of each user in the policy.
     seq : int
-        Seq of the last event that the policy has learned.
+        Sequence number of the last event that the policy has learned.
     default_rewards : DefaultRewards or None, default None
-        Decisions that wait for a reward; by default no default reward is learned.
+        Decisions that wait for a reward. With None, no default reward is learned.
     cache_size : int, default 100_000
-        Number of recent decisions to keep in memory.
+        Maximum number of recent decisions in memory.
     """
 
     def __init__(
@@ -73,16 +73,16 @@ class Engine:
         self._explain_batch = explainer(policy)
         self._cache_size = cache_size
         self._encoder = DecisionEncoder(users, policy.dim)
-        # Generated decision ids differ between processes, and ascend, which makes index updates fast.
+        # Generated decision ids differ between processes. Within a process they ascend, so index updates are fast.
         self._id_prefix, self._id_count = secrets.token_hex(10), 0
         self._recent: dict[str, CachedDecision] = {}
-        # Users that are in the policy but not in the log yet: kept when a commit fails, and written by the next commit.
+        # Users that are in the policy but not in the log yet. If a commit fails, the next commit writes these users.
         self._unlogged_users: list[tuple[int, bytes | None, bool]] = []  # index, name, whether the policy grew
 
     # Lookups before a batch is prepared
 
     def ids_to_find(self, commands: Iterable[Command]) -> list[str]:
-        """Return the ids of decisions that ``prepare`` needs from the log."""
+        """Return the ids of the decisions that the caller must read from the log and pass to ``prepare``."""
         wanted = []
         for command in commands:
             if isinstance(command, RecommendCommand):
@@ -94,14 +94,14 @@ class Engine:
         return wanted
 
     def requested_ids(self, commands: Iterable[Command]) -> list[str]:
-        """Return the ids that clients have given to new decisions."""
+        """Return the decision ids that clients chose themselves in these recommend commands."""
         ids = (command.parsed.request.decision_id for command in commands if isinstance(command, RecommendCommand))
         return [decision_id for decision_id in ids if decision_id is not None]
 
     # Preparing: decisions are made, nothing is learned
 
     def prepare(self, commands: Sequence[Command], found: Iterable[FoundDecision] = ()) -> Batch:
-        """Return the rows and outcomes of these commands, to be committed next."""
+        """Return a batch with the rows and outcomes of these commands. Commit it before preparing the next batch."""
         batch = self._new_batch()
         known = {row.decision.id.decode(): row for row in found}
         batch.outcomes = [None] * len(commands)
@@ -124,15 +124,15 @@ class Engine:
         return batch
 
     def prepare_erasure(self, user: str) -> Batch:
-        """Return the batch that erases a user."""
+        """Return the batch that removes a user from the engine."""
         return Batch(erased_user=user, last_seq=self.seq + 1)
 
     def prepare_rebuild(self, policy: ServablePolicy, erased: list[int]) -> Batch:
-        """Return the batch that replaces the policy by one without the erased users at these indices."""
+        """Return the batch that replaces the policy by ``policy``, which was rebuilt without the ``erased`` indices."""
         return Batch(rebuilt=(policy, erased), last_seq=self.seq + 1)
 
     def preview(self, parsed: ParsedRequest) -> bytes:
-        """Return the response that a request would get now, with an empty decision id; nothing changes."""
+        """Return the JSON response that a request would get now, with an empty decision id. No state changes."""
         user = parsed.request.user
         user_index = self.users.index_of(user)
         if user_index is None:
@@ -212,12 +212,12 @@ class Engine:
     def _repeat(
         self, decision_id: str, command: RecommendCommand, known: dict[str, FoundDecision], batch: Batch
     ) -> EncodedDecision | ProblemError:
-        """Return the earlier response to a repeated request, from the log or from this batch."""
+        """Return the stored response to a repeated request, from the log or from this batch."""
         earlier = batch.responses.get(decision_id)
         if earlier is None and decision_id in known:
             earlier = known[decision_id].decision.request, known[decision_id].decision.response
         if earlier is None:
-            return errors.internal(f"the first request for decision {decision_id!r} failed")
+            return errors.internal(f"the first request for decision {decision_id!r} failed; see the log of the service")
         if earlier[0] != command.parsed.packed:
             return errors.decision_conflict(decision_id)
         return EncodedDecision(decision_id, earlier[1])
@@ -299,7 +299,7 @@ class Engine:
     # Applying: the batch is durable
 
     def apply(self, batch: Batch) -> None:
-        """Learn from a committed batch."""
+        """Apply a committed batch: learn its observations, and cache its decisions."""
         for decision_id, decision in batch.decisions.items():
             self._cache(decision_id, decision)
         if batch.records.observations:
@@ -327,7 +327,7 @@ class Engine:
 
     @property
     def pending_rewards(self) -> int:
-        """Number of recent decisions without a reward."""
+        """Number of decisions without a reward, among the recent decisions in memory."""
         return sum(decision.kind is None for decision in self._recent.values())
 
     def _apply_erasure(self, user: str) -> None:

@@ -19,14 +19,14 @@ from locb.service.store.database import StoreError
 from locb.service.store.locks import AlreadyOpenError
 from locb.service.store.log import Redaction
 
-REDACTED_PER_STEP = 1_000  # events per redaction step, for which requests wait about 20 ms
-MAX_FINAL_CATCH_UP = 2_000  # events: with fewer left to replay, the rebuilt policy catches up under the lock
+REDACTED_PER_STEP = 1_000  # events per redaction step, during which requests wait about 20 ms
+MAX_FINAL_CATCH_UP = 2_000  # events: when at most so many remain, they are replayed while requests wait
 _END = 1 << 62  # greater than any seq
 _log = logging.getLogger("locb.service")
 
 
 class Eraser:
-    """Erases users, and rebuilds the policy in the background.
+    """Erasure of users, with a rebuild of the policy in the background.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class Eraser:
     snapshots : Snapshots
         Snapshots of the policy, which are deleted because they contain the erased users.
     stopping : callable
-        Returns whether the service is stopping; a rebuild then ends early.
+        Returns whether the service is stopping. If it is, a rebuild ends early.
     """
 
     def __init__(
@@ -94,7 +94,10 @@ class Eraser:
         return any(cluster.seed == user_index for cluster in self._engine.policy.clusters())
 
     async def _redact(self, user: str) -> Redaction:
-        """Redact most responses between batches, and return the redaction of the rest, which the erasure applies."""
+        """Redact the user's name in all but the newest responses, and return the redaction of the newest ones.
+
+        Requests are served between the redaction steps. The erasure itself applies the returned redaction.
+        """
         redaction = Redaction(encode_seed(user), encode_seed(None), 0, 0)
         while self._engine.seq - redaction.until > REDACTED_PER_STEP:
             redaction = redaction._replace(after=redaction.until, until=redaction.until + REDACTED_PER_STEP)
@@ -108,7 +111,7 @@ class Eraser:
     # Rebuild of the policy
 
     def start_rebuild(self) -> None:
-        """Start to rebuild the policy in the background if it depends on erased users."""
+        """Start a rebuild of the policy in the background if the policy depends on erased users."""
         if self._engine.pending_erasure and (self._rebuild is None or self._rebuild.done()):
             self._rebuild = asyncio.create_task(self._rebuild_all())
 
@@ -145,7 +148,7 @@ class Eraser:
             batch = engine.prepare_rebuild(policy, erased)
             settings = {"rebuilt_at": batch.last_seq, "seq": batch.last_seq}
             await committer.commit_with(batch, self._log.write_settings, settings)
-            await asyncio.to_thread(self._snapshots.remove_all)  # they contain the erased users
+            await asyncio.to_thread(self._snapshots.remove_all)  # these snapshots contain the erased users
             self._snapshots.write_if_supported(engine.policy, engine.seq)
         _log.info("the policy was rebuilt from the log without %d erased users", len(erased))
 

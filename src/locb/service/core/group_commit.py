@@ -28,21 +28,21 @@ _log = logging.getLogger("locb.service")
 
 
 class GroupCommitter:
-    """Handles commands in batches, one batch at a time.
+    """Queue of commands that are handled in batches, one batch at a time.
 
     Parameters
     ----------
     engine : Engine
-        Makes decisions and learns.
+        Makes decisions and learns rewards.
     log : EventLog
-        Each batch is written to it before it is learned.
+        Log to which each batch is written before the engine applies it.
     after_commit : callable
         Called with each batch that was committed and learned, after its commands were answered and before the next
         batch is prepared.
     give_up : callable
         Called with the reason if another process has written to the log, so that the state in memory is invalid.
     max_queue : int, default 20_000
-        Number of commands that may wait; further ones are rejected with 503.
+        Maximum number of queued commands; further commands are rejected with 503.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class GroupCommitter:
         self.engine = engine
         self.log = log
         self.after_commit = after_commit
-        self.commit_lock = asyncio.Lock()  # held while a batch is handled: its holder sees a constant policy
+        self.commit_lock = asyncio.Lock()  # held while a batch is handled: only the holder changes the policy
         self.store_error: str | None = None  # why the last commit failed
         self._give_up = give_up
         self._max_queue = max_queue
@@ -71,15 +71,15 @@ class GroupCommitter:
 
     @property
     def queue_length(self) -> int:
-        """Number of commands that wait."""
+        """Number of queued commands."""
         return len(self._queue)
 
     def start(self) -> None:
-        """Start handling commands."""
+        """Start the task that handles commands."""
         self._worker = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        """Handle the commands that wait, then stop."""
+        """Handle the queued commands, then end the task and the writer thread."""
         self._stopping = True
         self._wake.set()
         if self._worker is not None:
@@ -87,12 +87,12 @@ class GroupCommitter:
         self._writer.stop()
 
     def submit(self, command: Command) -> asyncio.Future[Outcome]:
-        """Queue a command; the future is done when its effect is durable and learned.
+        """Queue a command, and return a future of its outcome, which is set when the effect is durable and learned.
 
         Raises
         ------
         ProblemError
-            503, if too many commands wait or the service is stopping.
+            503, if the queue is full or the service is stopping.
         """
         if self._stopping:
             raise errors.stopping()
@@ -104,7 +104,7 @@ class GroupCommitter:
         return future
 
     async def execute(self, command: Command) -> Outcome:
-        """Handle a command, and return its outcome once it is durable; a problem is raised."""
+        """Queue a command, wait until its effect is durable, and return the outcome; raise it if it is a problem."""
         outcome = await self.submit(command)
         if isinstance(outcome, ProblemError):
             raise outcome
@@ -178,7 +178,7 @@ class GroupCommitter:
             if batch.records.observations:
                 await self._commit(batch)
                 self._call_after_commit(batch)
-                self._next_defaults = 0.0  # more may be due
+                self._next_defaults = 0.0  # more default rewards may be due
         except Exception as error:
             self.to_problem(error)
 
@@ -221,7 +221,7 @@ class GroupCommitter:
         return result
 
     async def resolve_in_doubt(self) -> None:
-        """After a failed commit, read from the log whether the batch was written, and apply it if so."""
+        """After a failed commit, read from the log whether the batch was written, and apply the batch if it was."""
         if self._in_doubt is None:
             return
         seq = await self.write(self.log.last_seq)
@@ -236,19 +236,19 @@ class GroupCommitter:
             raise StoreError(reason)
 
     def to_problem(self, error: Exception) -> ProblemError:
-        """Log an error of a commit, and return the problem for the client."""
+        """Log an exception that a commit raised, and return the problem for the client."""
         if isinstance(error, StoreError | AlreadyOpenError):
             if self.store_error is None:
                 _log.error("the store is unavailable: %s", error)
             self.store_error = str(error)
             return errors.store_unavailable(error)
-        _log.exception("a batch failed", exc_info=error)
+        _log.exception("a batch of commands failed", exc_info=error)
         return errors.internal()
 
     async def _probe_store(self) -> None:
-        """Try to write to the store, and clear the error if that succeeds.
+        """Try to write to the store, and clear ``store_error`` if the write succeeds.
 
-        A load balancer sends no requests to an unhealthy service, so no request would clear the error.
+        This is necessary because a load balancer sends no requests to an unhealthy service.
         """
         try:
             await self.resolve_in_doubt()
@@ -268,9 +268,9 @@ Job = tuple[asyncio.Future[Any], Callable[..., Any], tuple[Any, ...]]
 
 
 class WriterThread:
-    """A thread that runs jobs of the event loop, one after the other.
+    """Thread that runs function calls for the event loop, one at a time.
 
-    Handing over a job takes half the time of ``run_in_executor``, which matters because each batch does it.
+    Passing a call to this thread takes half the time of ``run_in_executor``. Every batch passes at least one call.
 
     Parameters
     ----------

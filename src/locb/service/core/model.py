@@ -1,4 +1,4 @@
-"""The model of a service: its policy, dimension and parameters, as recorded in the store."""
+"""Model of a service: its policy, dimension and parameters, as recorded in the store."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _log = logging.getLogger("locb.service")
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """Name, dimension and parameters of a policy. With these, a log determines the policy completely."""
+    """Name, dimension and parameters of a policy. Model and event log together determine the state of the policy."""
 
     policy: str
-    dim: int
-    initial_users: int  # user indices of the untrained policy
+    dim: int  # number of features per arm
+    initial_users: int  # number of user indices of the untrained policy
     parameters: dict[str, Any]
 
     def build(self) -> ServablePolicy:
@@ -62,7 +62,7 @@ def load_or_create_model(config: ServiceConfig, log: EventLog) -> tuple[Model, s
     Raises
     ------
     ValueError
-        If the configuration contradicts the model of the store, or is incomplete or invalid for a new one.
+        If the configuration contradicts the model of an existing store, or is incomplete or invalid for a new store.
     """
     settings = log.settings()
     if "model" in settings:
@@ -73,7 +73,7 @@ def load_or_create_model(config: ServiceConfig, log: EventLog) -> tuple[Model, s
         _check_unchanged(config, model)
         return model, settings["store"]
     if config.dim is None:
-        raise ValueError("--dim is required for a new store: the number of features per arm")
+        raise ValueError("--dim, the number of features per arm, is required for a new store: add --dim N")
     model = new_model(config.policy or DEFAULT_POLICY, config.dim, config.parameters)
     store_id = secrets.token_hex(4)
     log.write_settings({"format": FORMAT, "store": store_id, "model": asdict(model), "rebuilt_at": 0, "seq": 0})
@@ -81,11 +81,12 @@ def load_or_create_model(config: ServiceConfig, log: EventLog) -> tuple[Model, s
 
 
 def new_model(policy: str, dim: int, parameters: dict[str, Any]) -> Model:
-    """Return the model of a new store, after building its policy once to validate the parameters."""
+    """Return the model of a new store. Its policy is built once, to validate the parameters."""
     if policy not in POLICIES:
         raise ValueError(f"--policy must be one of {', '.join(POLICIES)}, not {policy!r}")
     if parameters.get("ties", "first") != "first":
-        raise ValueError("--parameter ties must be first: random choices cannot be replayed from the log")
+        found = parameters["ties"]
+        raise ValueError(f"--parameter ties must be first, not {found}: random choices cannot be replayed from the log")
     spec = policy_spec(policy)
     parameters = spec.service_parameters(parameters)
     model = Model(policy, dim, spec.initial_capacity(parameters), parameters)
@@ -132,7 +133,7 @@ def _certify(policy: SupportsCertificates, cluster: Cluster) -> None:
 
 
 def _try(name: str, method: Callable[..., Any], *arguments: Any) -> None:
-    """Call a method of a policy during warm-up; an error is logged, because it may not concern later calls."""
+    """Call a method of a policy during warm-up. An error is only logged, because later calls may succeed."""
     try:
         method(*arguments)
     except UnavailableError:

@@ -1,4 +1,7 @@
-"""Learning from observations. The same observations in the same order give the same policy, bit for bit."""
+"""Updates of the policy with observations: rewards, default rewards, and corrections of default rewards.
+
+The same observations in the same order give the same policy, bit for bit.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +17,14 @@ from locb.policies import CompiledPolicy, Policy
 from locb.policies.base.capabilities import SupportsCorrection, class_supports
 from locb.service.store.schema import CORRECTION
 
-MIN_PLAYED = 5  # observations to learn in one call; fewer are learned faster one by one
+MIN_PLAYED = 5  # minimum number of observations for one call of ``play``; fewer are faster with ``update``
 _log = logging.getLogger("locb.service")
 
 
 def learn(policy: Policy, observations: Sequence[Any]) -> None:
     """Update a policy with observations, in the given order.
 
-    An observation that the policy rejects is skipped and logged, because it is already in the log.
+    An observation that the policy rejects is already in the event log. It is skipped, with a log message.
 
     Parameters
     ----------
@@ -52,7 +55,10 @@ def _learn_one(policy: Policy, observation: Any) -> None:
     try:
         if observation.kind == CORRECTION:
             if not class_supports(type(policy), SupportsCorrection):
-                _log.warning("a late reward is not learned: %s cannot correct rewards", type(policy).__name__)
+                _log.warning(
+                    "a reward after the default reward is not learned: the policy %s has no method correct",
+                    type(policy).__name__,
+                )
                 return
             correctable = cast(SupportsCorrection, policy)
             correctable.correct(observation.user_index, context, observation.previous_reward, observation.reward)

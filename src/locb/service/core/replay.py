@@ -13,11 +13,28 @@ from locb.policies.base.policy import ServablePolicy
 from locb.service.core.observations import learn
 from locb.service.store.log import EventLog
 
-OBSERVATIONS_PER_STEP = 2_000  # learned in one step, which takes a few milliseconds; no request is served in that time
+OBSERVATIONS_PER_STEP = 2_000  # a step takes a few milliseconds, in which no request is served
 
 
 def replay(log: EventLog, policy: ServablePolicy, after: int, until: int | None = None) -> Iterator[int]:
-    """Apply the events with ``after`` < seq ≤ ``until`` to a policy, and yield the seq reached after each step."""
+    """Apply the events with ``after`` < seq ≤ ``until`` to a policy, in steps.
+
+    Parameters
+    ----------
+    log : EventLog
+        The log.
+    policy : ServablePolicy
+        Policy that has learned the events up to ``after``.
+    after : int
+        Sequence number (seq) of the event before the first one to apply.
+    until : int or None, default None
+        Sequence number of the last event to apply; None means the end of the log.
+
+    Yields
+    ------
+    int
+        Sequence number of the last event that was applied, after each step.
+    """
     new_users = [seq for index, seq, _ in log.users() if index >= policy.n_users and (until is None or seq <= until)]
     for chunk in log.observations(after, until):
         yield from _learn_chunk(policy, chunk, new_users)
@@ -27,7 +44,7 @@ def replay(log: EventLog, policy: ServablePolicy, after: int, until: int | None 
 
 
 def _learn_chunk(policy: ServablePolicy, chunk: list[Any], new_users: list[int]) -> Iterator[int]:
-    """Learn runs of observations between new users; the users that are added are removed from ``new_users``."""
+    """Learn observations, and add each new user at its position in the log; added users leave ``new_users``."""
     seqs = np.array([observation.seq for observation in chunk])
     arrivals = np.array([seq for seq in new_users if seq < seqs[-1]], dtype=np.int64)
     steps = np.arange(0, len(chunk) + 1, OBSERVATIONS_PER_STEP)

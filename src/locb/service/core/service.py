@@ -1,4 +1,4 @@
-"""The service without HTTP: startup, recovery, commands, shutdown, and queries of users and clusters."""
+"""Service without HTTP: startup, recovery, shutdown, erasure, and queries of users and clusters."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _log = logging.getLogger("locb.service")
 
 
 class Service:
-    """A policy that is served from an event log.
+    """Service without HTTP: one policy with its event log, snapshots, statistics and background tasks.
 
     Parameters
     ----------
@@ -70,10 +70,10 @@ class Service:
                 "snapshots are disabled and every startup replays the whole log: %s has no methods save and checkpoint",
                 type(self.policy).__name__,
             )
-        self.committer: GroupCommitter  # these two are created by ``start``
-        self.eraser: Eraser
+        self.committer: GroupCommitter  # created by ``start``
+        self.eraser: Eraser  # created by ``start``
         self.started_at = time.time()
-        self.erasure_count = 0  # users erased by this process: results that were cached before may name them
+        self.erasure_count = 0  # users erased by this process; results cached before an erasure may name erased users
         self.fatal_error: str | None = None  # why the service has stopped itself
         self._stopping = False
         self._background: list[asyncio.Task[None]] = []
@@ -81,26 +81,26 @@ class Service:
 
     @property
     def policy(self) -> ServablePolicy:
-        """The current policy."""
+        """Current policy. The rebuild after an erasure replaces it."""
         return self.engine.policy
 
     @property
     def event_stats(self) -> EventStats:
-        """Counts of decisions and rewards."""
+        """Counts of the decisions and rewards in the log."""
         return self._backfill.event_stats
 
     @property
     def backfilling(self) -> bool:
-        """Whether a part of the log is not counted in ``event_stats`` yet."""
+        """Whether ``event_stats`` does not count the whole log yet."""
         return self._backfill.running
 
     @property
     def rebuilding(self) -> bool:
-        """Whether the policy still depends on erased users, and is being rebuilt without them."""
+        """Whether the policy still depends on erased users and is being rebuilt without these users."""
         return bool(self.engine.pending_erasure)
 
     def _recover(self) -> Engine:
-        """Load the newest snapshot, and replay the events after it."""
+        """Load the newest snapshot, replay the events after it, and return the engine."""
         last = self.log.last_seq()
         rebuilt_at = self.log.settings()["rebuilt_at"]
         snapshot = self.snapshots.load_newest(last + 1 if rebuilt_at is None else rebuilt_at, last)
@@ -124,7 +124,7 @@ class Service:
     # Running
 
     async def start(self) -> None:
-        """Start to handle commands."""
+        """Start the background tasks and the handling of commands."""
         self.committer = GroupCommitter(self.engine, self.log, after_commit=self._after_commit, give_up=self._give_up)
         self.eraser = Eraser(self.committer, self.model, self.snapshots, lambda: self._stopping)
         self.committer.start()
@@ -135,7 +135,7 @@ class Service:
         self._backfill.restart(self.engine.seq)
 
     async def stop(self) -> None:
-        """Handle the commands that wait, write a snapshot, and close the store."""
+        """Handle the queued commands, write a snapshot, and close the store."""
         _log.info("stopping")
         self._stopping = True
         for task in self._background:
@@ -149,7 +149,7 @@ class Service:
         self.log.close()
 
     async def erase_user(self, user: str) -> int:
-        """Erase a user, and return the number of erased decisions.
+        """Erase a user and everything learned from that user, and return the number of erased decisions.
 
         Raises
         ------
@@ -170,7 +170,7 @@ class Service:
             self.snapshots.write_if_due(self.policy, self.engine.seq)
 
     def _give_up(self, reason: str) -> None:
-        """Shut the process down: its state in memory does not match the log."""
+        """Shut the process down, because its state in memory does not match the log."""
         if self.fatal_error is None:
             self.fatal_error = reason
             _log.critical("stopping: %s", reason)
@@ -186,19 +186,19 @@ class Service:
         return user_index
 
     def cluster_size(self, cluster: Cluster) -> int:
-        """Return the number of users in a cluster, without unassigned indices."""
+        """Return the number of users in a cluster. Indices that no user has are not counted."""
         name_of = self.engine.users.name_of
         return sum(name_of(user_index) is not None for user_index in cluster.members.tolist())
 
     def cluster_name(self, cluster: Cluster) -> str | None:
-        """Return the name of the seed of a cluster, or of its first member if the policy has no seeds."""
+        """Return the name of a cluster: that of its seed or, if the policy has no seeds, that of its first member."""
         user_index = cluster.seed
         if user_index is None and len(cluster) and not self.policy_spec.has_seeds:
             user_index = int(cluster.members[0])
         return None if user_index is None else self.engine.users.name_of(user_index)
 
     def find_cluster(self, seed: str) -> Cluster:
-        """Return the cluster with the name of this user, or raise a 404 problem."""
+        """Return the cluster that is named after a user, or raise a 404 problem if there is none."""
         self.require_index(seed)
         for cluster in self.policy.clusters():
             if self.cluster_name(cluster) == seed:
@@ -206,13 +206,17 @@ class Service:
         raise errors.unknown_cluster(seed)
 
     async def certificate(self, cluster: Cluster) -> tuple[float | None, bool]:
-        """Return the certificate of a cluster (None if unavailable), and whether it compares all pairs of members."""
+        """Return the certificate of a cluster, and whether it compares all pairs of members.
+
+        The certificate is an upper bound on the distance between the preferences of any two members. It is None if the
+        policy has no certificates or the cluster is empty.
+        """
         name_of = self.engine.users.name_of
         members = np.array([index for index in cluster.members.tolist() if name_of(index) is not None], np.int64)
         return await self.certify_members(members, len(cluster) <= MAX_PAIRED)
 
     async def certify_members(self, members: Ints, exact: bool) -> tuple[float | None, bool]:
-        """Return the certificate of a group of users by their indices, like ``certificate``."""
+        """Return what ``certificate`` returns, for the users with these indices."""
         if not isinstance(self.policy, SupportsCertificates) or not len(members):
             return None, False
         try:

@@ -1,4 +1,4 @@
-"""Snapshots of the policy, which shorten startup: only the events after the newest snapshot are replayed."""
+"""Snapshots of the policy. At startup only the events after the newest snapshot are replayed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _log = logging.getLogger("locb.service")
 
 
 class Snapshots:
-    """Snapshots of one store in a folder. The file name of a snapshot has the seq of its last event.
+    """Snapshots of one store in a folder. The file name contains ``seq``, the sequence number of the last event.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class Snapshots:
         Folder of the snapshots, created if needed.
     store_id : str
         Id of the store. Snapshots of other stores are ignored.
-    interval : int, default 100_000
+    interval : int
         Number of events between snapshots.
     """
 
@@ -46,8 +46,8 @@ class Snapshots:
         self._buffers = BufferPool()
         self._last_attempt = 0  # seq of the last snapshot that was started
         self.newest_seq: int | None = max(self._paths(), default=None)
-        self.newest_time: float | None = None  # Unix time at which it was written
-        self.write_seconds = 0.0  # duration of the last snapshot
+        self.newest_time: float | None = None  # Unix time at which the newest snapshot was written
+        self.write_seconds = 0.0  # time to write the last snapshot
         self.blocked_seconds = 0.0  # time for which the last snapshot blocked requests
 
     def _paths(self) -> dict[int, Path]:
@@ -61,15 +61,18 @@ class Snapshots:
         return self._thread is not None and self._thread.is_alive()
 
     def load_newest(self, first: int, last: int) -> tuple[ServablePolicy, int] | None:
-        """Return the newest readable snapshot with ``first`` ≤ seq ≤ ``last`` and its seq, or None.
+        """Return the policy and the seq of the newest readable snapshot with ``first`` ≤ seq ≤ ``last``, or None.
 
-        Snapshots outside this range do not match the log and are deleted. Unreadable ones, for example of another
-        version of locb, are skipped.
+        Snapshots outside this range do not match the log and are deleted. Unreadable snapshots, for example those of
+        another version of locb, are skipped.
         """
         for seq, path in sorted(self._paths().items(), reverse=True):
             if not first <= seq <= last:
                 _log.warning(
-                    "snapshot %s deleted: its last event is not in the log (events %d to %d)", path.name, first, last
+                    "snapshot %s deleted: its last event is not in the log, or precedes an erasure (allowed: %d to %d)",
+                    path.name,
+                    first,
+                    last,
                 )
                 path.unlink()
                 continue
@@ -86,21 +89,21 @@ class Snapshots:
     # When snapshots are written
 
     def schedule(self, seq: int) -> None:
-        """Count the interval until the next snapshot from this event on."""
+        """Start the interval until the next snapshot at the event ``seq``."""
         self._last_attempt = seq
 
     def write_if_due(self, policy: Policy, seq: int) -> None:
-        """Write a snapshot if the interval is over and none is being written."""
+        """Write a snapshot if the interval has passed and no snapshot is being written."""
         if seq - self._last_attempt >= self._interval and not self.writing:
             self.write_if_supported(policy, seq)
 
     def write_final(self, policy: Policy, seq: int) -> None:
-        """Write a snapshot at shutdown if there are events after the newest one."""
+        """Write a snapshot at shutdown if there are events after the newest snapshot."""
         if seq > (self.newest_seq or 0):
             self.write_if_supported(policy, seq)
 
     def write_if_supported(self, policy: Policy, seq: int) -> None:
-        """Write a snapshot if the policy can be saved; an error is logged, because the log contains all events."""
+        """Write a snapshot if the policy can be saved. An error is only logged, because the log contains all events."""
         self._last_attempt = seq
         if isinstance(policy, SupportsSnapshot):
             try:
@@ -109,7 +112,7 @@ class Snapshots:
                 _log.exception("snapshot %d failed", seq)
 
     def write(self, policy: SupportsSnapshot, seq: int, done: Callable[[], None] | None = None) -> None:
-        """Copy the policy, and write the copy to a file in a thread; ``done`` is called at its end."""
+        """Copy the policy, and write the copy to a file in a thread. The thread calls ``done`` at its end."""
         self.wait()
         start = time.perf_counter()
         checkpoint = policy.checkpoint(self._buffers) if isinstance(policy, CompiledPolicy) else policy.checkpoint()
@@ -134,7 +137,7 @@ class Snapshots:
     # Memory for the copy
 
     def reserve(self, policy: Policy) -> None:
-        """Reserve memory for the next snapshot, so that no request waits for the allocation."""
+        """Reserve memory for the copy of the policy, so that no request waits for the allocation."""
         if isinstance(policy, CompiledPolicy):
             policy.reserve(self._buffers)
 
@@ -145,7 +148,7 @@ class Snapshots:
             await asyncio.to_thread(self.reserve, policy())
 
     def wait(self) -> None:
-        """Wait for the snapshot that is being written."""
+        """Wait until the snapshot in progress, if any, is written."""
         if self._thread is not None:
             self._thread.join()
 

@@ -1,4 +1,4 @@
-"""The mapping between user names and user indices of the policy's arrays."""
+"""Mapping between user names and the user indices of the policy."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from locb.common.arrays import Ints
 
 
 class UserIndex:
-    """Two-way mapping between user names and indices.
+    """Two-way mapping between user names and the user indices of the policy.
 
-    An index without a name is *unassigned*. Unknown users get the lowest free index, or a new one at the end.
-    The index of an erased user is released at once, but becomes free only when ``reclaim`` is called.
+    An index without a user is *unassigned*. An unknown user gets the lowest free index, or a new index at the end.
+    The index of an erased user is unassigned at once, but becomes free only when ``reclaim`` is called.
 
     Parameters
     ----------
     capacity : int
-        Number of users that the policy has.
+        Number of user indices of the policy.
     assigned : iterable of (int, str)
         Indices that are already assigned, each with the name of its user.
     """
@@ -63,7 +63,7 @@ class UserIndex:
         return np.array([index for index, name in enumerate(self._names) if name is not None], np.int64)
 
     def assign(self, name: str) -> int:
-        """Assign the lowest free index, or a new one, to an unknown user and return it."""
+        """Assign the lowest free index, or a new index, to an unknown user, and return the index."""
         if self._free:
             index = heapq.heappop(self._free)
             self._names[index] = name
@@ -74,11 +74,11 @@ class UserIndex:
         return index
 
     def release(self, name: str) -> int:
-        """Remove a user and return their index, which stays unassigned until it is reclaimed."""
+        """Remove a user, and return the index, which cannot be assigned again before it is reclaimed."""
         index = self._indices.pop(name)
         self._names[index] = None
         return index
 
     def reclaim(self, index: int) -> None:
-        """Make a released index available for an unknown user."""
+        """Make a released index available for assignment."""
         heapq.heappush(self._free, index)

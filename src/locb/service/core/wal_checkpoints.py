@@ -13,7 +13,7 @@ _log = logging.getLogger("locb.service")
 
 
 async def checkpoint_periodically(committer: GroupCommitter) -> None:
-    """Move the content of the WAL file into the database at intervals, if there were new events."""
+    """Move the content of the WAL file into the database file every 0.5 s, if there were new events."""
     log, engine = committer.log, committer.engine
     checkpointed = 0
     while True:
@@ -23,8 +23,8 @@ async def checkpoint_periodically(committer: GroupCommitter) -> None:
         try:
             await asyncio.to_thread(log.wal_checkpoint)
             async with committer.commit_lock:
-                # A second checkpoint, without writers, empties the file, so that the next commit starts at its
-                # beginning: overwriting allocated blocks is much faster than allocating new ones.
+                # After a second checkpoint, without writers, the next commit starts at the beginning of the WAL file.
+                # Overwriting allocated blocks is much faster than allocating new blocks.
                 await committer.write(log.wal_checkpoint, log.wal_pending)
                 checkpointed = engine.seq
         except StoreError as error:
