@@ -132,7 +132,7 @@ def test_blank_lines_quotes_and_user_names(tmp_path: Path) -> None:
 def test_ambiguous_folder_is_refused(tmp_path: Path) -> None:
     files.movielens_csv(tmp_path / "all" / "a")
     files.movielens_csv(tmp_path / "all" / "b")
-    with pytest.raises(ValueError, match="has more than one MovieLens data set; choose one of .*/a, .*/b"):
+    with pytest.raises(ValueError, match="has more than one MovieLens data set; set the path to one of .*/a, .*/b"):
         load(tmp_path / "all")
     (tmp_path / "notes.txt").write_text("x")
     with pytest.raises(ValueError, match="is not MovieLens data: expected ratings.csv or"):
@@ -173,7 +173,7 @@ def test_damaged_cache_is_prepared_again(tmp_path: Path) -> None:
 
 def test_read_only_cache(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("a file")
-    with pytest.warns(UserWarning, match="cannot cache the prepared data"):
+    with pytest.warns(UserWarning, match="cannot write the prepared data to the cache"):
         load(files.movielens_csv(tmp_path / "ml"), cache_dir=tmp_path / "file" / "cache")
 
 

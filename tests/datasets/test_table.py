@@ -140,7 +140,7 @@ def test_item_table_with_text_ids_and_missing_numbers(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no item of column what has a value in price"):
         load(tmp_path / "likes.parquet", item_features=tmp_path / "others.parquet")
     items.select("what").write_parquet(tmp_path / "bare.parquet")
-    with pytest.raises(ValueError, match="has no column other than what, so it does not describe the items"):
+    with pytest.raises(ValueError, match="has no column other than what; add columns that describe the items"):
         load(tmp_path / "likes.parquet", item_features=tmp_path / "bare.parquet")
     frame.with_columns(who=pl.concat_list("who")).write_parquet(tmp_path / "lists.parquet")
     with pytest.raises(ValueError, match="column who must have numbers or text, not List"):

@@ -119,10 +119,10 @@ def test_custom_policy_is_prepared_and_run(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_error_of_a_policy_names_policy_and_cause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(locb.POLICIES, "broken", WithoutSuperInit)
-    with pytest.raises(ValueError, match=r"policy broken failed during the run: AttributeError: .*_dim.*line"):
+    with pytest.raises(ValueError, match=r"policy broken raised an error during the run: AttributeError: .*_dim.*line"):
         locb.compare(["broken"], **SMALL)
     monkeypatch.setitem(locb.POLICIES, "abstract", WithoutUpdate)
-    with pytest.raises(ValueError, match=r"cannot create policy abstract: TypeError: .*update"):
+    with pytest.raises(ValueError, match=r"creating policy abstract raised TypeError: .*update"):
         locb.compare(["abstract"], **SMALL)
 
 
@@ -136,7 +136,7 @@ def test_regret_checkpoints_include_the_last_round() -> None:
     ("change", "message"),
     [
         ({"policies": ["ucb"]}, "unknown policy 'ucb'; choose from locb, "),
-        ({"policies": "locb"}, "policies must be a list of names, not 'locb'"),
+        ({"policies": "locb"}, "policies must be a list of names, not the string 'locb'"),
         ({"alphas": [1.0, 1.0]}, "alphas must be distinct"),
         ({"jobs": -2}, "jobs must be -1 or at least 1, not -2"),
         ({"policies": []}, "policies must have at least one element"),

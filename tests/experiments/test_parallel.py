@@ -69,7 +69,7 @@ def test_results_have_indices() -> None:
 
 def test_failed_worker_loses_no_task(tmp_path: Path) -> None:
     tasks = [(number, str(tmp_path / "exited")) for number in range(12)]
-    with Workers(jobs=2) as workers, pytest.warns(UserWarning, match="a worker failed; [0-9]+ runs continue"):
+    with Workers(jobs=2) as workers, pytest.warns(UserWarning, match="repeating [0-9]+ unfinished runs"):
         assert sorted(workers.run(exit_once, tasks)) == [(number, number) for number in range(12)]
 
 
@@ -114,7 +114,7 @@ def test_ray_gives_the_same_files_and_survives_a_failure(tmp_path: Path, monkeyp
     [
         ({"jobs": 0}, "jobs must be -1 or at least 1, not 0"),
         ({"backend": "slurm"}, "backend must be one of loky, dask, ray, not 'slurm'"),
-        ({"address": "localhost:1"}, "address requires --backend dask or ray"),
+        ({"address": "localhost:1"}, "address 'localhost:1' requires --backend dask or --backend ray"),
     ],
 )
 def test_invalid_settings(arguments: dict[str, Any], message: str) -> None:

@@ -1,4 +1,4 @@
-"""Readers of data sets in their published formats. Each returns a :class:`locb.Interactions` environment."""
+"""Readers of data sets in their published formats. Each reader returns a :class:`locb.Interactions` environment."""
 
 from locb.datasets.movielens import movielens
 from locb.datasets.table import table

@@ -1,4 +1,4 @@
-"""Cache of prepared data sets on disk: one folder per entry, written atomically."""
+"""Cache of prepared data sets on disk, with one folder per entry."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from locb.common.cache_dir import cache_dir
 
-VERSION = 2  # format of an entry; it is part of the key, so entries of another version are prepared again
+VERSION = 2  # version of the entry format; entries of other versions are not used, because it is part of the key
 
 
 def load_or_prepare(
@@ -24,20 +24,25 @@ def load_or_prepare(
     key: Mapping[str, Any],
     prepare: Callable[[], tuple[dict[str, Any], dict[str, Any]]],
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return arrays and facts of a data set from the cache, or prepare them and add them to the cache.
+    """Return the arrays and facts of a data set from the cache, or prepare them and add them to the cache.
 
-    Several processes may prepare the same entry at the same time. An atomic rename gives an entry its name; a process
-    that finishes later discards its own copy. A damaged entry is prepared again. A folder that cannot be written causes
-    a warning.
+    Several processes may prepare the same entry at the same time. The first process to finish renames its folder to the
+    name of the entry, and the other processes discard their copies. If an entry is damaged, it is prepared again with a
+    warning. If the cache folder cannot be written, a warning is issued and the data is returned.
 
     Parameters
     ----------
-    folder : path, optional
-        Cache folder; the user's cache folder if not given.
+    folder : path or None
+        Cache folder; None for $LOCB_CACHE or the cache folder of the operating system user.
     key : mapping
-        Everything that determines the data, with the element "name".
+        All values that determine the data, as JSON. The element "name" is the first part of the name of the entry.
     prepare : callable
-        Returns (arrays, facts).
+        Function without arguments that returns (arrays, facts): arrays by name, and facts that can be written as JSON.
+
+    Returns
+    -------
+    tuple of dict and dict
+        Arrays and facts. Arrays from the cache are memory-mapped and read-only.
     """
     digest = hashlib.sha256(json.dumps([VERSION, key], sort_keys=True).encode()).hexdigest()[:24]
     entry = (cache_dir() if folder is None else Path(folder)) / f"{key['name']}-{digest}"
@@ -51,7 +56,7 @@ def load_or_prepare(
     try:
         _write(entry, arrays, facts)
     except OSError as error:
-        warnings.warn(f"cannot cache the prepared data: {error}", stacklevel=2)
+        warnings.warn(f"cannot write the prepared data to the cache {entry.parent}: {error}", stacklevel=2)
     return arrays, facts
 
 
@@ -59,7 +64,7 @@ def _read(entry: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     content = json.loads((entry / "facts.json").read_text(encoding="utf-8"))
     if content["checksum"] != _json_checksum(content["arrays"], content["facts"]):
         raise ValueError("wrong checksum of facts.json")
-    # Memory-mapped, so that several processes share one copy.
+    # Memory-mapped arrays, so that several processes share one copy.
     arrays = {name: np.load(entry / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in content["arrays"]}
     for name, (shape, dtype, checksum) in content["arrays"].items():
         array = arrays[name]

@@ -1,4 +1,4 @@
-"""Download of MovieLens from GroupLens: resumable, and verified with the published checksum."""
+"""Download of MovieLens data from GroupLens."""
 
 from __future__ import annotations
 
@@ -28,26 +28,27 @@ def download(
 ) -> Path:
     """Download a MovieLens zip file and return its path.
 
-    An interrupted download continues where it stopped. The file gets its final name when it is complete and its MD5
-    checksum is correct. An existing file is not downloaded again.
+    The next call continues an interrupted download. The file name ends in ``.part`` until the file is complete and its
+    MD5 checksum is equal to the published checksum. An existing zip file is not downloaded again.
 
     Parameters
     ----------
     size : str
         Name in ``SIZES``, such as "ml-latest-small".
     folder : Path
-        Target folder.
-    base_url : str, optional
-        Address of the files.
+        Target folder. It is created if it does not exist.
+    base_url : str, default "https://files.grouplens.org/datasets/movielens"
+        Address of the folder with the zip files.
     progress : callable, optional
-        Called with (bytes downloaded, total bytes or None).
+        Called with (bytes downloaded, total bytes) after each block of 256 KiB. The total is None if it is unknown.
 
     Raises
     ------
     ValueError
-        If the size is unknown or the checksum is wrong.
+        If the size is unknown, or if the checksum is missing or wrong.
     OSError
-        If the server cannot be reached or the connection is lost.
+        If the server cannot be reached, responds with an error or closes the connection, or if the file cannot be
+        written.
     """
     if size not in SIZES:
         raise ValueError(f"--download must be one of {', '.join(SIZES)}, not {size!r}")
@@ -59,7 +60,7 @@ def download(
     text = _fetch(f"{url}.md5").decode("ascii", "replace")
     found = re.search(r"\b[0-9a-f]{32}\b", text)
     if found is None:
-        raise ValueError(f"{url}.md5 has no checksum: {text[:60]!r}")
+        raise ValueError(f"{url}.md5 must contain an MD5 checksum, not {text[:60]!r}; try again later")
     folder.mkdir(parents=True, exist_ok=True)
     _resume(url, part, progress)
     with part.open("rb") as stream:
@@ -78,7 +79,7 @@ def _open(url: str, headers: dict[str, str]) -> Any:
     except urllib.error.HTTPError:
         raise
     except (urllib.error.URLError, OSError) as error:
-        raise OSError(f"cannot reach {url}: {getattr(error, 'reason', error)}") from None
+        raise OSError(f"cannot reach {url} ({getattr(error, 'reason', error)}); check the network connection") from None
 
 
 def _fetch(url: str) -> bytes:
@@ -90,16 +91,16 @@ def _fetch(url: str) -> bytes:
 
 
 def _resume(url: str, part: Path, progress: Callable[[int, int | None], None] | None) -> None:
-    """Download the missing bytes and append them to ``part``."""
+    """Download the bytes of ``url`` that the file ``part`` does not have yet, and append them to it."""
     done = part.stat().st_size if part.exists() else 0
     try:
         response = _open(url, {"Range": f"bytes={done}-"} if done else {})
     except urllib.error.HTTPError as error:
-        if error.code == 416 and done:  # the file is complete
+        if error.code == 416 and done:  # 416 Range Not Satisfiable: the file is already complete
             return
         raise OSError(f"{url}: HTTP status {error.code} {error.reason}") from None
     with response, part.open("ab") as out:
-        if response.status != 206 and done:  # the server ignored the range
+        if response.status != 206 and done:  # not 206 Partial Content: the server sends the file from the start
             out.truncate(0)
             done = 0
         length = response.headers.get("Content-Length")

@@ -1,4 +1,4 @@
-"""Item features from the likes of users and the attributes of items."""
+"""Computation of item features from the likes of users and the attributes of items."""
 
 from __future__ import annotations
 
@@ -11,18 +11,27 @@ from scipy.sparse.linalg import svds
 
 from locb.common.arrays import Floats
 
-ATTRIBUTE_WEIGHT = 0.3  # weight of the attributes relative to the likes (docs/decisions/0006-item-features.md)
+# Frobenius norm of the attribute rows divided by that of the like rows, see docs/decisions/0006-item-features.md.
+ATTRIBUTE_WEIGHT = 0.3
 
 if TYPE_CHECKING:
     from locb.datasets.records import Records
 
 
 def item_features(records: Records, dim: int) -> Floats:
-    """Return features (items, dim): a vector of dim − 1 numbers with norm 1/√2, and the constant 1/√2.
+    """Return an array (items, dim) of item features, computed with a truncated singular value decomposition (SVD).
 
-    Inner products of two rows are therefore in [−1, 1]. The numbers are the item factors of a truncated SVD. The matrix
-    has one row per user, with 1 for liked and −1 for not liked, and below them one row per attribute (a genre, a
-    category). The attribute rows together weigh ATTRIBUTE_WEIGHT times as much as the likes.
+    The features of an item are a vector of dim − 1 numbers with norm 1/√2, and the constant 1/√2. Therefore the inner
+    product of two items is from 0 to 1. The numbers are the item factors of the SVD of a matrix with one column per
+    item. The matrix has one row per user, with 1 for liked and −1 for not liked, followed by one row per attribute
+    (for example a genre). The attribute rows are scaled to ATTRIBUTE_WEIGHT times the Frobenius norm of the user rows.
+
+    Parameters
+    ----------
+    records : Records
+        Likes of the users, and attributes of the items.
+    dim : int
+        Number of features per item, at least 2.
     """
     sign = np.where(records.liked, np.float32(1), np.float32(-1))
     n_users = int(records.users.max()) + 1
@@ -36,9 +45,10 @@ def item_features(records: Records, dim: int) -> Floats:
 
 
 def right_factors(matrix: Any, count: int) -> Floats:
-    """Return the first ``count`` right singular vectors times their singular values: (columns, count).
+    """Return the ``count`` leading right singular vectors of a sparse matrix, multiplied by their singular values.
 
-    The sign of each vector is fixed: its largest element is positive. Missing factors are zero.
+    The result is an array (columns, count). The element of each vector with the largest absolute value is positive,
+    which makes the signs unique. If the rank of the matrix allows fewer vectors, the remaining columns are zero.
     """
     rows, columns = matrix.shape
     matrix.eliminate_zeros()
@@ -55,23 +65,26 @@ def right_factors(matrix: Any, count: int) -> Floats:
 
 
 def append_constant(values: Any) -> Floats:
-    """Return rows scaled to length 1/√2, with a constant 1/√2 appended. A row of zeros remains zero."""
+    """Scale each row of an array to Euclidean norm 1/√2, append the constant 1/√2, and return the new array.
+
+    In a row of zeros, only the constant differs from zero.
+    """
     length = np.linalg.norm(values, axis=1, keepdims=True)
     scaled = np.divide(values, length * math.sqrt(2.0), out=np.zeros_like(values), where=length > 0)
     return np.ascontiguousarray(np.hstack([scaled, np.full((len(values), 1), math.sqrt(0.5))]))
 
 
 def one_hot(labels: list[Any], min_items: int = 1, max_labels: int = 1000) -> Any:
-    """Return a sparse matrix (items, labels) of the labels of each item.
+    """Return a sparse matrix (items, labels) with 1 where an item has a label and 0 elsewhere.
 
     Parameters
     ----------
     labels : list of iterables of str
         Labels of each item.
     min_items : int, default 1
-        Labels of fewer items are dropped.
+        Labels that fewer items have are dropped.
     max_labels : int, default 1000
-        Only the most frequent labels are kept.
+        Maximum number of labels. The most frequent labels are kept.
     """
     label_index: dict[str, int] = {}
     indices: list[int] = []

@@ -1,4 +1,4 @@
-"""Reader of MovieLens in all formats of GroupLens: CSV, "::"-separated and tab-separated."""
+"""Reader of MovieLens data in all formats of GroupLens: CSV, separated by "::", and separated by tabs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from locb.datasets.text_files import rating_columns, text_lines
 from locb.environments import Interactions
 
 LAYOUTS = (("ratings.csv", "movies.csv"), ("ratings.dat", "movies.dat"), ("u.data", "u.item"))
-# Separator, whether there is a header, and the columns of user, item and rating, by ratings file.
+# Format of each ratings file: separator, whether there is a header, and the columns of user, item and rating.
 FORMATS: dict[str, tuple[str, bool, tuple[str, str, str] | tuple[int, int, int]]] = {
     "ratings.csv": (",", True, ("userId", "movieId", "rating")),
     "ratings.dat": ("::", False, (0, 1, 2)),
@@ -32,30 +32,36 @@ def movielens(
     threshold: float = 3.0,
     cache_dir: str | Path | None = None,
 ) -> Interactions:
-    """Read MovieLens: ml-25m, ml-latest, ml-latest-small, ml-20m, ml-10m, ml-1m or ml-100k.
+    """Read MovieLens ratings as an environment. All published sizes are supported, from ml-100k to ml-32m.
 
     Parameters
     ----------
     path : path
-        Folder, published zip file, or ratings file. The format is detected.
-    n_users, n_arms, zeros
-        See :class:`locb.Interactions`.
+        Folder of the files, published zip file, or ratings file. The format is detected.
+    n_users : int, default 100
+        Number of users: those with the most ratings. See :class:`locb.Interactions`.
+    n_arms : int, default 10
+        Arms per round: one liked movie, and movies with reward 0.
     dim : int, default 10
-        Features per movie: dim − 1 from ratings and genres, and a constant.
+        Features per movie: dim − 1 computed from ratings and genres, and a constant.
+    zeros : {"any", "rated", "shown"}, default "any"
+        Which movies are the arms with reward 0. See :class:`locb.Interactions`.
     threshold : float, default 3.0
-        Ratings above this are likes.
+        Ratings above the threshold are likes.
     cache_dir : path, optional
-        Folder of the prepared data; $LOCB_CACHE or the user's cache folder if not given.
+        Cache folder of the prepared data. The default is $LOCB_CACHE or the cache folder of the user.
 
     Returns
     -------
     Interactions
-        Environment of the ratings.
+        Environment in which a user likes the movies with a rating above ``threshold``.
 
     Raises
     ------
+    FileNotFoundError
+        If ``path`` does not exist.
     ValueError
-        If a file is missing or damaged. The message names the file and the line.
+        If a file is missing or damaged. The message names the file, and the line if there is one.
     """
     sources = find_sources(Path(path), LAYOUTS, "MovieLens")
     options = {"threshold": float(threshold)}
@@ -73,7 +79,7 @@ def movielens(
 
 
 def read(ratings: Source, movies: Source, threshold: float) -> Records:
-    """Return the records and genres of the two files."""
+    """Return the records of a ratings file, with the genres of a movies file as attributes of the items."""
     name = Path(ratings.member or ratings.path).name
     separator, header, columns = FORMATS[name]
     users, items, stars = rating_columns(ratings, separator, header, columns)
@@ -86,7 +92,7 @@ def read(ratings: Source, movies: Source, threshold: float) -> Records:
 
 
 def read_genres(movies: Source) -> dict[int, tuple[str, ...]]:
-    """Return the genres of each movie."""
+    """Return the genres of each movie by the id of the movie. Genres of ml-100k are numbers, as text."""
     name = Path(movies.member or movies.path).name
     genres: dict[int, tuple[str, ...]] = {}
     for number, line in text_lines(movies):

@@ -18,21 +18,21 @@ from locb.environments import Interactions
 
 @dataclass(frozen=True)
 class Records:
-    """Records that a reader returns. Users and items are numbered from 0."""
+    """Records of a data set: which user liked which item. Users and items are numbered from 0."""
 
-    users: Any  # (r,) int32
-    items: Any  # (r,) int32
-    liked: Any  # (r,) bool
+    users: Any  # int32 array: user of each record
+    items: Any  # int32 array: item of each record
+    liked: Any  # bool array: whether the user of each record liked the item
     n_items: int
-    attributes: Any = None  # (items, a) sparse: genres, categories, attributes; None if there are none
-    features: Any = None  # (items, d) if the data set has its own features
-    user_names: Any = None  # (users,) integers or bytes: the names in the data set
-    counts: Any = None  # (r,) occurrences of each record; None for one each
+    attributes: Any = None  # sparse matrix (items, attributes), for example genres; None if there are none
+    features: Any = None  # array (items, features) if the data set has its own features
+    user_names: Any = None  # array of integers or bytes: the name of each user in the data set
+    counts: Any = None  # array: number of occurrences of each record; None if each occurs once
     skipped: dict[str, int] = field(default_factory=dict)  # number of skipped lines by reason
 
 
 def encode_ids(values: Any) -> tuple[Any, Any]:
-    """Return the sorted distinct values, and the index of each value among them."""
+    """Return the sorted distinct values of an array, and the index of each element among them."""
     names, indices = np.unique(values, return_inverse=True)
     return names, indices.astype(np.int32)
 
@@ -54,15 +54,15 @@ def load_environment(
     name : str
         Name of the reader.
     sources : list of Source
-        Files, whose fingerprints are part of the cache key.
+        Files of the data set. Their fingerprints are part of the cache key.
     read : callable
-        Reads the records.
+        Function without arguments that reads the files and returns :class:`Records`.
     options : dict
-        Options of the reader, which are part of the cache key.
+        Options of the reader. They are part of the cache key.
     dim : int or None
-        Number of features to compute; None if the data set has its own.
-    cache_dir : path, optional
-        Cache folder.
+        Number of features per item to compute; None if the data set has its own features.
+    cache_dir : path or None
+        Cache folder; None for the default folder.
     **arguments
         Arguments of :class:`locb.Interactions`.
     """
@@ -79,7 +79,7 @@ def load_environment(
     def prepare() -> tuple[dict[str, Any], dict[str, Any]]:
         records = read()
         if len(records.users) == 0:
-            raise ValueError(f"{sources[0].name} has no records")
+            raise ValueError(f"{sources[0].name} has no records; at least one is required")
         return _prepare(records, dim)
 
     arrays, facts = load_or_prepare(cache_dir, key, prepare)
@@ -97,7 +97,7 @@ def load_environment(
 
 
 def _prepare(records: Records, dim: int | None) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the arrays of an environment and facts about the data."""
+    """Return the arrays of an environment by name, and facts about the data, such as the number of records."""
     features = records.features if dim is None else item_features(records, dim)
     arrays = {"users": records.users, "items": records.items, "liked": records.liked, "features": features}
     if records.user_names is not None:

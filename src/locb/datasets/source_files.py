@@ -20,22 +20,22 @@ _TAR = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 class Source:
     """File of a data set, possibly inside an archive."""
 
-    path: Path  # the file, or the archive that contains it
-    member: str | None = None  # its name inside the archive
+    path: Path  # the file, or the archive that contains the file
+    member: str | None = None  # name of the file inside the archive
 
     @property
     def name(self) -> str:
-        """Name for messages."""
+        """Path of the file for error messages: ``path``, or ``archive:member``."""
         return f"{self.path}:{self.member}" if self.member else str(self.path)
 
     @contextmanager
     def open(self) -> Iterator[IO[bytes]]:
-        """Open the file for reading bytes, decompressed. Raise a ValueError that names the file if it is damaged."""
+        """Open the file for reading decompressed bytes. If it is damaged, raise a ValueError that names the file."""
         try:
             with self._open_raw() as stream:
                 yield stream
         except (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile, tarfile.TarError) as error:
-            raise ValueError(f"{self.name} is damaged or truncated: {error}") from error
+            raise ValueError(f"{self.name} is damaged or truncated ({error}); download it again") from error
 
     @contextmanager
     def _open_raw(self) -> Iterator[IO[bytes]]:
@@ -53,12 +53,16 @@ class Source:
             with tarfile.open(self.path) as tar:
                 found = tar.extractfile(self.member)
                 if found is None:
-                    raise ValueError(f"{self.name} is not a file")
+                    raise ValueError(f"{self.name} must be a regular file in the archive, not a folder or a link")
                 with found:
                     yield found
 
     def fingerprint(self) -> list[Any]:
-        """Return values that identify the content: path, size, modification time, and a checksum of both ends."""
+        """Return values that identify the content of the file.
+
+        The values are the path, the member, the size, the modification time, and a checksum of the first and the last
+        64 KiB of ``path``.
+        """
         status = self.path.stat()
         with self.path.open("rb") as stream:
             ends = zlib.crc32(stream.read(1 << 16))
@@ -68,7 +72,7 @@ class Source:
 
 
 def _archive_members(path: Path) -> list[str]:
-    """Return the names of the files in an archive; none if the file is not an archive."""
+    """Return the names of the files in an archive; an empty list if ``path`` is not an archive."""
     try:
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:
@@ -79,21 +83,28 @@ def _archive_members(path: Path) -> list[str]:
         if path.suffix == ".zip":
             raise ValueError("it is not a zip file")
     except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, zlib.error, ValueError) as error:
-        raise ValueError(f"{path} is damaged or truncated: {error}") from error
+        raise ValueError(f"{path} is damaged or truncated ({error}); download it again") from error
     return []
 
 
 def find_sources(path: Path, layouts: Sequence[Sequence[str]], data_set: str) -> list[Source]:
-    """Return the files of the first matching layout, in the order of the layout.
+    """Return the files of a data set, in the order of the first layout whose files exist.
 
     Parameters
     ----------
     path : Path
-        Folder of the files, its parent, an archive, or the first file of a layout.
+        Folder of the files, parent of that folder, archive, or first file of a layout.
     layouts : sequence of sequences of str
-        File names. The first name identifies the layout.
+        Lists of the file names that belong together. If the first file of a layout exists, all its files must exist.
     data_set : str
-        Name of the data set for messages.
+        Name of the data set for error messages.
+
+    Raises
+    ------
+    FileNotFoundError
+        If ``path`` does not exist.
+    ValueError
+        If ``path`` has no files of the data set, has several data sets, or lacks a file.
     """
     if not path.exists():
         raise FileNotFoundError(2, f"No {data_set} data at", str(path))
@@ -102,7 +113,8 @@ def find_sources(path: Path, layouts: Sequence[Sequence[str]], data_set: str) ->
         folders = {entry.parent for entry in files if any(entry.name == layout[0] for layout in layouts)}
         if len(folders) > 1 and path not in folders:
             raise ValueError(
-                f"{path} has more than one {data_set} data set; choose one of {', '.join(map(str, sorted(folders)))}"
+                f"{path} has more than one {data_set} data set; set the path to one of "
+                f"{', '.join(map(str, sorted(folders)))}"
             )
         chosen = path if path in folders else next(iter(folders), path)
         available = {entry.name: Source(entry) for entry in files if entry.parent == chosen}
@@ -119,8 +131,9 @@ def find_sources(path: Path, layouts: Sequence[Sequence[str]], data_set: str) ->
             missing = [name for name in layout if name not in available]
             if missing:
                 raise ValueError(
-                    f"{path} has {layout[0]}, but not {', '.join(missing)}, which {data_set} data needs too"
+                    f"{path} has {layout[0]}, but not {', '.join(missing)}; {data_set} data needs all of "
+                    f"{', '.join(layout)}"
                 )
             return [available[name] for name in layout]
     wanted = " or ".join(sorted({layout[0] for layout in layouts}))
-    raise ValueError(f"{path} has no {data_set} data: no file {wanted}")
+    raise ValueError(f"{path} has no {data_set} data: no file {wanted}; choose the folder or archive that has it")

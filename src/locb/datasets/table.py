@@ -34,28 +34,28 @@ def table(
     zeros: str = "any",
     cache_dir: str | Path | None = None,
 ) -> Interactions:
-    """Read a custom table of likes or ratings.
+    """Read a custom table of likes or ratings as an environment.
 
     Parameters
     ----------
     path : path
-        A CSV (.csv, .tsv), Parquet (.parquet) or JSON lines file (.jsonl, .ndjson, .json), gzipped or not.
+        CSV (.csv, .tsv), Parquet (.parquet) or JSON lines file (.jsonl, .ndjson, .json). It may be gzipped (.gz).
     user, item : str
-        Columns of users and items, of any type.
+        Names of the columns of users and items. The values are numbers or text.
     rating, reward : str
-        Exactly one of them: a column of ratings, or a column of 0 and 1.
+        Set exactly one: the name of a column of ratings, or the name of a column of rewards 0 and 1.
     threshold : float, default 3.0
-        Ratings above this are likes.
-    features : list of str, default ()
-        Columns of the same table that describe the item: numbers or text.
+        Ratings above the threshold are likes.
+    features : sequence of str, default ()
+        Names of columns that describe the items. Text may have several values, separated by "|".
     item_features : path, optional
-        Instead of ``features``: a second table with the column ``item`` and columns that describe the items.
+        Second table, used instead of ``features``: the column ``item``, and columns that describe the items.
     n_users, n_arms, zeros
-        See :class:`locb.Interactions`.
+        Number of users, arms per round, and items with reward 0. See :class:`locb.Interactions`.
     dim : int, default 10
-        Features per item: dim − 1 from likes and descriptions, and a constant.
+        Features per item: dim − 1 computed from likes and descriptions, and a constant.
     cache_dir : path, optional
-        Folder of the prepared data; $LOCB_CACHE or the user's cache folder if not given.
+        Cache folder of the prepared data. The default is $LOCB_CACHE or the cache folder of the user.
     """
     if (rating is None) == (reward is None):
         raise ValueError("set exactly one of rating (column of ratings) and reward (column of 0 and 1)")
@@ -88,7 +88,22 @@ def _check_file(path: str | Path) -> Path:
 
 
 def read_frame(source: Source, required: Sequence[str], text: Sequence[str] = ()) -> Any:
-    """Return a table as a Polars frame, with the columns ``text`` as text. Raise a ValueError if it is invalid."""
+    """Return the table in a file as a Polars data frame.
+
+    Parameters
+    ----------
+    source : Source
+        File of the table. Its suffix determines the format.
+    required : sequence of str
+        Columns that the table must have.
+    text : sequence of str, default ()
+        Columns of a CSV file that are read as text, so that "007" does not become 7.
+
+    Raises
+    ------
+    ValueError
+        If the format is unknown, or if the table cannot be read, has no rows or lacks a column.
+    """
     import polars as pl
 
     suffix = (source.path.with_suffix("") if source.path.suffix == ".gz" else source.path).suffix.lower()
@@ -99,10 +114,9 @@ def read_frame(source: Source, required: Sequence[str], text: Sequence[str] = ()
     with source.open() as stream:
         data = stream.read()
     if not data.strip():
-        raise ValueError(f"{source.name} is empty")
+        raise ValueError(f"{source.name} is empty; it must have at least one row")
     options: dict[str, Any] = {}
     if READERS[suffix] == "read_csv":
-        # Ids are read as text: 007 is not 7.
         as_text = dict.fromkeys(text, pl.String)
         separator = "\t" if suffix == ".tsv" else ","
         options = {"infer_schema_length": None, "separator": separator, "schema_overrides": as_text}
@@ -116,12 +130,22 @@ def read_frame(source: Source, required: Sequence[str], text: Sequence[str] = ()
     if missing:
         raise ValueError(f"{source.name} has no column {', '.join(missing)}; it has {', '.join(found.columns)}")
     if found.height == 0:
-        raise ValueError(f"{source.name} has no rows")
+        raise ValueError(f"{source.name} has no rows; it must have at least one")
     return found
 
 
 def read(sources: list[Source], columns: dict[str, Any], threshold: float) -> Records:
-    """Return the records of a table, and the item attributes from the same table or from a second one."""
+    """Return the records of a table, with item attributes from columns of the same table or from a second table.
+
+    Parameters
+    ----------
+    sources : list of Source
+        The table, and optionally a second table that describes the items.
+    columns : dict
+        Arguments ``user``, ``item``, ``rating``, ``reward`` and ``features`` of :func:`table`.
+    threshold : float
+        Ratings above the threshold are likes.
+    """
     name, item, value = sources[0].name, columns["item"], columns["rating"] or columns["reward"]
     main = read_frame(sources[0], [columns["user"], item, value, *columns["features"]], [columns["user"], item])
     main = main.with_row_index("row of the table", offset=1)
@@ -148,7 +172,7 @@ def read(sources: list[Source], columns: dict[str, Any], threshold: float) -> Re
     if described is not None:
         selected = columns["features"] or [column for column in described.columns if column != item]
         if not selected:
-            raise ValueError(f"{sources[1].name} has no column other than {item}, so it does not describe the items")
+            raise ValueError(f"{sources[1].name} has no column other than {item}; add columns that describe the items")
         unique = described.unique(item, keep="first", maintain_order=True)
         attributes = item_attributes(unique, item, selected, names)
     skipped = {"rows without user, item or value": incomplete} if incomplete else {}
@@ -157,7 +181,7 @@ def read(sources: list[Source], columns: dict[str, Any], threshold: float) -> Re
 
 
 def _encode_column(column: Any) -> tuple[Any, Any]:
-    """Return the distinct values of a column in the order of appearance, and the index of each value among them."""
+    """Return the distinct values of a column in the order of appearance, and the index of each element among them."""
     if column.dtype.is_nested():
         raise ValueError(f"column {column.name} must have numbers or text, not {column.dtype}")
     names = column.unique(maintain_order=True)
@@ -166,7 +190,19 @@ def _encode_column(column: Any) -> tuple[Any, Any]:
 
 
 def item_attributes(items: Any, item: str, columns: Sequence[str], names: Any) -> Any:
-    """Return sparse attributes (items, a): standardised numbers, and one-hot columns for text."""
+    """Return a sparse matrix (items, attributes): standardized values of numeric columns, one-hot columns for text.
+
+    Parameters
+    ----------
+    items : polars.DataFrame
+        Descriptions, with at most one row per item.
+    item : str
+        Name of the column of items.
+    columns : sequence of str
+        Names of the columns that describe the items.
+    names : polars.Series
+        Items in the order of the rows of the result. Missing numbers are replaced by the mean of the column.
+    """
     import polars as pl
     from scipy import sparse
 

@@ -1,4 +1,4 @@
-"""Reading of text files line by line, and of rating columns as arrays."""
+"""Reading of text files and JSON lines line by line, and of columns of ratings as arrays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from locb.datasets.source_files import Source
 
 
 def text_lines(source: Source) -> Iterator[tuple[int, str]]:
-    """Yield (line number, line) of non-empty lines, counted from 1. Lines that are not UTF-8 are read as Latin-1."""
+    """Yield (line number from 1, line) for each non-empty line of a text file in UTF-8.
+
+    Lines that are not valid UTF-8 are read as Latin-1.
+    """
     with source.open() as stream:
         for number, raw in enumerate(stream, 1):
             try:
@@ -26,7 +29,10 @@ def text_lines(source: Source) -> Iterator[tuple[int, str]]:
 
 
 def json_lines(source: Source, kind: Any) -> Iterator[Any]:
-    """Yield the JSON objects of a file, one per line. Raise a ValueError that names an invalid line."""
+    """Yield the JSON objects of a file with one object per line, decoded as the type ``kind``.
+
+    An invalid line raises a ValueError that names the line.
+    """
     decode = msgspec.json.Decoder(kind).decode
     with source.open() as stream:
         for number, line in enumerate(stream, 1):
@@ -39,13 +45,27 @@ def json_lines(source: Source, kind: Any) -> Iterator[Any]:
 
 
 def rating_columns(source: Source, separator: str, header: bool, columns: Sequence[str | int]) -> tuple[Any, Any, Any]:
-    """Return users, items (integers) and ratings of a file. Raise a ValueError that names the first invalid line."""
+    """Return three arrays from a ratings file: users (integers), items (integers) and ratings (floats).
+
+    An invalid line raises a ValueError that names the line.
+
+    Parameters
+    ----------
+    source : Source
+        Ratings file.
+    separator : str
+        Separator of the columns.
+    header : bool
+        Whether the first line has the names of the columns.
+    columns : sequence of str or int
+        Columns of user, item and rating: names if there is a header, else indices from 0.
+    """
     import polars as pl
 
     with source.open() as stream:
         data = stream.read()
     if not (data.partition(b"\n")[2] if header else data).strip():
-        raise ValueError(f"{source.name} has no ratings")
+        raise ValueError(f"{source.name} has no ratings; at least one is required")
     if header:
         header_line = data.split(b"\n", 1)[0].decode("utf-8-sig", "replace")
         header_names = [field.strip() for field in header_line.split(separator)]
@@ -54,7 +74,7 @@ def rating_columns(source: Source, separator: str, header: bool, columns: Sequen
             raise ValueError(f"{source.name} has no column {', '.join(missing)}; it has {', '.join(header_names)}")
         indices = [header_names.index(str(column)) for column in columns]
     else:
-        # A separator of two characters is read as two separators with an empty field between them.
+        # Polars takes separators of one character only. It reads "::" as two separators with an empty field between.
         indices = [len(separator) * int(column) for column in columns]
     table = pl.read_csv(
         io.BytesIO(data),
@@ -77,7 +97,7 @@ def rating_columns(source: Source, separator: str, header: bool, columns: Sequen
 
 
 def _find_invalid_line(source: Source, separator: str, header: bool, indices: Sequence[Any]) -> str:
-    """Return an error message that names the first line that cannot be parsed as a rating."""
+    """Return an error message with the number and the text of the first line that is not a valid rating."""
     for number, line in text_lines(source):
         if header and number == 1:
             continue

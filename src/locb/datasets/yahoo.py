@@ -1,4 +1,4 @@
-"""Reader of Yahoo! R6A: visits to the front page, the article shown, and whether it was clicked."""
+"""Reader of the Yahoo! R6A log: visits to the front page, the article shown, and whether the visitor clicked it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from locb.environments import Interactions
 
 PATTERN = "ydata-fp-td-clicks-v1_0.*"
 N_FEATURES = 6  # per user and per article; the first is constant
-CHUNK = 1 << 16  # visits
+CHUNK = 1 << 16  # visits that are processed at a time
 VISIT = "TIME ARTICLE CLICK |user 2:… 6:… 1:… |ARTICLE 2:…"  # format of a line, for error messages
 
 
@@ -28,36 +28,43 @@ def yahoo(
     n_clusters: int = 500,
     cache_dir: str | Path | None = None,
 ) -> Interactions:
-    """Read the Yahoo R6A log. It has no user ids, so a user is a K-means cluster of the visitors' features.
+    """Read the Yahoo R6A click log as an environment.
+
+    The log has no user ids. Therefore visitors are clustered by their features with K-means, and each cluster of
+    visitors is one user of the environment.
 
     Parameters
     ----------
     path : path
-        A file ydata-fp-td-clicks-v1_0.*.gz, or the folder of several.
-    n_users, n_arms, zeros
-        See :class:`locb.Interactions`. The default of ``zeros`` is "shown", because a cluster of visitors clicks nearly
-        every article at some time.
+        File ydata-fp-td-clicks-v1_0.*.gz, or a folder of such files.
+    n_users, n_arms
+        Number of users, which are the clusters with the most visits, and arms per round.
+    zeros : {"any", "rated", "shown"}, default "shown"
+        Which articles are the arms with reward 0. See :class:`locb.Interactions`. "any" and "rated" exclude articles
+        that a cluster of visitors ever clicked, which are nearly all articles.
     n_clusters : int, default 500
-        Clusters of visitors. The ``n_users`` clusters with the most visits are the pool.
+        Number of clusters of visitors.
     cache_dir : path, optional
-        Folder of the prepared data; $LOCB_CACHE or the user's cache folder if not given.
+        Cache folder of the prepared data. The default is $LOCB_CACHE or the cache folder of the user.
 
     Returns
     -------
     Interactions
-        Environment of the visits.
+        Environment in which a user likes the articles that its visitors clicked.
 
     Raises
     ------
+    FileNotFoundError
+        If ``path`` does not exist.
     ValueError
-        If a file is damaged. The message names the file and the line.
+        If a file is missing or damaged. The message names the file, and the line if there is one.
     """
     location = Path(path)
     if not location.exists():
         raise FileNotFoundError(2, "No Yahoo log at", str(location))
     files = sorted(location.glob(PATTERN)) if location.is_dir() else [location]
     if not files:
-        raise ValueError(f"{location} has no Yahoo log: no file matches {PATTERN}")
+        raise ValueError(f"{location} has no Yahoo log: no file matches {PATTERN}; choose the folder of these files")
     if not isinstance(n_clusters, int | np.integer) or n_clusters < 1:
         raise ValueError(f"n_clusters must be an integer of at least 1, not {n_clusters!r}")
     sources = [Source(file) for file in files]
@@ -75,16 +82,16 @@ def yahoo(
 
 
 class VisitLog:
-    """One pass over the log in chunks of visits. Memory does not grow with the log."""
+    """Parser of a Yahoo log that yields visits in chunks. Memory use does not depend on the number of visits."""
 
     def __init__(self, sources: list[Source]) -> None:
         self.sources = sources
         self.articles: dict[bytes, int] = {}
-        self.features: list[list[float]] = []  # per article, without the constant
+        self.features: list[list[float]] = []  # features 2 to 6 of each article; feature 1 is constant
         self.skipped = {"visits of users without features": 0, "visits of articles without features": 0}
 
     def chunks(self) -> Iterator[tuple[Any, Any, Any]]:
-        """Yield user features (v, 5), articles (v,) and clicks (v,) of up to CHUNK visits."""
+        """Yield three arrays per chunk of up to 65,536 visits: visitor features (visits, 5), articles and clicks."""
         visitors: list[list[float]] = []
         shown: list[int] = []
         clicks: list[bool] = []
@@ -112,7 +119,7 @@ class VisitLog:
             yield np.array(visitors), np.array(shown), np.array(clicks)
 
     def _parse_visit(self, line: bytes) -> tuple[list[float], int, bool] | None:
-        """Return user features, article and click of one line; None if features are missing."""
+        """Return the visitor features, the article number and the click of one line; None if features are missing."""
         bar = line.index(b"|")
         _, article, click = line[:bar].split()
         if click not in (b"0", b"1"):
@@ -134,7 +141,7 @@ class VisitLog:
         return visitor, number, click == b"1"
 
     def _add_article(self, article: bytes, line: bytes) -> int | None:
-        """Add an article with its features in this line, and return its number; None if features are missing."""
+        """Add an article with its features from ``line`` and return its number; None if features are missing."""
         start = line.find(b"|" + article + b" ")
         values = None
         if start >= 0:
@@ -148,7 +155,7 @@ class VisitLog:
 
 
 def _parse_features(fields: list[bytes]) -> list[float] | None:
-    """Return features 2 to 6 from fields such as 2:0.000012; None if one is missing."""
+    """Return features 2 to 6 from fields such as ``2:0.000012``; None if a feature is missing or out of range."""
     values = dict(field.split(b":", 1) for field in fields)
     if len(values) < N_FEATURES:
         return None
@@ -160,7 +167,10 @@ def _parse_features(fields: list[bytes]) -> list[float] | None:
 
 
 def read(sources: list[Source], n_clusters: int) -> Records:
-    """Return the records, in two passes: cluster the visitors, then count clicks per cluster and article."""
+    """Return the records of a Yahoo log, with clusters of visitors as users.
+
+    The first pass clusters the visitors. The second pass counts clicks per cluster and article.
+    """
     from sklearn.cluster import MiniBatchKMeans
 
     first = VisitLog(sources)
@@ -172,7 +182,7 @@ def read(sources: list[Source], n_clusters: int) -> Records:
         if len(visitors) >= means.n_clusters or not hasattr(means, "cluster_centers_"):
             means.partial_fit(visitors)
     if means is None:
-        raise ValueError(f"{sources[0].name} has no visit with features")
+        raise ValueError(f"{sources[0].name} has no visit with features; expected lines such as {VISIT!r}")
     second = VisitLog(sources)
     n_articles = len(first.features)
     counts = np.zeros((means.n_clusters, n_articles, 2), np.int64)

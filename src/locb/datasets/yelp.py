@@ -1,4 +1,4 @@
-"""Reader of the Yelp open data set: reviews and businesses, one JSON object per line."""
+"""Reader of the Yelp Open Dataset: files of reviews and businesses with one JSON object per line."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ LAYOUTS = (
     ("yelp_academic_dataset_review.json", "yelp_academic_dataset_business.json"),
     ("review.json", "business.json"),
 )
-MIN_BUSINESSES = 5  # per category or attribute; rarer ones are dropped
+MIN_BUSINESSES = 5  # categories and attributes that fewer businesses have are dropped
 
 
 class Review(msgspec.Struct):
-    """Fields of a review. The text is not read."""
+    """Fields of a Yelp review that are read."""
 
     user_id: str
     business_id: str
@@ -31,7 +31,10 @@ class Review(msgspec.Struct):
 
 
 class Business(msgspec.Struct):
-    """Fields of a business. Categories are a list in old releases, and a string or null in new ones."""
+    """Fields of a Yelp business that are read.
+
+    Categories are a list in old releases of the data set, and a string or null in new releases.
+    """
 
     business_id: str
     categories: list[str] | str | None = None
@@ -48,30 +51,36 @@ def yelp(
     threshold: float = 3.0,
     cache_dir: str | Path | None = None,
 ) -> Interactions:
-    """Read Yelp reviews.
+    """Read Yelp reviews as an environment.
 
     Parameters
     ----------
     path : path
-        Folder of the JSON files, published tar file, or review file.
-    n_users, n_arms, zeros
-        See :class:`locb.Interactions`.
+        Folder of the JSON files, published tar file, or file of reviews.
+    n_users : int, default 100
+        Number of users: those with the most reviews. See :class:`locb.Interactions`.
+    n_arms : int, default 10
+        Arms per round: one liked business, and businesses with reward 0.
     dim : int, default 10
-        Features per business: dim − 1 from reviews, categories and attributes, and a constant.
+        Features per business: dim − 1 computed from reviews, categories and attributes, and a constant.
+    zeros : {"any", "rated", "shown"}, default "any"
+        Which businesses are the arms with reward 0. See :class:`locb.Interactions`.
     threshold : float, default 3.0
-        Ratings above this are likes.
+        Reviews with more stars than the threshold are likes.
     cache_dir : path, optional
-        Folder of the prepared data; $LOCB_CACHE or the user's cache folder if not given.
+        Cache folder of the prepared data. The default is $LOCB_CACHE or the cache folder of the user.
 
     Returns
     -------
     Interactions
-        Environment of the reviews.
+        Environment in which a user likes the businesses with more stars than ``threshold``.
 
     Raises
     ------
+    FileNotFoundError
+        If ``path`` does not exist.
     ValueError
-        If a file is missing or damaged. The message names the file and the line.
+        If a file is missing or damaged. The message names the file, and the line if there is one.
     """
     sources = find_sources(Path(path), LAYOUTS, "Yelp")
     return load_environment(
@@ -88,7 +97,7 @@ def yelp(
 
 
 def read(reviews: Source, businesses: Source, threshold: float) -> Records:
-    """Return the records and attributes of the two files."""
+    """Return the records of the reviews, with the categories and attributes of the businesses as item attributes."""
     user_index: dict[str, int] = {}
     item_index: dict[str, int] = {}
     chunks: list[Any] = []
@@ -115,7 +124,7 @@ def read(reviews: Source, businesses: Source, threshold: float) -> Records:
 
 
 def business_labels(business: Business) -> Iterator[str]:
-    """Yield the categories, and the attributes that are present, such as "WiFi=free"."""
+    """Yield the categories of a business, and its attributes that are present, such as "WiFi=free"."""
     categories = business.categories or []
     for category in categories.split(",") if isinstance(categories, str) else categories:
         yield category.strip()

@@ -1,6 +1,6 @@
 """joblib backend for Dask that reports failed tasks.
 
-joblib 1.6 never calls the callback of a task whose workers have all died, and then waits forever.
+The Dask backend of joblib 1.6 does not call the callback of a failed task, so joblib waits for the task forever.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ class DaskBackend(DaskDistributedBackend):  # type: ignore[misc]  # joblib has n
     """Dask backend that passes the error of a failed task to joblib."""
 
     def effective_n_jobs(self, n_jobs: int) -> int:
-        """Return the number of workers, at least two: with one, joblib would run all tasks in this process."""
+        """Return the number of workers, but at least 2, because with 1 joblib would run all tasks in this process."""
         return max(2, int(super().effective_n_jobs(n_jobs)))
 
     async def _collect(self) -> None:

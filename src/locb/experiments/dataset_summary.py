@@ -10,15 +10,19 @@ from locb.environments import Interactions
 
 
 class DatasetSummary(NamedTuple):
-    """Facts about a data set, formatted for display."""
+    """Facts about a data set, formatted for display.
+
+    A true group at a gamma is a set of users whose θ (the ridge estimate from all records) are closer to each other
+    than gamma.
+    """
 
     facts: list[tuple[str, str]]  # (name, value)
-    gamma: float  # smallest gamma at which half of the users are in true groups
-    groups: list[list[int]]  # true groups at that gamma
+    gamma: float  # smallest gamma at which half of the users are in true groups of two or more
+    groups: list[list[int]]  # user indices of the true groups at that gamma
 
 
 def summarize_dataset(env: Interactions) -> DatasetSummary:
-    """Return sizes, share of likes, distances between users, and the gamma at which half of them have a group."""
+    """Return the sizes of a data set, its share of likes, the distances between users, and the true groups."""
     about = env.about
     upper = np.triu_indices(env.n_users, 1)
     distances = np.linalg.norm(env.theta[:, None] - env.theta[None, :], axis=2)[upper]

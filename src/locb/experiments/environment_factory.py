@@ -1,4 +1,4 @@
-"""Construction of environments from settings: synthetic, or read from the files of a data set."""
+"""Construction of environments from settings. An environment is synthetic or is read from the files of a data set."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ def make_environment(settings: dict[str, Any], seed: int, *, warn: bool = True) 
     Parameters
     ----------
     settings : dict
-        Arguments of :class:`locb.Synthetic`. With the key ``data``, which names a reader of :mod:`locb.datasets`:
-        ``path`` and the arguments of that reader. An environment of a data set is the same for every seed.
+        Without the key ``data``: arguments of :class:`locb.Synthetic`. With it: ``data`` is the name of a reader in
+        :mod:`locb.datasets` ("movielens", "yelp", "yahoo" or "table"), ``path`` is the location of the files, and the
+        other keys are arguments of that reader.
     seed : int
-        Seed of the environment.
+        Seed of a synthetic environment. The environment of a data set does not depend on the seed.
     warn : bool, default True
-        Whether to issue warnings about the data. Repeated runs on the same data suppress them.
+        Whether to issue warnings about the data. Use False to suppress duplicates in repeated runs on the same data.
 
     Raises
     ------
     ValueError
-        If the settings are invalid or a package for data sets is missing.
+        If the settings are invalid, or if a package that reads data sets is not installed.
     """
     if not warn:
         with warnings.catch_warnings():
@@ -40,7 +41,7 @@ def make_environment(settings: dict[str, Any], seed: int, *, warn: bool = True) 
     if name not in DATA:
         raise ValueError(f"data must be one of {', '.join(DATA)}, not {name!r}")
     if path is None:
-        raise ValueError(f"path is required for data={name!r}: the folder or archive of the published files")
+        raise ValueError(f"path is required for data {name!r}: set it to the file, folder or archive with the data")
     try:
         from locb import datasets
     except ImportError as error:
@@ -50,12 +51,19 @@ def make_environment(settings: dict[str, Any], seed: int, *, warn: bool = True) 
 
 
 def true_clusters(env: Environment, gamma: float) -> list[Ints]:
-    """Return the true clusters of an environment. Those of real data depend on ``gamma``."""
+    """Return the true clusters of an environment, each as an array of user indices.
+
+    A synthetic environment defines its clusters. For real data, a true cluster is a set of users whose θ (the ridge
+    estimate from all records) are closer to each other than ``gamma``.
+    """
     return env.true_clusters(gamma) if isinstance(env, Interactions) else env.true_clusters()
 
 
 def ground_truth_note(env: Environment, gamma: float) -> str | None:
-    """Return a note if real data has few true groups at this gamma, so that F1 is not informative; else None."""
+    """Return a note if fewer than half of the users of real data have a true group at this gamma; else None.
+
+    In that case, F1 of the clusters is not informative.
+    """
     if not isinstance(env, Interactions):
         return None
     grouped = env.users_in_groups(gamma)

@@ -1,4 +1,4 @@
-"""Resumable jobs: outcomes are written to disk as they finish, so that an interrupted experiment continues."""
+"""Resumable jobs: each outcome is written to disk when its job ends, so an interrupted experiment can continue."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ import locb
 from locb.evaluation.run_folder import RUNS_FOLDER, SETTINGS_FILE, RunPlan, write_json
 from locb.experiments.parallel import Workers
 
-FORMAT = 2  # of the files in a run folder; folders of another format are refused
+FORMAT = 2  # format of the files in a run folder; Ledger rejects folders with another format
 
 
 @dataclass(frozen=True)
 class Job:
-    """Call of a module-level function. Settings and outcome are serializable as JSON."""
+    """Deferred call of a module-level function whose arguments and result can be written as JSON."""
 
     function: Callable[..., dict[str, Any]]
-    environment: dict[str, Any]
+    environment: dict[str, Any]  # settings of make_environment
     seed: int
-    settings: dict[str, Any]
-    cost: float  # expected work, in a unit that all jobs share
-    data: str = "synthetic"
+    settings: dict[str, Any]  # other keyword arguments of the function
+    cost: float  # expected computation time, in arbitrary units that all jobs share
+    data: str = "synthetic"  # name of the data set or scenario
 
     def run(self) -> dict[str, Any]:
-        """Run the job. Its outcome depends on its fields only."""
+        """Call the function and return its result, the outcome of the job. It depends on the fields of the job only."""
         return self.function(environment=self.environment, seed=self.seed, **self.settings)
 
     @property
     def identity(self) -> dict[str, Any]:
-        """All inputs that determine the outcome."""
+        """Fields of the job that determine its outcome, as JSON values."""
         fields: dict[str, Any] = {
             "function": self.function.__name__,
             "data": self.data,
@@ -47,7 +47,7 @@ class Job:
 
     @property
     def name(self) -> str:
-        """Readable, unique file name."""
+        """File name of the outcome: the settings in readable form, and a digest that makes the name unique."""
         nested = [value for value in self.settings.values() if isinstance(value, dict)]
         flat = {name: value for values in [self.settings, *nested] for name, value in values.items()}
         text = "-".join(f"{name}={value}" for name, value in flat.items() if isinstance(value, str | int | float))
@@ -57,26 +57,29 @@ class Job:
 
 
 class Ledger:
-    """Finished runs in a folder.
+    """Outcomes of finished jobs, stored in a folder with one JSON file per job.
 
     Parameters
     ----------
     folder : Path
-        Folder of the runs. It is created if it does not exist.
+        Folder of the outcomes. It is created if it does not exist.
     identity : dict
-        Settings that all runs of the folder share. A folder with other settings is refused.
+        Settings that all jobs of the folder share.
 
     Attributes
     ----------
     report_scope : dict
-        Targets, data sets and repeats that the report of the folder covers. Later commands extend it.
-    reused, total : int
-        Number of runs that were finished before, and of all runs, in the last call of :func:`run_jobs`.
+        Targets, data sets and repeats that the report of the folder covers. Later commands extend the scope.
+    reused : int
+        Number of jobs of the last call of :func:`run_jobs` whose outcomes were already in the folder.
+    total : int
+        Number of all jobs of the last call of :func:`run_jobs`.
 
     Raises
     ------
     ValueError
-        If the folder has runs with other settings or of another format, other files, or cannot be written.
+        If the folder has outcomes with other settings or in another format, if it has files of other programs, or if it
+        cannot be written.
     """
 
     def __init__(self, folder: Path, identity: dict[str, Any]) -> None:
@@ -86,17 +89,20 @@ class Ledger:
         self._runs = folder / RUNS_FOLDER
         settings_file = folder / SETTINGS_FILE
         if folder.exists() and not folder.is_dir():
-            raise ValueError(f"--output: {folder} is a file, not a folder")
+            raise ValueError(f"--output: {folder} is a file, not a folder; choose a new folder")
         if settings_file.exists():
             self._check_identity(settings_file)
         elif folder.exists() and any(folder.iterdir()):
-            raise ValueError(f"--output: {folder} contains other files; choose a new folder or that of an earlier run")
+            raise ValueError(
+                f"--output: {folder} contains files that locb did not write; choose a new folder, or the folder of an "
+                "earlier run"
+            )
         self.reused = self.total = 0
         try:
             self._runs.mkdir(parents=True, exist_ok=True)
             self._write_settings()
         except OSError as error:
-            raise ValueError(f"--output: cannot write to {folder} ({error.strerror})") from error
+            raise ValueError(f"--output: cannot write to {folder} ({error.strerror}); choose another folder") from error
 
     def _write_settings(self) -> None:
         write_json(self.folder / SETTINGS_FILE, self.identity | {"report_scope": self.report_scope})
@@ -109,14 +115,14 @@ class Ledger:
         if before.get("format") != FORMAT:
             raise ValueError(
                 f"--output: {self.folder} has runs in format {before.get('format')!r}, but this version of locb uses "
-                f"format {FORMAT}; choose a new folder, or delete this one"
+                f"format {FORMAT}; choose a new folder, or delete this folder"
             )
         self.report_scope = before.get("report_scope", {})
         for name, value in self.identity.items():
             if before.get(name) == value:
                 continue
             if isinstance(value, dict) and isinstance(before.get(name), dict):
-                # Data sets may be added to a folder, but a data set must not change.
+                # A command may add data sets to the folder, but must not change the digest of an existing data set.
                 changed = [key for key in value if key in before[name] and before[name][key] != value[key]]
                 if not changed:
                     self.identity[name] = before[name] | value
@@ -125,16 +131,16 @@ class Ledger:
             difference = f"{name} was {before.get(name)!r} and is now {value!r}"
             raise ValueError(
                 f"--output: {self.folder} has runs with other settings ({difference}); choose a new folder, or "
-                "delete this one"
+                "delete this folder"
             )
 
     def extend_scope(self, **scope: Any) -> None:
-        """Record the targets, data sets and repeats that the report of this folder covers."""
+        """Add targets, data sets or repeats to ``report_scope`` and write it to the folder."""
         self.report_scope = self.report_scope | scope
         self._write_settings()
 
     def get(self, job: Job) -> dict[str, Any] | None:
-        """Return the outcome of a finished job; None if there is none or its file is damaged."""
+        """Return the stored outcome of a job; None if there is no file for the job or the file is damaged."""
         try:
             content = json.loads((self._runs / job.name).read_text(encoding="utf-8"))
             outcome: dict[str, Any] = content["outcome"]
@@ -143,7 +149,7 @@ class Ledger:
             return None
 
     def put(self, job: Job, outcome: dict[str, Any]) -> None:
-        """Write the outcome of a job atomically."""
+        """Write the outcome of a job to its file atomically."""
         write_json(self._runs / job.name, {"job": job.identity, "outcome": outcome})
 
 
@@ -153,16 +159,26 @@ def run_jobs(
     workers: Workers,
     progress: Callable[[float, float], None] | None = None,
 ) -> list[dict[str, Any]]:
-    """Run the jobs that the ledger does not have, and return the outcomes of all jobs in order.
+    """Run the jobs whose outcomes are not in the ledger, and return the outcomes of all jobs in the order of ``jobs``.
 
-    Each outcome is written to disk before the next one is awaited. ``progress`` is called with (finished work, total
-    work) in the unit of ``Job.cost``.
+    Each outcome is written to the ledger as soon as its job ends.
+
+    Parameters
+    ----------
+    jobs : sequence of Job
+        Jobs to run.
+    ledger : Ledger
+        Stored outcomes. It receives the new outcomes.
+    workers : Workers
+        Processes that run the jobs.
+    progress : callable, optional
+        Called after each job with (finished work, total work), in the unit of ``Job.cost``. Stored outcomes are not
+        counted.
     """
     outcomes = [ledger.get(job) for job in jobs]
     missing = [index for index, outcome in enumerate(outcomes) if outcome is None]
-    missing.sort(
-        key=lambda index: -jobs[index].cost
-    )  # longest first, so that all workers finish at about the same time
+    # The longest jobs start first, so that all workers finish at about the same time.
+    missing.sort(key=lambda index: -jobs[index].cost)
     ledger.reused, ledger.total = len(jobs) - len(missing), len(jobs)
     total = sum(jobs[index].cost for index in missing)
     done = 0.0
@@ -170,7 +186,7 @@ def run_jobs(
     for number, outcome in workers.run(Job.run, [jobs[index] for index in missing]):
         index = missing[number]
         ledger.put(jobs[index], outcome)
-        # Read back from JSON, so that resumed and uninterrupted experiments have the same numbers.
+        # The outcome is read back from JSON, so that resumed and uninterrupted experiments have the same numbers.
         outcomes[index] = ledger.get(jobs[index])
         done += jobs[index].cost
         if progress is not None:

@@ -1,28 +1,30 @@
-"""Settings and reported numbers of the paper (Ban and He, WWW'21), shown next to measured values.
+"""Settings and reported numbers of the LOCB paper (Ban and He, WWW'21), shown next to measured values.
 
-The paper does not state the noise scale of its accuracy experiments. This project uses sigma = 1.
+The paper does not state sigma, the noise scale, of its accuracy experiments. This project uses 1.
 """
 
 from __future__ import annotations
 
 REPEATS = 5
+# Parameters of LOCB, see locb.LOCB.
 DELTA = 0.1
 GAMMA = 0.2
 SIGMA = 1.0
 TAUS = (8.0, 10.0, 12.0)
 TAU = 10.0  # used where a single value is needed
 ALPHAS = (0.8, 1.0, 1.2)
-ACCURACY_SEEDS = 100
-REGRET_SEEDS = 30
-SEED_COUNTS = (5, 10, 20, 50, 100)
+ACCURACY_SEEDS = 100  # number of seed users in the accuracy experiments
+REGRET_SEEDS = 30  # number of seed users in the regret experiments
+SEED_COUNTS = (5, 10, 20, 50, 100)  # numbers of seed users in the experiments that vary this number
 GAMMAS = (0.4, 0.3, 0.2, 0.15, 0.1)
-MAP_USERS = 60
-NO_CHANGE = 10.0  # N-CLUB and N-LOCB stop after NO_CHANGE / delta rounds without a change
+MAP_USERS = 60  # number of users in Figure 1
+NO_CHANGE = 10.0  # N-CLUB and N-LOCB stop after NO_CHANGE / DELTA rounds without a change of the clusters
 
 DATA = {"synthetic": "Synthetic", "yelp": "Yelp", "movielens": "MovieLens", "yahoo": "Yahoo"}
+# N-: stopped after rounds without a change. ST-: stopped in the round in which the last cluster of LOCB became final.
 METHODS = ("N-CLUB", "ST-CLUB", "ST-SCLUB", "N-LOCB", "LOCB")
 
-# Tables 1 and 2: F1, precision, recall.
+# Tables 1 and 2 of the paper: (F1, precision, recall) by data set and method.
 ACCURACY = {
     "synthetic": {
         "N-CLUB": (0.390, 0.246, 0.943),
@@ -53,7 +55,7 @@ ACCURACY = {
         "LOCB": (0.869, 0.935, 0.813),
     },
 }
-# Tables 3 and 4: F1 of LOCB at each of SEED_COUNTS and GAMMAS.
+# Tables 3 and 4 of the paper: F1 of LOCB, in the order of SEED_COUNTS and of GAMMAS.
 F1_BY_SEEDS = {
     "yelp": (0.457, 0.733, 0.823, 0.853, 0.916),
     "movielens": (0.304, 0.550, 0.747, 0.832, 0.895),

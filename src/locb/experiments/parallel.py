@@ -1,4 +1,4 @@
-"""Parallel execution with joblib: loky for the processes of this machine, Dask or Ray for a cluster."""
+"""Parallel execution of tasks with joblib: in processes of this machine (loky), or on a Dask or Ray cluster."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from typing import Any
 from joblib import Parallel, cpu_count, delayed, parallel_config, register_parallel_backend
 
 BACKENDS = ("loky", "dask", "ray")
-MAX_RETRIES = 3  # consecutive worker failures without a finished run
+MAX_RETRIES = 3  # consecutive worker failures without a finished task
 CONNECT_TIMEOUT = 10  # seconds
 
 
 class Workers(AbstractContextManager["Workers"]):
-    """Pool of worker processes. Results do not depend on the backend.
+    """Pool of worker processes that runs tasks in parallel. Results do not depend on the backend.
 
     Parameters
     ----------
     jobs : int, default -1
-        Number of processes; -1 for one per core. A cluster with an address uses all of its cores.
+        Number of processes; -1 for one per core. Ignored if ``address`` is given: all cores of the cluster are used.
     backend : {"loky", "dask", "ray"}, default "loky"
-        Processes of this machine, or a cluster.
+        joblib backend. "loky" uses processes of this machine; "dask" and "ray" can use a cluster.
     address : str, optional
-        HOST:PORT of the Dask scheduler or the Ray head. Without it, Dask and Ray start workers on this machine.
+        HOST:PORT of the Dask scheduler or the Ray head. Without an address, Dask and Ray start workers on this machine.
 
     Examples
     --------
@@ -44,7 +44,7 @@ class Workers(AbstractContextManager["Workers"]):
         if backend not in BACKENDS:
             raise ValueError(f"backend must be one of {', '.join(BACKENDS)}, not {backend!r}")
         if address is not None and backend == "loky":
-            raise ValueError(f"address requires --backend dask or ray, not loky: {address!r}")
+            raise ValueError(f"address {address!r} requires --backend dask or --backend ray, not loky")
         self.jobs = cpu_count() if jobs == -1 else jobs
         self.backend, self.address = backend, address
         self._resources = ExitStack()
@@ -63,14 +63,14 @@ class Workers(AbstractContextManager["Workers"]):
         self._resources.close()
 
     def run(self, function: Callable[[Any], Any], tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
-        """Yield (index, result) of ``function`` for every task, in the order of completion.
+        """Call ``function`` with every task, and yield (index of the task, result) in the order of completion.
 
-        Tasks that are lost with a failed worker are run again.
+        If a worker process ends unexpectedly, its unfinished tasks are run again.
 
         Raises
         ------
         OSError
-            If workers fail repeatedly without finishing a task.
+            If workers fail more than 3 times in a row without finishing a task.
         """
         pending = list(range(len(tasks)))
         failures = 0
@@ -84,19 +84,19 @@ class Workers(AbstractContextManager["Workers"]):
                 failures = failures + 1 if len(pending) == unfinished else 1
                 if failures > MAX_RETRIES:
                     message = f"workers failed {failures} times in a row with {len(pending)} runs left"
-                    raise OSError(f"{message}; the machine may be short of memory: {error}") from error
-                warnings.warn(f"a worker failed; {len(pending)} runs continue on the others", stacklevel=2)
+                    raise OSError(f"{message}; check the free memory, or use fewer --jobs: {error}") from error
+                warnings.warn(f"a worker failed; repeating {len(pending)} unfinished runs", stacklevel=2)
 
     def _run_once(self, function: Callable[[Any], Any], tasks: Sequence[Any], indices: list[int]) -> Iterator[Any]:
         calls = [delayed(_call_with_index)(function, index, tasks[index]) for index in indices]
         if self.backend == "ray":
-            # Ray returns complete lists only, so tasks are submitted in portions to report progress.
+            # With Ray, joblib returns only complete lists of results. Several short lists make progress visible.
             portion = 8 * self.jobs
             with parallel_config(backend="ray"), Parallel(n_jobs=self.jobs, batch_size=1) as pool:
                 for start in range(0, len(calls), portion):
                     yield from pool(calls[start : start + portion])
             return
-        # n_jobs is not reduced to the number of tasks: with n_jobs=1 joblib would run the task in this process.
+        # n_jobs is not reduced to the number of tasks, because with n_jobs=1 joblib would run the task in this process.
         with parallel_config(backend="locb-dask" if self.backend == "dask" else "loky"):
             yield from Parallel(n_jobs=self.jobs, batch_size=1, return_as="generator_unordered")(calls)
 
@@ -128,7 +128,7 @@ class Workers(AbstractContextManager["Workers"]):
             raise ValueError(f"backend ray needs the package {error.name}: run pip install 'locb[ray]'") from error
         options = {"num_cpus": self.jobs, "include_dashboard": False} if self.address is None else {}
         if self.address is not None:
-            _check_reachable(self.address, "Ray head", "'ray start --head'")  # ray.init would wait for two minutes
+            _check_reachable(self.address, "Ray head", "'ray start --head'")  # ray.init waits up to two minutes
         ray.init(address=self.address or "local", logging_level="error", log_to_driver=False, **options)
         self._resources.callback(ray.shutdown)
         if self.address is not None:

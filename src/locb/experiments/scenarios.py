@@ -1,11 +1,12 @@
-"""Scenarios: named environments with settings, on which policies are compared.
+"""Scenarios: named environments with settings, in which policies are compared.
 
-Development scenarios are for tuning. Evaluation scenarios use other seeds, and most of them have settings that were
-never used for tuning. No two scenarios share a seed, so no user of a development scenario occurs in the evaluation.
-Scenarios of real data use the same files in both roles; only the rounds differ.
+Each scenario has one of two roles. Development scenarios were used to tune the constants of the policies. Evaluation
+scenarios use other seeds, and most of them have settings that were never used for tuning. No two synthetic scenarios
+share a seed, so no user of a development scenario occurs in an evaluation scenario. Scenarios of real data read the
+same files in both roles, and only their rounds differ.
 
 Settings that a scenario does not list are those of the paper's synthetic environment: 100 users in 5 clusters,
-6 features, 10 arms, rewards of 0 or 1.
+6 features per arm, 10 arms per round, rewards of 0 or 1.
 """
 
 from __future__ import annotations
@@ -22,26 +23,26 @@ FIRST_SEED = {DEVELOPMENT: 100_000, EVALUATION: 200_000}
 
 @dataclass(frozen=True)
 class Scenario:
-    """Named environment with settings.
+    """Named environment with settings, in which policies are compared.
 
     Attributes
     ----------
     name : str
         Unique name.
     description : str
-        One sentence.
-    role : str
-        "development" or "evaluation".
+        Description of the environment in one sentence.
+    role : {"development", "evaluation"}
+        Whether the scenario was used to tune policies, or is used to evaluate them.
     family : str
         Property that the scenario varies: size, noise, arrivals, structure, contexts, drift or real data.
-    settings : dict
+    settings : dict, default {}
         Settings for :func:`locb.experiments.environment_factory.make_environment`.
-    groups : bool or None
-        Whether there are several groups of several users; None if unknown.
-    rounds : int
-        Default number of rounds.
-    first_seed : int
-        Seed of repeat 0.
+    groups : bool or None, default True
+        Whether the users form at least two groups of at least two users; None if unknown.
+    rounds : int, default 50_000
+        Number of rounds per run, unless the caller chooses another number.
+    first_seed : int, default 0
+        Seed of repeat 0. Repeat r uses seed ``first_seed + r``.
     """
 
     name: str
@@ -54,7 +55,7 @@ class Scenario:
     first_seed: int = 0
 
     def seed(self, repeat: int) -> int:
-        """Return the seed of the environment and the rounds of a repeat."""
+        """Return the seed of a repeat, which determines its environment and its rounds."""
         if not 0 <= repeat < SEEDS_PER_SCENARIO:
             raise ValueError(
                 f"seed must be at least 0 and seed + repeats at most {SEEDS_PER_SCENARIO}, because each scenario has "
@@ -73,7 +74,7 @@ class _Kind(NamedTuple):
     groups: bool = True
 
 
-# Used for tuning. Both roles have these kinds, with different seeds.
+# Kinds with settings that were used for tuning. There is a development and an evaluation scenario of each kind.
 _TUNED_KINDS = [
     _Kind("bernoulli-100", "The paper's environment: 100 users in 5 clusters, rewards of 0 or 1.", "size", {}),
     _Kind("bernoulli-500", "500 users.", "size", {"n_users": 500}),
@@ -84,7 +85,7 @@ _TUNED_KINDS = [
     _Kind("no-structure", "Each user is in a cluster of its own.", "structure", {"n_clusters": 100}, groups=False),
     _Kind("one-cluster", "All users are in one cluster.", "structure", {"n_clusters": 1}, groups=False),
 ]
-# Never used for tuning. Only the evaluation has these kinds.
+# Kinds with settings that were never used for tuning. There is only an evaluation scenario of each kind.
 _HELD_OUT_KINDS = [
     _Kind("two-clusters", "2 clusters.", "structure", {"n_clusters": 2}),
     _Kind("many-clusters", "300 users in 50 clusters.", "structure", {"n_users": 300, "n_clusters": 50}),
@@ -129,11 +130,16 @@ def _registry() -> dict[str, Scenario]:
     return scenarios
 
 
-SCENARIOS = _registry()  # append new kinds to the end of their list, so that the others keep their seeds
+SCENARIOS = _registry()  # append new kinds to the end of their list, so that existing scenarios keep their seeds
 
 
 def select_scenarios(names: Sequence[str]) -> list[Scenario]:
-    """Return the scenarios with these names. ``development``, ``evaluation`` and ``all`` select several.
+    """Return scenarios by name, in the order of ``SCENARIOS``.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Names in ``SCENARIOS``. "development" and "evaluation" select all scenarios of that role; "all" selects all.
 
     Raises
     ------
@@ -150,13 +156,23 @@ def select_scenarios(names: Sequence[str]) -> list[Scenario]:
         if name not in SCENARIOS and name not in groups:
             raise ValueError(f"unknown scenario {name!r}; choose from {', '.join([*groups, *SCENARIOS])}")
     if not names:
-        raise ValueError("scenarios must name at least one scenario")
+        raise ValueError(f"scenarios must name at least one scenario; choose from {', '.join([*groups, *SCENARIOS])}")
     roles = {role for name in names for role in groups.get(name, ())}
     return [scenario for scenario in SCENARIOS.values() if scenario.name in names or scenario.role in roles]
 
 
 def dataset_scenarios(data: dict[str, Any], role: str) -> list[Scenario]:
-    """Return the scenarios of a data set: one per kind of zero-reward arms, unless ``data`` sets ``zeros``."""
+    """Return the scenarios of a data set.
+
+    Parameters
+    ----------
+    data : dict
+        Settings of :func:`~locb.experiments.environment_factory.make_environment`, with the key ``data``. Unless they
+        set ``zeros``, there is one scenario with ``zeros="rated"`` and one with ``zeros="any"``. ``zeros`` selects the
+        items that become arms with reward 0, see :class:`locb.Interactions`. Yahoo data has one scenario.
+    role : {"development", "evaluation"}
+        Role of the scenarios.
+    """
     name = str(data["data"])
     kinds: list[str | None] = ["rated", "any"] if name != "yahoo" and "zeros" not in data else [None]
     scenarios = []

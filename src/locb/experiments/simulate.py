@@ -14,7 +14,10 @@ from locb.policies import Policy
 
 
 def split_rounds(blocks: Iterable[Rounds], checkpoints: Sequence[int]) -> Iterator[Rounds]:
-    """Yield the rounds of ``blocks``, split so that a piece ends after each of the ascending ``checkpoints``."""
+    """Yield the rounds of ``blocks``, split so that a block ends at each checkpoint.
+
+    ``checkpoints`` are ascending numbers of rounds, counted from 1.
+    """
     pending = list(checkpoints)
     done = 0
     for block in blocks:
@@ -38,9 +41,9 @@ def simulate(
     checkpoints: Sequence[int] = (),
     at_checkpoint: Callable[[], None] | None = None,
 ) -> Run:
-    """Run a policy on rounds of an environment.
+    """Run a policy on rounds of an environment and return its regret and rewards.
 
-    Rounds are generated in blocks, so memory holds the three series of the result and one block.
+    Rounds are generated in blocks. Memory use is one block plus three numbers per round for the result.
 
     Parameters
     ----------
@@ -51,18 +54,18 @@ def simulate(
     rounds : int
         Number of rounds.
     seed : int, default 0
-        Seed of the rounds. Equal seeds give every policy the same rounds.
+        Seed of the rounds. Runs with the same environment and seed have the same rounds.
     progress : callable, optional
         Called with the number of finished rounds after each block.
     checkpoints : sequence of int, default ()
-        Ascending round numbers after which ``at_checkpoint`` is called.
+        Ascending numbers of rounds, counted from 1, after which ``at_checkpoint`` is called.
     at_checkpoint : callable, optional
-        Called without arguments, for example to inspect the policy. Inspection does not change any choice.
+        Called without arguments at each checkpoint, for example to record the clusters of the policy.
 
     Returns
     -------
     Run
-        Cumulative regret, rewards, chosen arms, time, and the policy.
+        Cumulative regret, reward and chosen arm of each round, computation time in seconds, and the policy.
 
     Examples
     --------

@@ -1,1 +1,1 @@
-"""Comparison of policies on the same environments and rounds."""
+"""Comparison of policies on the same environments and rounds: plan, runs and results."""

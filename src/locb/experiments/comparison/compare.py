@@ -22,35 +22,38 @@ def compare(
     jobs: int = -1,
     progress: Callable[[int, int], None] | None = None,
 ) -> Comparison:
-    """Run every policy at every alpha on the same environments and rounds.
+    """Run several policies on the same environments and rounds and return their regret, rewards and clusters.
 
     Parameters
     ----------
     policies : sequence of str
-        Names in ``locb.POLICIES``. Names that you add there work too.
+        Names in ``locb.POLICIES``, including names that you added to this dictionary. The default is all policies that
+        are compared by default.
     alphas : sequence of float, default (1.0,)
-        Exploration strengths. Each policy runs at each of them.
-    rounds, repeats : int, default 50_000 and 5
-        Rounds per run, and the number of environments, which is the number of runs per policy and alpha.
+        Values of alpha, the exploration strength. Each policy that has this parameter runs once per value and repeat.
+    rounds : int, default 50_000
+        Number of rounds per run.
+    repeats : int, default 5
+        Number of runs per policy and alpha. Each repeat has its own seed.
     environment : dict, optional
-        Arguments of :class:`locb.Synthetic`; repeat r uses seed ``seed + r``. Or ``data`` ("movielens", "yelp",
-        "yahoo" or "table"), ``path`` and the arguments of that reader of :mod:`locb.datasets`; the repeats then differ
-        in their rounds only.
+        Arguments of :class:`locb.Synthetic`. Or, for a data set, ``data`` ("movielens", "yelp", "yahoo" or "table"),
+        ``path`` and the arguments of that reader in :mod:`locb.datasets`. Repeats on a data set differ in their rounds
+        only.
     n_seeds : int, optional
-        Seeds of LOCB and ELOC. The default is 30, or one per user if there are fewer users.
+        Number of seed users of LOCB and ELOC. The default is 30, or one per user if there are fewer users.
     gamma : float, default 0.2
-        Cluster width of LOCB and ELOC, and of the true clusters of real data.
+        Largest distance between the users of one cluster, for LOCB, ELOC and the true clusters of real data.
     seed : int, default 0
-        Seed of the first repeat.
+        Random seed of the first repeat. Repeat r uses ``seed + r``.
     jobs : int, default -1
         Number of processes; -1 for one per core.
     progress : callable, optional
-        Called with (finished runs, total runs).
+        Called with (finished runs, total runs) after each run.
 
     Returns
     -------
     Comparison
-        Regret, reward, clusters and time of every policy and alpha.
+        Regret, reward, clusters and computation time of every policy and alpha.
 
     Examples
     --------

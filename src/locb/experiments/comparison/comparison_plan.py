@@ -1,4 +1,4 @@
-"""Plan of a comparison: which policies run on which environments and seeds, and how the results are combined."""
+"""Plan of a comparison: the runs (policy, alpha and repeat), and the combination of their results."""
 
 from __future__ import annotations
 
@@ -28,15 +28,18 @@ DEFAULT_POLICIES = tuple(name for name, spec in REGISTRY.items() if spec.compare
 
 @dataclass(frozen=True)
 class ComparisonPlan:
-    """Validated plan of a comparison, ready to run."""
+    """Plan of a comparison with validated settings."""
 
-    settings: dict[str, Any]
+    settings: dict[str, Any]  # arguments of plan_comparison
     tasks: list[Task]  # ordered by policy, alpha, repeat
-    n_users: int
-    notes: list[str]  # limitations of the data that readers must know
+    n_users: int  # users of the environment
+    notes: list[str]  # limitations of the data, to be shown in reports
 
     def prepare(self) -> None:
-        """Compile the kernels of the policies, or load them from the cache, so that no run includes this time."""
+        """Compile the kernels of the policies, or load them from the cache.
+
+        Call this before ``run``, so that the measured times do not include compilation.
+        """
         for task in self.tasks[:: self.settings["repeats"]]:
             task.make_policy(n_users=self.n_users, dim=2).prepare()
 
@@ -48,7 +51,7 @@ class ComparisonPlan:
         jobs : int, default -1
             Number of processes; -1 for one per core.
         progress : callable, optional
-            Called with (finished runs, total runs).
+            Called with (finished runs, total runs) after each run.
         """
         outcomes: list[Any] = [None] * len(self.tasks)
         with Workers(jobs=jobs) as workers:
@@ -73,12 +76,12 @@ class ComparisonPlan:
 
 
 def check_settings(policies: Sequence[str], alphas: Sequence[float], rounds: int, repeats: int) -> None:
-    """Raise a ValueError if a comparison with these settings is impossible."""
+    """Raise a ValueError if rounds or repeats are below 1, or if policies or alphas are empty or have duplicates."""
     for name, value in (("rounds", rounds), ("repeats", repeats)):
         if value < 1:
             raise ValueError(f"{name} must be at least 1, not {value}")
     if isinstance(policies, str):
-        raise ValueError(f"policies must be a list of names, not {policies!r}")
+        raise ValueError(f"policies must be a list of names, not the string {policies!r}")
     if not policies or not alphas:
         raise ValueError(f"{'policies' if not policies else 'alphas'} must have at least one element")
     if len(set(policies)) < len(policies):
@@ -129,7 +132,17 @@ def plan_comparison(
 
 
 def parameter_sets(name: str, alphas: Sequence[float], common: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the parameters at which a policy runs: one set per alpha, or a single set if it has no alpha."""
+    """Return the sets of parameters with which a policy runs.
+
+    Parameters
+    ----------
+    name : str
+        Name of the policy.
+    alphas : sequence of float
+        Exploration strengths. A policy that has the parameter alpha gets one set per value, any other policy one set.
+    common : dict
+        Parameters of every set.
+    """
     if name not in POLICIES:
         raise ValueError(f"unknown policy {name!r}; choose from {', '.join(POLICIES)}")
     if accepted_parameters(POLICIES[name], {"alpha": 1.0}):
@@ -159,7 +172,7 @@ def _cluster_history(outcomes: list[Outcome]) -> ClusterHistory | None:
 
 
 def _user_map(tasks: list[Task], outcomes: list[Outcome]) -> UserMap | None:
-    """Return the first repeat of the first policy that finds clusters."""
+    """Return the users and clusters of repeat 0 of the first policy that finds clusters; None if no policy does."""
     for task, outcome in zip(tasks, outcomes, strict=True):
         if outcome.found:
             env: Any = make_environment(task.environment, task.seed, warn=False)

@@ -1,4 +1,4 @@
-"""One task of a comparison: one policy at one alpha in one repeat."""
+"""Execution of one run of a comparison: one policy at one alpha in one repeat."""
 
 from __future__ import annotations
 
@@ -25,51 +25,54 @@ MIN_CLUSTER_CHECKPOINTS, MAX_CLUSTER_CHECKPOINTS = 12, 24
 
 @dataclass(frozen=True)
 class Task:
-    """One policy at one alpha in one repeat. The environment and the rounds depend on the repeat only."""
+    """Settings of one run: one policy at one alpha in one repeat.
 
-    policy: str
-    factory: Callable[..., Policy]
-    parameters: dict[str, Any]
+    All policies have the same environment and the same rounds in a repeat.
+    """
+
+    policy: str  # name of the policy
+    factory: Callable[..., Policy]  # class of the policy
+    parameters: dict[str, Any]  # parameters of the policy; those that the class does not have are ignored
     environment: dict[str, Any]  # settings of make_environment
     rounds: int
-    seed: int
-    gamma: float  # of the true clusters of real data
+    seed: int  # of the environment and the rounds
+    gamma: float  # largest distance between the users of a true cluster of real data
     cluster_checkpoints: tuple[int, ...] = ()  # rounds after which clusters are recorded
     keep_clusters: bool = False  # whether to record the members of clusters, not only their number and F1
 
     def make_policy(self, *, n_users: int, dim: int) -> Policy:
-        """Return a new policy for an environment of this size.
+        """Return a new policy for ``n_users`` users and ``dim`` features.
 
         Raises
         ------
         ValueError
-            If the policy rejects a parameter or its constructor fails.
+            If the policy rejects a parameter or its constructor raises another error.
         """
         try:
             return self.factory(n_users=n_users, dim=dim, **accepted_parameters(self.factory, self.parameters))
         except ValueError:
             raise
         except Exception as error:
-            raise ValueError(f"cannot create policy {self.policy}: {type(error).__name__}: {error}") from error
+            raise ValueError(f"creating policy {self.policy} raised {type(error).__name__}: {error}") from error
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Result of a task."""
+    """Result of one run of a comparison."""
 
-    regret: Floats  # (points,)
-    cumulative_reward: Floats  # (points,)
+    regret: Floats  # cumulative regret at each regret checkpoint
+    cumulative_reward: Floats  # at each regret checkpoint
     reward: float  # mean per round
-    found: list[list[int]]  # distinct clusters after the last round
-    f1: float
+    found: list[list[int]]  # user indices of the distinct clusters after the last round
+    f1: float  # of the clusters after the last round; NaN if there are none
     microseconds_per_round: float
-    counts: list[int]  # one element per cluster checkpoint, also in the next fields
-    f1s: list[float]
-    clusters: list[list[Ints]]
+    counts: list[int]  # number of distinct clusters at each cluster checkpoint
+    f1s: list[float]  # F1 at each cluster checkpoint
+    clusters: list[list[Ints]]  # clusters at each cluster checkpoint; empty unless Task.keep_clusters
 
 
 def accepted_parameters(factory: Callable[..., Any], parameters: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters that ``factory`` accepts. A custom policy need not have alpha, gamma or seeds."""
+    """Return the parameters that ``factory`` accepts. A custom policy may lack alpha, gamma, n_seeds or seed."""
     known = inspect.signature(factory).parameters
     if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in known.values()):
         return parameters
@@ -77,33 +80,33 @@ def accepted_parameters(factory: Callable[..., Any], parameters: dict[str, Any])
 
 
 def regret_checkpoints(rounds: int) -> Ints:
-    """Return the rounds at which regret is recorded: evenly spaced, including the last."""
+    """Return the rounds after which regret is recorded: at most 200, evenly spaced, including the last round."""
     return np.unique(np.linspace(1, rounds, min(MAX_CHECKPOINTS, rounds)).round().astype(np.int64))
 
 
 def cluster_checkpoints(rounds: int, n_users: int) -> tuple[int, ...]:
-    """Return the rounds at which clusters are recorded: denser at the start, including the last.
+    """Return the rounds after which clusters are recorded: 12 to 24, denser at the start, including the last round.
 
-    Recording takes time proportional to the number of users, and a run takes time proportional to its rounds. So there
-    are more checkpoints where recording is cheap relative to the run.
+    The time to record clusters grows with the number of users, and the time of a run grows with its rounds. Therefore
+    the number of checkpoints grows with the number of rounds per user. Runs of few rounds have fewer than 12.
     """
     count = min(rounds, MAX_CLUSTER_CHECKPOINTS, max(MIN_CLUSTER_CHECKPOINTS, rounds // n_users))
     return tuple(np.unique(np.ceil(rounds * (np.arange(1, count + 1) / count) ** 2).astype(np.int64)).tolist())
 
 
 def distinct_clusters(policy: Policy) -> list[Ints]:
-    """Return the distinct clusters of a policy, the largest first."""
+    """Return the distinct clusters of a policy as arrays of user indices, largest first."""
     found = {cluster.members.tobytes(): cluster.members for cluster in policy.clusters()}
     return sorted(found.values(), key=lambda members: (-len(members), members.tolist()))
 
 
 def run_task(task: Task) -> Outcome:
-    """Run one task. The result depends only on the settings of the task.
+    """Run one task of a comparison. The outcome depends on the settings of the task only, except for measured times.
 
     Raises
     ------
     ValueError
-        If the policy fails. The message has the error, the file and the line.
+        If the policy raises an error. The message contains that error, its file and its line.
     """
     env = make_environment(task.environment, task.seed, warn=False)
     policy = task.make_policy(n_users=env.n_users, dim=env.dim)
@@ -112,7 +115,7 @@ def run_task(task: Task) -> Outcome:
     f1s: list[float] = []
     recorded: list[list[Ints]] = []
 
-    @cache  # the true clusters of real data are expensive, and policies without clusters do not need them
+    @cache  # true clusters of real data take long to compute, and policies without clusters do not need them
     def truth() -> list[Ints]:
         return true_clusters(env, task.gamma)
 
@@ -139,7 +142,7 @@ def run_task(task: Task) -> Outcome:
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         cause = f"{type(error).__name__}: {error} ({Path(last.filename).name}, line {last.lineno})"
-        raise ValueError(f"policy {task.policy} failed during the run: {cause}") from error
+        raise ValueError(f"policy {task.policy} raised an error during the run: {cause}") from error
     found = distinct_clusters(policy)
     points = regret_checkpoints(task.rounds) - 1
     return Outcome(

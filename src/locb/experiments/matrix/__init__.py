@@ -1,4 +1,4 @@
-"""Scenario matrix: every policy in every scenario, relative to the best baseline of the scenario."""
+"""Scenario matrix: the regret of every policy in every scenario, relative to the best baseline of the scenario."""
 
 from locb.experiments.matrix.matrix_plan import ALPHAS, MatrixPlan, plan_matrix
 

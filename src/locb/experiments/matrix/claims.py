@@ -1,4 +1,4 @@
-"""Design goals of ELOC, checked against the scenario matrix."""
+"""Design goals of the policy ELOC as claims, which the results of the scenario matrix confirm or refute."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from locb.experiments.matrix.scenario_result import ScenarioResult, geometric_me
 from locb.experiments.scenarios import DEVELOPMENT, EVALUATION
 
 CONTENDER = "eloc"
-MAX_RATIO = 1.05  # to the best baseline in any scenario, plus the interval
+# Limits of the regret of ELOC divided by the regret of the best baseline.
+MAX_RATIO = 1.05  # in every scenario, after half of the 95% interval is subtracted from the ratio
 MAX_MEAN_RATIO = 0.75  # geometric mean over the scenarios with groups
 MAX_BASIC_RATIO = 0.65  # in each of the basic scenarios
 BASIC_SCENARIOS = ("bernoulli-100", "bernoulli-500", "zipf-300")
@@ -18,7 +19,17 @@ NEVER_WORSE = "ELOC is never worse than the best baseline by more than 5% plus i
 
 
 def build_claims(results: Sequence[ScenarioResult], section: str, evidence: str) -> list[Claim]:
-    """Return the design goals as claims, first for the evaluation scenarios, then for the development scenarios."""
+    """Return the design goals of ELOC as claims, first for the evaluation scenarios, then for development scenarios.
+
+    Parameters
+    ----------
+    results : sequence of ScenarioResult
+        Results that decide the claims.
+    section : str
+        Section of the report.
+    evidence : str
+        Name of the table that shows the results.
+    """
     claims: list[Claim] = []
     for role in (EVALUATION, DEVELOPMENT):
         selected = [result for result in results if result.scenario.role == role]
@@ -47,14 +58,17 @@ def build_claims(results: Sequence[ScenarioResult], section: str, evidence: str)
 
 
 def exceeds_limit(result: ScenarioResult) -> bool:
-    """Return whether ELOC is worse than the best baseline by more than the limit. One repeat has no interval."""
+    """Return whether the regret ratio of ELOC, minus half of its 95% interval, is above MAX_RATIO in a scenario.
+
+    With a single repeat there is no interval, and the ratio itself is compared.
+    """
     ratio = result.ratio(CONTENDER)
     margin = 0.0 if ratio.margin != ratio.margin else ratio.margin
     return ratio.mean - margin > MAX_RATIO
 
 
 def format_ratio(ratio: Measurement) -> str:
-    """Return a ratio with its interval as text."""
+    """Return a ratio as text, followed by ± and half of its 95% interval if there is one."""
     return f"{ratio.mean:.3f}" + ("" if ratio.margin != ratio.margin else f" ± {ratio.margin:.3f}")
 
 

@@ -1,4 +1,4 @@
-"""Plan and execution of a scenario matrix."""
+"""Plan and execution of a scenario matrix: every policy at every alpha in every scenario."""
 
 from __future__ import annotations
 
@@ -33,38 +33,57 @@ SOURCE_PACKAGES = ("common", "policies", "kernels", "environments", "datasets", 
 
 @dataclass(frozen=True)
 class MatrixPlan:
-    """Validated plan of a scenario matrix, ready to run."""
+    """Plan of a scenario matrix with validated settings. See :func:`plan_matrix` for the settings."""
 
     scenarios: list[Scenario]
     policies: list[str]
-    custom: dict[str, str]  # custom policies: name → file.py:Class
+    custom: dict[str, str]
     alphas: list[float]
     rounds: int | None
     repeats: int
     seed: int
-    sizes: dict[str, tuple[int, int, int]]  # scenario → users, features, arms
+    sizes: dict[str, tuple[int, int, int]]  # scenario → numbers of users, features and arms
     truth_gammas: dict[str, float] = field(default_factory=dict)  # scenario of real data → gamma of the true clusters
-    data: dict[str, str] = field(default_factory=dict)  # digests of real data
+    data: dict[str, str] = field(default_factory=dict)  # scenario of real data → digest of the data
     command: str = ""
 
     @property
     def baselines(self) -> tuple[str, ...]:
-        """Policies that others are compared with: those that the registry marks, or all if there are none."""
+        """Names of the baselines: the planned policies that the registry marks as baselines, or all if it marks none.
+
+        The regret of every policy is divided by the regret of the best baseline.
+        """
         known = tuple(name for name in self.policies if policy_spec(name).is_baseline and name not in self.custom)
         return known or tuple(self.policies)
 
     def prepare(self) -> None:
-        """Compile the kernels of the policies, or load them from the cache."""
+        """Compile the kernels of the built-in policies, or load them from the cache."""
         for name in self.policies:
             if name not in self.custom:
                 make_policy(name, n_users=2, dim=2).prepare()
 
     def open_folder(self, folder: Path) -> Ledger:
-        """Return the ledger of a folder. Raise a ValueError if it has runs of other code or other settings."""
+        """Return the ledger of a folder, which holds the outcomes of finished runs.
+
+        Raises
+        ------
+        ValueError
+            If the folder has runs of another version of the source code or with other data.
+        """
         return Ledger(folder, {"kind": "scenarios", "code": code_digest(), "data": self.data})
 
     def run(self, ledger: Ledger, workers: Workers, progress: Callable[[float, float], None] | None = None) -> Findings:
-        """Run what the ledger does not have and return the findings."""
+        """Run the jobs whose outcomes are not in the ledger, and return the tables, heat map and claims.
+
+        Parameters
+        ----------
+        ledger : Ledger
+            Outcomes of finished runs. New outcomes are added.
+        workers : Workers
+            Processes that run the jobs.
+        progress : callable, optional
+            Called with (finished work, total work) after each run.
+        """
         plan = {
             (scenario.name, name, parameters.get("alpha")): [
                 self._job(scenario, name, parameters, repeat) for repeat in range(self.seed, self.seed + self.repeats)
@@ -126,15 +145,18 @@ def plan_matrix(
     policies : sequence of str
         Names in ``locb.POLICIES``. Each policy runs with its default parameters, except alpha.
     scenarios : sequence of str, default ("all",)
-        Names of scenarios, or "development", "evaluation", "all".
+        Names of scenarios. "development" and "evaluation" select all scenarios of that role; "all" selects all.
     alphas : sequence of float, default (0.1, 0.3, 1.0)
-        Each policy that has an alpha runs at each of them.
+        Values of alpha, the exploration strength. Each policy that has this parameter runs at each value.
     rounds : int, optional
-        Rounds per run. By default each scenario has its own number.
-    repeats, seed : int, default 5 and 0
-        Number of repeats, and the number of seeds of each scenario to skip.
+        Rounds per run, at least 100. By default each scenario has its own number.
+    repeats : int, default 5
+        Number of runs per scenario, policy and alpha. Each repeat has its own seed.
+    seed : int, default 0
+        Number of the first repeat. Repeat r of a scenario uses random seed ``first_seed + seed + r``.
     data : dict, optional
-        Settings of an environment of real data, which is added to the scenarios.
+        Settings of :func:`~locb.experiments.environment_factory.make_environment` for a data set. Its scenarios are
+        added to ``scenarios``.
     custom : dict, optional
         Files of custom policies: name → ``file.py:Class``.
     command : str, default ""
@@ -164,7 +186,10 @@ def plan_matrix(
 
 
 def _add_data(selected: list[Scenario], data: dict[str, Any] | None) -> tuple[dict[str, float], dict[str, str]]:
-    """Add the scenarios of real data to ``selected``; return their gammas of the true clusters and their digests."""
+    """Add the scenarios of a data set to ``selected``.
+
+    Return two dictionaries by the name of the scenario: the gamma of its true clusters, and the digest of its data.
+    """
     gammas: dict[str, float] = {}
     digests: dict[str, str] = {}
     if data is not None:
@@ -181,7 +206,10 @@ def _add_data(selected: list[Scenario], data: dict[str, Any] | None) -> tuple[di
 def _check_scenario(
     scenario: Scenario, seed: int, policies: Sequence[str], alphas: Sequence[float]
 ) -> tuple[int, int, int]:
-    """Return users, features and arms of a scenario; raise a ValueError if a policy cannot be created for it."""
+    """Return the numbers of users, features and arms of a scenario.
+
+    Raise a ValueError if a policy cannot be created for these numbers.
+    """
     env = make_environment(scenario.settings, scenario.seed(seed), warn=False)
     for name in policies:
         for parameters in parameter_sets(name, alphas, {}):
@@ -190,7 +218,10 @@ def _check_scenario(
 
 
 def code_digest() -> str:
-    """Return a digest of the source code that influences the runs. Runs of different code must not be mixed."""
+    """Return a digest of the source code that determines the outcomes of runs.
+
+    A folder of runs stores the digest, so that it never mixes runs of different code.
+    """
     root = Path(locb.__file__).parent
     digest = hashlib.sha256()
     for name in SOURCE_PACKAGES:
@@ -200,7 +231,10 @@ def code_digest() -> str:
 
 
 def _policy_source(reference: str) -> dict[str, str]:
-    """Return file and digest of a custom policy. A changed file gives different jobs."""
+    """Return the file and class of a custom policy, and a digest of the file.
+
+    The digest is part of the identity of a job. After the file changes, its jobs run again.
+    """
     path, _, name = reference.rpartition(":")
     file = Path(path).resolve()
     return {"reference": f"{file}:{name}", "digest": hashlib.sha256(file.read_bytes()).hexdigest()[:16]}

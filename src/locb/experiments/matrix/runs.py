@@ -1,4 +1,4 @@
-"""One run of the scenario matrix."""
+"""Execution of one run of the scenario matrix."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def run_scenario(
     truth_gamma: float,
     source: dict[str, str] | None,
 ) -> dict[str, Any]:
-    """Run a policy in the environment of a scenario.
+    """Run one policy in the environment of one scenario.
 
     Parameters
     ----------
     environment : dict
-        Settings of the environment.
+        Settings of :func:`~locb.experiments.environment_factory.make_environment`.
     seed : int
         Seed of the environment, the rounds and the policy.
     policy : str
@@ -34,14 +34,15 @@ def run_scenario(
     parameters : dict
         Parameters of the policy that differ from its defaults.
     truth_gamma : float
-        Gamma of the true clusters of real data.
+        Largest distance between the users of a true cluster of real data.
     source : dict or None
-        File and digest of a custom policy. A worker process registers the policy from it.
+        File and digest of a custom policy, which is registered before the run; None for a built-in policy.
 
     Returns
     -------
     dict
-        Final regret, mean reward, number of clusters, F1 against the true clusters, and time per round.
+        Values after the last round: cumulative regret, mean reward per round, number of distinct clusters, F1 of the
+        clusters (None without clusters), and computation time per round in microseconds.
     """
     if source is not None:
         register_custom_policy(source["reference"])

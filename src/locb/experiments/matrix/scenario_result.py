@@ -22,15 +22,15 @@ class AlphaResult:
     """Result of one policy at one alpha in one scenario."""
 
     policy: str
-    alpha: float | None
-    regret: Floats  # (repeats,)
-    f1: Measurement | None
-    microseconds_per_round: float
+    alpha: float | None  # None if the policy has no parameter alpha
+    regret: Floats  # cumulative regret after the last round, one value per repeat
+    f1: Measurement | None  # F1 of the clusters after the last round; None if no repeat has clusters
+    microseconds_per_round: float  # mean over repeats
 
 
 @dataclass(frozen=True)
 class ScenarioResult:
-    """Results of all policies in one scenario."""
+    """Results of all policies at all alphas in one scenario."""
 
     scenario: Scenario
     results: list[AlphaResult]
@@ -38,7 +38,7 @@ class ScenarioResult:
 
     @property
     def best_per_policy(self) -> dict[str, AlphaResult]:
-        """Each policy at the alpha of its lowest mean regret in this scenario."""
+        """Result of each policy, by name, at the alpha with the lowest mean regret in this scenario."""
         best: dict[str, AlphaResult] = {}
         for result in self.results:
             known = best.get(result.policy)
@@ -48,25 +48,26 @@ class ScenarioResult:
 
     @property
     def best_baseline(self) -> AlphaResult:
-        """Baseline with the lowest mean regret."""
+        """Result of the baseline with the lowest mean regret, at its best alpha."""
         best = self.best_per_policy
         return min((best[name] for name in self.baselines), key=lambda result: float(result.regret.mean()))
 
     def ratio(self, policy: str) -> Measurement:
-        """Return the regret of a policy divided by that of the best baseline."""
+        """Return the mean regret of a policy divided by the mean regret of the best baseline."""
         return regret_ratio(self.best_per_policy[policy].regret, self.best_baseline.regret)
 
 
 def regret_ratio(regret: Any, base: Any) -> Measurement:
-    """Return the ratio of two mean regrets with half of its 95% interval (Student's t) from paired values.
+    """Return the ratio of two mean regrets, with half of its 95% confidence interval (Student's t) as the margin.
 
-    The interval is that of ``regret − ratio × base`` over the repeats, divided by the mean of ``base``. Variation that
-    both share in a repeat, such as a difficult environment, cancels.
+    The margin is half of the interval of the mean of ``regret − ratio × base``, divided by the mean of ``base``.
+    Because the values are paired, variation that a policy and the baseline share in a repeat cancels, for example a
+    difficult environment.
 
     Parameters
     ----------
     regret, base : (repeats,) array_like
-        Regret of a policy and of the baseline.
+        Regret of a policy and of the baseline in each repeat.
 
     Examples
     --------
@@ -80,7 +81,9 @@ def regret_ratio(regret: Any, base: Any) -> Measurement:
 
 
 def geometric_mean(ratios: Iterable[Measurement]) -> Measurement:
-    """Return the geometric mean of independent ratios. Their intervals are combined on the log scale.
+    """Return the geometric mean of independent ratios, with half of its 95% confidence interval as the margin.
+
+    The margins of the ratios are combined on the log scale.
 
     Examples
     --------

@@ -31,7 +31,17 @@ GROUPS = {True: "yes", False: "no", None: "unknown"}
 
 
 def summarize(results: Sequence[ScenarioResult], policies: Sequence[str], settings: dict[str, Any]) -> Findings:
-    """Return the findings of the scenario matrix."""
+    """Return the tables, the heat map and the claims of the scenario matrix.
+
+    Parameters
+    ----------
+    results : sequence of ScenarioResult
+        Results, one element per scenario.
+    policies : sequence of str
+        Names of all policies, in the order of the columns. ELOC comes first if it is one of them.
+    settings : dict
+        Settings of the matrix, shown in the report.
+    """
     names = [name for name in policies if name == CONTENDER] + [name for name in policies if name != CONTENDER]
     has_contender = CONTENDER in names and len(names) > 1
     return Findings(
@@ -91,9 +101,9 @@ def _row(result: ScenarioResult, entry: AlphaResult) -> dict[str, Any]:
 
 
 def _best_alpha_table(results: Sequence[ScenarioResult]) -> ResultTable:
-    """Return regret and F1 of each policy at its best alpha.
+    """Return a table of the regret and F1 of each policy at its best alpha in each scenario.
 
-    Reports collapse a table whose name ends in "-settings".
+    The name of the table ends in "-settings", because reports collapse tables with such names.
     """
     rows = []
     for result in results:

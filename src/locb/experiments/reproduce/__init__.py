@@ -1,4 +1,4 @@
-"""Reproduction of the paper's evaluation: its tables and figures next to measured values, with a verdict per claim."""
+"""Reproduction of the evaluation in the LOCB paper: published next to measured values, and a verdict for each claim."""
 
 from locb.experiments.reproduce.reproduction import TARGETS, Reproduction, plan_reproduction
 

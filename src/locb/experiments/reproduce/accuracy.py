@@ -1,4 +1,4 @@
-"""Tables 1 and 2: accuracy of the clusters."""
+"""Reproduction of Tables 1 and 2: accuracy of the clusters that each method finds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Records = dict[str, dict[str, dict[int, dict[str, Any]]]]  # method → setting 
 
 
 def plan(data: DataSet, sizes: Sizes) -> list[Job]:
-    """Return one job per gamma and repeat."""
+    """Return the jobs of Tables 1 and 2 for a data set: one job per gamma and repeat."""
     return [
         Job(
             runs.accuracy,
@@ -49,7 +49,7 @@ def plan(data: DataSet, sizes: Sizes) -> list[Job]:
 
 
 def summarize(data: DataSet, sizes: Sizes, outcomes: JobOutcomes) -> TargetFindings:
-    """Return measured accuracy next to the paper's, and the verdicts of its claims."""
+    """Return tables of the measured accuracy next to the paper's accuracy, and the paper's claims with verdicts."""
     found = TargetFindings([], [], [])
     for gamma in data.gammas:
         for truth_gamma in data.truth_gammas(gamma):
@@ -77,7 +77,7 @@ def _setting(record: dict[str, Any]) -> str:
 
 
 def _explanation(data: DataSet, gamma: float, truth_gamma: float, locb: dict[str, Any]) -> str:
-    """Return how a gamma that does not fit the data affects the accuracy, with the numbers of LOCB."""
+    """Return an explanation of the accuracy of LOCB at a gamma that does not fit the data; empty if gamma fits."""
     if data.scaled is None or truth_gamma == paper.GAMMA:
         return data.limitation
     scores = f"precision {locb['precision'].mean:.3f}, recall {locb['recall'].mean:.3f}"

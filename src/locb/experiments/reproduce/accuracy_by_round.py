@@ -1,4 +1,4 @@
-"""Figure 2: accuracy over rounds."""
+"""Reproduction of Figure 2: accuracy of the clusters over rounds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BASELINES = {name: label for name, label in LABELS.items() if name != "locb"}
 
 
 def plan(data: DataSet, sizes: Sizes) -> list[Job]:
-    """Return one job per policy and repeat."""
+    """Return the jobs of Figure 2 for a data set: one job per policy and repeat."""
     points = np.unique(np.linspace(0, 2 * sizes.rounds, MAX_POINTS + 1).round().astype(int))[1:].tolist()
     special: dict[str, dict[str, Any]] = {
         "locb": {"gamma": paper.GAMMA, "tau": paper.TAU, "n_seeds": paper.ACCURACY_SEEDS, "sigma": paper.SIGMA}
@@ -48,7 +48,7 @@ def plan(data: DataSet, sizes: Sizes) -> list[Job]:
 
 
 def summarize(data: DataSet, sizes: Sizes, outcomes: JobOutcomes) -> TargetFindings:
-    """Return the curves of F1 over rounds and the claims about their peaks."""
+    """Return charts and tables of F1 over rounds, and the claims about the peak and the end of the curves."""
     found = TargetFindings([], [], [])
     points = outcomes[0][0].settings["points"]
     for truth_gamma in data.gammas:
@@ -114,9 +114,13 @@ def _claims(label: str, evidence: str, curves: dict[str, Any], limitation: str) 
 
 
 def _falls_from_peak(curves: Any) -> list[float]:
-    """Return per repeat how far F1 falls from the peak to the end.
+    """Return F1 at the peak minus F1 at the end, one value per repeat.
 
-    The round of the peak is chosen from the other repeats, which avoids a selection bias.
+    Parameters
+    ----------
+    curves : (repeats, points) array
+        F1 over rounds. The round of the peak of a repeat is chosen from the other repeats, which avoids a selection
+        bias.
     """
     falls = []
     for repeat in range(len(curves)):

@@ -1,4 +1,4 @@
-"""Tables 3 and 4: accuracy of LOCB by the number of seeds and by gamma."""
+"""Reproduction of Tables 3 and 4: accuracy of LOCB by the number of seed users and by gamma."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def _job(data: DataSet, sizes: Sizes, repeat: int, gamma: float, n_seeds: int, t
         "delta": paper.DELTA,
         "max_rounds": MAX_ROUNDS,
     }
-    # Radii fall with the square root of the rounds, so half of gamma takes four times as many.
+    # A radius is proportional to 1 / √rounds, so a run with half of gamma needs four times as many rounds.
     cost = 60_000.0 * (paper.GAMMA / gamma) ** 2 * (1.0 + n_seeds / 50.0)
     return Job(runs.final_clusters, data.environment, sizes.seed + repeat, settings, cost, data.name)
 
 
 def plan_seeds(data: DataSet, sizes: Sizes) -> list[Job]:
-    """Return one job per gamma, number of seeds and repeat."""
+    """Return the jobs of Table 3 for a data set: one job per gamma, number of seed users and repeat."""
     return [
         _job(data, sizes, repeat, gamma, n_seeds, data.truth_gammas(gamma))
         for gamma in data.gammas
@@ -41,7 +41,10 @@ def plan_seeds(data: DataSet, sizes: Sizes) -> list[Job]:
 
 
 def gamma_ranges(data: DataSet) -> list[tuple[float, tuple[float, ...]]]:
-    """Return (centre, gammas): the paper's gammas, and the same scaled to the gamma that fits the data."""
+    """Return the ranges of gamma to measure, each as (gamma in the centre, all gammas).
+
+    The first range is the paper's. If a larger gamma fits the data, the second range is the paper's range scaled to it.
+    """
     ranges: list[tuple[float, tuple[float, ...]]] = [(paper.GAMMA, paper.GAMMAS)]
     if data.scaled is not None:
         ranges.append((data.scaled, tuple(float(f"{g * data.scaled / paper.GAMMA:.4g}") for g in paper.GAMMAS)))
@@ -49,7 +52,7 @@ def gamma_ranges(data: DataSet) -> list[tuple[float, tuple[float, ...]]]:
 
 
 def plan_gamma(data: DataSet, sizes: Sizes) -> list[Job]:
-    """Return one job per gamma and repeat."""
+    """Return the jobs of Table 4 for a data set: one job per gamma and repeat."""
     return [
         _job(data, sizes, repeat, gamma, paper.ACCURACY_SEEDS, [gamma])
         for _, gammas in gamma_ranges(data)
@@ -61,9 +64,18 @@ def plan_gamma(data: DataSet, sizes: Sizes) -> list[Job]:
 def _collect(
     outcomes: JobOutcomes, name: str, truth_gamma: float | None, gamma: float | None = None
 ) -> dict[float, list[Any]]:
-    """Return records by the value of a setting, in the order of the repeats.
+    """Return the accuracy records of the runs, grouped by the value of a setting, in the order of the repeats.
 
-    ``truth_gamma`` None selects the true clusters at the gamma of the run.
+    Parameters
+    ----------
+    outcomes : list of (Job, dict)
+        Jobs with their outcomes.
+    name : str
+        Name of the setting.
+    truth_gamma : float or None
+        Gamma of the true clusters; None for the gamma of each run.
+    gamma : float, optional
+        Only runs with this gamma. The default is all runs.
     """
     found: dict[float, dict[int, Any]] = {}
     for job, outcome in outcomes:
@@ -83,7 +95,7 @@ def _chart(
     values: Sequence[float],
     published: Sequence[float] | None,
 ) -> LineChart:
-    """Return F1 by a setting, with the paper's numbers as a dashed line."""
+    """Return a chart of F1 by the value of a setting, with the paper's numbers as a dashed line."""
     measured = np.array([[record["f1"] for record in records[value]] for value in values]).T
     points = line_points("measured", x, values, "F1", measured, upper=1.0)
     if published is not None:
@@ -93,7 +105,7 @@ def _chart(
 
 
 def _discrepancy_note(data: DataSet) -> str:
-    """Return a note that the paper reports two numbers for one setting, where it does."""
+    """Return a note if the paper reports two different numbers for the same setting of a data set; else empty."""
     if data.name not in paper.F1_BY_SEEDS:
         return ""
     here, there = paper.F1_BY_SEEDS[data.name][-1], paper.ACCURACY[data.name]["LOCB"][0]
@@ -101,7 +113,7 @@ def _discrepancy_note(data: DataSet) -> str:
 
 
 def summarize_seeds(data: DataSet, sizes: Sizes, outcomes: JobOutcomes) -> TargetFindings:
-    """Return F1 by the number of seeds."""
+    """Return tables and charts of F1 by the number of seed users, and the claims about this number."""
     found = TargetFindings([], [], [])
     for gamma in data.gammas:
         for truth_gamma in data.truth_gammas(gamma):
@@ -144,7 +156,7 @@ def _seed_claims(label: str, records: dict[float, list[Any]], explanation: str, 
 
 
 def _no_peak_explanation(data: DataSet, centre: float, criteria: list[Criterion]) -> str:
-    """Return why there is no inner peak, by the end at which the accuracy does not fall."""
+    """Return an explanation if F1 is highest at the largest or the smallest gamma instead of between them."""
     if centre == paper.GAMMA and data.limitation:
         return data.limitation
     sentences = []
@@ -159,7 +171,7 @@ def _no_peak_explanation(data: DataSet, centre: float, criteria: list[Criterion]
 
 
 def summarize_gamma(data: DataSet, sizes: Sizes, outcomes: JobOutcomes) -> TargetFindings:
-    """Return F1 by gamma."""
+    """Return tables and charts of F1 by gamma, and the claim that F1 has a peak."""
     found = TargetFindings([], [], [])
     records = _collect(outcomes, "gamma", None)
     for centre, gammas in gamma_ranges(data):

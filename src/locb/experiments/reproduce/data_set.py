@@ -1,4 +1,4 @@
-"""Data sets of a reproduction."""
+"""Data sets of a reproduction, and the gammas at which their users form groups."""
 
 from __future__ import annotations
 
@@ -15,17 +15,21 @@ from locb.experiments.environment_factory import ground_truth_note, make_environ
 
 @dataclass(frozen=True)
 class DataSet:
-    """Data set of a reproduction."""
+    """Data set of a reproduction.
 
-    name: str  # synthetic, movielens, yelp, yahoo
+    A true group at a gamma is a set of two or more users whose θ are closer to each other than gamma.
+    """
+
+    name: str  # "synthetic", "movielens", "yelp" or "yahoo"
     environment: dict[str, Any]  # settings of make_environment
-    scaled: float | None  # gamma at which half of the users have a true group, if 0.2 is too small for that
-    note: str | None
-    digest: str  # of the users' θ, to detect changed data
+    # Smallest gamma at which half of the users have a true group; None if 0.2 is large enough or no gamma is.
+    scaled: float | None
+    note: str | None  # text for the report if 0.2 is too small
+    digest: str  # digest of the users' θ, which detects changed data
 
     @property
     def limitation(self) -> str:
-        """Short explanation of why F1 at the paper's gamma is not informative; empty if it is."""
+        """Reason why F1 at the paper's gamma is not informative; empty if F1 is informative."""
         return "" if self.note is None else self.note.partition(": ")[2].partition(", so F1")[0] + "."
 
     @property
@@ -35,16 +39,26 @@ class DataSet:
 
     @property
     def gammas(self) -> list[float]:
-        """The paper's gamma, and the scaled gamma if there is one."""
+        """Gammas at which the methods run: the paper's gamma, and the scaled gamma if there is one."""
         return [paper.GAMMA] if self.scaled is None else [paper.GAMMA, self.scaled]
 
     def truth_gammas(self, gamma: float) -> list[float]:
-        """Return the gammas of the true clusters with which runs at ``gamma`` are compared."""
+        """Return the gammas of the true clusters against which runs at ``gamma`` are scored."""
         return [other for other in self.gammas if other >= gamma] if gamma in self.gammas else [gamma]
 
 
 def open_data_set(name: str, environment: dict[str, Any], seed: int) -> DataSet:
-    """Load a data set and determine whether the paper's gamma gives true groups, and which gamma does."""
+    """Load a data set and find the smallest gamma at which half of its users have a true group.
+
+    Parameters
+    ----------
+    name : str
+        Name of the data set.
+    environment : dict
+        Settings of :func:`~locb.experiments.environment_factory.make_environment`.
+    seed : int
+        Seed of a synthetic environment.
+    """
     env: Any = make_environment(environment, seed)
     digest = hashlib.sha256(np.round(env.theta, 6).tobytes()).hexdigest()[:16]
     note = ground_truth_note(env, paper.GAMMA)
@@ -56,14 +70,17 @@ def open_data_set(name: str, environment: dict[str, Any], seed: int) -> DataSet:
 
 
 def file_suffix(gamma: float, truth_gamma: float) -> str:
-    """Return the end of a file name that identifies gamma and the gamma of the true clusters."""
+    """Return the part of a file name that states the gamma of the runs, or the gamma of the true clusters.
+
+    The suffix is empty if both are the paper's gamma.
+    """
     if gamma != paper.GAMMA:
         return f"-gamma-{gamma:g}"
     return "" if truth_gamma == paper.GAMMA else f"-truth-{truth_gamma:g}"
 
 
 def setting_label(data: DataSet, gamma: float, truth_gamma: float) -> str:
-    """Return the data set and its gammas for a heading."""
+    """Return the heading of a table: the data set, the gamma of the runs and the gamma of the true clusters."""
     if data.scaled is None:
         return data.label
     truth = "" if gamma == truth_gamma else f", true clusters at gamma {truth_gamma:g}"

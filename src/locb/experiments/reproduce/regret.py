@@ -1,4 +1,4 @@
-"""Figures 3 to 5: cumulative regret, also by the number of seeds and by gamma."""
+"""Reproduction of Figures 3 to 5: cumulative regret of all policies, and of LOCB by number of seed users and gamma."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ def _job(data: DataSet, sizes: Sizes, repeat: int, policy: str, **parameters: An
 
 
 def plan_regret(data: DataSet, sizes: Sizes) -> list[Job]:
-    """Return one job per policy, alpha and repeat."""
+    """Return the jobs of the regret comparison for a data set: one job per policy, alpha and repeat.
+
+    LOCB also has one job per gamma of the data set.
+    """
     jobs = []
     for repeat in range(sizes.repeats):
         for alpha in paper.ALPHAS:
@@ -36,7 +39,7 @@ def plan_regret(data: DataSet, sizes: Sizes) -> list[Job]:
 
 
 def plan_by_seeds(data: DataSet, sizes: Sizes) -> list[Job]:
-    """Return one job per number of seeds and repeat."""
+    """Return the jobs of the regret of LOCB by the number of seed users: one job per number and repeat."""
     return [
         _job(data, sizes, repeat, "locb", alpha=1.0, gamma=paper.GAMMA, n_seeds=n_seeds)
         for n_seeds in paper.SEED_COUNTS
@@ -45,7 +48,7 @@ def plan_by_seeds(data: DataSet, sizes: Sizes) -> list[Job]:
 
 
 def plan_by_gamma(data: DataSet, sizes: Sizes) -> list[Job]:
-    """Return one job per gamma and repeat."""
+    """Return the jobs of the regret of LOCB by gamma: one job per gamma and repeat."""
     return [
         _job(data, sizes, repeat, "locb", alpha=1.0, gamma=gamma, n_seeds=paper.REGRET_SEEDS)
         for _, gammas in gamma_ranges(data)
@@ -55,7 +58,7 @@ def plan_by_gamma(data: DataSet, sizes: Sizes) -> list[Job]:
 
 
 def _curves(outcomes: JobOutcomes, policy: str, **wanted: Any) -> Any:
-    """Return the regret of the runs with these parameters, in the order of the repeats: (repeats, points)."""
+    """Return the cumulative regret of the runs of a policy with the parameters ``wanted``: array (repeats, points)."""
     found = {}
     for job, outcome in outcomes:
         parameters = job.settings["parameters"]
@@ -65,7 +68,7 @@ def _curves(outcomes: JobOutcomes, policy: str, **wanted: Any) -> Any:
 
 
 def summarize_regret(data: DataSet, sizes: Sizes, outcomes: JobOutcomes) -> TargetFindings:
-    """Return the regret of all policies and the claims about their order."""
+    """Return the tables and the chart of the regret of all policies, and the claims about their order."""
     rounds = outcomes[0][1]["rounds"]
     policies = {
         "LOCB" if gamma == paper.GAMMA else f"LOCB, gamma {gamma:g}": ("locb", {"gamma": gamma})
@@ -123,7 +126,19 @@ def _order_claims(data: DataSet, rounds: list[int], best: dict[str, Any], eviden
 
 
 def _by_setting(x: str, values: dict[float, Any], name: str, section: str, title: str, setting: str) -> TargetFindings:
-    """Return a table and a chart of the final regret by a setting."""
+    """Return a table and a chart of the regret after the last round by the value of a setting.
+
+    Parameters
+    ----------
+    x : str
+        Name of the setting that varies.
+    values : dict
+        Regret of each repeat, by the value of the setting.
+    name, section, title : str
+        Name of the table and the chart, section of the report, and heading.
+    setting : str
+        Description of the settings that are constant.
+    """
     rows = [{x: value, "regret": Measurement.from_values(final)} for value, final in values.items()]
     points = line_points("LOCB", x, list(values), "regret", np.array(list(values.values())).T)
     subtitle = f"{setting}; shaded: 95% interval"
@@ -132,7 +147,7 @@ def _by_setting(x: str, values: dict[float, Any], name: str, section: str, title
 
 
 def summarize_by_seeds(data: DataSet, sizes: Sizes, outcomes: JobOutcomes) -> TargetFindings:
-    """Return the regret by the number of seeds."""
+    """Return the table and the chart of the regret of LOCB by the number of seed users, and the claims about it."""
     final: dict[float, Any] = {count: _curves(outcomes, "locb", n_seeds=count)[:, -1] for count in paper.SEED_COUNTS}
     name, section = f"regret-by-seeds-{data.name}", "regret-by-seeds"
     title = f"Regret by the number of seeds: {data.label}"
@@ -153,14 +168,17 @@ def summarize_by_seeds(data: DataSet, sizes: Sizes, outcomes: JobOutcomes) -> Ta
 
 
 def _no_minimum_explanation(criteria: list[Criterion]) -> str:
-    """Return why there is no inner minimum."""
+    """Return an explanation if the regret is lowest at the smallest gamma; else empty."""
     if criteria[1].verdict != FAILS:
         return ""
     return "A small gamma is not worse: clusters that are not final continue to improve, and none must become final."
 
 
 def summarize_by_gamma(data: DataSet, sizes: Sizes, outcomes: JobOutcomes) -> TargetFindings:
-    """Return the regret by gamma. The paper claims a minimum and does not show it."""
+    """Return tables and charts of the regret of LOCB by gamma, and the claim that it has a minimum.
+
+    The paper states this claim without a figure.
+    """
     found = TargetFindings([], [], [])
     section = "regret-by-gamma"
     for centre, gammas in gamma_ranges(data):

@@ -1,4 +1,4 @@
-"""Plan and execution of a reproduction."""
+"""Plan and execution of a reproduction of the evaluation in the LOCB paper."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ QUICK = Sizes(repeats=3, rounds=10_000, seed=0)
 
 @dataclass(frozen=True)
 class Reproduction:
-    """Validated plan of a reproduction, ready to run."""
+    """Plan of a reproduction with validated settings."""
 
     targets: list[str]
     data_sets: list[DataSet]
@@ -42,19 +42,26 @@ class Reproduction:
 
     @property
     def notes(self) -> list[str]:
-        """Sizes of the runs and limitations of the data that readers must know."""
+        """Notes for the report: the sizes of the runs, and the limitations of the data."""
         sizes = f"{self.sizes.repeats} repeats, {self.sizes.rounds:,} rounds per regret run, seed {self.sizes.seed}."
         short = " With few rounds, claims about the long run can have another verdict than at full size."
         note = sizes + (short if self.sizes.rounds < FULL.rounds else "")
         return [note, *(data.note for data in self.data_sets if data.note)]
 
     def prepare(self) -> None:
-        """Compile the kernels of the policies, or load them from the cache."""
+        """Compile the kernels of all policies of the paper, or load them from the cache."""
         for name in ("locb", "club", "sclub", "linucb-one", "linucb-ind"):
             make_policy(name, n_users=2, dim=2).prepare()
 
     def open_folder(self, folder: Path) -> tuple[Reproduction, Ledger]:
-        """Return the ledger of a folder, and this reproduction extended by all that the folder already covers.
+        """Open the folder of the runs.
+
+        Returns
+        -------
+        Reproduction
+            This plan, extended by the targets, data sets and repeats of earlier commands with the same folder.
+        Ledger
+            Outcomes of the finished runs in the folder.
 
         Raises
         ------
@@ -73,7 +80,17 @@ class Reproduction:
         return replace(self, targets=targets, sizes=sizes, data_sets=data_sets), ledger
 
     def run(self, ledger: Ledger, workers: Workers, progress: Callable[[float, float], None] | None = None) -> Findings:
-        """Run what the ledger does not have and return the findings."""
+        """Run the jobs whose outcomes are not in the ledger, and return the tables, figures and claims.
+
+        Parameters
+        ----------
+        ledger : Ledger
+            Outcomes of finished runs. New outcomes are added.
+        workers : Workers
+            Processes that run the jobs.
+        progress : callable, optional
+            Called with (finished work, total work) after each run.
+        """
         pairs = [(name, data) for name in self.targets for data in self.data_sets]
         plans = [TARGETS[name].plan(data, self.sizes) for name, data in pairs]
         jobs: list[Job] = list({job.name: job for plan in plans for job in plan}.values())  # targets may share runs
@@ -120,17 +137,23 @@ def plan_reproduction(
     Parameters
     ----------
     targets : sequence of str, default ("all",)
-        Names in ``TARGETS``, or "all".
+        Tables and figures to reproduce: names in ``TARGETS``, or "all".
     data : dict, optional
-        Settings of environments of real data by name: "movielens", "yelp" or "yahoo".
+        Real data in addition to the synthetic environment: settings of
+        :func:`~locb.experiments.environment_factory.make_environment` by name ("movielens", "yelp" or "yahoo").
     repeats : int, optional
-        Number of repeats; 5 if not given, or 3 if ``quick``.
+        Number of runs per setting, each with its own seed. The default is 5, or 3 if ``quick``.
     rounds : int, optional
-        Rounds per regret run; 50,000 if not given, or 10,000 if ``quick``.
+        Rounds per regret run, at least 100. The default is 50,000, or 10,000 if ``quick``.
     seed : int, default 0
-        Seed of the first repeat.
+        Random seed of the first repeat.
     quick : bool, default False
-        Whether to use the small default sizes.
+        Whether to use the smaller defaults of ``repeats`` and ``rounds``.
+
+    Raises
+    ------
+    ValueError
+        If a setting is invalid or a data set cannot be read.
     """
     for name in targets:
         if name != "all" and name not in TARGETS:

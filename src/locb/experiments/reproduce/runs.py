@@ -1,4 +1,4 @@
-"""Runs of a reproduction. Each run depends on its arguments only."""
+"""Functions that run one job of a reproduction. The outcome of a job depends on its arguments only."""
 
 from __future__ import annotations
 
@@ -32,8 +32,21 @@ def accuracy(
 ) -> dict[str, Any]:
     """Return the accuracy of all methods of Tables 1 and 2.
 
-    LOCB runs until its last cluster is final, ST-CLUB and ST-SCLUB until the same round. N-CLUB and N-LOCB run until
-    their clusters are unchanged for ``stable_rounds`` rounds.
+    LOCB runs until its last cluster is final (does not change any more), and ST-CLUB and ST-SCLUB until the same round.
+    N-CLUB and N-LOCB run until their clusters are unchanged for ``stable_rounds`` rounds.
+
+    Parameters
+    ----------
+    environment, seed
+        Arguments of ``make_environment``. The seed is also used for the rounds and the policies.
+    gamma, n_seeds, sigma, delta
+        Parameters of :class:`locb.LOCB`.
+    truth_gammas : sequence of float
+        Gammas of the true clusters with which the found clusters are compared.
+    taus, alphas : sequence of float
+        Values of tau for LOCB (N-LOCB uses the first), and of alpha for CLUB and SCLUB.
+    stable_rounds, max_rounds : int
+        Rounds without a change after which N-CLUB and N-LOCB stop, and limit of the rounds per run.
     """
     env = make_environment(environment, seed, warn=False)
     truths = _true_clusters(env, truth_gammas)
@@ -77,7 +90,10 @@ def final_clusters(
     delta: float,
     max_rounds: int,
 ) -> dict[str, Any]:
-    """Return the accuracy of LOCB when its last cluster is final."""
+    """Return the accuracy of LOCB in the round in which its last cluster becomes final.
+
+    See :func:`accuracy` for the parameters.
+    """
     env = make_environment(environment, seed, warn=False)
     policy = _make_locb(env, gamma, tau, n_seeds, sigma, delta, seed)
     rounds = play_until_final(policy, env, seed, max_rounds)
@@ -94,7 +110,7 @@ def accuracy_over_rounds(
     points: Sequence[int],
     parameters: dict[str, Any],
 ) -> dict[str, Any]:
-    """Return F1 of a policy after each of the rounds ``points``."""
+    """Return F1 of the clusters of a policy after each round in ``points``, for each gamma of the true clusters."""
     env = make_environment(environment, seed, warn=False)
     player = _make_policy(policy, env, seed, parameters)
     truths = _true_clusters(env, truth_gammas)
@@ -108,7 +124,7 @@ def accuracy_over_rounds(
 def regret(
     *, environment: dict[str, Any], seed: int, policy: str, rounds: int, parameters: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return the cumulative regret of a policy at evenly spaced rounds."""
+    """Return the cumulative regret of a policy at up to 200 evenly spaced rounds."""
     env = make_environment(environment, seed, warn=False)
     run = simulate(_make_policy(policy, env, seed, parameters), env, rounds=rounds, seed=seed)
     points = regret_checkpoints(rounds)
@@ -116,7 +132,10 @@ def regret(
 
 
 def play_until_final(policy: LOCB, env: Environment, seed: int, max_rounds: int) -> int:
-    """Play until all clusters are final, at most ``max_rounds``. Return the round in which the last became final."""
+    """Play until all clusters of LOCB are final, and return the round in which the last cluster became final.
+
+    If a cluster is not final after ``max_rounds`` rounds, return ``max_rounds``.
+    """
     for block in env.stream(max_rounds, seed=seed):
         policy.play(block)
         if policy.finished:
@@ -125,7 +144,7 @@ def play_until_final(policy: LOCB, env: Environment, seed: int, max_rounds: int)
 
 
 def play_with_stops(policy: Policy, env: Environment, seed: int, stops: Sequence[int]) -> Iterator[int]:
-    """Play one stream of rounds and yield after each of the ascending rounds ``stops``."""
+    """Play rounds of an environment and yield the number of rounds played at each of the ascending ``stops``."""
     played = 0
     for block in split_rounds(env.stream(stops[-1], seed=seed), stops):
         policy.play(block)
@@ -139,9 +158,14 @@ def play_until_stable(
 ) -> Iterator[tuple[str, int]]:
     """Play until the cluster sizes are unchanged for ``stable_rounds`` rounds, counted in two ways.
 
-    The paper's rule counts from the start. It stops early, because clusters do not change before there are
-    observations. The second way counts from the first change. Yield ("start", round), then ("change", round); at each
-    yield, the policy is in the state of that round.
+    The paper's rule counts unchanged rounds from the start. It stops early, because clusters do not change in the first
+    rounds. The second rule counts from the first change.
+
+    Yields
+    ------
+    tuple of str and int
+        ("start", round) when the paper's rule stops, then ("change", round) when the second rule stops. At each yield,
+        the policy is in the state of that round.
     """
     sizes = policy.cluster_sizes().tobytes()
     changed_at, changed, from_start, played = 0, False, True, 0
@@ -192,7 +216,7 @@ def _true_clusters(env: Environment, gammas: Sequence[float]) -> list[tuple[floa
 
 
 def _scores(policy: Policy, truths: list[tuple[float, list[Ints]]]) -> Iterator[dict[str, float]]:
-    """Yield the accuracy of the policy's clusters against the true clusters at each gamma."""
+    """Yield F1, precision and recall of the clusters of a policy, for each gamma of the true clusters."""
     found = {tuple(cluster.members.tolist()) for cluster in policy.clusters()}
     for gamma, truth in truths:
         score = match_clusters(found, truth)

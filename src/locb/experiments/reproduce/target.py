@@ -1,4 +1,4 @@
-"""Targets of a reproduction, and the code that all targets share."""
+"""Targets of a reproduction (tables and figures of the paper), and the code that all targets share."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from locb.evaluation.findings import Claim, Criterion, GroupMap, LineChart, Meas
 from locb.experiments.jobs import Job
 from locb.experiments.reproduce.data_set import DataSet
 
-MAX_ROUNDS = 4_000_000  # limit of a run that ends by itself
+MAX_ROUNDS = 4_000_000  # limit of a run that otherwise ends when its clusters are final or unchanged
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Size of a reproduction."""
+    """Number of repeats, number of rounds and first seed of a reproduction."""
 
     repeats: int
-    rounds: int  # per regret run; accuracy over rounds uses twice as many
-    seed: int
+    rounds: int  # per regret run; the target "rounds" uses twice as many
+    seed: int  # random seed of the first repeat
 
 
 class TargetFindings(NamedTuple):
-    """Findings of one target."""
+    """Tables, figures and claims of one target."""
 
     tables: list[ResultTable]
     figures: list[LineChart | GroupMap]
     claims: list[Claim]
 
     def extend(self, other: TargetFindings) -> None:
-        """Append the findings of another target."""
+        """Append the tables, figures and claims of ``other``."""
         self.tables.extend(other.tables)
         self.figures.extend(other.figures)
         self.claims.extend(other.claims)
@@ -44,18 +44,26 @@ JobOutcomes = list[tuple[Job, dict[str, Any]]]
 class Target(NamedTuple):
     """Table or figure of the paper: the jobs that it needs, and the summary of their outcomes."""
 
-    heading: str
+    heading: str  # heading in the report
     plan: Callable[[DataSet, Sizes], list[Job]]
     summarize: Callable[[DataSet, Sizes, JobOutcomes], TargetFindings]
 
 
 def in_seed_order(values: dict[int, float]) -> list[float]:
-    """Return values by seed in the order of the repeats."""
+    """Return the values of a dictionary by seed, in the ascending order of the seeds."""
     return [values[seed] for seed in sorted(values)]
 
 
 def f1_row(records: Iterable[dict[str, Any]], published: tuple[float, ...] | None) -> dict[str, Any]:
-    """Return F1, precision and recall over the repeats next to the paper's, and the rounds per run."""
+    """Return a table row with F1, precision and recall next to the paper's values, and the number of rounds.
+
+    Parameters
+    ----------
+    records : iterable of dict
+        Accuracy records, one per repeat.
+    published : tuple of float or None
+        F1, or F1, precision and recall, in the paper; None if the paper has no value.
+    """
     records = list(records)
     row: dict[str, Any] = {}
     for index, (key, name) in enumerate((("f1", "F1"), ("precision", "precision"), ("recall", "recall"))):
@@ -69,9 +77,10 @@ def f1_row(records: Iterable[dict[str, Any]], published: tuple[float, ...] | Non
 
 
 def inner_optimum(left_statement: str, right_statement: str, values: Any, best: str = "highest") -> list[Criterion]:
-    """Return the two criteria that an inner setting is better than the first and better than the last.
+    """Return two criteria: the best inner setting is better than the first setting, and better than the last setting.
 
-    The best inner setting of each repeat is chosen from the other repeats, which avoids a selection bias.
+    Inner settings are all settings except the first and the last. The best inner setting of each repeat is chosen from
+    the other repeats, which avoids a selection bias.
 
     Parameters
     ----------
@@ -80,7 +89,7 @@ def inner_optimum(left_statement: str, right_statement: str, values: Any, best: 
     values : (repeats, settings) array
         Measured values in the order of the settings.
     best : {"highest", "lowest"}, default "highest"
-        Which values are better.
+        Whether the highest or the lowest value is the best.
     """
     table = np.asarray(values, dtype=float) if best == "highest" else -np.asarray(values, dtype=float)
     repeats = len(table)

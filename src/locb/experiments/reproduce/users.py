@@ -1,4 +1,4 @@
-"""Figure 1: users in two dimensions."""
+"""Reproduction of Figure 1: map of users in two dimensions."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ SECTION = "users"
 
 
 def plan(data: DataSet, sizes: Sizes) -> list[Job]:
-    """Return no jobs: the figure shows the environment only."""
+    """Return an empty list of jobs, because Figure 1 shows the environment without a run."""
     return []
 
 
 def summarize(data: DataSet, sizes: Sizes, outcomes: JobOutcomes) -> TargetFindings:
-    """Return a map of 60 users and the claim that no two of them are equal."""
+    """Return a map of 60 users, a table of their distances, and the claim that no two users have the same θ."""
     env: Any = make_environment({**data.environment, "n_users": paper.MAP_USERS}, sizes.seed, warn=False)
     gamma = paper.GAMMA
     if isinstance(env, Interactions) and env.users_in_groups(gamma) < env.n_users / 2:

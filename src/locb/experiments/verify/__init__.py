@@ -1,4 +1,4 @@
-"""Experimental checks of the paper's theorems, with the constants of the theorems."""
+"""Experimental checks of the theorems in the LOCB paper, with the constants of the theorems."""
 
 from locb.experiments.verify.verification import FULL, QUICK, Verification
 

@@ -1,4 +1,8 @@
-"""Theorem 1: whether all clusters that become final with tau = 1 are true gamma-clusters."""
+"""Check of Theorem 1: all clusters that become final with tau = 1 are true gamma-clusters.
+
+A cluster of LOCB is final when it does not change any more. A true gamma-cluster is a set of users whose θ are closer
+to each other than gamma. See :class:`locb.LOCB` for gamma, tau and the rules that make a cluster final.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +20,8 @@ from locb.policies import LOCB
 SECTION = "correctness"
 RULES = {"radius": "tau = 1, with re-test", "published": "tau = 1, as published", "certificate": "certificate"}
 ARRIVALS = {"play_random_arrivals": "random", "play_sequential_arrivals": "sequential"}
-MAX_ROUNDS = 400_000_000
-BLOCK = 4096
+MAX_ROUNDS = 400_000_000  # limit per run
+BLOCK = 4096  # rounds per block with sequential arrivals
 PROOF_GAP = (
     "The paper tests only the user who was served. With sequential arrivals, the last test of an early user against a "
     "late seed takes place before the seed has observations, and the cluster becomes final with that user. This is the "
@@ -26,7 +30,21 @@ PROOF_GAP = (
 
 
 def plan(n_users: int, gammas: Sequence[float], repeats: int, seed: int) -> list[Job]:
-    """Return one job per gamma, rule and repeat with random arrivals, and further jobs with sequential arrivals."""
+    """Return the jobs of the check: one per gamma, rule and repeat with random arrivals, plus sequential arrivals.
+
+    Sequential arrivals use 10 users, the first gamma, and the rules "radius" and "published".
+
+    Parameters
+    ----------
+    n_users : int
+        Number of users with random arrivals.
+    gammas : sequence of float
+        Values of gamma.
+    repeats : int
+        Number of environments per gamma and rule.
+    seed : int
+        Random seed of the first environment.
+    """
     environment = {"n_users": n_users, "n_clusters": 4}
     jobs = [
         Job(
@@ -56,22 +74,23 @@ def plan(n_users: int, gammas: Sequence[float], repeats: int, seed: int) -> list
 
 
 def _make_locb(env: Synthetic, gamma: float, stop: str) -> LOCB:
-    """Return LOCB with the settings of the theorem, the radius that is known to cover, and every user as a seed."""
+    """Return LOCB with tau = 1, the ellipsoid radius, which has a proof of coverage, and every user as a seed user."""
     size: dict[str, Any] = {"n_users": env.n_users, "dim": env.dim, "n_seeds": env.n_users}
     return LOCB(**size, gamma=gamma, tau=1.0, radius="ellipsoid", stop=stop)
 
 
 def play_random_arrivals(*, environment: dict[str, Any], seed: int, gamma: float, stop: str) -> dict[str, Any]:
-    """Play with users in random order until all clusters are final."""
+    """Play rounds with users in random order until all clusters are final, and count the clusters that are too wide."""
     env = Synthetic(**environment, seed=seed)
     policy = _make_locb(env, gamma, stop)
     return _check_clusters(policy, env, gamma, play_until_final(policy, env, seed, MAX_ROUNDS))
 
 
 def play_sequential_arrivals(*, environment: dict[str, Any], seed: int, gamma: float, stop: str) -> dict[str, Any]:
-    """Play with one user after the other: each is served until its radius is small enough.
+    """Play all rounds of one user before those of the next user, and count the final clusters that are too wide.
 
-    The last test of an early user against a late seed then takes place before the seed has observations.
+    The rounds of a user end when the radius of its estimate is below gamma / 8. With this order, the last test of an
+    early user against a late seed user takes place before the seed user has observations.
     """
     env = Synthetic(**environment, seed=seed)
     policy = _make_locb(env, gamma, stop)
@@ -99,7 +118,7 @@ def _check_clusters(policy: LOCB, env: Synthetic, gamma: float, rounds: int) -> 
 
 
 def summarize(outcomes: list[tuple[Job, dict[str, Any]]]) -> tuple[list[ResultTable], list[Claim]]:
-    """Return the clusters that are not gamma-clusters, and the number of rounds that each rule needs."""
+    """Return a table of the final clusters and rounds per rule, and the claims about them."""
     found: dict[tuple[str, float, str], list[dict[str, Any]]] = {}
     for job, outcome in outcomes:
         key = (ARRIVALS[job.function.__name__], job.settings["gamma"], job.settings["stop"])

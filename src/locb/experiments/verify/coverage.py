@@ -1,4 +1,4 @@
-"""Coverage: whether the error of every user stays below its radius in all rounds."""
+"""Check of coverage: the error of the estimate of every user stays below its confidence radius in all rounds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ ENVIRONMENTS = 400
 ENVIRONMENTS_PER_JOB = 20
 N_USERS = 20
 DELTA = 0.1
-# ½ is correct for rewards of 0 or 1. The paper's accuracy experiments use 1 with the clustering radius.
+# Noise scale sigma of each radius. ½ is valid for rewards of 0 or 1. This project reproduces the accuracy experiments
+# of the paper with sigma = 1 and the clustering radius.
 SIGMAS = {"regret": 0.5, "clustering": 1.0, "theory": 0.5, "ellipsoid": 0.5}
 SOURCES = {
     "regret": "Section 6.2, used without proof",
@@ -30,7 +31,7 @@ SOURCES = {
 
 
 def plan(rounds: int, seed: int) -> list[Job]:
-    """Return jobs with several environments each."""
+    """Return the jobs of the check: 400 environments, 20 per job, each with ``rounds`` rounds."""
     return [
         Job(
             measure_errors,
@@ -44,15 +45,20 @@ def plan(rounds: int, seed: int) -> list[Job]:
 
 
 def smallest_eigenvalue(env: Synthetic) -> float:
-    """Return λ, the smallest eigenvalue of E[x xᵀ], of a synthetic environment.
+    """Return λ, the smallest eigenvalue of E[x xᵀ], where x is the feature vector of a random arm.
 
-    The directions of the random unit vector share ½, and the constant feature has the other ½.
+    The features are a random unit vector with dim − 1 elements divided by √2, and the constant 1/√2. So the dim − 1
+    directions of the random vector have eigenvalue ½ / (dim − 1), and the constant has ½.
     """
     return min(0.5, 0.5 / (env.dim - 1))
 
 
 def measure_errors(*, environment: dict[str, Any], seed: int, environments: int, rounds: int) -> dict[str, Any]:
-    """Return the largest ‖θ̂_i − θ_i‖ / B(i, t) of each kind of radius in each environment. LOCB chooses the arms."""
+    """Return the largest error of any user in any round, in units of the radius, per environment and kind of radius.
+
+    The error of user i is ‖θ̂_i − θ_i‖, the distance of the estimate θ̂_i from the true parameters θ_i. LOCB chooses the
+    arms. A largest error of at most 1 means that the radius covers all errors of the environment.
+    """
     found = []
     sigmas = np.array([SIGMAS[name] for name in RADII])
     for number in range(seed, seed + environments):
@@ -83,7 +89,7 @@ def measure_errors(*, environment: dict[str, Any], seed: int, environments: int,
 
 
 def summarize(outcomes: list[tuple[Job, dict[str, Any]]]) -> tuple[list[ResultTable], list[Claim]]:
-    """Return the share of environments that each radius covers."""
+    """Return a table of the number of environments that each radius covers, and the claims about coverage."""
     worst = np.array([row for _, outcome in outcomes for row in outcome["worst"]])  # (environments, radii)
     rounds = outcomes[0][0].settings["rounds"]
     data = f"{len(worst)} environments of {rounds:,} rounds"

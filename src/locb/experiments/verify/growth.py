@@ -1,4 +1,4 @@
-"""Theorem 3: regret against its bound, and its growth with rounds and seeds."""
+"""Check of Theorem 3: cumulative regret compared with its bound, and its growth with rounds and seed users."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ POINTS_PER_DECADE = 8
 
 
 def plan(rounds: int, repeats: int, seed: int) -> list[Job]:
-    """Return one job per policy and repeat."""
+    """Return the jobs of the check: one per policy and repeat, each with ``rounds`` rounds."""
     eigenvalue = smallest_eigenvalue(Synthetic())
     policies: dict[str, tuple[str, dict[str, Any]]] = {
         f"LOCB, {count} seeds": ("locb", {"gamma": GAMMA, "n_seeds": count}) for count in SEED_COUNTS
@@ -50,7 +50,7 @@ def plan(rounds: int, repeats: int, seed: int) -> list[Job]:
 def measure_regret(
     *, environment: dict[str, Any], seed: int, label: str, policy: str, rounds: int, parameters: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return the cumulative regret at rounds that are evenly spaced on the log scale."""
+    """Return the cumulative regret of a policy from round 100 on, at 8 rounds per decade of rounds."""
     env = Synthetic(**environment, seed=seed)
     player = make_policy(policy, n_users=env.n_users, dim=env.dim, seed=seed, **parameters)
     run = simulate(player, env, rounds=rounds, seed=seed)
@@ -62,7 +62,7 @@ def measure_regret(
 def summarize(
     outcomes: list[tuple[Job, dict[str, Any]]],
 ) -> tuple[list[ResultTable], list[LineChart], list[Claim]]:
-    """Return regret curves next to the bound, and the exponents of their growth."""
+    """Return the table and charts of the regret next to its bound, and the claims about its growth."""
     by_label: dict[str, list[list[float]]] = {}
     for _, outcome in outcomes:
         by_label.setdefault(outcome["label"], []).append(outcome["regret"])
@@ -87,7 +87,10 @@ def summarize(
 
 
 def _exponents(rounds: list[int], curves: Floats) -> list[float]:
-    """Return the slope of log regret by log rounds in the last decade, per repeat."""
+    """Return the exponent of the growth of regret, one value per repeat.
+
+    The exponent is the slope of log regret by log rounds in the last decade, from one tenth of the rounds to the end.
+    """
     start = next(index for index, t in enumerate(rounds) if t >= rounds[-1] / 10)
     return [float(np.polyfit(np.log(rounds[start:]), np.log(curve[start:]), 1)[0]) for curve in curves]
 

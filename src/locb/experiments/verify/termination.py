@@ -1,4 +1,4 @@
-"""Theorem 2: the number of rounds until all clusters are final, and its growth with the number of users."""
+"""Check of Theorem 2: the number of rounds until all clusters are final, and its growth with n, the number of users."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ TITLE = "Theorem 2: rounds until all clusters are final"
 GAMMA = 1.0
 DELTA = 0.1
 MAX_ROUNDS = 1_000_000_000
-# Few features and arms: the theory radius depends on λ, which is largest in few dimensions.
+# The theory radius shrinks faster if λ is large. λ is the smallest eigenvalue of E[x xᵀ], largest with few features.
 ENVIRONMENT: dict[str, Any] = {"n_clusters": 5, "raw_dim": 2, "n_arms": 2}
 MEASURED, BOUND = "measured", "bound of Theorem 2"
 REQUIRED, REFERENCE = "rounds that the theorem requires", "n log n through the first point"
 
 
 def plan(user_counts: tuple[int, ...], repeats: int, seed: int) -> list[Job]:
-    """Return one job per number of users and repeat."""
+    """Return the jobs of the check: one per number of users and repeat."""
     return [
         Job(measure_rounds, {**ENVIRONMENT, "n_users": n}, seed + repeat, {"gamma": GAMMA}, cost=n * 60_000.0)
         for n in user_counts
@@ -55,7 +55,7 @@ def measure_rounds(*, environment: dict[str, Any], seed: int, gamma: float) -> d
 def summarize(
     outcomes: list[tuple[Job, dict[str, Any]]],
 ) -> tuple[list[ResultTable], list[LineChart], list[Claim]]:
-    """Return measured rounds next to the bound, and the exponent of their growth."""
+    """Return the table and the chart of the measured rounds next to the bound, and the claims about them."""
     rounds_by_n: dict[int, list[int]] = {}
     for job, outcome in outcomes:
         rounds_by_n.setdefault(job.environment["n_users"], []).append(outcome["rounds"])

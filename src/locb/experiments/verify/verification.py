@@ -1,4 +1,4 @@
-"""Plan and execution of the checks."""
+"""Plan and execution of the experimental checks of the theorems."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ SECTIONS = {
 
 @dataclass(frozen=True)
 class Verification:
-    """Sizes of the four checks."""
+    """Plan of the four checks: coverage of the radii, and Theorems 1 to 3."""
 
-    coverage_rounds: int
-    users: int  # Theorem 1
-    gammas: tuple[float, ...]  # Theorem 1; sequential arrivals use the first only
-    repeats: int  # environments per setting, Theorems 1 to 3
-    user_counts: tuple[int, ...]  # Theorem 2
-    rounds: int  # Theorem 3
-    seed: int = 0
+    coverage_rounds: int  # rounds per environment of the check of coverage
+    users: int  # number of users in the check of Theorem 1
+    gammas: tuple[float, ...]  # gammas in the check of Theorem 1; sequential arrivals use the first one only
+    repeats: int  # environments per setting in the checks of Theorems 1 to 3
+    user_counts: tuple[int, ...]  # numbers of users in the check of Theorem 2
+    rounds: int  # rounds per run in the check of Theorem 3
+    seed: int = 0  # random seed of the first environment of each check
 
     def prepare(self) -> None:
         """Compile the kernels that the runs need, or load them from the cache."""
@@ -39,11 +39,27 @@ class Verification:
         coverage.measure_errors(environment={"n_users": 2, "n_clusters": 1}, seed=0, environments=1, rounds=1)
 
     def open_folder(self, folder: Path) -> Ledger:
-        """Return the ledger of a folder. Raise a ValueError if it has runs with other settings."""
+        """Return the ledger of a folder, which holds the outcomes of finished runs.
+
+        Raises
+        ------
+        ValueError
+            If the folder has runs with another seed or another number of rounds of the check of coverage.
+        """
         return Ledger(folder, {"kind": "verify", "seed": self.seed, "coverage_rounds": self.coverage_rounds})
 
     def run(self, ledger: Ledger, workers: Workers, progress: Callable[[float, float], None] | None = None) -> Findings:
-        """Run what the ledger does not have and return the findings."""
+        """Run the jobs whose outcomes are not in the ledger, and return the tables, figures and claims.
+
+        Parameters
+        ----------
+        ledger : Ledger
+            Outcomes of finished runs. New outcomes are added.
+        workers : Workers
+            Processes that run the jobs.
+        progress : callable, optional
+            Called with (finished work, total work) after each run.
+        """
         plans = {
             coverage.SECTION: coverage.plan(self.coverage_rounds, self.seed),
             correctness.SECTION: correctness.plan(self.users, self.gammas, self.repeats, self.seed),
