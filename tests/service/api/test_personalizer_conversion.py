@@ -178,14 +178,23 @@ def nested(depth: int) -> Any:
             rank_request([action("a", {"x": 1}, [1])]),
             r"actions\[0\].features\[1\] must be an object .*, not a list",
         ),
-        (rank_request([action("a", {"x": {"": 1}})]), r"actions\[0\].features\[0\].x must not have an empty name"),
+        (
+            rank_request([action("a", {"x": {"": 1}})]),
+            r"actions\[0\].features\[0\].x must not contain a feature with an empty name",
+        ),
         (rank_request(NEWS, [nested(17)]), "must be nested at most 16 levels deep"),
-        (rank_request(NEWS, [{"user": {"id": ["ann"]}}]), r"contextFeatures\[0\].user.id must be a string or a number"),
-        (rank_request(NEWS, [{"user": {"id": True}}]), r"contextFeatures\[0\].user.id must be a string or a number"),
+        (
+            rank_request(NEWS, [{"user": {"id": ["ann"]}}]),
+            r"contextFeatures\[0\].user.id \(a user id\) must be a string or a number",
+        ),
+        (
+            rank_request(NEWS, [{"user": {"id": True}}]),
+            r"contextFeatures\[0\].user.id \(a user id\) must be a string or a number",
+        ),
         (rank_request(NEWS, [{"user": {"id": "x" * 257}}]), "must have at most 256 characters"),
         (
             schemas.RankRequest([schemas.RankableAction("a", [{"x": 10**400}])]),
-            r"actions\[0\].features\[0\].x must be a number that",
+            r"actions\[0\].features\[0\].x must be a number below 1.8e308",
         ),
     ],
 )

@@ -52,7 +52,7 @@ def test_folder_is_locked(store: Any) -> None:
 def test_database_is_locked(postgres: Any, tmp_path: Path) -> None:
     url = postgres.create_database()
     with lock_in_another_process(tmp_path / "one", url):
-        with pytest.raises(AlreadyOpenError, match="another service uses this database: stop it"):
+        with pytest.raises(AlreadyOpenError, match="another service uses this database: stop that service"):
             EventLog(tmp_path / "two", url)
         other = EventLog(tmp_path / "two", postgres.create_database())  # the refused log has unlocked the folder
         other.close()

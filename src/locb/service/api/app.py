@@ -26,16 +26,17 @@ from locb.service.responses import JsonResponse, encode_json, problem_response
 
 
 def make_app(service: Service, tokens: Tokens, prepare_charts: bool = False) -> ASGIApp:
-    """Return the application. It starts and stops the service with its own lifespan.
+    """Return the ASGI application, which starts the service at its own startup and stops it at its shutdown.
 
     Parameters
     ----------
     service : Service
-        The service.
+        Service that has not been started.
     tokens : Tokens
-        Tokens with their scopes.
+        Tokens that clients may use, with their scopes.
     prepare_charts : bool, default False
-        Whether to build the chart files of the dashboard at startup. Otherwise the first request for them builds them.
+        Whether to build the chart files of the dashboard at startup. Otherwise the first request for a chart file
+        builds them.
     """
     app = AppContext(service, tokens)
     chart_files = ChartFiles(service.config.data_dir)
@@ -86,5 +87,5 @@ def _static_endpoint(body: bytes) -> Endpoint:
 
 
 async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
-    problem = errors.not_found("no route has this path; see /openapi.json")
+    problem = errors.not_found(f"no route has the path {scope['path'][:100]!r}; /openapi.json lists all routes")
     await problem_response(problem)(scope, receive, send)

@@ -1,4 +1,4 @@
-"""Authorization: bearer tokens with scopes, and the checks of services without tokens."""
+"""Authorization: bearer tokens with scopes, and the checks of requests to a service without tokens."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MIN_TOKEN_LENGTH = 16
 
 
 class Tokens:
-    """Tokens with their scopes. Only digests are stored, never the tokens.
+    """Tokens with their scopes. Only the SHA-256 digests of the tokens are stored.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class Tokens:
         return bool(self._digests)
 
     def granted(self, token: bytes) -> frozenset[str] | None:
-        """Return the scopes of a token, or None if it is unknown. The time taken does not depend on the token."""
+        """Return the scopes of a token, or None if the token is unknown. The duration does not depend on the token."""
         given = _digest(token)
         found = None
         for digest, granted in self._digests:
@@ -57,7 +57,7 @@ def read_tokens(path: Path) -> Tokens:
     except OSError as error:
         raise ValueError(f"--token-file: cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError:  # the message of this exception contains bytes of the file, which can be a token
-        raise ValueError(f"--token-file: {path} is not UTF-8 text") from None
+        raise ValueError(f"--token-file: {path} is not UTF-8 text; save the file as UTF-8") from None
     for number, line in enumerate(lines, 1):
         parts = line.split("#", 1)[0].replace(",", " ").split()
         if not parts:
@@ -66,7 +66,7 @@ def read_tokens(path: Path) -> Tokens:
         if len(token) < MIN_TOKEN_LENGTH:
             raise ValueError(f"--token-file: the token in line {number} has fewer than {MIN_TOKEN_LENGTH} characters")
         if not scopes <= set(SCOPES):
-            raise ValueError(f"--token-file: line {number} has an unknown scope; scopes are {', '.join(SCOPES)}")
+            raise ValueError(f"--token-file: line {number} has an unknown scope; allowed are {', '.join(SCOPES)}")
         found[token] = scopes
     if not found:
         raise ValueError(f"--token-file: {path} contains no token; write one token per line")
@@ -74,15 +74,17 @@ def read_tokens(path: Path) -> Tokens:
 
 
 def authorize(tokens: Tokens, headers: dict[bytes, bytes], scope: str | None) -> None:
-    """Check that a request with these headers has ``scope``; None means that no token is needed.
+    """Check that a request with these headers is allowed.
 
-    Without tokens, the request must name this machine in its Host header and must not come from a web page of another
-    host. Otherwise any web page could use the service through the browser of its visitor.
+    If the service has tokens, the request needs a token with this scope; a route with the scope None needs no token.
+
+    If the service has no tokens, the Host header of the request must name this machine, and the request must not come
+    from a web page of another host. Otherwise any web page could use the service through the browser of its visitor.
 
     Raises
     ------
     ProblemError
-        401 or 403.
+        401 if the token is missing or unknown, 403 if the request is not allowed.
     """
     if not tokens:
         _check_local(headers)
@@ -96,18 +98,18 @@ def authorize(tokens: Tokens, headers: dict[bytes, bytes], scope: str | None) ->
     if granted is None:
         raise errors.unauthorized()
     if scope not in granted:
-        raise errors.forbidden(f"this token does not have the scope {scope!r}")
+        raise errors.forbidden(f"this token does not have the scope {scope!r}; use a token that has it")
 
 
 def _check_local(headers: dict[bytes, bytes]) -> None:
     host = headers.get(b"host", b"localhost").decode("latin-1")
     if not is_loopback(_without_port(host)):
-        detail = f"without tokens, the Host header must name localhost or a loopback address, not {host!r}"
+        detail = f"this service has no tokens: the Host header must name localhost or a loopback address, not {host!r}"
         raise errors.forbidden(detail)
-    origin = headers.get(b"origin")
-    if origin is not None and not is_loopback(_without_port(origin.decode("latin-1").partition("://")[2])):
-        detail = "without tokens, the Origin header must name localhost or a loopback address"
-        raise errors.forbidden(detail)
+    origin = headers.get(b"origin", b"http://localhost").decode("latin-1")
+    if not is_loopback(_without_port(origin.partition("://")[2])):
+        allowed = "the Origin header must name localhost or a loopback address"
+        raise errors.forbidden(f"this service has no tokens: {allowed}, not {origin!r}")
 
 
 def _without_port(host: str) -> str:

@@ -44,20 +44,20 @@ PARQUET = "application/vnd.apache.parquet"
 
 
 class BatchResults(Struct):
-    """Response of a batch whose decisions are already encoded."""
+    """Response to a batch request. Decisions in it are already encoded as JSON."""
 
     results: list[dict[str, Any]]
 
 
 async def recommend(app: AppContext, body: RecommendRequest) -> Response:
-    """Return a decision."""
+    """Recommend an arm, and return the stored decision."""
     outcome = await app.service.committer.execute(_recommend_command(app, body))
     assert isinstance(outcome, EncodedDecision)  # noqa: S101 - problems are raised
     return JsonResponse(outcome.response)
 
 
 async def recommend_batch(app: AppContext, body: RecommendBatchRequest) -> BatchResults:
-    """Return a decision or a problem for each request."""
+    """Recommend an arm for each request, and return a decision or a problem for each."""
     commands: list[RecommendCommand | ProblemError] = []
     for request in body.requests:
         try:
@@ -68,7 +68,7 @@ async def recommend_batch(app: AppContext, body: RecommendBatchRequest) -> Batch
 
 
 async def reward(app: AppContext, body: RewardRequest) -> Any:
-    """Store and learn a reward."""
+    """Store and learn the reward of a decision, and return a confirmation."""
     return await app.service.committer.execute(RewardCommand(body.decision_id, body.reward, time.time()))
 
 
@@ -86,7 +86,10 @@ def _recommend_command(app: AppContext, request: RecommendRequest) -> RecommendC
 async def _submit_all(
     app: AppContext, commands: Sequence[RecommendCommand | RewardCommand | ProblemError]
 ) -> list[Outcome]:
-    """Submit all commands at once, so that they are committed together; a problem is its own outcome."""
+    """Submit all commands at once, so that they are committed together, and return their outcomes.
+
+    A request that could not be parsed is a problem instead of a command. The problem is returned as the outcome.
+    """
     submit = app.service.committer.submit
     pending = [command if isinstance(command, ProblemError) else submit(command) for command in commands]
     return [outcome if isinstance(outcome, ProblemError) else await outcome for outcome in pending]
@@ -102,7 +105,7 @@ def _batch_result(field: str, outcome: Outcome) -> dict[str, Any]:
 
 
 async def similar_users(app: AppContext, user: str, limit: str = "10") -> SimilarUsers:
-    """Return users in the same clusters, nearest first."""
+    """Return the users who share a cluster with a user, nearest first."""
     service = app.service
     count = parse_integer("limit", limit, MAX_SIMILAR)
     index = service.require_index(user)
@@ -110,7 +113,7 @@ async def similar_users(app: AppContext, user: str, limit: str = "10") -> Simila
     policy = service.policy
     nearest = policy.similar_users(index, MAX_SIMILAR) if isinstance(policy, SupportsSimilarUsers) else []
     found = [(name_of(other), distance, radius) for other, distance, radius in nearest]
-    # Indices without a name are not assigned to a user.
+    # Indices that no user has are omitted.
     similar = [SimilarUser(name, distance, radius) for name, distance, radius in found if name is not None]
     return SimilarUsers(user, similar[:count])
 
@@ -181,12 +184,12 @@ async def health(app: AppContext) -> Response:
 
 
 async def ping(app: AppContext) -> Response:  # noqa: ARG001 - handlers have the same parameters
-    """Return an empty response."""
+    """Return an empty response, to measure the overhead of the server."""
     return empty_response()
 
 
 async def ping_with_body(app: AppContext, body: Raw) -> Response:  # noqa: ARG001 - handlers have the same parameters
-    """Read the body and return an empty response."""
+    """Read the body and return an empty response, to measure the overhead of the server."""
     return empty_response()
 
 

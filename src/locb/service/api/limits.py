@@ -1,4 +1,4 @@
-"""Limits of requests: the number in progress and the size of the body. The middleware enforces them."""
+"""Limits on the number of requests in progress and on the size of a body. The middleware enforces both limits."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)  #
 
 
 class Metrics:
-    """Counters and histograms of requests, and gauges that are read from the service when they are scraped."""
+    """Counters and histograms of requests, and gauges that are read from the service at each scrape."""
 
     def __init__(self, service: Service, limits: Limits) -> None:
         self._service = service
@@ -34,7 +34,7 @@ class Metrics:
         self._registry.register(self)
 
     def request_timer(self, route: str) -> Callable[[float], None]:
-        """Return a function that records the duration of a request of a route in seconds."""
+        """Return a function that records the duration, in seconds, of a request to a route."""
         return self._seconds.labels(route).observe
 
     def count_problem(self, status: int) -> None:
@@ -46,22 +46,38 @@ class Metrics:
         return generate_latest(self._registry)
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Yield the gauges. Called by the registry."""
+        """Yield the gauges. The registry calls this method at each scrape."""
         service = self._service
         snapshots = service.snapshots
         for name, description, value in (
-            ("locb_users", "Known users.", len(service.engine.users)),
+            ("locb_users", "Number of known users.", len(service.engine.users)),
             ("locb_log_position", "Sequence number of the last event in the log.", service.engine.seq),
             ("locb_queued_requests", "Requests waiting to be written to the store.", service.committer.queue_length),
             ("locb_requests_in_flight", "Requests in progress.", self._limits.in_flight),
-            ("locb_pending_rewards", "Recent decisions without a reward.", service.engine.pending_rewards),
-            ("locb_snapshot_position", "Last event in the newest snapshot.", snapshots.newest_seq or 0),
-            ("locb_snapshot_duration_seconds", "Time to write the newest snapshot.", snapshots.write_seconds),
+            (
+                "locb_pending_rewards",
+                "Decisions without a reward, among the most recent 100,000.",
+                service.engine.pending_rewards,
+            ),
+            (
+                "locb_snapshot_position",
+                "Sequence number of the last event in the newest snapshot; 0 without snapshot.",
+                snapshots.newest_seq or 0,
+            ),
+            (
+                "locb_snapshot_duration_seconds",
+                "Time to write the newest snapshot, in seconds.",
+                snapshots.write_seconds,
+            ),
             (
                 "locb_snapshot_blocked_seconds",
-                "Time that the newest snapshot blocked requests.",
+                "Time for which the newest snapshot blocked requests, in seconds.",
                 snapshots.blocked_seconds,
             ),
-            ("locb_store_unavailable", "1 if the store cannot be written.", service.committer.store_error is not None),
+            (
+                "locb_store_unavailable",
+                "1 if the store cannot be written, otherwise 0.",
+                service.committer.store_error is not None,
+            ),
         ):
             yield GaugeMetricFamily(name, description, value=float(value))

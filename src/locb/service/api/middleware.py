@@ -26,13 +26,13 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 class RawPathRouter:
-    """Routes by the raw path, so that an id in a path can contain a slash, encoded as ``%2F``."""
+    """Router that matches the raw path, so that an id in a path can contain a slash, encoded as ``%2F``."""
 
     def __init__(self, router: ASGIApp) -> None:
         self._router = router
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Route a request; close a WebSocket."""
+        """Route an HTTP request, or close a WebSocket connection."""
         if scope["type"] == "websocket":
             await send({"type": "websocket.close"})
             return
@@ -42,7 +42,7 @@ class RawPathRouter:
 
 
 class MethodRouter:
-    """Dispatches a request to the endpoint of its HTTP method."""
+    """Application of one path, which calls the endpoint of the HTTP method."""
 
     def __init__(self, endpoints: dict[str, Endpoint]) -> None:
         self._endpoints = endpoints
@@ -60,7 +60,7 @@ class MethodRouter:
 
 
 def make_endpoint(app: AppContext, route: Route) -> Endpoint:
-    """Return the endpoint of a route: its handler with the limits, checks, problems and metrics of all routes."""
+    """Return the endpoint of a route: its handler, with the limits, authorization, problems and metrics of the app."""
     limits, tokens, metrics = app.limits, app.tokens, app.metrics
     handler, scope, query = route.handler, route.scope, route.query
     decoder: msgspec.json.Decoder[Any] | None = (
@@ -102,7 +102,7 @@ async def read_body(receive: Receive, headers: dict[bytes, bytes], max_body: int
     Raises
     ------
     ProblemError
-        415 for another content type, 413 for a body that is too large, 400 for an incomplete one.
+        415 for another content type, 413 for a body that is too large, 400 for an incomplete body.
     """
     content_type = headers.get(b"content-type", b"application/json")
     if content_type != b"application/json":
@@ -120,7 +120,7 @@ async def read_body(receive: Receive, headers: dict[bytes, bytes], max_body: int
     if len(body) > max_body:
         raise errors.body_too_large(max_body)
     if message["type"] != "http.request":
-        raise errors.bad_request("the body is incomplete: the client closed the connection")
+        raise errors.bad_request("the body is incomplete, because the client closed the connection; send it again")
     return body
 
 

@@ -16,12 +16,22 @@ from locb.service.request_parsing import MAX_FEATURE
 from locb.service.responses import problem_response
 from locb.service.schemas import Id, Problem
 
-# Problem statuses of all routes, and of routes that need a token, that have a body, and that have an id in the path.
+# Problem statuses of all routes; of routes that need a token; that have a body; and that have an id in the path.
 ALL_STATUSES, TOKEN_STATUSES, BODY_STATUSES, ID_STATUSES = (400, 429), (401, 403), (408, 413, 415, 422), (422,)
 
 
 def describe_api(routes: Iterable[Route], dim: int, has_tokens: bool) -> dict[str, Any]:
-    """Return the OpenAPI 3.1 description of a service whose arms have ``dim`` features."""
+    """Return the OpenAPI 3.1 description of the API.
+
+    Parameters
+    ----------
+    routes : iterable of Route
+        Routes to describe.
+    dim : int
+        Number of features per arm.
+    has_tokens : bool
+        Whether the service requires tokens.
+    """
     routes = list(routes)
     used = {kind for route in routes for kind in (route.request_type, route.response_type) if isinstance(kind, type)}
     types = [*sorted(used, key=lambda kind: (kind.__module__, kind.__name__)), Problem, ErrorResponse]
@@ -42,7 +52,7 @@ def describe_api(routes: Iterable[Route], dim: int, has_tokens: bool) -> dict[st
         "info": {
             "title": "locb",
             "version": version("locb"),
-            "description": "Recommend an item to a user and send the reward later.",
+            "description": "Recommends items (arms) to users, and learns from the rewards that clients send later.",
             "license": {"name": "MIT", "identifier": "MIT"},
         },
         "servers": [{"url": "/"}],

@@ -1,4 +1,4 @@
-"""Table of all routes of the API. The application and its OpenAPI description are built from it."""
+"""Table of all routes of the API. The application and its OpenAPI description are built from this table."""
 
 from __future__ import annotations
 
@@ -56,21 +56,21 @@ class Route:
     summary : str
         One line for the OpenAPI description.
     scope : str or None
-        Scope that a token needs; None: no token is needed.
+        Scope that the token of a request needs; None if no token is needed.
     request_type : type, optional
         Schema of the body.
     response_type : type or str, optional
         Schema of the response, or its media type if it is not JSON.
     problem_statuses : tuple of int
-        Statuses of problems, in addition to those that all routes have.
+        Statuses of the problems that are specific to the route. ``api.openapi`` adds those that all routes share.
     query : dict
         JSON schema of each query parameter.
-    status : int
-        Status of success.
+    status : int, default 200
+        Status of a successful response.
     other_statuses : tuple of int
         Further statuses with the same response schema.
-    render_problem : callable
-        Returns the response for a problem.
+    render_problem : callable, default ``problem_response``
+        Converts a ``ProblemError`` to a response.
     """
 
     method: str
@@ -111,7 +111,7 @@ ROUTES = (
           None, SimilarUsers, (404, 422), {"limit": _integer(handlers.MAX_SIMILAR, 10)}),
     Route("GET", "/v1/users/{user}/decisions", dashboard.user_decisions, "List the decisions for a user, newest first",
           "read", None, UserDecisions, (404, 422, 503), {"limit": _integer(dashboard.MAX_DECISIONS, 20)}),
-    Route("POST", "/v1/preview", dashboard.preview, "Get the current recommendation, storing no decision", "read",
+    Route("POST", "/v1/preview", dashboard.preview, "Get the current recommendation without storing it", "read",
           PreviewRequest, PreviewResponse, (404,)),
     Route("DELETE", "/v1/users/{user}", handlers.erase_user, "Erase a user and everything learned from that user",
           "delete", None, UserErased, (404, 503)),

@@ -1,4 +1,8 @@
-"""Counts of decisions and rewards per time bucket, and of rewards per user."""
+"""Counts of decisions and rewards per time bucket, and of rewards per user.
+
+A decision *used a group* if its estimate is based on rewards of a group of more than one user: a cluster, a component
+or a neighbourhood. The *history* is the part of the log that was written before counting started.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,7 @@ SECOND, TEN_SECONDS, FIVE_MINUTES, THREE_HOURS = 1, BUCKET_SECONDS, 300, 10_800
 DAY = 86_400
 # Seconds for which the buckets of each width are kept.
 RETENTION = {SECOND: 120.0, TEN_SECONDS: 1.0 * DAY, FIVE_MINUTES: 31.0 * DAY, THREE_HOURS: math.inf}
-MAX_PENDING = 2_048  # events that wait to be counted: counting them takes about 1 ms
+MAX_PENDING = 2_048  # maximum number of events that wait to be counted; counting so many takes about 1 ms
 COLUMNS = 6
 DECISIONS, CLASSIFIED, GROUPED, REWARDS, SUM, SQUARES = range(COLUMNS)
 GROUP_KINDS = ("cluster", "component", "neighbourhood")  # kinds of evidence sources that are groups of users
@@ -35,9 +39,9 @@ class Counts(NamedTuple):
     decisions : float
         Number of decisions.
     classified : float
-        Number of decisions for which it is known whether they used evidence from a group.
+        Number of decisions for which it is known whether they used a group.
     grouped : float
-        Number of decisions that used evidence from a group.
+        Number of decisions that used a group.
     rewards : float
         Number of rewards.
     reward_sum, reward_square_sum : float
@@ -52,15 +56,15 @@ class Counts(NamedTuple):
     reward_square_sum: float = 0.0
 
     def minus(self, subset: Self) -> Counts:
-        """Return these counts without those of a subset."""
+        """Return these counts minus the counts of a part of the same period."""
         return Counts(*(total - part for total, part in zip(self, subset, strict=True)))
 
 
 class EventStats:
-    """Counts of an event log.
+    """Counts of the decisions and rewards in an event log, per time bucket and per user.
 
-    New events are counted as they are committed, older ones as ``HistoryBackfill`` reads them.
-    Call the methods from the event loop only.
+    New events are counted when they are committed, the history when ``HistoryBackfill`` reads it. Call the methods from
+    the event loop only.
     """
 
     def __init__(self) -> None:
@@ -72,10 +76,10 @@ class EventStats:
         self._pending_times: list[float] = []  # of decisions that are not counted yet
         self._pending_grouped: list[bool] = []
         self._pending_observations: list[ObservationRow] = []
-        self._unmatched: list[ObservationRow] = []  # corrections whose default has an unknown time
+        self._unmatched: list[ObservationRow] = []  # corrections of default rewards with a time that is not known yet
 
     def add(self, records: Records, grouped: Sequence[bool]) -> None:
-        """Count a committed batch; ``grouped`` has one entry per decision: whether it used evidence from a group."""
+        """Count a committed batch. ``grouped`` holds, for each decision of the batch, whether it used a group."""
         self._pending_times += [row.time for row in records.decisions]
         self._pending_grouped += grouped
         self._pending_observations += records.observations
@@ -115,12 +119,15 @@ class EventStats:
 
     @property
     def unmatched_corrections(self) -> list[int]:
-        """Decisions (seq) of corrections that are not counted yet, because the time of their default is unknown."""
+        """Sequence numbers of the decisions with a correction that is not counted yet.
+
+        Such a correction waits for ``match_corrections``, because the time of its default reward is not known yet.
+        """
         self._flush()
         return [observation.decision_seq for observation in self._unmatched]
 
     def match_corrections(self, default_times: dict[int, float]) -> None:
-        """Count the corrections whose default time is given, by the seq of the decision."""
+        """Count corrections at the times of their default rewards, given by the sequence number of the decision."""
         matched = [observation for observation in self._unmatched if observation.decision_seq in default_times]
         self._unmatched = [
             observation for observation in self._unmatched if observation.decision_seq not in default_times
@@ -135,12 +142,12 @@ class EventStats:
     # Backfill
 
     def add_history_counts(self, decisions: int, rewards: int) -> None:
-        """Add the number of decisions and rewards in the history, ahead of the details that follow."""
+        """Add the total number of decisions and rewards in the history."""
         self.decisions += decisions
         self.rewards += rewards
 
     def add_history(self, totals: Totals) -> None:
-        """Add the totals of one part of the history."""
+        """Add one part of the history to the buckets and to the counts per user."""
         for table, columns in (
             (totals.decisions, [DECISIONS]),
             (totals.rewards, [REWARDS, SUM, SQUARES]),
@@ -152,7 +159,7 @@ class EventStats:
         self._add_to_users(totals.users[:, 0].astype(np.int64), totals.users[:, 1:])
 
     def add_history_groups(self, times: Sequence[float], grouped: Sequence[bool]) -> None:
-        """Add, for decisions of the history at these times, whether each used evidence from a group."""
+        """Add whether decisions of the history used a group; ``times`` are the Unix times of the decisions."""
         values = np.zeros((len(times), COLUMNS))
         values[:, CLASSIFIED], values[:, GROUPED] = 1.0, grouped
         self._add_to_buckets(np.floor(times).astype(np.int64) // BUCKET_SECONDS, values, BUCKET_SECONDS)
@@ -160,7 +167,7 @@ class EventStats:
     # Queries
 
     def rewards_by_user(self, indices: Ints) -> Floats:
-        """Return the number of rewards and their sum for each of these users, as a (u, 2) array."""
+        """Return an array with one row per user index: the number of rewards of the user, and their sum."""
         self._flush()
         found = np.zeros((len(indices), 2))
         known = indices < len(self._user_rewards)
@@ -174,7 +181,10 @@ class EventStats:
         return int(np.count_nonzero(self._user_rewards[:, 0]))
 
     def buckets(self, width: int, start: float, stop: float) -> list[tuple[int, Counts]]:
-        """Return the start time and counts of each non-empty bucket that starts in [start, stop)."""
+        """Return the start time and counts of each non-empty bucket of ``width`` seconds that starts in [start, stop).
+
+        All times are Unix times in seconds.
+        """
         self._flush()
         unit = max(kept for kept in RETENTION if width % kept == 0 and kept <= width)
         found: dict[int, Floats] = {}
@@ -186,7 +196,7 @@ class EventStats:
         return [(begin, Counts(*found[begin].tolist())) for begin in sorted(found) if found[begin].any()]
 
     def total(self, start: float, stop: float, now: float) -> Counts:
-        """Return the counts of a period, from the narrowest buckets that are kept for each part of it."""
+        """Return the counts of the period [start, stop), from the narrowest buckets that are kept for each part."""
         total = np.zeros(COLUMNS)
         edge = -math.inf
         for width, finer in ((THREE_HOURS, FIVE_MINUTES), (FIVE_MINUTES, TEN_SECONDS), (TEN_SECONDS, None)):
@@ -230,14 +240,14 @@ class EventStats:
 
 
 def _sum_by_key(keys: Ints, values: Floats) -> tuple[Ints, Floats]:
-    """Return the distinct keys, and the sum of the rows of each."""
+    """Return the distinct keys, and for each key the sum of its rows."""
     found, where = np.unique(keys, return_inverse=True)
     sums = np.zeros((len(found), values.shape[1]))
     np.add.at(sums, where, values)
     return found, sums
 
 
-# Whether a decision used evidence from a group
+# Whether a decision used a group
 
 
 class _Sources(msgspec.Struct):
@@ -252,9 +262,12 @@ _decode = msgspec.json.Decoder(_Response).decode
 
 
 def uses_group(evidence: Iterable[PolicyEvidenceSource | EvidenceSource] | bytes | None) -> bool:
-    """Return whether a decision used evidence from a group of more than one user.
+    """Return whether a decision used a group of more than one user.
 
-    ``evidence`` are the evidence sources of the decision, or its response in JSON.
+    Parameters
+    ----------
+    evidence : iterable of EvidenceSource, bytes or None
+        Evidence sources of the decision, or its JSON response; None if the policy does not report sources.
     """
     if isinstance(evidence, bytes):
         explanation = _decode(evidence).explanation

@@ -13,8 +13,8 @@ from locb.service.store.database import StoreError
 from locb.service.store.log import EventLog
 
 EVENTS_PER_QUERY = 50_000  # events that the database aggregates per query
-MAX_RESPONSES, RESPONSES_PER_QUERY = 5_000, 250  # responses that are read, because they name the evidence sources
-MAX_RESPONSE_AGE = 3600.0  # seconds
+MAX_RESPONSES, RESPONSES_PER_QUERY = 5_000, 250  # responses that are read to find which decisions used a group
+MAX_RESPONSE_AGE = 3600.0  # seconds; older responses are not read
 MATCH_INTERVAL = 20.0  # seconds between attempts to match corrections
 RETRY_INTERVAL = 1.0  # seconds between attempts while the store is unavailable
 T = TypeVar("T")
@@ -22,14 +22,14 @@ _log = logging.getLogger("locb.service")
 
 
 class HistoryBackfill:
-    """The statistics of an event log, with the background tasks that fill them.
+    """Statistics of an event log, with the background tasks that count the events.
 
     Parameters
     ----------
     log : EventLog
         The log to count.
     stopping : callable
-        Returns whether the service is stopping; the backfill then ends early.
+        Returns whether the service is stopping. If it is, the backfill ends early.
     """
 
     def __init__(self, log: EventLog, stopping: Callable[[], bool]) -> None:
@@ -41,11 +41,11 @@ class HistoryBackfill:
 
     @property
     def running(self) -> bool:
-        """Whether a part of the log is not counted yet."""
+        """Whether ``event_stats`` does not count the whole log yet."""
         return self._backfill is not None and not self._backfill.done()
 
     def restart(self, last: int) -> None:
-        """Count again: the log up to event ``last`` in the background, and later events when they are committed."""
+        """Start new statistics: the backfill counts the events up to ``last``; the caller adds later events."""
         for task in (self._backfill, self._matching):
             if task is not None:
                 task.cancel()
@@ -54,7 +54,7 @@ class HistoryBackfill:
         self._matching = asyncio.create_task(_match_periodically(self._log, event_stats))
 
     async def stop(self) -> None:
-        """Stop the background tasks; a query that is running is awaited."""
+        """Stop the background tasks, and wait for a query that is running."""
         if self._matching is not None:
             self._matching.cancel()
         tasks = [task for task in (self._backfill, self._matching) if task is not None]
@@ -62,7 +62,7 @@ class HistoryBackfill:
 
 
 async def backfill(log: EventLog, event_stats: EventStats, last: int, stopping: Callable[[], bool]) -> None:
-    """Count the log up to its event ``last``, one part at a time, newest first."""
+    """Count the events of the log up to the sequence number ``last``, in parts, newest part first."""
     event_stats.add_history_counts(*await _query_with_retry(stopping, log.counts, last))
     until = last
     while until > 0 and not stopping():
@@ -92,7 +92,7 @@ async def _backfill_groups(log: EventLog, event_stats: EventStats, last: int, st
         try:
             found = await asyncio.to_thread(_read_groups, log, until, oldest)
         except StoreError:
-            return  # these decisions stay unclassified
+            return  # for these decisions it stays unknown whether they used a group
         if found is None or stopping():
             return
         until, times, grouped = found
@@ -108,17 +108,17 @@ def _read_groups(log: EventLog, until: int, oldest: float) -> tuple[int, list[fl
 
 
 async def match_corrections(log: EventLog, event_stats: EventStats) -> None:
-    """Count corrections at the times of the default rewards that they replace."""
+    """Count the corrections that are not counted yet, at the times of the default rewards that they replace."""
     unmatched = event_stats.unmatched_corrections
     if unmatched:
         event_stats.match_corrections(await asyncio.to_thread(log.default_times, unmatched))
 
 
 async def _match_periodically(log: EventLog, event_stats: EventStats) -> None:
-    """Match corrections at intervals, so that their number stays small without history requests."""
+    """Match corrections at intervals, so that they do not accumulate while no client requests the history."""
     while True:
         await asyncio.sleep(MATCH_INTERVAL)
         try:
             await match_corrections(log, event_stats)
         except StoreError as error:
-            _log.debug("corrections are not matched yet: %s", error)
+            _log.debug("corrections are not counted yet, because the store is unavailable: %s", error)

@@ -11,7 +11,7 @@ Z_975 = 1.959963984540054  # 97.5% quantile of the standard normal distribution
 
 
 class MeanInterval(NamedTuple):
-    """Mean with its 95% confidence interval; None where there are too few rewards."""
+    """Mean reward with its 95% confidence interval. The mean is None without rewards, the bounds with fewer than 2."""
 
     mean: float | None
     low: float | None
@@ -19,9 +19,9 @@ class MeanInterval(NamedTuple):
 
 
 def t_quantile(degrees: float) -> float:
-    """Return the 97.5% quantile of Student's t distribution (Cornish and Fisher, 1938).
+    """Return the 97.5% quantile of Student's t distribution, from its Cornish–Fisher expansion.
 
-    The error is below 1% from 2 degrees of freedom on.
+    The relative error is below 1% for 2 or more degrees of freedom, and 11% for 1.
 
     Examples
     --------
@@ -39,13 +39,13 @@ def t_quantile(degrees: float) -> float:
 
 
 def variance_of_mean(counts: Counts) -> float:
-    """Return the variance of the mean of at least two rewards."""
+    """Return the estimated variance of the mean of at least two rewards."""
     deviation = max(counts.reward_square_sum - counts.reward_sum**2 / counts.rewards, 0.0)
     return deviation / (counts.rewards - 1) / counts.rewards
 
 
 def mean_interval(counts: Counts) -> MeanInterval:
-    """Return the mean reward with its t interval."""
+    """Return the mean reward with its 95% confidence interval from Student's t distribution."""
     if counts.rewards < 1:
         return MeanInterval(None, None, None)
     mean = counts.reward_sum / counts.rewards
@@ -56,7 +56,19 @@ def mean_interval(counts: Counts) -> MeanInterval:
 
 
 def difference_interval(counts: Counts, baseline: Counts) -> tuple[float, float | None, float | None] | None:
-    """Return the difference of two mean rewards with Welch's interval, or None if either has no rewards."""
+    """Return the difference of two mean rewards with Welch's 95% confidence interval.
+
+    Parameters
+    ----------
+    counts, baseline : Counts
+        Counts of two periods.
+
+    Returns
+    -------
+    (float, float or None, float or None) or None
+        Mean of ``counts`` minus mean of ``baseline``, lower bound, upper bound. The bounds are None if a period has
+        fewer than two rewards. The result is None if a period has no rewards.
+    """
     if min(counts.rewards, baseline.rewards) < 1:
         return None
     change = counts.reward_sum / counts.rewards - baseline.reward_sum / baseline.rewards

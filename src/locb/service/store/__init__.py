@@ -1,1 +1,1 @@
-"""The event log in a SQLite or PostgreSQL database."""
+"""Event log in a SQLite or PostgreSQL database."""

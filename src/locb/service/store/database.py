@@ -1,4 +1,4 @@
-"""Connections to the database of the event log, and the errors of the store."""
+"""Connections to the database of the event log, and the exceptions of the store."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def database_url(folder: Path, url: str | None) -> URL:
     Parameters
     ----------
     folder : Path
-        The data folder. Without ``url`` the database is the SQLite file ``log.db`` in it.
+        The data folder. Without ``url``, the database is the SQLite file ``log.db`` in this folder.
     url : str or None
         The value of ``--store``.
 
@@ -55,12 +55,13 @@ def database_url(folder: Path, url: str | None) -> URL:
         elif not parsed.database:
             raise ValueError("--store has no file name: use sqlite:///path, with three slashes before a relative path")
     except (ArgumentError, NoSuchModuleError):
-        raise ValueError("--store must be an address such as postgresql://user@host/name") from None
+        # The message does not repeat the value, because an address can contain a password.
+        raise ValueError("--store must be an address such as postgresql://user@host/name or sqlite:///path") from None
     return parsed
 
 
 def connect(url: URL) -> Engine:
-    """Return a SQLAlchemy engine for the database."""
+    """Return a SQLAlchemy engine for the database at an address."""
     if url.get_backend_name() == "sqlite":
         engine = create_engine(url, connect_args={"check_same_thread": False, "timeout": float(BUSY_TIMEOUT)})
         event.listen(engine, "connect", sqlite.configure)
@@ -70,9 +71,9 @@ def connect(url: URL) -> Engine:
 
 
 class RowWriter(Protocol):
-    """Writes rows over a connection of the database driver, in the way that is fastest for the database."""
+    """Writer of rows over a connection of the database driver."""
 
-    stages_inline: bool  # whether ``write`` is fast enough for the event loop; only ``commit`` waits for the disk
+    stages_inline: bool  # whether ``write`` is fast enough to be called in the event loop
 
     def write(self, connection: Any, records: Records) -> None:
         """Write rows; ``commit`` or ``roll_back`` must follow."""
@@ -85,7 +86,7 @@ class RowWriter(Protocol):
 
 
 def make_row_writer(engine: Engine) -> RowWriter:
-    """Return the row writer for a database."""
+    """Return the row writer for the database system of a SQLAlchemy engine."""
     upsert_user, activate = (str(statement.compile(dialect=engine.dialect)) for statement in (_UPSERT_USER, _ACTIVATE))
     if engine.dialect.name == "sqlite":
         return sqlite.SqliteWriter(upsert_user, activate)

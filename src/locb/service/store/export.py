@@ -28,9 +28,10 @@ _encode_json = msgspec.json.Encoder().encode
 
 
 def export_parquet(log: EventLog, folder: Path) -> Path:
-    """Write all decisions with their rewards to a Parquet file in a new temporary folder, and return its path.
+    """Write all decisions with their rewards to a Parquet file, and return the path of the file.
 
-    The log is read in chunks, so memory use does not depend on its length.
+    The file is in a new temporary folder inside ``folder``. The log is read in chunks, so the memory use does not
+    depend on the length of the log.
     """
     import polars as pl
 

@@ -17,14 +17,14 @@ class AlreadyOpenError(Exception):
 
 
 def lock_folder(folder: Path) -> IO[str]:
-    """Create the folder if needed and lock it until the returned file is closed or the process ends.
+    """Create the folder if needed, and lock it until the returned file is closed or the process ends.
 
     Raises
     ------
     AlreadyOpenError
         If another process holds the lock.
     """
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # private: it will contain personal data
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # private, because it contains personal data
     path = folder / "lock"
     handle = path.open("a+", encoding="utf-8")
     try:
@@ -34,7 +34,7 @@ def lock_folder(folder: Path) -> IO[str]:
         owner = handle.read().strip()
         handle.close()
         process = f" (process {owner})" if owner else ""
-        message = f"another service{process} uses {folder}: stop it, or choose another --data-dir"
+        message = f"another service{process} uses {folder}: stop that service, or choose another --data-dir"
         raise AlreadyOpenError(message) from error
     handle.truncate(0)
     handle.write(f"{os.getpid()}\n")
@@ -54,7 +54,7 @@ def _lock_file(handle: IO[str]) -> None:
 
 
 def lock_database(connection: Connection) -> None:
-    """Lock a PostgreSQL database until the connection is closed; the lock of the folder covers a SQLite file.
+    """Lock a PostgreSQL database until the connection is closed. For SQLite, ``lock_folder`` is sufficient.
 
     Raises
     ------
@@ -66,4 +66,4 @@ def lock_database(connection: Connection) -> None:
     with connection.begin():
         locked = connection.execute(text("SELECT pg_try_advisory_lock(:key)"), {"key": _ADVISORY_LOCK}).scalar()
     if not locked:
-        raise AlreadyOpenError("another service uses this database: stop it, or choose another --store")
+        raise AlreadyOpenError("another service uses this database: stop that service, or choose another --store")

@@ -1,4 +1,4 @@
-"""The event log: the durable record of users, decisions and observations, with a single writer."""
+"""Event log: the durable record of users, decisions and observations, with a single writer."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from locb.service.store.locks import AlreadyOpenError, lock_database, lock_folde
 from locb.service.store.reader import LogReader
 from locb.service.store.schema import Records
 
-MAX_WAL_BYTES = 1 << 26
-MAX_UNINDEXED_EVENTS = 2_000  # events after the end of the table of user decisions, which queries have to scan
-CLOSE_TIMEOUT = 5.0  # seconds that ``close`` waits for queries that are running
-CHECKPOINT_TIMEOUT_MS = 100  # that a truncating WAL checkpoint waits for readers
+MAX_WAL_BYTES = 1 << 26  # a larger WAL file is truncated
+MAX_UNINDEXED_EVENTS = 2_000  # events that the table of user decisions may lack; queries by user scan these events
+CLOSE_TIMEOUT = 5.0  # seconds that ``close`` waits for running queries
+CHECKPOINT_TIMEOUT_MS = 100  # milliseconds that a truncating WAL checkpoint waits for readers
 _log = logging.getLogger("locb.service")
 _REDACT = {
     "sqlite": "UPDATE locb_decisions SET response = CAST(replace(CAST(response AS TEXT), :old, :new) AS BLOB)"
@@ -55,16 +55,16 @@ class Redaction(NamedTuple):
 
 
 class EventLog(LogReader):
-    """The event log of one service.
+    """Event log of one service.
 
-    Methods that write must be called from one thread at a time. Queries may be called from any thread.
+    Call methods that write from one thread at a time. Queries can be called from any thread.
 
     Parameters
     ----------
     folder : Path
         The data folder. It is locked until the log is closed.
     url : str or None, default None
-        Address of a SQLite or PostgreSQL database. By default the file ``log.db`` in the folder is used.
+        Address of a SQLite or PostgreSQL database; None means the SQLite file ``log.db`` in the folder.
 
     Raises
     ------
@@ -94,7 +94,7 @@ class EventLog(LogReader):
                 _check_format(connection)
                 tables.metadata.create_all(connection)
                 self._user_decisions_end = user_decisions.extend(connection)
-            self._erased_in_wal = self._sqlite  # a killed process may have left erased data there
+            self._erased_in_wal = self._sqlite  # a killed process may have left erased data in the WAL file
             with suppress(StoreError):  # for example on a full disk
                 self.wal_checkpoint(True)
         except BaseException:
@@ -132,7 +132,7 @@ class EventLog(LogReader):
         DuplicateDecisionError
             If the log already has a decision with one of the ids.
         StoreError
-            If the store is unavailable. Whether the rows were written is then unknown; compare ``last_seq``.
+            If the store is unavailable. The rows may have been written nevertheless; ``last_seq`` shows whether.
         """
         self.stage(records)
         self.commit_staged()
@@ -165,26 +165,31 @@ class EventLog(LogReader):
                 self._user_decisions_end = user_decisions.extend(connection)
 
     def write_settings(self, values: dict[str, Any]) -> None:
-        """Replace the settings that are given; others keep their values."""
+        """Write these settings. All other settings keep their values."""
         with self._writing() as connection:
             _set(connection, values)
 
     def redact(self, redaction: Redaction) -> None:
-        """Replace a text in stored responses."""
+        """Replace a text in the stored responses of a range of events."""
         with self._writing() as connection:
             _redact(connection, redaction)
 
     def erase(self, user_index: int, settings: dict[str, Any], redaction: Redaction | None = None) -> int:
-        """Erase a user's name, decisions and observations in one transaction, and return the number of decisions.
+        """Erase a user's name, decisions and observations in one transaction.
 
         Parameters
         ----------
         user_index : int
-            The user to erase.
+            Index of the user to erase.
         settings : dict
             Settings to write in the same transaction.
         redaction : Redaction or None, default None
-            Removes the user's name from responses to other users.
+            Replacement that removes the user's name from responses to other users.
+
+        Returns
+        -------
+        int
+            Number of erased decisions.
         """
         with self._writing() as connection:
             if redaction is not None:
@@ -198,7 +203,7 @@ class EventLog(LogReader):
         return count
 
     def last_seq(self) -> int:
-        """Return the seq of the last event in the log, or 0 if it is empty."""
+        """Return the sequence number of the last event, or 0 if the log is empty."""
         with self._writing() as connection:  # on the writer's connection, which is opened again if it was lost
             found = [
                 connection.execute(select(func.max(table.c.seq))).scalar()
@@ -210,11 +215,14 @@ class EventLog(LogReader):
     # The write-ahead log of SQLite
 
     def wal_checkpoint(self, truncate: bool = False) -> None:
-        """Move the content of SQLite's WAL file into the database; only with ``truncate`` do writers wait for it."""
+        """Move the content of SQLite's WAL file into the database file.
+
+        With ``truncate``, also empty the WAL file; writers wait in the meantime. With PostgreSQL, do nothing.
+        """
         if not self._sqlite:
             return
         with self._reading() as connection:
-            if truncate:  # readers may keep the file from being truncated; it then stays pending
+            if truncate:  # an active reader can prevent the truncation; ``wal_pending`` then stays true
                 connection.exec_driver_sql(f"PRAGMA busy_timeout={CHECKPOINT_TIMEOUT_MS}")
                 try:
                     blocked = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").scalar()
@@ -226,7 +234,7 @@ class EventLog(LogReader):
 
     @property
     def wal_pending(self) -> bool:
-        """Whether the WAL file must be truncated: it may contain erased data, or is too large."""
+        """Whether the WAL file must be truncated, because it may contain erased data or is too large."""
         file = Path(f"{self._url.database}-wal")
         return self._sqlite and (self._erased_in_wal or (file.exists() and file.stat().st_size > MAX_WAL_BYTES))
 
@@ -241,7 +249,7 @@ class EventLog(LogReader):
                 yield connection
 
     def _locked_writer(self) -> Connection:
-        """Return the writer's connection; a lost one is opened and locked again."""
+        """Return the writer's connection. A lost connection is opened and locked again."""
         if self._writer is None:
             self._writer = self._engine.connect()
             lock_database(self._writer)
@@ -249,7 +257,10 @@ class EventLog(LogReader):
 
     @contextmanager
     def _translating_errors(self) -> Iterator[None]:
-        """Translate errors of the database, and drop a connection that failed with its open transaction."""
+        """Convert errors of the database to ``StoreError`` or ``DuplicateDecisionError``.
+
+        After a ``StoreError``, the writer's connection is dropped with its open transaction.
+        """
         try:
             yield
         except AlreadyOpenError:

@@ -1,4 +1,4 @@
-"""PostgreSQL: the fastest way to write rows."""
+"""PostgreSQL: a fast writer of rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NULL = _LENGTH.pack(-1)
 
 
 class _BinaryArray:
-    """A column of values in PostgreSQL's binary array format."""
+    """Column of values in PostgreSQL's binary array format."""
 
     __slots__ = ("packed",)
 
@@ -52,12 +52,12 @@ class _BinaryArrayDumper(Dumper):
 
 
 class PostgresqlWriter:
-    """Writes all decisions and observations of a batch with one statement, in one round trip to the server.
+    """Row writer for PostgreSQL. It inserts all decisions and observations of a batch with one statement.
 
     Parameters
     ----------
     upsert_user, activate : str
-        Statements that write a user, and the activation time of a decision.
+        SQL statements that write a user, and the activation time of a decision.
     """
 
     stages_inline = False  # each statement waits for the server
@@ -68,7 +68,7 @@ class PostgresqlWriter:
         self._insert = f"WITH decisions AS ({decisions}), observations AS ({observations}) SELECT"
 
     def write(self, connection: Connection[Any], records: Records) -> None:
-        """Write rows over a driver connection; they are durable after ``commit`` at the latest."""
+        """Write rows over a driver connection; the rows are durable after ``commit`` at the latest."""
         # A single statement is a transaction by itself, which saves the round trips for BEGIN and COMMIT.
         connection.autocommit = not (records.users or records.activations)
         columns = [*_columns(tables.decisions, records.decisions), *_columns(tables.observations, records.observations)]
@@ -77,7 +77,7 @@ class PostgresqlWriter:
             if records.users:
                 cursor.executemany(self._upsert_user, records.users)
             cursor.execute(self._insert, columns, prepare=True)
-            if records.activations:  # a separate statement: the decision may have been inserted by the one before
+            if records.activations:  # in a later statement, because the decision may be inserted by the one above
                 cursor.executemany(self._activate, records.activations)
 
     def commit(self, connection: Connection[Any]) -> None:

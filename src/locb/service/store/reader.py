@@ -22,16 +22,20 @@ MAX_PARAMETERS = 500  # values per IN clause: SQLite limits the parameters of a 
 
 
 class LogReader:
-    """Read access to the event log. Each query has its own connection, so any thread may call the methods."""
+    """Read access to the event log. Each query has its own connection, so any thread can call the methods.
+
+    ``seq`` is the sequence number of an event. Ranges of events are given as ``after`` < seq ≤ ``until``; an ``until``
+    of None means the end of the log.
+    """
 
     _engine: Engine
 
     def __init__(self) -> None:
-        self._active_reads = 0  # in all threads
+        self._active_reads = 0  # number of running queries in all threads
         self._readers = Condition()
 
     def settings(self) -> dict[str, Any]:
-        """Return all settings by name."""
+        """Return all settings of the store by name."""
         query = select(tables.settings).where(tables.settings.c.name != user_decisions.END_SETTING)
         with self._reading() as connection:
             return {name: json.loads(value) for name, value in connection.execute(query)}
@@ -42,7 +46,7 @@ class LogReader:
             return _find(connection, tables.decisions.c.id, ids)
 
     def users(self) -> list[tuple[int, int, bytes | None]]:
-        """Return (user_index, seq, name) of every user index, in order; the name is None if it is unassigned."""
+        """Return (user_index, seq, name) of every user index, in order; the name is None if no user has the index."""
         table = tables.users
         query = select(table.c.user_index, table.c.seq, table.c.id).order_by(table.c.user_index)
         with self._reading() as connection:
@@ -59,7 +63,7 @@ class LogReader:
         return self._chunks(select(tables.decisions), tables.decisions.c.seq, after, until)
 
     def recent_decisions(self, user_index: int, limit: int) -> list[FoundDecision]:
-        """Return the most recent decisions of a user, newest first."""
+        """Return the last ``limit`` decisions of a user, newest first."""
         with self._reading() as connection:
             found = _find(connection, tables.decisions.c.seq, user_decisions.recent(connection, user_index, limit))
         return sorted(found, key=lambda row: -row.decision.seq)
@@ -78,21 +82,21 @@ class LogReader:
             return int(connection.execute(decided).scalar_one()), int(connection.execute(rewarded).scalar_one())
 
     def recent_responses(self, until: int, limit: int) -> list[tuple[int, float, bytes]]:
-        """Return (seq, time, response) of the most recent decisions with seq ≤ ``until``, newest first."""
+        """Return (seq, time, response) of the last ``limit`` decisions with seq ≤ ``until``, newest first."""
         c = tables.decisions.c
         query = select(c.seq, c.time, c.response).where(c.seq <= until).order_by(c.seq.desc()).limit(limit)
         with self._reading() as connection:
             return [(*row,) for row in connection.execute(query)]
 
     def recent_requests(self, limit: int) -> list[bytes]:
-        """Return the most recent requests for decisions, newest first."""
+        """Return the last ``limit`` recommend requests as MessagePack, newest first."""
         c = tables.decisions.c
         with self._reading() as connection:
             query = select(c.request).order_by(c.seq.desc()).limit(limit)
             return [request for (request,) in connection.execute(query)]
 
     def default_times(self, decisions: Sequence[int]) -> dict[int, float]:
-        """Return, by the seq of the decision, when the default rewards of these decisions were learned."""
+        """Return the Unix time at which the default reward of each decision was learned, by the decision's seq."""
         c = tables.observations.c
         found: dict[int, float] = {}
         with self._reading() as connection:
@@ -102,7 +106,7 @@ class LogReader:
         return found
 
     def unrewarded_decisions(self) -> Iterator[list[Any]]:
-        """Yield chunks of (seq, id, user_index, active_at, context) of active decisions without an observation."""
+        """Yield chunks of (seq, id, user_index, active_at, context) of the decisions that wait for a reward."""
         c, observations = tables.decisions.c, tables.observations
         query = (
             select(c.seq, c.id, c.user_index, c.active_at, c.context)
@@ -152,7 +156,7 @@ class LogReader:
                 self._readers.notify_all()
 
     def _wait_for_readers(self, timeout: float) -> None:
-        """Wait until no query is running, at most ``timeout`` seconds."""
+        """Wait until no query is running, for at most ``timeout`` seconds."""
         with self._readers:
             self._readers.wait_for(lambda: self._active_reads == 0, timeout)
 

@@ -1,6 +1,7 @@
 """Tables and rows of the event log.
 
-Users, decisions and observations share one sequence number, ``seq``, which orders all events of the log.
+New users, decisions and observations are the events of the log. A common sequence number, ``seq``, orders all events.
+An observation is a reward that the policy learns for a decision: see the kinds below.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-FORMAT = 2  # version of these tables; a store of another version is refused
+FORMAT = 2  # version of these tables; the service does not open a store with another version
 
-# Kinds of observations: a reward in time; the default reward, learned after the wait; a reward that replaces a default.
+# Kinds of observations: a reward that arrives in time; a default reward, learned when no reward arrives in time; and a
+# reward that arrives later and replaces the default reward.
 REWARD, DEFAULT, CORRECTION = 0, 1, 2
 
 metadata = MetaData()
@@ -33,7 +35,7 @@ users = Table(
     "locb_users",
     metadata,
     Column("user_index", Integer, primary_key=True, autoincrement=False),
-    Column("seq", BigInteger, nullable=False),  # when the policy was extended to this index
+    Column("seq", BigInteger, nullable=False),  # event with which the policy was extended to this index
     Column("id", LargeBinary, unique=True),  # null: the index is unassigned
 )
 
@@ -44,7 +46,7 @@ decisions = Table(
     Column("id", LargeBinary, nullable=False, unique=True),
     Column("user_index", Integer, nullable=False),
     Column("time", Double, nullable=False),  # Unix time in seconds
-    Column("active_at", Double),  # Unix time from which the reward wait counts; null until activated
+    Column("active_at", Double),  # Unix time at which the wait for the reward starts; null until activated
     Column("chosen", Integer, nullable=False),  # index of the chosen arm among the arms that are not excluded
     Column("context", LargeBinary, nullable=False),  # features of the chosen arm, float64
     Column("request", LargeBinary, nullable=False),  # MessagePack
@@ -61,7 +63,7 @@ user_decisions = Table(
     sqlite_with_rowid=False,
 )
 
-# Replay reads this table only; requests and responses are ten times larger.
+# Replay reads only this table. The requests and responses in the table of decisions are ten times larger.
 observations = Table(
     "locb_observations",
     metadata,
@@ -69,7 +71,7 @@ observations = Table(
     Column("decision_seq", BigInteger, nullable=False),
     Column("user_index", Integer, nullable=False),
     Column("kind", SmallInteger, nullable=False),
-    Column("previous_reward", Double, nullable=False),  # of a correction: the default reward that it replaces
+    Column("previous_reward", Double, nullable=False),  # for a correction, the default reward that it replaces; else 0
     Column("reward", Double, nullable=False),
     Column("time", Double, nullable=False),
     Column("context", LargeBinary, nullable=False),
@@ -112,7 +114,7 @@ class ObservationRow(NamedTuple):
 
 
 class FoundDecision(NamedTuple):
-    """Decision with the kind and reward of its last observation; both are None before the first one."""
+    """Decision with the kind and reward of its last observation; both are None if there is no observation."""
 
     decision: DecisionRow
     kind: int | None

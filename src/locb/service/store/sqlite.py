@@ -1,4 +1,4 @@
-"""SQLite: connection settings, and the fastest way to write rows."""
+"""SQLite: connection settings, and a fast writer of rows."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def configure(connection: Any, _: Any) -> None:
 
 
 class SqliteWriter:
-    """Writes decisions and observations with multi-row statements, which is 20% faster than one row at a time.
+    """Row writer for SQLite. It inserts several rows per statement, which is 20% faster than one row per statement.
 
     Parameters
     ----------
     upsert_user, activate : str
-        Statements that write a user, and the activation time of a decision.
+        SQL statements that write a user, and the activation time of a decision.
     """
 
     stages_inline = True  # writing to the page cache is fast; only the commit waits for the disk

@@ -1,6 +1,6 @@
 """Totals of a part of the event log per time bucket and per user, aggregated by the database.
 
-This is faster than reading the rows, and no request waits for it.
+Aggregation in the database is faster than reading the rows, and requests do not wait for it.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ BUCKET_SECONDS = 10
 class Totals(NamedTuple):
     """Totals of a part of the log.
 
-    Buckets are numbered by Unix time divided by ``BUCKET_SECONDS``. A correction counts in the bucket of the default
-    reward that it replaces.
+    The number of a time bucket is the Unix time divided by ``BUCKET_SECONDS``, rounded down. A correction counts in the
+    bucket of the default reward that it replaces. Each array has one row per bucket or user with such events.
 
     Attributes
     ----------
-    decisions : (a, 2) ints
+    decisions : ints with 2 columns
         Bucket, number of decisions.
-    rewards : (b, 4) floats
-        Bucket, number of rewards, their sum, the sum of their squares.
-    corrections : (c, 3) floats
-        Bucket, change of the sum of rewards, change of the sum of their squares.
-    users : (u, 3) floats
-        User index, number of rewards, their sum.
+    rewards : floats with 4 columns
+        Bucket, number of rewards, sum of the rewards, sum of the squared rewards.
+    corrections : floats with 3 columns
+        Bucket, change of the sum of the rewards, change of the sum of the squared rewards.
+    users : floats with 3 columns
+        User index, number of rewards, sum of the rewards.
     """
 
     decisions: Ints

@@ -1,7 +1,7 @@
-"""The table that lists the decisions of each user.
+"""Table that lists the decisions of each user.
 
-An index over ``decisions`` would cost as much per commit as the decisions themselves, because users arrive in random
-order. This table is extended in batches instead. Decisions after its end are found by a scan of the end of the log.
+A database index on the user of each decision would double the cost of a commit, because users arrive in random order.
+This table is extended in batches instead. A scan of the end of the log finds the decisions that it does not list yet.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ END_SETTING = "user_decisions_end"  # the setting that holds the seq up to which
 
 
 def extend(connection: Connection) -> int:
-    """Add the missing decisions, in the current transaction, and return the seq up to which the table is complete."""
+    """Add the missing decisions in the current transaction, and return the seq up to which the table is complete."""
     decisions, user_decisions = tables.decisions, tables.user_decisions
     last = connection.execute(select(func.max(decisions.c.seq))).scalar() or 0
     end = _read_end(connection)
@@ -31,9 +31,9 @@ def extend(connection: Connection) -> int:
 
 
 def recent(connection: Connection, user_index: int, limit: int) -> list[int]:
-    """Return the seqs of the most recent decisions of a user, newest first."""
+    """Return the sequence numbers of the last ``limit`` decisions of a user, newest first."""
     decisions, table = tables.decisions, tables.user_decisions
-    # The end of the log is read first: a concurrent ``extend`` then causes duplicates, which the set removes, not gaps.
+    # The end of the log is read first. A concurrent ``extend`` then causes duplicates, which the set removes, not gaps.
     late = select(decisions.c.seq).where(decisions.c.seq > _read_end(connection), decisions.c.user_index == user_index)
     found = set(connection.execute(late).scalars())
     early = select(table.c.seq).where(table.c.user_index == user_index).order_by(table.c.seq.desc()).limit(limit)
@@ -42,7 +42,7 @@ def recent(connection: Connection, user_index: int, limit: int) -> list[int]:
 
 
 def erase(connection: Connection, user_index: int) -> int:
-    """Delete all decisions of a user, in the current transaction, and return their number."""
+    """Delete all decisions of a user in the current transaction, and return the number of deleted decisions."""
     extend(connection)
     table = tables.user_decisions
     own = select(table.c.seq).where(table.c.user_index == user_index)

@@ -19,46 +19,47 @@ from locb.service.schemas import MAX_ID_LENGTH
 
 SHARED_USER = "personalizer:everyone"  # user of requests without a user id
 MAX_DEPTH = 16  # nested objects and lists
-CROSSES_PER_DIM, MAX_CROSSES = 4, 256  # an action has at most min(4 · dim, 256) crosses
+CROSSES_PER_DIM, MAX_CROSSES = 4, 256  # an action has at most min(4 · dim, 256) cross features
 
 
 class RankArguments(NamedTuple):
-    """Arguments of a recommendation, from a rank request."""
+    """Arguments of a recommendation, converted from a rank request."""
 
     user: str
-    arms: list[tuple[str, dict[str, float]]]
+    arms: list[tuple[str, dict[str, float]]]  # id and named features of each action
     excluded: list[str]
     event_id: str | None
-    deferred: bool
+    deferred: bool  # whether the wait for the reward starts only when the event is activated
 
 
 def to_arguments(rank: RankRequest, dim: int, user_path: str) -> RankArguments:
-    """Convert a rank request.
+    """Convert a rank request of Azure Personalizer to the arguments of a recommendation.
 
     Features are flattened to named numbers:
 
     - The names of nested objects are joined with dots.
-    - A string is 1 under ``name=value``, a boolean is 1 under ``name=true`` or ``name=false``.
-    - A number x is asinh x, which is close to x for small x and grows like a logarithm. Personalizer learns at any
-      scale, so its clients send unscaled years and prices.
-    - In a list, each string is a feature under the name of the list. Numbers and booleans have their index appended to
-      the name. Objects are merged.
+    - A string becomes the feature ``name=value`` with the value 1. A boolean becomes ``name=true`` or ``name=false``
+      with the value 1.
+    - A number x becomes asinh x, which is close to x for small x and grows like a logarithm. Clients of Personalizer
+      send unscaled numbers such as years and prices.
+    - In a list, each string becomes a feature with the name of the list. For numbers and booleans, the position in the
+      list is appended to the name. Objects in a list are merged.
     - Null is omitted. Features with the same name are added.
 
-    An arm has the feature ``action=ID``, its own features, and crosses with the context, because context features alone
-    are the same for all arms. A cross is named ``context×action``; its value is the product. An arm has at most 4 · dim
-    crosses, and at most 256: first those of ``action=ID`` with the context features in the order of the request, then
-    those of the first feature of the arm, and so on.
+    An arm has the feature ``action=ID``, the features of the action, and cross features: products of a context feature
+    and a feature of the action, named ``context×action``. Context features alone are omitted, because they are the same
+    for all arms. An arm has at most min(4 · dim, 256) cross features. Those of ``action=ID`` with each context feature
+    come first, then those of each feature of the action, in the order of the request.
 
     Parameters
     ----------
     rank : RankRequest
         The request.
     dim : int
-        Dimension of the feature vectors.
+        Number of features per arm.
     user_path : str
-        Path of the user id in the context, such as ``user.id``: a string or a number, which is then not a feature.
-        Requests without a user id share the user ``SHARED_USER``.
+        Path of the user id in the context, such as ``user.id``. The user id is a string or a number, and is not used as
+        a feature. Requests without a user id share the user ``SHARED_USER``.
 
     Raises
     ------
@@ -72,7 +73,7 @@ def to_arguments(rank: RankRequest, dim: int, user_path: str) -> RankArguments:
         ids.add(action.id)
     excluded = [action for action in dict.fromkeys(rank.excluded_actions or ()) if action in ids]
     if len(excluded) == len(ids):
-        raise ValueError("excludedActions must not contain all actions")
+        raise ValueError("excludedActions must not contain all actions: leave at least one to recommend")
     user, objects = _extract_user(rank.context_features or [], user_path)
     context = _flatten(objects, "contextFeatures")
     max_crosses = min(CROSSES_PER_DIM * dim, MAX_CROSSES)
@@ -86,10 +87,19 @@ def to_arguments(rank: RankRequest, dim: int, user_path: str) -> RankArguments:
 
 
 def to_rank_response(rank: RankRequest, event_id: str, ranked: Sequence[str]) -> RankResponse:
-    """Convert a ranking: ``ranked`` are the actions that were not excluded, best first.
+    """Return the response to a rank request.
 
-    The best action has probability 1, because the choice is deterministic. Excluded actions keep their position in the
-    request, with probability 0, as in Personalizer.
+    The best action has probability 1, because the choice is deterministic; all other actions have probability 0.
+    Excluded actions keep their position in the request, as in Personalizer.
+
+    Parameters
+    ----------
+    rank : RankRequest
+        The request.
+    event_id : str
+        Id of the event, which is the id of the decision.
+    ranked : sequence of str
+        Ids of the actions that the request does not exclude, best first.
     """
     excluded = set(rank.excluded_actions or ())
     remaining = iter(ranked)
@@ -99,7 +109,17 @@ def to_rank_response(rank: RankRequest, event_id: str, ranked: Sequence[str]) ->
 
 
 def to_error_response(status: int, message: str, target: str | None = None) -> tuple[int, ErrorResponse]:
-    """Convert a problem to a status and an error response. Personalizer uses 400 instead of 422."""
+    """Return the HTTP status and the error response of a problem. Personalizer uses 400 instead of 422.
+
+    Parameters
+    ----------
+    status : int
+        HTTP status of the problem.
+    message : str
+        Detail of the problem.
+    target : str or None, default None
+        Field that caused the problem.
+    """
     status = 400 if status == 422 else status
     default = "InternalServerError" if status >= 500 else "BadRequest"
     codes = {401: "Unauthorized", 403: "Forbidden", 404: "ResourceNotFound", 429: "TooManyRequests"}
@@ -111,7 +131,7 @@ def to_error_response(status: int, message: str, target: str | None = None) -> t
 
 
 def _extract_user(objects: list[Any], user_path: str) -> tuple[str | None, list[Any]]:
-    """Return the user id, if there is one, and the context without it."""
+    """Return the user id, or None if there is none, and the context without the user id."""
     nested = user_path.split(".")
     for index, context in enumerate(objects):
         for keys in ([user_path], nested):
@@ -128,10 +148,10 @@ def _parse_user(value: Any, field: str) -> str:
     if isinstance(value, float) and value.is_integer():
         value = int(value)  # 7.0 is user 7
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ValueError(f"{field} must be a string or a number, because it is a user id, not {_type_name(value)}")
+        raise ValueError(f"{field} (a user id) must be a string or a number, not {_type_name(value)}")
     user = str(value)
     if len(user) > MAX_ID_LENGTH:
-        raise ValueError(f"{field} must have at most {MAX_ID_LENGTH} characters, because it is a user id")
+        raise ValueError(f"{field} (a user id) must have at most {MAX_ID_LENGTH} characters, not {len(user)}")
     return user
 
 
@@ -147,7 +167,7 @@ def _without_key(value: dict[str, Any], keys: list[str]) -> dict[str, Any]:
 
 
 def _flatten(objects: list[Any], field: str) -> dict[str, float]:
-    """Return named numbers from a list of objects."""
+    """Return the named numbers of a list of objects; numbers with the same name are added."""
     features: dict[str, float] = {}
     for index, value in enumerate(objects):
         if value is not None and not isinstance(value, dict):
@@ -158,7 +178,7 @@ def _flatten(objects: list[Any], field: str) -> dict[str, float]:
 
 
 def _numbers(value: Any, name: str, field: str, depth: int) -> Iterable[tuple[str, float]]:
-    """Yield the named numbers of a value; ``depth`` is the number of further levels that are allowed."""
+    """Yield the named numbers of a value that is nested at most ``depth`` levels deep."""
     if depth < 0:
         raise ValueError(f"{field} must be nested at most {MAX_DEPTH} levels deep")
     if isinstance(value, bool):
@@ -169,11 +189,11 @@ def _numbers(value: Any, name: str, field: str, depth: int) -> Iterable[tuple[st
         try:
             yield name, math.asinh(value)
         except OverflowError:
-            raise ValueError(f"{field} must be a number that fits a 64-bit float") from None
+            raise ValueError(f"{field} must be a number below 1.8e308, which is the range of 64-bit floats") from None
     elif isinstance(value, dict):
         for key, inner in value.items():
             if not key:
-                raise ValueError(f"{field} must not have an empty name")
+                raise ValueError(f"{field} must not contain a feature with an empty name")
             yield from _numbers(inner, f"{name}.{key}" if name else key, f"{field}.{key}", depth - 1)
     elif isinstance(value, list):
         for index, inner in enumerate(value):
@@ -182,7 +202,7 @@ def _numbers(value: Any, name: str, field: str, depth: int) -> Iterable[tuple[st
 
 
 def _crosses(context: dict[str, float], action: dict[str, float], maximum: int) -> dict[str, float]:
-    """Return products of each action feature with all context features, at most ``maximum``."""
+    """Return the products of each action feature with each context feature: the first ``maximum`` products."""
     crosses: dict[str, float] = {}
     for action_name, action_value in action.items():
         for context_name, context_value in context.items():

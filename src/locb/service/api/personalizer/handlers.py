@@ -31,12 +31,12 @@ _decode_ranking = msgspec.json.Decoder(_Ranking).decode
 
 
 async def rank(app: AppContext, body: RankRequest) -> Response:
-    """Rank actions."""
+    """Rank the actions of a request, and store the recommended action as a decision."""
     service = app.service
     dim = service.model.dim
     try:
         arguments = to_arguments(body, dim, service.config.personalizer_user)
-        # Hashed here: with crosses, an action has many more names than the vector has entries.
+        # Features are hashed here, so that the log stores dim numbers and not the many names of the cross features.
         arms = [Arm(name, feature_row(features, dim)) for name, features in arguments.arms]
     except ValueError as error:
         raise invalid(str(error)) from None
@@ -56,7 +56,7 @@ async def reward_event(app: AppContext, body: RewardRequest, event: str) -> Resp
 
 
 async def activate_event(app: AppContext, event: str) -> Response:
-    """Activate an event: its reward is expected from now on."""
+    """Activate an event: the wait for its reward starts."""
     await app.service.committer.execute(ActivateCommand(event, time.time()))
     return empty_response(EVENT_STATUS)
 

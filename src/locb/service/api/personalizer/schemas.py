@@ -1,8 +1,8 @@
 """Requests and responses of Azure Personalizer, version 1.0.
 
-A client of Personalizer posts to ``/personalizer/v1.0/rank`` and expects 201 with a ``RankResponse``; it posts to
-``…/events/{eventId}/reward`` and ``…/events/{eventId}/activate`` and expects 204. Every other status is an error with
-an ``ErrorResponse``. The token is in the header ``Ocp-Apim-Subscription-Key``.
+A client of Personalizer posts to ``/personalizer/v1.0/rank`` and expects status 201 with a ``RankResponse``. It posts
+to ``…/events/{eventId}/reward`` and ``…/events/{eventId}/activate`` and expects status 204. Every other status is an
+error with an ``ErrorResponse``. The client sends its token in the header ``Ocp-Apim-Subscription-Key``.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ ActionId = Annotated[str, Meta(min_length=1, max_length=MAX_ID_LENGTH)]
 
 
 class RankableAction(Struct):
-    """Action to choose from."""
+    """Action (arm) that can be recommended."""
 
     id: ActionId
     features: list[Any] | None = None
 
 
 class RankRequest(Struct, rename="camel"):
-    """Request to rank actions in a context. Unknown fields are ignored, as Personalizer does."""
+    """Request to rank actions in a context. Unknown fields are ignored, as in Personalizer."""
 
     actions: Annotated[list[RankableAction], Meta(min_length=1, max_length=MAX_ARMS)]
     context_features: list[Any] | None = None
@@ -38,14 +38,14 @@ class RankRequest(Struct, rename="camel"):
 
 
 class RankedAction(Struct):
-    """Action with its probability."""
+    """Action with the probability that it is recommended: 1 or 0, because the choice is deterministic."""
 
     id: str
     probability: float
 
 
 class RankResponse(Struct, rename="camel"):
-    """Ranking of the actions. ``rewardActionId`` is the action to show; it is not necessarily the first."""
+    """Ranking of the actions. ``rewardActionId`` is the recommended action, which is not necessarily the first."""
 
     ranking: list[RankedAction]
     event_id: str
@@ -53,7 +53,7 @@ class RankResponse(Struct, rename="camel"):
 
 
 class RewardRequest(Struct):
-    """Reward of an event."""
+    """Reward of an event (decision)."""
 
     value: Annotated[float, Meta(ge=-MAX_REWARD, le=MAX_REWARD)]
 
