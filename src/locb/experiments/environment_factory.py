@@ -69,8 +69,8 @@ def ground_truth_note(env: Environment, gamma: float) -> str | None:
     grouped = env.users_in_groups(gamma)
     if grouped >= env.n_users / 2:
         return None
-    note = f"At gamma {gamma:g}, {grouped} of {env.n_users} users are in true groups of two or more"
+    note = f"At gamma {gamma:g}, {grouped} of {env.n_users} users are in true groups of two or more users"
     scaled = env.scaled_gamma()
     if scaled == float("inf"):
         return f"{note}, so F1 is not informative. No gamma puts half of the users in such groups."
-    return f"{note}, so F1 is not informative. At gamma {scaled:.3g}, half of the users are."
+    return f"{note}, so F1 is not informative. At gamma {scaled:.3g}, half of the users are in such groups."

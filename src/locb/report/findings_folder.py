@@ -31,7 +31,7 @@ VERDICT_RULE = (
     "A verdict comes from paired differences between runs on the same environments and rounds. "
     "A claim holds if the 95% interval of every difference is above zero, does not hold if one interval is "
     "below zero, and is undecided otherwise. Claims about probabilities use Wilson's interval. "
-    "Claims about all cases are decided by counting."
+    "A claim about all cases holds if it is true in each of them."
 )
 CRITERIA_SEPARATOR = "; "  # between the criteria of a claim in CSV files
 

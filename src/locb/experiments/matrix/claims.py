@@ -15,7 +15,7 @@ MAX_MEAN_RATIO = 0.75  # geometric mean over the scenarios with groups
 MAX_BASIC_RATIO = 0.65  # in each of the basic scenarios
 BASIC_SCENARIOS = ("bernoulli-100", "bernoulli-500", "zipf-300")
 SOURCE = "not in the paper: design goal of ELOC"
-NEVER_WORSE = "ELOC is never worse than the best baseline by more than 5% plus its interval."
+NEVER_WORSE = "ELOC is never worse than the best baseline by more than 5% plus the interval of the ratio."
 
 
 def build_claims(results: Sequence[ScenarioResult], section: str, evidence: str) -> list[Claim]:

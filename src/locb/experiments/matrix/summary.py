@@ -14,18 +14,19 @@ MATRIX, POLICIES = "matrix", "policies"
 SECTION = "matrix"
 TITLE = "Regret relative to the best baseline"
 MATRIX_NOTE = (
-    "Regret divided by that of the best baseline of the scenario, whose ratio is 1; smaller is better. Each policy "
-    "uses its best alpha in the scenario. ±: half of the 95% interval (Student's t) of the paired values regret − "
-    "ratio × baseline regret, divided by the mean regret of the baseline. The baseline and the alphas are chosen from "
-    "the same runs, which favours them."
+    "Each ratio is the regret of the policy divided by the regret of the best baseline of the scenario; smaller is "
+    "better. Each policy uses its best alpha in the scenario. ±: half of the 95% interval (Student's t) of the paired "
+    "values regret − ratio × baseline regret, divided by the mean regret of the baseline. The best baseline and the "
+    "alphas are chosen from the same runs, which favours the baselines."
 )
 POLICIES_NOTE = (
-    "Geometric mean of the ratios over the scenarios with groups. Intervals of different scenarios are independent, "
-    "because no two scenarios share a seed. F1: mean over the same scenarios."
+    "Mean ratio: geometric mean of the ratios over the scenarios with groups. Intervals of different scenarios are "
+    "independent, because no two scenarios share a random seed. F1: mean over the same scenarios."
 )
 SCENARIOS_NOTE = (
-    "Constants were tuned on development scenarios. Evaluation scenarios have other seeds, and most have settings that "
-    "were never used for tuning. Real data is the same in both roles; only the rounds differ."
+    "The constants of ELOC were tuned on development scenarios. Evaluation scenarios have other random seeds, and most "
+    "of them have settings that were never used for tuning. Real data has the same users in both roles; only the "
+    "rounds differ. First seed: the random seed of the first repeat."
 )
 GROUPS = {True: "yes", False: "no", None: "unknown"}
 

@@ -81,11 +81,11 @@ def _explanation(data: DataSet, gamma: float, truth_gamma: float, locb: dict[str
     if data.scaled is None or truth_gamma == paper.GAMMA:
         return data.limitation
     scores = f"precision {locb['precision'].mean:.3f}, recall {locb['recall'].mean:.3f}"
-    rule = f"A cluster of LOCB becomes final once its radii are below {gamma * paper.TAU / 8.0:.3g}"
+    rule = f"A cluster of LOCB becomes final when the radii of its members are below {gamma * paper.TAU / 8.0:.3g}"
     if gamma == paper.GAMMA:
-        return f"{rule}. By then it is narrower than the true groups ({scores})."
+        return f"{rule}. Final clusters are then smaller than the true groups ({scores})."
     rounds = f"{locb['rounds'].mean:,.0f} rounds"
-    return f"{rule}. This happens after {rounds}, when nearly all users are in every cluster ({scores})."
+    return f"{rule}. All clusters are final after {rounds}, when each contains nearly all users ({scores})."
 
 
 def _summarize_gamma(data: DataSet, gamma: float, truth_gamma: float, records: Records) -> TargetFindings:

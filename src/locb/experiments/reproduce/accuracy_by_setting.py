@@ -109,7 +109,7 @@ def _discrepancy_note(data: DataSet) -> str:
     if data.name not in paper.F1_BY_SEEDS:
         return ""
     here, there = paper.F1_BY_SEEDS[data.name][-1], paper.ACCURACY[data.name]["LOCB"][0]
-    return f"For 100 seeds and gamma 0.2 the paper reports {here:g} here and {there:g} in its table of accuracy."
+    return f"For 100 seeds and gamma 0.2, the paper reports F1 {here:g} in this table and {there:g} in Tables 1 and 2."
 
 
 def summarize_seeds(data: DataSet, sizes: Sizes, outcomes: JobOutcomes) -> TargetFindings:
@@ -162,11 +162,13 @@ def _no_peak_explanation(data: DataSet, centre: float, criteria: list[Criterion]
     sentences = []
     if criteria[0].verdict == FAILS:
         sentences.append(
-            "A large gamma is not worse here: the true groups contain nearly all users, and so do clusters that become "
-            "final early."
+            "A large gamma does not reduce the accuracy. At a large gamma, nearly all users are in true groups, and "
+            "clusters that become final early contain nearly all users."
         )
     if criteria[1].verdict == FAILS:
-        sentences.append("A small gamma is not worse here: LOCB takes longer, and its clusters improve meanwhile.")
+        sentences.append(
+            "A small gamma does not reduce the accuracy. Clusters become final later and improve until then."
+        )
     return " ".join(sentences)
 
 

@@ -95,7 +95,7 @@ def summarize_regret(data: DataSet, sizes: Sizes, outcomes: JobOutcomes) -> Targ
     setting = f"{sizes.rounds:,} rounds; each policy at its best alpha of {', '.join(f'{a:g}' for a in paper.ALPHAS)}"
     note = f"{setting}. The paper shows curves without numbers."
     if data.scaled is not None:
-        note += f" At gamma {data.scaled:g}, half of the users are in true groups of two or more; at 0.2, fewer are."
+        note += f" At gamma {data.scaled:g}, half of the users are in true groups of two or more users."
     name, title = f"regret-{data.name}", f"Regret: {data.label}"
     tables = [
         ResultTable(name, "regret", title, rows, note),
@@ -171,7 +171,7 @@ def _no_minimum_explanation(criteria: list[Criterion]) -> str:
     """Return an explanation if the regret is lowest at the smallest gamma; else empty."""
     if criteria[1].verdict != FAILS:
         return ""
-    return "A small gamma is not worse: clusters that are not final continue to improve, and none must become final."
+    return "A small gamma does not raise the regret. Clusters become final later and improve until then."
 
 
 def summarize_by_gamma(data: DataSet, sizes: Sizes, outcomes: JobOutcomes) -> TargetFindings:

@@ -42,7 +42,7 @@ def summarize(data: DataSet, sizes: Sizes, outcomes: JobOutcomes) -> TargetFindi
     criteria = [
         Criterion.always("pairs of users with different parameters", int((distances > 0.0).sum()), distances.size)
     ]
-    statement = "No two users have the same parameters."
+    statement = "No two users have the same preference vector."
     source = "Cluster structure, figure in Section 1"
     return TargetFindings(
         [ResultTable(name, SECTION, title, [row])],

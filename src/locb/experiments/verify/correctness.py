@@ -25,7 +25,7 @@ BLOCK = 4096  # rounds per block with sequential arrivals
 PROOF_GAP = (
     "The paper tests only the user who was served. With sequential arrivals, the last test of an early user against a "
     "late seed takes place before the seed has observations, and the cluster becomes final with that user. This is the "
-    "gap in the proof of Theorem 1. Testing all members again before a cluster becomes final closes it."
+    "gap in the proof of Theorem 1. Testing all members again before a cluster becomes final closes the gap."
 )
 
 
@@ -138,7 +138,10 @@ def summarize(outcomes: list[tuple[Job, dict[str, Any]]]) -> tuple[list[ResultTa
         _speed_claim(gamma, found["random", gamma, "radius"], found["random", gamma, "certificate"])
         for gamma in dict.fromkeys(gamma for _, gamma, _ in found)
     ]
-    note = "Ellipsoid radius, δ = 0.1, every user is a seed. Rounds: until the last cluster is final."
+    note = (
+        "Ellipsoid radius, δ = 0.1, every user is a seed. Rounds: until the last cluster is final. A gamma-cluster is "
+        "a set of users whose preference vectors are all closer to each other than gamma."
+    )
     return [ResultTable("correctness", SECTION, "Theorem 1: final clusters", rows, note)], claims
 
 

@@ -110,10 +110,13 @@ def summarize(outcomes: list[tuple[Job, dict[str, Any]]]) -> tuple[list[ResultTa
         criterion = Criterion.proportion("environments covered", covered, len(worst), 1.0 - DELTA)
         explanation = ""
         if name in ("regret", "clustering"):
-            explanation = f"The {name} radius is smaller than any proven radius, so that clusters form sooner."
+            explanation = f"The {name} radius is smaller than the proven radii, so that users are separated sooner."
         guaranteed = name == "ellipsoid"
         claims.append(
             Claim(SECTION, data, statement, SOURCES[name], [criterion], explanation, SECTION, guaranteed=guaranteed)
         )
-    note = f"{N_USERS} users, δ = {DELTA:g}, arms chosen by LOCB. An error of at most 1 radius is covered."
+    note = (
+        f"{N_USERS} users, δ = {DELTA:g}, arms chosen by LOCB. The error of a user is the distance between the "
+        "preference vector and its estimate. An environment is covered if no error exceeds its radius in any round."
+    )
     return [ResultTable("coverage", SECTION, "Coverage of the four radii", rows, note)], claims

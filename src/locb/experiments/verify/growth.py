@@ -81,7 +81,10 @@ def summarize(
         }
         for label, values in curves.items()
     ]
-    note = f"γ = {GAMMA:g}, δ = 0.1, alpha 1. The exponent of T is fitted to the last decade of rounds."
+    note = (
+        f"γ = {GAMMA:g}, δ = 0.1, alpha 1. T is the number of rounds. The exponent of T is fitted to the last decade "
+        "of rounds: from one tenth of the rounds to the end."
+    )
     figures = [_chart(rounds, curves, bound), _seeds_chart(rounds, curves)]
     return [ResultTable("growth", SECTION, TITLE, rows, note)], figures, _claims(rounds, curves, bound)
 
@@ -143,10 +146,10 @@ def _claims(rounds: list[int], curves: dict[str, Floats], bound: list[float]) ->
     few, many = (curves[f"LOCB, {count} seeds"][:, -1] for count in (SEED_COUNTS[0], SEED_COUNTS[-1]))
     return [
         claim(
-            "Regret stays below the bound.",
+            "Regret stays below the bound of the theorem.",
             "Theorem 3",
             Criterion.always("points of the curves below the bound", below, total),
-            "At this size the bound exceeds 1 per round, the largest possible regret, so it is not informative."
+            "The bound is not informative here: it exceeds 1 per round, which is the largest possible regret."
             if trivial
             else "",
         ),
@@ -159,12 +162,12 @@ def _claims(rounds: list[int], curves: dict[str, Floats], bound: list[float]) ->
             "Regret grows no faster than the square root of the number of rounds.",
             "Theorem 3, first term",
             Criterion("no faster than √T", Measurement(0.5 - exponent.mean, exponent.margin), growth),
-            "The theorem has a second term, γ per round: the differences between the users of a cluster cost regret in "
-            "every round.",
+            "The bound of the theorem has a second term, which grows by 2γ per round: the differences between the "
+            "users of a cluster cost regret in every round.",
         ),
         claim(
             "More seeds do not raise the regret.",
-            "Theorem 3, independent of |S|",
+            "Theorem 3, whose bound does not depend on the number of seeds",
             Criterion.paired(f"regret with {SEED_COUNTS[0]} seeds above regret with {SEED_COUNTS[-1]}", few, many),
         ),
         *_baseline_claims(claim, curves),
@@ -177,21 +180,21 @@ def _baseline_claims(claim: Any, curves: dict[str, Floats]) -> list[Claim]:
     )
     return [
         claim(
-            "LOCB keeps lower regret than LinUCB-IND.",
+            "LOCB has lower regret than LinUCB-IND.",
             "not in the paper: Section 6.2 with 20 times the rounds",
             Criterion.paired(
                 f"regret of LinUCB-IND above regret of LOCB with {REFERENCE_SEEDS} seeds", individual, locb
             ),
-            "Final clusters do not change, and differences within a cluster cost regret in every round. A user who "
-            "learns alone has no such cost."
+            "Final clusters do not change, and differences within a cluster cost regret in every round. LinUCB-IND "
+            "learns every user separately and has no such cost."
             if individual.mean() < locb.mean()
             else "",
         ),
         claim(
-            "With the radius of the theorems, LOCB has lower regret than one estimate for all users.",
+            "With the theory radius, LOCB has lower regret than LinUCB-ONE.",
             "not in the paper: implied by Theorems 2 and 3",
             Criterion.paired("regret of LinUCB-ONE above regret of LOCB with the theory radius", shared, theory),
-            "With that radius no user leaves a cluster during these runs, so LOCB pools all users. The experiments of "
-            "the paper use smaller radii without proof.",
+            "With the theory radius, no user leaves a cluster during these runs, so LOCB uses the mean estimate of all "
+            "users. The experiments of the paper use smaller radii without proof.",
         ),
     ]

@@ -119,10 +119,11 @@ def _claims(rounds_by_n: dict[int, list[int]], below: list[bool]) -> list[Claim]
         Claim(
             SECTION,
             data,
-            "All clusters become final before the bound.",
+            "All clusters become final before the round that the theorem gives.",
             "Theorem 2",
             [Criterion.always("runs that end before the bound", sum(below), len(below))],
-            "The theorem requires more rounds than either, because its proof uses a simpler radius.",
+            "The theorem assumes that a minimum number of rounds has been played. This number is larger than both the "
+            "measured number and the bound, so the theorem guarantees nothing at these sizes.",
             SECTION,
         ),
         Claim(

@@ -22,6 +22,22 @@ PARTS = {
     "verify": "The paper's theorems",
     "scenarios": "Policies on many scenarios",
 }
+TERMS = """\
+[Algorithms](explanation/algorithm.md) and [ELOC](explanation/eloc.md) define the policies, their parameters (alpha,
+gamma, tau, δ, σ) and the four radii. The [terms of the reference](reference/index.md#terms) include regret, seed,
+final, certificate and F1. This page also uses these terms:
+
+| term | meaning |
+| --- | --- |
+| ± | half the width of the 95% confidence interval of a mean over repeats |
+| N-CLUB, N-LOCB | CLUB and LOCB, stopped when the clusters have not changed for 100 rounds |
+| ST-CLUB, ST-SCLUB | CLUB and SCLUB, stopped in the round in which the last cluster of LOCB becomes final |
+| true clusters, true groups | the groups of users that a policy should find. Synthetic environments define their true \
+groups. In real data, users of a true group are closer to each other than gamma |
+| rounds (column) | number of rounds until the method stops |
+| best inner gamma | the best of the tested values of gamma, except the largest and the smallest |
+| as published, with re-test | without and with a second test of all members before a cluster becomes final |
+| sequential arrivals | all rounds of one user precede all rounds of the next user |"""
 SECTIONS_WITHOUT_DATA_SET = ("coverage", "correctness", "termination", "growth", "matrix")
 VERDICT_LABELS = {HOLDS: "holds", FAILS: "**does not hold**", UNDECIDED: "undecided"}
 
@@ -35,13 +51,15 @@ def render(results: Path) -> str:
     lines = [
         "# Results",
         "",
-        "This page lists which claims of the paper are reproduced, which are not, and why. `make results` generates it",
-        "from the CSV files in [results/](results). A test compares the page with these files.",
+        "This page lists which claims of the paper hold in the experiments of this project, which do not hold, and",
+        "why. `make results` generates this page from the CSV files in [results/](results). A test compares the page",
+        "with these files.",
         "",
         f"{total.total()} claims: {total[HOLDS]} hold, {total[FAILS]} do not hold, {total[UNDECIDED]} are undecided.",
-        f"{own} of them are claims of this project and are marked as not in the paper.",
+        f'{own} of them are claims of this project, with "not in the paper" as their source.',
         VERDICT_RULE,
     ]
+    lines += ["", "## Terms", "", TERMS]
     lines += ["", "## Summary", "", *_render_summary(claims)]
     for name, folder in parts.items():
         lines += ["", f"## {PARTS[name]}", "", *_render_part(name, folder, claims[name])]
