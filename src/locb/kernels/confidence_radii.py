@@ -1,7 +1,8 @@
-"""Confidence radii of the users' estimates.
+"""Confidence radii of the users' estimates. The symbols are defined in ``locb.kernels``.
 
-Each of the four radii is a width of the user times a scale of the round, B(i, t) = scale(t) · width(i). The width
-changes only when the user is served, so the kernels store it, and a round computes one scale for any number of users.
+Each of the four radii is the product of a scale that depends on the round and a width that depends on the user:
+B(i, t) = scale(t) · width(i). The width changes only when the user is served, so the kernels store it. A round computes
+one scale for all users.
 """
 
 import math
@@ -16,13 +17,13 @@ RADII = {"regret": REGRET, "clustering": CLUSTERING, "theory": THEORY, "ellipsoi
 
 @inline_entry_point
 def shrinkage(served: int) -> float:
-    """Return F(m) = √((1 + log(1 + m)) / (1 + m)), the width of CLUB, SCLUB and the regret experiments."""
+    """Return F(m) = √((1 + log(1 + m)) / (1 + m)), the width of the ``regret`` radius, of CLUB and of SCLUB."""
     return math.sqrt((1.0 + math.log(1.0 + served)) / (1.0 + served))
 
 
 @inline_entry_point
 def radius_scale(kind: int, t: int, n_users: int, dim: int, sigma: float, delta: float) -> float:
-    """Return the factor of a radius that all users share in round t, or +inf if it is not defined."""
+    """Return the scale of a radius, the factor that all users share in round t; +inf if it is not defined."""
     if kind in (REGRET, ELLIPSOID):
         return 1.0
     if t < 1:
@@ -45,10 +46,11 @@ def radius_width(
     log_det: float,
     largest_inverse: float,
 ) -> float:
-    """Return the factor of a radius that depends on the user.
+    """Return the width of a radius, the factor that depends on the user i.
 
-    ``min_eigenvalue`` is λ of Lemma 5.2, a property of the contexts (``theory`` only). ``log_det`` is log det A_i, and
-    ``largest_inverse`` is the largest eigenvalue of A_i⁻¹, that is 1 / λ_min(A_i) (``ellipsoid`` only).
+    Only the ``theory`` radius uses ``min_eigenvalue``, the smallest eigenvalue λ of E[x xᵀ] in Lemma 5.2. Only the
+    ``ellipsoid`` radius uses ``log_det``, which is log det A_i, and ``largest_inverse``, the largest eigenvalue of
+    A_i⁻¹.
     """
     if kind == REGRET:
         return shrinkage(served)

@@ -1,4 +1,4 @@
-"""Rounds sampled from interaction records: one liked item among items that the user does not like."""
+"""Rounds sampled from interaction records: one liked item, and k − 1 items with reward 0."""
 
 from typing import Any, NamedTuple
 
@@ -9,17 +9,17 @@ from locb.common.jit import entry_point, inline, no_alloc
 from locb.kernels.common.arm_scoring import next_random
 from locb.kernels.common.bit_sets import has_bit
 
-ANY, RATED = 0, 1  # source of the items with reward 0: all items that are not liked, or recorded ones
-MAX_ATTEMPTS = 64  # maximum draws to find an item that is not in the round yet; then an item may appear twice
+ANY, RATED = 0, 1  # where items with reward 0 come from: all items that the user does not like, or the user's records
+MAX_ATTEMPTS = 64  # draws to find an item that is not yet in the round; after that, an item may appear twice
 
 
 class InteractionPool(NamedTuple):
-    """The interaction records of the selected users, grouped by user."""
+    """The interaction records of n users, grouped by user."""
 
     liked_start: Ints  # (n + 1,) start of each user's range in liked_items
     liked_items: Ints  # (pairs,) items with a positive reward
-    liked_weight: Ints  # (pairs,) cumulative counts within the user
-    zero_start: Ints  # the same for recorded items with reward 0
+    liked_weight: Ints  # (pairs,) cumulative numbers of occurrences, which restart at each user
+    zero_start: Ints  # this and the next two arrays: the same for recorded items with reward 0
     zero_items: Ints
     zero_weight: Ints
     liked_bits: Words  # (n, ⌈items/64⌉) bit sets of the liked items
@@ -55,12 +55,15 @@ def random_weighted_index(generator: Words, cumulative: Ints, start: int, stop: 
 
 @inline
 def random_not_liked(generator: Words, liked_bits: Words, user: int, n_items: int) -> int:
-    """Return a random item that the user does not like; each is equally likely. There must be at least one."""
+    """Return a random item among those that the user does not like, of which there must be at least one.
+
+    All these items are equally likely, unless nearly all items are liked and ``MAX_ATTEMPTS`` draws fail.
+    """
     for _ in range(MAX_ATTEMPTS):
         item = random_below(generator, n_items)
         if not has_bit(liked_bits, user, item):
             return item
-    item = random_below(generator, n_items)  # nearly every item is liked: take the next item that is not liked
+    item = random_below(generator, n_items)  # start of a search for the next item that is not liked
     while has_bit(liked_bits, user, item):
         item = item + 1 if item + 1 < n_items else 0
     return item
@@ -70,9 +73,10 @@ def random_not_liked(generator: Words, liked_bits: Words, user: int, n_items: in
 def fill_rounds(
     generator: Words, zeros: int, pool: InteractionPool, users: Ints, contexts: Floats, rewards: Floats, shown: Ints
 ) -> None:
-    """Fill users (T,), contexts (T, k, d) and rewards (T, k): one liked item at a random arm, and k − 1 others.
+    """Fill users (T,), contexts (T, k, d) and rewards (T, k) with random rounds of k arms.
 
-    ``shown`` (k,) is workspace.
+    One arm, at a random position, is an item that the user likes. The other k − 1 arms are items with reward 0.
+    ``shown`` (k,) is a work array for the items of a round.
     """
     n_users = pool.liked_start.size - 1
     n_rounds, n_arms, d = contexts.shape
@@ -108,5 +112,5 @@ def fill_rounds(
 def draw_rounds(
     generator: Words, zeros: int, pool: InteractionPool, users: Ints, contexts: Floats, rewards: Floats
 ) -> None:
-    """Sample rounds into the given arrays: the entry point of ``fill_rounds``."""
+    """Fill the arrays as ``fill_rounds`` does, and allocate its work array. Python calls this function."""
     fill_rounds(generator, zeros, pool, users, contexts, rewards, np.empty(contexts.shape[1], np.int64))

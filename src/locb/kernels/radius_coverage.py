@@ -1,4 +1,4 @@
-"""Coverage of the confidence radii: the largest ratio of an estimation error to its radius over a run."""
+"""Coverage of the confidence radii: the largest ratio of an estimation error to its radius in a run."""
 
 import math
 
@@ -26,11 +26,13 @@ def measure_coverage(
     min_eigenvalue: float,
     worst: Floats,
 ) -> None:
-    """Learn a block of rounds and raise ``worst`` to the largest ‖θ̂_i − θ_i‖ / B(i, t), for each kind of radius.
+    """Learn a block of rounds and update ``worst``, the largest ‖θ̂_i − θ_i‖ / B(i, t) so far of each kind of radius.
 
-    The rounds are first + 1, first + 2, …, with the contexts and rewards of the chosen arms. ``estimates`` (n, d + p),
-    ``log_det`` and ``served`` carry over from block to block. ``sigmas`` and ``worst`` (4,) have one entry per kind of
-    radius. Only the served user is tested: the errors of the others do not change, and their radii never shrink.
+    The rounds have the numbers first + 1, first + 2, …, and ``contexts`` (T, d) and ``rewards`` (T,) are those of the
+    chosen arms. The true parameters are ``theta`` (n, d). ``estimates`` (n, d + p), ``log_det`` (n,) and ``served``
+    (n,) carry over from block to block. ``sigmas`` (4,) and ``worst`` (4,) have one entry per kind of radius. Only the
+    served user of a round is tested: the errors of all other users do not change, and their radii never shrink. The
+    symbols are defined in ``locb.kernels``.
     """
     n_users, d = theta.shape
     step = np.empty(estimates.shape[1])
@@ -49,7 +51,8 @@ def measure_coverage(
                 width = radius_width(kind, served[i], n_users, d, sigmas[kind], delta, min_eigenvalue, 0.0, 0.0)
                 scale = radius_scale(kind, now, n_users, d, sigmas[kind], delta)
                 worst[kind] = max(worst[kind], error / (scale * width))
-        # Each diagonal element is a lower bound of the largest eigenvalue of A⁻¹, and decides most rounds without it.
+        # The largest diagonal element of A⁻¹ is a lower bound of its largest eigenvalue. In most rounds this bound
+        # suffices to exclude a new maximum, and the eigenvalue is not computed.
         lower_bound = 0.0
         q = d
         for row in range(d, 0, -1):

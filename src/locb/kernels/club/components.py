@@ -1,4 +1,7 @@
-"""The connected components of CLUB's graph: their shared estimates, splits, and merges when users are added."""
+"""The connected components of CLUB's graph: their shared estimates, splits, and merges when users are added.
+
+Terms and symbols are defined in ``locb.kernels.club.state`` and ``locb.kernels``.
+"""
 
 import numpy as np
 
@@ -19,7 +22,7 @@ from locb.kernels.common.cholesky import solve_ridge
 
 @no_alloc
 def recompute_sums(state: CLUBState, c: int, first: int, count: int, d: int) -> None:
-    """Recompute the sums of component c from its users, who are in the queue from index ``first`` on."""
+    """Recompute the sums of component c from its ``count`` users, who are in the queue from index ``first`` on."""
     total, sums = state.cluster_sums, state.sums
     for q in range(total.shape[1]):
         total[c, q] = 0.0
@@ -34,7 +37,7 @@ def recompute_sums(state: CLUBState, c: int, first: int, count: int, d: int) -> 
 
 @entry_point
 def rebuild_components(state: CLUBState, dim: int) -> None:
-    """Find all components and compute their estimates from the users' sums. The state must have no spare capacity."""
+    """Find all components and compute their estimates from the users' sums. The capacity N must equal n."""
     workspace = np.empty((2 * dim, dim))
     total, component = state.cluster_sums, state.component
     count = label_components(state, component)
@@ -55,7 +58,7 @@ def rebuild_components(state: CLUBState, dim: int) -> None:
 
 @inline
 def find_root(parent: Ints, v: int) -> int:
-    """Return the root of node v in the union-find forest ``parent``: the lowest node known to be connected with v."""
+    """Return the root of node v in the union-find forest ``parent``: the lowest node of the tree that contains v."""
     while parent[v] != v:
         parent[v] = parent[parent[v]]
         v = parent[v]
@@ -64,10 +67,14 @@ def find_root(parent: Ints, v: int) -> int:
 
 @no_alloc
 def connect(state: CLUBState, edges: IndexArray, old: int, parent: Ints) -> None:
-    """Fill the union-find forest ``parent`` of the components and, after them, the users from ``old`` on."""
+    """Fill the union-find forest ``parent``, which connects the components and the new users by the new ``edges``.
+
+    The first nodes are the components, and the following nodes are the users from ``old`` on.
+    """
     n_components = state.int_params[N_COMPONENTS]
     for v in range(parent.size):
-        parent[v] = 0 if state.int_params[GRAPH] == COMPLETE else v  # complete graph: a new user connects all
+        # In a complete graph, a new user connects all components.
+        parent[v] = 0 if state.int_params[GRAPH] == COMPLETE else v
     for k in range(edges.shape[0]):
         low, high = edges[k, 0], edges[k, 1]
         a = find_root(parent, state.component[low] if low < old else n_components + low - old)
@@ -77,7 +84,10 @@ def connect(state: CLUBState, edges: IndexArray, old: int, parent: Ints) -> None
 
 @no_alloc
 def copy_component(state: CLUBState, c: int, source: int, keep: int) -> None:
-    """Copy the row of component ``source`` to row c, or add it to row c if ``keep`` is 1 instead of 0."""
+    """Copy component ``source`` to row c of the arrays. If ``keep`` is 1 instead of 0, merge it into component c.
+
+    A merge adds sums and counts. It leaves the estimate of the merged component to the caller.
+    """
     for q in range(state.cluster_sums.shape[1]):
         state.cluster_sums[c, q] = keep * state.cluster_sums[c, q] + state.cluster_sums[source, q]
         state.cluster_estimates[c, q] = state.cluster_estimates[source, q]
@@ -89,10 +99,10 @@ def copy_component(state: CLUBState, c: int, source: int, keep: int) -> None:
 
 @entry_point
 def add_users(state: CLUBState, edges: IndexArray, old: int, new: int, dim: int) -> None:
-    """Add the users from ``old`` to ``new`` − 1, whose rows hold initial values; their edges may merge components.
+    """Add the users from ``old`` to ``new`` − 1, and merge the components that their ``edges`` connect.
 
-    The order of components is kept: a merged component takes the position of the lowest one that it consists of. If no
-    components merge, only the new users are visited.
+    The rows of the new users must hold initial values. The order of the components is kept: a merged component takes
+    the lowest number among the components that it consists of. If no components merge, only the new users are visited.
     """
     n_components, component = state.int_params[N_COMPONENTS], state.component
     workspace = np.empty((2 * dim, dim))
@@ -138,7 +148,7 @@ def add_users(state: CLUBState, edges: IndexArray, old: int, new: int, dim: int)
 
 @no_alloc
 def share_neighbour(state: CLUBState, i: int, j: int) -> bool:
-    """Return whether two users of a complete graph have a common neighbour. If so, no search is needed."""
+    """Return whether two users of a complete graph have a common neighbour, and so are in the same component."""
     for w in range(state.neighbour_bits.shape[1]):
         if state.neighbour_bits[i, w] & state.neighbour_bits[j, w] != 0:
             return True
@@ -147,7 +157,7 @@ def share_neighbour(state: CLUBState, i: int, j: int) -> bool:
 
 @no_alloc
 def split_off(state: CLUBState, old: int, first: int, count: int, workspace: Floats) -> None:
-    """Move ``count`` users of the queue, from index ``first`` on, from component ``old`` to a new component."""
+    """Move ``count`` users, in the queue from index ``first`` on, from component ``old`` to a new component."""
     d = workspace.shape[1]
     total = state.cluster_sums
     new = state.int_params[N_COMPONENTS]
@@ -169,16 +179,16 @@ def split_off(state: CLUBState, old: int, first: int, count: int, workspace: Flo
 
 @no_alloc
 def split_component(state: CLUBState, i: int, n_cut: int, workspace: Floats) -> None:
-    """Split the component of user i into its connected parts, after edges of i were cut.
+    """Split the component of user i into its connected parts, after ``n_cut`` edges of i were cut.
 
-    Two searches alternate: the reference search, which starts at user i, and a second search from each user whose edge
-    was cut. If they meet, the two users are connected. If one search ends, it has visited a whole part. So the cost is
-    that of the smaller part.
+    For each user j whose edge was cut, two breadth-first searches alternate: the reference search, which starts at user
+    i, and a second search, which starts at j. If the searches meet, i and j are still connected. If one search ends, it
+    has visited a whole part. The time is therefore proportional to the size of the smaller part.
     """
     n, queue, component = state.served.size, state.work_lists, state.component
     old, reference = component[i], i
     started, was_split = False, False
-    head, count = 0, 1  # the reference search: visited users, of whom those below ``head`` are expanded
+    head, count = 0, 1  # the reference search has visited queue[:count] and expanded queue[:head]
     for c in range(n_cut):
         j = queue[CUTS, c]
         if component[j] != old:
@@ -194,7 +204,7 @@ def split_component(state: CLUBState, i: int, n_cut: int, workspace: Floats) -> 
         second_head, end = (
             n - 1,
             n - 2,
-        )  # the second queue: from n − 1 down to end + 1, expanded down to second_head + 1
+        )  # the second search has visited queue[end + 1 :] and expanded queue[second_head + 1 :]
         effort, second_effort = 0, 0
         met = False
         while not met and head < count and second_head > end:

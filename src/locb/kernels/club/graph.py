@@ -1,6 +1,7 @@
 """The graph of CLUB: breadth-first search, removal of edges, and the edges of new users.
 
-A complete graph is stored as a bit matrix, a sparse one as neighbour lists in one array.
+A complete graph is stored as a bit matrix, a sparse graph as neighbour lists in one array. A search *visits* a user
+when it adds the user to its queue, and *expands* a user when it reads the user's neighbours.
 """
 
 from locb.common.arrays import IndexArray, Ints
@@ -12,7 +13,7 @@ from locb.kernels.common.linear_algebra import squared_distance
 
 @inline
 def start_search(state: CLUBState, i: int) -> None:
-    """Reset all searches and start the reference search at user i, the first of the queue."""
+    """Reset all searches and start the reference search at user i. It fills the queue from the start upwards."""
     state.work_lists[QUEUE, 0] = i
     if state.int_params[GRAPH] == SPARSE:
         newest = state.served.size
@@ -28,7 +29,7 @@ def start_search(state: CLUBState, i: int) -> None:
 
 @inline
 def start_second_search(state: CLUBState, j: int) -> None:
-    """Start a second search at user j. It fills the queue from the end downwards."""
+    """Start a second search at user j. It fills the same queue from the end downwards."""
     newest = state.served.size
     state.work_lists[QUEUE, newest - 1] = j
     if state.int_params[GRAPH] == SPARSE:
@@ -93,10 +94,11 @@ def expand_bits(state: CLUBState, u: int, second: bool, end: int) -> tuple[int, 
 
 @no_alloc
 def expand_user(state: CLUBState, u: int, second: bool, end: int) -> tuple[int, int, bool]:
-    """Append the unvisited neighbours of u to the queue at index ``end``: upwards, or downwards for the second search.
+    """Expand user u: append its unvisited neighbours to the queue, from index ``end`` upwards.
 
-    Returns the new end, the number of entries that were read, and whether a neighbour was visited by the other search.
-    In that case the two searches have met, and the expansion of u stops early.
+    If ``second`` is true, u belongs to the second search, and the queue grows downwards. Returns the new end, the
+    number of entries that were read, and whether the two searches have met. They meet if the other search has visited a
+    neighbour of u. The expansion then stops early.
     """
     if state.int_params[GRAPH] == SPARSE:
         return expand_list(state, u, second, end)
@@ -105,7 +107,7 @@ def expand_user(state: CLUBState, u: int, second: bool, end: int) -> tuple[int, 
 
 @no_alloc
 def collect_component(state: CLUBState, start: int) -> int:
-    """Put the users of the component of ``start`` into the queue and return how many there are."""
+    """Put the users of the component of user ``start`` into the queue and return their number."""
     start_search(state, start)
     count = 1
     head = 0
@@ -117,7 +119,10 @@ def collect_component(state: CLUBState, start: int) -> int:
 
 @entry_point
 def label_components(state: CLUBState, labels: Ints) -> int:
-    """Number all components in the order of their lowest users, into ``labels`` (n,); return how many there are."""
+    """Write the component of each user to ``labels`` (n,) and return the number of components.
+
+    Components are numbered 0, 1, … in the order of their lowest users.
+    """
     labels[:] = -1
     count = 0
     for u in range(labels.size):
@@ -150,7 +155,7 @@ def cut_bits(state: CLUBState, i: int, d: int) -> int:
 
 @no_alloc
 def remove_neighbour(state: CLUBState, j: int, i: int) -> None:
-    """Remove user i from the list of user j; the others keep their order."""
+    """Remove user i from the neighbour list of user j, and keep the order of the list."""
     index = state.list_start[j]
     last = index + state.degree[j] - 1
     while state.neighbour_lists[index] != i:
@@ -182,9 +187,9 @@ def cut_list(state: CLUBState, i: int, d: int) -> int:
 
 @inline
 def cut_edges(state: CLUBState, i: int, d: int) -> int:
-    """Cut the edges of user i to users whose estimates differ too much.
+    """Cut the edges between user i and users j with ‖θ̂_i − θ̂_j‖ > α₂ (F(m_i) + F(m_j)), where F is ``shrinkage``.
 
-    Lists these users in row CUTS of the work lists and returns how many there are.
+    Writes the users j to row CUTS of the work lists and returns their number.
     """
     return cut_list(state, i, d) if state.int_params[GRAPH] == SPARSE else cut_bits(state, i, d)
 
@@ -212,7 +217,7 @@ def fill_lists(edges: IndexArray, start: Ints, degree: IndexArray, neighbour_lis
 def append_neighbour(
     start: Ints, degree: IndexArray, list_capacity: Ints, neighbour_lists: IndexArray, u: int, v: int
 ) -> None:
-    """Append v to the list of u. A full list moves to the end of the array, with twice its capacity."""
+    """Append user v to the neighbour list of user u. A full list moves to the end of the array with double capacity."""
     last = list_capacity.size - 1
     if degree[u] == list_capacity[u]:
         first = list_capacity[last]
@@ -229,7 +234,10 @@ def append_neighbour(
 def add_edges(
     edges: IndexArray, start: Ints, degree: IndexArray, list_capacity: Ints, neighbour_lists: IndexArray
 ) -> None:
-    """Add the edges of new users to the lists, in the order of ``fill_lists``. The array must have enough capacity."""
+    """Add the edges of new users to the neighbour lists. ``edges`` has the order that ``fill_lists`` requires.
+
+    The array ``neighbour_lists`` must have enough capacity.
+    """
     for k in range(edges.shape[0]):
         append_neighbour(start, degree, list_capacity, neighbour_lists, edges[k, 0], edges[k, 1])
         append_neighbour(start, degree, list_capacity, neighbour_lists, edges[k, 1], edges[k, 0])
@@ -237,7 +245,7 @@ def add_edges(
 
 @entry_point
 def list_edges(state: CLUBState, edges: IndexArray) -> None:
-    """Write the remaining edges, in the order of ``fill_lists``, to ``edges`` (edges, 2)."""
+    """Write the edges that were not cut to ``edges`` (edges, 2), in the order that ``fill_lists`` requires."""
     count = 0
     for high in range(state.list_start.size):
         for e in range(state.list_start[high], state.list_start[high] + state.degree[high]):

@@ -14,7 +14,10 @@ from locb.kernels.confidence_radii import shrinkage
 
 @inline
 def score(state: CLUBState, user: int, contexts: Floats, scratch: CLUBScratch) -> None:
-    """Compute the score θ_Vᵀx + α √(xᵀ A_V⁻¹ x · log(t + 1)) of every arm; V is the component of the user."""
+    """Write the score θ_Vᵀx + α √(xᵀA_V⁻¹x · log(t + 1)) of every arm to ``scratch.scores``.
+
+    θ_V and A_V are the estimate and the matrix A of the component V of the user.
+    """
     log_round = math.log(state.int_params[T] + 2.0)  # int_params[T] rounds are complete, so this is round t = T + 1
     row = state.component[user]
     expand_contexts(contexts, scratch.arms)
@@ -31,7 +34,7 @@ def score(state: CLUBState, user: int, contexts: Floats, scratch: CLUBScratch) -
 
 @inline
 def learn_round(state: CLUBState, i: int, x: Floats, reward: float, scratch: CLUBScratch) -> None:
-    """Learn one observation of user i: update its estimate and its component's, cut edges, split the component."""
+    """Learn one observation: update the estimates of user i and its component, cut edges, split the component."""
     c = state.component[i]
     rank_one_update(state.estimates, i, x, reward, scratch.step)
     add_observation(state.sums, i, x, reward)
@@ -48,7 +51,7 @@ def learn_round(state: CLUBState, i: int, x: Floats, reward: float, scratch: CLU
 
 @entry_point
 def recommend(state: CLUBState, user: int, contexts: Floats) -> int:
-    """Return the arm to recommend to a user, or −1 if a context is invalid."""
+    """Return the arm to recommend to a user, or −1 if a context is invalid or the scores are NaN."""
     if not is_valid(contexts.ravel()):
         return -1
     scratch = allocate_scratch(state, contexts.shape[0], contexts.shape[1])
@@ -58,7 +61,7 @@ def recommend(state: CLUBState, user: int, contexts: Floats) -> int:
 
 @entry_point
 def update(state: CLUBState, user: int, x: Floats, reward: float) -> bool:
-    """Learn one observation and return True; if the context is invalid, learn nothing and return False."""
+    """Learn the reward of context x and return True; if x is invalid (``is_valid``), learn nothing and return False."""
     if not is_valid(x):
         return False
     learn_round(state, user, x, reward, allocate_scratch(state, 1, x.size))
@@ -69,7 +72,7 @@ def update(state: CLUBState, user: int, x: Floats, reward: float) -> bool:
 def play_rounds(
     state: CLUBState, users: Ints, contexts: Floats, rewards: Floats, chosen: Ints, scratch: CLUBScratch
 ) -> None:
-    """Run the loop of ``play``, which allocates nothing."""
+    """Run the rounds of ``play`` without allocating memory."""
     for t in range(users.size):
         score(state, users[t], contexts[t], scratch)
         arm = pick_arm(scratch.scores, state.int_params[TIES], state.generator)
@@ -79,5 +82,5 @@ def play_rounds(
 
 @entry_point
 def play(state: CLUBState, users: Ints, contexts: Floats, rewards: Floats, chosen: Ints) -> None:
-    """Recommend and update in every round; write the chosen arms to ``chosen`` (T,)."""
+    """Choose an arm and learn its reward in each of T rounds; write the chosen arms to ``chosen`` (T,)."""
     play_rounds(state, users, contexts, rewards, chosen, allocate_scratch(state, contexts.shape[1], contexts.shape[2]))

@@ -1,4 +1,4 @@
-"""Scores of arms, and the choice among them: contexts, estimate, bonus, ties and the random numbers of the kernels."""
+"""Scores of arms, the choice of an arm, and the random generator for ties. Symbols are defined in ``locb.kernels``."""
 
 import math
 
@@ -23,10 +23,10 @@ def is_valid(values: Floats) -> bool:
 
 @inline
 def expand_contexts(contexts: Floats, arms: Floats) -> None:
-    """Expand contexts (k, d) to rows (x, x xᵀ packed, off-diagonal terms doubled): (k, d + p).
+    """Write each context x (d,) to a row of ``arms`` (k, d + p): x, and x xᵀ packed with off-diagonal terms doubled.
 
-    The inner product of such a row with an estimate (θ̂, A⁻¹) is θ̂ᵀx over the first d columns and xᵀA⁻¹x over the
-    others.
+    The inner product of such a row with an estimate (θ̂, A⁻¹) is θ̂ᵀx over the first d columns, and xᵀA⁻¹x over the
+    remaining columns.
     """
     d = contexts.shape[1]
     for a in range(contexts.shape[0]):
@@ -43,9 +43,9 @@ def expand_contexts(contexts: Floats, arms: Floats) -> None:
 
 @inline_fastmath
 def dot(rows: Floats, i: int, others: Floats, j: int, start: int, stop: int) -> float:
-    """Return the inner product of two rows over a range of columns.
+    """Return the inner product of row i of ``rows`` and row j of ``others`` over columns ``start`` to ``stop`` − 1.
 
-    The arguments are matrices and row indices, because creating a view of a row would cost more than the sum.
+    The arguments are matrices and row indices, because creating a view of a row would take longer than the sum.
     """
     total = 0.0
     for q in range(np.uintp(start), np.uintp(stop)):
@@ -55,7 +55,7 @@ def dot(rows: Floats, i: int, others: Floats, j: int, start: int, stop: int) -> 
 
 @inline
 def score_arms(arms: Floats, estimates: Floats, i: int, d: int, alpha: float, factor: float, scores: Floats) -> None:
-    """Compute the score θ̂ᵀx + α √(xᵀA⁻¹x · factor) of every arm from row i of the estimates."""
+    """Write the score θ̂ᵀx + α √(xᵀA⁻¹x · factor) of every arm to ``scores`` (k,), with (θ̂, A⁻¹) from estimate row i."""
     for a in range(scores.size):
         variance = dot(arms, a, estimates, i, d, arms.shape[1])
         scores[a] = dot(arms, a, estimates, i, 0, d) + alpha * math.sqrt(max(variance, 0.0) * factor)
@@ -63,7 +63,7 @@ def score_arms(arms: Floats, estimates: Floats, i: int, d: int, alpha: float, fa
 
 @inline
 def next_random(generator: Words) -> np.uint64:
-    """Advance a xorshift generator (Marsaglia, 2003) and return its 64 bits."""
+    """Advance the xorshift generator (Marsaglia, 2003) in ``generator`` (1,) and return its 64 bits."""
     word: np.uint64 = generator[0]
     word ^= word << np.uint64(13)
     word ^= word >> np.uint64(7)
@@ -74,7 +74,10 @@ def next_random(generator: Words) -> np.uint64:
 
 @inline
 def pick_arm(scores: Floats, ties: int, generator: Words) -> int:
-    """Return the arm with the highest score; among tied arms the first or a random one. −1 if the scores are NaN."""
+    """Return the arm with the highest score, or −1 if all scores are NaN.
+
+    ``ties`` is the tie rule: among arms within TIE of the highest score, the first or a random arm is chosen.
+    """
     highest = -np.inf
     for a in range(scores.size):
         highest = max(highest, scores[a])
@@ -87,7 +90,7 @@ def pick_arm(scores: Floats, ties: int, generator: Words) -> int:
                 first = a
     if ties == TIE_FIRST or tied == 1:
         return first
-    # The upper 31 bits, scaled to 0 … tied − 1.
+    # A random integer from 0 to tied − 1, from the upper 31 bits.
     skip = np.int64(((next_random(generator) >> np.uint64(33)) * np.uint64(tied)) >> np.uint64(31))
     for a in range(first, scores.size):
         if scores[a] >= highest - TIE:
@@ -101,7 +104,7 @@ def pick_arm(scores: Floats, ties: int, generator: Words) -> int:
 def explain_arms(
     arms: Floats, rows: Floats, i: int, d: int, alpha: float, factor: float, estimate: Floats, bonus: Floats
 ) -> None:
-    """Compute the estimate θ̂ᵀx and the bonus α √(xᵀA⁻¹x · factor) of every arm from row i."""
+    """Write the estimate θ̂ᵀx and the bonus α √(xᵀA⁻¹x · factor) of every arm, with (θ̂, A⁻¹) from row i of ``rows``."""
     for a in range(estimate.size):
         variance = dot(arms, a, rows, i, d, arms.shape[1])
         estimate[a] = dot(arms, a, rows, i, 0, d)
@@ -120,7 +123,10 @@ def explain(
     estimate: Floats,
     bonus: Floats,
 ) -> int:
-    """Return the arm to recommend, or −1 if a context is invalid; write estimate and bonus of every arm, (k,) each."""
+    """Return the arm to recommend, or −1 if a context is invalid or all scores are NaN.
+
+    Writes the estimate and the bonus of every arm to ``estimate`` (k,) and ``bonus`` (k,), as ``explain_arms`` does.
+    """
     if not is_valid(contexts.ravel()):
         return -1
     arms = np.empty((contexts.shape[0], rows.shape[1]))

@@ -13,7 +13,7 @@ ONE = np.uint64(1)
 
 
 def n_words(count: int) -> int:
-    """Return how many 64-bit words hold ``count`` bits."""
+    """Return the number of 64-bit words that hold ``count`` bits."""
     return (count + 63) // 64
 
 
@@ -44,14 +44,14 @@ def _compile_trailing_zeros(word: Any) -> Any:  # noqa: ARG001  # pragma: no cov
 
 @inline
 def has_bit(rows: Words, i: int, j: int) -> bool:
-    """Return whether element j is in the set of row i."""
+    """Return whether row i of ``rows``, a bit set, contains element j."""
     found: bool = (rows[i, j >> 6] >> np.uint64(j & 63)) & ONE != 0
     return found
 
 
 @inline
 def flip_bit(rows: Words, i: int, j: int) -> None:
-    """Add element j to the set of row i, or remove it if it is in the set."""
+    """Add element j to row i of ``rows``, a bit set, or remove j if the set contains it."""
     rows[i, j >> 6] ^= ONE << np.uint64(j & 63)
 
 
@@ -70,7 +70,7 @@ def unpack_bits(words: Words, columns: int) -> Any:
 
 
 def pack_bit_indices(rows: Any, columns: Any, n_rows: int, n_columns: int) -> Words:
-    """Return bit sets (n_rows, ⌈n_columns/64⌉) that hold the given pairs (row, column)."""
+    """Return bit sets (n_rows, ⌈n_columns/64⌉) in which bit columns[e] of row rows[e] is set, for each e."""
     words = np.zeros((n_rows, n_words(n_columns)), np.uint64)
     bits = np.asarray(columns).astype(np.uint64)
     np.bitwise_or.at(words, (rows, bits >> np.uint64(6)), ONE << (bits & np.uint64(63)))

@@ -1,4 +1,7 @@
-"""Dense linear algebra in O(d³): ridge estimates, linear systems by Cholesky decomposition, the largest eigenvalue."""
+"""Dense linear algebra in O(d³): ridge estimates, linear systems by Cholesky decomposition, the largest eigenvalue.
+
+The symbols are defined in ``locb.kernels``, packed matrices in ``linear_algebra``.
+"""
 
 import math
 
@@ -7,15 +10,18 @@ import numpy as np
 from locb.common.arrays import Floats
 from locb.common.jit import inline, no_alloc
 
-# A system M y = v is a row (v, M packed). Decomposition, substitution and inversion are separate functions, because not
-# every caller needs all of them. Inner loops are plain sums: at this size, vector code would cost more than it saves.
-# Indices are unsigned, so that Numba emits no test for negative indices.
+# A linear system M y = v is stored as a row (v, M packed). Decomposition, substitution and inversion are separate
+# functions, because not every caller needs all three. Inner loops are scalar: for small d, vector instructions do not
+# save time. Indices are unsigned, so that Numba emits no test for negative indices.
 _ONE = np.uintp(1)
 
 
 @no_alloc
 def solve_ridge(sums: Floats, source: int, estimates: Floats, row: int, workspace: Floats) -> None:
-    """Solve sums (b, G) for the ridge estimate ((I + G)⁻¹ b, (I + G)⁻¹) by Cholesky; ``workspace`` is (2d, d)."""
+    """Write the ridge estimate ((I + G)⁻¹ b, (I + G)⁻¹) of row ``source`` (b, G) of ``sums`` to a row of ``estimates``.
+
+    Uses the Cholesky decomposition. ``workspace`` has shape (2d, d).
+    """
     d = workspace.shape[1]
     root = workspace[:d]  # upper triangular R with RᵀR = I + G
     inverse_root = workspace[d:]  # R⁻¹, upper triangular
@@ -51,10 +57,10 @@ def solve_ridge(sums: Floats, source: int, estimates: Floats, row: int, workspac
 
 @no_alloc
 def decompose(rows: Floats, row: int, workspace: Floats) -> float:
-    """Decompose the positive definite M = L D Lᵀ of a row (v, M) and return log det M.
+    """Decompose the positive definite matrix M = L D Lᵀ of a row (v, M) and return log det M.
 
-    Writes L⁻¹ and D⁻¹ to ``workspace`` (d, 2d + 1): workspace[b, d + a] = L⁻¹[b, a] below the unit diagonal, and
-    workspace[a, 2d] = 1 / D[a]. A pivot is at least 1e-15 of its diagonal element, even if rounding cancels it.
+    L is unit lower triangular and D is diagonal. Writes L⁻¹ and D⁻¹ to ``workspace`` (d, 2d + 1): workspace[b, d + a] =
+    L⁻¹[b, a] for a < b, and workspace[a, 2d] = 1 / D[a]. D[a] is at least 1e-15 · M[a, a], even after cancellation.
     """
     i, d = np.uintp(row), np.uintp(workspace.shape[0])
     product = 1.0
@@ -89,13 +95,13 @@ def decompose(rows: Floats, row: int, workspace: Floats) -> float:
 
 @inline
 def substitute(rows: Floats, row: int, answers: Floats, to: int, workspace: Floats) -> None:
-    """Write M⁻¹ v of a decomposed row to the first d columns of row ``to`` of ``answers``."""
+    """Write M⁻¹ v of a row (v, M) to the first d columns of row ``to`` of ``answers``, after ``decompose``."""
     i, j, d = np.uintp(row), np.uintp(to), np.uintp(workspace.shape[0])
     for b in range(d):
         total = rows[i, b]
         for a in range(b):
             total += workspace[b, d + a] * rows[i, a]
-        workspace[b, b] = total * workspace[b, d + d]  # a free entry: the unit diagonal of L is not stored
+        workspace[b, b] = total * workspace[b, d + d]  # a free entry, because the unit diagonal of L is not stored
     for a in range(d):
         total = workspace[a, a]
         for b in range(a + _ONE, d):
@@ -105,7 +111,7 @@ def substitute(rows: Floats, row: int, answers: Floats, to: int, workspace: Floa
 
 @inline
 def inverse_trace(workspace: Floats) -> float:
-    """Return the trace of M⁻¹ of a decomposed row."""
+    """Return the trace of M⁻¹ from the ``workspace`` that ``decompose`` filled for M."""
     d = np.uintp(workspace.shape[0])
     trace = 0.0
     for b in range(d):
@@ -118,7 +124,7 @@ def inverse_trace(workspace: Floats) -> float:
 
 @no_alloc
 def solve(rows: Floats, row: int, answers: Floats, to: int, workspace: Floats) -> float:
-    """Write (M⁻¹ v, M⁻¹) for a row (v, M), M positive definite, to row ``to`` of ``answers``; return log det M."""
+    """Write (M⁻¹ v, M⁻¹) of a row (v, M) to row ``to`` of ``answers``; return log det M. M is positive definite."""
     log_det = decompose(rows, row, workspace)
     substitute(rows, row, answers, to, workspace)
     j, d = np.uintp(to), np.uintp(workspace.shape[0])
@@ -139,7 +145,8 @@ def solve(rows: Floats, row: int, answers: Floats, to: int, workspace: Floats) -
 def tridiagonalize(a: Floats, off: Floats, v: Floats, w: Floats, d: int) -> None:
     """Reduce the symmetric matrix ``a`` (d, d) to tridiagonal form by Householder reflections.
 
-    The diagonal is left in ``a``; off[i] couples i − 1 and i. ``v`` and ``w`` (d,) are workspace.
+    The diagonal is written to ``a``, and the element in row i and column i − 1 to off[i]. ``v`` (d,) and ``w`` (d,) are
+    work arrays.
     """
     for c in range(d - 2):
         norm = 0.0
@@ -147,7 +154,7 @@ def tridiagonalize(a: Floats, off: Floats, v: Floats, w: Floats, d: int) -> None
             norm += a[i, c] * a[i, c]
         norm = math.sqrt(norm)
         off[c + 1] = norm
-        if norm < 1e-100:  # norm² would underflow, and the norm is negligible relative to a diagonal of 1 / (1 + m)
+        if norm < 1e-100:  # norm² would underflow; relative to the diagonal of A⁻¹, which is ≥ 1 / (1 + m), it is 0
             off[c + 1] = 0.0
             continue
         alpha = -norm if a[c + 1, c] > 0.0 else norm
@@ -177,9 +184,10 @@ def tridiagonalize(a: Floats, off: Floats, v: Floats, w: Floats, d: int) -> None
 
 @no_alloc
 def largest_eigenvalue(estimates: Floats, row: int, workspace: Floats) -> float:
-    """Return the largest eigenvalue of the packed A⁻¹ in a row (θ̂, A⁻¹); ``workspace`` is (d + 3, d).
+    """Return the largest eigenvalue of A⁻¹ in a row (θ̂, A⁻¹) of ``estimates``; ``workspace`` has shape (d + 3, d).
 
-    Householder reduction to tridiagonal form, then bisection by Sturm counts: no step can fail to converge.
+    The matrix is reduced to tridiagonal form. Bisection with a Sturm sequence then finds the eigenvalue. Unlike an
+    iteration, this method always converges.
     """
     d = workspace.shape[1]
     a = workspace
@@ -203,7 +211,8 @@ def largest_eigenvalue(estimates: Floats, row: int, workspace: Floats) -> float:
         middle = 0.5 * (low + high)
         if middle <= low or middle >= high:
             break
-        # All pivots of (T − middle) are negative exactly if every eigenvalue is below middle.
+        # All pivots of the tridiagonal matrix minus middle · I are negative if and only if all eigenvalues are below
+        # middle.
         pivot = a[0, 0] - middle
         all_negative = pivot < 0.0
         i = 1

@@ -1,7 +1,7 @@
-"""Linear algebra of one round: packed symmetric matrices, distances and rank-one updates.
+"""Packed symmetric matrices, distances and rank-one updates. The symbols are defined in ``locb.kernels``.
 
 A symmetric d × d matrix is packed as its upper triangle, row by row: p = d (d + 1) / 2 numbers. An estimate is a row
-(θ̂, A⁻¹ packed) of d + p numbers, and sums are a row (b, G packed), with A = I + G and θ̂ = A⁻¹ b.
+(θ̂, A⁻¹ packed) of d + p numbers. Sums are a row (b, G packed) of d + p numbers. A = I + G, and θ̂ = A⁻¹ b.
 """
 
 import math
@@ -13,19 +13,19 @@ from locb.common.jit import inline, inline_fastmath
 
 
 def packed_size(dim: int) -> int:
-    """Return the length of a packed dim × dim matrix."""
+    """Return p = dim (dim + 1) / 2, the length of a packed dim × dim matrix."""
     return dim * (dim + 1) // 2
 
 
 def packed_identity(dim: int) -> Floats:
-    """Return the packed identity matrix: (p,)."""
+    """Return the packed dim × dim identity matrix: (p,)."""
     rows, columns = np.triu_indices(dim)
     identity: Floats = (rows == columns).astype(np.float64)
     return identity
 
 
 def unpack_symmetric(packed: Floats, dim: int) -> Floats:
-    """Return full matrices (…, d, d) from packed ones (…, p)."""
+    """Return the full matrices (…, d, d) of packed matrices (…, p)."""
     rows, columns = np.triu_indices(dim)
     full = np.empty((*packed.shape[:-1], dim, dim), dtype=packed.dtype)
     full[..., rows, columns] = packed
@@ -48,7 +48,7 @@ def diagonal(packed: Floats) -> Floats:
 
 @inline
 def packed_trace(rows: Floats, i: int, d: int) -> float:
-    """Return the trace of the packed matrix in row i, which follows a vector of d numbers."""
+    """Return the trace of the packed matrix M in row i of ``rows``, a row (v, M) with a vector v of d numbers."""
     total = 0.0
     q = d
     for a in range(d):
@@ -59,7 +59,7 @@ def packed_trace(rows: Floats, i: int, d: int) -> float:
 
 @inline_fastmath
 def squared_distance(rows: Floats, i: int, others: Floats, j: int, stop: int) -> float:
-    """Return the squared distance of two rows over the columns below ``stop``."""
+    """Return the squared distance of row i of ``rows`` and row j of ``others``, over the columns before ``stop``."""
     total = 0.0
     for q in range(stop):
         total += (rows[i, q] - others[j, q]) * (rows[i, q] - others[j, q])
@@ -68,16 +68,16 @@ def squared_distance(rows: Floats, i: int, others: Floats, j: int, stop: int) ->
 
 @inline
 def rank_one_update(estimates: Floats, i: int, x: Floats, reward: float, step: Floats) -> float:
-    """Update the estimate (θ̂, A⁻¹) of row i with one observation: A ← A + x xᵀ, b ← b + r x, θ̂ ← A⁻¹ b.
+    """Update row i of ``estimates`` (θ̂, A⁻¹) with one observation: A ← A + x xᵀ, b ← b + r x, θ̂ ← A⁻¹ b.
 
-    By the Sherman–Morrison formula, in O(d²). The change of the row is left in ``step`` (d + p,). Returns
-    det A_new / det A_old.
+    Uses the Sherman–Morrison formula, in O(d²). Writes the change of the row to ``step`` (d + p,). Returns the factor
+    by which det A grows.
     """
     d = x.size
     for a in range(d):
         step[a] = 0.0
     q = d
-    for a in range(d):  # step = A⁻¹ x, temporarily
+    for a in range(d):  # temporarily step[:d] = A⁻¹ x
         step[a] += estimates[i, q] * x[a]
         q += 1
         for b in range(a + 1, d):
@@ -105,7 +105,7 @@ def rank_one_update(estimates: Floats, i: int, x: Floats, reward: float, step: F
 
 @inline
 def add_observation(sums: Floats, i: int, x: Floats, reward: float) -> None:
-    """Add one observation to the sums (b, G) of row i."""
+    """Add one observation to row i of ``sums`` (b, G): b ← b + r x, G ← G + x xᵀ."""
     d = x.size
     q = d
     for a in range(d):

@@ -1,4 +1,7 @@
-"""ELOC's rounds: recommend, update and play, with the scalar updates of the gate, the noise and the prior weights."""
+"""ELOC's rounds: recommend, update and play, and the updates of the gate, the noise and the prior weights.
+
+Terms and symbols are defined in ``locb.kernels.eloc.state`` and ``locb.kernels``.
+"""
 
 import math
 
@@ -41,7 +44,7 @@ from locb.kernels.eloc.state import (
 
 @inline
 def score(state: ELOCState, i: int, contexts: Floats, scratch: ELOCScratch) -> None:
-    """Compute the score of every arm: posterior mean plus bonus."""
+    """Write the score of every arm to ``scratch.scores``: θ̄ᵀx + β √(m_0 / (m_0 + m)) √(xᵀV̄x)."""
     decay = math.sqrt(BONUS_ROUNDS / (BONUS_ROUNDS + state.served[i]))
     expand_contexts(contexts, scratch.arms)
     score_arms(
@@ -51,9 +54,9 @@ def score(state: ELOCState, i: int, contexts: Floats, scratch: ELOCScratch) -> N
 
 @inline
 def update_gate(learned_scalars: Floats, n_served_users: int, x: Floats, reward: float, means: Floats) -> None:
-    """Subtract from the log weight of each of the three predictors its squared error; older losses decay."""
+    """Decrease the log weight of each of the gate's three predictors by its squared error / 2σ²; past errors decay."""
     retention = 1.0 - 1.0 / (GATE_MEMORY_ROUNDS * n_served_users)
-    first = means.shape[0] - 3  # the last three rows: everyone, the population, the mixture
+    first = means.shape[0] - 3  # the last three rows are everyone, the population and the mixture
     for c in range(3):
         error = reward
         for a in range(x.size):
@@ -63,7 +66,7 @@ def update_gate(learned_scalars: Floats, n_served_users: int, x: Floats, reward:
 
 @inline
 def update_noise(learned_scalars: Floats, t: int, x: Floats, reward: float, rows: Floats) -> None:
-    """Move σ² towards the squared error of the prediction, less the part due to the uncertainty about the user."""
+    """Move σ² towards the squared error of the prediction, without the part that the posterior variance explains."""
     d = x.size
     error = reward
     variance = 0.0
@@ -82,7 +85,7 @@ def update_noise(learned_scalars: Floats, t: int, x: Floats, reward: float, rows
 
 @inline
 def update_prior_weights(prior_weights: Floats, responsibilities: Floats, n_served_users: int) -> None:
-    """Move the prior weights π of the components towards their responsibilities in this round."""
+    """Move the prior weights π of the components towards their responsibilities for the user of this round."""
     n_seeds = prior_weights.size - 2
     step = 1.0 / (n_served_users + PRIOR_USERS)
     total = 0.0
@@ -96,7 +99,7 @@ def update_prior_weights(prior_weights: Floats, responsibilities: Floats, n_serv
 
 @no_alloc
 def learn_round(state: ELOCState, i: int, x: Floats, reward: float, scratch: ELOCScratch) -> None:
-    """Learn one observation of user i. The scratch holds the posterior of the user before the observation."""
+    """Learn one observation of user i. ``compute_posterior`` must have filled the scratch for user i before."""
     int_params, learned_scalars = state.int_params, state.learned_scalars
     population, rows = state.population, scratch.rows
     int_params[T] += 1
@@ -123,7 +126,7 @@ def learn_round(state: ELOCState, i: int, x: Floats, reward: float, scratch: ELO
 
 @entry_point
 def recommend(state: ELOCState, user: int, contexts: Floats) -> int:
-    """Return the arm to recommend to a user, or −1 if a context is invalid."""
+    """Return the arm to recommend to a user, or −1 if a context is invalid or the scores are NaN."""
     if not is_valid(contexts.ravel()):
         return -1
     scratch = allocate_scratch(state, contexts.shape[0], contexts.shape[1])
@@ -134,7 +137,7 @@ def recommend(state: ELOCState, user: int, contexts: Floats) -> int:
 
 @entry_point
 def update(state: ELOCState, user: int, x: Floats, reward: float) -> bool:
-    """Learn one observation and return True; if the context is invalid, learn nothing and return False."""
+    """Learn the reward of context x and return True; if x is invalid (``is_valid``), learn nothing and return False."""
     if not is_valid(x):
         return False
     scratch = allocate_scratch(state, 1, x.size)
@@ -147,7 +150,7 @@ def update(state: ELOCState, user: int, x: Floats, reward: float) -> bool:
 def play_rounds(
     state: ELOCState, users: Ints, contexts: Floats, rewards: Floats, chosen: Ints, scratch: ELOCScratch
 ) -> None:
-    """Run the loop of ``play``, which allocates nothing."""
+    """Run the rounds of ``play`` without allocating memory."""
     for t in range(users.size):
         compute_posterior(state, users[t], scratch)
         score(state, users[t], contexts[t], scratch)
@@ -158,13 +161,13 @@ def play_rounds(
 
 @entry_point
 def play(state: ELOCState, users: Ints, contexts: Floats, rewards: Floats, chosen: Ints) -> None:
-    """Recommend and update in every round; write the chosen arms to ``chosen`` (T,)."""
+    """Choose an arm and learn its reward in each of T rounds; write the chosen arms to ``chosen`` (T,)."""
     play_rounds(state, users, contexts, rewards, chosen, allocate_scratch(state, contexts.shape[1], contexts.shape[2]))
 
 
 @entry_point
 def rebuild_derived(state: ELOCState, dim: int) -> None:
-    """Recompute Σ_0⁻¹ and all centres from the sums."""
+    """Recompute Σ_0⁻¹ and all centres, after the sums and the population were replaced."""
     scratch = allocate_scratch(state, 1, dim)
     state.learned_scalars[LOG_DET] = solve(state.population, CENTRE, state.population, PRECISION, scratch.workspace)
     state.trace_change[:] = 1.0
@@ -175,11 +178,11 @@ def rebuild_derived(state: ELOCState, dim: int) -> None:
 def compute_posteriors(
     state: ELOCState, users: Ints, dim: int, rows: Floats, weights: Floats, is_member: NDArray[np.bool_]
 ) -> None:
-    """Compute the posteriors of several users. Each of the last three arrays is filled only if it has rows.
+    """Compute the posteriors of u users. Each of the last three arrays is filled only if it has rows.
 
-    ``rows`` (u, d + p) receives the posterior (θ̄, V̄). ``weights`` (u, K + 2) receives the weights of the
-    neighbourhoods, everyone and the population in it. ``is_member`` (u, K + 1) receives whether a neighbourhood, or
-    everyone, explains the user nearly as well as the best component.
+    ``rows`` (u, d + p) receives the posterior mean θ̄ and covariance V̄. ``weights`` (u, K + 2) receives the weight of
+    each component in the posterior. ``is_member`` (u, K + 1) receives whether the evidence of a neighbourhood, or of
+    everyone, is at least 1/20 of that of the best component. A seed user is always a member of its neighbourhood.
     """
     scratch = allocate_scratch(state, 1, dim)
     n_seeds = state.seeds.size

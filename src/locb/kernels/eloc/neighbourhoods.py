@@ -1,4 +1,7 @@
-"""ELOC's neighbourhoods: the users' weights, the pooled sums, the centres, and seeds that move."""
+"""ELOC's neighbourhoods: the users' weights, the pooled sums, the centres, and seeds that move.
+
+Terms and symbols are defined in ``locb.kernels.eloc.state`` and ``locb.kernels``.
+"""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,10 +41,10 @@ def store_weights(
     responsibilities: Floats,
     own: int,
 ) -> None:
-    """Store the largest responsibilities of user i as its weights q; a seed has weight 1 in its own neighbourhood.
+    """Store the largest responsibilities for user i as the weights q of i.
 
-    Equal weights are ordered by seed, starting at seed i mod K. So users spread over the neighbourhoods at the start,
-    when all neighbourhoods are equal.
+    ``own`` is the neighbourhood of which i is the seed user, or −1. There, i has weight 1. Equal weights are ordered by
+    seed, starting at seed i mod K. This distributes the users over the neighbourhoods while these are still equal.
     """
     n_seeds = responsibilities.size - 2
     for z in range(MAX_NEIGHBOURHOODS):
@@ -78,9 +81,9 @@ def store_weights(
 
 @inline
 def add_to_pooled_sums(state: ELOCState, i: int, sign: int, rounds: int, d: int) -> None:
-    """Add the weighted sums of user i to the pooled sums of its neighbourhoods, or subtract them if sign is −1.
+    """Add the weighted sums of user i to the pooled sums of its neighbourhoods, or subtract them if ``sign`` is −1.
 
-    ``rounds`` is the number of rounds that the sums consist of.
+    ``rounds`` is the number of rounds that the sums of user i contain.
     """
     trace = packed_trace(state.sums, i, d)
     for z in range(MAX_NEIGHBOURHOODS):
@@ -95,14 +98,14 @@ def add_to_pooled_sums(state: ELOCState, i: int, sign: int, rounds: int, d: int)
 
 @inline
 def update_sums(state: ELOCState, i: int, x: Floats, reward: float, responsibilities: Floats) -> None:
-    """Add the observation to the sums of user i, store its new weights, and update the pooled sums.
+    """Add one observation to the sums of user i, store the new weights of i, and update the pooled sums.
 
-    The pooled sums always equal Σ q (b, G) of the stored rows. What is subtracted is exactly what was added, also if
-    the rows are float32.
+    The pooled sums always equal Σ q (b, G) of the stored sums and weights: the same values are subtracted that were
+    added, even if the sums are float32.
     """
     sums, everyone = state.sums, state.seeds.size
     d = x.size
-    add_to_pooled_sums(state, i, -1, state.served[i] - 1, d)  # the current round is counted already
+    add_to_pooled_sums(state, i, -1, state.served[i] - 1, d)  # ``served`` already includes this round
     add_scaled_row(state.pooled_sums, everyone, sums, i, -1.0)
     state.trace_change[everyone] -= packed_trace(sums, i, d)
     store_weights(
@@ -118,7 +121,7 @@ def update_sums(state: ELOCState, i: int, x: Floats, reward: float, responsibili
 
 @inline
 def solve_neighbourhood(state: ELOCState, s: int, scratch: ELOCScratch) -> None:
-    """Solve for the centre of neighbourhood s."""
+    """Recompute the centre and the variance level of neighbourhood s, or of everyone if s is K."""
     rows, noise = scratch.rows, state.learned_scalars[NOISE]
     state.trace_change[s] = 0.0
     for q in range(rows.shape[1]):
@@ -129,9 +132,9 @@ def solve_neighbourhood(state: ELOCState, s: int, scratch: ELOCScratch) -> None:
 
 @inline
 def update_centres(state: ELOCState, scratch: ELOCScratch) -> None:
-    """Recompute the centres whose sums have changed enough, and one more centre per round, in rotation.
+    """Recompute the centres whose tr A has changed by more than RECENTRE_CHANGE, and one more centre in rotation.
 
-    The rotation accounts for changes of σ², Σ_0 and μ_0, on which the centres depend too.
+    The rotation is needed because the centres also depend on σ², Σ_0 and μ_0, which change in every round.
     """
     d = scratch.workspace.shape[0]
     turn = state.int_params[T] % state.variance_levels.size
@@ -142,7 +145,10 @@ def update_centres(state: ELOCState, scratch: ELOCScratch) -> None:
 
 @inline
 def find_redundant_seed(state: ELOCState, d: int) -> int:
-    """Return the first least served seed among those whose centre is close to another centre, or −1."""
+    """Return the redundant seed whose user has the fewest rounds, the first if several have; −1 if there is none.
+
+    A seed is redundant if its centre is closer than REDUNDANT_DISTANCE · γ to that of another seed.
+    """
     centres, served, seeds = state.centres, state.served, state.seeds
     limit = REDUNDANT_DISTANCE * state.float_params[GAMMA]
     found = -1
@@ -157,7 +163,7 @@ def find_redundant_seed(state: ELOCState, d: int) -> int:
 
 @inline
 def move_seed(state: ELOCState, s: int, i: int, scratch: ELOCScratch) -> None:
-    """Move seed s to user i: its neighbourhood restarts with user i as its only member."""
+    """Make user i the seed user of neighbourhood s, which restarts with the sums of user i only."""
     add_to_pooled_sums(state, i, -1, state.served[i], scratch.workspace.shape[0])
     state.neighbourhood_ids[s] += state.seeds.size
     for z in range(MAX_NEIGHBOURHOODS):
@@ -176,7 +182,7 @@ def move_seed(state: ELOCState, s: int, i: int, scratch: ELOCScratch) -> None:
 
 @inline
 def reseed(state: ELOCState, i: int, scratch: ELOCScratch) -> None:
-    """Move a redundant seed to user i if no neighbourhood explains the user."""
+    """Move a redundant seed to user i, if a test is due for i (RESEED_ROUNDS) and no neighbourhood explains i."""
     m = state.served[i]
     if m < RESEED_ROUNDS or m & (m - 1) != 0 or state.seed_of[i] >= 0:
         return

@@ -1,4 +1,8 @@
-"""ELOC's population: the mean μ_0 and the covariance Σ_0 of the users' θ, learned from one user per round."""
+"""ELOC's population: the mean μ_0 and the covariance Σ_0 of the users' θ, learned from one user per round.
+
+V is the posterior covariance of a user under the prior N(μ_0, Σ_0). Further symbols are defined in
+``locb.kernels.eloc.state`` and ``locb.kernels``.
+"""
 
 from locb.common.arrays import Floats
 from locb.common.jit import no_alloc
@@ -18,15 +22,15 @@ from locb.kernels.eloc.state import (
 
 @no_alloc
 def update_covariance(rows: Floats, x: Floats, noise: float, square: Floats) -> None:
-    """Update the user's covariance V under the population by one observation (Sherman–Morrison).
+    """Compute V after one observation from V before the observation, with the Sherman–Morrison formula.
 
-    Reads V before the round from row UNDER_POPULATION and writes V after it to the lower half of ``square``.
+    Reads the old V from row UNDER_POPULATION of ``rows``, and writes the new V to the lower half of ``square``.
     """
     d = x.size
     for a in range(d):
         rows[SYSTEM, a] = 0.0
     q = d
-    for a in range(d):  # V x, with V before the round
+    for a in range(d):  # V x, with the old V
         for b in range(a, d):
             covariance = rows[UNDER_POPULATION, q]
             rows[SYSTEM, a] += covariance * x[b]
@@ -49,7 +53,10 @@ def update_covariance(rows: Floats, x: Floats, noise: float, square: Floats) -> 
 def recompute_covariance(
     sums: Floats, i: int, noise: float, population: Floats, rows: Floats, square: Floats, workspace: Floats
 ) -> None:
-    """Recompute V from the user's sums: needed with decay, where a rank-one update is not enough."""
+    """Compute V from the sums of user i, for the parameter ``memory``: decay is not a rank-one update.
+
+    Writes V to the lower half of ``square``.
+    """
     d = workspace.shape[0]
     for q in range(rows.shape[1]):
         rows[SYSTEM, q] = sums[i, q] / noise + population[PRECISION, q]
@@ -66,9 +73,10 @@ def recompute_covariance(
 def update_centre_terms(
     sums: Floats, centre_terms: Floats, i: int, noise: float, population: Floats, rows: Floats, square: Floats
 ) -> None:
-    """Replace the terms of user i in the least squares for μ_0 with Σ_0⁻¹ − Σ_0⁻¹ V Σ_0⁻¹ and Σ_0⁻¹ V b / σ².
+    """Replace the terms of user i in the least squares for μ_0.
 
-    V is the user's covariance under the population after this round, in the lower half of ``square``.
+    The new terms are the matrix Σ_0⁻¹ − Σ_0⁻¹ V Σ_0⁻¹ and the right-hand side Σ_0⁻¹ V b / σ². V is the covariance after
+    this round, in the lower half of ``square``.
     """
     d = square.shape[1]
     q = d
@@ -97,7 +105,7 @@ def update_centre_terms(
             rows[SYSTEM, q] = total
             magnitude += abs(total)
             q += 1
-    is_usable = magnitude < 1e30  # with extreme rewards, the terms of a user are left out
+    is_usable = magnitude < 1e30  # the terms of a user with extreme rewards are omitted, because sums could overflow
     for q in range(rows.shape[1]):
         population[LEAST_SQUARES, q] -= centre_terms[i, q]
         centre_terms[i, q] = rows[SYSTEM, q] if is_usable else 0.0
@@ -106,7 +114,7 @@ def update_centre_terms(
 
 @no_alloc
 def update_population(population: Floats, n_served_users: int, rows: Floats, workspace: Floats) -> float:
-    """Move Σ_0 towards the second moment of the served user around μ_0, then solve the least squares for μ_0.
+    """Move Σ_0 towards the second moment of the served user's θ around μ_0, and solve the least squares for μ_0.
 
     Returns log det Σ_0.
     """

@@ -1,9 +1,10 @@
 """ELOC's posterior of one user: evidence of each component, responsibilities, and the gated mixture.
 
-A component is a prior for the user's θ: N(μ, v I) for a neighbourhood or for everyone, N(μ_0, Σ_0) for the population.
-With η = b/σ² + prior⁻¹ μ and V = (G/σ² + prior⁻¹)⁻¹, its posterior mean is V η. Its log evidence, up to a term that all
-components share, is −½ log|I + G prior/σ²| − ½ μᵀ prior⁻¹ μ + ½ ηᵀ V η. For priors of the same variance v this is a
-quadratic form in μ whose coefficients need one factorization, so each centre costs one inner product of rows.
+Terms and symbols are defined in ``locb.kernels.eloc.state`` and ``locb.kernels``. A component is a prior N(μ, P) for
+the user's θ, with P = v I for a neighbourhood or for everyone, and μ = μ_0 and P = Σ_0 for the population. With
+η = b/σ² + P⁻¹μ and V = (G/σ² + P⁻¹)⁻¹, the posterior mean is V η. The log evidence is −½ log|I + G P/σ²| − ½ μᵀP⁻¹μ +
+½ ηᵀV η, up to a term that is the same for all components. For components of the same variance v, this is a quadratic
+form in μ, whose coefficients need one factorization. Each centre then takes one inner product of two rows.
 """
 
 import math
@@ -42,10 +43,11 @@ from locb.kernels.eloc.state import (
 
 @no_alloc
 def solve_centre(system: Floats, noise: float, within: float, centres: Floats, s: int, workspace: Floats) -> int:
-    """Solve the system in row SYSTEM for a centre, write it to row s of ``centres``, and return its variance level.
+    """Compute a centre μ from the linear system in row SYSTEM, write it to row s of ``centres``, and return its level.
 
-    The system is (A + σ² Σ_0⁻¹) μ = c + σ² Σ_0⁻¹ μ_0. The prior variance of the component is that of the users around
-    the centre, ``within``, plus the uncertainty of the centre, σ² tr (A + σ² Σ_0⁻¹)⁻¹ / d.
+    The system is (A + σ² Σ_0⁻¹) μ = c + σ² Σ_0⁻¹ μ_0. The result is the variance level of the component. Its prior
+    variance is the variance of users around the centre, ``within``, plus the uncertainty of the centre,
+    σ² tr (A + σ² Σ_0⁻¹)⁻¹ / d.
     """
     d = workspace.shape[0]
     decompose(system, SYSTEM, workspace)
@@ -65,7 +67,7 @@ def solve_centre(system: Floats, noise: float, within: float, centres: Floats, s
 
 @inline
 def within_variance(state: ELOCState, s: int, d: int) -> float:
-    """Return the variance, in any direction, of users around the centre of component s."""
+    """Return the variance per direction of users around the centre of component s: γ²/4d, or γ²/400d for everyone."""
     variance: float = state.float_params[GAMMA] * state.float_params[GAMMA] / (4.0 * d)
     return variance * EVERYONE_VARIANCE_RATIO if s == state.seeds.size else variance
 
@@ -83,7 +85,7 @@ def factorize(
     rows: Floats,
     workspace: Floats,
 ) -> None:
-    """Compute factorization f: posterior and evidence form of user i for all components of prior variance v."""
+    """Compute factorization number f: posterior and evidence form of user i, for all components of prior variance v."""
     d = workspace.shape[0]
     scale = 1.0 / noise
     for q in range(rows.shape[1]):
@@ -108,7 +110,7 @@ def factorize(
 
 @inline
 def find_or_factorize(state: ELOCState, i: int, level: int, count: int, scratch: ELOCScratch) -> int:
-    """Return the factorization of a variance level; if there is none yet, compute it at index ``count``."""
+    """Return the number of the factorization for a variance level, and compute it if the first ``count`` lack it."""
     f = 0
     while f < count and scratch.factor_levels[f] != level:
         f += 1
@@ -125,7 +127,7 @@ def find_or_factorize(state: ELOCState, i: int, level: int, count: int, scratch:
 def population_evidence(
     sums: Floats, i: int, population: Floats, learned_scalars: Floats, rows: Floats, workspace: Floats
 ) -> float:
-    """Compute the posterior of user i under the population, in row UNDER_POPULATION, and return its log evidence."""
+    """Write the posterior of user i under the population to row UNDER_POPULATION, and return the log evidence."""
     d = workspace.shape[0]
     scale = 1.0 / learned_scalars[NOISE]
     for q in range(rows.shape[1]):
@@ -138,10 +140,10 @@ def population_evidence(
 
 @inline
 def leave_user_out(state: ELOCState, i: int, count: int, scratch: ELOCScratch) -> None:
-    """Recompute the evidence of components to which user i contributes much, with the user left out.
+    """Recompute the evidence of each component of which user i has a large share, without the contribution of i.
 
-    Otherwise the user's own observations would count as evidence for the component. Components that have no weight even
-    with these observations are skipped.
+    Otherwise, the user's own observations would count as evidence for the component. The limit of the share is
+    LEAVE_ONE_OUT_SHARE. Components whose evidence is too low even with the contribution of i are skipped.
     """
     d = scratch.workspace.shape[0]
     n_seeds = state.seeds.size
@@ -190,7 +192,10 @@ def compute_evidence(state: ELOCState, i: int, scratch: ELOCScratch) -> None:
 
 @inline
 def compute_responsibilities(prior_weights: Floats, log_evidence: Floats, responsibilities: Floats) -> None:
-    """Compute the responsibilities of the components, ∝ π exp(ℓ); those below MIN_RELATIVE_WEIGHT become 0."""
+    """Compute the responsibilities of the components, proportional to π exp(ℓ), where ℓ is the log evidence.
+
+    Responsibilities below MIN_RELATIVE_WEIGHT of the largest become 0.
+    """
     best = -np.inf
     for s in range(responsibilities.size):
         best = max(best, log_evidence[s])
@@ -211,7 +216,7 @@ def compute_responsibilities(prior_weights: Floats, log_evidence: Floats, respon
 
 @inline
 def compute_gate_weights(learned_scalars: Floats, gate_weights: Floats) -> None:
-    """Compute the gate's weights of everyone, the population and the mixture, ∝ exp(L)."""
+    """Compute the gate's weights of everyone, the population and the mixture from their log weights; the sum is 1."""
     best = max(learned_scalars[EVERYONE], learned_scalars[POPULATION], learned_scalars[MIXTURE])
     total = 0.0
     for a in range(3):
@@ -225,10 +230,10 @@ def compute_gate_weights(learned_scalars: Floats, gate_weights: Floats) -> None:
 def component_mean(
     centres: Floats, row: int, posteriors: Floats, f: int, v: float, means: Floats, s: int, d: int
 ) -> None:
-    """Compute the posterior mean V (b/σ² + μ/v) of component s, whose centre is in row ``row`` of ``centres``."""
+    """Write the posterior mean V (b/σ² + μ/v) of component s to ``means``; μ is row ``row`` of ``centres``."""
     for a in range(d):
         total = 0.0
-        q = d + a  # down the column above the diagonal, then along the row
+        q = d + a  # row a of the packed V: first column a above the diagonal, then row a from the diagonal on
         for b in range(a):
             total += posteriors[f, q] * centres[row, b]
             q += d - 1 - b
@@ -240,7 +245,7 @@ def component_mean(
 
 @inline
 def component_weight(s: int, responsibilities: Floats, gate_weights: Floats) -> float:
-    """Return the weight of component s in the gated mixture."""
+    """Return the weight of component s in the posterior: by the mixture, and for s ≥ K also directly by the gate."""
     weight: float = gate_weights[MIXTURE] * responsibilities[s]
     if s == responsibilities.size - 2:
         weight += gate_weights[EVERYONE]
@@ -262,7 +267,10 @@ def mix_components(
     rows: Floats,
     deviations: Floats,
 ) -> None:
-    """Compute mean and covariance of the gated mixture, within and between components, in row POSTERIOR."""
+    """Write the mean and the covariance of the gated mixture to row POSTERIOR of ``rows``.
+
+    The covariance is the sum of the covariance within components and that between the means of components.
+    """
     d = means.shape[1]
     everyone, population, mixture = responsibilities.size - 2, responsibilities.size - 1, responsibilities.size
     for a in range(d):
@@ -285,7 +293,7 @@ def mix_components(
         rows[POSTERIOR, a] += gate_weights[MIXTURE] * means[mixture, a]
     for q in range(d, rows.shape[1]):
         rows[POSTERIOR, q] = 0.0
-    count = 0  # columns of ``deviations``: components with a weight
+    count = 0  # number of components with a weight, which are the first columns of ``deviations``
     for s in range(responsibilities.size):
         weight = component_weight(s, responsibilities, gate_weights)
         if weight > 0.0:
@@ -306,14 +314,14 @@ def mix_components(
 
 @inline
 def add_covariance(rows: Floats, posteriors: Floats, f: int, weight: float, d: int) -> None:
-    """Add a multiple of covariance f to that of row POSTERIOR."""
+    """Add ``weight`` times the covariance in row f of ``posteriors`` to the covariance in row POSTERIOR of ``rows``."""
     for q in range(d, rows.shape[1]):
         rows[POSTERIOR, q] += weight * posteriors[f, q]
 
 
 @no_alloc
 def compute_posterior(state: ELOCState, i: int, scratch: ELOCScratch) -> None:
-    """Compute what scoring and learning need about user i, and write it to the scratch. Does not change the state."""
+    """Compute evidence, responsibilities, gate weights and the posterior of user i, and write them to the scratch."""
     compute_evidence(state, i, scratch)
     compute_responsibilities(state.prior_weights, scratch.log_evidence, scratch.responsibilities)
     compute_gate_weights(state.learned_scalars, scratch.gate_weights)

@@ -1,12 +1,16 @@
-"""ELOC's state arrays and workspace, the constants of its model, and the refreshing of its sums.
+"""ELOC's state arrays and work arrays, the constants of its model, and functions that recompute its sums.
 
-A row (v, M) holds a vector and a packed symmetric matrix, d + p numbers: (b, G) of a user, (c, A) of a neighbourhood,
-(μ, Σ) of the population. Sums, multiples and differences of such pairs are computed on their rows, and one function
-solves all these systems.
+The model is described in docs/explanation/eloc.md, and n, N, K, d, p, k, m, x, r, b, G in ``locb.kernels``.
 
-A *component* of the model is a prior for the θ of a user: one per neighbourhood, then *everyone* (all users have nearly
-the same θ), then the *population* (any θ is possible). The *gate* holds the mixing weights of three predictors:
-everyone, the population, and the mixture of all components.
+- A *component* is a Gaussian prior for the θ of a user. There are K + 2: one per *neighbourhood* of a seed user, then
+  *everyone* (all users have nearly the same θ), then the *population* (any θ is possible).
+- The *centre* μ of a neighbourhood or of everyone is the mean of its prior. The population has mean μ_0 and covariance
+  Σ_0. σ² is the variance of the noise, and π the prior weight of a component, its share among all users.
+- The *evidence* of a component is the likelihood of a user's rewards under it. Its *responsibility* for the user is its
+  posterior probability, proportional to π · evidence. q is the weight with which a user contributes to a neighbourhood.
+- The *pooled sums* of a neighbourhood are c = Σ q b and A = Σ q G over its users.
+- The *gate* holds the mixing weights of three predictors: everyone, the population, and the mixture of all components.
+- A row (v, M) holds a vector and a packed symmetric matrix: (b, G) of a user, (c, A) of a neighbourhood, (μ_0, Σ_0).
 """
 
 import math
@@ -30,61 +34,62 @@ EVERYONE, POPULATION, MIXTURE, NOISE, LOG_DET = (
 USERS, ROUNDS = 0, 1  # columns of ``contributors``
 CENTRE, PRECISION, LEAST_SQUARES = 0, 1, 2  # rows of ``population``
 
-# Initial values. All of them assume that rewards are of the order of 1.
-INITIAL_NOISE = 0.25  # σ²: the variance of a fair coin
-INITIAL_PRIOR_WEIGHTS = (0.1, 0.3)  # π of everyone and of the population; the neighbourhoods share the rest
+# Initial values. They assume that rewards have a magnitude of about 1.
+INITIAL_NOISE = 0.25  # σ²: the variance of a reward that is 0 or 1 with equal probability
+INITIAL_PRIOR_WEIGHTS = (0.1, 0.3)  # π of everyone and of the population; the neighbourhoods share the remaining 0.6
 INITIAL_GATE = (-8.0, 0.0, -2.0)  # log weights of everyone, population, mixture: "everyone" needs the most evidence
-EVERYONE_VARIANCE_RATIO = 0.01  # variance of users around the centre of everyone, relative to a neighbourhood
+EVERYONE_VARIANCE_RATIO = 0.01  # variance of users around the centre of everyone, relative to that of a neighbourhood
 # Learning rates.
-GATE_MEMORY_ROUNDS = 60.0  # the losses of the gate decay over this many rounds per user
-NOISE_PRIOR_ROUNDS = 22.0  # σ² moves by 2 / (t + NOISE_PRIOR_ROUNDS) towards the value of a round
-PRIOR_USERS = 5.0  # Σ_0 and π move by 1 / (users served so far + PRIOR_USERS)
-BONUS_ROUNDS = 20.0  # m_0: the bonus of a user decreases as √(m_0 / (m_0 + m_i))
-# Lower bounds, which prevent the permanent exclusion of a component, and division by zero.
-MIN_PRIOR_WEIGHT = 0.02  # of π for everyone, for the population, and for all neighbourhoods together
-MIN_NOISE = 1e-6  # of σ², which would be 0 for rewards without noise
-MIN_VARIANCE = 1e-6  # of the population's variance in any direction
-CENTRE_RIDGE = 1e-3  # added to the least squares for μ_0, which have no solution before the first round
+GATE_MEMORY_ROUNDS = 60.0  # past errors in the gate's log weights decay over this many rounds per user
+NOISE_PRIOR_ROUNDS = 22.0  # in round t, σ² moves by the fraction 2 / (t + NOISE_PRIOR_ROUNDS) towards a new value
+PRIOR_USERS = 5.0  # Σ_0 and π move by the fraction 1 / (number of served users + PRIOR_USERS) towards new values
+BONUS_ROUNDS = 20.0  # m_0: the bonus of a user with m rounds has the factor √(m_0 / (m_0 + m))
+# Lower bounds. They prevent the permanent exclusion of a component, and division by zero.
+MIN_PRIOR_WEIGHT = 0.02  # lower bound of π for everyone, for the population, and for all neighbourhoods together
+MIN_NOISE = 1e-6  # lower bound of σ², which would be 0 for rewards without noise
+MIN_VARIANCE = 1e-6  # lower bound of the population's variance in any direction
+CENTRE_RIDGE = 1e-3  # added to the diagonal of the least squares for μ_0, which are singular before the first round
 # Reseeding: when a seed moves to another user.
 UNEXPLAINED_RESPONSIBILITY = 0.5  # no neighbourhood explains a user if the population's responsibility is above this
-RESEED_ROUNDS = 16  # tested after this many rounds of a user, then after twice as many, four times as many, …
-REDUNDANT_DISTANCE = 0.5  # a seed is redundant if its centre is closer to another than this fraction of γ
+RESEED_ROUNDS = 16  # a user is tested after this many rounds of the user, and again each time the number doubles
+REDUNDANT_DISTANCE = 0.5  # a seed is redundant if its centre is closer than this fraction of γ to another centre
 # Approximations that save time. LEAVE_ONE_OUT_SHARE and RECENTRE_CHANGE are not ratios of small integers, because
-# contexts often have norm 1. Traces are then numbers of rounds, and comparing such ratios would depend on rounding.
-MAX_NEIGHBOURHOODS = 8  # neighbourhoods per user that have a weight
-MIN_RELATIVE_WEIGHT = 1e-3  # smaller responsibilities, relative to the largest, are set to 0
-EQUAL_WEIGHT_TOLERANCE = 1e-6  # weights with a smaller relative difference are equal: far above rounding errors
-MAX_EVIDENCE_GAP = 16.0  # a component with a log evidence this far below the best has no weight, for any π
-POPULATION_ROUNDS = 32  # the population learns from each of the first rounds of a user,
-POPULATION_INTERVAL = 4  # then from every fourth
-LEAVE_ONE_OUT_SHARE = 0.0213  # a user with a larger share of a neighbourhood is left out when the two are compared
-RECENTRE_CHANGE = 0.0123  # a centre is solved again when tr A has changed by this fraction, and periodically
-VARIANCE_STEP = math.log(2.0)  # variances are rounded to powers of 2, so that components share factorizations
-MEMBERSHIP_EVIDENCE_GAP = math.log(20.0)  # members: evidence at most 20 times below that of the best component
-REFRESH_ROUNDS = 16_384  # all sums are recomputed within this many rounds, or 64 per user if that is more
+# contexts often have norm 1. Traces are then numbers of rounds, and a comparison with such a ratio would depend on
+# rounding.
+MAX_NEIGHBOURHOODS = 8  # largest number of neighbourhoods in which a user has a weight q
+MIN_RELATIVE_WEIGHT = 1e-3  # responsibilities below this fraction of the largest are set to 0
+EQUAL_WEIGHT_TOLERANCE = 1e-6  # weights with a smaller relative difference count as equal; far above rounding errors
+MAX_EVIDENCE_GAP = 16.0  # components with a log evidence this far below the best get responsibility 0, for any π
+POPULATION_ROUNDS = 32  # the population learns from each of the first POPULATION_ROUNDS rounds of a user,
+POPULATION_INTERVAL = 4  # and then from every fourth round of the user
+LEAVE_ONE_OUT_SHARE = 0.0213  # a user with a larger share of tr A is left out of the neighbourhood's evidence
+RECENTRE_CHANGE = 0.0123  # a centre is recomputed when tr A has changed by this fraction, and periodically
+VARIANCE_STEP = math.log(2.0)  # prior variances are rounded to powers of 2, so that components share factorizations
+MEMBERSHIP_EVIDENCE_GAP = math.log(20.0)  # a user is a member if the evidence is at least 1/20 of the best component's
+REFRESH_ROUNDS = 16_384  # refresh cycle: all sums are recomputed in max(this, 64 n) rounds
 
 
 class ELOCState(NamedTuple):
-    """The state of ELOC. c: capacity for users (c ≥ n, so that users can be added), p = d (d + 1) / 2, K: seeds."""
+    """The arrays of ELOC's state. Terms and symbols are defined in this module and in ``locb.kernels``."""
 
-    sums: Floats  # (c, d + p) b = Σ r x and G = Σ x xᵀ of each user
-    centre_terms: Floats  # (c, d + p) contribution of each user to the least squares for μ_0: right side and matrix
-    user_neighbourhoods: NDArray[np.int32]  # (c, MAX_NEIGHBOURHOODS) ids of the user's neighbourhoods; −1 for none
-    weights: Floats  # (c, MAX_NEIGHBOURHOODS) q: the user's weight in each of them
-    served: Ints  # (c,) m: rounds per user
-    seed_of: Ints  # (c,) the seed that the user is; −1 for none
+    sums: Floats  # (N, d + p) b = Σ r x and G = Σ x xᵀ of each user
+    centre_terms: Floats  # (N, d + p) terms of each user in the least squares for μ_0: right-hand side and matrix
+    user_neighbourhoods: NDArray[np.int32]  # (N, MAX_NEIGHBOURHOODS) ids of the user's neighbourhoods; −1 for none
+    weights: Floats  # (N, MAX_NEIGHBOURHOODS) q: the user's weight in each neighbourhood of user_neighbourhoods
+    served: Ints  # (N,) m: rounds per user
+    seed_of: Ints  # (N,) index of each user among the seed users; −1 for a user who is not a seed user
     seeds: Ints  # (K,) the seed users
-    neighbourhood_ids: Ints  # (K,) s at first; increased by K each time seed s moves, which invalidates old weights
-    pooled_sums: Floats  # (K + 1, d + p) c = Σ q b and A = Σ q G of each neighbourhood; the last is that of everyone
-    centres: Floats  # (K + 1, d + p) μ and μ μᵀ with its off-diagonal terms doubled
-    trace_change: Floats  # (K + 1,) change of tr A since the centre was last solved
+    neighbourhood_ids: Ints  # (K,) id of neighbourhood s: initially s, plus K each time seed s moves; voids old weights
+    pooled_sums: Floats  # (K + 1, d + p) c and A of each neighbourhood; in the last row those of everyone, with q = 1
+    centres: Floats  # (K + 1, d + p) μ, and μ μᵀ with off-diagonal terms doubled; the last row is everyone
+    trace_change: Floats  # (K + 1,) change of tr A since the centre was last computed
     variance_levels: Ints  # (K + 1,) log of each component's prior variance, in steps of VARIANCE_STEP
     population: Floats  # (3, d + p) (μ_0, Σ_0); (Σ_0⁻¹ μ_0, Σ_0⁻¹); the sum of all centre terms
     prior_weights: Floats  # (K + 2,) π of the neighbourhoods, everyone, the population
     learned_scalars: Floats  # (5,) log weights of everyone, the population, the mixture; σ²; log det Σ_0
-    int_params: Ints  # t, users served so far, rounds in this refresh cycle, tie rule
+    int_params: Ints  # t, number of users with at least one round, rounds in this refresh cycle, tie rule
     float_params: (
-        Floats  # γ, β; the factor that a user's sums are multiplied with in each of its rounds, 1 for no decay
+        Floats  # γ, β, and the factor by which each round of a user multiplies the user's sums: 1 without ``memory``
     )
     generator: Words  # (1,) random generator for ties
     contributors: Ints  # (K, 2) not saved: users with a weight in each neighbourhood, and the rounds of these users
@@ -92,33 +97,37 @@ class ELOCState(NamedTuple):
 
 
 class ELOCScratch(NamedTuple):
-    """Workspace of one round, so that a loop over rounds allocates nothing. c: components, K + 2. f: factorizations."""
+    """Work arrays of one round, allocated once for many rounds of k arms.
 
-    arms: Floats  # (k, d + p) x and x xᵀ, packed
+    A *factorization* is shared by all components of the same variance level; f is the largest number of them.
+    """
+
+    arms: Floats  # (k, d + p) x and x xᵀ of each arm, from ``expand_contexts``
     scores: Floats  # (k,)
-    factor_levels: Ints  # (f,) variance levels that are factorized
-    factor_scales: Floats  # (f, 2) their prior variances v, and the log evidence of a centre at 0
+    factor_levels: Ints  # (f,) variance level of each factorization
+    factor_scales: Floats  # (f, 2) prior variance v of each factorization, and the log evidence of a centre at 0
     posteriors: Floats  # (f, d + p) (V b / σ², V), V = (G / σ² + I / v)⁻¹
     evidence_forms: Floats  # (f, d + p) log evidence of a centre μ, as coefficients of μ and μ μᵀ
-    component_rows: Ints  # (c, 2) factorization of each component; row of its centre without the user, or −1
-    left_out_centres: Floats  # (MAX_NEIGHBOURHOODS + 1, d + p) centres of components without the user
-    log_evidence: Floats  # (c,) ℓ: log marginal likelihood of the user's rewards
-    responsibilities: Floats  # (c,) posterior probabilities of the components
-    means: Floats  # (c + 1, d) posterior means; the last is that of the mixture
+    component_rows: Ints  # (K + 2, 2) factorization of each component; row of left_out_centres, or −1
+    left_out_centres: Floats  # (MAX_NEIGHBOURHOODS + 1, d + p) centres of components computed without the user
+    log_evidence: Floats  # (K + 2,) ℓ: log evidence of each component for the user
+    responsibilities: Floats  # (K + 2,) responsibility of each component for the user
+    means: Floats  # (K + 3, d) posterior mean under each component; the last row is that of the mixture
     gate_weights: Floats  # (3,) weights of everyone, the population and the mixture
     rows: Floats  # (4, d + p) the four rows below
-    deviations: Floats  # (d, c) deviation of each component with a weight from the mean, times the root of its weight
-    square: Floats  # (2 d, d) two matrices
-    workspace: Floats  # (d, 2 d + 1) for solving
+    deviations: Floats  # (d, K + 2) of each component with a weight: (its mean − posterior mean) · root of its weight
+    square: Floats  # (2d, d) two full matrices: the upper and the lower half
+    workspace: Floats  # (d, 2d + 1) for ``decompose`` and ``solve``
 
 
-# Rows of ``ELOCScratch.rows``: posterior under the population, posterior (θ̄, V̄), a linear system, its solution.
+# Rows of ``ELOCScratch.rows``: the user's posterior under the population; the posterior (θ̄, V̄), mean and covariance of
+# the gated mixture; a linear system; the solution of the system.
 UNDER_POPULATION, POSTERIOR, SYSTEM, SOLUTION = 0, 1, 2, 3
 
 
 @alloc
 def allocate_scratch(state: ELOCState, n_arms: int, dim: int) -> ELOCScratch:
-    """Allocate the workspace of rounds with ``n_arms`` arms."""
+    """Return new work arrays for rounds with ``n_arms`` arms."""
     columns = state.sums.shape[1]
     n_components = state.prior_weights.size
     max_factors = n_components + MAX_NEIGHBOURHOODS
@@ -151,7 +160,7 @@ def add_scaled_row(rows: Floats, i: int, others: Floats, j: int, factor: float) 
 
 @inline
 def neighbourhood_in_slot(state: ELOCState, i: int, z: int) -> int:
-    """Return the neighbourhood in slot z of user i, or −1 if there is none or its seed has moved since."""
+    """Return neighbourhood number z of user i, from ``user_neighbourhoods``; −1 if there is none or its seed moved."""
     neighbourhood_id = state.user_neighbourhoods[i, z]
     if neighbourhood_id < 0:
         return -1
@@ -161,7 +170,10 @@ def neighbourhood_in_slot(state: ELOCState, i: int, z: int) -> int:
 
 @no_alloc
 def refresh_sums(state: ELOCState, row: int) -> None:
-    """Recompute the sums of a neighbourhood, of everyone (row K), or the least squares for μ_0 (row K + 1)."""
+    """Recompute one row of sums from the users: of a neighbourhood, everyone (row K), or the least squares for μ_0.
+
+    The least squares for μ_0 are row K + 1.
+    """
     n_seeds = state.seeds.size
     if row > n_seeds:
         for q in range(state.population.shape[1]):
@@ -182,7 +194,7 @@ def refresh_sums(state: ELOCState, row: int) -> None:
 
 @inline
 def refresh_in_turn(state: ELOCState) -> None:
-    """Recompute one row of sums if it is due: within ``cycle`` rounds each row is recomputed once, evenly spaced."""
+    """Recompute one row of sums if this is due. In a refresh cycle, each row is due once, evenly spaced."""
     int_params = state.int_params
     n_rows = state.seeds.size + 2
     cycle = max(REFRESH_ROUNDS, 64 * state.n_users[0])

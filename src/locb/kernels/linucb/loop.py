@@ -11,7 +11,7 @@ from locb.kernels.linucb.state import SHARED, TIES, LinUCBState, T
 
 @entry_point
 def recommend(state: LinUCBState, user: int, contexts: Floats) -> int:
-    """Return the arm to recommend to a user, or −1 if a context is invalid."""
+    """Return the arm to recommend to a user, or −1 if a context is invalid or the scores are NaN."""
     if not is_valid(contexts.ravel()):
         return -1
     n_arms, d = contexts.shape
@@ -25,7 +25,7 @@ def recommend(state: LinUCBState, user: int, contexts: Floats) -> int:
 
 @entry_point
 def update(state: LinUCBState, user: int, x: Floats, reward: float) -> bool:
-    """Learn one observation and return True; if the context is invalid, learn nothing and return False."""
+    """Learn the reward of context x and return True; if x is invalid (``is_valid``), learn nothing and return False."""
     if not is_valid(x):
         return False
     row = user if state.int_params[SHARED] == 0 else 0
@@ -46,7 +46,7 @@ def play_rounds(
     scores: Floats,
     step: Floats,
 ) -> None:
-    """Run the loop of ``play``, which allocates nothing."""
+    """Run the rounds of ``play`` without allocating memory."""
     d = contexts.shape[2]
     estimates = state.estimates
     for t in range(users.size):
@@ -63,7 +63,7 @@ def play_rounds(
 
 @entry_point
 def play(state: LinUCBState, users: Ints, contexts: Floats, rewards: Floats, chosen: Ints) -> None:
-    """Recommend and update in every round; write the chosen arms to ``chosen`` (T,)."""
+    """Choose an arm and learn its reward in each of T rounds; write the chosen arms to ``chosen`` (T,)."""
     n_arms = contexts.shape[1]
     estimates = state.estimates
     arms = np.empty((n_arms, estimates.shape[1]))

@@ -8,10 +8,10 @@ T, TIES, SHARED = 0, 1, 2  # entries of ``int_params``
 
 
 class LinUCBState(NamedTuple):
-    """The state of LinUCB. e: the number of estimates, one per user, or 1 if all users share it."""
+    """The arrays of LinUCB's state. The symbols are defined in ``locb.kernels``."""
 
-    estimates: Floats  # (e, d + p) θ̂ and A⁻¹, packed
-    served: Ints  # (n,) m: rounds per user
-    int_params: Ints  # t, tie rule, 1 if the users share one estimate
+    estimates: Floats  # (N, d + p) θ̂ and A⁻¹ of each user; (1, d + p) if all users share one estimate
+    served: Ints  # (N,) m: rounds per user
+    int_params: Ints  # t; tie rule; 1 if all users share one estimate, else 0
     float_params: Floats  # α
     generator: Words  # (1,) random generator for ties

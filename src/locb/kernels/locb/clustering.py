@@ -1,4 +1,8 @@
-"""LOCB's clustering module: which users belong to which cluster, and when a cluster is returned."""
+"""LOCB's clustering module: which users belong to which cluster, and when a cluster is returned.
+
+``scale`` is the factor of all radii in this round: the radius of user j is B(j, t) = scale · width of j. Terms and
+symbols are defined in ``locb.kernels.locb.state`` and ``locb.kernels``.
+"""
 
 import math
 
@@ -30,23 +34,23 @@ from locb.kernels.locb.state import (
 
 @inline
 def estimates_differ(estimates: Floats, radius_widths: Floats, i: int, j: int, d: int, scale: float) -> bool:
-    """Return whether the estimates of i and j are farther apart than the sum of their radii."""
+    """Return whether the distance between the estimates of users i and j exceeds the sum of their radii."""
     reach: float = scale * (radius_widths[i] + radius_widths[j])
     return squared_distance(estimates, i, estimates, j, d) > reach * reach
 
 
 @inline
 def is_blocking(served: Ints, radius_widths: Floats, j: int, scale: float, max_radius: float) -> bool:
-    """Return whether user j keeps its clusters from being returned under the radius rule."""
+    """Return whether user j blocks the return of its clusters: never served, or a radius of at least ``max_radius``."""
     is_small: bool = served[j] > 0 and scale * radius_widths[j] < max_radius
     return not is_small
 
 
 @no_alloc
 def find_blocking_member(state: LOCBState, s: int, scale: float, max_radius: float) -> bool:
-    """Return whether a member of cluster s blocks its return, and store that member.
+    """Return whether a member blocks the return of cluster s (``is_blocking``), and store the member in the state.
 
-    The scan starts where the last blocking member was found.
+    The scan starts at the last blocking member.
     """
     n_words = state.members.shape[1]
     start = max(state.blocking_member[s, 0], 0) >> 6
@@ -66,9 +70,9 @@ def find_blocking_member(state: LOCBState, s: int, scale: float, max_radius: flo
 
 @inline
 def distance_bound(state: LOCBState, s: int, j: int, d: int, scale: float) -> float:
-    """Return an upper bound of the distance of θ_j to the seed's estimate, ‖θ̂_j − θ̂_s‖ + B(j, t).
+    """Return ‖θ̂_j − θ̂_s‖ + B(j, t), an upper bound of the distance of θ_j from the estimate θ̂_s of the seed user.
 
-    It is +inf before j is served.
+    The bound is +inf before j is served.
     """
     if state.served[j] == 0:
         return np.inf
@@ -78,9 +82,9 @@ def distance_bound(state: LOCBState, s: int, j: int, d: int, scale: float) -> fl
 
 @no_alloc
 def is_certified(state: LOCBState, s: int, d: int, scale: float) -> bool:
-    """Return whether the two largest distance bounds in cluster s add up to less than γ.
+    """Return whether cluster s meets the certificate rule: its two largest distance bounds add up to less than γ.
 
-    Stores these two members as blocking members.
+    Stores the two members with these bounds as blocking members.
     """
     gamma: float = state.float_params[GAMMA]
     first = state.blocking_member[s, 0]
@@ -110,7 +114,7 @@ def is_certified(state: LOCBState, s: int, d: int, scale: float) -> bool:
 
 @no_alloc
 def remove_distant_members(state: LOCBState, s: int, d: int, scale: float) -> bool:
-    """Remove the members of cluster s whose estimates differ from the seed's; return whether there were any."""
+    """Remove members of cluster s for whom ``estimates_differ`` from the seed user; return whether any was removed."""
     changed = False
     seed = state.seeds[s]
     for w in range(state.members.shape[1]):
@@ -126,7 +130,10 @@ def remove_distant_members(state: LOCBState, s: int, d: int, scale: float) -> bo
 
 @no_alloc
 def accepts_late_user(state: LOCBState, s: int, i: int, d: int, scale: float, max_radius: float) -> bool:
-    """Return whether the returned cluster s accepts user i, who was added after its return and is not a member."""
+    """Return whether the returned cluster s accepts user i, who is not a member.
+
+    It accepts only users who were added after its return, are close to the seed user, and meet the stop rule.
+    """
     if state.added_at[i] < state.returned[s]:
         return False
     if estimates_differ(state.estimates, state.radius_widths, i, state.seeds[s], d, scale):
@@ -147,9 +154,10 @@ def accepts_late_user(state: LOCBState, s: int, i: int, d: int, scale: float, ma
 
 @inline
 def update_memberships(state: LOCBState, i: int, d: int, scale: float, margins: Floats) -> bool:
-    """Remove user i from the active clusters whose seed differs from i, and add i to the other active clusters.
+    """Test user i against the seed user of every active cluster, and add i to or remove i from the cluster.
 
-    Returns whether any cluster changed.
+    User i is a member if the distance of the two estimates is at most the sum of the radii. Returns whether any cluster
+    changed.
     """
     points, estimates = state.seed_points, state.estimates
     width = state.radius_widths[i]
@@ -188,7 +196,8 @@ def update_clusters(state: LOCBState, i: int, d: int, scratch: UpdateScratch) ->
     changed = update_memberships(state, i, d, scale, scratch.margins)
     by_certificate = int_params[STOP_RULE] == BY_CERTIFICATE
     for s in range(blocking_member.shape[0]):
-        # Serving i does not affect another blocking member (the scale never shrinks), unless i is the seed.
+        # A blocking member other than i still blocks: its radius cannot shrink in this round. With the certificate
+        # rule, its distance bound changes only if i is the seed user.
         if blocking_member[s, 0] != i and blocking_member[s, 0] >= 0:
             if not by_certificate or (
                 blocking_member[s, 1] != i and blocking_member[s, 1] >= 0 and state.seeds[s] != i
@@ -201,7 +210,7 @@ def update_clusters(state: LOCBState, i: int, d: int, scratch: UpdateScratch) ->
         else:
             is_done = not find_blocking_member(state, s, scale, max_radius)
             if is_done and int_params[STOP_RULE] != AS_PUBLISHED:
-                # Removing members cannot raise the largest radius, so the bound still holds afterwards.
+                # Removing members cannot increase the largest radius, so the cluster still meets the stop rule.
                 changed |= remove_distant_members(state, s, d, scale)
         if is_done:
             state.returned[s] = int_params[T]

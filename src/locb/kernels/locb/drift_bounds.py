@@ -1,4 +1,7 @@
-"""Drift bounds: how far the mean estimate of each cluster is from a common reference, for the pooled bonus."""
+"""Drift bounds, for the pooled bonus: how far the mean A⁻¹ of each cluster may be from a common reference matrix.
+
+Terms and symbols are defined in ``locb.kernels.locb.state`` and ``locb.kernels``.
+"""
 
 import math
 
@@ -9,7 +12,7 @@ from locb.kernels.locb.state import BONUS_KIND, N_USERS, POOLED, LOCBState, T
 
 @inline
 def squared_norm(packed: Floats, row: int, start: int, dim: int) -> float:
-    """Return the squared Frobenius norm of the packed matrix that begins at column ``start`` of a row."""
+    """Return the squared Frobenius norm of the packed matrix that starts at column ``start`` of a row of ``packed``."""
     total = 0.0
     q = start
     for i in range(dim):
@@ -22,7 +25,7 @@ def squared_norm(packed: Floats, row: int, start: int, dim: int) -> float:
 
 @no_alloc
 def recompute_drift_bounds(state: LOCBState, dim: int) -> None:
-    """Set the reference to the mean of all clusters' mean estimates, and compute each cluster's distance from it."""
+    """Set the reference to the mean of the clusters' mean estimates, and the drift bounds to the exact distances."""
     sums, sizes, reference, drift_bound = state.sums, state.sizes, state.reference, state.drift_bound
     n_seeds = sizes.size
     for q in range(reference.shape[1]):
@@ -41,7 +44,7 @@ def recompute_drift_bounds(state: LOCBState, dim: int) -> None:
 
 @inline
 def refresh_drift_bounds(state: LOCBState, dim: int) -> None:
-    """Recompute the drift bounds periodically, before the accumulated changes make them loose."""
+    """Recompute the drift bounds if this is due: every min(1 + n // 16, 1024) rounds, before they become too wide."""
     int_params = state.int_params
     is_used = int_params[BONUS_KIND] == POOLED and int_params[N_USERS] >= state.drift_bound_min_users[0]
     if is_used and int_params[T] % min(1 + (int_params[N_USERS] >> 4), 1_024) == 0:

@@ -31,12 +31,12 @@ from locb.kernels.locb.state import (
     refresh_sums,
 )
 
-REFRESH_ROUNDS = 16_384  # all sums are recomputed within this many rounds, or 64 per user if that is more
+REFRESH_ROUNDS = 16_384  # refresh cycle: the sums of all clusters are recomputed in max(this, 64 n) rounds
 
 
 @inline
 def compute_width(state: LOCBState, i: int, d: int, workspace: Floats) -> float:
-    """Return the width of user i's radius."""
+    """Return the width of user i, the factor of the confidence radius that depends on the user."""
     int_params = state.int_params
     float_params = state.float_params
     largest = largest_eigenvalue(state.estimates, i, workspace) if int_params[RADIUS_KIND] == ELLIPSOID else 0.0
@@ -55,7 +55,7 @@ def compute_width(state: LOCBState, i: int, d: int, workspace: Floats) -> float:
 
 @inline
 def refresh_in_turn(state: LOCBState) -> None:
-    """Recompute the sums of one cluster if that is due: once per cluster in ``cycle`` rounds, evenly spaced."""
+    """Recompute the sums of one cluster if this is due. In a refresh cycle, each cluster is due once, evenly spaced."""
     int_params = state.int_params
     n_seeds = state.seeds.size
     cycle = max(REFRESH_ROUNDS, 64 * int_params[N_USERS])
@@ -70,7 +70,7 @@ def refresh_in_turn(state: LOCBState) -> None:
 
 @inline
 def learn_round(state: LOCBState, i: int, x: Floats, reward: float, scratch: UpdateScratch) -> None:
-    """Learn one observation of user i: update its estimate, the sums of its clusters, then the clustering."""
+    """Learn one observation: update the estimate of user i and the sums of its clusters, then the clusters."""
     d = x.size
     step = scratch.step
     sums, cluster_bits, int_params = state.sums, state.cluster_bits, state.int_params
@@ -80,7 +80,7 @@ def learn_round(state: LOCBState, i: int, x: Floats, reward: float, scratch: Upd
     first_time = state.served[i] == 1
     q = d
     for a in range(d):
-        state.drift_bound[state.seeds.size] -= step[q]  # the step of A⁻¹ has rank one, so its norm is minus its trace
+        state.drift_bound[state.seeds.size] -= step[q]  # the change of A⁻¹ has rank one, so its norm is −trace
         q += d - a
     if int_params[RADIUS_KIND] == ELLIPSOID:
         state.log_det[i] += math.log(det_ratio)
@@ -106,7 +106,7 @@ def learn_round(state: LOCBState, i: int, x: Floats, reward: float, scratch: Upd
 
 @entry_point
 def recommend(state: LOCBState, user: int, contexts: Floats) -> int:
-    """Return the arm to recommend to a user, or −1 if a context is invalid."""
+    """Return the arm to recommend to a user, or −1 if a context is invalid or the scores are NaN."""
     if not is_valid(contexts.ravel()):
         return -1
     scratch = allocate_scoring_scratch(state, contexts.shape[0], contexts.shape[1])
@@ -116,7 +116,7 @@ def recommend(state: LOCBState, user: int, contexts: Floats) -> int:
 
 @entry_point
 def update(state: LOCBState, user: int, x: Floats, reward: float) -> bool:
-    """Learn one observation and return True; if the context is invalid, learn nothing and return False."""
+    """Learn the reward of context x and return True; if x is invalid (``is_valid``), learn nothing and return False."""
     if not is_valid(x):
         return False
     learn_round(state, user, x, reward, allocate_update_scratch(state, x.size))
@@ -133,7 +133,7 @@ def play_rounds(
     scoring_scratch: ScoringScratch,
     update_scratch: UpdateScratch,
 ) -> None:
-    """Run the loop of ``play``, which allocates nothing."""
+    """Run the rounds of ``play`` without allocating memory."""
     for t in range(users.size):
         score(state, users[t], contexts[t], scoring_scratch)
         arm = pick_arm(scoring_scratch.scores, state.int_params[TIES], state.generator)
@@ -143,7 +143,7 @@ def play_rounds(
 
 @entry_point
 def play(state: LOCBState, users: Ints, contexts: Floats, rewards: Floats, chosen: Ints) -> None:
-    """Recommend and update in every round; write the chosen arms to ``chosen`` (T,)."""
+    """Choose an arm and learn its reward in each of T rounds; write the chosen arms to ``chosen`` (T,)."""
     n_arms, dim = contexts.shape[1], contexts.shape[2]
     scoring_scratch = allocate_scoring_scratch(state, n_arms, dim)
     play_rounds(state, users, contexts, rewards, chosen, scoring_scratch, allocate_update_scratch(state, dim))
@@ -151,7 +151,7 @@ def play(state: LOCBState, users: Ints, contexts: Floats, rewards: Floats, chose
 
 @entry_point
 def recompute_widths(state: LOCBState, start: int, stop: int, dim: int) -> None:
-    """Recompute the widths of the users from ``start`` to ``stop`` − 1, and of the seeds among them."""
+    """Recompute the widths of the users from ``start`` to ``stop`` − 1, also in the arrays of the seed users."""
     workspace = np.empty((dim + 3, dim))
     for i in range(start, stop):
         state.radius_widths[i] = compute_width(state, i, dim, workspace)
@@ -189,7 +189,7 @@ def add_users(state: LOCBState, old: int, new: int, dim: int) -> None:
 
 @entry_point
 def rebuild_derived(state: LOCBState, dim: int) -> None:
-    """Recompute all derived arrays of the clusters from estimates, counts and members, after these were replaced."""
+    """Recompute the arrays that are derived from ``estimates``, ``served`` and ``members`` after a replacement."""
     cluster_bits, members, hash_keys = state.cluster_bits, state.members, state.hash_keys
     state.sizes[:] = 0
     state.unserved[:] = 0

@@ -1,4 +1,8 @@
-"""LOCB's pulling module: exact scores of the arms that can be best, bounds for the others, and explained choices."""
+"""LOCB's pulling module, which chooses an arm: scores of the arms, bounds of these scores, and explanations.
+
+Only arms that can be the best get an exact score. Terms and symbols are defined in ``locb.kernels.locb.state`` and
+``locb.kernels``. ``count`` is the number of distinct clusters of the user, which are in ``scratch.clusters``.
+"""
 
 import math
 
@@ -15,7 +19,7 @@ MIN_BOUNDED_CLUSTERS = 8  # fewer clusters are scored exactly without bounds
 
 @alloc
 def allocate_scoring_scratch(state: LOCBState, n_arms: int, dim: int) -> ScoringScratch:
-    """Allocate the workspace of choices among ``n_arms`` arms."""
+    """Return new work arrays for choices among ``n_arms`` arms."""
     columns = state.estimates.shape[1]
     n_seeds = state.seeds.size
     n_words = state.members.shape[1] if state.int_params[BONUS_KIND] == MEAN else 0
@@ -36,7 +40,7 @@ def allocate_scoring_scratch(state: LOCBState, n_arms: int, dim: int) -> Scoring
 
 @inline
 def collect_distinct_clusters(state: LOCBState, user: int, scratch: ScoringScratch) -> int:
-    """Write the distinct clusters of a user to scratch.clusters and return how many there are."""
+    """Write the distinct clusters of a user to ``scratch.clusters`` and return their number."""
     count = 0
     for w in range(state.distinct.size):
         word = state.cluster_bits[user, w] & state.distinct[w]
@@ -49,7 +53,7 @@ def collect_distinct_clusters(state: LOCBState, user: int, scratch: ScoringScrat
 
 @inline
 def score_pooled(state: LOCBState, count: int, d: int, scratch: ScoringScratch) -> None:
-    """Compute scratch.scores with the pooled bonus, which needs only the sums of the clusters."""
+    """Compute ``scratch.scores`` with the pooled bonus, which needs only the sums of the clusters."""
     sums, sizes = state.sums, state.sizes
     arms, clusters, scores = scratch.arms, scratch.clusters, scratch.scores
     for a in range(scores.size):
@@ -65,11 +69,11 @@ def score_pooled(state: LOCBState, count: int, d: int, scratch: ScoringScratch) 
 
 @inline
 def bound_pooled_scores(state: LOCBState, count: int, d: int, scratch: ScoringScratch) -> None:
-    """Compute upper bounds of the pooled scores with d products per cluster and arm, and the highest bound of each arm.
+    """Compute an upper bound of the pooled score of each cluster and arm, and the highest bound of each arm.
 
-    xᵀM x ≤ xᵀR x + ‖M − R‖ ‖x‖² bounds the variance of a cluster by that of a common reference R, and
-    √(v + e) ≤ √v + e / (2√v) needs one root per arm instead of one per cluster and arm. Clusters are contiguous, so
-    that sums over features are vectorized.
+    With the mean A⁻¹ of a cluster, M, and the reference R: xᵀMx ≤ xᵀRx + ‖M − R‖ ‖x‖², where the drift bound limits
+    ‖M − R‖. With √(v + e) ≤ √v + e / (2√v), one root per arm suffices. The bounds take d products per cluster and arm.
+    The clusters are in the last dimension of the arrays, so that the compiler can vectorize the sums over features.
     """
     sums, sizes, drift_bound, alpha = state.sums, state.sizes, state.drift_bound, state.float_params[ALPHA]
     arms, clusters, cluster_means = scratch.arms, scratch.clusters, scratch.cluster_means
@@ -96,7 +100,7 @@ def bound_pooled_scores(state: LOCBState, count: int, d: int, scratch: ScoringSc
 
 @inline
 def score_pooled_bounded(state: LOCBState, count: int, d: int, scratch: ScoringScratch) -> None:
-    """Implement ``score_pooled`` for many users: clusters change slowly, so upper bounds exclude most of them."""
+    """Compute the scores of ``score_pooled`` for many users: upper bounds exclude most clusters without a score."""
     sums, sizes = state.sums, state.sizes
     arms, clusters, scores = scratch.arms, scratch.clusters, scratch.scores
     pooled_bounds, best_bound = scratch.pooled_bounds, scratch.best_bound
@@ -109,10 +113,10 @@ def score_pooled_bounded(state: LOCBState, count: int, d: int, scratch: ScoringS
         for a in range(1, scores.size):
             if best_bound[a] > best_bound[arm]:
                 arm = a
-        # Twice the tie margin: one margin for ties, one for the rounding of the bounds.
+        # Twice TIE: once for ties, once for the rounding errors of the bounds.
         if best_bound[arm] < best - 2.0 * TIE or best_bound[arm] == -np.inf:
             return
-        # First the cluster with the highest bound, then every cluster that can still be best.
+        # First score the cluster with the highest bound, then every cluster that can still be the best.
         threshold = best_bound[arm]
         for scan in range(2):
             for c in range(count):
@@ -134,9 +138,9 @@ def score_pooled_bounded(state: LOCBState, count: int, d: int, scratch: ScoringS
 
 @inline
 def mean_root(state: LOCBState, s: int, a: int, d: int, scratch: ScoringScratch) -> float:
-    """Return the mean over the members j of cluster s of √(xᵀ A_j⁻¹ x): the only step of scoring that visits members.
+    """Return the mean of √(xᵀA_j⁻¹x) over the members j of cluster s. Only this step of scoring visits members.
 
-    Clusters share members, so the roots of an arm are cached for the round; scratch.has_root marks the cached ones.
+    Clusters share members, so the roots of an arm are cached during the round. ``scratch.has_root`` marks cached roots.
     """
     members, estimates, arms, roots, has_root = (
         state.members,
@@ -163,11 +167,12 @@ def mean_root(state: LOCBState, s: int, a: int, d: int, scratch: ScoringScratch)
 
 @inline
 def bound_mean_scores(state: LOCBState, count: int, d: int, scratch: ScoringScratch) -> None:
-    """Bound the score of each cluster and arm from both sides, using the sums of the cluster.
+    """Compute an upper and a lower bound of the score with the mean bonus, for each cluster and arm.
 
-    Members that were never served have the root ‖x‖ exactly. For the others, with roots r whose squares add up to V:
-    V / ‖x‖ ≤ Σ r ≤ √(count · V), because no root exceeds ‖x‖ and a mean of roots is at most the root of the mean.
-    Writes the upper bounds, the highest upper bound of each arm and the highest lower bound of each arm to the scratch.
+    The root √(xᵀA_j⁻¹x) of a member j who was never served is ‖x‖. Let V be the sum of the squared roots of the g other
+    members, which the sums of the cluster give. The sum of these g roots is between V / ‖x‖, because no root exceeds
+    ‖x‖, and √(g V), because a mean of roots is at most the root of the mean. Writes all upper bounds, and the highest
+    upper bound and the highest lower bound of each arm, to the scratch.
     """
     sums, sizes, unserved, alpha = state.sums, state.sizes, state.unserved, state.float_params[ALPHA]
     arms, clusters, upper_bounds, best_bound, lower_bound, norms = (
@@ -198,7 +203,7 @@ def bound_mean_scores(state: LOCBState, count: int, d: int, scratch: ScoringScra
 
 @inline
 def score_mean(state: LOCBState, count: int, d: int, scratch: ScoringScratch) -> None:
-    """Compute scratch.scores with the mean bonus, visiting members only if the bounds do not determine the best arm."""
+    """Compute ``scratch.scores`` with the mean bonus, visiting members only if bounds do not determine the best arm."""
     sums, sizes = state.sums, state.sizes
     arms, clusters, scores = scratch.arms, scratch.clusters, scratch.scores
     upper_bounds, best_bound, lower_bound = scratch.upper_bounds, scratch.best_bound, scratch.lower_bound
@@ -213,7 +218,7 @@ def score_mean(state: LOCBState, count: int, d: int, scratch: ScoringScratch) ->
             best = max(best, lower_bound[a])
             if best_bound[a] > best_bound[arm]:
                 arm = a
-        # Twice the tie margin: one margin for ties, one for the rounding of the running sums.
+        # Twice TIE: once for ties, once for the rounding errors of the sums.
         threshold = best - 2.0 * TIE
         if best_bound[arm] < threshold or best_bound[arm] == -np.inf:
             return
@@ -221,7 +226,7 @@ def score_mean(state: LOCBState, count: int, d: int, scratch: ScoringScratch) ->
         for a in range(n_arms):
             rivals += max(best_bound[a], scores[a]) >= threshold
         if rivals == 1:
-            scores[arm] = best_bound[arm]  # not exact, but the highest in any case
+            scores[arm] = best_bound[arm]  # an upper bound, but no other arm can have a higher score
             return
         c = 0
         while upper_bounds[c, arm] < best_bound[arm]:
@@ -243,7 +248,10 @@ def score_mean(state: LOCBState, count: int, d: int, scratch: ScoringScratch) ->
 
 @inline
 def score(state: LOCBState, user: int, contexts: Floats, scratch: ScoringScratch) -> None:
-    """Compute scratch.scores: exact for every arm that can be the best or tied with it, lower for the others."""
+    """Compute ``scratch.scores``, so that the best arm and all arms tied with it are those of the exact scores.
+
+    The scores of all other arms may be too low.
+    """
     d = contexts.shape[1]
     expand_contexts(contexts, scratch.arms)
     count = collect_distinct_clusters(state, user, scratch)
@@ -261,7 +269,7 @@ def score(state: LOCBState, user: int, contexts: Floats, scratch: ScoringScratch
 def explain_clusters(
     state: LOCBState, count: int, d: int, scratch: ScoringScratch, estimate: Floats, bonus: Floats, best_clusters: Ints
 ) -> None:
-    """Compute estimate and bonus of every arm in the first cluster that scores it highest, and that cluster."""
+    """Compute the estimate and the bonus of every arm in its best cluster: the first that gives the arm its score."""
     arms, has_root, scores = scratch.arms, scratch.has_root, scratch.scores
     pooled = state.int_params[BONUS_KIND] == POOLED
     if not pooled:
@@ -276,7 +284,7 @@ def explain_clusters(
         for a in range(scores.size):
             mean = dot(arms, a, state.sums, s, 0, d) * share
             if not pooled and scratch.upper_bounds[c, a] < scores[a] - TIE:
-                continue  # the members of s need not be visited; the margin covers the rounding of the bound
+                continue  # cluster s cannot be the best for this arm; TIE allows for the rounding error of the bound
             if pooled:
                 variance = dot(arms, a, state.sums, s, d, arms.shape[1]) * share
                 arm_bonus = state.float_params[ALPHA] * math.sqrt(max(variance, 0.0))
@@ -298,11 +306,12 @@ def explain(
     theta: Floats,
     chosen: Ints,
 ) -> None:
-    """Explain the choices for b users.
+    """Explain the choices for u users.
 
-    The arms of user i are the rows of ``contexts`` from ``ends[i − 1]`` to ``ends[i]`` − 1. Writes estimate and bonus
-    of every arm, the θ of the cluster that scores the chosen arm (b, d), and ``chosen`` (b, 2): the arm, −1 if a
-    context is invalid, and the cluster, −1 if the user is in no cluster and is scored alone.
+    The arms of user number i are the rows of ``contexts`` from ends[i − 1] to ends[i] − 1. Writes the estimate and the
+    bonus of every arm, and ``theta`` (u, d), the mean estimate of the cluster that gives the chosen arm its score. Also
+    writes ``chosen`` (u, 2): the chosen arm, or −1 if a context is invalid, and the cluster. The cluster is −1 if the
+    user is in no cluster; the score then uses the estimate of the user alone.
     """
     d = contexts.shape[1]
     stop = 0

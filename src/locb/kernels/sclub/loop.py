@@ -22,7 +22,7 @@ from locb.kernels.sclub.state import (
 
 @inline
 def score(state: SCLUBState, user: int, contexts: Floats, scratch: SCLUBScratch) -> None:
-    """Compute the score θ̂ᵀx + α √(xᵀ (I + S)⁻¹ x) of every arm from the cluster of the user."""
+    """Write the score θ̂ᵀx + α √(xᵀ(I + S)⁻¹x) of every arm to ``scratch.scores``; θ̂ and S are those of the cluster."""
     row = state.slot[user]
     expand_contexts(contexts, scratch.arms)
     score_arms(
@@ -32,7 +32,7 @@ def score(state: SCLUBState, user: int, contexts: Floats, scratch: SCLUBScratch)
 
 @inline
 def learn_round(state: SCLUBState, i: int, x: Floats, reward: float, scratch: SCLUBScratch) -> None:
-    """Learn one observation of user i: update its estimate and its cluster's, then split and merge clusters."""
+    """Learn one observation: update the estimates of user i and of the cluster of i, then split and merge clusters."""
     d = x.size
     int_params, float_params = state.int_params, state.float_params
     if int_params[T] == int_params[PHASE_END]:
@@ -60,7 +60,7 @@ def learn_round(state: SCLUBState, i: int, x: Floats, reward: float, scratch: SC
 
 @entry_point
 def recommend(state: SCLUBState, user: int, contexts: Floats) -> int:
-    """Return the arm to recommend to a user, or −1 if a context is invalid."""
+    """Return the arm to recommend to a user, or −1 if a context is invalid or the scores are NaN."""
     if not is_valid(contexts.ravel()):
         return -1
     scratch = allocate_scratch(state, contexts.shape[0], contexts.shape[1])
@@ -70,7 +70,7 @@ def recommend(state: SCLUBState, user: int, contexts: Floats) -> int:
 
 @entry_point
 def update(state: SCLUBState, user: int, x: Floats, reward: float) -> bool:
-    """Learn one observation and return True; if the context is invalid, learn nothing and return False."""
+    """Learn the reward of context x and return True; if x is invalid (``is_valid``), learn nothing and return False."""
     if not is_valid(x):
         return False
     learn_round(state, user, x, reward, allocate_scratch(state, 1, x.size))
@@ -81,7 +81,7 @@ def update(state: SCLUBState, user: int, x: Floats, reward: float) -> bool:
 def play_rounds(
     state: SCLUBState, users: Ints, contexts: Floats, rewards: Floats, chosen: Ints, scratch: SCLUBScratch
 ) -> None:
-    """Run the loop of ``play``, which allocates nothing."""
+    """Run the rounds of ``play`` without allocating memory."""
     for t in range(users.size):
         score(state, users[t], contexts[t], scratch)
         arm = pick_arm(scratch.scores, state.int_params[TIES], state.generator)
@@ -91,5 +91,5 @@ def play_rounds(
 
 @entry_point
 def play(state: SCLUBState, users: Ints, contexts: Floats, rewards: Floats, chosen: Ints) -> None:
-    """Recommend and update in every round; write the chosen arms to ``chosen`` (T,)."""
+    """Choose an arm and learn its reward in each of T rounds; write the chosen arms to ``chosen`` (T,)."""
     play_rounds(state, users, contexts, rewards, chosen, allocate_scratch(state, contexts.shape[1], contexts.shape[2]))

@@ -1,4 +1,4 @@
-"""Merging of SCLUB's clusters: which pairs are compared, and when."""
+"""Merging of SCLUB's clusters: which pairs are compared, and when. ``locb.kernels.sclub.state`` defines the terms."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ from locb.kernels.sclub.state import (
 
 @no_alloc
 def is_close(state: SCLUBState, a: int, b: int, d: int) -> bool:
-    """Return whether cluster b is checked and similar to cluster a in estimate and frequency.
+    """Return whether the cluster in slot b is checked and close enough to that in slot a, in estimate and frequency.
 
     If only the frequencies differ too much, the difference is recorded in the frequency gap of a.
     """
@@ -58,10 +58,10 @@ def is_close(state: SCLUBState, a: int, b: int, d: int) -> bool:
 
 @no_alloc
 def next_block(scan_points: Floats, a: int, first: int, last: int, distances: Floats, d: int) -> int:
-    """Return the first block from ``first`` to ``last`` − 1 that may have a slot within reach of slot a, else ``last``.
+    """Return the first block from ``first`` to ``last`` − 1 with a slot that may be close to slot a, or ``last``.
 
-    ``distances`` receives the squared distances to the slots of that block. The loop over blocks is inside this
-    function, because one call per block would cost half as much as the scan of a block.
+    ``distances`` receives the squared distances between slot a and the slots of that block. The loop over blocks is
+    inside this function, because one call per block would take half as long as the scan of a block.
     """
     block, lane = a >> 6, a & 63
     for w in range(np.uintp(first), np.uintp(last)):
@@ -85,7 +85,7 @@ def next_block(scan_points: Floats, a: int, first: int, last: int, distances: Fl
 
 @no_alloc
 def next_close(state: SCLUBState, a: int, begin: int, end: int, distances: Floats, d: int) -> int:
-    """Return the lowest slot from ``begin`` to ``end`` − 1, except a, whose cluster is similar to that of a, or −1."""
+    """Return the lowest slot from ``begin`` to ``end`` − 1, except a, for which ``is_close`` is true, or −1."""
     scan_points, last = state.scan_points, (end + BLOCK - 1) >> 6
     own_reach = scan_points[a >> 6, d, a & 63]
     w = next_block(scan_points, a, begin >> 6, last, distances, d)
@@ -101,11 +101,14 @@ def next_close(state: SCLUBState, a: int, begin: int, end: int, distances: Float
 
 @no_alloc
 def update_scan_point(state: SCLUBState, c: int, d: int) -> None:
-    """Write the estimate of a checked cluster to the scan points, with a reach that allows for float32 rounding."""
+    """Write the estimate and the reach of the cluster in slot c to the scan points.
+
+    The reach is enlarged, so that float32 rounding excludes no candidate.
+    """
     scan_points, block, lane = state.scan_points, c >> 6, c & 63
     total = 0.0
     for q in range(d):
-        # Clipping never makes a distance larger, so no candidate is missed.
+        # Clipping never makes a distance larger, so it excludes no candidate.
         scan_points[block, q, lane] = max(-MAX_COORDINATE, min(MAX_COORDINATE, state.cluster_estimates[c, q]))
         total += abs(scan_points[block, q, lane])
     reach = 0.5 * state.float_params[ALPHA_THETA] * shrinkage(state.cluster_served[c])
@@ -144,7 +147,7 @@ def merge_into(state: SCLUBState, a: int, b: int, workspace: Floats) -> None:
 
 @no_alloc
 def requeue_by_frequency(state: SCLUBState) -> None:
-    """Queue the clusters that did not merge only because frequencies differed, if the difference is now allowed."""
+    """Queue the clusters whose merge failed only because of the frequencies, if the difference is now allowed."""
     t = state.int_params[T]
     allowed = state.float_params[ALPHA_P] * shrinkage(t) * t
     if not allowed > state.float_params[MIN_FREQUENCY_GAP]:
@@ -159,12 +162,12 @@ def requeue_by_frequency(state: SCLUBState) -> None:
 
 @no_alloc
 def filter_queue(state: SCLUBState, d: int) -> int:
-    """Reduce the queue to clusters that may merge now, sorted by slot; update their scan points; return how many."""
+    """Reduce the queue to checked clusters, sorted by slot; update their scan points; return their number."""
     queue, count = state.work_lists, 0
     for k in range(state.int_params[N_QUEUED]):
         c = queue[QUEUE, k]
         if state.sizes[c] == 0 or state.unchecked[c] > 0:
-            state.queued[c] = 0  # it is compared once its last user is checked
+            state.queued[c] = 0  # the cluster is queued again when its last unchecked user is served
             continue
         update_scan_point(state, c, d)
         index = count
@@ -178,7 +181,10 @@ def filter_queue(state: SCLUBState, d: int) -> int:
 
 @no_alloc
 def find_partners(state: SCLUBState, begin: int, count: int, distances: Floats, d: int) -> None:
-    """Find for each queued cluster above slot ``begin`` the lowest slot between the two that it can merge with."""
+    """Find the merge partner of each queued cluster c > ``begin``: the lowest slot from ``begin`` to c − 1 close to c.
+
+    Writes the partner to row PARTNER of the work lists; −1 if there is none.
+    """
     for k in range(count):
         c = state.work_lists[QUEUE, k]
         partner = -1
@@ -189,13 +195,13 @@ def find_partners(state: SCLUBState, begin: int, count: int, distances: Floats, 
 
 @inline
 def merge_clusters(state: SCLUBState, workspace: Floats, distances: Floats) -> None:
-    """Compare pairs of clusters in the order of their slots and merge similar ones.
+    """Compare pairs of clusters in the order of their slots, and merge the pairs that are close.
 
-    The comparison of two clusters that have not changed has the same result as before, with one exception: the allowed
-    difference of frequencies, times t, grows (see ``requeue_by_frequency``). So only queued clusters, which have
-    changed, are compared with all others. Slots are processed in ascending order: a queued one is compared with all
-    slots above it, any other one with the queued slots above it. Once a slot has merged, it is compared with all
-    remaining slots above it.
+    Comparing two clusters that have not changed gives the same result as before, with one exception: the allowed
+    difference of mean rounds per user, α_p F(t) t, grows with t (see ``requeue_by_frequency``). Therefore only queued
+    clusters are compared with all other clusters. Slots are processed in ascending order. A queued slot is compared
+    with all higher slots, and any other slot with the higher queued slots. A slot that has merged is compared with all
+    higher slots that remain.
     """
     requeue_by_frequency(state)
     d, int_params, queue = workspace.shape[1], state.int_params, state.work_lists
@@ -230,7 +236,7 @@ def merge_clusters(state: SCLUBState, workspace: Floats, distances: Floats) -> N
     for k in range(count):
         state.queued[queue[QUEUE, k]] = 0
     int_params[N_QUEUED] = 0
-    for k in range(n_merged):  # compared with lower slots before it grew, so compare it again in the next round
+    for k in range(n_merged):  # comparisons with lower slots were before the merge, so repeat them in the next round
         enqueue(state, queue[MERGED, k])
     while int_params[N_SLOTS] > 0 and state.sizes[int_params[N_SLOTS] - 1] == 0:
         int_params[N_SLOTS] -= 1
@@ -238,7 +244,7 @@ def merge_clusters(state: SCLUBState, workspace: Floats, distances: Floats) -> N
 
 @entry_point
 def rebuild_scan_points(state: SCLUBState) -> None:
-    """Rebuild the scan points of all slots: checked clusters take part in the scan, all others are excluded."""
+    """Rebuild the scan points of all slots. Slots without a checked cluster are excluded from the scan."""
     for c in range(state.sizes.size):
         state.scan_points[c >> 6, 0, c & 63] = EXCLUDED
         if state.sizes[c] > 0 and state.unchecked[c] == 0:

@@ -1,4 +1,4 @@
-"""SCLUB's phases, and users who are split off from their clusters. No round visits all users."""
+"""SCLUB's phases, and users who are split off from their clusters. ``locb.kernels.sclub.state`` defines the terms."""
 
 from locb.common.arrays import Floats
 from locb.common.jit import entry_point, inline, no_alloc
@@ -27,7 +27,7 @@ from locb.kernels.sclub.state import (
 
 @inline
 def enqueue(state: SCLUBState, c: int) -> None:
-    """Queue the cluster in slot c for comparison with the others, unless it is queued already."""
+    """Add the cluster in slot c to the queue, unless it is already in the queue."""
     if state.queued[c] == 0:
         state.queued[c] = 1
         state.work_lists[QUEUE, state.int_params[N_QUEUED]] = c
@@ -36,10 +36,7 @@ def enqueue(state: SCLUBState, c: int) -> None:
 
 @no_alloc
 def begin_phase(state: SCLUBState, workspace: Floats) -> None:
-    """Start the next phase: phase s lasts 2^s rounds.
-
-    All users become unchecked, and every cluster records its estimate and its number of rounds.
-    """
+    """Start the next phase: mark all users as unchecked, and record the estimate and the rounds of every cluster."""
     int_params = state.int_params
     int_params[PHASE] += 1
     int_params[PHASE_END] += 1 << int_params[PHASE]
@@ -57,7 +54,7 @@ def begin_phase(state: SCLUBState, workspace: Floats) -> None:
 
 @no_alloc
 def update_served_range(state: SCLUBState, c: int) -> None:
-    """Recompute the minimum and the maximum number of rounds per user of a cluster."""
+    """Recompute the smallest and the largest m over the users of the cluster in slot c."""
     start = state.links[c, HEAD]
     low, high, j = state.served[start], state.served[start], state.links[start, NEXT]
     while j != start:
@@ -68,7 +65,10 @@ def update_served_range(state: SCLUBState, c: int) -> None:
 
 @inline
 def range_exceeds(state: SCLUBState, i: int, t: int, limit: float) -> bool:
-    """Return whether the served range of i's cluster differs from the frequency of i by more than ``limit``."""
+    """Return whether the frequency of user i differs by more than ``limit`` from one of the bounds of its cluster.
+
+    The bounds of the frequencies in a cluster are ``served_range`` divided by t.
+    """
     c, frequency = state.slot[i], state.served[i] / t
     below, above = state.served_range[c, LOW] / t, state.served_range[c, HIGH] / t
     return bool(abs(frequency - below) > limit or abs(frequency - above) > limit)
@@ -76,18 +76,18 @@ def range_exceeds(state: SCLUBState, i: int, t: int, limit: float) -> bool:
 
 @inline
 def frequency_differs(state: SCLUBState, i: int) -> bool:
-    """Return whether a user of i's cluster is served much more or much less often than i."""
+    """Return whether the frequencies of user i and of a user in the same cluster differ by more than 2 α_p F(t)."""
     t = state.int_params[T]
     limit = 2.0 * state.float_params[ALPHA_P] * shrinkage(t)
     if not range_exceeds(state, i, t, limit):
         return False
-    update_served_range(state, state.slot[i])  # the bounds may have been too wide
+    update_served_range(state, state.slot[i])  # the stored bounds may be too wide, so test again with exact bounds
     return range_exceeds(state, i, t, limit)
 
 
 @no_alloc
 def recompute_sums(state: SCLUBState, c: int, d: int) -> None:
-    """Recompute the sums of a cluster from its users."""
+    """Recompute the sums of the cluster in slot c from the sums of its users."""
     total, sums, start = state.cluster_sums, state.sums, state.links[c, HEAD]
     for q in range(total.shape[1]):
         total[c, q] = sums[start, q]
@@ -103,7 +103,7 @@ def recompute_sums(state: SCLUBState, c: int, d: int) -> None:
 
 @no_alloc
 def lowest_free(state: SCLUBState) -> int:
-    """Return the lowest free slot. There is one before each split, because every cluster has at least one user."""
+    """Return the lowest free slot. Before a split there is always one, because a cluster has at least two users."""
     w = 0
     while state.free_slots[0, w] == 0:
         w += 1
@@ -112,7 +112,7 @@ def lowest_free(state: SCLUBState) -> int:
 
 @no_alloc
 def split_off(state: SCLUBState, i: int, workspace: Floats) -> None:
-    """Move user i to a new cluster of its own, and subtract its observations from the old cluster."""
+    """Move user i to a new cluster without other users, and subtract the sums of i from those of the old cluster."""
     d, links = workspace.shape[1], state.links
     old, new = state.slot[i], lowest_free(state)
     flip_bit(state.free_slots, 0, new)
@@ -147,7 +147,10 @@ def split_off(state: SCLUBState, i: int, workspace: Floats) -> None:
 
 @entry_point
 def has_valid_links(state: SCLUBState) -> bool:
-    """Return whether the linked list of each slot holds exactly its users. All indices must be in range."""
+    """Return whether the linked list of each slot contains exactly the users of its cluster.
+
+    All indices in the state must be in range.
+    """
     links = state.links
     for c in range(state.sizes.size):
         start = links[c, HEAD]
