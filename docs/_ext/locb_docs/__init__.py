@@ -1,9 +1,9 @@
-"""Sphinx extension that generates the reference of locb from its code.
+"""Sphinx extension that generates the reference documentation of locb from its code.
 
-A page requests generated text with a comment on its own line, ``<!-- generate: cli -->``. The comment is replaced
-when Sphinx reads the page. Each generated entry is an object of Sphinx's standard domain: it has an anchor, an entry
-in ``objects.inv`` and a role that links to it (``{option}``, ``{route}``, ``{schema}``, ``{config}``, ``{metric}``,
-``{problem}`` or ``{parameter}``).
+A page requests generated text with a marker: a comment on its own line, such as ``<!-- generate: cli -->``. The
+extension replaces the marker when Sphinx reads the page. Each generated entry is an object of Sphinx's standard domain:
+it has an anchor and an entry in the inventory file ``objects.inv``. Pages link to the entry with one of the roles
+``{option}``, ``{route}``, ``{schema}``, ``{config}``, ``{metric}``, ``{problem}`` and ``{parameter}``.
 """
 
 from __future__ import annotations
@@ -30,20 +30,29 @@ MARKER = re.compile(r"^<!-- generate: ([\w-]+) -->$", re.MULTILINE)
 
 
 def replace_markers(_app: Sphinx, docname: str, source: list[str]) -> None:
-    """Replace each ``<!-- generate: NAME -->`` of a page with the text of that generator."""
+    """Replace each marker ``<!-- generate: NAME -->`` of a page with the text of the generator NAME.
+
+    This function handles Sphinx's event ``source-read``. ``source`` contains the text of the page as its only element
+    and is changed in place.
+
+    Raises
+    ------
+    ValueError
+        If no generator has this name.
+    """
 
     def generated(match: re.Match[str]) -> str:
         try:
             return GENERATORS[match[1]]()
         except KeyError:
             names = ", ".join(GENERATORS)
-            raise ValueError(f"{docname}: unknown generator {match[1]!r}; known generators: {names}") from None
+            raise ValueError(f"page {docname}: unknown generator {match[1]!r}; use one of {names}") from None
 
     source[0] = MARKER.sub(generated, source[0])
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Register the object types and the replacement of markers."""
+    """Register the extension with Sphinx: the object types, and the replacement of markers."""
     for name in OBJECT_TYPES:
         app.add_object_type(name, name, indextemplate=f"pair: %s; {name}")
     app.connect("source-read", replace_markers)

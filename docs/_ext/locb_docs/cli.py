@@ -1,4 +1,4 @@
-"""Command-line reference, generated from the Typer application."""
+"""Generator of the command-line reference from the Typer application of ``locb``."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ import typer.main
 from locb.cli import app
 from locb_docs.markdown import entry
 
+# Placeholder of the value of an option, by the type of the value.
 METAVARS = {int: "INTEGER", float: "FLOAT", Path: "PATH", str: "TEXT"}
 
 
 def commands() -> Iterator[tuple[str, Any]]:
-    """Yield the full name and the command object of every command, groups included."""
+    """Yield the full name (such as "locb serve") and the Click object of every command and command group."""
     yield from _walk("locb", typer.main.get_command(app))
 
 
 def options(command: Any) -> Iterator[Any]:
-    """Yield the options and arguments of a command, without ``--help``."""
+    """Yield the options and arguments of a Click command, without ``--help``."""
     yield from (parameter for parameter in command.params if parameter.name != "help")
 
 
 def render() -> str:
-    """Return one section per command, with one entry per option."""
+    """Return the command-line reference in Markdown: one section per command, with one entry per option."""
     return "\n".join(_render_command(name, command) for name, command in commands())
 
 

@@ -1,4 +1,7 @@
-"""Parts of sphinx-gallery's configuration: order of the examples, and a scraper for charts and screenshots."""
+"""Configuration of sphinx-gallery: the order of the examples, and a scraper for charts and screenshots.
+
+A scraper is an object that sphinx-gallery calls after each code block of an example to collect images.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +25,15 @@ ORDER = (
 
 
 def example_order(filename: str) -> int:
-    """Return the position of an example in the gallery."""
+    """Return the position of an example file in the gallery. Examples that are not in ``ORDER`` come last."""
     name = Path(filename).stem
     return ORDER.index(name) if name in ORDER else len(ORDER)
 
 
 class ChartScraper:
-    """Show the variable ``chart`` (Altair) and ``screenshot`` (path of a PNG file) of an example.
+    """Scraper that shows the variables ``chart`` (Altair) and ``screenshot`` (path of a PNG file) of an example.
 
-    An object is shown once, after the block that assigns it.
+    A value is shown once, after the code block that assigns it.
     """
 
     def __init__(self) -> None:
@@ -40,7 +43,7 @@ class ChartScraper:
         return "ChartScraper"
 
     def __call__(self, _block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any]) -> str:
-        """Save new charts and screenshots of a code block, and return the reST that shows them."""
+        """Save the new charts and screenshots of a code block, and return reStructuredText that shows them."""
         figures, titles = [], []
         for name in ("chart", "screenshot"):
             value = block_vars["example_globals"].get(name)

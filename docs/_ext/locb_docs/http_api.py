@@ -1,4 +1,4 @@
-"""HTTP reference, generated from the OpenAPI description of the service."""
+"""Generator of the HTTP reference from the OpenAPI description of the service."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from locb.service.api.openapi import describe_api
 from locb.service.api.routes import ROUTES
 from locb_docs.markdown import entry, table
 
-DIM = 16  # any value: it only appears as the length of a feature array
+DIM = 16  # features per arm: any value is valid, because it only appears as the length of a feature array
 
 
 @cache
 def api() -> dict[str, Any]:
-    """Return the OpenAPI description of a service that requires tokens."""
+    """Return the OpenAPI description of a service that requires access tokens."""
     return describe_api(ROUTES, DIM, True)
 
 
@@ -25,7 +25,7 @@ def routes() -> list[str]:
 
 
 def render_routes() -> str:
-    """Return one entry per route: scope, parameters, request body and responses."""
+    """Return the reference of routes in Markdown: scope, parameters, request body and responses of each route."""
     scopes = {(route.method, route.path): route.scope for route in ROUTES}
     entries = []
     for path, methods in api()["paths"].items():
@@ -43,7 +43,7 @@ def render_routes() -> str:
 
 
 def render_schemas() -> str:
-    """Return one entry per object of the API, with its fields."""
+    """Return the reference of JSON objects in Markdown: the fields of each object of the API."""
     schemas = sorted(api()["components"]["schemas"].items())
     return "\n".join(entry("schema", name, _schema(schema)) for name, schema in schemas)
 
@@ -71,7 +71,7 @@ def _parameters(parameters: list[dict[str, Any]]) -> str:
 
 
 def _responses(responses: dict[str, Any]) -> list[str]:
-    """Return one line per successful response and one line with the statuses of all problems."""
+    """Return list items in Markdown: one per successful response, and one with the statuses of all errors."""
     problems: dict[str, list[str]] = {}
     lines = []
     for status, response in responses.items():

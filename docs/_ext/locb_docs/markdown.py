@@ -1,4 +1,4 @@
-"""Building blocks of generated Markdown."""
+"""Functions that format entries and tables of the generated reference in Markdown."""
 
 from __future__ import annotations
 
@@ -6,12 +6,22 @@ from collections.abc import Iterable, Sequence
 
 
 def entry(kind: str, name: str, body: str) -> str:
-    """Return a directive that describes one object and gives it an anchor."""
+    """Return a Sphinx directive that describes one object and gives it an anchor.
+
+    Parameters
+    ----------
+    kind : str
+        Object type, such as "option" or "route".
+    name : str
+        Name of the object.
+    body : str
+        Description in Markdown.
+    """
     return f"::::{{{kind}}} {name}\n{body.strip()}\n::::\n"
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a Markdown table, or nothing if there are no rows."""
+    """Return a Markdown table, or an empty string if there are no rows."""
     lines = ["| " + " | ".join(_cell(cell) for cell in row) + " |" for row in rows]
     if not lines:
         return ""

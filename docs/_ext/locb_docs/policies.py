@@ -1,4 +1,4 @@
-"""Reference of the parameters of every policy, generated from the registry."""
+"""Generator of the reference of the parameters of every policy from the registry of policies."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from locb_docs.markdown import entry, table
 
 
 def policy_classes() -> dict[Any, list[PolicySpec]]:
-    """Return the classes of the built-in policies, each with the names under which it is registered.
+    """Return the classes of the built-in policies, each with its entries in the registry.
 
-    Examples of the gallery register policies as well; these are left out.
+    Policies that the examples of the gallery register are left out.
     """
     classes: dict[Any, list[PolicySpec]] = {}
     for spec in REGISTRY.values():
@@ -22,7 +22,7 @@ def policy_classes() -> dict[Any, list[PolicySpec]]:
 
 
 def render() -> str:
-    """Return one section per policy class, with one entry per parameter."""
+    """Return the reference of policies in Markdown: one section per policy class, with one entry per parameter."""
     return "\n".join(_section(policy, specs) for policy, specs in policy_classes().items())
 
 

@@ -1,4 +1,4 @@
-"""Reference of configuration keys, metrics and problem types of the service."""
+"""Generators of the reference of configuration keys, metrics and problem types of the service."""
 
 from __future__ import annotations
 
@@ -13,38 +13,41 @@ from locb.service.config import ServiceConfig, describe_key
 from locb_docs import cli
 from locb_docs.markdown import entry
 
-# Why a request fails with each problem type, and what to do.
+# Cause of each problem type, and what the caller can do. A problem type is the kind of an HTTP error response.
 CAUSES = {
     "bad-request": "The request is not valid HTTP, JSON or UTF-8. NaN and Infinity are not valid JSON.",
-    "unauthorized": "The request has no token, or the token is unknown.",
+    "unauthorized": "The request has no token, or the token is not in the token file. Send a valid token.",
     "forbidden": "The token does not have the required scope. Without tokens: the request names another host in "
     "`Host`, or comes from a web page of another origin.",
     "not-found": "No route has this path.",
     "unknown-decision": "No decision has this id, or its user was erased.",
     "unknown-user": "No user has this id, or the user was erased.",
     "unknown-cluster": "No cluster has this user as its seed.",
-    "method-not-allowed": "The route does not support the method. The header `Allow` lists those that it supports.",
-    "timeout": "The request did not arrive within {option}`locb serve --read-timeout`.",
-    "conflict": "The decision id is used by a different request, or the decision already has a different reward.",
-    "too-large": "The body is larger than {option}`locb serve --max-body`.",
+    "method-not-allowed": "The route does not support the HTTP method. The header `Allow` lists the supported methods.",
+    "timeout": "The request did not arrive completely within {option}`locb serve --read-timeout`.",
+    "conflict": "A request with different content has used the decision id, or the decision already has a different "
+    "reward.",
+    "too-large": "The body of the request is larger than {option}`locb serve --max-body`.",
     "unsupported-media-type": "The content type of the body is not `application/json`.",
-    "invalid": "The request can be parsed, but a value is not allowed. `fields` lists the fields.",
-    "too-many-requests": "Too many requests are in progress or waiting for the disk. Retry after `Retry-After`.",
-    "unavailable": "The store cannot be written or read. `detail` has the reason. Retry with the same decision id.",
-    "stopping": "The service is stopping. Retry with the same decision id.",
-    "internal": "An error in the service, or in a custom policy. The log of the service has the details.",
+    "invalid": "The request can be parsed, but a value is not allowed. `fields` lists the fields with such values.",
+    "too-many-requests": "Too many requests are in progress or waiting for the disk. The header `Retry-After` has the "
+    "number of seconds to wait before a retry.",
+    "unavailable": "The service cannot write to or read from its database. `detail` has the reason. Retry with the "
+    "same decision id.",
+    "stopping": "The service is stopping. Retry with the same decision id after it has started again.",
+    "internal": "An error in the service or in a custom policy. The messages that the service prints have the details.",
 }
 # Configuration keys whose command-line option has another name.
 OPTIONS = {"parameters": "parameter"}
 
 
 def configuration_keys() -> list[str]:
-    """Return the names of all keys of the service configuration."""
+    """Return the names of all keys of the configuration of a service."""
     return [field.name for field in dataclasses.fields(ServiceConfig)]
 
 
 def metrics() -> dict[str, tuple[str, str]]:
-    """Return the kind and the help text of each metric, by its exposed name."""
+    """Return the type and the help text of each Prometheus metric, by the name that ``/metrics`` shows."""
     exposed: dict[str, list[str]] = {}
     for line in Metrics(MagicMock(), MagicMock())._registry.collect():
         name = f"{line.name}_total" if line.type == "counter" else line.name
@@ -53,12 +56,12 @@ def metrics() -> dict[str, tuple[str, str]]:
 
 
 def problem_types() -> list[str]:
-    """Return the names of all problem types, as they follow ``urn:locb:problem:``."""
+    """Return the names of all problem types: the part of the URN after ``urn:locb:problem:``."""
     return list(errors.TITLES)
 
 
 def render_configuration() -> str:
-    """Return one entry per configuration key: type, default, description and command-line option."""
+    """Return the configuration reference in Markdown: description, type, default and option of each key."""
     (serve,) = (command for name, command in cli.commands() if name == "locb serve")
     from_option = {parameter.name: parameter for parameter in cli.options(serve)}
     entries = []
@@ -74,14 +77,14 @@ def render_configuration() -> str:
 
 
 def render_metrics() -> str:
-    """Return one entry per Prometheus metric."""
+    """Return the reference of Prometheus metrics in Markdown: description and type of each metric."""
     return "\n".join(
         entry("metric", name, f"{text.rstrip('.')}. Type: {kind}.") for name, (kind, text) in metrics().items()
     )
 
 
 def render_problems() -> str:
-    """Return one entry per problem type: title, statuses and cause."""
+    """Return the reference of problem types in Markdown: title, HTTP statuses and cause of each type."""
     statuses = _problem_statuses()
     return "\n".join(
         entry("problem", name, f"**{title}** ({', '.join(statuses[name])}). {CAUSES[name]}")
@@ -90,7 +93,7 @@ def render_problems() -> str:
 
 
 def _problem_statuses() -> dict[str, list[str]]:
-    """Return the HTTP statuses of each problem type, from the places in the source that raise it."""
+    """Return the HTTP statuses of each problem type, from all calls of ``ProblemError`` in the source files."""
     found: dict[str, set[str]] = {}
     for path in Path(errors.__file__).parent.rglob("*.py"):
         for status, name in re.findall(r'ProblemError\(\s*(\d+),\s*"([\w-]+)"', path.read_text(encoding="utf-8")):
