@@ -2,8 +2,8 @@
 Choose gamma and a policy
 =========================
 
-``gamma`` is the largest distance between two users of one group. This example measures its effect on regret and groups,
-and shows when a policy with groups is better than one without.
+``gamma`` is the maximum distance between the preferences of two users of a group. This example measures the effect of ``gamma`` on regret and on the
+groups. It also shows in which environments a policy with groups has lower regret than a policy without groups.
 
 """
 
@@ -11,8 +11,12 @@ and shows when a policy with groups is better than one without.
 # The effect of gamma
 # -------------------
 #
-# LOCB and ELOC have the parameter ``gamma``. If it is too small, LOCB needs many rounds before a group is final. If it is too large, groups become final
-# before the policy can distinguish users. In this environment two users of one cluster are at most 0.2 apart.
+# LOCB and ELOC have the parameter ``gamma``. If ``gamma`` is too small, LOCB needs many rounds before a group is final, that is, before its members
+# no longer change. If ``gamma`` is too large, groups become final before LOCB can distinguish their users. In this environment, two users of one true
+# cluster are at most 0.2 apart (``spread``).
+#
+# *Regret* is the expected reward lost compared with always choosing the best arm. *F1* is the agreement of the found groups with the true clusters,
+# from 0 to 1.
 
 import locb
 
@@ -41,20 +45,21 @@ x = alt.X(
 chart = base.encode(x=x, y="regret:Q", color="policy:N") | base.encode(x=x, y="F1:Q", color="policy:N")
 
 # %%
-# If you do not know the scale of your data, compute ``env.scaled_gamma()`` of a data set: the smallest gamma at which half of the users
-# are in a group of two or more. Try values around it.
+# For a data set (:class:`locb.Interactions`), ``env.scaled_gamma()`` returns the smallest ``gamma`` at which half of the users are in groups of two
+# or more users. Try values of ``gamma`` around this value.
 #
 # Which policy?
 # -------------
 #
-# Groups help when users are similar and rewards are noisy. Without similar users, or without noise, a policy that learns each user separately
-# has the same regret or less. Run the policies on scenarios that resemble your application.
+# Policies with groups have lower regret if users are similar and rewards are noisy. Without similar users, or with little noise, LinUCB-IND, which
+# learns a separate model for each user, can have the same regret or less. LinUCB-ONE learns one model for all users. Compare the policies in
+# environments that resemble your application.
 
 scenarios = {
     "5 clusters, noisy rewards": {"n_clusters": 5},
     "5 clusters, little noise": {"n_clusters": 5, "noise": 0.05},
     "no similar users": {"n_clusters": 100},
-    "all users alike": {"n_clusters": 1, "spread": 0.02},
+    "all users similar": {"n_clusters": 1, "spread": 0.02},
 }
 rows = []
 for scenario, settings in scenarios.items():
@@ -65,7 +70,7 @@ for scenario, settings in scenarios.items():
         rows.append({"scenario": scenario, "policy": name, "regret": float(run.regret[-1])})
 
 # %%
-# The bars are cut at 3,000.
+# The chart shows the regret of each policy in each environment. Bars are cut at a regret of 3,000.
 
 chart = (
     alt.Chart(alt.InlineData(values=rows), width=300, height=110)
@@ -79,5 +84,5 @@ chart = (
 )
 
 # %%
-# ELOC is a good default: it adapts the weight of the groups to the data. LOCB is cheaper per round and is the algorithm of the paper.
-# ``locb compare --help`` describes how to run the same comparison with repeats and confidence intervals.
+# ELOC is a good default, because it adapts the weight of the groups to the rewards of each user. LOCB takes less time per round, and is the algorithm
+# of the paper. To run this comparison with repeats and confidence intervals, use ``locb compare``.

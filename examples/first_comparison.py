@@ -11,8 +11,8 @@ Run several policies on the same rounds, and compare their regret and the groups
 # ------------
 #
 # :func:`locb.compare` simulates 100 users in five clusters (:class:`locb.Synthetic`). Two users of one cluster have similar preferences. In each
-# round one user arrives and the policy chooses one of ten arms. The reward is 0 or 1. Each repeat has another seed; all policies of a repeat receive
-# the same users, arms and rewards.
+# round one user arrives, and the policy chooses one of ten items, called *arms*. The reward is 0 or 1. The simulation is repeated three times with
+# different random seeds. All policies of a repeat get the same users, arms and rewards.
 
 import locb
 
@@ -30,7 +30,7 @@ print(comparison.verdict())
 # ----------------------
 #
 # Regret is the expected reward of the best arm minus that of the chosen arm, summed over all rounds. A flat line means that the policy has learned
-# to choose the best arm.
+# to choose the best arms.
 
 import altair as alt
 
@@ -53,8 +53,8 @@ chart = (
 # Groups
 # ------
 #
-# LinUCB-IND learns each user separately and has no groups. The F1 score compares the groups of the other policies with the true clusters; 1 is a
-# perfect match.
+# LinUCB-IND learns a separate model for each user and finds no groups. All other policies of this comparison find groups. F1 is the agreement of the
+# found groups with the true clusters, from 0 to 1; 1 is a perfect match.
 
 for result in comparison.results:
     print(f"{result.policy:12} groups {result.n_clusters.mean():5.1f}   F1 {result.f1.mean():.3f}")

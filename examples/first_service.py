@@ -2,7 +2,7 @@
 A service in ten minutes
 ========================
 
-Start the HTTP service, request recommendations from Python, send rewards, and inspect what it has learned.
+Start the HTTP service, request recommendations from Python, send rewards, and inspect what the service has learned.
 
 """
 
@@ -10,8 +10,9 @@ Start the HTTP service, request recommendations from Python, send rewards, and i
 # Start the service
 # -----------------
 #
-# In a terminal you would run ``locb serve --data-dir state --dim 32``. This example starts the same command as a child process. Everything that the
-# service stores is in the data folder; the same command continues after a restart.
+# In a terminal, the command is ``locb serve --data-dir state --dim 16 --policy eloc``. This example starts the command as a child process. ``--dim``
+# is the number of features per item. The service stores all its data in the folder of ``--data-dir``. If you stop the service and run the command
+# again, the service continues with the stored data.
 
 import atexit
 import socket
@@ -41,7 +42,7 @@ options = [
     "error",
 ]
 process = subprocess.Popen([sys.executable, "-c", command, *options], stdout=subprocess.DEVNULL)
-atexit.register(process.terminate)  # also if the example fails
+atexit.register(process.terminate)  # stop the service, also if the example fails
 
 client = Client(f"http://127.0.0.1:{port}")
 deadline = time.monotonic() + 300
@@ -58,7 +59,8 @@ while True:
 # One decision
 # ------------
 #
-# Users, arms and decisions are identified by strings. Features have names; nothing has to be declared in advance. ``arm`` is the recommendation.
+# The items among which the service chooses are called *arms*. Users, arms and decisions have strings as ids. Features have names and values; you do
+# not declare users, arms or features in advance. ``decision.arm`` is the recommended arm.
 
 films = {
     "Night Train": {"genre": "crime", "new": True},
@@ -70,7 +72,8 @@ decision = client.recommend("ann", films)
 print(decision.arm)
 
 # %%
-# Send the reward when you know it: minutes or days later, from any process. A repeated reward changes nothing.
+# The reward measures the success of the decision. Send the reward when you know it, minutes or days later, from any process. If you send the same
+# reward again, the service counts it once.
 
 client.reward(decision.decision_id, 1.0)
 
@@ -78,8 +81,8 @@ client.reward(decision.decision_id, 1.0)
 # Many users
 # ----------
 #
-# Forty users visit the service. The first half likes crime and science fiction, the second half drama and comedy. The service does not know
-# these groups.
+# Forty simulated users make 1,200 visits. Users 0 to 19 mostly like crime and science fiction, users 20 to 39 mostly like drama and comedy. The
+# service does not know these two groups.
 
 import random
 
@@ -111,7 +114,8 @@ chart = base.mark_line(strokeWidth=2.5).encode(
 # Why this arm?
 # -------------
 #
-# Every decision has an explanation: the contribution of each feature, the exploration bonus, and the users whose rewards the estimate is based on.
+# Every decision has an explanation: the contribution of each feature to the estimated reward, the exploration bonus (added to try arms whose reward
+# is uncertain), and the groups of users whose rewards the estimate is based on. The *seed* of a group is the user around whom the group is built.
 
 decision = client.recommend("user 3", films)
 print(decision.arm)
@@ -119,10 +123,10 @@ for name, value in decision.explanation.contributions.items():
     print(f"  {name:24} {value:+.3f}")
 print(f"  bonus                    {decision.explanation.bonus:+.3f}")
 for source in decision.explanation.sources:
-    print(f"  {source.weight:.0%} from {source.kind}, seed {source.seed}")
+    print(f"  {source.weight:.0%} from {source.kind}, seed user {source.seed}")
 
 # %%
-# Users with similar preferences:
+# ``similar`` returns the users whose estimated preferences are closest to those of a user. ``distance`` is the distance between the two estimates.
 
 for other in client.similar("user 3", limit=3):
     print(other)
@@ -131,7 +135,8 @@ for other in client.similar("user 3", limit=3):
 # Stop the service
 # ----------------
 #
-# On SIGTERM the service completes all requests and writes a snapshot. No acknowledged event is lost, even if the process is killed.
+# On SIGTERM, the service completes all requests in progress and writes a snapshot, which is a copy of its state. Even if the process is killed, the
+# service loses no decision or reward to which it has responded.
 
 client.close()
 process.terminate()

@@ -2,7 +2,7 @@
 Use your own log
 ================
 
-Turn a table of users, items and ratings into an environment, and compare policies on it.
+Turn a table of users, items and ratings into an environment, and compare policies in this environment.
 
 """
 
@@ -10,8 +10,8 @@ Turn a table of users, items and ratings into an environment, and compare polici
 # A log file
 # ----------
 #
-# Any CSV, Parquet or JSON-lines file with one row per event can be used. This example writes a small synthetic log: 60 customers of two kinds rate
-# products of four categories with 1 to 5 stars.
+# The table can be a CSV, TSV, Parquet or JSON-lines file with one row per rating or click. This example writes a small synthetic file: 60 customers
+# of two kinds rate products of four categories with 1 to 5 stars.
 
 import csv
 import tempfile
@@ -38,8 +38,9 @@ with (folder / "ratings.csv").open("w", newline="") as file:
 # The environment
 # ---------------
 #
-# :func:`locb.datasets.table` reads the file. More than three stars count as liked. Each item is described by a truncated singular value decomposition of
-# the likes and of the columns in ``features``. A round offers one product that the customer liked and products that the customer did not like.
+# :func:`locb.datasets.table` reads the file. A rating of more than three stars is a like. The features of an item are computed by a truncated
+# singular value decomposition of the likes and of the columns in ``features``. A round offers ten products (*arms*) to a customer: one product that
+# the customer liked, with reward 1, and nine products that the customer did not like, with reward 0.
 
 import locb
 
@@ -57,6 +58,9 @@ print(env.about["records"], "records,", env.n_users, "users,", env.dim, "feature
 # %%
 # Which policy?
 # -------------
+#
+# LOCB and ELOC find groups of similar customers. LinUCB-IND learns a separate model for each customer, and LinUCB-ONE learns one model for all
+# customers.
 
 results = []
 for name in ("locb", "eloc", "linucb-ind", "linucb-one"):
@@ -66,8 +70,8 @@ for name in ("locb", "eloc", "linucb-ind", "linucb-one"):
     print(f"{name:12} finds the liked product in {results[-1]['share']:.0%} of the last 5,000 rounds")
 
 # %%
-# With ten arms per round, a random choice finds the liked product in 10% of the rounds. Each customer is served about 170 times here, which is enough to
-# learn most preferences separately; with fewer visits per customer, groups matter more.
+# With ten arms per round, a random choice finds the liked product in 10% of the rounds. Here, each customer has about 170 rounds, which is enough to
+# learn most preferences separately. With fewer rounds per customer, groups have a larger effect.
 
 import altair as alt
 

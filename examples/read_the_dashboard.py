@@ -2,7 +2,8 @@
 Read the dashboard
 ==================
 
-Every service has a dashboard at its own address. This example takes screenshots of its four panels and explains what they show.
+The dashboard is a web page of the service that shows what the service has learned. This example takes screenshots of the four panels of the dashboard
+and explains them.
 
 """
 
@@ -10,9 +11,9 @@ Every service has a dashboard at its own address. This example takes screenshots
 # A service with visitors
 # -----------------------
 #
-# ``locb demo`` starts a service with 160 simulated visitors of five kinds, which the service does not know. At each visit
-# the service recommends one of eight films.
-# In a clone, ``make page`` does the same. The screenshots are taken with Chromium; if it is not installed, stored screenshots are shown.
+# ``locb demo`` starts a service with 160 simulated visitors in five groups. The service does not know the groups. At each visit, the service
+# recommends one of eight films. In a clone of the repository, ``make page`` does the same. The screenshots are taken with Chromium. If Chromium is
+# not installed, stored screenshots are shown.
 
 import atexit
 import contextlib
@@ -32,7 +33,7 @@ with socket.socket() as probe:  # find a free port
 command = "from locb.cli import main; main()"
 demo = [sys.executable, "-c", command, "demo", "--port", str(port), "--rate", "200"]
 process = subprocess.Popen(demo, stdout=subprocess.DEVNULL)
-atexit.register(process.terminate)  # also if the example fails
+atexit.register(process.terminate)  # stop the service, also if the example fails
 
 client = Client(f"http://127.0.0.1:{port}", retries=0)
 deadline = time.monotonic() + 300
@@ -45,7 +46,7 @@ print(decisions, "decisions")
 
 
 def take_screenshot(panel, stored):
-    """Return the path of a screenshot of one panel, or a stored one."""
+    """Return the path of a new screenshot of a panel, or of the stored screenshot if Chromium is not installed."""
     path = Path("../docs/images") / stored
     program = shutil.which("chromium") or shutil.which("chromium-browser")
     if program is None:
@@ -68,8 +69,8 @@ def take_screenshot(panel, stored):
 # Status
 # ------
 #
-# This panel shows current rates and totals, and the mean reward over time with its 95% interval. The sentence below the chart compares the period with
-# an earlier one, and states whether the difference is significant.
+# This panel shows the number of decisions and rewards, per second and in total, and the mean reward over time with its 95% confidence interval. The
+# sentence below the chart compares the mean reward of the period with that of an earlier period, and states whether the difference is significant.
 
 screenshot = take_screenshot("#status", "page.png")
 
@@ -77,8 +78,8 @@ screenshot = take_screenshot("#status", "page.png")
 # Map
 # ---
 #
-# Each mark is a user. Users with similar estimated preferences are close to each other. Colour and shape show the group. The projection is fixed, so a
-# point moves only when the estimate of that user changes.
+# Each mark is a user. Users with similar estimated preferences are close to each other. Colour and shape show the group of the user. The position is
+# a fixed projection of the estimate to two dimensions, so a mark moves only when the estimate of that user changes.
 
 screenshot = take_screenshot("#map", "page-map.png")
 
@@ -86,8 +87,8 @@ screenshot = take_screenshot("#map", "page-map.png")
 # Groups
 # ------
 #
-# The table has one row per group: its size, whether it is final, its certificate (an upper bound on the distance between two members), the mean reward and
-# the features with the largest weights.
+# The table has one row per group. It shows the number of users, whether the group is final (its members no longer change), the certificate (an upper
+# bound on the distance between any two members), the mean reward, and the features with the largest weights.
 
 screenshot = take_screenshot("#groups", "page-dark.png")
 
@@ -95,7 +96,8 @@ screenshot = take_screenshot("#groups", "page-dark.png")
 # User
 # ----
 #
-# This panel shows the estimate of one user with intervals, the groups, similar users, and the latest decisions with their explanations.
+# This panel shows the estimated preferences of one user with 95% intervals, the groups that contain the user, similar users, and the latest decisions
+# with their explanations.
 
 seed = client.groups().clusters[0].seed
 screenshot = take_screenshot(f"#user/{seed}", "page-user.png")
