@@ -17,8 +17,8 @@ from locb_docs.markdown import entry
 CAUSES = {
     "bad-request": "The request is not valid HTTP, JSON or UTF-8. NaN and Infinity are not valid JSON.",
     "unauthorized": "The request has no token, or the token is not in the token file. Send a valid token.",
-    "forbidden": "The token does not have the required scope. Without tokens: the request names another host in "
-    "`Host`, or comes from a web page of another origin.",
+    "forbidden": "The token does not have the required scope. In a service without tokens: the header `Host` names "
+    "another machine, or the request comes from a web page of another origin.",
     "not-found": "No route has this path.",
     "unknown-decision": "No decision has this id, or its user was erased.",
     "unknown-user": "No user has this id, or the user was erased.",
