@@ -102,25 +102,30 @@ class Client:
                 return
 
 
+async def kill(service: Service) -> None:
+    """Leave only the state on disk, as a killed process does, without threads or connections."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    service.snapshots.wait()
+    service.committer._writer.stop()
+    service.log.close()
+
+
 async def session(folder: Path, url: str | None, number: int, rng: random.Random, killed: bool) -> None:
     service = Service(ServiceConfig(folder, url, default_reward=0.25, **OPTIONS))
     await service.start()
-    with flaky_writes(service.log, rng):
-        clients = [Client(service, f"{number}-{c}", rng) for c in range(CLIENTS)]
-        await asyncio.wait_for(asyncio.gather(*(client.run() for client in clients)), 60)
-    if killed:  # only the state on disk remains
-        tasks = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        service.snapshots.wait()
-        # A write that has begun ends first: after the log is closed, it would open a connection that nothing closes.
-        service.committer._writer.stop()
-        service.log.close()
-        return
-    while service.committer.store_error is not None or service.engine.pending_erasure:
-        await asyncio.sleep(0.01)
-    await service.stop()
+    try:
+        with flaky_writes(service.log, rng):
+            clients = [Client(service, f"{number}-{c}", rng) for c in range(CLIENTS)]
+            await asyncio.wait_for(asyncio.gather(*(client.run() for client in clients)), 600)
+        if not killed:
+            while service.committer.store_error is not None or service.engine.pending_erasure:
+                await asyncio.sleep(0.01)
+            await service.stop()
+    finally:  # no effect after a shutdown
+        await kill(service)
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))

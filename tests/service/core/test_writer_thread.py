@@ -64,3 +64,17 @@ def test_stop_finishes_the_queued_jobs() -> None:
 
     asyncio.run(main())
     assert done == [0, 1, 2]
+
+
+def test_jobs_whose_event_loop_is_closed_are_finished() -> None:
+    writer, closed, done = WriterThread("test"), threading.Event(), []
+
+    async def main() -> None:
+        for number in range(2):
+            writer.run(lambda number=number: (closed.wait(), done.append(number)))
+        writer.run({}.__getitem__, "culprit")
+
+    asyncio.run(main())
+    closed.set()
+    writer.stop()
+    assert done == [0, 1]

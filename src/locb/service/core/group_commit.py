@@ -302,7 +302,8 @@ class WriterThread:
                 result = work(*arguments)
             except BaseException as raised:
                 error = raised
-            future.get_loop().call_soon_threadsafe(_set_result, future, result, error)
+            with suppress(RuntimeError):  # the event loop is closed, so nothing waits for the result
+                future.get_loop().call_soon_threadsafe(_set_result, future, result, error)
             del job, future, work, arguments, result, error  # otherwise they would stay in memory until the next job
 
 

@@ -27,10 +27,17 @@ from locb.service.store.locks import AlreadyOpenError, lock_database, lock_folde
 from locb.service.store.reader import LogReader
 from locb.service.store.schema import Records
 
+<<<<<<< Updated upstream
 MAX_WAL_BYTES = 1 << 26  # a larger WAL file is truncated
 MAX_UNINDEXED_EVENTS = 2_000  # events that the table of user decisions may lack; queries by user scan these events
 CLOSE_TIMEOUT = 5.0  # seconds that ``close`` waits for running queries
 CHECKPOINT_TIMEOUT_MS = 100  # milliseconds that a truncating WAL checkpoint waits for readers
+=======
+MAX_WAL_BYTES = 1 << 26
+MAX_UNINDEXED_EVENTS = 2_000  # events after the end of the table of user decisions, which queries have to scan
+CLOSE_TIMEOUT = 5.0  # seconds that ``close`` waits for reads and writes that are running
+CHECKPOINT_TIMEOUT_MS = 100  # that a truncating WAL checkpoint waits for readers
+>>>>>>> Stashed changes
 _log = logging.getLogger("locb.service")
 _REDACT = {
     "sqlite": "UPDATE locb_decisions SET response = CAST(replace(CAST(response AS TEXT), :old, :new) AS BLOB)"
@@ -102,8 +109,11 @@ class EventLog(LogReader):
             raise
 
     def close(self) -> None:
-        """Wait for running queries, then close the database and unlock the folder."""
-        self._wait_for_readers(CLOSE_TIMEOUT)
+        """Wait for running reads and writes, then close the database and unlock the folder.
+
+        A closed log refuses reads and writes with ``StoreError``.
+        """
+        self._refuse_operations(CLOSE_TIMEOUT)
         self._drop_writer()
         self._engine.dispose()
         self._folder_lock.close()
@@ -156,9 +166,9 @@ class EventLog(LogReader):
 
     def commit_staged(self) -> None:
         """Make the staged rows durable."""
-        if self._writer is None:
-            raise StoreError("the connection to the database was lost before the commit")
         with self._translating_errors():
+            if self._writer is None:
+                raise StoreError("the connection to the database was lost before the commit")
             self._row_writer.commit(self._writer.connection.driver_connection)
         if self._last_decision - self._user_decisions_end >= MAX_UNINDEXED_EVENTS:
             with suppress(StoreError), self._writing() as connection:  # the next commit tries again
@@ -249,11 +259,20 @@ class EventLog(LogReader):
                 yield connection
 
     def _locked_writer(self) -> Connection:
+<<<<<<< Updated upstream
         """Return the writer's connection. A lost connection is opened and locked again."""
         if self._writer is None:
             self._writer = self._engine.connect()
             lock_database(self._writer)
         return self._writer
+=======
+        """Return the writer's connection; a lost one is opened and locked again."""
+        connection = self._writer
+        if connection is None:
+            self._writer = connection = self._engine.connect()
+            lock_database(connection)
+        return connection
+>>>>>>> Stashed changes
 
     @contextmanager
     def _translating_errors(self) -> Iterator[None]:
@@ -262,7 +281,12 @@ class EventLog(LogReader):
         After a ``StoreError``, the writer's connection is dropped with its open transaction.
         """
         try:
-            yield
+            with self._operation():
+                try:
+                    yield
+                finally:
+                    if self._closed:  # ``close`` did not wait for this write, so it may have missed the connection
+                        self._drop_writer()
         except AlreadyOpenError:
             self._drop_writer()
             raise

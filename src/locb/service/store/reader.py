@@ -31,8 +31,14 @@ class LogReader:
     _engine: Engine
 
     def __init__(self) -> None:
+<<<<<<< Updated upstream
         self._active_reads = 0  # number of running queries in all threads
         self._readers = Condition()
+=======
+        self._operations = 0  # reads and writes that are running, in all threads
+        self._operations_changed = Condition()
+        self._closed = False
+>>>>>>> Stashed changes
 
     def settings(self) -> dict[str, Any]:
         """Return all settings of the store by name."""
@@ -143,22 +149,43 @@ class LogReader:
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
         """Open a connection for one query."""
-        with self._readers:
-            self._active_reads += 1
-        try:
-            with self._engine.connect() as connection:
-                yield connection
-        except SQLAlchemyError as error:
-            raise StoreError(summarize_error(error)) from error
-        finally:
-            with self._readers:
-                self._active_reads -= 1
-                self._readers.notify_all()
+        with self._operation():
+            try:
+                with self._engine.connect() as connection:
+                    try:
+                        yield connection
+                    finally:
+                        if self._closed:  # ``close`` did not wait for this query, so it has missed the connection
+                            connection.invalidate()
+            except SQLAlchemyError as error:
+                raise StoreError(summarize_error(error)) from error
 
+<<<<<<< Updated upstream
     def _wait_for_readers(self, timeout: float) -> None:
         """Wait until no query is running, for at most ``timeout`` seconds."""
         with self._readers:
             self._readers.wait_for(lambda: self._active_reads == 0, timeout)
+=======
+    @contextmanager
+    def _operation(self) -> Iterator[None]:
+        """Count a read or write while it is running; raise ``StoreError`` if the log is closed."""
+        with self._operations_changed:
+            if self._closed:
+                raise StoreError("the event log is closed: open it again to read or write")
+            self._operations += 1
+        try:
+            yield
+        finally:
+            with self._operations_changed:
+                self._operations -= 1
+                self._operations_changed.notify_all()
+
+    def _refuse_operations(self, timeout: float) -> None:
+        """Refuse new reads and writes, and wait at most ``timeout`` seconds until none is running."""
+        with self._operations_changed:
+            self._closed = True
+            self._operations_changed.wait_for(lambda: self._operations == 0, timeout)
+>>>>>>> Stashed changes
 
 
 def _parameter_chunks(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
