@@ -3,7 +3,7 @@ Choose gamma and a policy
 =========================
 
 ``gamma`` is the maximum distance between the preferences of two users of a group. This example measures the effect of ``gamma`` on regret and on the
-groups. It also shows in which environments a policy with groups has lower regret than a policy without groups.
+groups. The example also shows in which environments a policy with groups has lower regret than a policy without groups.
 
 """
 

@@ -114,8 +114,12 @@ chart = base.mark_line(strokeWidth=2.5).encode(
 # Why this arm?
 # -------------
 #
-# Every decision has an explanation: the contribution of each feature to the estimated reward, the exploration bonus (added to try arms whose reward
-# is uncertain), and the groups of users whose rewards the estimate is based on. The *seed* of a group is the user around whom the group is built.
+# Every decision has an explanation with three parts:
+#
+# - the contribution of each feature to the estimated reward;
+# - the exploration bonus, which is added to try arms whose reward is uncertain;
+# - the sources of the estimate: the groups of users whose rewards the estimate is based on. The *seed user* of a group is the user around whom the
+#   group is built.
 
 decision = client.recommend("user 3", films)
 print(decision.arm)

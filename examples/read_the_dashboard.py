@@ -87,8 +87,8 @@ screenshot = take_screenshot("#map", "page-map.png")
 # Groups
 # ------
 #
-# The table has one row per group. It shows the number of users, whether the group is final (its members no longer change), the certificate (an upper
-# bound on the distance between any two members), the mean reward, and the features with the largest weights.
+# The table has one row per group: the number of users, the state, the certificate, the mean reward, and the features with the largest weights. A group
+# is *final* when its members no longer change. The certificate is an upper bound on the distance between any two members.
 
 screenshot = take_screenshot("#groups", "page-dark.png")
 
