@@ -206,9 +206,9 @@ class UserDetail(ResponseModel):
     intervals: Annotated[
         list[tuple[float, float]] | None,
         Meta(
-            description="95% interval of each entry of theta: theta_j ± 1.96 · ½ · √(A⁻¹)_jj. A is the user's Gram "
-            "matrix with the regularization term. ½ is the largest standard deviation of a reward in [0, 1]. ELOC: "
-            "posterior interval. Null if the policy does not report intervals."
+            description="95% interval of each entry of theta: theta_j ± 1.96 · ½ · √(A⁻¹)_jj. A is the identity plus "
+            "the sum of x xᵀ over the user's rewarded decisions with features x. ½ is the largest standard deviation "
+            "of a reward in [0, 1]. ELOC: posterior interval. Null if the policy does not report intervals."
         ),
     ]
     rewards: Annotated[int, Meta(description="Number of rewards of this user in the log.")]

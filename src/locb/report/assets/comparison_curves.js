@@ -1,8 +1,8 @@
-/* Curves of a comparison, by policy, alpha and repeat.
+/* Curves of a comparison, by policy, exploration parameter alpha, and repeat. Adds to window.report:
 
-   report.entryIndex(policy)      index of the shown entry of a policy; undefined if there is none
-   report.labelOf(policy)         policy with its alpha, if several were compared
-   report.onAlphaChange(listener) calls listener() after another alpha was selected */
+     entryIndex(policy)        returns the index in data.entries of the selected run of a policy; undefined if none
+     labelOf(policy)           returns the name of a policy, with its alpha if several alphas were compared
+     onAlphaChange(listener)   calls listener() after the reader selects another alpha */
 (() => {
   "use strict";
   const ui = window.locbUi;

@@ -1,4 +1,5 @@
-/* Map of a comparison: users in two dimensions, true clusters, and the clusters that a policy found by a round. */
+/* Map of a comparison: users in two dimensions, their true clusters, and the clusters that a policy found until a
+   selected round. */
 (() => {
   "use strict";
   const ui = window.locbUi;
@@ -152,9 +153,9 @@
 
   async function start() {
     byId("map").hidden = false;
-    byId("map-description").textContent = `${map.sample}: projection of their true θ, first repeat. ` +
-      "Right: colour and shape show the true cluster that the user's best cluster matches. " +
-      "A thicker ring means that the user is in more clusters.";
+    byId("map-description").textContent = `${map.sample}: projection of their true preferences θ to two dimensions, ` +
+      "in the first repeat. In the map on the right, colour and shape show which true cluster the user's clusters " +
+      "match best. A thicker ring means that the user is in more clusters.";
     setContent(byId("map-choices"), createPolicyField(),
       create("label", { className: "field grow" }, "Round", slider), playButton);
     updateTexts();

@@ -1,4 +1,4 @@
-/* Report of findings: charts, and filters of the claims by verdict and by data. */
+/* Report of findings: charts, and filters that select claims by verdict and by data set. */
 (() => {
   "use strict";
   const ui = window.locbUi;
@@ -18,13 +18,13 @@
       section.hidden = isFiltered && !section.querySelector(".claim:not([hidden])");
     }
     const shown = claims.filter((claim) => !claim.hidden).length;
-    summary.textContent = isFiltered ? `Showing ${shown} of ${claims.length} claims and their sections.`
+    summary.textContent = isFiltered ? `Showing ${shown} of ${claims.length} claims, with their sections.`
       : `Showing all ${claims.length} claims.`;
     for (const button of filters.querySelectorAll("button")) {
       const value = button.dataset.value ?? null;
       button.setAttribute("aria-pressed", selected[button.dataset.name] === value);
     }
-    window.dispatchEvent(new Event("resize")); // charts that become visible measure their boxes
+    window.dispatchEvent(new Event("resize")); // charts that become visible adapt to their width
   }
 
   function createButton(name, value, text, count) {
@@ -51,7 +51,7 @@
       setContent(filters, controls, summary);
       refresh();
     }
-    // A link to a section that the filters hide removes the filters.
+    // A click on a link to a section that the filters hide removes the filters.
     document.addEventListener("click", (event) => {
       const link = event.target.closest?.("a[href^='#']");
       const target = link && byId(link.getAttribute("href").slice(1));

@@ -1,10 +1,10 @@
 /* Code that all HTML reports share: data, theme, sortable tables.
 
    window.report:
-     data                    data of the page
-     getChoice(name, fallback)   choice in the address after #, or the fallback
-     setChoice(name, value)      stores a choice in the address; null removes it
-     joinNames(names)        "a, b and c" */
+     data                        data of the page
+     getChoice(name, fallback)   returns a choice of the reader, which is in the address after #, or the fallback
+     setChoice(name, value)      stores a choice in the address; the value null removes the choice
+     joinNames(names)            returns "a, b and c" */
 (() => {
   "use strict";
   const ui = window.locbUi;
@@ -16,7 +16,7 @@
   themeButton.hidden = false;
   ui.bindThemeButton(themeButton);
 
-  // Choices are stored in the address, so that a view can be shared as a link.
+  // Choices of the reader are stored in the address, so that the view can be shared as a link.
 
   const choices = new URLSearchParams(location.hash.includes("=") ? location.hash.slice(1) : "");
 
@@ -40,7 +40,7 @@
 
   // Tables
 
-  /* Returns the number in a cell, without its interval; null if there is none. */
+  /* Returns the number in a cell without its confidence interval; null if the cell has no number. */
   function parseCell(text) {
     const value = Number.parseFloat(text.replaceAll(",", "").replace("−", "-"));
     return Number.isNaN(value) ? null : value;
@@ -59,7 +59,7 @@
     const rows = [...original.tBodies[0].rows].map((line) => [...line.cells].map((cell) => cell.textContent));
     ui.createTable(holder, columns, rows, { caption: original.caption.textContent, className: original.className });
     const table = holder.querySelector("table");
-    // The first row is highlighted because it is the best; after sorting it can be any row.
+    // The first row is highlighted because it is the best. After sorting, another row can be the first.
     table.tHead.addEventListener("click", () => table.classList.remove("highlight-first"));
     if (!(name in data.tables)) return;
     const save = () => ui.download(`${name}.csv`, data.tables[name]);

@@ -1,22 +1,23 @@
-/* User interface functions that the dashboard and the HTML reports share: theme, elements, numbers, files, tabs.
-   A plain script, so that a report can contain it. ui_chart.js and ui_table.js add charts and tables.
+/* User interface functions that the dashboard and the HTML reports share: theme, elements, numbers, files and tabs.
+   This is a script and not a module, so that a report can contain it. ui_chart.js and ui_table.js add charts
+   and tables.
 
    window.locbUi:
      currentTheme()                 "light" or "dark"
      onThemeChange(listener)        calls listener(theme) after each change; returns a function that removes listener
-     bindThemeButton(button)        makes a button switch the theme; the choice is stored in this browser
-     create(tag, attributes, ...children)   returns an element; children are elements or text, never HTML
+     bindThemeButton(button)        makes a button switch the theme; the browser stores the choice
+     create(tag, attributes, ...children)   returns a new element; children are elements or text, never HTML
      setContent(element, ...children)       replaces the children of an element
      byId(id)                       returns the element with an id
-     formatNumber(value, digits)    "0.123"; "–" if the value is missing
-     formatCount(value)             "1,234"
-     formatPercent(value)           "12%" for 0.12
-     formatTime(seconds)            Unix time as time of day, with the date unless it is today
-     formatClock(seconds)           Unix time as time of day
-     download(file, content)        saves text, rows (as CSV), a Blob or a data URL
+     formatNumber(value, digits)    returns "0.123"; "–" if the value is missing
+     formatCount(value)             returns "1,234"
+     formatPercent(value)           returns "12%" for 0.12
+     formatTime(seconds)            returns a Unix time as time of day, with the date unless it is today
+     formatClock(seconds)           returns a Unix time as time of day
+     download(file, content)        saves text, rows (as CSV), a Blob or a data URL as a file
      toCsv(rows)                    returns rows as CSV text
-     bindTabs(nav, onShow)          links to #name or #name/rest show the section panel-name;
-                                    calls onShow(name, rest) after each change */
+     bindTabs(nav, onShow)          makes links to #name and #name/rest show the section with the id panel-name,
+                                    and calls onShow(name, rest) after each change */
 (() => {
   "use strict";
   const THEME_KEY = "locb-theme";
@@ -30,7 +31,7 @@
     try {
       return localStorage.getItem(THEME_KEY);
     } catch {
-      return null; // a page opened from disk, or storage is disabled
+      return null; // the page was opened from disk, or storage is disabled
     }
   }
 
@@ -176,7 +177,7 @@
       const previous = panels.findIndex((panel) => !panel.hidden);
       panels.forEach((panel, index) => (panel.hidden = index !== current));
       onShow(names[current], rest === undefined ? null : decode(rest));
-      // After a link outside the tabs, move the focus to the heading of the new panel.
+      // After a click on a link outside the tabs, move the focus to the heading of the new panel.
       if (previous !== current && !nav.contains(document.activeElement) && document.activeElement !== document.body) {
         panels[current].querySelector("h1, h2")?.focus();
       }

@@ -2,16 +2,17 @@
 
      themes     {light: {config, colours}, dark: …}, the value of THEMES in chart_theme.py; set it before drawing
      drawChart(element, spec, {rows, params, label, summary, name, actions, onClick, legendIndent, legendEntryWidth})
-       rows: {dataset: rows}; params: {parameter: value} of the specification
-       label, summary: what the chart is, and what it shows; together they are the text alternative
-       name: of downloaded files; actions: false omits the download buttons; onClick(datum): for marks
-       The parameter "columns" of a specification is the number of columns of the legend. drawChart computes it from the
-       width of the chart: legendIndent is the width that is not available to the legend, legendEntryWidth the width of
-       an entry.
-     returns a promise of
-       setRows(dataset, rows), setParam(parameter, value)   takes effect with the next render()
+       element: replaced content; spec: Vega-Lite specification
+       rows: {name of a dataset: rows}; params: {name of a parameter of the specification: value}
+       label: what the chart is; summary: what it shows; together they are the text alternative
+       name: base name of downloaded files; actions: false omits the download buttons
+       onClick(datum): called after a click on a mark
+       legendIndent: width in pixels that is not available to the legend; legendEntryWidth: width of an entry in pixels
+       If the specification has a parameter "columns", drawChart sets it to the number of legend columns that fit.
+     returns a promise of an object with
+       setRows(dataset, rows), setParam(parameter, value)   take effect with the next render()
        render()                      draws the chart
-       update(dataset, rows)         setRows and render
+       update(dataset, rows)         calls setRows and render
        describe(label, summary)      sets the text alternative
        remove()                      removes the chart */
 (() => {
@@ -55,7 +56,7 @@
   const countColumns = (box, { indent, entryWidth }) =>
     Math.max(1, Math.floor((box.clientWidth - indent) / entryWidth));
 
-  // Vega adds a key to each row and rejects rows that have one.
+  // Vega adds a key to each row object and rejects rows that already have this key.
   const copyRows = (rows) => rows.map((row) => ({ ...row }));
 
   async function embed(box, spec, { rows, params, legend }) {
@@ -142,7 +143,7 @@
     describe(chart.label, options.summary);
     await redraw();
     const removeListener = onThemeChange(redraw);
-    // Vega measures its box when the window changes. A box also changes when its panel is shown.
+    // Vega adapts to its box when the size of the window changes. The box also changes when its panel is shown.
     let width = box.clientWidth;
     const sizes = new ResizeObserver(() => {
       if (box.clientWidth === width || !box.clientWidth) return;

@@ -1,13 +1,18 @@
 /* Tables with sortable columns. Adds to window.locbUi:
 
      createTable(element, columns, rows, {caption, sort, onSort, key, empty, tall, className})
-       columns: [{name, title, number, value(row), show(row), sort: false, direction}]
-                value(row) returns the sort key, show(row) returns text or an element;
-                direction: the only direction in which the column can be sorted
-       rows: null while they are not loaded yet
-       sort: initial [name, direction]
-       onSort(name, direction): called instead of sorting, if the rows are sorted elsewhere
-       key(row): identifies a row, so that the keyboard focus stays on it after an update
+       columns: [{name, title, number, value(row), show(row), sort, direction}]
+                number: whether the column is aligned to the right and sorted in descending order first
+                value(row): returns the sort key, by default row[name]
+                show(row): returns the content of the cell as text or an element, by default the sort key
+                sort: false if the column cannot be sorted
+                direction: the only direction in which the column can be sorted, by default both
+       rows: array of objects; null while the rows are not loaded yet
+       caption: text alternative; empty: text that replaces a table without rows
+       tall: whether the table scrolls vertically; className: class of the table element
+       sort: initial [name of a column, "ascending" or "descending"]
+       onSort(name, direction): called instead of sorting, if the service sorts the rows
+       key(row): identifies a row, so that the keyboard focus stays on the row after an update
      returns {update(rows), setSort(name, direction)} */
 (() => {
   "use strict";

@@ -1,1 +1,1 @@
-"""Dashboard: views of the service's state for people, and the page that shows them."""
+"""Dashboard: views of the state of the service, and the web page that shows these views."""

@@ -1,4 +1,4 @@
-"""Cache of the dashboard's views, so that many open pages cost as much as one. Defines the TTL of each view."""
+"""Cache of the dashboard's views, with the time to live (TTL) of each view. Many open pages cost as much as one."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ HISTORY_TTL = 2.0
 STATE_TTL = 2.0  # captured state, map and table of clusters
 FEATURE_NAMES_TTL = 10.0
 STORE_SIZE_TTL = 10.0
-# Minimum TTL of a view of all users, as a multiple of its computation time: it uses at most 1/300 of the CPU time.
+# Minimum TTL of a view of all users, in seconds per second of its computation: a view takes at most 1/300 of the time.
 TTL_PER_SECOND = 300.0
 
-MAX_ENTRIES = 32
+MAX_ENTRIES = 32  # cached results per view
 
 
 class ViewCache(Generic[T]):
@@ -31,7 +31,7 @@ class ViewCache(Generic[T]):
     ttl : float
         Minimum time to live of a result in seconds.
     ttl_per_second : float, default 0.0
-        Minimum time to live per second of computation.
+        Minimum time to live of a result, in seconds per second of its computation.
     """
 
     def __init__(self, compute: Callable[..., Awaitable[T]], ttl: float, ttl_per_second: float = 0.0) -> None:
@@ -42,16 +42,17 @@ class ViewCache(Generic[T]):
         self._tasks: dict[Hashable, asyncio.Task[T]] = {}
 
     async def get(self, key: Hashable, *arguments: Any) -> T:
-        """Return the cached result of a key, or compute it from the arguments."""
+        """Return the cached result for a key. If it is missing or expired, compute it from the arguments."""
         entry = self._entries.get(key)
         if entry is not None and time.monotonic() < entry[0]:
             return entry[1]
         return await asyncio.shield(self._task(key, arguments))
 
     async def get_within(self, key: Hashable, timeout: float, *arguments: Any) -> T | None:
-        """Return the result of a key, or the expired one (None without one) if computing takes longer than ``timeout``.
+        """Return the result for a key like ``get``, but wait at most ``timeout`` seconds for the computation.
 
-        The computation continues in the background.
+        After the timeout, return the expired result, or None if there is none. The computation continues in the
+        background.
         """
         entry = self._entries.get(key)
         if entry is not None and time.monotonic() < entry[0]:

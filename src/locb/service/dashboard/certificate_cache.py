@@ -1,7 +1,8 @@
 """Cache of certificates for the table of clusters.
 
-Certificates are computed by the policy (``certifier`` of ``locb.policies``). That takes long for large clusters, so
-each request for the table computes a few, and the others come from this cache.
+A certificate is an upper bound on the distance between the preferences of any two members of a cluster. The policy
+computes it with its method ``certifier``, which takes long for large clusters. Each request for the table therefore
+computes only a few certificates; all other certificates come from this cache.
 """
 
 from __future__ import annotations
@@ -15,37 +16,37 @@ from locb.service.core.service import Service
 from locb.service.dashboard.state_view import StateView
 
 MAX_CERTIFIED = 5_000  # members; larger clusters have no certificate in the table
-MAX_PAIRED = 300  # members; larger clusters have a bound that is not computed over all pairs
+MAX_PAIRED = 300  # members; the certificate of a larger cluster is not computed over all pairs of members
 MISSING_SECONDS = 0.5  # time per request to compute missing certificates
 OUTDATED_SECONDS = 0.02  # time per request to refresh outdated certificates
-MAX_AGE = 30.0  # seconds
-MAX_ENTRIES = 2_000
+MAX_AGE = 30.0  # seconds after which a certificate is outdated
+MAX_ENTRIES = 2_000  # cached certificates
 
 
 class Certificate(NamedTuple):
-    """Bound on the distance between two members, whether it was computed over all pairs, and when."""
+    """Certificate of a cluster, and how and when it was computed."""
 
-    bound: float | None
-    exact: bool
-    time: float
+    bound: float | None  # None if the policy has no certificate for the cluster
+    exact: bool  # whether the bound was computed over all pairs of members
+    time: float  # monotonic clock, in seconds
 
 
 UNKNOWN = Certificate(None, False, 0.0)
 
 
 class CertificateCache:
-    """Certificates by the user index of the cluster's representative."""
+    """Cached certificates, by the index of the user after whom the cluster is named."""
 
     def __init__(self) -> None:
         self._entries: dict[int, Certificate] = {}
         self._lock = asyncio.Lock()
 
     def clear(self) -> None:
-        """Remove all entries. Required after a user was erased, because certificates can depend on that user."""
+        """Remove all entries. Required after a user was erased, because certificates may depend on that user."""
         self._entries.clear()
 
     async def get(self, service: Service, state: StateView, clusters: Iterable[int]) -> list[Certificate]:
-        """Return the certificates of these clusters: ``UNKNOWN`` for large clusters and for those not computed yet."""
+        """Return the certificate of each cluster: ``UNKNOWN`` if the cluster is too large or not certified yet."""
         clusters, sizes, keys = list(clusters), state.sizes, state.representatives.tolist()
         small = [cluster for cluster in clusters if sizes[cluster] <= MAX_CERTIFIED]
         async with self._lock:

@@ -1,4 +1,4 @@
-"""Files that draw the charts of the page. A separate process builds them once; they are cached in the data folder."""
+"""Files that draw the charts of the dashboard page. A separate process builds them once, in the data folder."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _log = logging.getLogger("locb.service")
 
 
 class ChartFiles:
-    """The files of ``locb.report.charts.vega_bundle``, available as soon as they are built.
+    """Chart files of ``locb.report.charts.vega_bundle``, cached in a folder.
 
     Parameters
     ----------
     data_dir : Path
-        Folder of the cache. The name of the cache contains a hash of what the files are built from.
+        Data folder. The files are cached in its subfolder ``page-HASH``, where HASH identifies their sources.
     """
 
     def __init__(self, data_dir: Path) -> None:
@@ -30,7 +30,7 @@ class ChartFiles:
 
     @property
     def failure(self) -> str | None:
-        """Reason why the files could not be built, or None."""
+        """Why the files could not be built; None if there was no failure."""
         process = self._process
         if process is not None and self._failure is None and process.poll():
             lines = process.communicate()[1].decode(errors="replace").strip().splitlines()
@@ -39,7 +39,7 @@ class ChartFiles:
         return self._failure
 
     def prepare(self) -> None:
-        """Start to build the files, unless they exist or are being built."""
+        """Copy the files from the cache of this machine, or start to build them, unless they already exist."""
         if self._process is not None or self._folder.exists():
             return
         for outdated in self._data_dir.glob("page-*"):
@@ -54,7 +54,7 @@ class ChartFiles:
         )
 
     def read(self, name: str) -> bytes | None:
-        """Return the content of a file, or None while it is being built."""
+        """Return the content of a file, or None while the files are being built."""
         self.prepare()
         try:
             return (self._folder / name).read_bytes()
@@ -62,7 +62,7 @@ class ChartFiles:
             return None
 
     def stop(self) -> None:
-        """Stop the process that builds the files."""
+        """Stop the process that builds the files, if it is running."""
         if self._process is not None and self._failure is None:
             self._process.kill()
             self._process.communicate()

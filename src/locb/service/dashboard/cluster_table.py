@@ -16,23 +16,23 @@ from locb.service.dashboard.schemas import ClusterOverlap, ClusterRow, ClusterTa
 from locb.service.dashboard.state_view import StateView
 
 SORTS = ("size", "reward", "progress", "seed")
-MAX_LIMIT = 200
-MAX_OVERLAP = 12  # clusters whose overlap is computed
+MAX_LIMIT = 200  # rows per page
+MAX_OVERLAP = 12  # clusters of a page whose overlap is computed
 
 
 class TableQuery(NamedTuple):
     """Order, page and search text of the table."""
 
-    sort: str
-    limit: int
-    offset: int
-    search: str
+    sort: str  # one of ``SORTS``
+    limit: int  # maximum number of rows
+    offset: int  # number of rows before the page
+    search: str  # part of the name of a cluster, in any case; empty: all clusters
 
 
 async def cluster_table(
     service: Service, state: StateView, names: FeatureNames, certificates: CertificateCache, query: TableQuery
 ) -> ClusterTable:
-    """Return a page of the table."""
+    """Return a page of the table of clusters."""
     selection = await asyncio.to_thread(_select, state, service.engine.users, query)
     page = selection.clusters[query.offset : query.offset + query.limit]
     shares = await asyncio.to_thread(_overlap_shares, state, page[:MAX_OVERLAP])
@@ -57,16 +57,19 @@ async def cluster_table(
 
 
 class _Selection(NamedTuple):
-    """Clusters that match the search, in order; names of all clusters; number of clusters by state."""
+    """Result of a search in the table of clusters."""
 
-    clusters: Ints
-    names: list[str | None]
-    returned: int
-    forming: int
+    clusters: Ints  # positions in the state of the clusters that match, in order
+    names: list[str | None]  # of all clusters
+    returned: int  # number of final clusters
+    forming: int  # number of clusters that can still change
 
 
 def _select(state: StateView, users: UserIndex, query: TableQuery) -> _Selection:
-    """Search and sort. Runs in a thread, because names of thousands of clusters take a while; changes nothing."""
+    """Search and sort the clusters. Thread-safe, because it only reads.
+
+    It runs in a thread, because it takes long for thousands of clusters.
+    """
     indices = state.representatives.tolist()
     names = [None if index < 0 else users.name_of(index) for index in indices]
     # A cluster whose representative was erased in the meantime is omitted.
@@ -78,7 +81,7 @@ def _select(state: StateView, users: UserIndex, query: TableQuery) -> _Selection
 
 
 def _sort(state: StateView, clusters: list[int], names: list[str | None], sort: str) -> Ints:
-    """Return the clusters in order; larger clusters come first among equal ones."""
+    """Return the clusters in order. Among clusters with equal keys, larger clusters come first."""
     if sort == "seed":
         return np.array(sorted(clusters, key=lambda k: (names[k] is None, names[k])), np.int64)
     found = np.array(clusters, np.int64)
@@ -94,7 +97,7 @@ def _sort(state: StateView, clusters: list[int], names: list[str | None], sort: 
 
 
 def _overlap_shares(state: StateView, clusters: Ints) -> Floats:
-    """Return |i ∩ j| / |i| for each pair of clusters."""
+    """Return |i ∩ j| / |i| for each pair of clusters i (rows) and j (columns)."""
     common = np.zeros((len(clusters), len(clusters)))
     for _, inside in state.memberships.blocks(state.cluster_ids[clusters]):
         dense = inside.astype(np.float64)

@@ -20,14 +20,22 @@ _unpack = msgspec.msgpack.Decoder(RecommendRequest).decode
 
 
 class FeatureNames:
-    """Feature names with their index in a vector; negative if the entry is to be negated."""
+    """Names of hashed features, each with its index in a feature vector.
+
+    A negative index −j means that the weight of the feature is the negated entry j.
+
+    Parameters
+    ----------
+    indices : dict of str to int
+        Index of each feature, most frequent feature first.
+    """
 
     def __init__(self, indices: dict[str, int]) -> None:
         self._indices = indices
 
     @classmethod
     def read(cls, requests: Sequence[bytes], dim: int) -> FeatureNames:
-        """Collect the names in these stored requests, the most frequent ones if there are very many."""
+        """Return the ``MAX_NAMES`` most frequent feature names in these requests from the log."""
         counts: Counter[str] = Counter()
         indices: dict[str, int] = {}
         for request in requests:
@@ -40,11 +48,11 @@ class FeatureNames:
         return cls({name: indices[name] for name in by_frequency[:MAX_NAMES]})
 
     def top_names(self, count: int) -> dict[str, int]:
-        """Return the most frequent names with their indices."""
+        """Return the ``count`` most frequent names with their indices."""
         return dict(list(self._indices.items())[:count])
 
     def top_features(self, theta: Floats) -> list[FeatureWeight]:
-        """Return the features with the largest positive weights: by name, or by index if there are no names."""
+        """Return the features with the largest positive weights in ``theta``: by name, or by index without names."""
         theta_list = theta.tolist()
         if self._indices:
             weights = {

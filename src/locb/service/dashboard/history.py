@@ -20,11 +20,22 @@ SPANS = {
     "all": (DAY, math.inf),
 }
 
-Baseline: TypeAlias = tuple[float, float]  # start and end
+Baseline: TypeAlias = tuple[float, float]  # start and end in Unix time
 
 
 async def history(service: Service, span: str, baseline: Baseline | None) -> History:
-    """Return the time steps of a span that ends now, their total, and the change from a baseline period."""
+    """Return decisions and rewards over time, and the change of the mean reward from a baseline period.
+
+    Parameters
+    ----------
+    service : Service
+        The service.
+    span : str
+        Key of ``SPANS``: the period that ends now.
+    baseline : (float, float) or None
+        Start and end of the baseline period in Unix time. The baseline is compared with the part of the span outside
+        the baseline period.
+    """
     await match_corrections(service.log, service.event_stats)
     event_stats, now = service.event_stats, time.time()
     step, length = SPANS[span]

@@ -1,4 +1,4 @@
-"""Map of users: a projection of their estimates to two dimensions (PCA) that is fixed while data arrive."""
+"""Map of users: a projection of their estimates to two dimensions (PCA). New data do not change the projection."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from locb.service.dashboard.schemas import Map, MapCluster, MapPoints
 from locb.service.dashboard.state_view import StateView
 
 MAX_CLUSTERS = 7  # colours that people can distinguish; see locb.report.charts.chart_theme
-MAX_PROJECTIONS = 8  # projections that are kept
-# A projection fitted to fewer than MIN_FITTED users is fitted again when there are REFIT_GROWTH times as many.
+MAX_PROJECTIONS = 8  # projections that are kept, so that open pages can continue to use them
+# A projection fitted to fewer than MIN_FITTED users is replaced when there are REFIT_GROWTH times as many users.
 MIN_FITTED, REFIT_GROWTH = 100, 4
-NEW = "new"  # requested instead of the id of a projection
-NO_CLUSTER, UNLISTED_CLUSTER = -1, -2  # instead of the index of a cluster
+NEW = "new"  # value of the query parameter ``projection`` that requests a new projection
+NO_CLUSTER, UNLISTED_CLUSTER = -1, -2  # values that replace the index of a cluster; see ``MapPoints.cluster``
 
 
 class Projection(NamedTuple):
-    """Projection to two dimensions."""
+    """Projection of estimates with d features to two dimensions."""
 
     id: str
     centre: Floats  # (d,)
     axes: Floats  # (2, d)
-    n_users: int  # that it was fitted to
+    n_users: int  # number of users that the projection was fitted to
 
     def is_suitable(self, n_users: int) -> bool:
-        """Return whether the projection can be used for this many users."""
+        """Return whether the projection can be used for ``n_users`` users, or must be fitted again."""
         return self.n_users >= MIN_FITTED or n_users < REFIT_GROWTH * self.n_users
 
 
@@ -40,21 +40,31 @@ class ProjectedState(NamedTuple):
     projection: Projection | None
     explained_variance: float | None
     points: Floats  # (s, 2)
-    clusters: Ints  # up to MAX_CLUSTERS clusters of the state
-    shown: Ints  # sampled users of each of these
-    cluster: Ints  # (s,) index into these
+    clusters: Ints  # listed clusters: positions in the state, at most MAX_CLUSTERS
+    shown: Ints  # number of sampled users in each listed cluster
+    cluster: Ints  # (s,) position in ``clusters`` of each user's cluster, NO_CLUSTER or UNLISTED_CLUSTER
     cluster_count: Ints  # (s,) number of clusters that contain each user
 
 
 class MapProjector:
-    """Projects states, and keeps the most recent projections until a user is erased."""
+    """Projector of states, which keeps the most recent projections until a user is erased."""
 
     def __init__(self) -> None:
         self._projections: dict[str, Projection] = {}
         self._data_version = 0
 
     async def project(self, state: StateView, projection_id: str | None, data_version: int) -> ProjectedState:
-        """Project a state with the requested projection, or a new one; by default with the most recent one."""
+        """Project a state to two dimensions.
+
+        Parameters
+        ----------
+        state : StateView
+            The state.
+        projection_id : str or None
+            Id of the projection to use, or ``NEW``. None and unknown ids mean the most recent projection.
+        data_version : int
+            Number of erased users. When it changes, all projections are discarded.
+        """
         if data_version != self._data_version:
             self._projections.clear()
             self._data_version = data_version
@@ -70,7 +80,10 @@ class MapProjector:
 
 
 def project(state: StateView, projection: Projection | None, latest: Projection | None) -> ProjectedState:
-    """Project the sampled users of a state; fits a new projection if none is given or it is not suitable."""
+    """Project the sampled users of a state.
+
+    If ``projection`` is None or not suitable, a new projection is fitted, with the orientation of ``latest``.
+    """
     rows, theta = state.sample, state.sample_theta
     if len(rows) and (projection is None or not projection.is_suitable(len(rows))):
         projection = _fit(theta, latest)
@@ -83,7 +96,7 @@ def project(state: StateView, projection: Projection | None, latest: Projection 
 
 
 def _fit(theta: Floats, latest: Projection | None) -> Projection:
-    """Return the projection to the first two principal components, with the orientation of the latest one."""
+    """Return the projection to the first two principal components, with the orientation of ``latest``."""
     centre = theta.mean(axis=0)
     dim = theta.shape[1]
     _, components = np.linalg.eigh((theta - centre).T @ (theta - centre))  # in ascending order
@@ -94,11 +107,11 @@ def _fit(theta: Floats, latest: Projection | None) -> Projection:
 
 
 def _select_clusters(state: StateView) -> tuple[Ints, Ints, Ints]:
-    """Return the clusters that get a colour, their sampled users, and the cluster of each sampled user.
+    """Return the clusters that get a colour, the number of sampled users in each, and the cluster of each sampled user.
 
-    The largest cluster comes first, then repeatedly the one with most users that are in none of the selected ones,
-    because many clusters are nearly equal. The cluster of a user is the smallest selected one. Clusters that are the
-    smallest of no user are omitted.
+    The largest cluster is selected first, then repeatedly the cluster with the most users who are in no selected
+    cluster. The largest clusters alone would be nearly equal. A user is shown in the smallest selected cluster that
+    contains the user. Clusters in which no user is shown are omitted.
     """
     ids, count, rows = state.cluster_ids, len(state.cluster_ids), state.sample
     memberships = state.memberships.take(rows)
@@ -125,7 +138,7 @@ def _select_clusters(state: StateView) -> tuple[Ints, Ints, Ints]:
 
 
 def to_response(projected: ProjectedState, state: StateView, users: UserIndex) -> Map:
-    """Return the response, with the current names of users; erased users are omitted."""
+    """Return the response of ``GET /v1/map``. Users who were erased after the capture are omitted."""
     names = [users.name_of(index) for index in state.user_indices[state.sample].tolist()]
     existing = [row for row, name in enumerate(names) if name is not None]
     clusters = [

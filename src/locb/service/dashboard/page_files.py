@@ -1,4 +1,4 @@
-"""Files of the dashboard page. They contain no data and need no token; the page reads its data from the API."""
+"""Files of the dashboard page. They need no token, because they contain no data: the page reads data from the API."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class PageFiles:
     Parameters
     ----------
     chart_files : ChartFiles
-        Files that draw the charts. They are built once and cached.
+        Files that draw the charts.
     """
 
     def __init__(self, chart_files: ChartFiles) -> None:
@@ -66,7 +66,7 @@ class PageFiles:
     def _chart_file(self, name: str) -> Response:
         source = {"vega.js": vega_bundle.SCRIPT, "charts.json": vega_bundle.CHARTS}.get(name)
         if source is None:
-            raise errors.not_found(f"the page has no file {name[:100]!r}")
+            raise errors.not_found(f"the dashboard has no file {name[:100]!r}; open / for the dashboard")
         if self._chart_files.failure is not None:
             raise errors.internal(f"the chart files could not be built: {self._chart_files.failure}")
         content = self._chart_files.read(source)

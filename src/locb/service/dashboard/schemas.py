@@ -9,57 +9,74 @@ from msgspec import Meta, Raw
 from locb.service.schemas import ClusterSummary, Explanation, Features, RankedArm, ResponseModel
 
 Time = Annotated[float, Meta(description="Unix time in seconds.")]
-Bound = Annotated[float | None, Meta(description="Bound of the 95% interval; null with fewer than two rewards.")]
+Bound = Annotated[
+    float | None,
+    Meta(description="Bound of the 95% confidence interval of the mean; null with fewer than two rewards."),
+]
 
 
 class ClusterCounts(ResponseModel):
     """Number of clusters by state."""
 
-    returned: Annotated[int, Meta(description="Final clusters.")]
-    forming: Annotated[int, Meta(description="Clusters that can still change.")]
+    returned: Annotated[int, Meta(description="Number of final clusters.")]
+    forming: Annotated[int, Meta(description="Number of clusters that can still change.")]
 
 
 class StoreStatus(ResponseModel):
-    """State of the store."""
+    """State of the store, which holds the event log."""
 
     kind: Annotated[str, Meta(description="sqlite or postgresql.")]
     position: Annotated[int, Meta(description="Sequence number of the last event.")]
-    bytes: Annotated[int | None, Meta(description="Size on disk; null if unknown.")]
-    queued_requests: Annotated[int, Meta(description="Requests waiting to be written.")]
-    error: Annotated[str | None, Meta(description="Reason why the store cannot be written; null if it can.")]
+    bytes: Annotated[int | None, Meta(description="Size on disk in bytes; null if unknown.")]
+    queued_requests: Annotated[int, Meta(description="Number of requests waiting to be written.")]
+    error: Annotated[str | None, Meta(description="Why the store cannot be written; null if it can be written.")]
 
 
 class SnapshotStatus(ResponseModel):
     """State of the newest snapshot."""
 
     position: Annotated[int, Meta(description="Sequence number of the last event in the snapshot.")]
-    time: Annotated[float | None, Meta(description="Unix time in seconds when it was written.")]
-    events_since: Annotated[int, Meta(description="Events after the snapshot.")]
+    time: Annotated[
+        float | None, Meta(description="Unix time in seconds at which the snapshot was written; null if unknown.")
+    ]
+    events_since: Annotated[
+        int, Meta(description="Number of events after the snapshot, which the next startup replays.")
+    ]
 
 
 class Status(ResponseModel):
     """Current state of the service."""
 
     time: Time
-    policy: str
-    version: str
+    policy: Annotated[str, Meta(description="Name of the policy.")]
+    version: Annotated[str, Meta(description="Version of locb.")]
     started_at: Time
     status: Annotated[str, Meta(description="ok, or unavailable while the store cannot be written.")]
-    detail: Annotated[str | None, Meta(description="Reason why the status is not ok.")]
-    users: Annotated[int, Meta(description="Known users.")]
-    rewarded_users: Annotated[int, Meta(description="Users with at least one reward.")]
-    decisions: Annotated[int, Meta(description="Decisions in the log.")]
-    rewards: Annotated[int, Meta(description="Rewards learned, including defaults. A correction is not counted again.")]
-    pending_rewards: Annotated[int, Meta(description="Decisions without a learned reward.")]
-    decisions_per_second: Annotated[float, Meta(description="Mean of the last 10 seconds.")]
-    rewards_per_second: Annotated[float, Meta(description="Mean of the last 10 seconds.")]
+    detail: Annotated[str | None, Meta(description="Why the status is not ok; null if it is ok.")]
+    users: Annotated[int, Meta(description="Number of known users.")]
+    rewarded_users: Annotated[int, Meta(description="Number of users with at least one reward.")]
+    decisions: Annotated[int, Meta(description="Number of decisions in the log.")]
+    rewards: Annotated[
+        int,
+        Meta(
+            description="Number of rewards learned, including default rewards. A reward that replaces a default reward "
+            "is not counted again."
+        ),
+    ]
+    pending_rewards: Annotated[int, Meta(description="Number of decisions without a learned reward.")]
+    decisions_per_second: Annotated[float, Meta(description="Mean rate over the last 10 seconds.")]
+    rewards_per_second: Annotated[float, Meta(description="Mean rate over the last 10 seconds.")]
     cluster_based_share: Annotated[
         float | None,
-        Meta(description="Share of the decisions of the last hour that used a cluster of more than one user."),
+        Meta(
+            description="Share of the decisions of the last hour whose estimate used rewards of a cluster of more than "
+            "one user; null if unknown."
+        ),
     ]
     clusters: ClusterCounts
     backfilling: Annotated[
-        bool, Meta(description="Whether statistics are still being read from the log; counts are too low until then.")
+        bool,
+        Meta(description="Whether statistics are still being read from the log. While true, the counts are too low."),
     ]
     rebuilding: Annotated[bool, Meta(description="Whether the policy is being rebuilt because a user was erased.")]
     store: StoreStatus
@@ -70,31 +87,35 @@ class HistoryPoint(ResponseModel):
     """Decisions and rewards of one time step."""
 
     time: Annotated[float, Meta(description="Unix time in seconds at which the step starts.")]
-    decisions: int
+    decisions: Annotated[int, Meta(description="Number of decisions.")]
     cluster_based: Annotated[
-        int | None, Meta(description="Decisions that used a cluster of more than one user; null if no longer known.")
+        int | None,
+        Meta(
+            description="Number of decisions whose estimate used rewards of a cluster of more than one user; null if "
+            "unknown, for example for decisions before a restart."
+        ),
     ]
-    rewards: int
+    rewards: Annotated[int, Meta(description="Number of rewards.")]
     mean: Annotated[float | None, Meta(description="Mean reward.")]
     low: Bound
     high: Bound
 
 
 class Period(ResponseModel, rename={"from_": "from"}):
-    """Rewards of a period."""
+    """Mean reward of a period."""
 
     from_: Time
     to: Time
-    rewards: int
+    rewards: Annotated[int, Meta(description="Number of rewards.")]
     mean: Annotated[float | None, Meta(description="Mean reward.")]
     low: Bound
     high: Bound
 
 
 class MeanChange(ResponseModel):
-    """Difference between two mean rewards."""
+    """Difference between the mean rewards of two periods, with Welch's confidence interval."""
 
-    mean: float
+    mean: Annotated[float, Meta(description="Difference of the means.")]
     low: Bound
     high: Bound
 
@@ -102,24 +123,29 @@ class MeanChange(ResponseModel):
 class History(ResponseModel):
     """Decisions and rewards over time."""
 
-    span: str
-    step_seconds: Annotated[int, Meta(description="Length of a time step.")]
+    span: Annotated[str, Meta(description="Period that ends now: hour, day, month or all.")]
+    step_seconds: Annotated[int, Meta(description="Length of a time step in seconds.")]
     points: Annotated[list[HistoryPoint], Meta(description="Time steps; empty steps are omitted.")]
     total: Annotated[Period, Meta(description="The whole span.")]
-    baseline: Annotated[Period | None, Meta(description="The period to compare with, if one was requested.")]
+    baseline: Annotated[
+        Period | None, Meta(description="Period to compare with; null if the request has no baseline period.")
+    ]
     change: Annotated[
         MeanChange | None,
-        Meta(description="Mean of the span without the baseline period, minus the baseline; Welch's interval."),
+        Meta(
+            description="Mean reward of the span without the baseline period, minus the mean reward of the baseline "
+            "period; null if one of them has no rewards."
+        ),
     ]
 
 
 class MapCluster(ResponseModel):
     """Cluster that has its own colour on the map."""
 
-    seed: str | None
-    size: int
-    returned: bool
-    shown: Annotated[int, Meta(description="Members that are on the map.")]
+    seed: Annotated[str | None, Meta(description="User after whom the cluster is named; null if there is none.")]
+    size: Annotated[int, Meta(description="Number of members.")]
+    returned: Annotated[bool, Meta(description="Whether the cluster is final; false while it can still change.")]
+    shown: Annotated[int, Meta(description="Number of members that are on the map.")]
 
 
 class MapPoints(ResponseModel):
@@ -128,12 +154,12 @@ class MapPoints(ResponseModel):
     user: list[str]
     x: list[float]
     y: list[float]
-    served: Annotated[list[int], Meta(description="Rewards learned.")]
+    served: Annotated[list[int], Meta(description="Number of rewards that the policy learned from the user.")]
     cluster: Annotated[
         list[int],
         Meta(
-            description="Index in `clusters` of the smallest one that contains the user; −1 if the user is in no "
-            "cluster, −2 if only in clusters that are not listed."
+            description="Index in `clusters` of the smallest listed cluster that contains the user; −1 if the user is "
+            "in no cluster, −2 if the user is only in clusters that are not listed."
         ),
     ]
     cluster_count: Annotated[list[int], Meta(description="Number of clusters that contain the user.")]
@@ -146,14 +172,14 @@ class Map(ResponseModel):
     explained_variance: Annotated[
         float | None, Meta(description="Share of the variance of the estimates that the projection preserves.")
     ]
-    users: Annotated[int, Meta(description="Users with an estimate.")]
-    shown: Annotated[int, Meta(description="Users on the map.")]
-    description: Annotated[str, Meta(description="Which users are shown.")]
+    users: Annotated[int, Meta(description="Number of users with an estimate.")]
+    shown: Annotated[int, Meta(description="Number of users on the map.")]
+    description: Annotated[str, Meta(description="Text that states which users are on the map.")]
     clusters: Annotated[
         list[MapCluster],
         Meta(
-            description="Up to 7 clusters: the largest, then repeatedly the one that adds most users. Clusters whose "
-            "users are all in smaller listed clusters are omitted."
+            description="Up to 7 clusters: the largest cluster, then repeatedly the cluster with the most users who "
+            "are in no cluster listed so far. Clusters whose users are all in smaller listed clusters are omitted."
         ),
     ]
     points: MapPoints
@@ -169,9 +195,9 @@ class FeatureWeight(ResponseModel):
 class ClusterRow(ResponseModel):
     """Row of the table of clusters."""
 
-    seed: str | None
-    size: int
-    returned: Annotated[bool, Meta(description="Whether the cluster is final.")]
+    seed: Annotated[str | None, Meta(description="User after whom the cluster is named; null if there is none.")]
+    size: Annotated[int, Meta(description="Number of members.")]
+    returned: Annotated[bool, Meta(description="Whether the cluster is final; false while it can still change.")]
     progress: Annotated[
         float | None,
         Meta(description="Progress towards becoming final, from 0 to 1; null if the policy has no such rule."),
@@ -179,32 +205,37 @@ class ClusterRow(ResponseModel):
     certificate: Annotated[
         float | None,
         Meta(
-            description="Upper bound on the distance between the preferences of any two members; null if unknown or "
-            "if the cluster is too large."
+            description="Upper bound on the distance between the preferences of any two members, with probability "
+            "1 − delta (delta is a parameter of the policy); null if unknown or if the cluster is too large."
         ),
     ]
-    certificate_exact: Annotated[bool, Meta(description="Whether the bound was computed over all pairs.")]
-    rewards: int
-    mean_reward: float | None
-    top_features: Annotated[list[FeatureWeight], Meta(description="Features with the largest positive weights.")]
+    certificate_exact: Annotated[
+        bool, Meta(description="Whether the certificate was computed over all pairs of members.")
+    ]
+    rewards: Annotated[int, Meta(description="Number of rewards of the members.")]
+    mean_reward: Annotated[float | None, Meta(description="Mean of these rewards; null without rewards.")]
+    top_features: Annotated[
+        list[FeatureWeight],
+        Meta(description="Up to 3 features with the largest positive weights in the mean estimate of the cluster."),
+    ]
 
 
 class ClusterOverlap(ResponseModel):
-    """Overlap of the first clusters of the table."""
+    """Overlap of the first clusters of the page, at most 12."""
 
-    seeds: list[str | None]
+    seeds: Annotated[list[str | None], Meta(description="Clusters of the rows and columns of `shares`.")]
     shares: Annotated[
         list[list[float]],
-        Meta(description="Share of the users of the row's cluster that are also in the column's cluster."),
+        Meta(description="Share of the users of the row's cluster who are also in the column's cluster."),
     ]
 
 
 class ClusterTable(ResponseModel):
     """Page of the table of clusters."""
 
-    total: Annotated[int, Meta(description="Clusters that match the search.")]
-    returned: Annotated[int, Meta(description="Final clusters.")]
-    forming: Annotated[int, Meta(description="Clusters that can still change.")]
+    total: Annotated[int, Meta(description="Number of clusters that match the search.")]
+    returned: Annotated[int, Meta(description="Number of final clusters.")]
+    forming: Annotated[int, Meta(description="Number of clusters that can still change.")]
     clusters: list[ClusterRow]
     overlap: ClusterOverlap
 
@@ -215,13 +246,22 @@ class UserDecision(ResponseModel):
     decision_id: str
     time: Time
     arm: str
-    reward: Annotated[float | None, Meta(description="Null while it is pending.")]
-    reward_status: Annotated[str, Meta(description="pending, received, default or corrected.")]
+    reward: Annotated[float | None, Meta(description="Learned reward; null while the reward is pending.")]
+    reward_status: Annotated[
+        str,
+        Meta(
+            description="pending (no reward yet), received, default (the default reward was learned) or corrected (a "
+            "reward replaced the default reward)."
+        ),
+    ]
     response: Annotated[
         Raw,
-        Meta(description="The decision as it was sent.", extra_json_schema={"$ref": "#/components/schemas/Decision"}),
+        Meta(
+            description="Decision as the client received it.",
+            extra_json_schema={"$ref": "#/components/schemas/Decision"},
+        ),
     ]
-    features: Annotated[Features, Meta(description="Features of the recommended arm, as sent.")]
+    features: Annotated[Features, Meta(description="Features of the recommended arm, as the client sent them.")]
 
 
 class UserDecisions(ResponseModel):
@@ -232,7 +272,7 @@ class UserDecisions(ResponseModel):
 
 
 class PreviewResponse(ResponseModel):
-    """Arm that would be recommended now."""
+    """Arm that would be recommended now, with its explanation. The fields are those of a decision."""
 
     arm: str
     ranking: list[RankedArm]

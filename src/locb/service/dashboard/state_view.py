@@ -1,4 +1,4 @@
-"""Copy of the state of all users and clusters, captured between requests, so that views can be computed from it."""
+"""Copy of the state of all users and clusters, from which the views of the dashboard are computed."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ from locb.policies.state.locb_state import random_hash_keys
 from locb.service.core.service import Service
 
 MAX_SAMPLE = 3_000  # users on the map, which a browser can draw without delay
-SLICE_SECONDS = 0.002  # time that requests wait for one slice
-MIN_SLICE = 16  # users
+SLICE_SECONDS = 0.002  # target duration of one slice of the capture, during which requests wait
+MIN_SLICE = 16  # users per slice
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StateView:
-    """State of u users and of the K clusters that contain any of them.
+    """State of all u users, of their K clusters, and of a sample of s users. An estimate has d features.
 
     Attributes
     ----------
     user_indices, served : (u,) ints
-        Index of each user, and the number of rewards that its estimate is based on. Unassigned indices are omitted.
+        Index of each user, and the number of rewards that the policy learned from the user. Indices that no user has
+        are omitted.
     memberships : BatchMembership
         Which users are in which clusters.
     cluster_ids : (K,) ints
@@ -35,17 +36,18 @@ class StateView:
     representatives : (K,) ints
         Index of the user after whom each cluster is named: its seed, or its first member; −1 if there is none.
     returned, progress : (K,) bools, (K,) floats
-        Whether each cluster is final, and its progress towards that.
+        Whether each cluster is final, and its progress towards becoming final, from 0 to 1; NaN if the policy has no
+        such rule.
     sizes : (K,) ints
         Number of users in each cluster.
     reward_totals : (K, 2) floats
         Number of rewards of the users of each cluster, and the sum of these rewards.
     mean_theta : (K, d) floats
-        Mean estimate of the users of each cluster that have rewards.
+        Mean estimate of those users of each cluster who have rewards.
     n_estimates : int
         Number of users with an estimate.
     sample, sample_theta : (s,) ints, (s, d) floats
-        Rows of a random sample of these users, and their estimates.
+        Random sample of the users with an estimate, as positions in ``user_indices``, and their estimates.
     """
 
     user_indices: Ints
@@ -63,14 +65,14 @@ class StateView:
     sample_theta: Floats
 
     def members(self, cluster: int) -> Ints:
-        """Return the indices of the users of a cluster."""
+        """Return the user indices of the members of a cluster, which is given by its position in ``cluster_ids``."""
         blocks = self.memberships.blocks(self.cluster_ids[[cluster]])
         rows = [np.flatnonzero(block[:, 0]) + block_rows.start for block_rows, block in blocks]
         return self.user_indices[np.concatenate(rows)] if rows else self.user_indices[:0]
 
 
 async def capture(service: Service) -> StateView:
-    """Capture the current state in slices, between which requests are served."""
+    """Capture the current state in slices of users. Requests are served between the slices."""
     indices = service.engine.users.assigned()
     group_summary = service.policy.group_summary()
     sums: Floats | float = 0.0
@@ -78,11 +80,11 @@ async def capture(service: Service) -> StateView:
     async for start, batch in _slices(service, indices):
         rewards = service.event_stats.rewards_by_user(indices[start : start + len(batch.served)])
         sums += await asyncio.to_thread(_cluster_sums, batch, group_summary, rewards)
-        batches.append(batch._replace(theta=batch.theta[:0]))  # the estimates of all users need too much memory
+        batches.append(batch._replace(theta=batch.theta[:0]))  # the estimates of all users would need too much memory
     users = UserBatch.concatenate(batches)
     sample = _sample(np.flatnonzero(users.served > 0), indices)
     theta = np.concatenate([batch.theta async for _, batch in _slices(service, indices[sample])])
-    has_estimate = np.isfinite(theta).all(axis=1)  # a custom policy can have none
+    has_estimate = np.isfinite(theta).all(axis=1)  # a custom policy may have no estimates
     n_estimates = int(np.count_nonzero(users.served > 0)) if has_estimate.all() else int(has_estimate.sum())
     representatives = group_summary.seeds
     if not service.policy_spec.has_seeds:
@@ -123,7 +125,11 @@ async def _slices(service: Service, indices: Ints) -> AsyncIterator[tuple[int, U
 
 
 def _cluster_sums(users: UserBatch, group_summary: GroupSummary, rewards: Floats) -> Floats:
-    """Return sums per cluster: users, users with rewards, rewards, their sum; and θ̂ if the summary does not have it."""
+    """Return sums per cluster, in columns.
+
+    The columns are: number of users, number of users with rewards, number of rewards, sum of rewards and, unless
+    ``group_summary`` already has it, the sum of the estimates of the users with rewards.
+    """
     has_rewards = (users.served > 0).astype(np.float64)[:, None]
     columns = [np.ones_like(has_rewards), has_rewards, rewards]
     if group_summary.theta is None:
@@ -132,7 +138,7 @@ def _cluster_sums(users: UserBatch, group_summary: GroupSummary, rewards: Floats
 
 
 def _sample(rows: Ints, indices: Ints) -> Ints:
-    """Return a random sample of the rows. It is stable: as users are added, few users leave the sample."""
+    """Return a random sample of the rows. The sample is stable: when users are added, few users leave it."""
     if len(rows) <= MAX_SAMPLE:
         return rows
     keys = random_hash_keys(int(indices[rows[-1]]) + 1)[indices[rows]]

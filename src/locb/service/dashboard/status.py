@@ -1,4 +1,4 @@
-"""Current state of the service."""
+"""Status view: the current state of the service."""
 
 from __future__ import annotations
 
@@ -11,18 +11,30 @@ from locb.service.dashboard.state_view import StateView
 from locb.service.stats.event_stats import SECOND, TEN_SECONDS, Counts
 from locb.service.store.database import StoreError
 
-RATE_SECONDS = 10  # period of the rates
-SHARE_SECONDS = 3600  # period of the share of decisions that used a cluster
+RATE_SECONDS = 10  # period over which rates are computed
+SHARE_SECONDS = 3600  # period over which the share of decisions that used a cluster is computed
 
 
 def status(service: Service, state: StateView | None, store_bytes: int | None, version: str) -> Status:
-    """Return the status. Without a captured state, some figures are less exact."""
+    """Return the current state of the service.
+
+    Parameters
+    ----------
+    service : Service
+        The service.
+    state : StateView or None
+        Captured state. With None, the counts of clusters and of users with rewards are less exact.
+    store_bytes : int or None
+        Size of the store in bytes; None if unknown.
+    version : str
+        Version of locb.
+    """
     event_stats, engine, committer, now = service.event_stats, service.engine, service.committer, time.time()
     # Before the backfill is complete, the policy knows more users with rewards than the statistics do.
     backfilling = service.backfilling
     rewarded_users = state.n_estimates if backfilling and state is not None else event_stats.rewarded_users
     recent = _total([counts for _, counts in event_stats.buckets(SECOND, now - RATE_SECONDS, math.inf)])
-    # The period starts at a full second, or when counting started.
+    # The period starts at a full second, or at the time when counting started.
     seconds = max(1.0, now - max(math.floor(now - RATE_SECONDS), event_stats.started_at))
     hour = _total([counts for _, counts in event_stats.buckets(TEN_SECONDS, now - SHARE_SECONDS, math.inf)])
     returned = service.policy.group_summary().returned if state is None else state.returned

@@ -1,4 +1,4 @@
-"""Views of one user: estimate, recent decisions, current recommendation."""
+"""Views of one user: estimate, recent decisions and current recommendation."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def user_detail(service: Service, user: str, names: FeatureNames) -> UserDetail:
 
 
 async def user_decisions(service: Service, user: str, limit: int) -> UserDecisions:
-    """Return the most recent decisions for a user, newest first."""
+    """Return the last ``limit`` decisions for a user, newest first."""
     index = service.require_index(user)
     found = await asyncio.to_thread(service.log.recent_decisions, index, limit)
     if service.require_index(user) != index:  # the user was erased and created again in the meantime

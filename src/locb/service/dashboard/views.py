@@ -29,9 +29,9 @@ STATE_TIMEOUT = 0.3  # seconds that the status waits for a captured state
 
 
 class Views:
-    """Views of a service.
+    """Cached views of a service, encoded as JSON.
 
-    Cache keys contain the number of erased users, so that nothing computed before an erasure is returned after it.
+    Cache keys contain the number of erased users, so that no result from before an erasure is returned after it.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class Views:
         return await self._clusters.get((self._data_version, query), state, names, query)
 
     async def feature_names(self) -> FeatureNames:
-        """Return the names of features in recent requests."""
+        """Return the feature names in recent requests."""
         return await self._feature_names.get(self._data_version)
 
     # Computation

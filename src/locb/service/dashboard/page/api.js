@@ -1,10 +1,10 @@
-/* Requests to the API, once or repeatedly, and the token, which is stored for this browser tab only. */
+/* Requests to the API, single or repeated, and the token, which is stored for this browser tab only. */
 
 const TOKEN_KEY = "locb-token";
 const TIMEOUT_MILLISECONDS = 15000;
-const MAX_PAUSE_SECONDS = 8;
+const MAX_PAUSE_SECONDS = 8; // between attempts that fail
 
-/* Failed request. status is 0 if there was no response; type is the last part of the problem type. */
+/* Failed request. status: HTTP status, 0 if there was no response; type: last part of the problem type. */
 export class Problem extends Error {
   constructor(status, type, detail) {
     super(detail);
@@ -19,7 +19,7 @@ export const token = {
   remove: () => sessionStorage.removeItem(TOKEN_KEY),
 };
 
-/* Returns the JSON response of GET, or of POST if there is a body; throws a Problem. */
+/* Sends GET, or POST if there is a body, and returns a promise of the JSON response. Throws a Problem. */
 export async function request(path, body) {
   const headers = {};
   if (token.get()) headers.authorization = `Bearer ${token.get()}`;
@@ -42,15 +42,17 @@ export async function request(path, body) {
   throw new Problem(response.status, type.split(":").pop(), detail ?? response.statusText);
 }
 
-/* Template tag for paths: encodes the ids in a path. Dots alone are encoded too, because URLs resolve them. */
+/* Template tag for paths, which encodes the ids in a path. An id that consists of dots is also encoded, because browsers
+   resolve such path segments. */
 export function path(strings, ...ids) {
   const encoded = ids.map((id) => encodeURIComponent(id).replace(/^\.+$/, (dots) => "%2E".repeat(dots.length)));
   return String.raw({ raw: strings }, ...encoded);
 }
 
-/* Repeated requests while the page is visible, with longer pauses while they fail. */
+/* Repeated requests while the page is visible. The pauses become longer while requests fail. */
 export class Polling {
-  /* load() returns a promise; calls onData(data) or onProblem(problem, seconds until the next attempt). */
+  /* seconds: pause between requests. load() sends a request and returns a promise of the data. After each request,
+     Polling calls onData(data) or onProblem(problem, seconds until the next attempt). */
   constructor(seconds, load, onData, onProblem) {
     Object.assign(this, { seconds, load, onData, onProblem, timer: null, pause: seconds, active: false, attempt: 0 });
     document.addEventListener("visibilitychange", () => this.active && !document.hidden && this.poll());
@@ -64,7 +66,7 @@ export class Polling {
 
   stop() {
     this.active = false;
-    this.attempt += 1; // ignores a response that is still in progress
+    this.attempt += 1; // a response that is still in progress is ignored
     clearTimeout(this.timer);
   }
 

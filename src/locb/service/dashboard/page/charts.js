@@ -1,12 +1,12 @@
-/* Charts of the page. The service builds the files that draw them once. While these files are not available, or if they
-   cannot be built, each chart shows a message; numbers and tables do not depend on them. */
+/* Charts of the page. The service builds the files that draw the charts once. While these files are not available, each
+   chart shows a message. Numbers and tables do not need the files. */
 
 import { request } from "./api.js";
 import { formatProblem } from "./format.js";
 
 const ui = window.locbUi;
 const { create, setContent } = ui;
-const PREPARING = "Preparing charts. This takes a few seconds, only once. Numbers and tables are available.";
+const PREPARING = "Preparing charts. This takes a few seconds, and only once. Numbers and tables are available.";
 const waiting = new Set(); // charts that wait for the files
 let specifications = null;
 
@@ -19,7 +19,7 @@ function loadScript(source) {
 async function loadFiles() {
   for (;;) {
     try {
-      const files = await request("/page/charts.json"); // null while they are being built
+      const files = await request("/page/charts.json"); // null while the files are being built
       if (files) {
         await loadScript("/page/vega.js");
         ui.themes = files.themes;
@@ -40,7 +40,7 @@ function getSpecifications() {
 
 getSpecifications().catch(() => {}); // starts loading; each chart reports a failure
 
-/* Chart in an element. Call show() whenever there is new content. */
+/* Chart in an element of the page. Call show() whenever there is new content. */
 export class Chart {
   constructor(element, name, options = {}) {
     Object.assign(this, { element, name, options, drawn: null, latest: null, busy: false });

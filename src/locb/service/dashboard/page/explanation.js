@@ -1,18 +1,19 @@
-/* Data of the chart "parts": scores as stacked bars of feature contributions, intercept and bonus. */
+/* Data of the chart "parts", which shows scores as stacked bars: contributions of the features, intercept and bonus. */
 
 const MAX_FEATURES = 5; // features with their own colour; see MAX_COLOURED_FEATURES in bar_charts.py
-export const LEGEND_INDENT = 130; // pixels of the chart to the left of its bars
+export const LEGEND_INDENT = 130; // pixels to the left of the bars
 const BONUS_LABEL = "exploration bonus";
 
-/* Orders names like those of another chart, so that they have the same colours; new names fill the gaps. */
+/* Returns the names in the order of another chart, so that a feature has the same colour in both charts. Names that the
+   other chart does not have fill the gaps. */
 function orderLike(names, reference) {
   const added = names.filter((name) => !reference.includes(name));
   const slots = Array.from({ length: MAX_FEATURES }, (_, index) => reference[index]);
   return slots.map((name) => (names.includes(name) ? name : added.shift() ?? ""));
 }
 
-/* Rows and parameters for decisions [{arm, name, explanation}], from top to bottom; reference: the feature names of
-   another chart. */
+/* Returns the rows and parameters of the chart for decisions [{arm, name, explanation}], from top to bottom.
+   reference: feature names of another chart, which keep their colours. */
 export function explainDecisions(decisions, reference = []) {
   const explained = decisions.filter(({ explanation }) => explanation);
   const sizes = new Map();
@@ -42,7 +43,8 @@ function totalScore({ contributions, intercept, bonus }) {
   return Object.values(contributions).reduce((sum, value) => sum + value, intercept + bonus);
 }
 
-/* Returns [part, label, value] in stacking order. Features without a colour are added up, by sign. */
+/* Returns triples [part, label, value] in stacking order. Features without their own colour are added up: the positive
+   contributions, and the negative contributions. */
 function scoreParts({ contributions, intercept, bonus }, names) {
   const parts = names.map((name, index) => [String(index), name, (name && contributions[name]) || 0]);
   const rest = Object.entries(contributions).filter(([name]) => !names.includes(name)).map(([, value]) => value);
@@ -53,7 +55,7 @@ function scoreParts({ contributions, intercept, bonus }, names) {
   return [...parts, ["intercept", "intercept", intercept], ["bonus", BONUS_LABEL, bonus]];
 }
 
-/* Rows and parameters for a ranking: bars of estimate and bonus. */
+/* Returns the rows and parameters of the chart for a ranking: bars of estimate and bonus. */
 export function explainRanking(ranking) {
   const scored = ranking.filter(({ score }) => score !== null);
   return {

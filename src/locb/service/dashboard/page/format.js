@@ -1,10 +1,10 @@
-/* Sentences about states, problems, history and evidence. */
+/* Texts about problems, history and evidence, and formats of sizes and durations. */
 
 const { formatCount, formatNumber, formatTime } = window.locbUi;
 
 export const plural = (count, noun) => `${formatCount(count)} ${noun}${count === 1 ? "" : "s"}`;
 
-/* Message for a failed request; retrySeconds: seconds until the next attempt, or null if there is none. */
+/* Returns the message for a failed request. retrySeconds: seconds until the next attempt; null if there is none. */
 export function formatProblem(problem, retrySeconds) {
   const retry = retrySeconds ? " Retrying automatically." : "";
   if (problem.status === 0 && problem.type === "timeout") return `The service did not respond in time.${retry}`;
@@ -16,7 +16,7 @@ export function formatProblem(problem, retrySeconds) {
   return `Request failed with status ${problem.status}: ${problem.message}.${retry}`;
 }
 
-/* Reason why a token is required; null if a token would not help. */
+/* Returns the reason why a token is required; null if a token would not help. */
 export function formatTokenReason(problem, hadToken) {
   if (problem.status === 401 && hadToken) return "This token is not valid. Enter another token.";
   if (problem.status === 401) return "This service requires a token.";
@@ -32,7 +32,7 @@ function formatInterval({ low, high }, format = formatNumber) {
   return low === null ? "" : ` (95% interval ${format(low)} to ${format(high)})`;
 }
 
-/* Mean reward, and its change from the baseline period. */
+/* Returns sentences about the mean reward and its change from the baseline period. */
 export function formatHistory(history) {
   const { total, baseline, change } = history;
   if (!total || total.mean === null) return `No rewards in ${SPANS[history.span]}.`;
@@ -42,16 +42,18 @@ export function formatHistory(history) {
   const period = `${formatTime(baseline.from)} to ${formatTime(baseline.to)}`;
   if (baseline.mean === null) return `${mean} No rewards in the baseline period (${period}).`;
   const base = `Baseline (${period}): ${formatNumber(baseline.mean)}${formatInterval(baseline)}.`;
-  if (!change || change.mean === null) return `${mean} ${base} There are too few other rewards to compare.`;
+  if (!change || change.mean === null) {
+    return `${mean} ${base} There are too few rewards outside the baseline period to compare.`;
+  }
   const verdict = change.low === null ? "too few rewards for an interval"
     : change.low > 0 ? "significant increase" : change.high < 0 ? "significant decrease" : "not significant";
-  // The service compares the baseline with the rest of the span.
+  // The service compares the baseline period with the part of the span outside the baseline period.
   const overlaps = baseline.to > total.from && baseline.from < total.to;
   const rest = overlaps ? ` Without the baseline period: ${formatNumber(baseline.mean + change.mean)}.` : "";
   return `${mean} ${base}${rest} Change: ${signed(change.mean)}${formatInterval(change, signed)}, ${verdict}.`;
 }
 
-/* Evidence sources of an estimate, largest weight first. */
+/* Returns a text that lists the evidence sources of an estimate, largest weight first. */
 export function formatSources(sources) {
   const names = { user: "own rewards", everyone: "all users", population: "population prior", cluster: "group" };
   return sources.filter(({ weight }) => weight > 0.005).sort((a, b) => b.weight - a.weight).map((source) => {
@@ -63,7 +65,7 @@ export function formatSources(sources) {
   }).join("; ");
 }
 
-/* Size in bytes. */
+/* Returns a size in bytes with its unit. */
 export function formatBytes(size) {
   const units = ["bytes", "kB", "MB", "GB", "TB"];
   const power = size < 1 ? 0 : Math.min(4, Math.floor(Math.log10(size) / 3));
@@ -71,7 +73,7 @@ export function formatBytes(size) {
   return `${formatNumber(value, power && value < 100 ? 1 : 0)} ${units[power]}`;
 }
 
-/* Duration in its largest unit. */
+/* Returns a duration in the largest unit of which it has at least one. */
 export function formatDuration(seconds) {
   const [size, unit] = seconds >= 86400 ? [86400, "day"] : seconds >= 3600 ? [3600, "hour"]
     : seconds >= 60 ? [60, "minute"] : [1, "second"];

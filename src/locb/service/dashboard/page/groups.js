@@ -6,7 +6,7 @@ import { userLink } from "./map.js";
 
 const { byId, create, createTable, formatCount, formatNumber, formatPercent, setContent } = window.locbUi;
 const PAGE_SIZE = 25;
-const MAX_DISTANCE = 2; // between two vectors of length 1; a larger bound is not informative
+const MAX_DISTANCE = 2; // largest distance between two preference vectors of norm 1; a larger bound is not informative
 const COLUMNS = [
   { name: "seed", title: "Seed", direction: "ascending",
     show: (row) => (row.seed === null ? "–" : create("a", { href: userLink(row.seed), className: "name" }, row.seed)) },
@@ -86,10 +86,10 @@ export class GroupsPanel {
     const isEmpty = !total && !this.search;
     setContent(byId("groups-summary"), isEmpty
       ? "No groups: there are no users yet, or the policy does not group users."
-      : `${formatCount(returned)} final, ${formatCount(forming)} forming. A group is final when the policy no longer `
-        + "changes it. The certificate is an upper bound on the distance between the preferences of any two members, "
-        + `with the configured probability. A bound of ${MAX_DISTANCE} or more is not informative, because no two `
-        + "users can be farther apart.");
+      : `${formatCount(returned)} final, ${formatCount(forming)} forming. A final group no longer changes; a forming `
+        + "group can still change. The certificate is an upper bound on the distance between the preferences of any "
+        + `two members, with the configured probability. A bound of ${MAX_DISTANCE} or more is not informative, `
+        + "because no two users can be farther apart.");
     byId("groups-all").hidden = isEmpty;
     this.table.update(clusters);
     byId("groups-pagination").hidden = total <= PAGE_SIZE;

@@ -4,7 +4,7 @@ import { request } from "./api.js";
 import { Chart } from "./charts.js";
 
 const { byId, create, createTable, formatCount, formatPercent, setContent } = window.locbUi;
-const MAX_LISTED = 100;
+const MAX_LISTED = 100; // users in the list
 const LEGEND_ENTRY_WIDTH = 165; // pixels
 const NO_CLUSTER = -1, UNLISTED_CLUSTER = -2; // as in dashboard/map.py
 const COLUMNS = [
@@ -40,7 +40,7 @@ export class MapPanel {
     });
   }
 
-  /* Highlights a user, if one is given. */
+  /* Highlights a user on the map; null: no user. */
   open(user) {
     if (user === null) return;
     byId("map-text").value = user;
@@ -83,7 +83,8 @@ export class MapPanel {
     // Users without a group are drawn first, below the others.
     this.rows.sort((a, b) => (a.group === "none" ? 0 : 1) - (b.group === "none" ? 0 : 1));
     setContent(byId("map-description"),
-      `${map.description}. The projection explains ${formatPercent(map.explained_variance)} of the variance.`);
+      `${map.description}. The projection explains ${formatPercent(map.explained_variance)} of the variance of their `
+        + "estimated preferences.");
     this.legendNames = Array(this.colourSeeds.length).fill("–");
     clusters.forEach((cluster, index) => {
       const shown = points.cluster.filter((other) => other === index).length;
@@ -116,7 +117,7 @@ export class MapPanel {
     this.table.update(listed);
     const message = !found.length && text ? "No user on the map matches. “Open” searches all users."
       : found.length > listed.length
-        ? `Showing the ${formatCount(MAX_LISTED)} users with most rewards, of ${formatCount(found.length)}.` : "";
+        ? `Showing ${formatCount(MAX_LISTED)} of ${formatCount(found.length)} users: those with the most rewards.` : "";
     setContent(byId("map-message"), message);
     if (!this.rows.length) return;
     const selected = this.rows.some(({ user }) => user === text) ? text : found.length === 1 ? found[0].user : "";
@@ -131,9 +132,9 @@ export class MapPanel {
   summarize() {
     const several = this.rows.filter((row) => row.cluster_count > 1).length;
     const none = this.rows.filter((row) => row.group === "none").length;
-    return "Each mark is a user. Colour and shape: the smallest listed group that contains the user. Size: rewards "
-      + `learned. Ring: in several groups (${formatCount(several)} users). ${formatCount(none)} users are in no group. `
-      + "The legend shows how many users of each group have its colour. Click a user to open it, or a group in the "
-      + "legend to highlight it.";
+    return "Each mark is a user. Colour and shape: the smallest listed group that contains the user. Size: number of "
+      + `rewards. Ring: the user is in several groups (${formatCount(several)} users). ${formatCount(none)} users are `
+      + "in no group. The legend shows how many users of each group have its colour. Click a user to open the user, "
+      + "or click a group in the legend to highlight the group.";
   }
 }

@@ -1,33 +1,33 @@
-/* Notices above the panels: which states of the service are reported, and from which thresholds. */
+/* Notices above the panels: which states of the service are reported, and at which thresholds. */
 
 const { formatCount } = window.locbUi;
 
-/* Notices about the state of the service: [level, sentence]. */
+/* Returns the notices about the state of the service as pairs [level, text]. */
 export function statusNotices(status) {
   const notices = [];
   const { store, snapshot } = status;
   const error = store.error ?? (status.status === "ok" ? null : status.detail ?? status.status);
   if (error) {
-    notices.push(["bad", `The store is not writable: ${error}. The service rejects decisions and rewards until it is; `
-      + "this page shows the last known state."]);
+    notices.push(["bad", `The store is not writable: ${error}. Until the store is writable again, the service rejects `
+      + "requests for decisions and rewards. This page shows the last known state."]);
   } else if (store.queued_requests >= 100) {
     notices.push(["warn", `The store is slow: ${formatCount(store.queued_requests)} requests are queued.`]);
   }
   if (status.backfilling) {
-    notices.push(["info", "Statistics are being read from the log. Until this is complete, totals and means are "
+    notices.push(["info", "Statistics are being read from the log. In the meantime, totals and means are "
       + "incomplete."]);
   }
   if (status.rebuilding) {
-    notices.push(["info", "A user was erased. The policy is being rebuilt from the log. Until this is complete, the "
-      + "previous policy is used."]);
+    notices.push(["info", "A user was erased. The policy is being rebuilt from the log. In the meantime, the service "
+      + "uses the previous policy."]);
   }
   if (status.decisions === 0 && !status.backfilling) {
     notices.push(["info", "No decisions yet. Send requests to POST /v1/recommend."]);
   } else if (status.rewards === 0 && !status.backfilling) {
-    notices.push(["info", "No rewards yet. Send them to POST /v1/reward; the service learns from rewards only."]);
+    notices.push(["info", "No rewards yet. Send rewards to POST /v1/reward. The service learns only from rewards."]);
   }
   if (snapshot === null && store.position > 200000) {
-    notices.push(["warn", "There is no snapshot. The next startup replays the whole log."]);
+    notices.push(["warn", "There is no snapshot. The next startup replays the whole log, which can take long."]);
   }
   return notices;
 }

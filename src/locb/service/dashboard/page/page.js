@@ -1,4 +1,4 @@
-/* The page: panels, notices, connection status, token. */
+/* Dashboard page: panels, notices, connection status and token. */
 
 import { Polling, request, token } from "./api.js";
 import { formatProblem, formatTokenReason } from "./format.js";
@@ -12,16 +12,19 @@ const { bindTabs, bindThemeButton, byId, create, formatTime, setContent } = wind
 const STATUS_SECONDS = 2;
 const PANEL_SECONDS = 10;
 
-/* A panel has load(), which returns a promise of its data, and show(data); optionally open(rest) when it is shown with
-   #name/rest, and handleProblem(problem), which returns whether it handled the problem. A panel calls reload() to load
-   its data again. */
+/* Methods of a panel:
+     load()                    returns a promise of the data of the panel
+     show(data)                shows the data
+     open(rest)                optional; called when the address changes to #name/rest
+     handleProblem(problem)    optional; returns whether the panel handled the problem
+   A panel calls reload(), which startPanel sets, to load its data again. */
 const panels = { status: new StatusPanel(), map: new MapPanel(), groups: new GroupsPanel(), user: new UserPanel() };
-let currentPanel = null; // its name
+let currentPanel = null; // name of the visible panel
 let panelPolling = null;
-let lastStatusTime = null; // of the last response
+let lastStatusTime = null; // Unix time in the last response of /v1/status
 let isDisconnected = false;
-let serviceNotices = []; // [level, sentence]
-let panelNotices = [];
+let serviceNotices = []; // pairs [level, sentence]
+let panelNotices = []; // pairs [level, sentence]
 let shownNotices = "";
 
 const statusPolling = new Polling(STATUS_SECONDS, () => request("/v1/status"), onStatus, onStatusProblem);

@@ -1,4 +1,4 @@
-/* Preview: the current recommendation for a user, for which no decision is stored. */
+/* Preview: the arm that would be recommended to a user now. No decision is stored. */
 
 import { request } from "./api.js";
 import { Chart } from "./charts.js";
@@ -6,13 +6,13 @@ import { explainDecisions, explainRanking, LEGEND_INDENT } from "./explanation.j
 import { formatProblem, formatSources } from "./format.js";
 
 const { byId, create, formatNumber, setContent } = window.locbUi;
-const MAX_ARMS = 12; // in the chart of the ranking
+const MAX_ARMS = 12; // arms in the chart of the ranking
 
 export class Preview {
   constructor() {
     this.rankingChart = new Chart(byId("preview-ranking"), "parts", { legendIndent: LEGEND_INDENT });
     this.partsChart = new Chart(byId("preview-parts"), "parts", { legendIndent: LEGEND_INDENT });
-    this.featureNames = []; // of the chart of decisions, so that colours agree
+    this.featureNames = []; // of the chart of decisions, so that a feature has the same colour in both charts
     byId("preview").addEventListener("submit", (event) => {
       event.preventDefault();
       this.load();
@@ -32,7 +32,7 @@ export class Preview {
     for (const chart of [this.rankingChart, this.partsChart]) chart.show({ empty: "" });
   }
 
-  /* Offers the arms of recent decisions, each once. */
+  /* Stores the recommended arms of recent decisions, each once, for the button that fills them in. */
   offerArms(decisions) {
     const arms = new Map();
     for (const { arm, features } of decisions) if (!arms.has(arm)) arms.set(arm, { id: arm, features });
@@ -77,7 +77,7 @@ export class Preview {
       const which = shown.length === ranking.length ? "all arms" : `the best ${shown.length} of ${ranking.length} arms`;
       this.rankingChart.show({ ...explainRanking(shown), label: "Scores of arms", summary: `Scores of ${which}.` });
     }
-    if (!explanation) this.partsChart.show({ empty: "The policy does not explain its choices." });
+    if (!explanation) this.partsChart.show({ empty: "The policy does not explain its decisions." });
     else {
       this.partsChart.show({ ...explainDecisions([{ arm, name: arm, explanation }], this.featureNames),
         label: `Parts of the score of ${arm}`, summary: "Contribution of each feature of the recommended arm." });

@@ -1,4 +1,4 @@
-/* Panel "Status": rates, totals, mean reward and decisions over time, store. */
+/* Panel "Status": rates, totals, mean reward and decisions over time, and state of the store. */
 
 import { request } from "./api.js";
 import { Chart } from "./charts.js";
@@ -8,8 +8,8 @@ const { byId, create, formatCount, formatNumber, formatPercent, formatTime, setC
 const STORES = { sqlite: "SQLite", postgresql: "PostgreSQL" };
 const DAY = 86400; // seconds
 const SPANS = { hour: ["Hour", 3600], day: ["Day", DAY], month: ["30 days", 30 * DAY], all: ["All", null] };
-const MIN_STEPS = 12; // shown in a chart
-const MAX_DOTS = 60; // points that are all drawn as dots
+const MIN_STEPS = 12; // minimum number of time steps in the range of a chart
+const MAX_DOTS = 60; // if a chart has more points, only isolated points are drawn as dots
 const KINDS = ["using a group", "user only", "unknown"]; // DECISION_KINDS of dashboard_charts.py
 
 export class StatusPanel {
@@ -69,7 +69,8 @@ export class StatusPanel {
       `${plural(status.users, "user")} in total`);
     this.setCard("Decisions using a group", formatPercent(status.cluster_based_share), "in the last hour");
     this.setCard("Pending rewards", formatCount(status.pending_rewards), "decisions without a reward");
-    this.setCard("Final groups", formatCount(clusters.returned), `${formatCount(clusters.forming)} forming`);
+    this.setCard("Final groups", formatCount(clusters.returned),
+      `${formatCount(clusters.forming)} forming (can still change)`);
     this.showStore(status);
   }
 
@@ -98,7 +99,7 @@ export class StatusPanel {
     return request(`/v1/history?${query}`);
   }
 
-  /* Returns start and end of the baseline in Unix time, or null. */
+  /* Returns a promise of the start and end of the baseline in Unix time; of null if there is no baseline. */
   async baselinePeriod() {
     const kind = byId("baseline-kind").value;
     if (kind === "previous") {
@@ -134,8 +135,9 @@ export class StatusPanel {
     this.rewardChart.show({
       rows: { points: rewardRows(points, step), baseline: baselineRows(baseline, range) },
       params: range,
-      label: "Mean reward over time with 95% interval",
-      summary: `Shaded: 95% interval of each step.${baseline ? " Dashed: mean of the baseline." : ""}`,
+      label: "Mean reward over time with 95% confidence interval",
+      summary: `Shaded: 95% confidence interval of each time step.${
+        baseline ? " Dashed: mean reward of the baseline period." : ""}`,
     });
   }
 
@@ -155,7 +157,7 @@ export class StatusPanel {
   }
 }
 
-/* Start and end of the charts in milliseconds: the part of the span that has data, and at least MIN_STEPS steps. */
+/* Returns start and end of the charts in milliseconds: the part of the span that has data, at least MIN_STEPS steps. */
 function chartRange({ points, step_seconds: step, total, span }) {
   const end = Math.max(total.to, points.at(-1).time + step);
   const start = Math.min(points[0].time, end - MIN_STEPS * step);
@@ -168,7 +170,7 @@ function baselineRows(baseline, { start, end }) {
   return [{ from, to, mean: baseline.mean, until: end }];
 }
 
-/* Points in milliseconds, with an empty row where steps are missing, so that the line is interrupted. */
+/* Returns the points with times in milliseconds. Where steps are missing, an empty row interrupts the line. */
 function rewardRows(points, step) {
   const isGap = (point, next) => !point || !next || next.time - point.time > 1.5 * step;
   return points.flatMap((point, index) => {

@@ -1,4 +1,4 @@
-/* Panel "User": estimate, groups, similar users, recent decisions with explanations, preview. */
+/* Panel "User": estimate, groups, similar users, recent decisions with explanations, and preview. */
 
 import { path, request } from "./api.js";
 import { Chart } from "./charts.js";
@@ -9,8 +9,8 @@ import { userLink } from "./map.js";
 import { Preview } from "./preview.js";
 
 const { byId, create, createTable, formatClock, formatCount, formatNumber, formatTime, setContent } = window.locbUi;
-const MAX_FEATURES = 24; // in the chart of the estimate
-const DOT_SEGMENTS = [".", ".."]; // browsers resolve them in URLs
+const MAX_FEATURES = 24; // features in the chart of the estimate
+const DOT_SEGMENTS = [".", ".."]; // user ids that browsers cannot request, because they resolve these path segments
 const REWARD_STATUS = {
   pending: ["pending", ""],
   received: ["rewarded", "good"],
@@ -28,7 +28,7 @@ const GROUP_COLUMNS = [
 const SIMILAR_COLUMNS = [
   { name: "user", title: "User", show: (row) => linkTo(row.user) },
   { name: "distance", title: "Distance", number: true, show: (row) => formatNumber(row.distance) },
-  { name: "radius", title: "Radius", number: true, show: (row) => formatNumber(row.radius) },
+  { name: "radius", title: "Confidence radius", number: true, show: (row) => formatNumber(row.radius) },
 ];
 const DECISION_COLUMNS = [
   { name: "time", title: "Time", show: (row) => create("span", { className: "nowrap" }, formatTime(row.time)) },
@@ -53,7 +53,7 @@ function secondBest({ response: { ranking: [first, second] } }) {
   return create("span", { className: "name second-best" }, `${second.arm}, ${text}`);
 }
 
-/* Bar of a feature. A negative index means that the entry of theta is to be negated. */
+/* Returns the row of a feature in the chart of the estimate. A negative index −j means the weight −theta[j]. */
 function estimateRow(feature, index, theta, intervals) {
   const position = Math.abs(index);
   const isNegated = index < 0;
@@ -134,7 +134,7 @@ export class UserPanel {
       ["Rewards learned", formatCount(served), `${formatCount(rewards)} in the log`],
       ["Mean reward", formatNumber(mean), "of all decisions with a reward"],
       ["Groups", formatCount(clusters.length), `${formatCount(final)} final`],
-      ["Radius", formatNumber(radius), "confidence radius of the estimate, used for grouping"],
+      ["Confidence radius", formatNumber(radius), "uncertainty of the estimated preferences"],
     ];
     setContent(byId("user-cards"), cards.map(([title, figure, text]) =>
       create("div", {}, create("dt", {}, title), create("dd", {}, figure), create("dd", {}, text))));
@@ -161,7 +161,7 @@ export class UserPanel {
   showExplanations(decisions) {
     const explained = decisions.filter(({ response }) => response.explanation);
     if (!explained.length) {
-      const empty = decisions.length ? "The policy does not explain its choices." : "No decisions yet.";
+      const empty = decisions.length ? "The policy does not explain its decisions." : "No decisions yet.";
       return this.decisionsChart.show({ empty });
     }
     const content = explainDecisions(explained.map(({ arm, time, response }) =>
@@ -169,8 +169,8 @@ export class UserPanel {
     this.preview.featureNames = content.params.names;
     return this.decisionsChart.show({
       ...content, label: "Score of each recommended arm by feature and bonus",
-      summary: "One bar per decision, newest first: contributions of the features of the arm, and the bonus. "
-        + "The line marks the score.",
+      summary: "One bar per decision, newest first: contributions of the features of the arm, and the exploration "
+        + "bonus. The line marks the score, which is their sum.",
     });
   }
 }
