@@ -1,5 +1,6 @@
 """Decisions, rewards and default rewards, through HTTP."""
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -176,3 +177,43 @@ def test_export_as_parquet(tmp_path: Path) -> None:
     assert table["arm"][0] == rewarded["arm"]
     assert table["context"][0].to_list() == BASIS["abc".index(rewarded["arm"])]
     assert not list(tmp_path.glob("export-*"))
+
+
+def test_statistics_that_fail_after_a_commit_do_not_fail_the_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: Any) -> None:
+        raise ArithmeticError("statistics are broken")
+
+    with serving(tmp_path) as (client, service):
+        monkeypatch.setattr(type(service.event_stats), "add", fail)
+        decision = recommend(client)
+        assert reward(client, decision, 1.0).status_code == 200
+        # The first request was answered although its statistics failed, so the event loop has logged the failure.
+        assert "statistics are broken" in caplog.text
+        monkeypatch.undo()
+        recommend(client, "bob")
+        assert service.policy.n_users == 2
+    with serving(tmp_path) as (client, _):
+        assert reward(client, decision, 1.0).status_code == 200  # the stored reward
+        assert reward(client, decision, 0.0).status_code == 409
+
+
+def test_requests_are_answered_before_their_statistics_are_updated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answered = threading.Event()
+    waited: list[bool] = []
+
+    with serving(tmp_path) as (client, service):
+        add = type(service.event_stats).add
+
+        def add_after_the_answer(*arguments: Any) -> None:
+            waited.append(answered.wait(30.0))
+            add(*arguments)
+
+        monkeypatch.setattr(type(service.event_stats), "add", add_after_the_answer)
+        recommend(client)
+        answered.set()
+        assert client.get("/v1/status").json()["decisions"] == 1
+    assert waited == [True]
