@@ -27,17 +27,10 @@ from locb.service.store.locks import AlreadyOpenError, lock_database, lock_folde
 from locb.service.store.reader import LogReader
 from locb.service.store.schema import Records
 
-<<<<<<< Updated upstream
 MAX_WAL_BYTES = 1 << 26  # a larger WAL file is truncated
 MAX_UNINDEXED_EVENTS = 2_000  # events that the table of user decisions may lack; queries by user scan these events
-CLOSE_TIMEOUT = 5.0  # seconds that ``close`` waits for running queries
+CLOSE_TIMEOUT = 5.0  # seconds that ``close`` waits for running reads and writes
 CHECKPOINT_TIMEOUT_MS = 100  # milliseconds that a truncating WAL checkpoint waits for readers
-=======
-MAX_WAL_BYTES = 1 << 26
-MAX_UNINDEXED_EVENTS = 2_000  # events after the end of the table of user decisions, which queries have to scan
-CLOSE_TIMEOUT = 5.0  # seconds that ``close`` waits for reads and writes that are running
-CHECKPOINT_TIMEOUT_MS = 100  # that a truncating WAL checkpoint waits for readers
->>>>>>> Stashed changes
 _log = logging.getLogger("locb.service")
 _REDACT = {
     "sqlite": "UPDATE locb_decisions SET response = CAST(replace(CAST(response AS TEXT), :old, :new) AS BLOB)"
@@ -259,20 +252,12 @@ class EventLog(LogReader):
                 yield connection
 
     def _locked_writer(self) -> Connection:
-<<<<<<< Updated upstream
         """Return the writer's connection. A lost connection is opened and locked again."""
-        if self._writer is None:
-            self._writer = self._engine.connect()
-            lock_database(self._writer)
-        return self._writer
-=======
-        """Return the writer's connection; a lost one is opened and locked again."""
         connection = self._writer
         if connection is None:
             self._writer = connection = self._engine.connect()
             lock_database(connection)
         return connection
->>>>>>> Stashed changes
 
     @contextmanager
     def _translating_errors(self) -> Iterator[None]:

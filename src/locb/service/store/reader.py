@@ -31,14 +31,9 @@ class LogReader:
     _engine: Engine
 
     def __init__(self) -> None:
-<<<<<<< Updated upstream
-        self._active_reads = 0  # number of running queries in all threads
-        self._readers = Condition()
-=======
         self._operations = 0  # reads and writes that are running, in all threads
         self._operations_changed = Condition()
         self._closed = False
->>>>>>> Stashed changes
 
     def settings(self) -> dict[str, Any]:
         """Return all settings of the store by name."""
@@ -160,12 +155,6 @@ class LogReader:
             except SQLAlchemyError as error:
                 raise StoreError(summarize_error(error)) from error
 
-<<<<<<< Updated upstream
-    def _wait_for_readers(self, timeout: float) -> None:
-        """Wait until no query is running, for at most ``timeout`` seconds."""
-        with self._readers:
-            self._readers.wait_for(lambda: self._active_reads == 0, timeout)
-=======
     @contextmanager
     def _operation(self) -> Iterator[None]:
         """Count a read or write while it is running; raise ``StoreError`` if the log is closed."""
@@ -185,7 +174,6 @@ class LogReader:
         with self._operations_changed:
             self._closed = True
             self._operations_changed.wait_for(lambda: self._operations == 0, timeout)
->>>>>>> Stashed changes
 
 
 def _parameter_chunks(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
