@@ -39,9 +39,8 @@ def summarize(data: DataSet, sizes: Sizes, outcomes: JobOutcomes) -> TargetFindi
         "largest distance": float(distances.max()),
         "share of pairs below 0.2": float((distances < paper.GAMMA).mean()),
     }
-    criteria = [
-        Criterion.always("pairs of users with different parameters", int((distances > 0.0).sum()), distances.size)
-    ]
+    different = int((distances > 0.0).sum())
+    criteria = [Criterion.always("pairs of users with different preference vectors", different, distances.size)]
     statement = "No two users have the same preference vector."
     source = "Cluster structure, figure in Section 1"
     return TargetFindings(
