@@ -230,6 +230,10 @@ def _select_policies(policies: str | None, *, default_all: bool) -> tuple[list[s
     for element in split_list("policies", policies):
         if ":" in element:
             name = register_custom_policy(element)
+            if name in custom:
+                raise ValueError(
+                    f"--policies: {custom[name]} and {element} have the same class name; rename one of them"
+                )
             custom[name] = element
             names.append(name)
         else:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import cloudpickle
 
 from locb.policies import POLICIES, Policy
+from locb.policies.registry import BUILT_IN_NAMES
 
 
 def register_custom_policy(reference: str) -> str:
     """Add a policy class from a Python file to ``locb.POLICIES`` under the name of the class.
 
+    The module of the file has a name of its own, so that a file such as ``json.py`` does not replace another module.
     Worker processes receive the class by value, so they need not be able to import the file.
 
     Parameters
@@ -29,24 +33,37 @@ def register_custom_policy(reference: str) -> str:
     Raises
     ------
     ValueError
-        If the file does not exist or does not load, or the class is not a ``locb.Policy``.
+        If the file does not exist or does not load, the class is not a ``locb.Policy``, or it has the name of a
+        built-in policy.
     """
     path, _, class_name = reference.rpartition(":")
     source = Path(path)
     if not source.is_file():
         raise ValueError(f"policies: no file {path!r}; the form of a custom policy is file.py:Class")
-    spec = importlib.util.spec_from_file_location(source.stem, source)
-    if spec is None or spec.loader is None:
-        raise ValueError(f"policies: {path!r} is not a Python file; its name must end in .py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise ValueError(f"policies: loading {path} raised {type(error).__name__}: {error}") from error
+    if class_name in BUILT_IN_NAMES:
+        raise ValueError(
+            f"policies: {path} has the class {class_name!r}, which is the name of a built-in policy; rename the class"
+        )
+    module = _load_module(source)
     found = getattr(module, class_name, None)
     if not isinstance(found, type) or not issubclass(found, Policy):
         raise ValueError(f"policies: {path} has no class {class_name!r} that derives from locb.Policy")
     cloudpickle.register_pickle_by_value(module)
     POLICIES[class_name] = found
     return class_name
+
+
+def _load_module(source: Path) -> ModuleType:
+    """Load a file as a module whose name depends on its full path, so that it is the same in every process."""
+    digest = hashlib.sha256(str(source.resolve()).encode()).hexdigest()[:12]
+    spec = importlib.util.spec_from_file_location(f"locb_custom_policy_{digest}_{source.stem}", source)
+    if spec is None or spec.loader is None:
+        raise ValueError(f"policies: {str(source)!r} is not a Python file; its name must end in .py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[spec.name]
+        raise ValueError(f"policies: loading {source} raised {type(error).__name__}: {error}") from error
+    return module

@@ -201,6 +201,8 @@ _BUILT_IN = (
     ),
 )
 
+BUILT_IN_NAMES = frozenset(spec.name for spec in _BUILT_IN)
+
 REGISTRY: dict[str, PolicySpec] = {spec.name: spec for spec in _BUILT_IN}
 
 

@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -123,7 +125,7 @@ INVALID: list[tuple[str, Any, str]] = [
     (
         "locb",
         with_header(policy="Oracle"),
-        "of the unknown kind 'Oracle'; known kinds: CLUB, ELOC, LOCB, LinUCB, SCLUB",
+        "has a policy of the unknown class 'Oracle'; the built-in classes are CLUB, ELOC, LOCB, LinUCB, SCLUB",
     ),
     ("locb", with_header(parameters={"n_users": 12}), "is damaged: 'dim'"),
     ("locb", with_header(parameters={"n_users": 12, "dim": 3, "speed": 9}), "is damaged: .*speed"),
@@ -247,6 +249,35 @@ def test_damage_anywhere_is_detected(tmp_path: Path) -> None:
         path.write_bytes(intact[:length])
         with pytest.raises(ValueError, match="damaged"):
             locb.load(path)
+
+
+def define_subclass() -> type[locb.LOCB]:
+    """Return a subclass of LOCB that has the name of its base class."""
+
+    class LOCB(locb.LOCB):
+        pass
+
+    return LOCB
+
+
+def test_subclass_with_the_name_of_a_built_in_policy_does_not_replace_it(tmp_path: Path) -> None:
+    subclass = define_subclass()
+    make("locb").save(tmp_path / "built-in.locb")
+    subclass(n_users=4, dim=2).save(tmp_path / "custom.locb")
+    assert type(locb.load(tmp_path / "built-in.locb")) is locb.LOCB
+    assert type(locb.load(tmp_path / "custom.locb")) is subclass
+
+
+def test_policy_of_an_undefined_class_is_refused_by_its_full_name(tmp_path: Path) -> None:
+    define_subclass()(n_users=4, dim=2).save(tmp_path / "policy.locb")
+    script = f"import locb; locb.load({str(tmp_path / 'policy.locb')!r})"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 1
+    message = done.stderr.splitlines()[-1]
+    full_name = f"{__name__}:define_subclass.<locals>.LOCB"
+    assert f"has a policy of the class '{full_name}', which is not defined in this process" in message
+    assert f"import {__name__} before loading" in message
 
 
 def test_missing_folder(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class PersistentPolicy(InspectablePolicy):
     """A policy that can be saved: its parameters and the arrays of its state describe it completely."""
 
-    _policy_classes: ClassVar[dict[str, type[PersistentPolicy]]] = {}
+    _policy_classes: ClassVar[dict[str, type[PersistentPolicy]]] = {}  # by the name in a file
     # The array of the state with d + d (d + 1) / 2 numbers per user.
     _row_array: ClassVar[str] = "estimates"
     # Arrays with one row per user, followed by spare rows for new users.
@@ -34,7 +34,12 @@ class PersistentPolicy(InspectablePolicy):
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
         if getattr(cls, "_kernel", None) is not None:
-            PersistentPolicy._policy_classes[cls.__name__] = cls
+            PersistentPolicy._policy_classes[cls._saved_name()] = cls
+
+    @classmethod
+    def _saved_name(cls) -> str:
+        """Return the name in a file: the class name of a built-in policy, ``module:Class`` of any other."""
+        return cls.__name__ if _is_built_in(cls) else f"{cls.__module__}:{cls.__qualname__}"
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the policy to a file. The policy that ``locb.load`` reads from it continues exactly like this one."""
@@ -58,7 +63,7 @@ class PersistentPolicy(InspectablePolicy):
         buffers.reserve(self._state._asdict())
 
     def _header(self) -> dict[str, Any]:
-        return {"policy": type(self).__name__, "parameters": dict(self._parameters)}
+        return {"policy": self._saved_name(), "parameters": dict(self._parameters)}
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays to save, in the shapes that a new policy with the same parameters has."""
@@ -109,6 +114,25 @@ class PersistentPolicy(InspectablePolicy):
         }
 
 
+def _is_built_in(policy_class: type) -> bool:
+    return policy_class.__module__.startswith("locb.")
+
+
+def _find_class(path: str | os.PathLike[str], name: str) -> type[PersistentPolicy]:
+    """Return the class that has a name in files. Nothing is imported, so that reading a file executes no code."""
+    classes = PersistentPolicy._policy_classes
+    if name in classes:
+        return classes[name]
+    module, colon, _ = name.partition(":")
+    if colon:
+        raise ValueError(
+            f"{path} has a policy of the class {name!r}, which is not defined in this process: import {module} before "
+            "loading, or define the class under this name"
+        )
+    known = ", ".join(sorted(known for known, policy_class in classes.items() if _is_built_in(policy_class)))
+    raise ValueError(f"{path} has a policy of the unknown class {name!r}; the built-in classes are {known}")
+
+
 def load(path: str | os.PathLike[str]) -> CompiledPolicy:
     """Read a saved policy.
 
@@ -125,13 +149,11 @@ def load(path: str | os.PathLike[str]) -> CompiledPolicy:
     Raises
     ------
     ValueError
-        If the file is damaged, is not a saved policy, or has another format version.
+        If the file is damaged, is not a saved policy, has another format version, or has a policy of a class that is
+        not defined in this process.
     """
     header, arrays = serialization.read(path)
-    policy_class = PersistentPolicy._policy_classes.get(str(header.get("policy")))
-    if policy_class is None:
-        known = ", ".join(sorted(PersistentPolicy._policy_classes))
-        raise ValueError(f"{path} contains a policy of the unknown kind {header.get('policy')!r}; known kinds: {known}")
+    policy_class = _find_class(path, str(header.get("policy")))
     try:
         parameters = header["parameters"]
         n_users, dim = len(arrays["served"]), parameters["dim"]
