@@ -183,7 +183,7 @@ def test_outlier_is_omitted_from_the_chart_and_named() -> None:
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({}, r"run holds no run: expected run\.json \(written by locb compare when it ends\) or settings\.json"),
+        ({}, r"run has no run: expected run\.json \(written by locb compare when it ends\) or settings\.json"),
         ({"run.json": "{"}, r"run\.json is not a record of locb compare: not valid JSON"),
         ({"run.json": "{}"}, r"run\.json is not a record of locb compare: missing or invalid field 'results'"),
         ({"settings.json": "{"}, r"settings\.json is not valid JSON"),

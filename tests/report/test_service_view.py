@@ -231,7 +231,7 @@ def test_user_view_explains_decisions(width: int) -> None:
         "2 −0.30 −0.50 to −0.10",
         "film [1] reward 1 score: 1 −0.42, 0 +0.10, intercept +0.25, bonus +0.08",
         "based on the cluster of bob (12 users, 345 rewards), 80%; the user's own rewards (1 user, 9 rewards), 20%",
-        "reward pending no explanation: the policy does not support it",
+        "reward pending no explanation: the policy does not explain decisions",
         "no reward received, default 0",
     ):
         assert figure in text, figure

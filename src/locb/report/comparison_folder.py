@@ -1,4 +1,4 @@
-"""Folder of a comparison: run.json, charts and report.html."""
+"""Writing of the results of a comparison to a folder: run.json, charts and report.html."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from locb.report.pages.comparison_page import render_comparison_page
 
 
 def comparison_to_json(comparison: Comparison) -> dict[str, Any]:
-    """Return settings, seeds, versions, results and curves as JSON-compatible values."""
+    """Return the content of run.json: settings, seeds, versions, results and curves of a comparison."""
     return {
         "settings": comparison.settings,
         "seeds": comparison.seeds,
         "versions": comparison.versions,
         "verdict": comparison.verdict(),
         "notes": comparison.notes,
-        "rounds": comparison.checkpoints.tolist(),  # of the regret and reward curves
-        "cluster_rounds": comparison.cluster_checkpoints.tolist(),  # of the cluster and F1 curves
+        "rounds": comparison.checkpoints.tolist(),  # rounds of the points of the regret and reward curves
+        "cluster_rounds": comparison.cluster_checkpoints.tolist(),  # rounds of the points of the cluster and F1 curves
         "results": [
             {
                 "policy": entry.policy,
@@ -40,7 +40,7 @@ def comparison_to_json(comparison: Comparison) -> dict[str, Any]:
 
 
 def write_comparison(comparison: Comparison, folder: Path) -> list[Path]:
-    """Write run.json, the charts and report.html; return the files in reading order."""
+    """Write the charts, report.html and run.json of a comparison, and return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     charts = {"regret.png": regret_chart(comparison)}
     if comparison.user_map is not None:
@@ -50,7 +50,7 @@ def write_comparison(comparison: Comparison, folder: Path) -> list[Path]:
         style(chart).save(str(folder / name), scale_factor=2)
         written.append(folder / name)
     if comparison.user_map is None:
-        (folder / "users.png").unlink(missing_ok=True)  # from an earlier run
+        (folder / "users.png").unlink(missing_ok=True)  # an earlier comparison may have written it
     data = comparison_to_json(comparison)
     provenance = {"settings": data["settings"], "seeds": data["seeds"], "versions": data["versions"]}
     report = folder / "report.html"
@@ -61,11 +61,14 @@ def write_comparison(comparison: Comparison, folder: Path) -> list[Path]:
 
 
 def _join_number_lists(text: str) -> str:
-    """Put each list of numbers in indented JSON on one line."""
+    """Return indented JSON with each list of numbers on one line."""
     return re.sub(r"\[\n[\s\d.,eE+\-nul]+\]", lambda match: f"[{' '.join(match[0][1:-1].split())}]", text)
 
 
 def write_group_chart(theta: Any, groups: list[list[int]], title: str, subtitle: str, path: Path) -> None:
-    """Write an image of users in two dimensions, coloured by group."""
+    """Write an image file (.png or .svg) of users in two dimensions, coloured by group.
+
+    See :func:`locb.report.charts.groups_chart` for the parameters.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     style(groups_chart(theta, groups, title, subtitle)).save(str(path), scale_factor=2)

@@ -1,4 +1,4 @@
-"""Curves of a comparison over rounds: regret, reward, number of clusters and their F1."""
+"""Curves of a comparison over rounds: regret, reward, number of clusters and F1 of the clusters."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from locb.common.arrays import Floats, Ints
 from locb.evaluation.confidence_intervals import ci_half_width
 from locb.evaluation.results import Comparison, PolicyResult
 
-REWARD_WINDOWS = 20  # the reward is averaged over 1/20 of all rounds
-MAX_PAGE_NUMBERS = 150_000  # a page with more numbers shows fewer points
+REWARD_WINDOWS = 20  # the reward curve is a mean over 1/20 of all rounds
+MAX_PAGE_NUMBERS = 150_000  # limit of the numbers on a page; larger comparisons show fewer points
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Definition of a curve."""
+    """Definition of a quantity that is drawn over rounds."""
 
-    name: str  # also the column name in files
+    name: str  # also the name of the column in files
     title: str
     description: str
     axis_title: str
-    spec: str  # format of its numbers
-    values: Callable[[Comparison, PolicyResult], Floats | None]  # (repeats, rounds); None if not applicable
-    rounds: Callable[[Comparison], Ints]  # (rounds,)
-    lower_bound: float = 0.0  # bands are clipped to these bounds
-    upper_bound: float = np.inf
+    spec: str  # format specification of the values
+    values: Callable[[Comparison, PolicyResult], Floats | None]  # array (repeats, points); None if not applicable
+    rounds: Callable[[Comparison], Ints]  # round of each point
+    lower_bound: float = 0.0  # smallest possible value; confidence bands are clipped to the bounds
+    upper_bound: float = np.inf  # largest possible value
 
 
 def recent_reward(comparison: Comparison, entry: PolicyResult) -> Floats | None:
-    """Return the mean reward per round over the last 5% of all rounds before each checkpoint: (repeats, points).
+    """Return the mean reward per round in the window before each checkpoint: array (repeats, points).
 
-    The window is shorter at the start. The first checkpoints, before 1% of all rounds, are NaN, because a mean of a few
-    rewards is not informative.
+    The window is 5% of all rounds, and shorter at the start. Values before 1% of all rounds are NaN, because a mean of
+    few rewards is not informative. The result is None if the rewards were not recorded.
     """
     if entry.cumulative_reward is None:
         return None
@@ -93,22 +93,22 @@ CURVES = (
 
 
 def round_numbers(values: Any) -> Any:
-    """Round numbers, or nested lists of numbers, to six digits, with None for NaN."""
+    """Return a number, or nested lists of numbers, rounded to six significant digits, with None for NaN."""
     if isinstance(values, list):
         return [round_numbers(value) for value in values]
     return None if values != values else float(f"{values:.6g}")
 
 
 def curves_to_json(comparison: Comparison, entry: PolicyResult) -> dict[str, Any]:
-    """Return the curves of one result for run.json: one list per repeat."""
+    """Return the curves of one result for run.json: by name, one list of values per repeat."""
     curves = {curve.name: curve.values(comparison, entry) for curve in CURVES}
     return {name: round_numbers(values.tolist()) for name, values in curves.items() if values is not None}
 
 
 def curves_page_data(comparison: Comparison) -> dict[str, Any]:
-    """Return the curves for a page: every repeat of every result, and the mean with its 95% band.
+    """Return the curves for a page by name: the values of every repeat, and the mean with its 95% confidence band.
 
-    Large comparisons are thinned out to every second point or fewer.
+    Large comparisons have only every second point or fewer, which limits the size of the page.
     """
     repeats = comparison.settings["repeats"]
     numbers = (repeats + 3) * len(comparison.results) * 2 * len(comparison.checkpoints)

@@ -1,4 +1,4 @@
-"""Folder of a reproduction, verification or scenario matrix: tables, figures and index.html."""
+"""Writing of the results of a reproduction, verification or scenario matrix to a folder, and tables for a terminal."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ VERDICT_RULE = (
     "below zero, and is undecided otherwise. Claims about probabilities use Wilson's interval. "
     "A claim about all cases holds if it is true in each of them."
 )
-CRITERIA_SEPARATOR = "; "  # between the criteria of a claim in CSV files
+CRITERIA_SEPARATOR = "; "  # separates the criteria of a claim in CSV files
 
 
 def format_criterion(criterion: Criterion) -> str:
-    """Format the result of a criterion: its statement and the measured difference."""
+    """Return the result of a criterion as text: its statement, and the measured difference ± half of its interval."""
     if criterion.detail:
         return criterion.detail
     mean, margin = criterion.difference.mean, criterion.difference.margin
@@ -51,7 +51,7 @@ def format_criterion(criterion: Criterion) -> str:
 
 
 def claims_table(findings: Findings) -> ResultTable:
-    """Return all claims with their verdicts and evidence."""
+    """Return a table of all claims with their verdicts and evidence."""
     rows = [
         {
             "section": claim.section,
@@ -68,7 +68,7 @@ def claims_table(findings: Findings) -> ResultTable:
 
 
 def contents_table(findings: Findings) -> ResultTable:
-    """Return sections, tables, figures and notes in reading order."""
+    """Return a table of contents: the sections, tables, figures and notes in reading order."""
     rows = []
     for section, heading in findings.sections.items():
         rows.append({"section": section, "kind": "section", "name": section, "title": heading, "note": ""})
@@ -83,17 +83,17 @@ def contents_table(findings: Findings) -> ResultTable:
 
 
 def summarize_verdicts(findings: Findings) -> str:
-    """Return a sentence with the number of claims per verdict."""
+    """Return a sentence with the number of claims of the findings per verdict."""
     return count_verdicts(claim.verdict for claim in findings.claims)
 
 
 def make_verdict_table(findings: Findings) -> Table:
-    """Return the claims as a table for a terminal."""
+    """Return the claims of the findings, with verdicts and evidence, as a table for a terminal."""
     return make_claims_table(claims_table(findings).rows)
 
 
 def make_claims_table(claims: Iterable[Mapping[str, str]]) -> Table:
-    """Return rows of claims.csv as a table for a terminal."""
+    """Return the rows of claims.csv as a table for a terminal. See :func:`claims_table` for the columns."""
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), title_justify="left")
     for heading in ("claim", "data", "verdict", "evidence"):
         table.add_column(heading, overflow="fold", ratio=3 if heading == "evidence" else 2 if heading == "claim" else 1)
@@ -107,20 +107,23 @@ def make_claims_table(claims: Iterable[Mapping[str, str]]) -> Table:
 
 
 def count_verdicts(verdicts: Iterable[str]) -> str:
-    """Return a sentence with the number of each verdict."""
+    """Return a sentence with the number of verdicts of each kind."""
     counts = Counter(verdicts)
     return f"Claims: {counts[HOLDS]} hold, {counts[FAILS]} do not hold, {counts[UNDECIDED]} are undecided."
 
 
 def make_chart(figure: Figure) -> Any:
-    """Return the chart of a figure."""
+    """Return the Altair chart of a figure: a group map, a heat map or a line chart."""
     if isinstance(figure, GroupMap):
         return groups_chart(figure.theta, figure.groups, figure.title, figure.subtitle)
     return heat_map_chart(figure) if isinstance(figure, HeatMap) else line_chart(figure)
 
 
 def write_findings(findings: Findings, folder: Path) -> list[Path]:
-    """Write tables/ (CSV and Markdown), figures/ (PNG and SVG) and index.html; return their paths in reading order."""
+    """Write findings to a folder: tables/ (CSV and Markdown), figures/ (PNG and SVG) and index.html.
+
+    Return the paths of index.html, tables/ and figures/.
+    """
     for name in ("tables", "figures"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     for table in [*findings.tables, claims_table(findings), contents_table(findings)]:

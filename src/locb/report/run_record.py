@@ -1,4 +1,4 @@
-"""Reading run.json, the record of a comparison."""
+"""Reader of run.json, the record that ``locb compare`` writes."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ RECORD_FILE = "run.json"
 
 @dataclass(frozen=True)
 class CurveMeans:
-    """Mean over repeats of one curve, for every policy at its best alpha."""
+    """Values of one curve for every policy at its best alpha, as means over repeats."""
 
     curve: Curve
-    rounds: Ints  # (rounds,)
-    means: dict[str, Floats]  # (rounds,) by policy
+    rounds: Ints  # round of each point
+    means: dict[str, Floats]  # policy → value at each point
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class RunRecord:
     """Content of run.json: the comparison without its user map, and its curves."""
 
     comparison: Comparison
-    curves: list[CurveMeans]  # empty for a record without curves
+    curves: list[CurveMeans]  # empty if run.json has no curves
 
 
 def read_run(folder: Path) -> RunRecord:
@@ -39,7 +39,7 @@ def read_run(folder: Path) -> RunRecord:
     Raises
     ------
     ValueError
-        If run.json was not written by ``locb compare``.
+        If run.json does not have the format that ``locb compare`` writes.
     """
     path = folder / RECORD_FILE
     try:
@@ -48,7 +48,7 @@ def read_run(folder: Path) -> RunRecord:
         return RunRecord(comparison, _parse_curves(record["results"], comparison))
     except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
         reason = "not valid JSON" if isinstance(error, json.JSONDecodeError) else f"missing or invalid field {error}"
-        raise ValueError(f"{path} is not a record of locb compare: {reason}") from error
+        raise ValueError(f"{path} is not a record of locb compare: {reason}; run locb compare again") from error
 
 
 def _parse_comparison(record: dict[str, Any]) -> Comparison:
@@ -77,7 +77,10 @@ def _parse_comparison(record: dict[str, Any]) -> Comparison:
 
 
 def _parse_regret(result: dict[str, Any]) -> Floats:
-    """Return the regret over rounds, (repeats, points); the final regret has more digits than the curve."""
+    """Return the regret over rounds as an array (repeats, points).
+
+    The last point comes from the field ``regret``, which has more digits than the curve.
+    """
     final: Floats = np.array(result["regret"], dtype=np.float64)[:, None]
     if "curves" not in result:
         return final

@@ -1,4 +1,8 @@
-"""Bar charts of the dashboard: score parts of a decision, estimate of a user, overlap of groups."""
+"""Bar charts and the overlap matrix of the dashboard.
+
+The charts show the parts of a score, the estimate of a user, and the overlap of groups. Their datasets are empty, and
+the script of the page fills them.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +12,19 @@ import altair as alt
 
 from locb.report.charts.chart_theme import BACKGROUND, FOREGROUND, NEUTRAL, PALETTE
 
-MAX_COLOURED_FEATURES = 5  # features with a colour of their own; the rest is summed
+MAX_COLOURED_FEATURES = 5  # features with a colour of their own; the other features are summed in one part
 ROW_HEIGHT = 24  # pixels
-CELL_WIDTH, CELL_HEIGHT = 34, 26
+CELL_WIDTH, CELL_HEIGHT = 34, 26  # pixels
 
 
 def score_parts_chart() -> Any:
-    """Return stacked bars of the parts of scores (features, intercept, bonus) with a tick at each score.
+    """Return a chart of stacked bars: the parts of the scores of arms, with a tick at each score.
 
-    Dataset ``parts``: row (0, 1, … from the top), part ("0" … "4", "rest", "intercept", "estimate" or "bonus"), order
-    (in the stack), value, label, arm. Dataset ``scores``: row, score. Parameters: ``rows`` has the names of the rows,
-    ``names`` the names of the numbered parts, ``legend_values`` the parts in the legend, and ``columns`` the number of
-    columns of the legend.
+    The parts are the contributions of features, the intercept and the exploration bonus. The dataset ``parts`` has the
+    fields row (0, 1, … from the top), part ("0" … "4", "rest", "intercept", "estimate" or "bonus"), order (in the
+    stack), value, label and arm. The dataset ``scores`` has the fields row and score. The parameter ``rows`` has the
+    names of the rows, ``names`` has the names of the numbered parts, ``legend_values`` has the parts in the legend, and
+    ``columns`` is the number of columns of the legend.
     """
     domain = [*(str(index) for index in range(MAX_COLOURED_FEATURES)), "rest", "intercept", "estimate", "bonus"]
     colours = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", NEUTRAL, "#56B4E9", "#0072B2", "#E69F00"]
@@ -61,7 +66,7 @@ def score_parts_chart() -> Any:
     scores = alt.Chart(alt.NamedData(name="scores")).encode(
         y=y, x="score:Q", tooltip=[alt.Tooltip("score:Q", format=".4f")]
     )
-    # A dark tick on a light one is visible on every colour.
+    # A dark tick on a wider light tick is visible on every colour.
     ticks = [
         scores.mark_tick(color=colour, thickness=thickness, height=ROW_HEIGHT - 3, opacity=1)
         for colour, thickness in ((BACKGROUND, 5), (FOREGROUND, 2))
@@ -75,9 +80,10 @@ def score_parts_chart() -> Any:
 
 
 def estimate_chart() -> Any:
-    """Return the estimate of a user: one bar per feature with its 95% confidence interval.
+    """Return a chart of the estimate of a user: one bar per feature with its 95% confidence interval.
 
-    Dataset ``features``: feature (text), order, value, low, high. The last two may be null.
+    The dataset ``features`` has the fields feature (text), order, value, low and high. low and high are the ends of the
+    interval, or null if it is unknown.
     """
     features = alt.Chart(alt.NamedData(name="features"))
     axis = alt.Axis(title=None, ticks=False, domain=False, labelLimit=150, labelPadding=8)
@@ -103,9 +109,10 @@ def estimate_chart() -> Any:
 
 
 def overlap_chart() -> Any:
-    """Return a matrix of overlaps: the share of the members of a row's group who are also in the column's group.
+    """Return a chart of the overlap of groups, as a matrix.
 
-    Dataset ``overlap``: row and column (names of groups), row_order, column_order, share.
+    A cell shows the share of the members of the row's group who are also in the column's group. The dataset ``overlap``
+    has the fields row and column (names of groups), row_order, column_order and share.
     """
     cells = alt.Chart(alt.NamedData(name="overlap")).encode(
         x=alt.X(

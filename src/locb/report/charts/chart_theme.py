@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-# Colours of groups and policies, in order of use: the palette of Okabe and Ito, safe for colour-blind readers.
+# Colours of groups and policies, in order of use: the palette of Okabe and Ito for colour-blind readers.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
-NEUTRAL = "#BBBBBB"  # users in no group, and remainders
-FOREGROUND, BACKGROUND = "#1A1F26", "#FFFFFF"  # marks on top of any colour, and the background
+NEUTRAL = "#BBBBBB"  # users in no group, and sums of remaining values
+FOREGROUND, BACKGROUND = "#1A1F26", "#FFFFFF"  # marks on top of any colour, and background of the chart
 FONT = 'system-ui, -apple-system, "Segoe UI", sans-serif'
 
-# Replacements on pages, so that every mark has a contrast of at least 3 with the background.
+# Colours that replace those above on light and dark pages, so that every mark has a contrast ratio of at least 3.
 _LIGHT_REPLACEMENTS = {
     "#E69F00": "#A87300",
     "#56B4E9": "#3A8FC9",
@@ -36,7 +36,7 @@ def _config(text: str, secondary: str, line: str) -> dict[str, Any]:
     """Return the Vega-Lite configuration of charts on a page, with a transparent background."""
     return {
         "background": None,
-        "aria": False,  # the element around the chart has a text alternative
+        "aria": False,  # the HTML element that contains the chart has a text alternative
         "font": FONT,
         "view": {"stroke": None},
         "axis": {
@@ -58,7 +58,7 @@ def _config(text: str, secondary: str, line: str) -> dict[str, Any]:
     }
 
 
-# Themes of charts on a page; the script of the page applies the one that the reader selects.
+# Themes of charts on a page. The script of the page applies the theme that the reader selects.
 THEMES: dict[str, dict[str, Any]] = {
     "light": {"config": _config("#1a1f26", "#57606b", "#e3e7ec"), "colours": _LIGHT_REPLACEMENTS},
     "dark": {"config": _config("#e8ecf1", "#a0abb8", "#2b333d"), "colours": _DARK_REPLACEMENTS},
@@ -66,7 +66,7 @@ THEMES: dict[str, dict[str, Any]] = {
 
 
 def style(chart: Any) -> Any:
-    """Return the chart with the style of image files."""
+    """Return an Altair chart with the fonts, grid and title style that image files use."""
     return (
         chart.configure_view(stroke=None)
         .configure_axis(labelFontSize=12, titleFontSize=13, gridColor="#eeeeee", titleFontWeight="normal")

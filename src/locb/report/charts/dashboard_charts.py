@@ -1,4 +1,4 @@
-"""Charts of a running service. Their datasets are named and empty; the page fills them."""
+"""Charts of a running service. Their datasets are named and empty, and the script of the dashboard fills them."""
 
 from __future__ import annotations
 
@@ -30,11 +30,12 @@ def _time_range() -> tuple[Any, Any]:
 
 
 def reward_chart(height: int = 220) -> Any:
-    """Return the mean reward over time with its 95% confidence band and the baseline.
+    """Return a chart of the mean reward over time with its 95% confidence band, and the mean of a baseline period.
 
-    Dataset ``points``: time (milliseconds since 1970), mean, low, high (null without rewards), rewards, and isolated
-    (whether the point is drawn as a dot, because no line leads to it). Dataset ``baseline``: at most one row of from,
-    to, mean, and until (the time of the last point). Parameters ``start`` and ``end``: range of the time axis.
+    Times are in milliseconds since 1970. The dataset ``points`` has the fields time, mean, low and high (null without
+    rewards), rewards (their number), and isolated (true if no line leads to the point, which draws a dot). The
+    dataset ``baseline`` has at most one row with the fields from and to (the period), mean, and until (the time of the
+    last point). The parameters ``start`` and ``end`` are the range of the time axis.
     """
     start = alt.X("time:T", axis=_TIME_AXIS, scale=_TIME_SCALE)
     level = alt.Y(
@@ -66,11 +67,11 @@ def reward_chart(height: int = 220) -> Any:
 
 
 def decisions_chart(height: int = 120) -> Any:
-    """Return the number of decisions per time step, by whether they were based on a group.
+    """Return a chart of the number of decisions per time step, coloured by whether the decisions used a group.
 
-    Dataset ``steps``: time and until (milliseconds since 1970), kind (of ``DECISION_KINDS``), decisions, low and high
-    (the ends of the bar segment). Parameters: ``legend_values`` has the kinds in the legend, ``start`` and ``end`` are
-    the range of the time axis.
+    The dataset ``steps`` has the fields time and until (ends of the step in milliseconds since 1970), kind (an element
+    of ``DECISION_KINDS``), decisions, low and high (ends of the bar segment). The parameter ``legend_values`` has the
+    kinds in the legend. The parameters ``start`` and ``end`` are the range of the time axis.
     """
     scale = alt.Scale(domain=DECISION_KINDS, range=[PALETTE[2], NEUTRAL, PALETTE[5]])
     legend_values = alt.param(name="legend_values", value=DECISION_KINDS[:2])
@@ -97,13 +98,15 @@ def decisions_chart(height: int = 120) -> Any:
 
 
 def live_map_chart(height: int = 480) -> Any:
-    """Return a scatter chart of users by their estimated preferences.
+    """Return a scatter chart of users by their estimated preferences in two dimensions.
 
-    Colour and shape show the group, size the number of rewards, and a ring that the user is in several groups.
+    The colour and shape of a point show the group of the user. The size shows the number of rewards. A ring marks a
+    user who is in several groups.
 
-    Dataset ``users``: user, x, y, served, group ("0" … "6", "others" or "none"), group_label, cluster_count.
-    Parameters: ``names`` has the names of the groups, ``legend_values`` the values of ``group`` in the legend,
-    ``columns`` the number of columns of the legend, and ``selected_user`` the user to highlight.
+    The dataset ``users`` has the fields user, x, y, served (number of rewards), group ("0" … "6", "others" or "none"),
+    group_label and cluster_count (number of groups of the user). The parameter ``names`` has the names of the groups,
+    ``legend_values`` has the values of group in the legend, ``columns`` is the number of columns of the legend, and
+    ``selected_user`` is the user to highlight.
     """
     domain = [*(str(index) for index in range(MAX_COLOURED_GROUPS)), "others", "none"]
     colours = [*PALETTE[:MAX_COLOURED_GROUPS], NEUTRAL, NEUTRAL]

@@ -1,4 +1,4 @@
-"""Heat map of ratios on a logarithmic colour scale: blue below 1, orange above 1."""
+"""Heat map of ratios on a logarithmic colour scale, with blue below 1 and orange above 1."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COLOUR_SCALE = ("#08519c", "#6baed6", "#f7f7f7", "#fdae6b", "#a63603")
 
 
 def format_ratio(ratio: float, margin: float | None) -> str:
-    """Format a ratio and its margin with about three digits.
+    """Format a ratio and its margin (half of the 95% interval) with about three significant digits.
 
     Examples
     --------
@@ -30,7 +30,10 @@ def format_ratio(ratio: float, margin: float | None) -> str:
 
 
 def heat_map_chart(heat_map: HeatMap) -> Any:
-    """Return one panel per kind of scenario, stacked vertically, with the ratio in each cell."""
+    """Return an Altair chart of a heat map: panels below each other, with the ratio as text in each cell.
+
+    The field ``panel`` of each row states the panel to which the cell belongs.
+    """
     rows = []
     for row in heat_map.rows:
         log_ratio = max(-MAX_LOG_RATIO, min(MAX_LOG_RATIO, math.log2(row["ratio"])))

@@ -15,12 +15,18 @@ from locb.report.curves import Curve
 
 
 def label(entry: PolicyResult, sweep: bool) -> str:
-    """Return the name of a line: the policy, with its alpha if several were compared."""
+    """Return the name of the line of a result: the policy, followed by its alpha if ``sweep``.
+
+    ``sweep`` states whether several values of alpha, the exploration strength, were compared.
+    """
     return f"{entry.policy} (α = {entry.alpha:g})" if sweep and entry.alpha is not None else entry.policy
 
 
 def regret_rows(comparison: Comparison) -> list[dict[str, Any]]:
-    """Return one row per policy and checkpoint: mean regret and its 95% band, each policy at its best alpha."""
+    """Return the data of a regret chart: one row per policy and checkpoint, each policy at its best alpha.
+
+    A row has the mean regret over repeats, and the ends of its 95% confidence interval.
+    """
     sweep = len(comparison.settings["alphas"]) > 1
     rows = []
     for entry in comparison.best_per_policy():
@@ -46,7 +52,10 @@ def _policy_selection() -> Any:
 
 
 def _banded_lines(data: Any, y: str, title: str, spec: str, colour: Any, selection: Any) -> tuple[Any, Any]:
-    """Return the bands and lines of policies over rounds; policies selected in the legend are highlighted."""
+    """Return two charts, the confidence bands and the lines of policies over rounds.
+
+    Policies that the reader selects in the legend are highlighted.
+    """
     base = alt.Chart(data).encode(x=alt.X("round:Q", title="round", axis=alt.Axis(format=",d", tickCount=5)))
     band = base.mark_area().encode(
         y=alt.Y("low:Q", title=title),
@@ -70,7 +79,10 @@ def _banded_lines(data: Any, y: str, title: str, spec: str, colour: Any, selecti
 
 
 def curve_chart(curve: Curve, policies: list[str], height: int = 280) -> Any:
-    """Return a chart of one curve over rounds, one line per policy and repeat, for the dataset ``curves``."""
+    """Return a chart of one quantity over rounds, with one line per policy and repeat.
+
+    The script of the page fills the dataset ``curves``.
+    """
     colours = [PALETTE[i % len(PALETTE)] for i in range(len(policies))]
     colour = _policy_colour(policies, colours, orient="top", columns=3, columnPadding=18)
     selection = _policy_selection()
@@ -78,16 +90,16 @@ def curve_chart(curve: Curve, policies: list[str], height: int = 280) -> Any:
     band, line = _banded_lines(data, curve.name, curve.axis_title, curve.spec, colour, selection)
     scale = alt.Scale(zero=curve.lower_bound == 0.0)
     band = band.transform_filter("isValid(datum.low)").encode(y=alt.Y("low:Q", title=curve.axis_title, scale=scale))
-    # Single repeats have the colour of their policy and a thinner line than the mean.
+    # The line of a single repeat has the colour of its policy and is thinner than the line of the mean.
     stroke_width = alt.condition("datum.repeat === 'mean'", alt.value(2.0), alt.value(1.4))
     line = line.encode(detail="repeat:N", strokeWidth=stroke_width)
     return (band + line.add_params(selection)).properties(width="container", height=height)
 
 
 def regret_chart(comparison: Comparison, width: int = 420, height: int = 340) -> Any:
-    """Return the cumulative regret of each policy over rounds, with the 95% confidence band of the mean.
+    """Return a chart of the cumulative regret of each policy over rounds, with the 95% confidence band of the mean.
 
-    If the worst policy dominates the scale, a second panel shows the others without it.
+    If the highest final regret is more than twice the second highest, a second panel omits the worst policy.
     """
     rows = regret_rows(comparison)
     sweep = len(comparison.settings["alphas"]) > 1
@@ -116,7 +128,7 @@ def regret_chart(comparison: Comparison, width: int = 420, height: int = 340) ->
 
 
 def line_chart(data: LineChart, width: int = 620, height: int = 340) -> Any:
-    """Return lines with bands, on linear or logarithmic axes; lines that are not measured are dashed."""
+    """Return an Altair chart of lines with confidence bands. Lines in ``data.dashed`` are dashed."""
     names = list(dict.fromkeys(row["line"] for row in data.rows))
     colours = [PALETTE[i % len(PALETTE)] for i in range(len(names))]
     dashes = [[5, 4] if name in data.dashed else [1, 0] for name in names]

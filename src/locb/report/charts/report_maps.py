@@ -24,7 +24,10 @@ SHAPES = (
 
 
 def project(theta: Floats) -> Floats:
-    """Return the first two principal components of the users: (n, 2)."""
+    """Return the positions of users in the plane of the first two principal components: array (users, 2).
+
+    ``theta`` (users, features) has the parameters of each user.
+    """
     centred = theta - theta.mean(axis=0)
     _, _, directions = np.linalg.svd(centred, full_matrices=False)
     points: Floats = centred @ directions[:2].T
@@ -34,10 +37,11 @@ def project(theta: Floats) -> Floats:
 
 
 def assign_clusters(user_map: UserMap) -> tuple[list[int], list[int], list[int]]:
-    """Return for every user the true cluster, the matched true cluster, and the number of found clusters.
+    """Return three lists with one element per user: true cluster, matched true cluster, and number of found clusters.
 
-    Each found cluster is matched to the true cluster with the highest F1, so that colours agree between panels. A user
-    gets the match of the best-fitting found cluster that contains the user; −1 if there is none.
+    The matched true cluster determines the colour of a user among the found clusters. Each found cluster is matched to
+    the true cluster with the highest F1. A user gets the match of the found cluster with the highest F1 that contains
+    the user. −1 means that no cluster contains the user.
     """
     count = len(user_map.theta)
     true_of, found_of, cluster_count = np.full(count, -1), np.full(count, -1), np.zeros(count, np.int64)
@@ -57,7 +61,7 @@ def assign_clusters(user_map: UserMap) -> tuple[list[int], list[int], list[int]]
 
 
 def _user_points(data: Any, n_groups: int, legend: Any = alt.Undefined) -> Any:
-    """Return users as points with a colour and shape per group."""
+    """Return a chart of users as points, with a colour and a shape per group."""
     names = [f"{number + 1}" for number in range(n_groups)] + ["none"]
     colours = [PALETTE[i % len(PALETTE)] for i in range(n_groups)] + [NEUTRAL]
     shapes = [SHAPES[i % len(SHAPES)] for i in range(n_groups)] + ["triangle-right"]
@@ -91,7 +95,7 @@ def _user_rows(points: Floats, groups: list[int], counts: list[int], panel: str)
 
 
 def users_chart(user_map: UserMap, size: int = 330) -> Any:
-    """Return users coloured by true cluster on the left and by found cluster on the right."""
+    """Return two scatter charts of users side by side, coloured by true cluster and by found cluster."""
     true_of, found_of, counts = assign_clusters(user_map)
     points = project(user_map.theta)
     true_counts = [int(group >= 0) for group in true_of]
@@ -111,7 +115,10 @@ def users_chart(user_map: UserMap, size: int = 330) -> Any:
 
 
 def map_chart(n_groups: int, height: int = 340) -> Any:
-    """Return a scatter chart for the dataset ``users``; the ring is thicker for users in more clusters."""
+    """Return a scatter chart of users, coloured by cluster. A thicker ring marks a user in more clusters.
+
+    The script of the page fills the dataset ``users``.
+    """
     has_legend = n_groups < 12  # more entries do not fit below the chart
     legend = alt.Legend(orient="bottom", columns=6, symbolSize=70, symbolStrokeWidth=0) if has_legend else None
     ring = alt.StrokeWidth("cluster_count:Q", scale=alt.Scale(domain=[1, 6], range=[0, 1.8], clamp=True), legend=None)
@@ -126,7 +133,19 @@ def map_chart(n_groups: int, height: int = 340) -> Any:
 
 
 def groups_chart(theta: Floats, groups: list[list[int]], title: str, subtitle: str, size: int = 420) -> Any:
-    """Return users in two dimensions, coloured by group."""
+    """Return a scatter chart of users in two dimensions, coloured by group.
+
+    Parameters
+    ----------
+    theta : (users, features) array
+        Parameters of the users, which are projected on two principal components.
+    groups : list of list of int
+        User indices of each group.
+    title, subtitle : str
+        Heading of the chart.
+    size : int, default 420
+        Width and height in pixels.
+    """
     group_of, counts = [-1] * len(theta), [0] * len(theta)
     for number, members in enumerate(groups):
         for user in members:

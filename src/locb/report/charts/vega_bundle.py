@@ -1,8 +1,8 @@
-"""Files for drawing charts in a browser: the Vega script and the chart specifications of the dashboard.
+"""Files that a browser needs to draw charts: the Vega script and the chart specifications of the dashboard.
 
-``python -m locb.report.charts.vega_bundle FOLDER`` creates these files in FOLDER. This takes one to two seconds and
-much memory, so a service runs the command in a separate process and caches the files. A copy in the cache directory
-serves other services and reports.
+``python -m locb.report.charts.vega_bundle FOLDER`` creates these files in FOLDER. The command takes one to two seconds
+and much memory, so a service runs it in a separate process. The cache folder of the user keeps a copy for other
+services and for reports.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def cache_key() -> str:
 
 
 def page_charts() -> dict[str, Any]:
-    """Return the charts of the dashboard by name, with empty datasets, and their themes."""
+    """Return the themes of charts, and the specifications of the dashboard charts by name, with empty datasets."""
     from locb.report import charts
 
     specs = {
@@ -46,17 +46,20 @@ def page_charts() -> dict[str, Any]:
 
 
 def vega_script() -> str:
-    """Return Vega, Vega-Lite and Vega-Embed as one script, from the cache or created in about a second."""
+    """Return Vega, Vega-Lite and Vega-Embed as one script.
+
+    The script comes from the cache folder of the user, or is created in about one second.
+    """
     try:
         cached = _cached_folder()
         _write(cached)
         return gzip.decompress((cached / SCRIPT).read_bytes()).decode()
-    except (OSError, RuntimeError):  # no home directory, or it is not writable
+    except (OSError, RuntimeError):  # there is no home directory, or it is not writable
         return _create_script()
 
 
 def make(folder: Path) -> None:
-    """Write the folder atomically."""
+    """Write the Vega script and the chart specifications to a new folder, and to the cache if it is writable."""
     with suppress(OSError, RuntimeError):
         _write(_cached_folder())
     if not copy(folder):
@@ -64,7 +67,7 @@ def make(folder: Path) -> None:
 
 
 def copy(folder: Path) -> bool:
-    """Write the folder from the cache; return False if the cache is empty."""
+    """Copy the files from the cache to a new folder. Return False if the cache does not have them."""
     try:
         cached = {name: (_cached_folder() / name).read_bytes() for name in (SCRIPT, CHARTS)}
     except (OSError, RuntimeError):
@@ -84,7 +87,10 @@ def _create_script() -> str:
 
 
 def _write(folder: Path, files: dict[str, bytes] | None = None) -> None:
-    """Write files to a new folder; create their content if it is not given. An existing folder is not changed."""
+    """Write files (name → content) to a new folder atomically, unless the folder exists.
+
+    If ``files`` is None, the Vega script and the chart specifications are created.
+    """
     if folder.exists():
         return
     unfinished = folder.with_name(f"{folder.name}.{os.getpid()}")
@@ -103,5 +109,5 @@ def _write(folder: Path, files: dict[str, bytes] | None = None) -> None:
 
 if __name__ == "__main__":
     if hasattr(os, "nice"):
-        os.nice(10)  # requests of the service have priority
+        os.nice(10)  # lower the priority of this process, so that it does not delay requests to the service
     make(Path(sys.argv[1]))

@@ -13,9 +13,11 @@ from locb.report.curves import round_numbers
 
 
 def cluster_timeline_data(comparison: Comparison) -> dict[str, Any] | None:
-    """Return positions of users and their clusters at every checkpoint; None if no policy finds clusters.
+    """Return the positions of users and their clusters at every checkpoint; None if no policy finds clusters.
 
-    The entry of a policy without clusters is None. Clusters are numbered from 0; −1 means no cluster.
+    The list ``entries`` has one element per policy and alpha, which is None for a policy without clusters. True
+    clusters are numbered from 0, and a user in a found cluster has the number of the true cluster that matches it. −1
+    means no cluster.
     """
     user_map = comparison.user_map
     if user_map is None or not len(comparison.cluster_checkpoints):

@@ -1,4 +1,4 @@
-"""Page of a comparison: result table, interactive curves and user map."""
+"""HTML page of a comparison: result table, interactive curves and user map."""
 
 from __future__ import annotations
 
@@ -32,7 +32,15 @@ _INTERACTIVE_SECTIONS = """
 
 
 def render_comparison_page(comparison: Comparison, provenance: dict[str, Any]) -> str:
-    """Render the page; ``provenance`` has the settings, seeds and versions of the run."""
+    """Render the HTML page of a comparison.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        Results to show.
+    provenance : dict
+        Settings, seeds and versions of the run, shown at the end of the page.
+    """
     settings = comparison.settings
     repeats = settings["repeats"]
     notes = "".join(f'<p class="note warn">{escape(note)}</p>' for note in comparison.notes)
@@ -87,7 +95,7 @@ def _curve_data(comparison: Comparison) -> list[dict[str, Any]]:
 
 
 def _make_result_table(comparison: Comparison) -> ResultTable:
-    """Return the unrounded results, for the CSV download."""
+    """Return the results as a table of unrounded numbers, for the CSV download."""
     rows = [
         {
             "policy": entry.policy,

@@ -1,4 +1,4 @@
-"""Page of findings: verdicts first, then claims, figures and tables by section."""
+"""HTML page of a reproduction, verification or scenario matrix: verdicts, claims, figures and tables by section."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ def render_findings_page(
     format_criterion: Callable[[Criterion], str],
     make_chart: Callable[[Figure], Any],
 ) -> str:
-    """Render the page.
+    """Render the HTML page of findings.
 
     Parameters
     ----------
     findings : Findings
-        Content of the page.
+        Claims, tables and figures of the page.
     summary : str
-        Sentence with the number of verdicts.
+        Sentence with the number of claims per verdict.
     rule : str
-        How verdicts are decided.
+        Text that explains how verdicts are decided.
     format_criterion : callable
-        Formats a criterion as text.
+        Function that returns a criterion as text.
     make_chart : callable
-        Creates the chart of a figure.
+        Function that returns the Altair chart of a figure.
     """
     verdicts = f"<p><strong>{escape(summary)}</strong> {escape(rule)}</p>" if findings.claims else ""
     notes = "".join(f'<p class="note">{escape(note)}</p>' for note in findings.notes)
@@ -97,7 +97,10 @@ def _render_claim(claim: Claim, figures: set[str], format_criterion: Callable[[C
 
 
 def _render_figure(figure: Figure) -> str:
-    """Render the container of a chart. Its title is text above it, which wraps and is read by screen readers."""
+    """Render the HTML container of a chart.
+
+    The title is HTML text above the chart, because text in a chart neither wraps nor is read by screen readers.
+    """
     css_class = "" if isinstance(figure, HeatMap) else "figure-box"  # the width of a heat map depends on its cells
     return (
         f'<section class="card"><h3>{escape(figure.title)}</h3><p class="muted small">{escape(figure.subtitle)}</p>'
@@ -121,7 +124,7 @@ def _chart_data(figure: Figure, make_chart: Callable[[Figure], Any]) -> dict[str
 
 
 def _use_dataset(spec: Any) -> Any:
-    """Return the specification with every data source replaced by the dataset ``rows``."""
+    """Return a Vega-Lite specification with every data source replaced by the dataset ``rows``."""
     if isinstance(spec, list):
         return [_use_dataset(part) for part in spec]
     if not isinstance(spec, dict):

@@ -1,4 +1,4 @@
-"""Self-contained HTML pages: content, data, styles and scripts in one file."""
+"""Rendering of self-contained HTML pages, with content, data, styles and scripts in one file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,21 @@ _NUMBER = re.compile(r"[-−+]?[\d,.]+(e[-+]?\d+)?( ± [\d,.]+(e[-+]?\d+)?)?|–
 def render_table(
     name: str, headings: Sequence[str], rows: Sequence[Sequence[str]], caption: str, css_class: str = ""
 ) -> str:
-    """Render a table. The script of the page makes it sortable, and downloadable if the page has its CSV."""
+    """Render an HTML table. The script of the page makes the table sortable.
+
+    If the data of the page has CSV for ``name``, the script also adds a download button.
+
+    Parameters
+    ----------
+    name : str
+        Name of the table, part of its HTML id.
+    headings, rows : sequence
+        Text of the headings and cells. Columns of numbers are right-aligned.
+    caption : str
+        Caption for screen readers.
+    css_class : str, default ""
+        CSS class of the table.
+    """
     numeric = [
         any(row[column] not in ("", "–") for row in rows) and all(_NUMBER.fullmatch(row[column]) for row in rows)
         for column in range(len(headings))
@@ -42,13 +56,13 @@ def render_table(
 
 
 def render_settings(settings: Mapping[str, Any]) -> str:
-    """Render the settings as a collapsed section."""
+    """Render settings as JSON in a collapsed section."""
     content = f"<pre>{escape(json.dumps(settings, indent=2))}</pre>"
     return f'<section class="card"><details><summary>Settings and versions</summary>{content}</details></section>'
 
 
 def render_document(title: str, subtitle: str, body: str, data: Mapping[str, Any], scripts: Sequence[str]) -> str:
-    """Render a complete page.
+    """Render a complete HTML page.
 
     Parameters
     ----------
@@ -57,9 +71,9 @@ def render_document(title: str, subtitle: str, body: str, data: Mapping[str, Any
     body : str
         HTML of the main element.
     data : mapping
-        Data for the scripts, as JSON. ``tables`` maps the names of tables to their CSV.
+        Data for the scripts, written as JSON. ``tables`` maps the names of tables to their CSV.
     scripts : sequence of str
-        Files in assets/ to run after the scripts of all pages.
+        Names of scripts in report/assets/ for this kind of page. They run after the scripts that all pages share.
     """
     data_json = json.dumps({"themes": THEMES, **data}, separators=(",", ":")).replace("<", "\\u003c")
     code = "\n".join(_asset(name) for name in ("ui.js", "ui_chart.js", "ui_table.js", "report.js", *scripts))
@@ -83,4 +97,4 @@ def _asset(name: str) -> str:
     return (files("locb.report") / "assets" / name).read_text(encoding="utf-8")
 
 
-_vega = cache(vega_script)  # takes 1 to 2 s
+_vega = cache(vega_script)  # the first call takes 1 to 2 s

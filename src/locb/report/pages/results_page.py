@@ -1,8 +1,9 @@
-"""The page docs/results.md, generated from the CSV files of a reproduction, a verification and a scenario matrix.
+"""Generator of the page docs/results.md from the results of a reproduction, a verification and a scenario matrix.
 
     python -m locb.report.pages.results_page REPRODUCTION VERIFICATION SCENARIOS DOCS
 
-copies the CSV files and figures of the three folders to DOCS/results and writes DOCS/results.md from them.
+This command copies the CSV files and figures of the first three folders to DOCS/results, and writes DOCS/results.md
+from the CSV files.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ VERDICT_LABELS = {HOLDS: "holds", FAILS: "**does not hold**", UNDECIDED: "undeci
 
 
 def render(results: Path) -> str:
-    """Render the page from results/*/*.csv."""
+    """Render the page as Markdown from the CSV files in the subfolders of ``results``."""
     parts = {name: results / name for name in PARTS if (results / name / "claims.csv").exists()}
     claims = {name: _read_csv(folder / "claims.csv") for name, folder in parts.items()}
     total = Counter(row["verdict"] for rows in claims.values() for row in rows)
@@ -67,7 +68,7 @@ def render(results: Path) -> str:
 
 
 def _render_summary(claims: dict[str, list[dict[str, str]]]) -> list[str]:
-    """Return the claims by verdict for each data set, the theorems and the scenarios."""
+    """Return the lines of the summary: the claims by verdict, for each data set, for the theorems and the scenarios."""
     groups: dict[str, list[dict[str, str]]] = {}
     for part, rows in claims.items():
         for row in rows:
@@ -89,7 +90,7 @@ def _render_summary(claims: dict[str, list[dict[str, str]]]) -> list[str]:
 
 
 def _format_detail(row: dict[str, str]) -> str:
-    """Return the setting of a claim beyond its data set, and the explanation if the claim does not hold."""
+    """Return the setting of a claim without its data set, and the explanation unless the claim holds."""
     setting = row["data"] if row["section"] in SECTIONS_WITHOUT_DATA_SET else row["data"].partition(", ")[2]
     return ": ".join(text for text in (setting, row["explanation"] if row["verdict"] != HOLDS else "") if text)
 
@@ -132,7 +133,7 @@ def _render_part(part: str, folder: Path, claims: list[dict[str, str]]) -> list[
 
 
 def copy_results(source: Path, target: Path) -> None:
-    """Replace ``target`` by the CSV files and figures of a run."""
+    """Replace the folder ``target`` by a folder with the CSV files and SVG figures of the run folder ``source``."""
     if target.exists():
         shutil.rmtree(target)
     target.mkdir(parents=True)
@@ -143,7 +144,7 @@ def copy_results(source: Path, target: Path) -> None:
 
 
 def main(reproduction: str, verification: str, scenarios: str, docs: str) -> None:
-    """Copy the results of the three runs and write the page."""
+    """Copy the results of the three run folders to the folder ``docs`` and write results.md."""
     results = Path(docs) / "results"
     for name, source in zip(PARTS, (reproduction, verification, scenarios), strict=True):
         copy_results(Path(source), results / name)

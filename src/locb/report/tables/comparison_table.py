@@ -1,4 +1,4 @@
-"""Table of a comparison, for terminals and pages."""
+"""Result table of a comparison, for terminals and HTML pages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HEADINGS = ("policy", "alpha", "regret", "reward", "clusters", "F1", "µs/round"
 
 
 def format_mean(values: Any, spec: str) -> str:
-    """Format the mean ± half the width of its 95% confidence interval; a dash if all values are NaN."""
+    """Return the mean ± half of its 95% confidence interval as text; a dash if all values are NaN."""
     if np.isnan(values).all():
         return "–"
     margin = float(ci_half_width(values))
@@ -31,7 +31,7 @@ def format_mean(values: Any, spec: str) -> str:
 
 
 def comparison_rows(comparison: Comparison) -> list[tuple[str, ...]]:
-    """Return one row per policy and alpha, lowest regret first."""
+    """Return the formatted rows of the result table: one per policy and alpha, lowest regret first."""
     ranked = sorted(comparison.results, key=lambda entry: float(entry.final_regret.mean()))
     return [
         (
@@ -48,7 +48,7 @@ def comparison_rows(comparison: Comparison) -> list[tuple[str, ...]]:
 
 
 def make_comparison_table(comparison: Comparison) -> Table:
-    """Return the table that ``locb compare`` prints."""
+    """Return the result table that ``locb compare`` prints."""
     settings = comparison.settings
     repeats = settings["repeats"]
     repeats_text = f"{repeats} repeats: mean ± 95% CI" if repeats > 1 else "1 repeat"
@@ -62,7 +62,7 @@ def make_comparison_table(comparison: Comparison) -> Table:
 
 
 def make_facts_table(title: str, facts: Sequence[tuple[str, str]]) -> Table:
-    """Return a table of names and values."""
+    """Return a table for a terminal with one row per fact: its name and its value."""
     table = Table(title=title, title_justify="left", title_style="bold", box=None, show_header=False, padding=(0, 2))
     for name, value in facts:
         table.add_row(name, value)

@@ -1,4 +1,4 @@
-"""Result tables as CSV for programs, formatted cells for people, and Markdown for documents."""
+"""Conversion of result tables to CSV, to formatted cells and to Markdown."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any
 
 from locb.evaluation.findings import Measurement, ResultTable
 
-MARGIN = " ±"  # suffix of the column with half the width of the 95% CI of the previous column
+MARGIN = " ±"  # suffix of the column with half of the 95% confidence interval of the previous column
+# Words in the heading of a column that determine the format of its numbers.
 _INTEGER = ("regret", "rounds", "round", "bound", "served")
 _SIGNED = ("difference",)
 _UNROUNDED = ("alpha", "gamma", "sigma", "tau")
@@ -18,7 +19,10 @@ _COUNTS = ("seeds", "users", "environments", "covered", "violated", "final", "ga
 
 
 def to_csv(table: ResultTable) -> str:
-    """Return the table as CSV, numbers with six digits, a measurement in two columns."""
+    """Return a table as CSV. Numbers have six significant digits.
+
+    A measurement has two columns: the mean, and the margin with " ±" appended to the heading.
+    """
     columns: dict[str, None] = {}
     for row in table.rows:
         for name, value in row.items():
@@ -46,7 +50,7 @@ def _csv_cell(row: dict[str, Any], column: str) -> str:
 
 
 def format_csv(text: str) -> tuple[list[str], list[list[str]]]:
-    """Return headings and formatted cells of a CSV; a measurement and its margin share one cell."""
+    """Return the headings and the formatted cells of a table in CSV. A mean and its margin share one cell."""
     columns, *rows = list(csv.reader(io.StringIO(text)))
     headings = [name for name in columns if not name.endswith(MARGIN)]
     formatted = []
@@ -62,7 +66,10 @@ def format_csv(text: str) -> tuple[list[str], list[list[str]]]:
 
 
 def _format_cell(column: str, text: str, like: str) -> str:
-    """Format a number with the digits of its column and of the number ``like``; empty text as a dash."""
+    """Return a cell as text: numbers with as many digits as ``like`` in this column, and a dash for an empty cell.
+
+    ``like`` is the mean if ``text`` is a margin, so that both have the same digits.
+    """
     if text == "":
         return "–"
     try:
@@ -72,7 +79,7 @@ def _format_cell(column: str, text: str, like: str) -> str:
 
 
 def _number_spec(column: str, text: str, number: float) -> str:
-    """Return the format specification of numbers like this one in a column."""
+    """Return the format specification for a number in a column, by the words of the heading and the magnitude."""
     words = column.lower().replace("'s", "").split()
     sign = "+" if any(word in words for word in _SIGNED) else ""
     if words[-1] in _UNROUNDED:
@@ -85,7 +92,7 @@ def _number_spec(column: str, text: str, number: float) -> str:
 
 
 def to_markdown(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table."""
+    """Return headings and rows as a Markdown table."""
 
     def line(cells: Sequence[str]) -> str:
         return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

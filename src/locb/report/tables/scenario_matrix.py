@@ -9,16 +9,16 @@ from rich.table import Table
 
 from locb.evaluation.findings import Findings, Measurement, ResultTable
 
-DESCRIPTIVE_COLUMNS = ("scenario", "groups", "best baseline", "baseline regret")  # the others are policies
+DESCRIPTIVE_COLUMNS = ("scenario", "groups", "best baseline", "baseline regret")  # every other column is a policy
 
 
 def find_table(findings: Findings, name: str) -> ResultTable:
-    """Return the table with this name."""
+    """Return the table of the findings with the name ``name``."""
     return next(table for table in findings.tables if table.name == name)
 
 
 def make_matrix_table(findings: Findings) -> Table:
-    """Return one row per scenario and one column per policy; the interval wraps in a narrow terminal."""
+    """Return the scenario matrix as a table for a terminal, with one row per scenario and one column per policy."""
     matrix = find_table(findings, "matrix")
     policies = [name for name in matrix.rows[0] if name not in DESCRIPTIVE_COLUMNS]
     table = _make_table("Regret relative to the best baseline of each scenario (below 1 is better), ± 95% CI")
@@ -35,13 +35,16 @@ def make_matrix_table(findings: Findings) -> Table:
 
 
 def make_policy_table(findings: Findings) -> Table:
-    """Return one row per policy: mean ratio over scenarios with groups, worst scenario, F1 and time."""
+    """Return a table for a terminal with one row per policy: mean ratio, worst scenario, F1 and time.
+
+    The mean ratio is the geometric mean of the regret ratios over the scenarios with groups.
+    """
     summary = find_table(findings, "policies")
     columns = list(dict.fromkeys(name for row in summary.rows for name in row))
     table = _make_table("Policies over the scenarios with groups (geometric mean), and the worst of all scenarios")
     for name in columns:
         is_text = name in ("policy", "worst scenario")
-        min_width = max(map(len, name.split()))  # headings are not truncated
+        min_width = max(map(len, name.split()))  # wide enough for the longest word of the heading
         table.add_column(name, justify="left" if is_text else "right", no_wrap=is_text, min_width=min_width)
     for row in summary.rows:
         table.add_row(*(_format_value(row.get(name)) for name in columns))
@@ -58,7 +61,7 @@ def _format_cell(value: Any, lowest: bool) -> str:
 
 
 def _format_value(value: Any) -> str:
-    """Format a number with two decimals, and its margin without a leading zero."""
+    """Return a value as text: about three significant digits, and a margin without a leading zero."""
     if isinstance(value, Measurement):
         spec = ".2f" if value.mean < 10 else ".1f" if value.mean < 100 else ",.0f"
         margin = "" if value.margin != value.margin else " ±" + format(value.margin, spec).removeprefix("0")

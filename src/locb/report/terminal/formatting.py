@@ -1,4 +1,4 @@
-"""Format numbers, times and sizes for people."""
+"""Functions that format numbers, times and sizes for display."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MINUS = "−"
 
 
 def format_number(value: float | None, spec: str = ".3f") -> str:
-    """Format a number with the minus sign U+2212, and None as a dash.
+    """Format a number with the minus sign U+2212, and None as a dash. Rounded zero has no sign.
 
     Examples
     --------
@@ -23,12 +23,12 @@ def format_number(value: float | None, spec: str = ".3f") -> str:
 
 
 def format_interval(low: float | None, high: float | None, spec: str = ".3f") -> str:
-    """Format an interval; an empty string if an end is unknown."""
+    """Format an interval as "LOW to HIGH"; an empty string if an end is None."""
     return "" if low is None or high is None else f"{format_number(low, spec)} to {format_number(high, spec)}"
 
 
 def format_rate(value: float) -> str:
-    """Format a rate, with one decimal below 100.
+    """Format a rate with one decimal if it is below 100, else without decimals.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def format_rate(value: float) -> str:
 
 
 def format_percent(share: float) -> str:
-    """Format a share as a percentage; only a share of 1 is rounded to 100%.
+    """Format a share as a percentage. Only a share of 1 becomes 100%, and a share below 0.01 becomes "less than 1%".
 
     Examples
     --------
@@ -52,7 +52,7 @@ def format_percent(share: float) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """Format a duration in its two largest units.
+    """Format a duration in seconds with its two largest units.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def format_duration(seconds: float) -> str:
 
 
 def format_bytes(count: float) -> str:
-    """Format a number of bytes.
+    """Format a number of bytes with a decimal unit (1 kB is 1,000 bytes).
 
     Examples
     --------
@@ -86,13 +86,13 @@ def format_bytes(count: float) -> str:
 
 
 def format_time(timestamp: float, now: float) -> str:
-    """Format a local time of day, with the date unless it is today."""
+    """Format a timestamp as local time, with seconds if it is on the same day as ``now``, else with the date."""
     local, today = time.localtime(timestamp), time.localtime(now)
     return time.strftime("%H:%M:%S" if local[:3] == today[:3] else "%Y-%m-%d %H:%M", local)
 
 
 def format_count(count: int, singular: str, plural: str) -> str:
-    """Format a count with its noun.
+    """Format a count with its noun in the singular or the plural.
 
     Examples
     --------

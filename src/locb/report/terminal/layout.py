@@ -1,4 +1,4 @@
-"""Layout of terminal views: lists of facts, tables and bars. Content that does not fit is wrapped, never cut."""
+"""Layout of terminal views: lists of facts, tables and bars. Text that does not fit in a line is wrapped."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ MIN_TABLE_WIDTH = 100  # columns; narrower terminals get text instead of wide ta
 
 
 def count_lines(renderable: RenderableType, width: int) -> int:
-    """Return the number of lines that a renderable occupies."""
+    """Return the number of lines that a Rich renderable occupies in a terminal with ``width`` columns."""
     return len(Console(width=width, file=io.StringIO()).render_lines(renderable))
 
 
 def make_fact_list(rows: Iterable[tuple[str, str | Text]]) -> Table:
-    """Return a two-column table of names and facts without a header."""
+    """Return a table without a header that has one row per fact: its name and its text."""
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
@@ -29,7 +29,10 @@ def make_fact_list(rows: Iterable[tuple[str, str | Text]]) -> Table:
 
 
 def make_table(title: str, headings: Iterable[str], text_columns: Iterable[str]) -> Table:
-    """Return an empty table; text columns are left-aligned and wrapped, the others are right-aligned figures."""
+    """Return a table with headings and no rows.
+
+    The columns in ``text_columns`` are left-aligned and wrapped. All other columns are right-aligned for numbers.
+    """
     table = Table(
         title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False
     )
@@ -43,7 +46,7 @@ def make_table(title: str, headings: Iterable[str], text_columns: Iterable[str])
 
 
 def render_bar(share: float, width: int = 10) -> str:
-    """Render a share as a bar, which is full only for a share of 1.
+    """Render a share from 0 to 1 as a bar of ``width`` characters. The bar is full only for a share of 1.
 
     Examples
     --------

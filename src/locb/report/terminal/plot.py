@@ -1,4 +1,4 @@
-"""Line charts in a terminal: braille dots for lines, a light shade for confidence bands."""
+"""Line charts in a terminal, with braille dots for lines and a light shade for confidence bands."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from locb.common.arrays import Floats
 BRAILLE_DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # bits of a braille character [row][column]
 BRAILLE_BLANK = 0x2800
 SHADE = "░"
-MIN_COLUMNS = 8  # of the drawing area
+MIN_COLUMNS = 8  # minimum width of the drawing area, in characters
 
 Cells: TypeAlias = list[list[tuple[str, str]]]  # character and style, [row][column]
 Range: TypeAlias = tuple[float, float]
@@ -23,15 +23,15 @@ Range: TypeAlias = tuple[float, float]
 
 @dataclass(frozen=True)
 class Line:
-    """Points in ascending order of x, with an optional band around them."""
+    """Line of a chart: points in ascending order of x, with an optional band."""
 
     xs: Sequence[float]
     ys: Sequence[float]
-    low: Sequence[float] | None = None
-    high: Sequence[float] | None = None
+    low: Sequence[float] | None = None  # lower end of the band at each point
+    high: Sequence[float] | None = None  # upper end of the band at each point
     name: str = ""  # label at the right end
-    style: str = ""
-    gap: float = math.inf  # points that are farther apart in x are not connected
+    style: str = ""  # Rich style
+    gap: float = math.inf  # adjacent points with a larger difference in x are not connected
 
 
 def plot(
@@ -42,7 +42,9 @@ def plot(
     format_y: Callable[[float], str],
     format_x: Callable[[float], str],
 ) -> Text:
-    """Draw a chart of ``width`` × ``height`` characters plus one line for the x axis.
+    """Return a line chart as text of ``width`` columns and ``height`` rows, plus one row for the x axis.
+
+    ``format_x`` and ``format_y`` format the numbers at the ends of the axes.
 
     Examples
     --------
@@ -82,7 +84,7 @@ def plot(
 
 
 def _range(values: Floats) -> Range:
-    """Return the minimum and maximum of the finite values, widened if they are equal."""
+    """Return the minimum and the maximum of the finite values. If they are equal, the range is widened."""
     finite = values[np.isfinite(values)]
     if not len(finite):
         return 0.0, 1.0
@@ -94,12 +96,12 @@ def _range(values: Floats) -> Range:
 
 
 def _scale(values: Floats, value_range: Range, count: int) -> Floats:
-    """Map values linearly from their range to 0 … count − 1."""
+    """Map values linearly from ``value_range`` to the range from 0 to count − 1."""
     return np.asarray((values - value_range[0]) / (value_range[1] - value_range[0]) * (count - 1))
 
 
 def _segments(line: Line, *series: Sequence[float]) -> list[tuple[Floats, ...]]:
-    """Split x and the given series where the gap between two points is too large."""
+    """Split the xs of a line, and series of the same length, where two adjacent xs differ by more than ``line.gap``."""
     xs = np.asarray(line.xs, dtype=np.float64)
     breaks = np.flatnonzero(np.diff(xs) > line.gap) + 1
     parts = [np.split(np.asarray(values, dtype=np.float64), breaks) for values in (xs, *series)]
@@ -107,7 +109,7 @@ def _segments(line: Line, *series: Sequence[float]) -> list[tuple[Floats, ...]]:
 
 
 def _draw_line(cells: Cells, line: Line, x_range: Range, y_range: Range) -> None:
-    """Draw braille dots, connected vertically so that a steep line has no holes."""
+    """Draw a line with braille dots. Vertical runs of dots connect the columns of a steep line."""
     dot_rows, dot_columns = 4 * len(cells), 2 * len(cells[0])
     for xs, ys in _segments(line, line.ys):
         scaled = _scale(xs, x_range, dot_columns)
@@ -130,7 +132,7 @@ def _draw_dot(cells: Cells, row: int, column: int, style: str) -> None:
 
 
 def _draw_band(cells: Cells, line: Line, x_range: Range, y_range: Range) -> None:
-    """Shade the characters whose centre lies within the band."""
+    """Shade the characters in the band of a line."""
     if line.low is None or line.high is None:
         return
     rows, columns = len(cells), len(cells[0])
@@ -144,7 +146,10 @@ def _draw_band(cells: Cells, line: Line, x_range: Range, y_range: Range) -> None
 
 
 def _assign_label_rows(lines: Sequence[Line], height: int, y_range: Range) -> list[Line | None]:
-    """Return the line whose name is printed in each row: at its right end, or in the nearest free row."""
+    """Return the line whose name is printed in each row, or None.
+
+    A name is printed at the height of the last point of its line, or in the nearest free row.
+    """
     rows: list[Line | None] = [None] * height
     for line in sorted((line for line in lines if line.name), key=lambda line: -line.ys[-1]):
         wanted = height - 1 - round(float(_scale(np.array(line.ys[-1]), y_range, height)))

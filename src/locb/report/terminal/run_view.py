@@ -1,4 +1,4 @@
-"""Terminal view of a run folder: progress while it runs, results when it is complete."""
+"""Terminal view of a run folder: progress during the run, and results after the run is complete."""
 
 from __future__ import annotations
 
@@ -38,17 +38,28 @@ KINDS = {
 }
 STYLES = ("cyan", "yellow", "green", "magenta", "blue", "red", "white")
 MIN_COMPARISON_WIDTH = 78  # columns of the comparison table
-TWO_CHARTS_WIDTH = 120  # columns from which charts are side by side
-OUTLIER_FACTOR = 2.0  # a policy with more than this multiple of the second highest regret is left out of the chart
+TWO_CHARTS_WIDTH = 120  # minimum width of a terminal that shows charts side by side
+OUTLIER_FACTOR = 2.0  # a chart omits the policy with the highest regret if it exceeds the second highest by this factor
 
 
 def render_run(folder: Path, width: int, now: float, *, plain: bool = False) -> tuple[RenderableType, bool]:
-    """Render a run folder and return whether the run is complete.
+    """Render the content of a run folder, and return whether the run is complete.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of a comparison, reproduction, verification or scenario matrix.
+    width : int
+        Columns of the terminal.
+    now : float
+        Current time in seconds since 1970.
+    plain : bool, default False
+        Whether to omit charts and bars.
 
     Raises
     ------
     ValueError
-        If the folder does not exist or holds no run.
+        If the folder does not exist or has no run.
     """
     if not folder.exists():
         raise ValueError(f"folder {folder} does not exist; to watch a service, pass its address, http://…")
@@ -58,13 +69,13 @@ def render_run(folder: Path, width: int, now: float, *, plain: bool = False) -> 
         progress = read_progress(folder)
         return render_progress(progress, now, plain=plain), progress.complete
     raise ValueError(
-        f"{folder} holds no run: expected {RECORD_FILE} (written by locb compare when it ends) or {SETTINGS_FILE} "
+        f"{folder} has no run: expected {RECORD_FILE} (written by locb compare when it ends) or {SETTINGS_FILE} "
         "(written by locb reproduce, locb verify and locb compare --scenarios)"
     )
 
 
 def render_comparison(record: RunRecord, folder: Path, width: int, *, plain: bool) -> RenderableType:
-    """Render the table of a comparison, its verdict and its curves."""
+    """Render the result table of a comparison, its verdict and its curves."""
     comparison = record.comparison
     summary = " ".join([comparison.verdict(), *comparison.notes])
     fits = width >= MIN_COMPARISON_WIDTH and not plain
@@ -87,7 +98,7 @@ def render_comparison(record: RunRecord, folder: Path, width: int, *, plain: boo
 
 
 def render_comparison_list(comparison: Comparison) -> RenderableType:
-    """Render the comparison as text, for terminals that are too narrow for the table."""
+    """Render the results of a comparison as one line of text per policy, for terminals narrower than the table."""
     return Group(
         *(
             Text.assemble((row[0], "bold"), ": ", ", ".join(f"{name} {cell}" for name, cell in cells if cell != DASH))
@@ -98,7 +109,10 @@ def render_comparison_list(comparison: Comparison) -> RenderableType:
 
 
 def render_curves(curve_means: CurveMeans, width: int, styles: Mapping[str, str], height: int = 10) -> Text:
-    """Render the curves of all policies; an outlier in regret is left out and named in the title."""
+    """Render a chart of one curve with one line per policy.
+
+    A regret chart omits an outlier (see OUTLIER_FACTOR) and names it in the title.
+    """
     means = dict(sorted(curve_means.means.items(), key=lambda pair: -pair[1][-1]))
     omitted = ""
     if curve_means.curve.name == "regret" and len(means) > 2:
@@ -122,13 +136,13 @@ def render_curves(curve_means: CurveMeans, width: int, styles: Mapping[str, str]
 
 @dataclass(frozen=True)
 class RunProgress:
-    """Progress of a long run, from its folder."""
+    """Progress of an experiment of many runs, read from its folder. Times are in seconds since 1970."""
 
     folder: Path
     settings: Mapping[str, Any]
-    plan: RunPlan | None
-    finished: dict[str, float]  # time at which each run finished, by file name
-    written: float | None  # time at which index.html was written
+    plan: RunPlan | None  # None if the folder has no valid plan
+    finished: dict[str, float]  # file name of each finished run → time at which it finished
+    written: float | None  # time at which the report index.html was written; None if it does not exist
 
     @property
     def done(self) -> int:
@@ -144,14 +158,14 @@ class RunProgress:
         return finished and self.written is not None and (self.written >= self.plan.started or not self.plan.is_running)
 
     def work_share(self, since: float = 0.0) -> float:
-        """Return the share of the total work that was finished since a time."""
+        """Return the share of the planned work that was finished at or after the time ``since``."""
         if self.plan is None:
             return 0.0
         total = sum(self.plan.costs.values()) or 1.0
         return sum(cost for name, cost in self.plan.costs.items() if self.finished.get(name, -1.0) >= since) / total
 
     def remaining_seconds(self, now: float) -> float | None:
-        """Estimate the remaining time from the speed so far; None before the first run finishes."""
+        """Estimate the remaining time in seconds from the speed of this process; None before its first run finishes."""
         if self.plan is None:
             return None
         done, elapsed = self.work_share(self.plan.started), now - self.plan.started
@@ -159,13 +173,16 @@ class RunProgress:
 
 
 def read_progress(folder: Path) -> RunProgress:
-    """Read the progress of a run from the files in its folder."""
+    """Read the progress of an experiment from the files in its folder. Raise a ValueError if they are invalid."""
     try:
         settings = json.loads((folder / SETTINGS_FILE).read_text(encoding="utf-8"))
     except ValueError as error:
-        raise ValueError(f"{folder / SETTINGS_FILE} is not valid JSON ({error})") from error
+        raise ValueError(f"{folder / SETTINGS_FILE} is not valid JSON ({error}); run the command again") from error
     if not isinstance(settings, dict) or settings.get("kind") not in KINDS:
-        raise ValueError(f"{folder / SETTINGS_FILE} does not describe a run: kind must be one of {', '.join(KINDS)}")
+        kind = settings.get("kind") if isinstance(settings, dict) else settings
+        raise ValueError(
+            f"{folder / SETTINGS_FILE} does not describe a run: kind must be one of {', '.join(KINDS)}, not {kind!r}"
+        )
     finished = {}
     for path in (folder / RUNS_FOLDER).glob("[!.]*.json"):
         finished[path.name] = path.stat().st_mtime
@@ -175,7 +192,7 @@ def read_progress(folder: Path) -> RunProgress:
 
 
 def render_progress(progress: RunProgress, now: float, *, plain: bool = False) -> RenderableType:
-    """Render the progress of a run, and its verdicts once it is complete."""
+    """Render the progress of an experiment, and its verdicts if it is complete."""
     rows: list[tuple[str, str | Text]] = [
         ("Run", Text(f"{KINDS[progress.settings['kind']]} ({progress.folder})")),
         ("Done", _format_done(progress, plain=plain)),
@@ -218,7 +235,7 @@ def _render_state(progress: RunProgress, now: float) -> Text:
 
 
 def render_verdicts(folder: Path) -> list[RenderableType]:
-    """Render the matrix of scenarios, if there is one, and every claim with its verdict, from the written tables."""
+    """Render the scenario matrix, if there is one, and every claim with its verdict, from the CSV files of a folder."""
     parts: list[RenderableType] = []
     for name, title in (("matrix", "Regret relative to the best baseline of each scenario"), ("policies", "Policies")):
         path = folder / "tables" / f"{name}.csv"

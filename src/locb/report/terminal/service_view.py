@@ -29,25 +29,25 @@ if TYPE_CHECKING:
 
 SPANS = {"hour": "the last hour", "day": "the last day", "month": "the last month", "all": "all time"}
 UNLIMITED_LINES = 10_000
-MIN_BAR_WIDTH = 120  # columns from which the table of groups has progress bars
-MIN_CHART_LINES = 6  # including margin and heading
-MAX_CHART_LINES = 8
+MIN_BAR_WIDTH = 120  # minimum width of a terminal that shows progress bars in the table of groups
+MIN_CHART_LINES = 6  # lines that a chart needs, including margin and heading
+MAX_CHART_LINES = 8  # lines of the drawing area of a chart
 MAX_CERTIFICATE = 2.0  # maximum distance between two vectors of length 1; a larger bound is not informative
 
 
 def render_service(
     snapshot: ServiceSnapshot, width: int, height: int | None = None, *, plain: bool = False
 ) -> RenderableType:
-    """Render a service.
+    """Render the state of a service: status, rates, rewards and the largest groups of users.
 
     Parameters
     ----------
     snapshot : ServiceSnapshot
-        Last known state.
+        Last known state of the service.
     width : int
         Columns of the terminal.
     height : int, optional
-        Lines of the terminal; by default everything is shown.
+        Lines of the terminal. The default is no limit.
     plain : bool, default False
         Whether to omit charts and bars.
     """
@@ -75,7 +75,7 @@ def render_service(
 
 
 def render_heading(snapshot: ServiceSnapshot) -> Text:
-    """Render the line with version, policy, address and time."""
+    """Render the heading of a view: version, policy, address and time."""
     heading = Text("locb ", style="bold")
     if snapshot.status is not None:
         heading.append(f"{snapshot.status['version']}, policy {snapshot.status['policy']}, ", style="bold")
@@ -85,7 +85,7 @@ def render_heading(snapshot: ServiceSnapshot) -> Text:
 
 
 def render_status(snapshot: ServiceSnapshot) -> Text:
-    """Render the health of the service in one or more sentences, most severe first."""
+    """Render the health of a service in one or more sentences, with the most severe problem first."""
     status, problem = snapshot.status, snapshot.problem
     if problem is not None:
         return _render_problem(problem, snapshot)
@@ -155,7 +155,7 @@ def _snapshot_fact(status: Mapping[str, Any]) -> str:
 
 
 def _reward_rows(snapshot: ServiceSnapshot) -> list[tuple[str, str | Text]]:
-    """Return the mean reward of the span with its interval, and its change against the baseline."""
+    """Return the facts about rewards: their mean in the time span, and its change from the baseline period."""
     history = snapshot.history
     if history is None:
         return []
@@ -182,14 +182,14 @@ def _reward_rows(snapshot: ServiceSnapshot) -> list[tuple[str, str | Text]]:
 
 
 def render_reward_chart(history: Mapping[str, Any] | None, width: int, height: int) -> Text | None:
-    """Render the mean reward over time with its 95% confidence band; None with fewer than two points."""
+    """Render a chart of the mean reward over time with its 95% confidence band; None with fewer than two points."""
     points = [] if history is None else [point for point in history["points"] if point["mean"] is not None]
     if history is None or len(points) < 2:
         return None
     means = [point["mean"] for point in points]
     lows = [mean if point["low"] is None else point["low"] for point, mean in zip(points, means, strict=True)]
     highs = [mean if point["high"] is None else point["high"] for point, mean in zip(points, means, strict=True)]
-    # The wide interval of a point with one or two rewards would flatten the rest of the chart.
+    # Bands are clipped, because the wide interval of a point with one or two rewards would flatten the line.
     spread = max(means) - min(means) or 0.1
     lows = [max(low, min(means) - spread) for low in lows]
     highs = [min(high, max(means) + spread) for high in highs]
@@ -249,7 +249,7 @@ def _group_state(group: Mapping[str, Any]) -> str:
 
 
 def _max_distance(group: Mapping[str, Any]) -> str:
-    """Format the certified bound on the distance between two members; a dash if it is not informative."""
+    """Format the certificate, an upper bound of the distance between two members; a dash if it is not informative."""
     bound = group["certificate"]
     return DASH if bound is None or bound > MAX_CERTIFICATE else format_number(bound, ".2f")
 

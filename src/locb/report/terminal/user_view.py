@@ -24,12 +24,24 @@ from locb.report.terminal.service_view import render_heading, render_status
 if TYPE_CHECKING:
     from locb.client.monitor import ServiceSnapshot, UserData
 
-MAX_FEATURES = 8
+MAX_FEATURES = 8  # weights in the table of the estimate
 MIN_SOURCE_WEIGHT = 0.005  # evidence sources with less weight are not listed
 
 
 def render_user(snapshot: ServiceSnapshot, data: UserData | None, width: int, *, plain: bool = False) -> RenderableType:
-    """Render a user: identity, estimate, similar users, last decisions."""
+    """Render one user of a service: rewards, groups, similar users, estimate and last decisions.
+
+    Parameters
+    ----------
+    snapshot : ServiceSnapshot
+        Last known state of the service.
+    data : UserData or None
+        Data of the user; None before the first response.
+    width : int
+        Columns of the terminal.
+    plain : bool, default False
+        Whether to omit bars.
+    """
     rows: list[tuple[str, str | Text]] = []
     if snapshot.problem is not None or data is None:
         rows.append(("Status", render_status(snapshot)))
@@ -67,10 +79,10 @@ def _render_groups(groups: Sequence[Mapping[str, Any]]) -> Text:
 
 
 def _feature_weights(user: Mapping[str, Any]) -> list[tuple[str, float, list[float] | None]]:
-    """Return (feature, weight, interval) by decreasing absolute weight.
+    """Return (feature, weight, interval) of each feature, by decreasing absolute weight.
 
-    Features have the names of recent requests, or their index if the requests had no names. A negative index in
-    ``feature_indices`` means that the feature enters with the opposite sign.
+    The name of a feature is that in recent requests, or its index if requests have no names. A negative index in
+    ``feature_indices`` means that the estimate has the weight of the feature with the opposite sign.
     """
     theta, intervals = user["theta"], user["intervals"]
     signed_indices = {str(index): index for index in range(len(theta))}
@@ -86,7 +98,10 @@ def _feature_weights(user: Mapping[str, Any]) -> list[tuple[str, float, list[flo
 
 
 def render_estimate_table(user: Mapping[str, Any], *, bars: bool) -> Table:
-    """Render the largest weights of the estimate with their intervals."""
+    """Render a table of the largest weights in the estimate of a user, with 95% confidence intervals.
+
+    ``bars`` adds a column that shows each weight and its interval graphically.
+    """
     weights = _feature_weights(user)
     rows = weights[:MAX_FEATURES]
     title = "Estimated preferences"
@@ -102,7 +117,7 @@ def render_estimate_table(user: Mapping[str, Any], *, bars: bool) -> Table:
 
 
 def _render_error_bar(weight: float, interval: Sequence[float] | None, scale: float, half_width: int = 15) -> str:
-    """Render a weight as a dot and its interval as a line, with zero in the middle.
+    """Render a weight as a dot and its interval as a line, on an axis from −scale to scale with zero in the middle.
 
     Examples
     --------
@@ -124,7 +139,7 @@ def _render_error_bar(weight: float, interval: Sequence[float] | None, scale: fl
 
 
 def render_decision(decision: Mapping[str, Any], now: float) -> RenderableType:
-    """Render a decision: time, arm, reward, and the terms of its score."""
+    """Render a decision: its time, its arm, its reward, and the terms of the score of the arm."""
     summary = Text.assemble(
         f"{format_time(decision['time'], now)}  ", (str(decision["arm"]), "bold"), f"  {_format_outcome(decision)}"
     )
@@ -134,7 +149,7 @@ def render_decision(decision: Mapping[str, Any], now: float) -> RenderableType:
 
 def _format_explanation(explanation: Mapping[str, Any] | None) -> list[str]:
     if explanation is None:
-        return ["no explanation: the policy does not support it"]
+        return ["no explanation: the policy does not explain decisions"]
     contributions = sorted(explanation["contributions"].items(), key=lambda pair: -abs(pair[1]))
     terms = [f"{name} {format_number(value, '+.2f')}" for name, value in contributions if value]
     terms += [f"intercept {format_number(explanation['intercept'], '+.2f')}"] if explanation["intercept"] else []
