@@ -1,4 +1,4 @@
-"""Command line ``locb``: parsing of options and printing of results. One file per command."""
+"""Command line ``locb``: parsing of options and printing of results, with one module per command."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ app.command(cls=PolicyCommand)(serve)
 app.command()(verify)
 app.command()(watch)
 
-# Parameters of the library and the options that set them, for error messages.
+# Error messages of the library name parameters. These rules replace the parameters by the options that set them.
 OPTIONS = {"n_users": "--users", "n_clusters": "--clusters", "n_arms": "--arms"}
-SAME_OPTIONS = r"^(dim|gamma)(?= must)"  # parameters whose options have the same name
+SAME_OPTIONS = r"^(dim|gamma)(?= must)"  # parameters that have the same name as their options
 
 
 def main() -> None:
-    """Run the command line. Invalid input gives a one-line message and exit code 2, not a traceback."""
+    """Run the command ``locb``. Invalid input gives a one-line error message and exit code 2, without a traceback."""
     try:
         app()
     except (ValueError, OSError) as error:

@@ -1,4 +1,4 @@
-"""Shared code of the commands: console, common options, result folders and conversions."""
+"""Code that several commands share: console, options, result folders and conversion of option values."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ console = Console(highlight=False)
 Zeros = Annotated[
     str | None,
     typer.Option(
-        help="Which items are the arms with reward 0: **any** item that the user never liked, only **rated** items, or "
-        "items that were **shown** and not liked in that record.",
+        help="Which items are the arms with reward 0. **any**: all items that the user never liked. **rated**: items "
+        "that the user rated and never liked. **shown**: items of records without a like, even if the user liked the "
+        "item in another record.",
         show_default="any; shown for yahoo",
         rich_help_panel="Data",
     ),
@@ -33,18 +34,19 @@ Zeros = Annotated[
 Columns = Annotated[
     str | None,
     typer.Option(
-        help="Columns of a table: user=…,item=…,rating=… (or reward=…), and feature=… for each column that describes "
-        "items.",
+        help="Names of the columns of a table: user=…,item=…,rating=… (or reward=… for a column of 0 and 1), and "
+        "feature=… for each column that describes items.",
         rich_help_panel="Data",
     ),
 ]
 ItemFeatures = Annotated[
-    Path | None, typer.Option(help="Second table that describes the items of a table.", rich_help_panel="Data")
+    Path | None,
+    typer.Option(help="Second table, with one row per item and columns that describe it.", rich_help_panel="Data"),
 ]
 CacheDir = Annotated[
     Path | None,
     typer.Option(
-        help="Folder of the prepared data.",
+        help="Cache folder of prepared data sets.",
         show_default="$LOCB_CACHE, or locb in your cache folder",
         rich_help_panel="Data",
     ),
@@ -53,7 +55,8 @@ CacheDir = Annotated[
 Backend = Annotated[
     str,
     typer.Option(
-        help="Where to run: **loky** (processes of this machine), **dask** or **ray**.", rich_help_panel="Execution"
+        help="Where to run: **loky** (processes of this machine), or a **dask** or **ray** cluster.",
+        rich_help_panel="Execution",
     ),
 ]
 Address = Annotated[
@@ -64,32 +67,34 @@ Address = Annotated[
         rich_help_panel="Execution",
     ),
 ]
-Jobs = Annotated[int, typer.Option(help="Number of processes; -1 for one per core.", rich_help_panel="Execution")]
+Jobs = Annotated[
+    int, typer.Option(help="Number of worker processes; -1 for one per core.", rich_help_panel="Execution")
+]
 Seed = Annotated[
     int,
     typer.Option(
-        help="Seed of the first repeat; repeat r uses seed + r. The same seed gives the same numbers.",
+        help="Random seed of the first repeat; repeat r uses seed + r. The same seed gives the same results.",
         rich_help_panel="Size",
     ),
 ]
 
 
 def leave(message: str, code: int) -> NoReturn:
-    """Print an error message to stderr and exit."""
+    """Print an error message to stderr and exit with status ``code``."""
     Console(stderr=True, highlight=False, soft_wrap=True).print(f"locb: {message}", style="red", markup=False)
     raise SystemExit(code)
 
 
 @contextmanager
 def preparing(path: Path | None) -> Iterator[None]:
-    """Show a status line while data is prepared, and print warnings as notes."""
+    """Show a status line while the data set at ``path`` is prepared, and print warnings as notes."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if path is None:
             yield
         else:
             try:
-                with console.status(f"Preparing {path} (the first time may take minutes) …"):
+                with console.status(f"Preparing {path} (the first time, this can take minutes) …"):
                     yield
             except KeyboardInterrupt:
                 leave("interrupted", 130)
@@ -99,9 +104,9 @@ def preparing(path: Path | None) -> Iterator[None]:
 
 @contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
-    """Create a folder for results, and delete it again if nothing was written to it."""
+    """Create a folder for results. Delete it at the end if it is empty."""
     if folder.exists() and not folder.is_dir():
-        raise ValueError(f"--output: {folder} is a file, not a folder")
+        raise ValueError(f"--output: {folder} is a file, not a folder; choose a new folder")
     created = [path for path in (folder, folder.parent) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     try:
@@ -116,8 +121,8 @@ def new_folder(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def compiling() -> Iterator[None]:
-    """Print a message if compilation takes noticeably long."""
-    message = "Compiling the kernels (once on this machine, about a minute) …"
+    """Print a message if compilation takes longer than 1.5 s."""
+    message = "Compiling (only for the first run on this machine, about a minute) …"
     timer = threading.Timer(1.5, console.print, [message])
     timer.start()
     try:
@@ -129,7 +134,19 @@ def compiling() -> Iterator[None]:
 def run_all(
     run: Callable[[Callable[[float, float], None]], Findings], prepare: Callable[[], None], ledger: Ledger
 ) -> Findings:
-    """Compile, then run with a progress bar. Finished runs remain on disk after Ctrl-C."""
+    """Compile the policies, run an experiment with a progress bar, and return its findings.
+
+    After Ctrl-C, the outcomes of finished runs remain in the folder of the ledger.
+
+    Parameters
+    ----------
+    run : callable
+        Function that runs the experiment. Its argument is a function that reports progress.
+    prepare : callable
+        Function that compiles the policies.
+    ledger : Ledger
+        Outcomes of finished runs.
+    """
     try:
         with compiling():
             prepare()
@@ -139,7 +156,7 @@ def run_all(
             with warnings.catch_warnings():
                 warnings.showwarning = lambda message, *_, **__: console.print(f"note: {message}", style="yellow")
                 findings = run(lambda done, total: bar.update(task, completed=done, total=total))
-            bar.update(task, completed=1.0, total=1.0)  # also if all runs were finished before
+            bar.update(task, completed=1.0, total=1.0)  # if all runs are reused, run reports no progress
         if ledger.reused:
             console.print(f"Reused {ledger.reused} of {ledger.total} runs from {ledger.folder}.", soft_wrap=True)
         for note in findings.notes:
@@ -150,7 +167,7 @@ def run_all(
 
 
 def print_written(paths: list[Path]) -> None:
-    """Print the files that a command has written."""
+    """Print the paths of the files and folders that a command has written."""
     console.print("\nWritten:")
     for path in paths:
         console.print(f"  {path}", soft_wrap=True)
@@ -174,7 +191,7 @@ def data_settings(
     item_features: Path | None,
     cache_dir: Path | None,
 ) -> dict[str, Any]:
-    """Return the settings of an environment of real data, with the given options only."""
+    """Return settings of ``make_environment`` for a data set. Options that are None are not part of the settings."""
     settings: dict[str, Any] = {"data": name, "path": str(path)}
     settings |= {} if zeros is None else {"zeros": zeros}
     settings |= {} if cache_dir is None else {"cache_dir": str(cache_dir)}
@@ -192,16 +209,16 @@ def data_settings(
         elif role in ("user", "item", "rating", "reward") and column:
             settings[role] = column
         else:
-            raise ValueError(f"--columns: {pair!r} is not user=…, item=…, rating=…, reward=… or feature=…")
+            raise ValueError(f"--columns: {pair!r} is not user=…, item=…, rating=…, reward=… or feature=… with a name")
     missing = [role for role in ("user", "item") if role not in settings]
     if missing:
-        raise ValueError(f"--columns must set {' and '.join(missing)}")
+        raise ValueError(f"--columns must set {' and '.join(missing)}, for example user=customer,item=product")
     settings |= {"features": features} if features else {}
     return settings | ({} if item_features is None else {"item_features": str(item_features)})
 
 
 def reject_options(context: typer.Context, names: tuple[str, ...], reason: str) -> None:
-    """Raise a ValueError if one of these options was given."""
+    """Raise a ValueError if one of the options ``names`` was given. ``reason`` completes the error message."""
     for name in names:
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
@@ -209,7 +226,7 @@ def reject_options(context: typer.Context, names: tuple[str, ...], reason: str) 
 
 
 def split_list(name: str, text: str) -> list[str]:
-    """Return the elements of a comma-separated list with at least one element."""
+    """Return the elements of the comma-separated value of the option --NAME. Raise a ValueError if it is empty."""
     items = [item.strip() for item in text.split(",") if item.strip()]
     if not items:
         raise ValueError(f"--{name} must have at least one element, not {text!r}")
@@ -217,7 +234,10 @@ def split_list(name: str, text: str) -> list[str]:
 
 
 def number(name: str, text: str, alternative: str = "") -> float:
-    """Return an option as a number. ``alternative`` is a text that the option accepts too, for the error message."""
+    """Return the value of the option --NAME as a number. Raise a ValueError if it is not a number.
+
+    The error message mentions ``alternative``, another value that the option accepts.
+    """
     try:
         return float(text)
     except ValueError:
@@ -226,7 +246,7 @@ def number(name: str, text: str, alternative: str = "") -> float:
 
 
 def seconds(name: str, text: str) -> float:
-    """Return a duration such as 90, 30s, 10m, 2h or 1d in seconds."""
+    """Return the value of the option --NAME, a duration such as 90, 30s, 10m, 2h or 1d, in seconds."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd]?)", text.strip())
     if found is None:
         raise ValueError(f"--{name} must be a duration such as 30s, 10m, 2h or 1d, not {text!r}")

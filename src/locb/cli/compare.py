@@ -30,7 +30,7 @@ from locb.cli.common import (
 if TYPE_CHECKING:
     from locb.experiments.comparison.comparison_plan import ComparisonPlan
 
-# A scenario or the policy determines these, so they cannot be set for several scenarios at once.
+# Options that cannot be used with --scenarios, because each scenario or policy has its own value.
 SCENARIO_OPTIONS = ("users", "clusters", "dim", "arms", "noise", "arrivals", "gamma", "n_seeds")
 DATA_OPTIONS = ("path", "zeros", "columns", "item_features", "cache_dir")
 SYNTHETIC_OPTIONS = ("clusters", "dim", "noise", "arrivals")
@@ -43,15 +43,15 @@ def compare(
         str | None,
         typer.Option(
             help="Comma-separated names of policies (listed below), or **all**. **file.py:Class** is a custom policy.",
-            show_default="the paper's five and eloc; with --scenarios all",
+            show_default="the five policies of the paper, and eloc; with --scenarios all",
             rich_help_panel=POLICIES,
         ),
     ] = None,
     alphas: Annotated[
         str | None,
         typer.Option(
-            help="Comma-separated exploration strengths. Each policy runs at each of them, and the results show its "
-            "best one.",
+            help="Comma-separated values of alpha, the exploration strength. Each policy runs at each value, and the "
+            "report shows its best alpha.",
             show_default="1; with --scenarios 0.1,0.3,1",
             rich_help_panel=POLICIES,
         ),
@@ -63,16 +63,16 @@ def compare(
     n_seeds: Annotated[
         int | None,
         typer.Option(
-            help="LOCB, ELOC: number of seeds, which is also the number of clusters.",
-            show_default="30, or one per user if there are fewer",
+            help="LOCB, ELOC: number of seed users. One cluster grows around each seed user.",
+            show_default="30, or all users if there are fewer",
             rich_help_panel=POLICIES,
         ),
     ] = None,
     scenarios: Annotated[
         str | None,
         typer.Option(
-            help="Compare in several named environments: **all**, **evaluation**, **development**, or comma-separated "
-            "names of scenarios. The result is a matrix of policies and scenarios.",
+            help="Compare in several scenarios (named environments): **all**, **evaluation**, **development**, or "
+            "comma-separated names. The result is a matrix of policies and scenarios.",
             rich_help_panel=ENVIRONMENT,
         ),
     ] = None,
@@ -84,7 +84,7 @@ def compare(
     ] = 100,
     clusters: Annotated[int, typer.Option(help="Number of true clusters.", rich_help_panel=ENVIRONMENT)] = 5,
     dim: Annotated[
-        int, typer.Option(help="Features per arm, including the constant one.", min=2, rich_help_panel=ENVIRONMENT)
+        int, typer.Option(help="Features per arm, including a constant feature.", min=2, rich_help_panel=ENVIRONMENT)
     ] = 6,
     arms: Annotated[int, typer.Option(help="Arms per round.", rich_help_panel=ENVIRONMENT)] = 10,
     noise: Annotated[
@@ -97,21 +97,21 @@ def compare(
     arrivals: Annotated[
         str,
         typer.Option(
-            help="Distribution of the users: **uniform**, or **zipf** (few users are frequent).",
+            help="How often users arrive: **uniform** (all equally often) or **zipf** (few users very often).",
             rich_help_panel=ENVIRONMENT,
         ),
     ] = "uniform",
     data: Annotated[
         str | None,
         typer.Option(
-            help="Compare on real data from --path: **movielens**, **yelp**, **yahoo** or **table**. With "
-            "--scenarios the data is added to the scenarios.",
+            help="Compare on the real data at --path: **movielens**, **yelp**, **yahoo**, or **table** for your own "
+            "data. With --scenarios, the data set is added to the scenarios.",
             rich_help_panel=DATA,
         ),
     ] = None,
     path: Annotated[
         Path | None,
-        typer.Option(help="Published files of the data set of --data: a folder or an archive.", rich_help_panel=DATA),
+        typer.Option(help="Files of the data set of --data: a folder, an archive or a file.", rich_help_panel=DATA),
     ] = None,
     zeros: Zeros = None,
     columns: Columns = None,
@@ -121,14 +121,16 @@ def compare(
         int | None,
         typer.Option(
             help="Rounds per run.",
-            show_default="50,000; with --scenarios the number of each scenario",
+            show_default="50,000; with --scenarios each scenario has its own number",
             rich_help_panel=SIZE,
         ),
     ] = None,
     repeats: Annotated[
         int,
         typer.Option(
-            help="Number of environments. More repeats give narrower confidence intervals.", rich_help_panel=SIZE
+            help="Number of runs per policy and alpha, each with its own seed. More repeats give narrower confidence "
+            "intervals.",
+            rich_help_panel=SIZE,
         ),
     ] = 5,
     seed: Seed = 0,
@@ -136,23 +138,23 @@ def compare(
     output: Annotated[
         Path | None,
         typer.Option(
-            help="Folder of the results. An earlier comparison in it is replaced; with --scenarios an interrupted run "
-            "in it continues.",
+            help="Folder of the results. An earlier comparison in the folder is replaced. With --scenarios, an "
+            "interrupted run in the folder continues.",
             show_default="a new folder in runs; with --scenarios runs/scenarios",
         ),
     ] = None,
 ) -> None:
     """Compare policies on the same users, arms and rewards.
 
-    All policies get the same rounds, so the differences between them are paired. The command prints a table: regret is
-    the expected reward lost compared with always choosing the best arm, and F1 measures how well the found groups match
-    the true ones. It writes **report.html** (interactive: open it in a browser), **regret.png**, **users.png** and
-    **run.json** (settings, versions and all numbers) to the folder --output.
+    All policies get the same rounds, so the differences between policies are paired. The command prints a table. Regret
+    is the expected reward lost compared with always choosing the best arm. F1 measures how well the found clusters
+    match the true clusters (1 is a perfect match). The command writes **report.html** (open it in a browser),
+    **regret.png**, **users.png** and **run.json** (settings, versions and all numbers) to the folder --output.
 
-    With --scenarios, every policy runs with its default parameters in several named environments: development
-    scenarios were used for tuning, evaluation scenarios were not. The table and the heat map show the regret relative
-    to the best baseline of each scenario. Each scenario has its own seeds, and --seed N skips the first N seeds of
-    each scenario. Repeat the command to continue after Ctrl-C.
+    With --scenarios, every policy runs with its default parameters in several named environments. Development
+    scenarios were used to tune the policies; evaluation scenarios were not. The table and the heat map show the regret
+    relative to the best baseline of each scenario. Each scenario has its own seeds, and --seed N skips the first N
+    seeds of each scenario. Repeat the command to continue after Ctrl-C.
 
     Examples:
     - `locb compare`
@@ -171,12 +173,12 @@ def compare(
     if data is None:
         reject_options(context, DATA_OPTIONS, "requires --data")
     elif path is None:
-        raise ValueError(f"--path is required with --data {data}")
+        raise ValueError(f"--path is required with --data {data}: the file, folder or archive of the data set")
     else:
         location = path if scenarios is None else path.resolve()
         real_data = data_settings(data, location, zeros, columns, item_features, cache_dir)
     if scenarios is not None:
-        reason = "cannot be used with --scenarios, because scenarios and default parameters determine it"
+        reason = "cannot be used with --scenarios, because each scenario or policy has its own value"
         reject_options(context, SCENARIO_OPTIONS, reason)
         compare_scenarios(
             scenarios=split_list("scenarios", scenarios),
@@ -218,7 +220,7 @@ def compare(
 
 
 def _select_policies(policies: str | None, *, default_all: bool) -> tuple[list[str], dict[str, str]]:
-    """Return the names of the policies, and the files of the custom ones by name."""
+    """Return the names of the selected policies, and the reference file.py:Class of each custom policy by name."""
     from locb.experiments.comparison.comparison_plan import DEFAULT_POLICIES
     from locb.experiments.custom_policy import register_custom_policy
     from locb.policies import POLICIES
@@ -242,7 +244,7 @@ def _select_policies(policies: str | None, *, default_all: bool) -> tuple[list[s
 
 
 def _run(plan: ComparisonPlan, jobs: int, output: Path) -> None:
-    """Run a comparison with a progress bar, print its table and write its folder."""
+    """Run a comparison with a progress bar, print its result table, and write the results to ``output``."""
     from locb.report.comparison_folder import write_comparison
     from locb.report.tables.comparison_table import make_comparison_table
 

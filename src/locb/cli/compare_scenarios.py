@@ -23,7 +23,7 @@ def compare_scenarios(
     data: dict[str, Any] | None,
     output: Path | None,
 ) -> None:
-    """Run the scenario matrix, print it and write its folder."""
+    """Run the scenario matrix, print its tables, and write the results to ``output``."""
     from locb.experiments.matrix import ALPHAS, plan_matrix
     from locb.experiments.parallel import Workers
     from locb.report.tables.scenario_matrix import make_matrix_table, make_policy_table

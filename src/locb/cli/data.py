@@ -12,33 +12,38 @@ from locb.cli.common import CacheDir, Columns, ItemFeatures, Zeros, console, dat
 
 
 def data(
-    name: Annotated[str, typer.Argument(help="**movielens**, **yelp**, **yahoo** or **table**.")],
+    name: Annotated[
+        str, typer.Argument(help="Data set: **movielens**, **yelp**, **yahoo**, or **table** for your own data.")
+    ],
     path: Annotated[
         Path | None,
         typer.Argument(
-            help="Published files of the data set: a folder or an archive. With --download: the folder to which the "
-            "zip file is downloaded.",
+            help="Files of the data set: a folder, an archive or a file. With --download: the folder to which the zip "
+            "file is downloaded.",
             show_default="the current folder with --download",
         ),
     ] = None,
     download: Annotated[
         str | None,
-        typer.Option(help="Version of MovieLens to download from GroupLens first, such as **ml-latest-small**."),
+        typer.Option(help="Download this version of MovieLens from GroupLens first, such as **ml-latest-small**."),
     ] = None,
-    users: Annotated[int, typer.Option(help="Size of the pool: the users with the most records.")] = 100,
+    users: Annotated[int, typer.Option(help="Number of users in the pool: those with the most records.")] = 100,
     zeros: Zeros = None,
     columns: Columns = None,
     item_features: ItemFeatures = None,
     cache_dir: CacheDir = None,
     output: Annotated[
         Path | None,
-        typer.Option(help="File of the user map, .png or .svg.", show_default="users-NAME.png in the current folder"),
+        typer.Option(
+            help="Image file for the map of users, .png or .svg.", show_default="users-NAME.png in the current folder"
+        ),
     ] = None,
 ) -> None:
     """Prepare a data set and print a summary: sizes, share of likes, distances between users, and true groups.
 
-    The prepared data is cached, so the next command on the same files starts at once. The command writes a map of the
-    users in two dimensions, coloured by true group.
+    A true group is a set of users whose distance in estimated preferences is below a limit, gamma. The prepared data is
+    cached, so the next command with the same files starts at once. The command writes a map of the users in two
+    dimensions, coloured by true group.
 
     Examples:
     - `locb data movielens ml-25m.zip`
@@ -56,7 +61,7 @@ def data(
     if download is not None:
         path = _download(name, download, path or Path())
     if path is None:
-        raise ValueError(f"PATH is required: the files of {name} (or use --download)")
+        raise ValueError(f"PATH is required: the files of {name} (for movielens, you can use --download instead)")
     settings = data_settings(name, path, zeros, columns, item_features, cache_dir)
     with preparing(path):
         env: Any = make_environment({**settings, "n_users": users}, 0)
@@ -72,7 +77,9 @@ def _download(name: str, size: str, folder: Path) -> Path:
     from locb.datasets.download import LICENCE, download
 
     if name != "movielens":
-        raise ValueError(f"--download is available for movielens only; request {name} from its publisher")
+        raise ValueError(
+            f"--download is available for movielens only, not for {name}; get the files from the publisher"
+        )
     if (target := folder / f"{size}.zip").exists():
         console.print(f"{target} exists and is not downloaded again.")
         return target

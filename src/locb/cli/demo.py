@@ -15,13 +15,14 @@ from locb.cli.common import console, leave
 
 def demo(
     port: Annotated[int, typer.Option(help="Port of the service.", min=1, max=65535)] = 8080,
-    rate: Annotated[float, typer.Option(help="Visits per second.", min=0.1, max=1000)] = 50,
-    seed: Annotated[int, typer.Option(help="Seed of the films and the visits.", min=0)] = 0,
+    rate: Annotated[float, typer.Option(help="Simulated visits per second.", min=0.1, max=1000)] = 50,
+    seed: Annotated[int, typer.Option(help="Random seed of the films and the visits.", min=0)] = 0,
 ) -> None:
     """Start a service with simulated visitors and print the address of its dashboard.
 
-    160 people in five groups choose one of eight films per visit. The service does not know the groups and
-    finds them within two to three minutes. The service listens on 127.0.0.1 and deletes its data on Ctrl-C.
+    The service recommends one of eight films per visit to 160 simulated people, and learns from their rewards. The
+    people belong to five groups with similar preferences. The service does not know the groups and finds them within
+    two to three minutes. It listens on 127.0.0.1, and its data is deleted on Ctrl-C.
 
     Examples:
     - `locb demo`
@@ -31,16 +32,16 @@ def demo(
         from locb.demo.runner import run_demo
         from locb.service.server import configure_logging
     except ImportError as error:
-        leave(f"locb demo needs the extras client and service: pip install 'locb[client,service]' ({error})", 2)
+        leave(f"locb demo needs the extras client and service ({error}): run pip install 'locb[client,service]'", 2)
     configure_logging("warning")
     url = f"http://127.0.0.1:{port}"
-    console.print("Starting. At the first startup the policy is compiled, which takes up to a minute …")
+    console.print("Starting. The first start on this machine compiles the policy, which takes up to a minute …")
 
     def started() -> None:
         command = "locb" if shutil.which("locb") else sys.argv[0]
         console.print(f"[bold]Open {url} in a browser[/], or in another terminal:")
         console.print(f"  {command} watch {url}", soft_wrap=True)
-        console.print("Groups form within two to three minutes. Press Ctrl-C to stop.")
+        console.print("The service finds the groups within two to three minutes. Press Ctrl-C to stop.")
 
     with tempfile.TemporaryDirectory(prefix="locb-demo-") as folder:
         run_demo(Path(folder), port, rate, started, seed)

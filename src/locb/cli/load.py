@@ -28,8 +28,8 @@ def load(
     rate: Annotated[
         str,
         typer.Option(
-            help="Decisions per second, each followed by its reward, or **max**: each connection sends its next "
-            "request as soon as it gets a response.",
+            help="Number of decisions to request per second; a reward follows each decision. With **max**, each "
+            "connection sends its next request as soon as it gets a response.",
             rich_help_panel=LOAD,
         ),
     ] = "max",
@@ -39,9 +39,9 @@ def load(
     route: Annotated[
         str,
         typer.Option(
-            help="What to send. **recommend**: decisions and rewards. **ping**: GET /v1/ping, which does nothing and "
-            "measures the HTTP server alone. **post**: the bodies of decisions and rewards to POST /v1/ping, which "
-            "measures HTTP and parsing.",
+            help="Requests to send. **recommend**: requests for decisions, and rewards. **ping**: GET /v1/ping, which "
+            "measures the HTTP server alone. **post**: the bodies of recommend to POST /v1/ping, which measures the "
+            "HTTP server and the parsing of requests.",
             rich_help_panel=LOAD,
         ),
     ] = "recommend",
@@ -60,32 +60,36 @@ def load(
         typer.Option(help="Bearer token, if the service requires one.", envvar="LOCB_TOKEN", rich_help_panel=LOAD),
     ] = None,
     users: Annotated[
-        int, typer.Option(help="Number of users; all are equally frequent.", rich_help_panel=ENVIRONMENT)
+        int, typer.Option(help="Number of users. All users arrive equally often.", rich_help_panel=ENVIRONMENT)
     ] = 1000,
     clusters: Annotated[int, typer.Option(help="Number of groups of similar users.", rich_help_panel=ENVIRONMENT)] = 10,
     arms: Annotated[int, typer.Option(help="Arms per decision.", rich_help_panel=ENVIRONMENT)] = 10,
     dim: Annotated[
-        int, typer.Option(help="Features per arm; must equal the dim of the service.", rich_help_panel=ENVIRONMENT)
+        int, typer.Option(help="Features per arm. Must equal --dim of the service.", rich_help_panel=ENVIRONMENT)
     ] = 10,
     count: Annotated[
         int | None,
-        typer.Option(help="Number of arms in the requested ranking; by default all.", rich_help_panel=ENVIRONMENT),
+        typer.Option(
+            help="Number of arms in the ranking that each request asks for.",
+            show_default="all",
+            rich_help_panel=ENVIRONMENT,
+        ),
     ] = None,
     seed: Annotated[
-        int, typer.Option(help="Random seed; the same seed sends the same requests.", rich_help_panel=ENVIRONMENT)
+        int, typer.Option(help="Random seed. The same seed gives the same requests.", rich_help_panel=ENVIRONMENT)
     ] = 0,
-    output: Annotated[Path | None, typer.Option("--json", help="Also write the results to this file.")] = None,
+    output: Annotated[Path | None, typer.Option("--json", help="Also write the results to this JSON file.")] = None,
 ) -> None:
     """Measure a service under load: throughput, latencies, errors and mean reward.
 
-    Simulated users in groups request decisions over arms with random features. The reward is 0 or 1; its probability is
-    the true mean of the recommended arm. The output compares the mean reward with that of random and best arms, which
-    shows whether the service learns.
+    Simulated users, who form groups with similar preferences, request decisions between arms with random features. The
+    reward is 0 or 1, and its probability depends on the user and the recommended arm. The output compares the mean
+    reward with the mean rewards of random arms and of the best arms, which shows whether the service learns.
 
-    With a rate, latency counts from the time when a request was **due**, so that it includes the time that requests
-    queue behind a slow service. With **max**, latency counts from sending.
+    With a rate, latency is measured from the time when a request was **due**. It therefore includes the time that a
+    request waits because the service is slow. With **max**, latency is measured from sending the request.
 
-    The users and decisions of the test remain in the service: use a service without production data.
+    The users and decisions of the test remain in the service. Use a service without production data.
 
     Examples:
     - `locb load http://127.0.0.1:8080 --rate 500`
@@ -115,7 +119,7 @@ def load(
         output.write_text(json.dumps(report.as_dict(), indent=2) + "\n", encoding="utf-8")
         console.print(f"\nWritten:\n  {output}", soft_wrap=True)
     if not (report.recommend.count or report.ping.count):
-        leave(f"{url}: no request succeeded", 1)
+        leave(f"{url}: no request succeeded; check the address, the token and the errors above", 1)
 
 
 def _make_plan(**settings: Any) -> Plan:
@@ -174,7 +178,7 @@ def _latency_table(report: Report) -> Table:
 
 
 def _summary_lines(report: Report) -> list[str]:
-    """Return one line each for errors, mean rewards and the CPU time of the load generator."""
+    """Return the lines of the summary: errors, mean rewards, and the CPU time of the load generator."""
     errors = ", ".join(f"{reason}: {count:,}" for reason, count in report.errors.items())
     lines = [f"Errors: {errors} ({report.retried:,} retried)." if errors else "No errors."]
     lines += [f"First error response: {report.first_problem}"] if report.first_problem else []

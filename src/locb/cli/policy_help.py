@@ -1,4 +1,4 @@
-"""Help of commands that take a policy: the parameters of every policy, from the registry."""
+"""Help of commands with policies: ``--help`` also lists the parameters of every policy in the registry."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ from locb.cli.common import console
 
 
 class PolicyCommand(TyperCommand):
-    """A command whose ``--help`` ends with the parameters of every policy."""
+    """Command whose ``--help`` ends with the parameters of every policy."""
 
     heading: ClassVar[str] = "Parameters of the policies (set with --parameter name=value)"
-    shown: ClassVar[tuple[str, ...]] = ()  # names of parameters; all if empty
-    for_service: ClassVar[bool] = True  # whether to show the defaults of a service
+    shown: ClassVar[tuple[str, ...]] = ()  # names of the parameters to list; an empty tuple lists all
+    for_service: ClassVar[bool] = True  # whether to show the defaults of a service instead of those of the library
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Print the help of the command, then the parameters. The registry is imported only for this."""
+        """Print the help of the command, then the parameters of every policy.
+
+        The registry is imported here, because other calls of the command line do not need it.
+        """
         super().format_help(ctx, formatter)
         from locb.policies.registry import REGISTRY, describe_parameters
 
@@ -32,7 +35,7 @@ class PolicyCommand(TyperCommand):
 
 
 class CompareCommand(PolicyCommand):
-    """``locb compare``: the parameters that its options set."""
+    """Command ``locb compare``, whose help lists only the parameters that its options set."""
 
     heading = "Parameters of the policies (alpha: --alphas; gamma: --gamma; n_seeds: --n-seeds)"
     shown = ("alpha", "gamma", "n_seeds")

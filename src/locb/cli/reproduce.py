@@ -20,29 +20,35 @@ def reproduce(
         ),
     ] = None,
     movielens: Annotated[
-        Path | None, typer.Option(help="MovieLens as published: a folder or an archive.", rich_help_panel="Data")
+        Path | None, typer.Option(help="MovieLens data: a folder or an archive.", rich_help_panel="Data")
     ] = None,
     yelp: Annotated[
-        Path | None, typer.Option(help="The Yelp data set: a folder or an archive.", rich_help_panel="Data")
+        Path | None, typer.Option(help="Yelp Open Dataset: a folder or an archive.", rich_help_panel="Data")
     ] = None,
-    yahoo: Annotated[Path | None, typer.Option(help="Yahoo R6A: a folder or a file.", rich_help_panel="Data")] = None,
+    yahoo: Annotated[
+        Path | None, typer.Option(help="Yahoo R6A log: a folder or a file.", rich_help_panel="Data")
+    ] = None,
     cache_dir: CacheDir = None,
     quick: Annotated[
         bool,
         typer.Option(
             "--quick",
-            help="3 repeats of 10,000 rounds: about a minute, with wider confidence intervals.",
+            help="Use 3 repeats of 10,000 rounds. This takes about a minute and gives wider confidence intervals.",
             rich_help_panel="Size",
         ),
     ] = False,
     repeats: Annotated[
         int | None,
-        typer.Option(help="Number of repeats.", show_default="5; with --quick 3", rich_help_panel="Size"),
+        typer.Option(
+            help="Number of runs per setting, each with its own seed.",
+            show_default="5; with --quick 3",
+            rich_help_panel="Size",
+        ),
     ] = None,
     rounds: Annotated[
         int | None,
         typer.Option(
-            help="Rounds per regret run. Accuracy runs end when all clusters of LOCB are final.",
+            help="Rounds per regret run. Accuracy runs end when no cluster of LOCB changes any more.",
             show_default="50,000; with --quick 10,000",
             rich_help_panel="Size",
         ),
@@ -51,7 +57,7 @@ def reproduce(
     output: Annotated[
         Path | None,
         typer.Option(
-            help="Folder of the results. A run with the same settings in it continues.",
+            help="Folder of the results. An interrupted run with the same settings in the folder continues.",
             show_default="runs/reproduce; with --quick runs/reproduce-quick",
         ),
     ] = None,
@@ -59,12 +65,12 @@ def reproduce(
     address: Address = None,
     jobs: Jobs = -1,
 ) -> None:
-    """Reproduce the tables and figures of the paper, with a verdict for each of its claims.
+    """Reproduce the tables and figures of the LOCB paper, with a verdict for each claim of the paper.
 
-    The synthetic environment is always included, and a data set if you give its path. The command writes **index.html**
-    (claims and evidence: open it in a browser), **tables/** (CSV and Markdown), **figures/** (PNG and SVG) and
-    **runs/** (every run) to the folder --output. Repeat the command to continue after Ctrl-C. You can add targets, data
-    sets and repeats to the same folder.
+    The experiments use the synthetic environment, and each data set whose path you give. The command writes
+    **index.html** (claims and evidence: open it in a browser), **tables/** (CSV and Markdown), **figures/** (PNG and
+    SVG) and **runs/** (the outcome of every run) to the folder --output. Repeat the command to continue after Ctrl-C.
+    Later commands can add targets, data sets and repeats to the same folder.
 
     Examples:
     - `locb reproduce --quick`
@@ -80,7 +86,7 @@ def reproduce(
     for name, path in (("movielens", movielens), ("yelp", yelp), ("yahoo", yahoo)):
         if path is not None:
             if not path.exists():
-                raise ValueError(f"--{name}: {path} does not exist")
+                raise ValueError(f"--{name}: {path} does not exist; set it to the files of the data set")
             data[name] = {"data": name, "path": str(path.resolve())}
             data[name] |= {} if cache_dir is None else {"cache_dir": str(cache_dir.resolve())}
     with preparing(next((path for path in (movielens, yelp, yahoo) if path is not None), None)):

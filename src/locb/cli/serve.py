@@ -1,4 +1,4 @@
-"""The command ``locb serve``. Its options are generated from the keys of ``ServiceConfig``."""
+"""The command ``locb serve``, whose options are generated from the keys of ``ServiceConfig``."""
 
 from __future__ import annotations
 
@@ -14,19 +14,22 @@ from locb.cli.common import console, leave, seconds
 from locb.service.config import PARAMETER_OPTIONS, POLICY, Key, ServiceConfig, describe_key
 
 _POLICY_OPTIONS = {
-    "gamma": (float | None, "Maximum distance between similar users.", None),
-    "n_seeds": (int | None, "Number of clusters. Each grows around one of the first users.", 1),
+    "gamma": (float | None, "Maximum distance between the users of one group.", None),
+    "n_seeds": (int | None, "Number of groups. Each group grows around one of the first users.", 1),
     "alpha": (float | None, "Weight of the exploration bonus.", None),
-    "parameter": (list[str] | None, "Another parameter of the policy (see below): name=value. Can be repeated.", None),
+    "parameter": (
+        list[str] | None,
+        "Parameter of the policy, as name=value (see the list below). This option can be repeated.",
+        None,
+    ),
 }
 
 
 def serve(**options: Any) -> None:
-    """Serve recommendations over HTTP, learn from rewards, and store both durably.
+    """Serve recommendations over HTTP, learn from rewards, and store decisions and rewards on disk.
 
-    **locb serve --data-dir state --dim 10** starts a service on port 8080. The same command later continues
-    with the stored data. Request decisions at /v1/recommend and send rewards to /v1/reward; /openapi.json describes all
-    routes.
+    **locb serve --data-dir state --dim 10** starts a service on port 8080. The same command continues later with the
+    stored data. Request decisions at /v1/recommend and send rewards to /v1/reward. /openapi.json describes all routes.
     """
     try:
         from locb.service.api.auth import is_loopback
@@ -69,7 +72,7 @@ def make_config(options: dict[str, Any]) -> ServiceConfig:
 def _parse_pair(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
-        raise ValueError(f"--parameter must be name=value, not {text!r}")
+        raise ValueError(f"--parameter must be name=value, for example ties=first, not {text!r}")
     try:
         return name, json.loads(value)
     except ValueError:
@@ -77,7 +80,7 @@ def _parse_pair(text: str) -> tuple[str, Any]:
 
 
 def _options() -> Iterator[inspect.Parameter]:
-    """Yield one option per configuration key, and those that set parameters of the policy."""
+    """Yield one option per configuration key, and the options that set parameters of the policy."""
     types = get_type_hints(ServiceConfig)
     for field in dataclasses.fields(ServiceConfig):
         if field.name == "parameters":

@@ -16,7 +16,7 @@ def verify(
         bool,
         typer.Option(
             "--quick",
-            help="Fewer environments and rounds: minutes, with wider confidence intervals.",
+            help="Use fewer environments and rounds. This takes a few minutes and gives wider confidence intervals.",
             rich_help_panel="Size",
         ),
     ] = False,
@@ -32,7 +32,7 @@ def verify(
     output: Annotated[
         Path | None,
         typer.Option(
-            help="Folder of the results. A run with the same settings in it continues.",
+            help="Folder of the results. An interrupted run with the same settings in the folder continues.",
             show_default="runs/verify; with --quick runs/verify-quick",
         ),
     ] = None,
@@ -40,16 +40,16 @@ def verify(
     address: Address = None,
     jobs: Jobs = -1,
 ) -> None:
-    """Check the theorems of the paper by experiment, in environments with known true clusters.
+    """Check the theorems of the LOCB paper by experiment, in environments with known true clusters.
 
-    - **Coverage**: does the error of every user stay below its radius in all rounds, for each of the four radii?
-    - **Theorem 1**: are all final clusters true gamma-clusters, with and without the re-test of all members, and how
-    many rounds does `stop="certificate"` save?
-    - **Theorem 2**: how many rounds until all clusters are final, as the number of users grows, and what is the bound?
-    - **Theorem 3**: regret compared with the bound, and its growth with rounds and seeds.
+    - **Coverage**: does the error of every estimate stay below its confidence radius, for each of the four radii?
+    - **Theorem 1**: are all final clusters true clusters? How many rounds does the rule `stop="certificate"` save?
+    - **Theorem 2**: how many rounds pass until all clusters are final, compared with the bound of the theorem?
+    - **Theorem 3**: how does regret grow with rounds and seed users, compared with the bound of the theorem?
 
-    The command prints a verdict per claim and writes the same files as `locb reproduce` to the folder --output. The
-    exit code is 1 if a guarantee of locb itself fails. Without --quick it takes about 20 minutes on two cores.
+    A cluster is final when it does not change any more. The command prints a verdict for each claim and writes the same
+    files as `locb reproduce` to the folder --output. The exit code is 1 if a guarantee of locb itself fails. Without
+    --quick, the command takes about 20 minutes on two cores.
 
     Examples:
     - `locb verify --quick`

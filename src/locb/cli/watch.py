@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SERVICE = "Service"
 SPANS = ("hour", "day", "month", "all")
-ONCE_GROUPS = 10  # groups to print where the terminal height is no limit
+ONCE_GROUPS = 10  # number of groups to print with --once
 
 
 def watch(
@@ -37,48 +37,51 @@ def watch(
     every: Annotated[float, typer.Option(help="Seconds between updates.", min=0.1)] = 2.0,
     plain: Annotated[bool, typer.Option("--plain", help="Print text only, without charts and bars.")] = False,
     span: Annotated[
-        str, typer.Option(help="Period of the rewards: the last **hour**, **day** or **month**, or **all** time.",
+        str, typer.Option(help="Period of the rewards to show: the last **hour**, **day** or **month**, or **all**.",
                           rich_help_panel=SERVICE)
     ] = "hour",
     baseline: Annotated[
         str | None,
         typer.Option(
-            help="Period to compare the rewards with, as FROM/TO. Each is a time, such as 2026-05-01T12:00, or an age, "
-            "such as 2d. By default the period of the same length before the span.",
+            help="Period with which the rewards are compared, as FROM/TO. FROM and TO are times, such as "
+            "2026-05-01T12:00, or ages, such as 2d.",
+            show_default="the period of the same length before --span",
             rich_help_panel=SERVICE,
         ),
     ] = None,
     user: Annotated[
         str | None,
         typer.Option(
-            help="Show one user: estimate, groups, and the last decisions with their explanations.",
+            help="Show one user, by id: estimated preferences, groups, and the last decisions with explanations.",
             rich_help_panel=SERVICE,
         ),
     ] = None,
     token: Annotated[
         str | None,
         typer.Option(
-            help="Bearer token, if the service requires one. The scope read is sufficient.",
+            help="Bearer token, if the service requires one. A token with the scope read is sufficient.",
             envvar="LOCB_TOKEN",
             rich_help_panel=SERVICE,
         ),
     ] = None,
     token_file: Annotated[
         Path | None,
-        typer.Option(help="File that contains the token, so that the process list does not show it. The token file of "
-                          "the service works too.",
+        typer.Option(help="File with the token, which hides the token from the process list. The token file of the "
+                          "service has the right format.",
                      rich_help_panel=SERVICE),
     ] = None,
 ) -> None:  # fmt: skip
     """Monitor a service or a run in the terminal until Ctrl-C.
 
-    **Service**: shows its health, decisions and rewards per second, the mean reward over time with its 95% confidence
-    interval and its change, the number of users, pending rewards, the store, the snapshot and the largest groups of
-    users. The status is requested every two seconds, the rest every ten. Nothing is modified. While the service is
-    unreachable, the command shows the last known state and keeps trying.
+    **Service**: shows the health of the service, decisions and rewards per second, and the mean reward over time with
+    its 95% confidence interval and its change. It also shows the number of users, pending rewards, the store, the
+    snapshot and the largest groups of users. The status is requested every --every seconds, and all other data every
+    ten seconds. The command does not modify the service. If the service is unreachable, the command shows the last
+    known state and tries again.
 
-    **Run**: shows a folder of `locb compare` (table, verdict, curves), or of `locb reproduce`, `locb verify` or `locb
-    compare --scenarios` (progress and remaining time, then the verdicts).
+    **Run**: shows the results in a folder of `locb compare`: table, verdict and curves. For a folder of `locb
+    reproduce`, `locb verify` or `locb compare --scenarios`, it shows the progress and the remaining time, then the
+    verdicts.
 
     Examples:
     - `locb watch http://127.0.0.1:8080`
@@ -148,7 +151,17 @@ def _watch_run(folder: Path, every: float, once: bool, plain: bool) -> None:
 
 
 def _show(draw: Callable[[], tuple[RenderableType, bool]], every: float, once: bool) -> None:
-    """Draw once, or repeatedly until ``draw`` returns True or Ctrl-C; the last view stays on the screen."""
+    """Show a view once, or repeatedly until the view is final or the user presses Ctrl-C.
+
+    Parameters
+    ----------
+    draw : callable
+        Function without arguments that returns the view, and whether it is final.
+    every : float
+        Seconds between two views.
+    once : bool
+        Whether to show the view once only.
+    """
     view, finished = draw()
     if once:
         console.print(view)
@@ -164,18 +177,21 @@ def _show(draw: Callable[[], tuple[RenderableType, bool]], every: float, once: b
 
 
 def _read_token(token: str | None, file: Path | None) -> str | None:
-    """Return the given token, or the first one in the file with the scope read."""
+    """Return the token: the first token with the scope read in ``file``, or ``token`` if there is no file."""
     if file is None:
         return token
     for line in file.read_text(encoding="utf-8").splitlines():
         fields = line.split("#", 1)[0].replace(",", " ").split()
         if len(fields) == 1 or "read" in fields[1:]:
             return fields[0]
-    raise ValueError(f"--token-file: {file} contains no token with the scope 'read'")
+    raise ValueError(f"--token-file: {file} contains no token with the scope 'read'; add one, or use --token")
 
 
 def _parse_baseline(text: str) -> Baseline:
-    """Parse FROM/TO; each end is a time or an age."""
+    """Parse a baseline period FROM/TO, where each end is a time or an age.
+
+    The result maps the current time to the start and the end of the period and its name.
+    """
     ends = text.split("/")
     if len(ends) != 2:
         raise ValueError(f"--baseline must be FROM/TO, such as 2d/1d, not {text!r}")
@@ -186,7 +202,10 @@ def _parse_baseline(text: str) -> Baseline:
 
 
 def _parse_time(text: str) -> Callable[[float], float]:
-    """Parse a time or an age; return a function that maps the current time to the parsed time."""
+    """Parse a time, such as 2026-05-01T12:00, or an age, such as 2d.
+
+    The result is a function that maps the current time to the parsed time, in seconds since 1970.
+    """
     try:
         timestamp = datetime.fromisoformat(text).timestamp()
     except ValueError:

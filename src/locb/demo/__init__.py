@@ -1,1 +1,1 @@
-"""Demonstration of the service: simulated visitors choose films over HTTP."""
+"""Demonstration of the service: simulated visitors request film recommendations over HTTP."""

@@ -1,4 +1,4 @@
-"""Simulated films and visitors with preferences; the same seed gives the same films and visits."""
+"""Simulated films, and people with preferences who visit a film site. The same seed gives the same films and visits."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 from locb.common.arrays import Floats
 from locb.common.feature_hashing import feature_contributions, features
 
-DIM = 20  # large enough that the 11 feature names here are hashed without collisions
+DIM = 20  # number of hashed features; with 20, no two of the 11 feature names below have the same hash
 N_FILMS, N_PEOPLE = 120, 160
 FILMS_PER_VISIT = 8  # arms of a decision
 
-# Weight of each feature for the five groups of people. Each group prefers films that the others do not.
+# Weight of each feature for the five groups of people. Each group prefers other films.
 GROUP_PREFERENCES: tuple[dict[str, float], ...] = (
     {"genre=drama": 1.2, "from=France": 0.7, "length": 0.5, "genre=action": -0.9},
     {"genre=action": 1.2, "from=USA": 0.7, "length": -0.4, "genre=documentary": -0.9},
@@ -89,27 +89,27 @@ FIRST_NAMES = [
 
 
 class Film(NamedTuple):
-    """A film and its features."""
+    """Title and features of a film."""
 
     title: str
     features: dict[str, Any]
 
 
 class Visit(NamedTuple):
-    """A person, the films on offer, and the probability that the person likes each of them."""
+    """Visit of a person: the films on offer, and the probability that the person likes each film."""
 
     person: str
     films: list[Film]
-    probabilities: Floats  # (films,)
+    probabilities: Floats  # one element per film
 
 
 class FilmCatalogue:
-    """Films and people of the demonstration.
+    """Films and people of the demonstration, and a generator of visits.
 
     Parameters
     ----------
     seed : int, default 0
-        Determines films, people and visits.
+        Random seed of the films, the people and the visits.
 
     Examples
     --------
@@ -143,7 +143,11 @@ class FilmCatalogue:
         return films
 
     def _make_preferences(self) -> Floats:
-        """Return θ of every person; probabilities are linear in the hashed features that the service uses."""
+        """Return θ of every person, an array (people, DIM).
+
+        The probability that a person likes a film is the inner product of θ and the hashed features of the film. The
+        service hashes features in the same way.
+        """
         index_and_sign: dict[str, tuple[int, float]] = {}
         for film in self.films:
             _, keys, indices, weights = feature_contributions({**film.features, "length": 1.0}, DIM)
@@ -163,7 +167,7 @@ class FilmCatalogue:
         return np.asarray(theta + self._rng.normal(scale=INDIVIDUAL_SCALE, size=theta.shape))
 
     def draw_visit(self) -> Visit:
-        """Draw a person and the films on offer."""
+        """Draw a random visit: a person and 8 different films."""
         person = int(self._rng.choice(N_PEOPLE, p=self._visit_share))
         offered = self._rng.choice(N_FILMS, size=FILMS_PER_VISIT, replace=False)
         probabilities = np.clip(self._feature_rows[offered] @ self.theta[person], MIN_PROBABILITY, MAX_PROBABILITY)

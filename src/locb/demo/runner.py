@@ -1,4 +1,4 @@
-"""A service and its simulated visitors in one process."""
+"""Runner of the demonstration: a service and its simulated visitors in one process."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from locb.service.config import ServiceConfig
 from locb.service.server import serve
 
 HOST = "127.0.0.1"
-SETTINGS = {"gamma": 0.5, "alpha": 0.3}  # gamma: people of one group are about this close to each other
+# Parameters of the policy. gamma is about the distance between two people of the same group.
+SETTINGS = {"gamma": 0.5, "alpha": 0.3}
 
 
 def run_demo(folder: Path, port: int, rate: float, started: Callable[[], None], seed: int = 0) -> None:
-    """Serve simulated visitors until Ctrl-C.
+    """Run a service and simulated visitors until Ctrl-C.
 
     Parameters
     ----------
@@ -28,9 +29,9 @@ def run_demo(folder: Path, port: int, rate: float, started: Callable[[], None], 
     rate : float
         Visits per second.
     started : callable
-        Called once the service responds.
+        Called without arguments as soon as the service responds.
     seed : int, default 0
-        Seed of films and visits.
+        Random seed of the films and the visits.
     """
     config = ServiceConfig(
         folder, policy="locb", dim=DIM, parameters=dict(SETTINGS), host=HOST, port=port, shutdown_timeout=5.0
@@ -39,7 +40,7 @@ def run_demo(folder: Path, port: int, rate: float, started: Callable[[], None], 
         visitors = Visitors(client, FilmCatalogue(seed), rate)
         visits = threading.Thread(target=visitors.run, args=(started,), name="visitors")
         try:
-            # Visits start once the port is bound, because another service may use it.
+            # Visits start only when the port is bound. Before that, another service may answer at this port.
             serve(config, on_listening=visits.start)
         finally:
             visitors.stop()

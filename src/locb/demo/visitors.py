@@ -1,4 +1,4 @@
-"""Simulated visitors: each requests a recommendation, and most of them send a reward."""
+"""Simulated visitors: each visitor requests a recommendation, and 98% of the visitors send a reward."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Callable
 from locb.client import Client, ServiceError
 from locb.demo.film_catalogue import FilmCatalogue
 
-BATCH_INTERVAL = 0.2  # seconds
+BATCH_INTERVAL = 0.2  # seconds between two batches of visits
 NO_REWARD_SHARE = 0.02  # share of visits without a reward
-MAX_BATCH = 1000
+MAX_BATCH = 1000  # visits per batch
 
 
 class Visitors:
-    """Generates visits at a constant rate until ``stop``.
+    """Generator of visits at a constant rate.
 
     Parameters
     ----------
@@ -25,6 +25,11 @@ class Visitors:
         Films and people.
     rate : float
         Visits per second.
+
+    Attributes
+    ----------
+    decisions : int
+        Number of decisions that the service made.
     """
 
     def __init__(self, client: Client, catalogue: FilmCatalogue, rate: float) -> None:
@@ -33,7 +38,7 @@ class Visitors:
         self.decisions = 0
 
     def run(self, started: Callable[[], None]) -> None:
-        """Wait for the service, call ``started``, and send visits until ``stop``."""
+        """Wait until the service responds, call ``started``, and send visits until another thread calls ``stop``."""
         while not self._stopped.is_set():
             try:
                 self._client.health()
@@ -48,13 +53,13 @@ class Visitors:
             now_due = int(self._rate * (time.monotonic() - start))
             try:
                 self.visit(min(now_due - due, MAX_BATCH))
-            except ServiceError:  # the service stops or its disk is full: these visits are dropped
+            except ServiceError:  # the service stops, or its disk is full; the visits are dropped
                 continue
             finally:
                 due = now_due
 
     def visit(self, count: int) -> None:
-        """Request ``count`` decisions and send most of their rewards."""
+        """Request ``count`` decisions, and send the rewards of 98% of them."""
         visits = [self._catalogue.draw_visit() for _ in range(count)]
         requests = [
             {"user": visit.person, "arms": {film.title: film.features for film in visit.films}, "count": 3}
@@ -73,5 +78,5 @@ class Visitors:
             self._client.reward_batch(rewards)
 
     def stop(self) -> None:
-        """End ``run``."""
+        """Make ``run`` return."""
         self._stopped.set()
