@@ -181,8 +181,8 @@ def test_invalid_arguments_are_named_before_sending(
     [
         ({"url": "127.0.0.1:80"}, "url must be an address such as"),
         ({"retries": -1}, "retries must be at least 0, not -1"),
-        ({"timeout": 0}, "timeout must be above 0, not 0"),
-        ({"total": math.nan}, "total must be above 0, not nan"),
+        ({"timeout": 0}, "timeout must be a number of seconds above 0, not 0"),
+        ({"total": math.nan}, "total must be a number of seconds above 0, not nan"),
     ],
 )
 def test_settings_are_validated(settings: dict[str, Any], message: str) -> None:

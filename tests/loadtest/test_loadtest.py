@@ -264,7 +264,7 @@ def test_unreachable_server() -> None:
         ({"users": 0}, "users must be"),
         ({"count": 0}, "count must be"),
         ({"route": "other"}, "route must be one of 'recommend', 'ping', 'post', not 'other'"),
-        ({"token": "a\nb"}, "token must consist of printable ASCII"),
+        ({"token": "a\nb"}, "token must not be empty and must contain only printable ASCII"),
     ],
 )
 def test_invalid_settings_are_named(settings: dict[str, Any], message: str) -> None:

@@ -1,6 +1,6 @@
-"""Python client of the service: ``Client`` blocks, ``AsyncClient`` has the same methods to ``await``.
+"""Python client of the service: ``Client`` is blocking, ``AsyncClient`` has the same methods as coroutines.
 
-This package does not import the rest of locb, so it is also distributed alone, as ``locb_client``.
+This package imports no other part of locb. It is also distributed alone, as ``locb_client``.
 """
 
 from __future__ import annotations
@@ -45,24 +45,25 @@ def _awaitable(
 
 
 class Client(BaseClient):
-    """Blocking client of a service. Threads may share it.
+    """Blocking client of a service. Several threads can share a client.
 
-    Each decision gets its id before the first attempt. After a lost connection, a timeout, or status 429, 502, 503 or
-    504, the same request is sent again and returns the same decision. A request that fails raises ``ServiceError``.
+    After a lost connection, a timeout, or status 429, 502, 503 or 504, the client sends the same request again. The
+    client chooses the id of a decision before the first attempt, so every attempt returns the same decision. A request
+    that fails raises ``ServiceError``.
 
     Parameters
     ----------
     url : str
         Address of the service, such as ``http://127.0.0.1:8080``.
     token : str, optional
-        Bearer token.
+        Bearer token. Required if the service has tokens.
     timeout : float, default 10.0
-        Seconds to wait for the response of one attempt.
+        Seconds to wait for the response to one attempt.
     retries : int, default 5
-        Maximum number of attempts after the first. The pause between attempts doubles each time and is at least as
-        long as ``Retry-After``.
+        Maximum number of attempts after the first. The pause before an attempt doubles each time and is at least as
+        long as the header ``Retry-After`` of the response.
     total : float, default 60.0
-        Seconds after which no further attempt starts.
+        Seconds from the start of a request after which no further attempt starts.
     **options
         Further arguments of ``httpx.Client``, such as ``verify`` or ``proxy``.
 
@@ -83,7 +84,7 @@ class Client(BaseClient):
         self.close()
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the connections to the service."""
         self._http.close()
 
     def _run(self, exchange: Exchange[T]) -> T:
@@ -133,7 +134,7 @@ class Client(BaseClient):
 
 
 class AsyncClient(BaseClient):
-    """Asynchronous client: arguments and methods of ``Client``, used with ``async with`` and ``await``."""
+    """Asynchronous client of a service. Arguments and methods are those of ``Client``; the methods are coroutines."""
 
     def _connect(self, **options: Any) -> None:
         self._http = httpx.AsyncClient(**options)
@@ -145,7 +146,7 @@ class AsyncClient(BaseClient):
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close the connections."""
+        """Close the connections to the service."""
         await self._http.aclose()
 
     async def _run(self, exchange: Exchange[T]) -> T:

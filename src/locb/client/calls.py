@@ -16,12 +16,12 @@ ARGUMENTS = ("user", "arms", "exclude", "count", "decision_id")
 
 
 def _path(*parts: str) -> str:
-    """Return a URL path; each string is encoded as one segment, also ``a/b`` and ``..``."""
+    """Return the URL path of these segments. Each string is encoded as one segment, even ``a/b`` and ``..``."""
     return "/v1/" + "/".join(quote(part, safe="").replace(".", "%2E") for part in parts)
 
 
 def _query(**parameters: Any) -> str:
-    """Return the query string; parameters that are None are omitted."""
+    """Return the query string of a URL. Parameters that are None are omitted."""
     return "?" + urlencode({name: value for name, value in parameters.items() if value is not None})
 
 
@@ -43,7 +43,8 @@ def _recommend_body(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 def _idempotent_recommend_body(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return a request body with a decision_id, so that a retry returns the same decision."""
-    # A time prefix keeps new ids at the end of the service's index, which halves the bytes written to its disk.
+    # New ids start with the time, so that they are at the end of the index of the database. This halves the bytes that
+    # the service writes to disk.
     return {"decision_id": f"{time.time_ns():016x}{secrets.token_hex(8)}", **_recommend_body(arguments)}
 
 
@@ -60,20 +61,21 @@ def recommend(
     Parameters
     ----------
     user : str
-        Id of the user; an unknown user is created.
+        Id of the user. The service creates unknown users.
     arms : mapping or iterable of mappings
-        Features by arm id, or dictionaries with ``id`` and ``features``.
+        Features by arm id, or dictionaries with ``id`` and ``features``. Features are a list of numbers, or a
+        dictionary of names and values.
     exclude : sequence of str, optional
         Ids of arms that must not be recommended.
     count : int, optional
-        Number of arms in the ranking; by default all.
+        Maximum number of arms in the ranking; by default all arms.
     decision_id : str, optional
-        Id of the decision; by default a new one.
+        Id of the decision; by default a new id.
 
     Returns
     -------
     Response
-        The decision with ``decision_id``, ``arm`` and ``ranking``.
+        The decision, with ``decision_id``, ``arm``, ``ranking``, ``clusters`` and ``explanation``.
     """
     arguments = {"user": user, "arms": arms, "exclude": exclude, "count": count, "decision_id": decision_id}
     response: Response = yield from client.request_json("POST", "/v1/recommend", _idempotent_recommend_body(arguments))
@@ -81,7 +83,22 @@ def recommend(
 
 
 def reward(client: BaseClient, decision_id: str, reward: float) -> Exchange[Response]:
-    """Report the reward of a decision. Repeating it has no effect; another value fails with status 409."""
+    """Report the reward of a decision.
+
+    Repeating the call with the same reward has no effect. A different reward raises ``ServiceError`` with status 409.
+
+    Parameters
+    ----------
+    decision_id : str
+        Id of the decision.
+    reward : float
+        The reward, from −10⁶ to 10⁶.
+
+    Returns
+    -------
+    Response
+        Confirmation with ``decision_id``, ``reward`` and ``corrected``: whether it replaced a default reward.
+    """
     body = {"decision_id": decision_id, "reward": reward}
     response: Response = yield from client.request_json("POST", "/v1/reward", body)
     return response
@@ -90,17 +107,17 @@ def reward(client: BaseClient, decision_id: str, reward: float) -> Exchange[Resp
 def recommend_batch(
     client: BaseClient, requests: Iterable[Mapping[str, Any]]
 ) -> Exchange[list[Response | ServiceError]]:
-    """Make several decisions in one request.
+    """Request several decisions in one HTTP request.
 
     Parameters
     ----------
     requests : iterable of mappings
-        Arguments of ``recommend``, one mapping per decision.
+        Arguments of ``recommend``, one mapping per decision; at most 1,000.
 
     Returns
     -------
     list of Response or ServiceError
-        In the order of ``requests``; a decision that failed is an error.
+        One item per request, in the same order: the decision, or the error if the request failed.
     """
     body = {"requests": [_idempotent_recommend_body(arguments) for arguments in requests]}
     response = yield from client.request_json("POST", "/v1/recommend:batch", body)
@@ -112,17 +129,17 @@ def recommend_batch(
 def reward_batch(
     client: BaseClient, rewards: Mapping[str, float] | Iterable[tuple[str, float]]
 ) -> Exchange[list[Response | ServiceError]]:
-    """Report several rewards in one request.
+    """Report several rewards in one HTTP request.
 
     Parameters
     ----------
     rewards : mapping or iterable of (decision_id, reward)
-        Rewards by decision_id.
+        Reward of each decision; at most 1,000.
 
     Returns
     -------
     list of Response or ServiceError
-        In the order of ``rewards``; a reward that failed is an error.
+        One item per reward, in the same order: the confirmation, or the error if the service rejected the reward.
     """
     pairs = rewards.items() if isinstance(rewards, Mapping) else rewards
     body = {"rewards": [{"decision_id": decision_id, "reward": reward} for decision_id, reward in pairs]}
@@ -133,37 +150,59 @@ def reward_batch(
 def preview(
     client: BaseClient, user: str, arms: Arms, exclude: Sequence[str] | None = None, count: int | None = None
 ) -> Exchange[Response]:
-    """Return what ``recommend`` would return now for a known user, without making or storing a decision."""
+    """Return the arm that would be recommended now to a known user, without storing a decision.
+
+    Parameters
+    ----------
+    user, arms, exclude, count
+        As in ``recommend``. An unknown user raises ``ServiceError`` with status 404.
+
+    Returns
+    -------
+    Response
+        The fields of a decision without ``decision_id``.
+    """
     arguments = {"user": user, "arms": arms, "exclude": exclude, "count": count}
     response: Response = yield from client.request_json("POST", "/v1/preview", _recommend_body(arguments))
     return response
 
 
 def user(client: BaseClient, id: str) -> Exchange[Response]:  # noqa: A002 - the name in the API
-    """Return the estimate, clusters and rewards of a user."""
+    """Return the estimate, clusters and reward statistics of the user with an id."""
     response: Response = yield from client.request_json("GET", _path("users", id))
     return response
 
 
 def similar(client: BaseClient, id: str, limit: int = 10) -> Exchange[list[Response]]:  # noqa: A002 - the name in the API
-    """Return users who share a cluster with this user, nearest first."""
+    """Return at most ``limit`` users who share a cluster with the user ``id``, nearest first."""
     response = yield from client.request_json("GET", f"{_path('users', id)}/similar{_query(limit=int(limit))}")
     return list(response["similar"])
 
 
 def decisions(client: BaseClient, id: str, limit: int = 20) -> Exchange[list[Response]]:  # noqa: A002 - the name in the API
-    """Return the last decisions for a user with rewards and explanations, newest first."""
+    """Return the last ``limit`` decisions for the user ``id``, with rewards and explanations, newest first."""
     response = yield from client.request_json("GET", f"{_path('users', id)}/decisions{_query(limit=int(limit))}")
     return list(response["decisions"])
 
 
 def clusters(client: BaseClient) -> Exchange[list[Response]]:
-    """Return all clusters of users."""
+    """Return all clusters of users, each with ``seed``, ``size`` and ``returned`` (whether it is final)."""
     return list((yield from client.request_json("GET", "/v1/clusters"))["clusters"])
 
 
 def cluster(client: BaseClient, seed: str) -> Exchange[Response]:
-    """Return a cluster, its members and the bound on the distance between any two of them."""
+    """Return the members and the certificate of a cluster.
+
+    Parameters
+    ----------
+    seed : str
+        User after whom the cluster is named.
+
+    Returns
+    -------
+    Response
+        The cluster. ``certificate`` is an upper bound on the distance between the preferences of any two members.
+    """
     response: Response = yield from client.request_json("GET", _path("clusters", seed))
     return response
 
@@ -171,14 +210,26 @@ def cluster(client: BaseClient, seed: str) -> Exchange[Response]:
 def groups(
     client: BaseClient, sort: str = "size", limit: int = 50, offset: int = 0, search: str | None = None
 ) -> Exchange[Response]:
-    """Return a page of the table of clusters: progress, mean reward, preferences and overlaps."""
+    """Return a page of the table of clusters: size, progress, certificate, mean reward, top features and overlap.
+
+    Parameters
+    ----------
+    sort : "size", "reward", "progress" or "seed", default "size"
+        Column by which the table is sorted.
+    limit : int, default 50
+        Maximum number of clusters, at most 200.
+    offset : int, default 0
+        Number of clusters before the page.
+    search : str, optional
+        Part of the name of the seed, in upper or lower case; by default all clusters.
+    """
     query = _query(sort=sort, limit=int(limit), offset=int(offset), search=search)
     response: Response = yield from client.request_json("GET", f"/v1/groups{query}")
     return response
 
 
 def status(client: BaseClient) -> Exchange[Response]:
-    """Return the current state of the service: rates, totals, store and snapshot."""
+    """Return the current state of the service: rates, totals, store and newest snapshot."""
     response: Response = yield from client.request_json("GET", "/v1/status")
     return response
 
@@ -191,7 +242,7 @@ def history(client: BaseClient, span: str = "hour", baseline: tuple[float, float
     span : "hour", "day", "month" or "all", default "hour"
         Period that ends now.
     baseline : (float, float), optional
-        Start and end of the period to compare with, in seconds since 1970.
+        Start and end of the period to compare with, in Unix time (seconds); by default there is no comparison.
     """
     start, end = (None, None) if baseline is None else baseline
     response: Response = yield from client.request_json(
@@ -201,31 +252,38 @@ def history(client: BaseClient, span: str = "hour", baseline: tuple[float, float
 
 
 def map(client: BaseClient, projection: str | None = None) -> Exchange[Response]:  # noqa: A001 - the name in the API
-    """Return users projected to two dimensions.
+    """Return the estimates of users, projected to two dimensions.
 
     Parameters
     ----------
     projection : str, optional
-        Id of the projection: the same id gives the same axes, ``"new"`` computes new ones.
+        Id of a projection from an earlier response, which gives the same axes, or ``"new"`` for a new projection. By
+        default the service uses its most recent projection.
     """
     response: Response = yield from client.request_json("GET", f"/v1/map{_query(projection=projection)}".rstrip("?"))
     return response
 
 
 def delete_user(client: BaseClient, id: str) -> Exchange[Response]:  # noqa: A002 - the name in the API
-    """Erase a user and everything that was learned from that user."""
+    """Erase the user with an id, and everything that was learned from that user."""
     response: Response = yield from client.request_json("DELETE", _path("users", id))
     return response
 
 
 def health(client: BaseClient) -> Exchange[Response]:
-    """Return the health of the service. This call is not retried."""
+    """Return the health of the service. An unhealthy service raises ``ServiceError``. The call is not retried."""
     response: Response = yield from client.request_json("GET", "/v1/health", retries=0)
     return response
 
 
 def export(client: BaseClient, path: str | Path) -> Exchange[Path]:
-    """Write all decisions and rewards to a Parquet file, which appears under ``path`` once it is complete."""
+    """Download all decisions and rewards as a Parquet file, and return its path.
+
+    Parameters
+    ----------
+    path : str or Path
+        Path of the file. An existing file is replaced only when the download is complete.
+    """
     part = Path(path).with_name(Path(path).name + ".part")
     try:
         yield from client.request("GET", "/v1/export", into=part)

@@ -10,38 +10,38 @@ from typing import Any
 from . import Client, ServiceError
 from .transport import RETRY_STATUSES
 
-SLOW_INTERVAL = 10.0  # seconds between requests for history, groups and users, which cost more than the status
+SLOW_INTERVAL = 10.0  # seconds between requests for history, groups and user; the status is requested more often
 SPAN_SECONDS = {"hour": 3600.0, "day": 86_400.0, "month": 30 * 86_400.0}
 
-# Maps the current time to the period to compare with (start, end) and its label.
+# Function of the current time that returns the period to compare with (start, end), and a label for it.
 Baseline = Callable[[float], tuple[tuple[float, float], str]]
 
 
 @dataclass(frozen=True)
 class ConnectionProblem:
-    """The reason why the last poll failed."""
+    """Reason why the last poll failed."""
 
     message: str
-    since: float  # seconds since 1970
-    permanent: bool = False  # whether a retry cannot help
+    since: float  # Unix time of the first failed poll
+    permanent: bool = False  # whether a retry cannot succeed
 
 
 @dataclass(frozen=True)
 class ServiceSnapshot:
-    """The last known state of a service, as the HTTP API returns it; None where nothing is known yet."""
+    """Last known state of a service, as the HTTP API returns it. A field is None before its first response."""
 
     url: str
-    time: float
+    time: float  # Unix time of the last poll
     status: Mapping[str, Any] | None = None
     history: Mapping[str, Any] | None = None
     groups: Mapping[str, Any] | None = None
-    problem: ConnectionProblem | None = None
+    problem: ConnectionProblem | None = None  # None if the last poll succeeded
     baseline_label: str = "the baseline period"
 
 
 @dataclass(frozen=True)
 class UserData:
-    """The state of one user, as the HTTP API returns it; ``user`` is None if the service does not know the user."""
+    """State of one user, as the HTTP API returns it. ``user`` is None if the service does not know the user."""
 
     name: str
     user: Mapping[str, Any] | None
@@ -50,23 +50,23 @@ class UserData:
 
 
 class ServiceMonitor:
-    """Polls a service and keeps the last known state while the service is unreachable.
+    """Monitor that polls a service, and keeps the last known state while the service is unreachable.
 
     Parameters
     ----------
     client : Client
-        Client of the service. With ``retries=0`` a lost connection is reported at once.
+        Client of the service. Create it with ``retries=0``, so that a lost connection is reported at once.
     span : "hour", "day", "month" or "all", default "hour"
         Period of the history.
     baseline : callable, optional
-        Maps the current time to the start and end of the period to compare with, in seconds since 1970, and to its
-        label. By default the period of the same length before the span.
+        Function of the current Unix time that returns the start and end of the period to compare with, and a label. By
+        default the period of the same length before the span; with the span "all", there is no comparison.
     user : str, optional
-        Poll this user instead of the history and the groups.
+        User to poll instead of the history and the groups.
     max_groups : int, default 50
         Number of groups to request, largest first.
     clock : callable, default time.time
-        Returns the current time in seconds since 1970.
+        Returns the current Unix time in seconds.
     """
 
     def __init__(
@@ -81,12 +81,12 @@ class ServiceMonitor:
     ) -> None:
         self._client, self._span, self.user, self._max_groups = client, span, user, max_groups
         self._baseline, self._clock = baseline, clock
-        self._slow_at = -SLOW_INTERVAL  # time of the last request for history, groups or user
+        self._slow_at = -SLOW_INTERVAL  # Unix time of the last request for history, groups or user
         self.snapshot = ServiceSnapshot(client.url, clock())
         self.user_data: UserData | None = None
 
     def refresh(self) -> ServiceSnapshot:
-        """Request what may have changed and return the new snapshot."""
+        """Poll the service, and return the new state: the status, and every 10 s the history and groups or the user."""
         now = self._clock()
         try:
             if not 0.0 <= now - self._slow_at < SLOW_INTERVAL:
@@ -142,7 +142,7 @@ class ServiceMonitor:
         if error.status == 401:
             return "The token is missing or unknown: pass a token with --token-file or set LOCB_TOKEN.", True
         if error.status == 403:
-            return "The token does not have the scope 'read'.", True
+            return "The token does not have the scope 'read': pass another token with --token-file.", True
         if error.status == 404:
-            return "This address has no /v1/status: it is not a locb service, or an older version.", True
+            return "This address has no /v1/status: it is not a locb service, or its version is too old.", True
         return f"The service returned an error: {error}.", error.status not in RETRY_STATUSES

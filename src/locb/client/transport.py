@@ -1,7 +1,7 @@
-"""Requests, retries and responses of the client, independent of how the caller waits.
+"""Requests, retries and responses of the client, for blocking and asynchronous clients.
 
 A call is a generator. It yields a ``Request`` to send or a number of seconds to wait, and receives the response or the
-connection error. ``Client`` and ``AsyncClient`` run the same generators, one blocking and one with ``await``.
+connection error. ``Client`` and ``AsyncClient`` run the same generators: ``Client`` blocks, ``AsyncClient`` awaits.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ import httpx
 
 RETRY_STATUSES = frozenset((429, 502, 503, 504))
 CONNECTION_ERRORS = (httpx.NetworkError, httpx.TimeoutException, httpx.RemoteProtocolError)
-MIN_BACKOFF, MAX_BACKOFF = 0.1, 5.0  # seconds; each pause is drawn from the upper half of its range
+MIN_BACKOFF, MAX_BACKOFF = 0.1, 5.0  # seconds: first and longest pause, multiplied by a random factor from 0.5 to 1
 MAX_EXCERPT = 200  # bytes of an unexpected body that an error message shows
 
 T = TypeVar("T")
 
 
 class Response(dict[str, Any]):
-    """A JSON object of the service whose entries are also attributes: ``decision["arm"]`` or ``decision.arm``."""
+    """JSON object of a response. Its fields are also attributes: ``decision["arm"]`` or ``decision.arm``."""
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -37,16 +37,16 @@ class Response(dict[str, Any]):
 
 
 class ServiceError(Exception):
-    """A request that failed.
+    """Failure of a request.
 
     Attributes
     ----------
     status : int or None
-        HTTP status code; None if no response arrived.
+        HTTP status; None if no response arrived.
     title, detail : str
-        What was wrong, as the service reports it.
+        Kind of the problem, and what was wrong.
     problem : Response
-        All fields of the problem document (RFC 9457).
+        All fields of the problem response (RFC 9457); empty if no response arrived.
     """
 
     def __init__(
@@ -62,12 +62,12 @@ class ServiceError(Exception):
 
 
 class Request(NamedTuple):
-    """An HTTP request to send."""
+    """HTTP request to send."""
 
     method: str
     url: str
     content: bytes | None
-    timeout: float
+    timeout: float  # seconds
     into: Path | None  # file that receives the body of a successful response
 
     def httpx_arguments(self) -> dict[str, Any]:
@@ -83,7 +83,15 @@ class Request(NamedTuple):
 
 
 class RawResponse:
-    """Status, headers and body of an HTTP response; the body is kept in memory or written to ``into``."""
+    """Status, headers and body of an HTTP response.
+
+    Parameters
+    ----------
+    response : httpx.Response
+        Response whose body has not been read.
+    into : Path or None
+        File that receives the body if the status is 200; None keeps the body in memory.
+    """
 
     def __init__(self, response: httpx.Response, into: Path | None) -> None:
         self.status, self.headers, self.body = response.status_code, response.headers, bytearray()
@@ -109,7 +117,7 @@ Exchange: TypeAlias = Generator[Request | float, RawResponse | Exception | None,
 
 
 class BaseClient(ABC):
-    """Address, timeouts and retries of a service; ``Client`` and ``AsyncClient`` add the HTTP connection."""
+    """Base of ``Client`` and ``AsyncClient``: address, timeouts and retries. The parameters are those of ``Client``."""
 
     def __init__(
         self,
@@ -127,7 +135,7 @@ class BaseClient(ABC):
             raise ValueError(f"retries must be at least 0, not {retries!r}")
         for name, seconds in (("timeout", timeout), ("total", total)):
             if not seconds > 0.0:
-                raise ValueError(f"{name} must be above 0, not {seconds!r}")
+                raise ValueError(f"{name} must be a number of seconds above 0, not {seconds!r}")
         self.url, self.timeout, self.retries, self.total = url.rstrip("/"), timeout, retries, total
         headers = {"User-Agent": "locb-client", "Accept": "application/json, */*;q=0.5"}
         if token is not None:
@@ -141,7 +149,18 @@ class BaseClient(ABC):
     def request(
         self, method: str, path: str, body: Any = None, *, into: Path | None = None, retries: int | None = None
     ) -> Exchange[RawResponse]:
-        """Send a request, with the same bytes in each attempt, until it succeeds or must not be retried.
+        """Send a request, and repeat it until it succeeds, must not be retried, or the retries are used up.
+
+        Parameters
+        ----------
+        method, path : str
+            HTTP method, and path with the query string.
+        body : object, optional
+            Value that is encoded as JSON once, so that all attempts send the same bytes.
+        into : Path or None, default None
+            File that receives the body of a successful response.
+        retries : int or None, default None
+            Maximum number of attempts after the first; None means the value of the client.
 
         Raises
         ------
@@ -171,7 +190,7 @@ class BaseClient(ABC):
         raise ServiceError(None, "no response", f"{self.url}: {reason}{attempts}") from response
 
     def request_json(self, method: str, path: str, body: Any = None, *, retries: int | None = None) -> Exchange[Any]:
-        """Send a request and decode its JSON response."""
+        """Send a request like ``request``, and return the decoded JSON response."""
         response = yield from self.request(method, path, body, retries=retries)
         try:
             return json.loads(bytes(response.body), object_hook=Response)
@@ -205,7 +224,7 @@ def _describe_invalid(value: Any, path: str) -> str:
 
 
 def _backoff(attempt: int, response: RawResponse | Exception | None) -> float:
-    """Return the seconds to wait after this attempt: exponential, and at least as long as ``Retry-After``."""
+    """Return the seconds to wait after an attempt. They grow exponentially, and are at least ``Retry-After``."""
     # The random number is jitter, not a secret.
     jitter = random.uniform(0.5, 1.0)  # noqa: S311
     pause = min(MIN_BACKOFF * 2.0 ** min(attempt - 1, 30), MAX_BACKOFF) * jitter
@@ -231,7 +250,7 @@ def _error_from_response(response: RawResponse) -> ServiceError:
 
 
 def error_from_problem(problem: Mapping[str, Any]) -> ServiceError:
-    """Convert a problem document (RFC 9457) to an exception."""
+    """Return the exception for a problem response (RFC 9457)."""
     status = int(problem["status"])
     try:
         phrase = HTTPStatus(status).phrase

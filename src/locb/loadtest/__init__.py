@@ -1,4 +1,4 @@
-"""Load generator for a service: simulated users, latencies, and a list of acknowledged decisions and rewards."""
+"""Load generator for a service: sends requests of simulated users, and measures throughput, latency and errors."""
 
 try:
     import msgspec  # noqa: F401 - imported here for a clear error message

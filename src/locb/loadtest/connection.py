@@ -1,4 +1,4 @@
-"""A minimal HTTP/1.1 client connection: keep-alive, one request at a time."""
+"""Minimal HTTP/1.1 client connection with keep-alive and one request at a time."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class ResponseHandler(Protocol):
 
 
 class Connection(asyncio.Protocol):
-    """A keep-alive connection. ``job`` belongs to the handler and identifies the request in progress."""
+    """HTTP connection with keep-alive, which sends one request at a time."""
 
     def __init__(self, handler: ResponseHandler) -> None:
         self.handler = handler
-        self.job: Any = None
-        self.sent_at = 0.0
+        self.job: Any = None  # object of the handler that identifies the request in progress; None if there is none
+        self.sent_at = 0.0  # time at which the request was sent, on the clock of the handler
         self.closed = False
         self._buffer = b""
         self._needed = 0  # bytes that must arrive before parsing can succeed
@@ -35,16 +35,16 @@ class Connection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
 
     def send(self, request: bytes, job: Any, now: float) -> None:
-        """Send a request; the handler receives the response."""
+        """Send a request. The handler receives the response."""
         self.job, self.sent_at = job, now
         self._transport.write(request)
 
     def close(self) -> None:
-        """Close at once; a response in progress is dropped."""
+        """Close the connection at once. A response in progress is lost."""
         self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Collect data until the response is complete."""
+        """Collect data until the response is complete, then pass the response to the handler."""
         if self._buffer:
             self._buffer += data
             if len(self._buffer) < self._needed:
@@ -62,7 +62,7 @@ class Connection(asyncio.Protocol):
         self._deliver(*response)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Deliver a response without a length, which ends with the connection."""
+        """Deliver a response whose end is the end of the connection, and notify the handler."""
         response = None
         if self._buffer and exc is None:
             try:
@@ -84,7 +84,10 @@ class Connection(asyncio.Protocol):
         self.handler.response_received(self, status, body)
 
     def _parse(self, data: bytes, *, ended: bool) -> tuple[int, bytes, bool] | None:
-        """Return status, body and whether the connection closes; None while the response is incomplete."""
+        """Return status, body, and whether the connection closes; None while the response is incomplete.
+
+        ``ended`` is whether the connection has ended, so that no more data follow.
+        """
         end = data.find(b"\r\n\r\n")
         if end < 0:
             if len(data) > MAX_HEAD_BYTES:
@@ -118,7 +121,7 @@ class Connection(asyncio.Protocol):
 
 
 def _join_chunks(data: bytes, start: int) -> bytes | None:
-    """Return the body of a chunked response; None while it is incomplete."""
+    """Return the body of a chunked response that begins at ``start``; None while the body is incomplete."""
     chunks: list[bytes] = []
     while True:
         line = data.find(b"\r\n", start)

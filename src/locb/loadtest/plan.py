@@ -1,4 +1,4 @@
-"""Settings of a load test."""
+"""Plan of a load test: its settings."""
 
 from __future__ import annotations
 
@@ -29,30 +29,31 @@ class Plan:
     url : str
         Address of the service, such as ``http://127.0.0.1:8080``.
     rate : float, optional
-        Decisions per second, each followed by its reward (so the number of requests is twice as high), or pings per
-        second. Requests are due at equal intervals whether or not the service keeps up, and latency counts from the
-        time when they were due. By default each connection sends its next request as soon as it gets a response, and
-        latency counts from sending.
+        Decisions per second, or pings per second. Each decision is followed by its reward, so there are two requests
+        per decision. Requests are due at equal intervals, even if the service is slower, and latency counts from the
+        time at which a request was due. By default, each connection sends its next request as soon as it receives a
+        response, and latency counts from sending.
     users, clusters, arms, dim : int
-        The simulated environment, a ``locb.Synthetic``: number of users, number of clusters, arms per decision and
+        Simulated environment, a ``locb.Synthetic``: number of users, number of clusters, arms per decision and
         features per arm. Defaults: 1000, 10, 10, 10.
     seconds : float, default 10.0
-        Duration in which new decisions are requested. Afterwards requests that are already due are sent, and pending
-        responses are awaited.
+        Time in which new decisions are requested. Afterwards the load test sends the requests that are already due, and
+        waits for the pending responses.
     connections : int, default 50
         Maximum number of concurrent requests.
     delay : float, default 0.0
         Seconds from a decision to its reward.
     count : int, optional
-        Number of arms in the ranking; by default all.
+        Maximum number of arms in the ranking of a response; by default all arms.
     retry : bool, default False
         Whether to repeat a request, with the same decision_id, after a lost connection, a timeout, or status 429, 502,
         503 or 504.
     timeout : float, default 30.0
-        Seconds to wait for a response, and at the end for all responses.
+        Seconds to wait for a response and, after ``seconds``, for all pending responses.
     route : "recommend", "ping" or "post", default "recommend"
-        What to send: decisions and rewards; ``GET /v1/ping``, which does nothing; or the bodies of decisions and
-        rewards to ``POST /v1/ping``, which parses them and does nothing.
+        Requests to send. "recommend": requests for decisions, and their rewards. "ping": ``GET /v1/ping``, which does
+        nothing. "post": the bodies of requests for decisions and of rewards to ``POST /v1/ping``, which only parses
+        them.
     record : bool, default False
         Whether the report lists every acknowledged decision and reward.
     token : str, optional
@@ -94,12 +95,12 @@ class Plan:
         if self.route not in ROUTES:
             raise ValueError(f"route must be one of {', '.join(map(repr, ROUTES))}, not {self.route!r}")
         if self.token is not None and not (self.token and self.token.isascii() and self.token.isprintable()):
-            raise ValueError("token must consist of printable ASCII characters")
+            raise ValueError("token must not be empty and must contain only printable ASCII characters")
         _ = self.address
 
     @property
     def address(self) -> Address:
-        """Parsed URL."""
+        """Parsed address of the service."""
         parts = urlsplit(self.url)
         try:
             host, port = parts.hostname, parts.port

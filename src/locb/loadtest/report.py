@@ -13,7 +13,7 @@ from locb.loadtest.plan import Plan
 
 @dataclass(frozen=True)
 class Latency:
-    """Quantiles of response times in milliseconds; 0 without responses."""
+    """Number of responses, and quantiles of their latency in milliseconds; 0 without responses."""
 
     count: int
     p50: float
@@ -23,7 +23,7 @@ class Latency:
 
 
 def summarize_latencies(seconds: Sequence[float]) -> Latency:
-    """Return the quantiles of response times; each quantile is an observed value."""
+    """Return the quantiles of latencies, given in seconds. Each quantile is an observed value."""
     if not len(seconds):
         return Latency(0, 0.0, 0.0, 0.0, 0.0)
     quantiles = 1000.0 * np.percentile(np.asarray(seconds), [50, 90, 99, 100], method="higher")
@@ -39,27 +39,30 @@ class Report:
     plan : Plan
         Settings of the load test.
     seconds : float
-        Duration in which new decisions were requested.
+        Time in which new decisions were requested.
     per_second : float
-        Successful responses per second in that time.
+        Successful responses per second in this time.
     recommend, reward, ping : Latency
-        Latencies of successful requests.
-    errors : dict
-        Number of failed attempts by status or reason: ``connection lost``, ``timeout``, ``invalid response`` (not
-        JSON, or for another decision), ``unanswered`` (not sent or not answered at the end).
+        Latencies of successful requests, by kind of request.
+    errors : dict of str to int
+        Number of failed attempts by HTTP status or reason: ``connection lost``, ``timeout``, ``invalid response`` (not
+        JSON, or for another decision), ``unanswered`` (not sent or not answered when the load test ended).
     first_problem : str
         Status and body of the first error response.
     retried : int
         Number of failed attempts that were repeated.
-    mean_reward, late_mean_reward, random_mean_reward, best_mean_reward : float
-        Mean over decisions of the true mean reward of the recommended arm, of the same in the last quarter of the
-        decisions, of a random arm, and of the best arm. NaN without decisions.
+    mean_reward, late_mean_reward : float
+        Mean, over all decisions and over the last quarter of the decisions, of the true mean reward of the recommended
+        arm. NaN without decisions.
+    random_mean_reward, best_mean_reward : float
+        Mean, over all decisions, of the true mean reward of a random arm, and of that of the best arm. NaN without
+        decisions.
     cpu_microseconds : float
-        CPU time of the load generator per request.
+        CPU time of the load generator per attempt to send a request, in microseconds.
     decisions : list of (decision_id, user, arm)
-        Acknowledged decisions, with ``record=True``.
+        Acknowledged decisions; empty unless the plan has ``record=True``.
     rewards : list of (decision_id, reward)
-        Acknowledged rewards, with ``record=True``.
+        Acknowledged rewards; empty unless the plan has ``record=True``.
     """
 
     plan: Plan
@@ -80,7 +83,7 @@ class Report:
     rewards: list[tuple[str, float]] = field(repr=False, default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the report as JSON-compatible values, without the recorded decisions and the token."""
+        """Return the report as JSON-compatible values, without the token and the recorded decisions and rewards."""
         plan = {name: value for name, value in vars(self.plan).items() if name != "token"}
         values = {name: value for name, value in vars(self).items() if name not in ("plan", "decisions", "rewards")}
         for name, value in values.items():

@@ -1,4 +1,4 @@
-"""HTTP requests of simulated users, mostly encoded before the test starts."""
+"""HTTP requests of simulated users. Most of each request is encoded before the load test starts."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ import numpy as np
 from locb.environments import Synthetic
 from locb.loadtest.plan import Plan
 
-N_ARM_SETS = 4096  # encoded in advance and used in turn
-BLOCK = 4096  # users drawn at a time
+N_ARM_SETS = 4096  # sets of arms that are encoded in advance and used in turn
+BLOCK = 4096  # number of users drawn at a time
 
 
 class DecisionRequest(NamedTuple):
-    """A request for a decision, with the true means of its arms."""
+    """Request for a decision, with the true mean rewards of its arms."""
 
     decision_id: str
     user: str
-    encoded: bytes
+    encoded: bytes  # head and body of the HTTP request
     means: list[float]  # true mean reward of each arm
-    random_mean: float  # of a random arm
-    best_mean: float
+    random_mean: float  # expected true mean reward of a random arm
+    best_mean: float  # true mean reward of the best arm
 
 
 class RequestGenerator:
-    """Infinite iterator of decision requests; also encodes rewards and pings."""
+    """Infinite iterable of requests for decisions, which also encodes rewards and pings."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -67,7 +67,7 @@ class RequestGenerator:
         return "\r\n".join([*lines, "", ""]).encode()
 
     def _encode_prefix(self, contexts: list[list[float]]) -> bytes:
-        """Encode a request up to its user; the rest has the same length in every request."""
+        """Encode a request up to the user name. What follows has the same length in every request."""
         fields: dict[str, object] = {} if self.plan.count is None else {"count": self.plan.count}
         fields["arms"] = [{"id": arm, "features": x} for arm, x in zip(self.arms, contexts, strict=True)]
         body = msgspec.json.encode(fields)[:-1] + b',"user":"'
@@ -75,12 +75,12 @@ class RequestGenerator:
         return self._encode_head("POST", "/v1/recommend", len(body) + suffix_length) + body
 
     def _encode_post(self, encoded: bytes) -> bytes:
-        """Encode the same body as a request to the ping route."""
+        """Encode a request to ``POST /v1/ping`` with the body of an encoded request."""
         body = encoded.partition(b"\r\n\r\n")[2]
         return self._encode_head("POST", "/v1/ping", len(body)) + body
 
     def encode_reward(self, decision_id: str, reward: int) -> bytes:
-        """Encode a reward of 0 or 1."""
+        """Return the HTTP request that sends a reward of 0 or 1."""
         return b'%b{"decision_id":"%b","reward":%d}' % (self._reward_prefix, decision_id.encode(), reward)
 
     def __iter__(self) -> Iterator[DecisionRequest]:

@@ -26,7 +26,7 @@ try:
 except ImportError:  # slower, same behaviour
     from asyncio import new_event_loop
 
-TIMER_RESOLUTION = 0.001  # seconds; requests due within this time are sent now, because timers are not finer
+TIMER_RESOLUTION = 0.001  # seconds; requests due within this time are sent at once, because timers are not finer
 CHECK_INTERVAL = 0.1  # seconds between checks of progress, timeouts and the end
 MIN_BACKOFF, MAX_BACKOFF = 0.05, 1.0  # seconds before a retry
 RETRY_STATUSES = frozenset((429, 502, 503, 504))
@@ -35,11 +35,11 @@ RETRY_STATUSES = frozenset((429, 502, 503, 504))
 class Progress(NamedTuple):
     """Progress of a load test."""
 
-    elapsed: float
-    answered: int
-    per_second: float  # since the previous report
-    waiting: int  # requests that are due and not sent yet
-    errors: int
+    elapsed: float  # seconds since the start
+    answered: int  # successful responses so far
+    per_second: float  # successful responses per second since the previous progress report
+    waiting: int  # requests that are due but not sent yet
+    errors: int  # failed attempts so far
 
 
 class _DecisionResponse(msgspec.Struct):
@@ -53,7 +53,7 @@ class _RewardResponse(msgspec.Struct):
 
 
 class _Job:
-    """A request to send: a decision; a reward, if ``reward`` is set; or a ping, if ``decision`` is None."""
+    """Request to send: a ping if ``decision`` is None, a reward if ``reward`` is set, otherwise a decision."""
 
     __slots__ = ("attempts", "decision", "due", "encoded", "reward")
 
@@ -64,12 +64,12 @@ class _Job:
 
 
 def run(plan: Plan, progress: Callable[[Progress], None] | None = None) -> Report:
-    """Run a load test. Ctrl-C ends it early and returns the results so far.
+    """Run a load test. Ctrl-C ends the load test early; the report then has the results so far.
 
     Parameters
     ----------
     plan : Plan
-        Settings.
+        Settings of the load test.
     progress : callable, optional
         Called about ten times per second.
 
@@ -136,7 +136,7 @@ class _LoadTest:
         return self._make_report(stopped - self.start, cpu)
 
     async def _wait_until_done(self, progress: Callable[[Progress], None] | None) -> None:
-        """Wait until every request is answered or timed out; report progress."""
+        """Wait until every request is answered or has timed out, and report progress."""
         previous_count, previous_time = 0, self.start
         while True:
             await asyncio.sleep(CHECK_INTERVAL)
@@ -160,7 +160,8 @@ class _LoadTest:
         opened = await asyncio.gather(*(self._open() for _ in range(self.plan.connections)), return_exceptions=True)
         reasons = [error for error in opened if isinstance(error, BaseException)]
         if len(reasons) == len(opened):
-            raise ConnectionError(f"{self.plan.url} is unreachable: {str(reasons[0]) or 'timeout'}")
+            reason = str(reasons[0]) or "timeout"
+            raise ConnectionError(f"{self.plan.url} is unreachable: {reason}; check that the service is running")
         for _ in reasons:
             self._reopen()
 
@@ -200,7 +201,7 @@ class _LoadTest:
         await asyncio.sleep(0)  # lets the connections close before the loop ends
 
     def _tick(self) -> None:
-        """Queue the requests that are due, send them, and set the timer for the next one."""
+        """Queue the requests that are due, send them, and set the timer for the next request."""
         now = self.clock()
         soon = now + TIMER_RESOLUTION
         next_due = math.inf
@@ -227,7 +228,7 @@ class _LoadTest:
         self._timer, self._timer_at = self.loop.call_later(max(when - self.clock(), 0.0), self._tick), when
 
     def _schedule(self, due: float, job: _Job) -> None:
-        """Send a request later."""
+        """Send a request at the time ``due``."""
         self._sequence += 1
         heapq.heappush(self.later, (due, self._sequence, job))
         if due < self._timer_at:
@@ -243,7 +244,7 @@ class _LoadTest:
         return _Job(due, decision.encoded, decision)
 
     def _send(self) -> None:
-        """Send the requests that are due, as far as connections are free."""
+        """Send the queued requests while there are idle connections. Without a rate, also send new requests."""
         now = self.clock()
         closed_loop = self.plan.rate is None and now < self.end
         while self.idle and (self.waiting or closed_loop):
