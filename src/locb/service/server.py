@@ -82,12 +82,16 @@ def serve(config: ServiceConfig, on_listening: Callable[[], None]) -> None:
         raise ValueError(f"--host {config.host} is reachable from other machines: add --token-file, or use 127.0.0.1")
     with listen(config.host, config.port) as listener:
         on_listening()
-        service = Service(config)
+
+        def stop(*_: object) -> None:
+            server.should_exit = True
+
+        service = Service(config, on_fatal_error=stop)
         app = make_app(service, tokens, prepare_charts=True)
         server = uvicorn.Server(uvicorn_config(app, config))
         # The handlers of uvicorn would raise the signal again after the shutdown, which looks like a failure.
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: setattr(server, "should_exit", True))
+            signal.signal(number, stop)
         # Requests create no reference cycles. With the default thresholds, searching for cycles took 12% of the time.
         gc.collect()
         gc.freeze()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
 import time
+from collections.abc import Callable
 
 import numpy as np
 
@@ -42,6 +42,9 @@ class Service:
     ----------
     config : ServiceConfig
         The configuration.
+    on_fatal_error : callable, optional
+        Called once, with the reason, if the service cannot continue because another process has written to its log. All
+        further commands fail with 503. Stop the service, and create another one to recover.
 
     Raises
     ------
@@ -53,8 +56,9 @@ class Service:
         If the store is unavailable.
     """
 
-    def __init__(self, config: ServiceConfig) -> None:
+    def __init__(self, config: ServiceConfig, on_fatal_error: Callable[[str], None] | None = None) -> None:
         self.config = config
+        self._on_fatal_error = on_fatal_error
         self.log = EventLog(config.data_dir, config.store)
         try:
             remove_exports(config.data_dir)
@@ -74,7 +78,7 @@ class Service:
         self.eraser: Eraser  # created by ``start``
         self.started_at = time.time()
         self.erasure_count = 0  # users erased by this process; results cached before an erasure may name erased users
-        self.fatal_error: str | None = None  # why the service has stopped itself
+        self.fatal_error: str | None = None  # why the service cannot continue
         self._stopping = False
         self._background: list[asyncio.Task[None]] = []
         self._backfill = HistoryBackfill(self.log, lambda: self._stopping)
@@ -143,7 +147,7 @@ class Service:
         self.eraser.cancel()
         await self.committer.stop()
         await self._backfill.stop()
-        if not self.rebuilding:
+        if not self.rebuilding and self.fatal_error is None:
             self.snapshots.write_final(self.policy, self.engine.seq)
         await asyncio.to_thread(self.snapshots.wait)
         self.log.close()
@@ -170,11 +174,12 @@ class Service:
             self.snapshots.write_if_due(self.policy, self.engine.seq)
 
     def _give_up(self, reason: str) -> None:
-        """Shut the process down, because its state in memory does not match the log."""
+        """Report that the service cannot continue, because its state in memory does not match the log."""
         if self.fatal_error is None:
             self.fatal_error = reason
-            _log.critical("stopping: %s", reason)
-            signal.raise_signal(signal.SIGTERM)
+            _log.critical("the service cannot continue: %s", reason)
+            if self._on_fatal_error is not None:
+                self._on_fatal_error(reason)
 
     # Queries
 

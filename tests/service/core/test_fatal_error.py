@@ -1,0 +1,93 @@
+"""Another process writes to the log of a running service: the service reports it, and only the command exits."""
+
+import asyncio
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from locb.service.config import ServiceConfig
+from locb.service.core.commands import RecommendCommand
+from locb.service.core.service import Service
+from locb.service.errors import ProblemError
+from locb.service.request_parsing import parse_request
+from locb.service.schemas import Arm, RecommendRequest
+from locb.service.store.database import StoreError
+from locb.service.store.log import EventLog
+from locb.service.store.schema import Records
+from service.store.sample_rows import decision
+from stress.service_process import ServiceProcess
+
+ARMS = [Arm("x", [1.0, 0.0]), Arm("y", [0.0, 1.0])]
+REASON = "the log ends at event 9 instead of 1: another process has written to it"
+
+
+def write_as_another_process(folder: Path, url: str) -> None:
+    """Add an event to a log from another data folder, as a second service would."""
+    log = EventLog(folder, url)
+    log.commit(Records(decisions=[decision(9, "foreign")]))
+    log.close()
+
+
+async def recommend(service: Service) -> Any:
+    parsed = parse_request(RecommendRequest("ann", ARMS), 2)
+    return await service.committer.execute(RecommendCommand(parsed, 0.0))
+
+
+def test_service_in_a_library_calls_back_and_sends_no_signal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    signals: list[int] = []
+    reasons: list[str] = []
+    path = tmp_path / "log.db"
+
+    def fail() -> None:
+        write_as_another_process(tmp_path / "other", f"sqlite:///{path}")
+        raise StoreError("the connection was lost")
+
+    async def main() -> Service:
+        service = Service(
+            ServiceConfig(tmp_path / "state", f"sqlite:///{path}", dim=2, policy="linucb-ind"),
+            on_fatal_error=reasons.append,
+        )
+        await service.start()
+        await recommend(service)
+        with monkeypatch.context() as patched:
+            patched.setattr(service.log, "stage", lambda _: fail())
+            with pytest.raises(ProblemError, match="the connection was lost"):
+                await recommend(service)
+        for _ in range(3):
+            with pytest.raises(ProblemError, match="another process has written to it") as problem:
+                await recommend(service)
+            assert problem.value.status == 503
+        assert service.committer.store_error == REASON
+        await service.stop()
+        return service
+
+    previous = [signal.signal(number, lambda got, _: signals.append(got)) for number in (signal.SIGTERM, signal.SIGINT)]
+    try:
+        service = asyncio.run(main())
+    finally:
+        for number, handler in zip((signal.SIGTERM, signal.SIGINT), previous, strict=True):
+            signal.signal(number, handler)
+    assert signals == []
+    assert reasons == [REASON]
+    assert service.fatal_error == REASON
+    assert list((tmp_path / "state" / "snapshots").iterdir()) == []  # the state in memory does not match the log
+
+
+def test_command_stops_with_exit_status_1(postgres: Any, tmp_path: Path) -> None:
+    url = postgres.create_database()
+    with ServiceProcess(tmp_path / "state", ["--dim", "2", "--policy", "linucb-ind"], url) as server:
+        server.start()
+        request = {"user": "ann", "arms": [{"id": arm.id, "features": arm.features} for arm in ARMS]}
+        assert server.post("/v1/recommend", request)[0] == 200
+        postgres.restart()  # the lock of the database is lost
+        write_as_another_process(tmp_path / "other", url)
+        assert server.post("/v1/recommend", request)[0] == 503
+        process = server._process
+        assert process is not None
+        # The service probes the store at intervals, so that it stops without another request.
+        assert process.wait(120) == 1
+        assert f"the service cannot continue: {REASON}" in server.output()
+        assert server.output().endswith(f"locb: {REASON}\n")
+        assert "Traceback" not in server.output()
