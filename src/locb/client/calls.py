@@ -16,7 +16,7 @@ ARGUMENTS = ("user", "arms", "exclude", "count", "decision_id")
 
 
 def _path(*parts: str) -> str:
-    """Return the URL path of these segments. Each string is encoded as one segment, even ``a/b`` and ``..``."""
+    """Return the URL path ``/v1/`` plus the parts. Each part is encoded as one segment, even ``a/b`` and ``..``."""
     return "/v1/" + "/".join(quote(part, safe="").replace(".", "%2E") for part in parts)
 
 
@@ -168,7 +168,7 @@ def preview(
 
 
 def user(client: BaseClient, id: str) -> Exchange[Response]:  # noqa: A002 - the name in the API
-    """Return the estimate, clusters and reward statistics of the user with an id."""
+    """Return the estimate, clusters and reward statistics of the user with this id."""
     response: Response = yield from client.request_json("GET", _path("users", id))
     return response
 
@@ -265,7 +265,7 @@ def map(client: BaseClient, projection: str | None = None) -> Exchange[Response]
 
 
 def delete_user(client: BaseClient, id: str) -> Exchange[Response]:  # noqa: A002 - the name in the API
-    """Erase the user with an id, and everything that was learned from that user."""
+    """Erase the user with this id, and everything that was learned from the user."""
     response: Response = yield from client.request_json("DELETE", _path("users", id))
     return response
 

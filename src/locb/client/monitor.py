@@ -13,7 +13,7 @@ from .transport import RETRY_STATUSES
 SLOW_INTERVAL = 10.0  # seconds between requests for history, groups and user; the status is requested more often
 SPAN_SECONDS = {"hour": 3600.0, "day": 86_400.0, "month": 30 * 86_400.0}
 
-# Function of the current time that returns the period to compare with (start, end), and a label for it.
+# Function of the current Unix time that returns the start and end of the period to compare with, and its label.
 Baseline = Callable[[float], tuple[tuple[float, float], str]]
 
 

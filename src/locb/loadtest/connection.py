@@ -13,7 +13,7 @@ class ResponseHandler(Protocol):
     """Callbacks of a connection."""
 
     def response_received(self, connection: Connection, status: int, body: bytes) -> None:
-        """Handle a complete response. The connection is free again unless it is closed."""
+        """Handle a complete response. The connection can send the next request, unless it is closed."""
 
     def connection_lost(self, connection: Connection) -> None:
         """Handle the end of a connection. A request in progress gets no response."""

@@ -1,4 +1,4 @@
-"""Plan of a load test: its settings."""
+"""Plan of a load test: address, simulated environment, rate, duration and timeouts."""
 
 from __future__ import annotations
 

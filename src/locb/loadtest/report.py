@@ -55,8 +55,7 @@ class Report:
         Mean, over all decisions and over the last quarter of the decisions, of the true mean reward of the recommended
         arm. NaN without decisions.
     random_mean_reward, best_mean_reward : float
-        Mean, over all decisions, of the true mean reward of a random arm, and of that of the best arm. NaN without
-        decisions.
+        Mean, over all decisions, of the true mean reward of a random arm and of the best arm. NaN without decisions.
     cpu_microseconds : float
         CPU time of the load generator per attempt to send a request, in microseconds.
     decisions : list of (decision_id, user, arm)

@@ -47,6 +47,6 @@ def problem_headers(error: ProblemError) -> dict[str, str]:
         headers["retry-after"] = str(error.retry_after)
     if error.status == 401:
         headers["www-authenticate"] = "Bearer"
-    if error.status == 408:  # the rest of the body can still arrive and must not be parsed as the next request
+    if error.status == 408:  # the missing part of the body can still arrive and must not be parsed as the next request
         headers["connection"] = "close"
     return headers

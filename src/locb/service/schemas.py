@@ -82,7 +82,7 @@ class ClusterSummary(ResponseModel):
 
 
 class EvidenceSource(ResponseModel):
-    """Users whose rewards contribute to the estimate of the recommended arm."""
+    """Evidence source: users whose rewards contribute to the estimate of the recommended arm."""
 
     kind: Annotated[
         str,
@@ -93,9 +93,9 @@ class EvidenceSource(ResponseModel):
     ]
     seed: Annotated[str | None, Meta(description="Seed of the cluster or neighbourhood; null for other kinds.")]
     weight: Annotated[float, Meta(description="Share of the estimate; the weights of all sources add up to 1.")]
-    users: Annotated[int | None, Meta(description="Number of these users; null if unknown.")]
+    users: Annotated[int | None, Meta(description="Number of users in the source; null if unknown.")]
     observations: Annotated[
-        int | None, Meta(description="Number of rewards learned from these users; null if unknown.")
+        int | None, Meta(description="Number of rewards learned from the users in the source; null if unknown.")
     ]
 
 
@@ -212,7 +212,7 @@ class UserDetail(ResponseModel):
         ),
     ]
     rewards: Annotated[int, Meta(description="Number of rewards of this user in the log.")]
-    mean_reward: Annotated[float | None, Meta(description="Mean of these rewards; null without rewards.")]
+    mean_reward: Annotated[float | None, Meta(description="Mean reward of this user; null without rewards.")]
     feature_indices: Annotated[
         dict[str, int],
         Meta(

@@ -57,7 +57,7 @@ async def recommend(app: AppContext, body: RecommendRequest) -> Response:
 
 
 async def recommend_batch(app: AppContext, body: RecommendBatchRequest) -> BatchResults:
-    """Recommend an arm for each request, and return a decision or a problem for each."""
+    """Recommend an arm for each request, and return a decision or a problem for each request."""
     commands: list[RecommendCommand | ProblemError] = []
     for request in body.requests:
         try:
@@ -73,7 +73,7 @@ async def reward(app: AppContext, body: RewardRequest) -> Any:
 
 
 async def reward_batch(app: AppContext, body: RewardBatchRequest) -> BatchResults:
-    """Store and learn rewards; return a confirmation or a problem for each."""
+    """Store and learn rewards, and return a confirmation or a problem for each reward."""
     now = time.time()
     commands = [RewardCommand(request.decision_id, request.reward, now) for request in body.rewards]
     return BatchResults([_batch_result("reward", outcome) for outcome in await _submit_all(app, commands)])
@@ -124,7 +124,7 @@ async def erase_user(app: AppContext, user: str) -> UserErased:
 
 
 async def list_clusters(app: AppContext) -> ClusterList:
-    """Return all clusters."""
+    """Return all clusters of users, without their members."""
     service = app.service
     return ClusterList(
         [

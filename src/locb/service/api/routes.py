@@ -62,7 +62,7 @@ class Route:
     response_type : type or str, optional
         Schema of the response, or its media type if it is not JSON.
     problem_statuses : tuple of int
-        Statuses of the problems that are specific to the route. ``api.openapi`` adds those that all routes share.
+        Statuses of the problems that are specific to the route. ``api.openapi`` adds the statuses of all routes.
     query : dict
         JSON schema of each query parameter.
     status : int, default 200

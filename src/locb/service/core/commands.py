@@ -78,8 +78,8 @@ class Batch:
     decisions : dict of str to CachedDecision
         New decisions by id.
     evidence : list
-        Evidence sources of each new decision (the users whose rewards it is based on), or its encoded response. The
-        statistics count from them how many decisions used a group.
+        Evidence sources of each new decision (the users whose rewards it is based on), or its encoded response, from
+        which the statistics read the sources.
     responses : dict of str to (bytes, bytes)
         Packed request and response of each new decision by id.
     observed : dict of str to (CachedDecision, ObservationRow)

@@ -113,7 +113,7 @@ class DecisionEncoder:
 
 
 class _Response(msgspec.Struct):
-    """The fields of ``schemas.Decision``, with clusters that are already encoded."""
+    """Variant of ``schemas.Decision`` whose clusters are already encoded."""
 
     decision_id: str
     arm: str

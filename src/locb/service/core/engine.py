@@ -35,7 +35,7 @@ from locb.service.request_parsing import ParsedRequest
 from locb.service.schemas import RewardResponse
 from locb.service.store.schema import CORRECTION, DEFAULT, REWARD, DecisionRow, FoundDecision, ObservationRow
 
-CACHE_SIZE = 100_000  # recent decisions kept in memory; older ones are read from the log
+CACHE_SIZE = 100_000  # recent decisions kept in memory; older decisions are read from the log
 _log = logging.getLogger("locb.service")
 
 
@@ -98,7 +98,7 @@ class Engine:
         ids = (command.parsed.request.decision_id for command in commands if isinstance(command, RecommendCommand))
         return [decision_id for decision_id in ids if decision_id is not None]
 
-    # Preparing: decisions are made, nothing is learned
+    # Preparing: decisions are made, but the policy does not learn yet
 
     def prepare(self, commands: Sequence[Command], found: Iterable[FoundDecision] = ()) -> Batch:
         """Return a batch with the rows and outcomes of these commands. Commit it before preparing the next batch."""
@@ -182,7 +182,7 @@ class Engine:
     def _explain(self, indices: list[int], contexts: list[Floats]) -> Sequence[Explanation | ProblemError]:
         try:
             return self._explain_batch(indices, contexts)
-        except Exception as error:  # a custom policy may raise anything
+        except Exception as error:  # a custom policy may raise any exception
             if len(indices) > 1:  # one at a time, so that only the failing requests get a problem
                 return [self._explain([index], [own])[0] for index, own in zip(indices, contexts, strict=True)]
             _log.exception("the policy failed to recommend")

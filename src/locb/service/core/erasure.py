@@ -20,7 +20,7 @@ from locb.service.store.locks import AlreadyOpenError
 from locb.service.store.log import Redaction
 
 REDACTED_PER_STEP = 1_000  # events per redaction step, during which requests wait about 20 ms
-MAX_FINAL_CATCH_UP = 2_000  # events: when at most so many remain, they are replayed while requests wait
+MAX_FINAL_CATCH_UP = 2_000  # maximum number of events that a rebuild replays while requests wait
 _END = 1 << 62  # greater than any seq
 _log = logging.getLogger("locb.service")
 
@@ -89,12 +89,12 @@ class Eraser:
         user_index = self._engine.users.index_of(user)
         if user_index is None or not self._policy_spec.names_other_users:
             return False
-        if not self._policy_spec.fixed_seeds:  # the user may have been a seed before
+        if not self._policy_spec.fixed_seeds:  # the user may have been a seed in earlier responses
             return True
         return any(cluster.seed == user_index for cluster in self._engine.policy.clusters())
 
     async def _redact(self, user: str) -> Redaction:
-        """Redact the user's name in all but the newest responses, and return the redaction of the newest ones.
+        """Redact the user's name in older responses, and return the redaction for the newest responses.
 
         Requests are served between the redaction steps. The erasure itself applies the returned redaction.
         """

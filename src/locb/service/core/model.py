@@ -57,7 +57,7 @@ class Model:
 def load_or_create_model(config: ServiceConfig, log: EventLog) -> tuple[Model, str]:
     """Return the model and the id of a store.
 
-    For a new store, create both from the configuration and write them to the store. The id is random.
+    For a new store, create the model from the configuration and a random id, and write both to the store.
 
     Raises
     ------

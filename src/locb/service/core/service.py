@@ -196,7 +196,7 @@ class Service:
         return sum(name_of(user_index) is not None for user_index in cluster.members.tolist())
 
     def cluster_name(self, cluster: Cluster) -> str | None:
-        """Return the name of a cluster: that of its seed or, if the policy has no seeds, that of its first member."""
+        """Return the name of a cluster: its seed or, if the policy has no seeds, its first member."""
         user_index = cluster.seed
         if user_index is None and len(cluster) and not self.policy_spec.has_seeds:
             user_index = int(cluster.members[0])

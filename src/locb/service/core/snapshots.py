@@ -108,7 +108,7 @@ class Snapshots:
         if isinstance(policy, SupportsSnapshot):
             try:
                 self.write(policy, seq)
-            except Exception:  # a custom policy may raise anything
+            except Exception:  # a custom policy may raise any exception
                 _log.exception("snapshot %d failed", seq)
 
     def write(self, policy: SupportsSnapshot, seq: int, done: Callable[[], None] | None = None) -> None:

@@ -42,7 +42,7 @@ class ViewCache(Generic[T]):
         self._tasks: dict[Hashable, asyncio.Task[T]] = {}
 
     async def get(self, key: Hashable, *arguments: Any) -> T:
-        """Return the cached result for a key. If it is missing or expired, compute it from the arguments."""
+        """Return the cached result for a key. Compute the result from the arguments if it is missing or expired."""
         entry = self._entries.get(key)
         if entry is not None and time.monotonic() < entry[0]:
             return entry[1]

@@ -12,7 +12,7 @@ from locb.service.stats.event_stats import DAY, FIVE_MINUTES, TEN_SECONDS, THREE
 from locb.service.stats.history_backfill import match_corrections
 from locb.service.stats.intervals import difference_interval, mean_interval
 
-# Length of a time step, and length of the span, in seconds.
+# For each span: length of a time step, and length of the whole span, in seconds.
 SPANS = {
     "hour": (TEN_SECONDS, 3600.0),
     "day": (FIVE_MINUTES, 1.0 * DAY),

@@ -200,7 +200,7 @@ class ClusterRow(ResponseModel):
     returned: Annotated[bool, Meta(description="Whether the cluster is final; false while it can still change.")]
     progress: Annotated[
         float | None,
-        Meta(description="Progress towards becoming final, from 0 to 1; null if the policy has no such rule."),
+        Meta(description="Progress towards becoming final, from 0 to 1; null if clusters never become final."),
     ]
     certificate: Annotated[
         float | None,
@@ -213,7 +213,7 @@ class ClusterRow(ResponseModel):
         bool, Meta(description="Whether the certificate was computed over all pairs of members.")
     ]
     rewards: Annotated[int, Meta(description="Number of rewards of the members.")]
-    mean_reward: Annotated[float | None, Meta(description="Mean of these rewards; null without rewards.")]
+    mean_reward: Annotated[float | None, Meta(description="Mean reward of the members; null without rewards.")]
     top_features: Annotated[
         list[FeatureWeight],
         Meta(description="Up to 3 features with the largest positive weights in the mean estimate of the cluster."),

@@ -43,7 +43,7 @@ class StateView:
     reward_totals : (K, 2) floats
         Number of rewards of the users of each cluster, and the sum of these rewards.
     mean_theta : (K, d) floats
-        Mean estimate of those users of each cluster who have rewards.
+        Mean estimate, per cluster, of the users who have rewards.
     n_estimates : int
         Number of users with an estimate.
     sample, sample_theta : (s,) ints, (s, d) floats

@@ -92,7 +92,7 @@ async def _backfill_groups(log: EventLog, event_stats: EventStats, last: int, st
         try:
             found = await asyncio.to_thread(_read_groups, log, until, oldest)
         except StoreError:
-            return  # for these decisions it stays unknown whether they used a group
+            return  # it stays unknown which of the decisions used a group
         if found is None or stopping():
             return
         until, times, grouped = found

@@ -135,7 +135,7 @@ class EventLog(LogReader):
         DuplicateDecisionError
             If the log already has a decision with one of the ids.
         StoreError
-            If the store is unavailable. The rows may have been written nevertheless; ``last_seq`` shows whether.
+            If the store is unavailable. The rows may have been written; ``last_seq`` shows whether they were.
         """
         self.stage(records)
         self.commit_staged()
@@ -279,7 +279,7 @@ class EventLog(LogReader):
             raise DuplicateDecisionError(summarize_error(error)) from error
         except self._database_errors as error:
             self._drop_writer()
-            self._engine.dispose()  # pooled connections are probably lost, too
+            self._engine.dispose()  # the other connections in the pool are probably lost, too
             raise StoreError(summarize_error(error)) from error
 
     def _drop_writer(self) -> None:

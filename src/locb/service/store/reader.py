@@ -31,7 +31,7 @@ class LogReader:
     _engine: Engine
 
     def __init__(self) -> None:
-        self._operations = 0  # reads and writes that are running, in all threads
+        self._operations = 0  # number of running reads and writes in all threads
         self._operations_changed = Condition()
         self._closed = False
 
@@ -170,7 +170,7 @@ class LogReader:
                 self._operations_changed.notify_all()
 
     def _refuse_operations(self, timeout: float) -> None:
-        """Refuse new reads and writes, and wait at most ``timeout`` seconds until none is running."""
+        """Refuse new reads and writes, and wait at most ``timeout`` seconds for running reads and writes."""
         with self._operations_changed:
             self._closed = True
             self._operations_changed.wait_for(lambda: self._operations == 0, timeout)

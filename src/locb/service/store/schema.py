@@ -1,7 +1,7 @@
 """Tables and rows of the event log.
 
 New users, decisions and observations are the events of the log. A common sequence number, ``seq``, orders all events.
-An observation is a reward that the policy learns for a decision: see the kinds below.
+An observation is a reward that the policy learns for a decision. Its kind is REWARD, DEFAULT or CORRECTION.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class SqliteWriter:
         }
 
     def write(self, connection: Any, records: Records) -> None:
-        """Write rows over a driver connection; they are durable after ``commit``."""
+        """Write rows over a driver connection; the rows are durable after ``commit``."""
         cursor = connection.cursor()
         if records.users:
             cursor.executemany(self._upsert_user, records.users)

@@ -21,7 +21,7 @@ class Totals(NamedTuple):
     """Totals of a part of the log.
 
     The number of a time bucket is the Unix time divided by ``BUCKET_SECONDS``, rounded down. A correction counts in the
-    bucket of the default reward that it replaces. Each array has one row per bucket or user with such events.
+    bucket of the default reward that it replaces. Each array has one row per time bucket, or per user.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Conversion between the requests and responses of Azure Personalizer and those of the service."""
+"""Conversion of Azure Personalizer requests to requests of the service, and of the responses back."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def to_arguments(rank: RankRequest, dim: int, user_path: str) -> RankArguments:
 
     An arm has the feature ``action=ID``, the features of the action, and cross features: products of a context feature
     and a feature of the action, named ``context×action``. Context features alone are omitted, because they are the same
-    for all arms. An arm has at most min(4 · dim, 256) cross features. Those of ``action=ID`` with each context feature
-    come first, then those of each feature of the action, in the order of the request.
+    for all arms. An arm has at most min(4 · dim, 256) cross features: first the products of ``action=ID`` with each
+    context feature, then the products of each feature of the action, in the order of the request.
 
     Parameters
     ----------

@@ -80,7 +80,7 @@ export class MapPanel {
           : clusters[cluster].seed ?? "–",
       };
     });
-    // Users without a group are drawn first, below the others.
+    // Users without a group are drawn first, below all other users.
     this.rows.sort((a, b) => (a.group === "none" ? 0 : 1) - (b.group === "none" ? 0 : 1));
     setContent(byId("map-description"),
       `${map.description}. The projection explains ${formatPercent(map.explained_variance)} of the variance of their `
