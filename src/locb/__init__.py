@@ -1,4 +1,4 @@
-"""Contextual bandits that find groups of similar users: LOCB, ELOC and baselines, exact and compiled."""
+"""Contextual bandits that find groups of similar users: the policies LOCB and ELOC, baselines, and experiments."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -100,7 +100,7 @@ _MODULES = {
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 
-if not TYPE_CHECKING:  # type checkers see the imports above, and report names that do not exist
+if not TYPE_CHECKING:  # with the imports above and without __getattr__, type checkers report unknown names
 
     def __getattr__(name: str) -> Any:
         if name == "datasets":

@@ -42,7 +42,7 @@ def test_invalid_input_is_rejected() -> None:
         locb.match_clusters([[1]], [])
     with pytest.raises(ValueError, match="is empty: every true cluster must contain at least one user"):
         locb.match_clusters([[1]], [[0], []])
-    with pytest.raises(ValueError, match="cluster must be a Cluster or a list of users"):
+    with pytest.raises(ValueError, match=r"cluster must be a Cluster or a list of integers \(users\)"):
         locb.match_clusters([["a"]], [[0]])
 
 

@@ -140,7 +140,7 @@ def test_club_graph_size_limit() -> None:
         locb.CLUB(n_users=200_000, dim=2)
     with pytest.raises(
         ValueError,
-        match="n_users must be smaller, not 100000000: the random graph has about .* but the maximum is 1,073,741,824",
+        match="n_users must be smaller, not 100000000: the random graph would have .* but the maximum is 1,073,741,824",
     ):
         locb.CLUB(n_users=10**8, dim=2, graph="erdos-renyi")
     policy = locb.CLUB(n_users=70, dim=2)

@@ -1,4 +1,4 @@
-"""Policies, their base classes and the registry of policies by name."""
+"""Policies (contextual bandits), their base classes, and the registry of policies by name."""
 
 from locb.policies.base.checkpoints import Checkpoint
 from locb.policies.base.compiled import CompiledPolicy

@@ -43,27 +43,28 @@ GRAPHS = {"complete": COMPLETE, "erdos-renyi": SPARSE}
 Alpha2 = Annotated[
     float,
     Parameter(
-        "Factor of the distance at which an edge is deleted: users i and j with m_i and m_j rounds are separated if "
-        "their estimates differ by more than alpha2 · (F(m_i) + F(m_j)), where F(m) = √((1 + log(1 + m)) / (1 + m)).",
+        "Factor of the distance at which the edge between two users is deleted. Users with m and m' rounds lose "
+        "their edge if their estimates differ by more than alpha2 · (F(m) + F(m')), where "
+        "F(m) = √((1 + log(1 + m)) / (1 + m)).",
         minimum=0.0,
     ),
 ]
 Graph = Annotated[
     str,
     Parameter(
-        "The initial graph. complete takes n²/8 bytes and is limited to 4 GiB (185,000 users); erdos-renyi has each "
-        "edge with probability 3 log n / n and takes about 12 n log n bytes.",
+        "The initial graph of n users. complete: all users are connected; takes n²/8 bytes, at most 4 GiB (185,000 "
+        "users). erdos-renyi: each edge exists with probability 3 log n / n; takes about 12 n log n bytes.",
         choices=tuple(GRAPHS),
     ),
 ]
 
 
 class CLUB(CorrectionMixin, ScoringRowPolicy):
-    """Cluster users by the components of a graph, from which edges between users who differ are deleted.
+    """CLUB policy: the clusters are the connected components of a graph, which loses edges between users who differ.
 
-    The users of a component V share an estimate θ_V. In round t, the score of an arm with context x is
-    θ_Vᵀx + α √(xᵀA_V⁻¹x · log(t + 1)), where V is the component of the user, and A_V is I plus the sum of x xᵀ over the
-    rounds of its users.
+    The users of a component V share a ridge estimate θ_V. In round t, the score of an arm with context x is
+    θ_Vᵀx + α √(xᵀA_V⁻¹x · log(t + 1)). V is the component of the user, A_V is I plus the sum of x xᵀ over the rounds of
+    the users of V, and α is ``alpha``.
 
     Examples
     --------
@@ -103,16 +104,16 @@ class CLUB(CorrectionMixin, ScoringRowPolicy):
         )
 
     def clusters(self) -> list[Cluster]:
-        """Return the connected components, in the order of their first members."""
+        """Return the connected components of the graph, in the order of their first members."""
         groups = group_by_label(self._state.component[: self._n_users])
         return [Cluster(None, members) for members in sorted(groups, key=lambda members: int(members[0]))]
 
     def memberships(self, user: int) -> Sequence[Membership]:
-        """Return the component of a user, without its members."""
+        """Return a list with the component of a user, described without its members."""
         return [Membership(None, int(self._state.sizes[self._state.component[self.check_user(user)]]))]
 
     def group_summary(self) -> GroupSummary:
-        """Return a summary of the components, in the order of their first members; they are never final."""
+        """Return a summary of the components, in the order of their first members. Components are never final."""
         labels, first = np.unique(self._state.component[: self._n_users], return_index=True)
         return summarize_open_groups(labels[np.argsort(first)])
 
@@ -126,10 +127,10 @@ class CLUB(CorrectionMixin, ScoringRowPolicy):
         return sizes
 
     def add_users(self, count: int) -> None:
-        """Add ``count`` users, with the edges that they would have had as unserved users from the start.
+        """Add ``count`` users, and the edges that the initial graph would contain for them.
 
-        Components that these edges connect are merged. In a complete graph that is all of them, and each new user takes
-        time proportional to the number of users.
+        Components that the new edges connect are merged. In a complete graph, all components are merged, and adding a
+        user takes time proportional to the number of users.
         """
         count = check_int("count", count, 0)
         if count == 0:
@@ -158,7 +159,7 @@ class CLUB(CorrectionMixin, ScoringRowPolicy):
         return ScoringRow(state.cluster_estimates, component, self._parameters["alpha"], log_round, sources)
 
     def _edges(self) -> IndexArray:
-        """Return the remaining edges of a random graph, sorted by the higher user, then by the lower: (edges, 2)."""
+        """Return the edges that were not deleted: pairs (lower, higher user), sorted by the higher, then the lower."""
         edges = np.empty((int(self._state.degree.sum()) // 2, 2), np.int32)
         club_graph.list_edges(self._state, edges)
         return edges
@@ -186,7 +187,8 @@ class CLUB(CorrectionMixin, ScoringRowPolicy):
         edges = arrays["edges"]
         sparse = self._parameters["graph"] == "erdos-renyi"
         if edges.dtype != np.int32 or edges.ndim != 2 or edges.shape[1] != 2 or (len(edges) and not sparse):
-            raise ValueError(f"edges is {edges.dtype} of shape {edges.shape}, not pairs of int32")
+            expected = "int32 of shape (any, 2)" if sparse else 'int32 of shape (0, 2) with graph="complete"'
+            raise ValueError(f"edges is {edges.dtype} of shape {edges.shape}, not {expected}")
         low, high = edges.astype(np.int64).T
         if len(edges) and not ((low >= 0) & (low < high) & (high < self._n_users)).all():
             raise ValueError(f"edges must connect a lower to a higher user, both from 0 to {self._n_users - 1}")
@@ -207,10 +209,10 @@ class CLUB(CorrectionMixin, ScoringRowPolicy):
             "neighbour_bits": self._parameters["graph"] == "erdos-renyi" or is_symmetric(state.neighbour_bits)
         }
         if not checks["neighbour_bits"]:
-            return checks  # bits that point outside the users must not be followed
+            return checks  # label_components would read outside the arrays
         labels = np.empty(self._n_users, np.int64)
         count = club_graph.label_components(state, labels)
-        first = state.component[np.unique(labels, return_index=True)[1]]  # label of each component in the file
+        first = state.component[np.unique(labels, return_index=True)[1]]  # number of each component in the file
         return checks | {
             "component": np.array_equal(np.sort(first), np.arange(count))
             and np.array_equal(first[labels], state.component),

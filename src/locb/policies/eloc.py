@@ -1,4 +1,4 @@
-"""ELOC: evidence-weighted local clustering."""
+"""ELOC: evidence-weighted local clustering (docs/explanation/eloc.md)."""
 
 from __future__ import annotations
 
@@ -49,26 +49,27 @@ from locb.policies.parameters import (
 from locb.policies.state.eloc_state import USER_ROWS, grow, initial_state
 from locb.policies.state.seeds import choose_seeds
 
-# Empty arrays for results that are not requested from the kernel.
+# Empty arrays, in place of results that ``compute_posteriors`` need not compute.
 NO_NUMBERS, NO_GROUPS = np.empty((0, 0)), np.empty((0, 0), bool)
-MIN_WEIGHT = 1e-9  # sources with less weight are omitted
-Gamma = Annotated[float, Parameter("Approximate distance between users of one neighbourhood.", above=0.0)]
+MIN_WEIGHT = 1e-9  # evidence sources with less weight are omitted from explanations
+Gamma = Annotated[float, Parameter("Typical distance between users of one neighbourhood.", above=0.0)]
 Beta = Annotated[float, Parameter("Weight of the exploration bonus.", minimum=0.0)]
 Memory = Annotated[
     float | None,
     Parameter(
-        "Number of rounds of a user over which the observations of the user fade, for preferences that change. None "
-        "means that they never fade.",
+        "For preferences that change: each round of a user multiplies the weight of the user's earlier observations by "
+        "1 − 1/memory. None means that all observations keep their full weight.",
         above=1.0,
     ),
 ]
 
 
 class ELOC(CorrectionMixin, ScoringRowPolicy):
-    """Evidence-weighted local clustering: serve each user with a mixture of the neighbourhoods of all seed users.
+    """ELOC policy: evidence-weighted local clustering. Scores use a mixture of the neighbourhoods of all seed users.
 
-    The weight of a neighbourhood in the mixture is how well it explains the rewards of the user. Rewards should be of
-    the order of 1. The model is described in docs/explanation/eloc.md.
+    The weight of a neighbourhood depends on how well it explains the rewards of the user. The mixture has two further
+    components: "everyone" (all users are alike) and "population" (all users may differ). Rewards should have a
+    magnitude of about 1. The model is described in docs/explanation/eloc.md.
 
     Examples
     --------
@@ -117,7 +118,7 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
 
     @property
     def rounds_played(self) -> int:
-        """Number of rewards that were learned."""
+        """Number of rewards that the policy has learned."""
         return int(self._state.int_params[T])
 
     @property
@@ -135,19 +136,19 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
 
     @property
     def theta(self) -> Floats:
-        """Posterior means of all users, (n, d). Computed on each access."""
+        """Posterior mean of each user's parameter vector, (n, d). Computed on each access."""
         return np.ascontiguousarray(self._posteriors(np.arange(self._n_users))[:, : self._dim])
 
     def _user_radii(self, users: Ints) -> Floats:
-        """Return the root mean square distance of users from ``theta``."""
+        """Return the expected error (root mean square) of the posterior mean of each of these users."""
         return self._spread(self._posteriors(users))
 
     def clusters(self) -> list[Cluster]:
-        """Return one cluster per seed user, in the order of the seed users, and a cluster without a seed.
+        """Return one cluster per seed user, in the order of the seed users, and a last cluster without a seed user.
 
-        A cluster contains the users whose rewards its neighbourhood explains at most 20 times less well than the best
-        explanation. Clusters overlap, and a user with few rounds is in many of them. The last cluster
-        contains users who are like everyone. It has no seed and is omitted if it is empty.
+        A cluster contains its seed user and the users whose evidence (likelihood of the rewards) for its neighbourhood
+        is at least 1/20 of that of their best component. Clusters overlap, and a user with few rounds is in many. The
+        last cluster contains the users for whom "everyone" meets this condition. It is omitted if it is empty.
         """
         inside = self._explained_by(np.arange(self._n_users))
         members = [np.flatnonzero(row) for row in inside]
@@ -155,7 +156,7 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         return [*found, Cluster(None, members[-1])] if members[-1].size else found
 
     def memberships(self, user: int) -> Sequence[Membership]:
-        """Return the clusters that contain a user. Their sizes are None, because they depend on all users."""
+        """Return the clusters that contain a user. Sizes are None: computing them would need all users."""
         inside = self._explained_by(np.array([self.check_user(user)]))[:, 0]
         return [
             Membership(seed, None)
@@ -164,7 +165,7 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         ]
 
     def similar_users(self, user: int, limit: int = 10) -> list[SimilarUser]:
-        """Return users who share a cluster with a user, nearest posterior mean first."""
+        """Return users who share a cluster with a user, in the order of the distance of their posterior means."""
         user = self.check_user(user)
         limit = check_int("limit", limit, 0)
         inside = self._explained_by(np.arange(self._n_users))
@@ -180,16 +181,16 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
     def certifier(
         self, cluster: Any, *, sigma: float | None = None, delta: float | None = None
     ) -> Callable[[bool], float]:
-        """Return a function that computes the certificate; unavailable with ``memory``, as preferences then change."""
+        """Return a function that computes the certificate. Unavailable with ``memory``: preferences may then change."""
         if self._parameters["memory"] is not None:
             raise UnavailableError(
-                "certificates need preferences that do not change: memory must be None, "
+                "certificates are only available for preferences that do not change: memory must be None, "
                 f"not {self._parameters['memory']}"
             )
         return super().certifier(cluster, sigma=sigma, delta=delta)
 
     def estimate(self, user: int) -> Estimate:
-        """Return the posterior of a user: its mean, its expected error and the number of rounds of the user.
+        """Return the posterior mean of a user, its expected error as ``radius``, and the number of rounds of the user.
 
         The deviation of entry j is √V̄_jj, where V̄ is the posterior covariance.
         """
@@ -199,7 +200,7 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         return Estimate(row[0, : self._dim], float(self._spread(row)[0]), int(self.served[user]), deviation)
 
     def group_summary(self) -> GroupSummary:
-        """Return a summary of the clusters of ``clusters``, including an empty last one; they are never final."""
+        """Return a summary of the clusters, including the last cluster if it is empty. Clusters are never final."""
         return summarize_open_groups(np.arange(len(self._state.seeds) + 1), np.append(self._state.seeds, -1))
 
     def user_batch(self, users: Ints) -> UserBatch:
@@ -212,7 +213,7 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         )
 
     def add_users(self, count: int) -> None:
-        """Add ``count`` users, with the prior of the population."""
+        """Add ``count`` users without rounds. Like all unserved users, they belong to every cluster."""
         count = check_int("count", count, 0)
         new = self._n_users + count
         if new > len(self._state.served):
@@ -221,15 +222,15 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         self._n_users = self._parameters["n_users"] = new
 
     def _posteriors(self, users: Ints) -> Floats:
-        """Return the posterior mean θ̄ and the packed posterior covariance V̄ of each user: (u, d + p)."""
+        """Return the posterior mean θ̄ and the packed posterior covariance V̄ of u users: (u, d + p)."""
         rows = np.empty((len(users), self._state.sums.shape[1]))
         kernel.compute_posteriors(self._state, users, self._dim, rows, NO_NUMBERS, NO_GROUPS)
         return rows
 
     def _explained_by(self, users: Ints) -> NDArray[np.bool_]:
-        """Return which components explain each user nearly as well as the best one: (K + 1, u).
+        """Return which clusters of ``clusters`` contain each of u users: (K + 1, u) for K seed users.
 
-        The components are the neighbourhoods and, in the last row, "everyone".
+        The last row is "everyone".
         """
         inside = np.empty((len(users), len(self._state.seeds) + 1), bool)
         kernel.compute_posteriors(self._state, users, self._dim, NO_NUMBERS, NO_NUMBERS, inside)
@@ -254,7 +255,7 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         return ScoringRow(row, 0, self._parameters["beta"] * decay, 1.0, tuple(sources))
 
     def _spread(self, rows: Floats) -> Floats:
-        """Return the root of the trace of each V̄."""
+        """Return the square root of the trace of V̄ for each row (θ̄, V̄)."""
         spread: Floats = np.sqrt(rows[:, self._dim :] @ packed_identity(self._dim))
         return spread
 
@@ -269,10 +270,10 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
     def correct(self, user: int, context: Any, learned: float, reward: float) -> None:
         """Replace the reward ``learned`` of an earlier observation of ``context`` by ``reward``.
 
-        The sums of the user, of its neighbourhoods and of all users become what they would be with the new reward.
-        Centres change when they are next recomputed. The gate (mixing weights), the noise, the shares of the components
-        and the population keep their values and change with later rounds. Unavailable with ``memory``, because the
-        current weight of the observation is not known.
+        The sums b of the user, of its neighbourhoods and of all users become what they would be with the new reward.
+        The centres of the neighbourhoods follow when they are next recomputed. The gate, the noise, the prior weights
+        of the components and the population keep their values and change only in later rounds. Unavailable with
+        ``memory``, because the current weight of the observation is not known.
         """
         if self._parameters["memory"] is not None:
             raise UnavailableError(

@@ -20,12 +20,15 @@ from locb.policies.state.corrections import shift_estimate
 from locb.policies.state.user_rows import grow_rows, initial_estimates
 
 Shared = Annotated[
-    bool, Parameter("Whether all users share one estimate (LinUCB-ONE) or each has its own (LinUCB-IND).")
+    bool, Parameter("True: all users share one estimate (LinUCB-ONE). False: each user has its own (LinUCB-IND).")
 ]
 
 
 class LinUCB(CorrectionMixin, ScoringRowPolicy):
-    """Linear bandit with an upper confidence bound: the score of an arm is θ̂ᵀx + α √(xᵀA⁻¹x).
+    """LinUCB policy: a linear bandit with upper confidence bounds. The score of an arm is θ̂ᵀx + α √(xᵀA⁻¹x).
+
+    x is the context of the arm, A is I plus the sum of x xᵀ over the rounds of the user (or of all users with
+    ``shared``), θ̂ is the ridge estimate from these rounds, and α is ``alpha``.
 
     Examples
     --------
@@ -63,7 +66,7 @@ class LinUCB(CorrectionMixin, ScoringRowPolicy):
 
     @property
     def theta(self) -> Floats:
-        """Estimates of all users, (n, d). Read-only."""
+        """Estimate of each user's parameter vector, (n, d). Read-only."""
         return np.broadcast_to(super().theta, (self._n_users, self._dim)) if self._shared else super().theta
 
     def _deviation(self, user: int) -> Floats:

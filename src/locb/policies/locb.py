@@ -55,7 +55,7 @@ from locb.policies.state.seeds import choose_seeds
 STOPS = {"radius": BY_RADIUS, "certificate": BY_CERTIFICATE, "published": AS_PUBLISHED}
 BONUSES = {"mean": MEAN, "pooled": POOLED}
 
-Gamma = Annotated[float, Parameter("Users of one cluster are closer to each other than this.", above=0.0)]
+Gamma = Annotated[float, Parameter("Upper limit of the distance between two users of a cluster.", above=0.0)]
 LateSeeds = Annotated[
     int, Parameter("Number of users added later (``add_users``) who become seed users as well.", minimum=0)
 ]
@@ -63,22 +63,24 @@ Tau = Annotated[
     float,
     Parameter(
         "A cluster is final when the radii of all its members are below gamma · tau / 8. The default, 8, gives low "
-        "regret; the guarantee of Theorem 1 needs 1 and the ellipsoid radius.",
+        "regret; the guarantee of Theorem 1 needs tau = 1 and the ellipsoid radius.",
         above=0.0,
     ),
 ]
-Delta = Annotated[float, Parameter("Failure probability of the confidence statements.", above=0.0, below=1.0)]
-Sigma = Annotated[float, Parameter("Scale of the noise; 0.5 is valid for rewards in [0, 1].", minimum=0.0)]
-Radius = Annotated[str, Parameter("Formula of the radius of an estimate.", choices=tuple(RADII))]
+Delta = Annotated[float, Parameter("Largest probability that a confidence radius is too small.", above=0.0, below=1.0)]
+Sigma = Annotated[float, Parameter("Sub-Gaussian scale of the noise; 0.5 is valid for rewards in [0, 1].", minimum=0.0)]
+Radius = Annotated[str, Parameter("Formula of the confidence radius of an estimate.", choices=tuple(RADII))]
 MinEigenvalue = Annotated[
-    float | None, Parameter("Smallest eigenvalue of E[x xᵀ]; required by the theory radius.", above=0.0)
+    float | None,
+    Parameter("Smallest eigenvalue of E[x xᵀ] for a random context x; required by the theory radius.", above=0.0),
 ]
 Stop = Annotated[
     str,
     Parameter(
-        "Rule that makes a cluster final. radius: all radii are small. certificate: the certificate is below gamma; "
-        "needs the ellipsoid radius. published: like radius, but without the final test of all members, as printed in "
-        "the paper. The proof of Theorem 1 does not cover this rule.",
+        "Rule that makes a cluster final. radius: the radii of all members are small (see tau); all members are then "
+        "tested once more. certificate: the bound on the distance between members is below gamma; needs the ellipsoid "
+        "radius. published: like radius, but without the last test, as printed in the paper. The proof of Theorem 1 "
+        "does not cover this rule.",
         choices=tuple(STOPS),
     ),
 ]
@@ -86,16 +88,17 @@ Bonus = Annotated[
     str,
     Parameter(
         "Exploration bonus of a cluster. mean: mean of the bonuses of its members, as in the paper. pooled: root mean "
-        "square of these bonuses; its computation time does not depend on the number of users.",
+        "square of these bonuses; its computation time does not depend on the number of members.",
         choices=tuple(BONUSES),
     ),
 ]
 
 
 class LOCB(CorrectionMixin, CompiledPolicy):
-    """Grow a cluster around each seed user and serve every user with the best cluster that contains the user.
+    """LOCB policy: local clustering around seed users. Each arm is scored by the best cluster that contains the user.
 
-    A cluster starts with all users and loses those who prove to differ from its seed user. Clusters may overlap.
+    The cluster of a seed user starts with all users and loses users whose estimates differ too much from that of the
+    seed user. Clusters may overlap.
 
     Examples
     --------
@@ -134,21 +137,21 @@ class LOCB(CorrectionMixin, CompiledPolicy):
     ) -> None:
         super().__init__(n_users=n_users, dim=dim)
         if radius == "theory" and min_eigenvalue is None:
-            raise ValueError("radius='theory' needs min_eigenvalue, a number above 0, not None")
+            raise ValueError("min_eigenvalue must be a number above 0 with radius='theory', not None")
         if stop == "certificate" and radius != "ellipsoid":
-            raise ValueError(f"stop='certificate' needs radius='ellipsoid', not radius={radius!r}")
+            raise ValueError(f"radius must be 'ellipsoid' with stop='certificate', not {radius!r}")
         rng = np.random.default_rng(seed)
         chosen = choose_seeds(n_users, n_seeds, seeds, rng)
         self._parameters |= {"n_seeds": None, "seeds": chosen.tolist()}
         modes = [RADII[radius], STOPS[stop], BONUSES[bonus], TIE_RULES[ties]]
         float_params = np.array([gamma, alpha, tau, delta, sigma, min_eigenvalue or 0.0])
         self._state = initial_state(n_users, dim, dtype, chosen, float_params, modes, new_generator(rng))
-        self._memberships: list[Membership] = []  # one per cluster, reused while the cluster does not change
-        self._memberships_version = b""  # sizes and final rounds for which they are valid
+        self._memberships: list[Membership] = []  # cache, one per cluster
+        self._memberships_version = b""  # sizes and return rounds of the clusters for which the cache is valid
 
     @property
     def rounds_played(self) -> int:
-        """Number of rewards that were learned."""
+        """Number of rewards that the policy has learned."""
         return int(self._state.int_params[T])
 
     @property
@@ -165,7 +168,7 @@ class LOCB(CorrectionMixin, CompiledPolicy):
         return widths
 
     def clusters(self) -> list[Cluster]:
-        """Return one cluster per seed user, in the order of the seeds; ``returned_at`` is None until it is final."""
+        """Return one cluster per seed user, in the order of the seed users."""
         state = self._state
         inside = unpack_bits(state.members, self._n_users)
         return [
@@ -174,10 +177,7 @@ class LOCB(CorrectionMixin, CompiledPolicy):
         ]
 
     def memberships(self, user: int) -> list[Membership]:
-        """Return the clusters that contain a user, in the order of the seed users, without their members.
-
-        A cluster that has not changed is represented by the same object as before.
-        """
+        """Return the clusters that contain a user, in the order of the seed users, described without their members."""
         user, state = self._plain_user(user), self._state
         version = state.sizes.tobytes() + state.returned.tobytes()
         if version != self._memberships_version:
@@ -186,7 +186,7 @@ class LOCB(CorrectionMixin, CompiledPolicy):
         return list(_selector(state.cluster_bits[user].tobytes())(self._memberships))
 
     def _refresh_memberships(self) -> None:
-        """Replace the memberships of clusters that have changed."""
+        """Replace the cached memberships of clusters that have changed."""
         state = self._state
         current = [*zip(state.seeds.tolist(), state.sizes.tolist(), state.returned.tolist(), strict=True)]
         for s, (seed, size, returned) in enumerate(current):
@@ -198,9 +198,9 @@ class LOCB(CorrectionMixin, CompiledPolicy):
     def group_summary(self) -> GroupSummary:
         """Return a summary of the clusters, in the order of the seed users.
 
-        Progress is 1 for a final cluster. With ``stop="certificate"`` it is gamma divided by the sum of the two largest
-        reaches (distance from the seed plus radius), which must be below gamma. Otherwise it is the share of members
-        with a radius below the limit. A cluster with a member who was never served cannot be final.
+        Progress is 1 for a final cluster. With ``stop="certificate"``, it is gamma divided by the sum of the two
+        largest values of distance from the seed user plus radius, or 0 if a member was never served. With any other
+        rule, progress is the share of members who were served and whose radius is below gamma · tau / 8.
         """
         state, returned = self._state, self._state.returned > 0
         if state.int_params[STOP_RULE] == BY_CERTIFICATE:
@@ -210,14 +210,14 @@ class LOCB(CorrectionMixin, CompiledPolicy):
             is_close = (self.served > 0) & (self._user_radii(np.arange(self._n_users)) < limit)
             bits = np.zeros(state.members.shape[1], np.uint64)
             bits[: n_words(self._n_users)] = pack_bits(is_close[None])[0]
-            # Row by row: with thousands of clusters a matrix of all of them would not fit into memory.
+            # One cluster at a time, because a matrix of thousands of clusters and all users would not fit into memory.
             progress = np.array([np.bitwise_count(row & bits).sum() for row in state.members]) / state.sizes
         progress = np.where(returned, 1.0, progress)
         sums = state.sums[:, : self._dim].copy()
         return GroupSummary(np.arange(len(returned)), state.seeds.copy(), returned, progress, sums)
 
     def _certificate_progress(self, s: int) -> float:
-        """Return the progress of cluster s towards a certificate below gamma."""
+        """Return the progress of cluster s with ``stop="certificate"``, as described in ``group_summary``."""
         state, d = self._state, self._dim
         if state.returned[s] or state.unserved[s]:
             return float(state.returned[s] > 0)
@@ -238,14 +238,14 @@ class LOCB(CorrectionMixin, CompiledPolicy):
     def explain(self, user: int, contexts: Any) -> Explanation:
         """Return the arm that ``recommend`` returns, with the scores of all arms and the evidence behind them.
 
-        Estimate and bonus of an arm are those of the cluster with the highest score, among the clusters that contain
-        the user. Clusters with the same members are represented by the first. With ``bonus="mean"`` the cost grows
-        with the number of members.
+        The estimate and the bonus of an arm are those of the cluster that gives the arm its highest score, among the
+        clusters that contain the user. Of clusters with the same members, the first is named. With ``bonus="mean"``,
+        the time is proportional to the number of members.
         """
         return self.explain_batch([user], [contexts])[0]
 
     def explain_batch(self, users: Sequence[int], contexts: Sequence[Any]) -> list[Explanation]:
-        """Return ``explain`` for several users, each with its own contexts, from one call of the kernel."""
+        """Return the result of ``explain`` for each of several users, each with its own contexts."""
         choices = [self._check_choice(user, offered) for user, offered in zip(users, contexts, strict=True)]
         if not choices:
             return []
@@ -276,9 +276,9 @@ class LOCB(CorrectionMixin, CompiledPolicy):
         return sizes
 
     def add_users(self, count: int) -> None:
-        """Add ``count`` users to every cluster that is not final; they join final clusters when they prove similar.
+        """Add ``count`` users to every cluster that is not final. A final cluster accepts them once they prove similar.
 
-        The first of them become seed users while ``late_seeds`` is above 0.
+        The first ``late_seeds`` users who are added become seed users.
         """
         count = check_int("count", count, 0)
         old, new = self._n_users, self._n_users + count
@@ -300,7 +300,7 @@ class LOCB(CorrectionMixin, CompiledPolicy):
         step = shift_estimate(state.estimates, user, change)
         state.sums[unpack_bits(state.cluster_bits[user, None], len(state.seeds))[0], :d] += step
         seed = int(state.seed_of[user])
-        # Proofs that used the distance of this user may no longer hold.
+        # Blocking members that were found with the old estimate of this user may no longer block.
         state.blocking_member[(state.blocking_member == user).any(axis=1)] = -1
         if seed >= 0:
             state.seed_points[:d, seed] = state.estimates[user, :d]
@@ -335,7 +335,7 @@ class LOCB(CorrectionMixin, CompiledPolicy):
 
 @lru_cache(maxsize=4096)
 def _selector(packed_bits: bytes) -> Callable[[list[Membership]], Iterable[Membership]]:
-    """Return a function that selects the memberships whose bits are set."""
+    """Return a function that selects from a list the memberships whose bits are set in ``packed_bits``."""
     bits = int.from_bytes(packed_bits, "little")
     selected = [s for s in range(bits.bit_length()) if bits >> s & 1]
     if len(selected) > 1:

@@ -1,8 +1,8 @@
-"""Declaration of policy parameters.
+"""Declaration of policy parameters: types, defaults, ranges and descriptions in one place.
 
 A policy declares each parameter once, in the signature of its ``__init__``::
 
-    Gamma = Annotated[float, Parameter("Users of one cluster are closer than this.", above=0.0)]
+    Gamma = Annotated[float, Parameter("Upper limit of the distance between two users.", above=0.0)]
 
 
     class MyPolicy(Policy):
@@ -10,8 +10,9 @@ A policy declares each parameter once, in the signature of its ``__init__``::
         def __init__(self, *, n_users: NUsers, dim: Dim, gamma: Gamma = 0.2) -> None:
             super().__init__(n_users=n_users, dim=dim)
 
-The declaration gives the name, type, default, range and description. Validation, ``get_params``, ``repr``, the saved
-form, the "Parameters" section of the docstring, the command-line help and the tables of the documentation use them.
+The declaration gives the name, type, default, range and description. It is the source for validation, ``get_params``,
+``repr``, saved files, the "Parameters" section of the docstring, the command-line help, and the tables of the
+documentation.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ import numpy as np
 from locb.common.validation import MAX_REWARD, check_choice, check_float, check_int
 from locb.kernels.common.arm_scoring import TIE_FIRST, TIE_RANDOM
 
-REQUIRED: Final = inspect.Parameter.empty  # the default of a parameter that must be given
-MAX_REWARDS: Final = {"float64": MAX_REWARD, "float32": 1e30}  # largest absolute reward by number type
+REQUIRED: Final = inspect.Parameter.empty  # marks a parameter without a default
+MAX_REWARDS: Final = {"float64": MAX_REWARD, "float32": 1e30}  # largest absolute reward by ``dtype`` of the policy
 TIE_RULES: Final = {"first": TIE_FIRST, "random": TIE_RANDOM}
 _SECTION = re.compile(r"^[A-Z][A-Za-z ]+\n-{3,}$", re.MULTILINE)
 _PARAMETERS = re.compile(r"^Parameters\n-{3,}$", re.MULTILINE)
@@ -44,7 +45,7 @@ class Parameter:
     Parameters
     ----------
     description : str
-        One sentence for the documentation.
+        Description of the parameter in the documentation and in the command-line help.
     minimum, maximum : float, optional
         Inclusive bounds.
     above, below : float, optional
@@ -52,11 +53,15 @@ class Parameter:
     choices : tuple of str, optional
         Allowed values.
     check : callable, optional
-        Replaces the check by type, bounds and choices: returns the value to use or raises ValueError.
+        Function that replaces the check by type, bounds and choices. It returns the value to use or raises ValueError.
     type : str, optional
-        Name of the type in the documentation; taken from the annotation by default.
-    name, default, optional
-        Taken from the signature. ``optional`` is whether None is allowed.
+        Name of the type in the documentation. By default, it is taken from the annotation.
+    name : str, optional
+        Name of the parameter, taken from the signature.
+    default : object, optional
+        Default of the parameter, taken from the signature.
+    optional : bool, default=False
+        Whether None is allowed, taken from the annotation.
 
     Examples
     --------
@@ -86,23 +91,23 @@ class Parameter:
 
     @property
     def type_text(self) -> str:
-        """The type as numpydoc writes it, such as ``float or None``."""
+        """The type in numpydoc form, such as ``float or None``."""
         return f"{self.type} or None" if self.optional else self.type
 
     @property
     def default_text(self) -> str:
-        """The default as text: ``required`` if there is none."""
+        """The default as text; ``required`` for a parameter without a default."""
         if self.default is REQUIRED:
             return "required"
         return f'"{self.default}"' if isinstance(self.default, str) else repr(self.default)
 
     def validate(self, value: Any) -> Any:
-        """Return ``value`` in its plain form.
+        """Return ``value`` as a plain Python value, such as an int for a NumPy integer.
 
         Raises
         ------
         ValueError
-            If the value has the wrong type or is out of range.
+            If the value has the wrong type, is out of range or is not one of the choices.
         """
         if value is None and self.optional:
             return None
@@ -129,7 +134,7 @@ class Parameter:
 
 
 def check_dtype(value: Any) -> str:
-    """Return the name of a number type of the per-user state: "float64" or "float32"."""
+    """Return ``value``, a dtype or its name, as "float64" or "float32"; raise a ValueError for any other dtype."""
     for name in MAX_REWARDS:
         if isinstance(value, str | type | np.dtype) and value in (name, np.dtype(name), np.dtype(name).type):
             return name
@@ -140,7 +145,7 @@ def _as_int(bound: float | None) -> int | None:
     return None if bound is None else int(bound)
 
 
-DEFAULT_SEEDS = 30  # seed users if neither n_seeds nor seeds is given, also of a service
+DEFAULT_SEEDS = 30  # number of seed users if neither n_seeds nor seeds is given
 
 # Parameters that several policies share.
 NUsers = Annotated[int, Parameter("Number of users; users are the integers 0 … n_users − 1.", minimum=1)]
@@ -149,13 +154,18 @@ Alpha = Annotated[float, Parameter("Weight of the exploration bonus.", minimum=0
 NSeeds = Annotated[
     int | None,
     Parameter(
-        f"Number of seed users, drawn by ``seed``. None means {DEFAULT_SEEDS}, or every user if there are fewer.",
+        "Number of seed users, around whom clusters are built. They are drawn at random with ``seed``. "
+        f"None means {DEFAULT_SEEDS}, or all users if there are fewer.",
         minimum=1,
     ),
 ]
 Seeds = Annotated[
     Iterable[int] | None,
-    Parameter("The seed users. Cannot be combined with ``n_seeds``.", type="list of int", check=lambda users: users),
+    Parameter(
+        "The seed users, as an alternative to ``n_seeds``. Give only one of the two.",
+        type="list of int",
+        check=lambda users: users,
+    ),
 ]
 Ties = Annotated[
     str, Parameter("Which arm to choose among those within 1e-9 of the highest score.", choices=tuple(TIE_RULES))
@@ -163,7 +173,7 @@ Ties = Annotated[
 Dtype = Annotated[
     str,
     Parameter(
-        "Number type of the per-user state. float32 halves the memory and limits rewards to ±1e30.",
+        "Number type of the state of each user. float32 halves the memory and limits rewards to ±1e30.",
         choices=tuple(MAX_REWARDS),
         check=check_dtype,
     ),
@@ -174,7 +184,7 @@ Seed = Annotated[int, Parameter("Seed of the random number generator.", minimum=
 def declared_parameters(init: Callable[..., None]) -> tuple[Parameter, ...]:
     """Return the parameters that the signature of an ``__init__`` declares.
 
-    A parameter without a ``Parameter`` in its annotation has no description and is not validated.
+    A parameter of the signature without a ``Parameter`` in its annotation has no description and is not validated.
     """
     function = inspect.unwrap(init)
     try:
@@ -205,14 +215,14 @@ def _bind(name: str, annotation: Any, default: Any) -> Parameter:
 def validate_parameters(init: _Init) -> _Init:
     """Decorate the ``__init__`` of a policy: validate its arguments and record them for ``get_params``.
 
-    The body of ``__init__`` receives validated values. ``self._parameters`` holds them before it runs.
+    The body of ``__init__`` receives the validated values, which are already in ``self._parameters`` when it runs.
     """
     parameters = declared_parameters(init)
     names = {parameter.name for parameter in parameters}
 
     @functools.wraps(init)
     def validating(self: Any, /, **given: Any) -> None:
-        if given.keys() <= names:  # otherwise the call below raises the usual TypeError
+        if given.keys() <= names:  # otherwise, the call of ``init`` raises a TypeError for the unknown argument
             given = {p.name: p.validate(given[p.name]) for p in parameters if p.name in given}
             values = {p.name: given.get(p.name, p.default) for p in parameters}
             self._parameters = getattr(self, "_parameters", {}) | values
@@ -222,7 +232,7 @@ def validate_parameters(init: _Init) -> _Init:
 
 
 def plain_signature(init: Callable[..., None]) -> inspect.Signature:
-    """Return the signature of a class with this ``__init__``, without declarations in its annotations."""
+    """Return the signature of ``init`` without ``self``, with plain types instead of ``Annotated`` types."""
     signature = inspect.signature(init)
     try:
         hints = get_type_hints(inspect.unwrap(init))
@@ -234,7 +244,7 @@ def plain_signature(init: Callable[..., None]) -> inspect.Signature:
 
 
 def document_parameters(doc: str | None, parameters: Iterable[Parameter]) -> str | None:
-    """Return a class docstring with a "Parameters" section in numpydoc form, before the other sections."""
+    """Return the class docstring ``doc`` with a "Parameters" section in numpydoc form, before the other sections."""
     if doc is None or _PARAMETERS.search(inspect.cleandoc(doc)):
         return doc
     doc = inspect.cleandoc(doc)
@@ -253,7 +263,7 @@ def document_parameters(doc: str | None, parameters: Iterable[Parameter]) -> str
 
 
 def describe(parameter: Parameter) -> str:
-    """Return the description of a parameter with its bounds."""
+    """Return the description of a parameter, followed by its bounds."""
     bounds = parameter.range if not parameter.choices else ""
     return f"{parameter.description} Must be {bounds}." if bounds else parameter.description
 

@@ -1,7 +1,7 @@
-"""The policies by name, and what other parts of the package need to know about each.
+"""The registry of policies: names, defaults and properties that other parts of the package use.
 
-To add a policy, write its file and add one line to ``_BUILT_IN``. The command line, the service, experiments and the
-documentation take names, defaults and properties from the registry.
+To add a policy to locb, write its file and add a ``PolicySpec`` to ``_BUILT_IN``. The command line, the service,
+experiments and the documentation then include it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from locb.policies.sclub import SCLUB
 
 
 class CostClass(Enum):
-    """Approximate time of a round with six features, in microseconds. Only used to order and predict runs."""
+    """Approximate time per round with six features, in µs. Used only to order runs and to predict their duration."""
 
     LIGHT = 1.0
     MODERATE = 2.0
@@ -33,38 +33,39 @@ class CostClass(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PolicySpec:
-    """What the service, experiments and reports need to know about a policy.
+    """Name, factory and properties of a policy, for the service, experiments and reports.
 
-    The defaults are safe for a custom policy about which nothing is known.
+    The defaults of the properties are safe for any custom policy.
 
     Parameters
     ----------
     name : str
         Name in ``POLICIES`` and on the command line.
     factory : callable
-        Makes the policy from keyword arguments.
+        Policy class, or a function that returns a policy; called with keyword arguments.
     label : str, optional
         Name in tables and charts. By default ``name``.
     has_seeds : bool
-        Whether clusters grow around seed users, whose number is the parameter ``n_seeds``. Clusters of other policies
-        are named after their first member.
+        Whether each cluster belongs to a seed user. The policy then has the parameter ``n_seeds``. Without seed users,
+        a cluster is named after its first member.
     late_seeds : bool
-        Whether users who are added later can become seed users, by the parameter ``late_seeds``. Otherwise a service
-        reserves ``n_seeds`` users at the start.
+        Whether the policy has the parameter ``late_seeds``, with which users who are added later become seed users.
+        Otherwise, a service creates the policy with ``n_seeds`` users and assigns them to the first users who arrive.
     fixed_seeds : bool
-        Whether a seed user stays one forever.
+        Whether the seed users never change.
     overlapping : bool
         Whether a user can be in several clusters.
     can_be_final : bool
-        Whether a cluster can be declared final.
+        Whether a cluster can become final, after which its members no longer change.
     names_other_users : bool
-        Whether a response for one user can name another user, who must then be redacted when erased.
+        Whether a response for one user can name another user. If so, the service redacts the name of an erased user in
+        stored responses.
     cost_class : CostClass
         Approximate time per round.
     service_defaults : mapping
-        Parameters of a service that differ from the defaults of the policy.
+        Defaults of parameters in a service, where they differ from those of the policy.
     is_baseline : bool
-        Whether other policies are measured against this one in ``locb compare --scenarios``.
+        Whether ``locb compare --scenarios`` uses this policy as a baseline for the other policies.
     compare_by_default : bool
         Whether ``locb compare`` runs the policy if ``--policies`` is not given.
     """
@@ -89,27 +90,27 @@ class PolicySpec:
 
     @property
     def policy_class(self) -> Any:
-        """The policy class, if the factory is a class or a partial of one; otherwise the factory."""
+        """The policy class if the factory is a class or a ``functools.partial`` of a class; otherwise the factory."""
         return self.factory.func if isinstance(self.factory, partial) else self.factory
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        """The parameters that a caller can set; empty for a factory that does not declare them."""
+        """The parameters that a caller of the factory can set; empty if the factory does not declare parameters."""
         fixed = self.factory.keywords if isinstance(self.factory, partial) else {}
         declared = getattr(self.policy_class, "parameters", ())
         return tuple(parameter for parameter in declared if parameter.name not in fixed)
 
     def service_parameters(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the given parameters, completed by the default parameters of a service."""
+        """Return the parameters ``given``, and the defaults of a service for parameters that are not given."""
         seeds = {"n_seeds": DEFAULT_SEEDS} if self.has_seeds else {}
         return {**seeds, **self.service_defaults, **given}
 
     def initial_capacity(self, parameters: Mapping[str, Any]) -> int:
-        """Return the number of users for which a new service allocates the policy."""
+        """Return the number of users with which a new service creates the policy."""
         return int(parameters["n_seeds"]) if self.has_seeds and not self.late_seeds else 1
 
     def make_for_service(self, *, n_users: int, dim: int, parameters: Mapping[str, Any]) -> Policy:
-        """Return a new policy of a service. The first users to arrive become the seed users.
+        """Return a new policy for a service, in which the first users who arrive become the seed users.
 
         Raises
         ------
@@ -121,7 +122,8 @@ class PolicySpec:
             arguments |= {"n_seeds": n_users, "late_seeds": parameters["n_seeds"] - n_users}
         if inspect.isabstract(self.policy_class):
             raise ValueError(
-                f"policy {self.name} must define {', '.join(sorted(self.policy_class.__abstractmethods__))}"
+                f"policy {self.name} is not complete: its class must define the methods "
+                f"{', '.join(sorted(self.policy_class.__abstractmethods__))}"
             )
         try:
             inspect.signature(self.factory).bind(**arguments)
@@ -141,7 +143,7 @@ _BUILT_IN = (
         late_seeds=True,
         fixed_seeds=True,
         cost_class=CostClass.MODERATE,
-        service_defaults={"bonus": "pooled"},  # its cost does not depend on the number of users
+        service_defaults={"bonus": "pooled"},  # its time per round does not depend on the number of members
         is_baseline=True,
         compare_by_default=True,
     ),
@@ -207,7 +209,7 @@ REGISTRY: dict[str, PolicySpec] = {spec.name: spec for spec in _BUILT_IN}
 
 
 class _Factories(MutableMapping[str, Callable[..., Policy]]):
-    """The registry as a mapping from names to factories. Assignment registers a custom policy."""
+    """View of the registry as a mapping from names to factories. Assignment registers a custom policy."""
 
     def __getitem__(self, name: str) -> Callable[..., Policy]:
         return REGISTRY[name].factory
@@ -230,24 +232,24 @@ class _Factories(MutableMapping[str, Callable[..., Policy]]):
 
 
 POLICIES: MutableMapping[str, Callable[..., Policy]] = _Factories()
-"""Policy factories by name; assign to register a custom policy."""
+"""Policy factories by name. Assign a factory to a name to register a custom policy."""
 
 
 def register_policy(spec: PolicySpec) -> None:
-    """Add a policy to the registry, under the name in its specification.
+    """Add a policy to the registry under the name ``spec.name``.
 
     Raises
     ------
     ValueError
-        If the name is taken.
+        If a policy with this name is already registered.
     """
     if spec.name in REGISTRY:
-        raise ValueError(f"policy {spec.name!r} is already registered")
+        raise ValueError(f"policy {spec.name!r} is already registered: choose another name")
     REGISTRY[spec.name] = spec
 
 
 def policy_spec(name: str) -> PolicySpec:
-    """Return the specification of a policy.
+    """Return the registry entry of a policy.
 
     Raises
     ------
@@ -260,14 +262,19 @@ def policy_spec(name: str) -> PolicySpec:
 
 
 def make_policy(name: str, **parameters: Any) -> Policy:
-    """Return a new policy by its name in ``POLICIES``.
+    """Return a new policy, given by its name in ``POLICIES``.
 
     Parameters
     ----------
     name : str
         A name in ``POLICIES``.
     **parameters
-        Parameters of the policy.
+        Parameters of the policy, such as ``n_users`` and ``dim``.
+
+    Raises
+    ------
+    ValueError
+        If no policy has this name, or a parameter is invalid.
 
     Examples
     --------
@@ -285,9 +292,9 @@ def describe_parameters(name: str, only: Collection[str] = (), *, for_service: b
     name : str
         A name in ``POLICIES``.
     only : collection of str, optional
-        Names of the parameters to describe. By default all but ``n_users`` and ``dim``.
+        Names of the parameters to describe. By default, all parameters except ``n_users`` and ``dim``.
     for_service : bool, default=False
-        Whether to give the defaults of a service where they differ from those of the policy.
+        Whether to show the defaults of a service instead of those of the policy.
     """
     spec = policy_spec(name)
     defaults = spec.service_parameters({}) if for_service else {}

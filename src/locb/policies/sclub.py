@@ -33,18 +33,31 @@ from locb.policies.state.sclub_state import (
 from locb.policies.state.user_rows import keep_first_rows
 
 AlphaTheta = Annotated[
-    float, Parameter("Distance of two estimates, in radii, above which a cluster is split.", minimum=0.0)
+    float,
+    Parameter(
+        "A user with m rounds is split off from a cluster with M rounds if their estimates differ by more than "
+        "alpha_theta · (F(m) + F(M)), where F(m) = √((1 + log(1 + m)) / (1 + m)). Clusters merge below half this "
+        "distance.",
+        minimum=0.0,
+    ),
 ]
 AlphaP = Annotated[
-    float, Parameter("Difference of two arrival rates, in radii, above which a cluster is split.", minimum=0.0)
+    float,
+    Parameter(
+        "A user is split off from a cluster in round t if its frequency (rounds of the user / t) differs from that of "
+        "another user of the cluster by more than 2 · alpha_p · F(t), with F as in alpha_theta. Clusters merge below "
+        "half this difference.",
+        minimum=0.0,
+    ),
 ]
 
 
 class SCLUB(CorrectionMixin, ScoringRowPolicy):
-    """Start with all users in one cluster, split off users who differ in estimate or arrival rate, and merge clusters.
+    """SCLUB policy: disjoint clusters that split and merge. All users start in one cluster.
 
-    The score of an arm with context x is θ̂ᵀx + α √(xᵀ(I + S)⁻¹x), where θ̂ is the estimate of the cluster of the user,
-    and S is the sum of x xᵀ over the rounds of its users.
+    A user is split off from its cluster if its estimate or its frequency of rounds differs too much. Similar clusters
+    are merged. The score of an arm with context x is θ̂ᵀx + α √(xᵀ(I + S)⁻¹x). θ̂ is the ridge estimate of the cluster of
+    the user, S is the sum of x xᵀ over the rounds of the users of the cluster, and α is ``alpha``.
 
     Examples
     --------
@@ -89,11 +102,11 @@ class SCLUB(CorrectionMixin, ScoringRowPolicy):
         return [Cluster(None, members) for members in group_by_label(self._state.slot[: self._n_users])]
 
     def memberships(self, user: int) -> Sequence[Membership]:
-        """Return the cluster of a user, without its members."""
+        """Return a list with the cluster of a user, described without its members."""
         return [Membership(None, int(self._state.sizes[self._state.slot[self.check_user(user)]]))]
 
     def group_summary(self) -> GroupSummary:
-        """Return a summary of the current clusters; they are never final."""
+        """Return a summary of the current clusters. Clusters are never final."""
         return summarize_open_groups(np.flatnonzero(self._state.sizes > 0))
 
     def _batch_membership(self, users: Ints) -> BatchMembership:
@@ -105,7 +118,7 @@ class SCLUB(CorrectionMixin, ScoringRowPolicy):
         return sizes
 
     def add_users(self, count: int) -> None:
-        """Add ``count`` users, each in a new cluster that may be merged once the user has been served."""
+        """Add ``count`` users, each in a new cluster, which may merge with other clusters once the user was served."""
         count = check_int("count", count, 0)
         old, new = self._n_users, self._n_users + count
         if new > len(self._state.served):

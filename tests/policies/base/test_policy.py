@@ -27,7 +27,7 @@ def test_invalid_arms_are_refused(arm: object, message: str) -> None:
 
 
 def test_custom_policy_is_validated() -> None:
-    with pytest.raises(ValueError, match="contexts must have 5 features, not 3"):
+    with pytest.raises(ValueError, match="contexts must have 5 features, the dim of the policy, not 3"):
         Popular(n_users=12, dim=5).play(make_rounds(5))
     with pytest.raises(ValueError, match="n_users must be at least 1"):
         Popular(n_users=0, dim=5)

@@ -1,7 +1,7 @@
-"""Optional capabilities of a policy, as protocols: ``isinstance(policy, SupportsCorrection)``.
+"""Optional capabilities of a policy, as protocols that you test with ``isinstance(policy, SupportsCorrection)``.
 
-A policy that lacks a capability does not have its methods. An exception of such a method therefore never means that the
-policy lacks the capability. ``UnavailableError`` means that the current parameters exclude it.
+A policy without a capability does not have the methods of that capability. If a policy has the methods, but cannot
+support them with its current parameters, they raise ``UnavailableError``.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ if TYPE_CHECKING:
 
 @lru_cache(maxsize=256)
 def class_supports(policy_class: type, protocol: type) -> bool:
-    """Return whether a policy class supports a protocol. The result is cached: ``isinstance`` takes about 10 µs."""
+    """Return whether a policy class supports a protocol. The result is cached, because ``isinstance`` takes 10 µs."""
     return issubclass(policy_class, protocol)
 
 
 class UnavailableError(ValueError):
-    """Raised by a policy that supports an operation, but not with its current parameters."""
+    """Exception of a policy that supports an operation in general, but not with its current parameters."""
 
 
 @runtime_checkable
 class SupportsExplain(Protocol):
-    """A policy that explains its choices."""
+    """Capability to explain a choice."""
 
     def explain(self, user: int, contexts: Any) -> Explanation:
         """Return the recommended arm with the scores of all arms and the evidence behind them."""
 
     def explain_batch(self, users: Sequence[int], contexts: Sequence[Any]) -> list[Explanation]:
-        """Return one explanation per user."""
+        """Return one explanation per user; ``contexts`` has one array of contexts per user."""
 
 
 @runtime_checkable
 class SupportsCorrection(Protocol):
-    """A policy that can replace a reward it has learned."""
+    """Capability to replace a reward that the policy has learned."""
 
     def correct(self, user: int, context: Any, learned: float, reward: float) -> None:
         """Replace the reward ``learned`` of an earlier observation of ``context`` by ``reward``."""
@@ -51,52 +51,58 @@ class SupportsCorrection(Protocol):
 
 @runtime_checkable
 class SupportsSnapshot(Protocol):
-    """A policy that can be written to a file which ``locb.load`` reads."""
+    """Capability to save a policy to a file that ``locb.load`` reads."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the policy to a file."""
 
     def checkpoint(self) -> Checkpoint:
-        """Return a copy of the state, which another thread can save to a file while the policy keeps learning."""
+        """Return a copy of the state that another thread can save to a file while the policy keeps learning."""
 
 
 @runtime_checkable
 class SupportsCertificates(Protocol):
-    """A policy that bounds the distance between the users of a cluster."""
+    """Capability to bound the distance between the users of a cluster."""
 
     def certificate(self, cluster: Any) -> float:
         """Return an upper bound on the distance between any two users of a cluster."""
 
     def certifier(self, cluster: Any) -> Callable[[bool], float]:
-        """Return a function that computes the certificate from copies, in another thread if needed."""
+        """Return a function that computes the certificate from a copy of the state, so that any thread can call it.
+
+        The argument is True for the exact bound, and False for a faster, larger bound.
+        """
 
 
 @runtime_checkable
 class SupportsSimilarUsers(Protocol):
-    """A policy that lists users similar to a user."""
+    """Capability to list the users who are similar to a given user."""
 
     def similar_users(self, user: int, limit: int = 10) -> list[SimilarUser]:
-        """Return users who share a cluster with this user, nearest first."""
+        """Return at most ``limit`` users who share a cluster with ``user``, nearest estimate first."""
 
 
 @runtime_checkable
 class SupportsNewUsers(Protocol):
-    """A policy that accepts new users at any time."""
+    """Capability to add users at any time."""
 
     def add_users(self, count: int) -> None:
-        """Add ``count`` users."""
+        """Add ``count`` users, with the next unused indices."""
 
 
 @runtime_checkable
 class SupportsEstimates(Protocol):
-    """A policy with an estimate per user."""
+    """Capability to estimate the parameter vector of each user."""
 
     def estimate(self, user: int) -> Estimate:
         """Return the estimate of a user."""
 
 
 def explainer(policy: Policy) -> Callable[[Sequence[int], Sequence[Any]], list[Explanation]]:
-    """Return ``policy.explain_batch``, or a function that only recommends if the policy cannot explain."""
+    """Return ``policy.explain_batch``, or a replacement for a policy that cannot explain.
+
+    The explanations of the replacement contain only the recommended arm.
+    """
     if isinstance(policy, SupportsExplain):
         return policy.explain_batch
 

@@ -1,4 +1,4 @@
-"""Certificates: bounds on the distance between any two users of a cluster."""
+"""Certificates: upper bounds on the distance between any two users of a cluster."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from locb.kernels.confidence_radii import ELLIPSOID, radius_width
 
 
 class CertificateMixin:
-    """Certificates of a policy whose state has rows (θ̂, A⁻¹) in ``estimates``."""
+    """Certificates for a policy whose ``_state.estimates`` has one row (θ̂, A⁻¹) per user (see ``locb.kernels``)."""
 
     _state: Any
     _n_users: int
@@ -25,40 +25,43 @@ class CertificateMixin:
     def certificate(self, cluster: Any, *, sigma: float | None = None, delta: float | None = None) -> float:
         """Return an upper bound on the distance between any two users of a cluster.
 
-        The bound holds for all clusters at once with probability 1 − delta, however the cluster was found. It uses the
-        ``ellipsoid`` radius, which assumes ‖θ‖ ≤ 1 and sub-Gaussian noise of scale ``sigma``. A cluster of one user
-        gives 0.
+        With probability at least 1 − delta, the bounds of all clusters hold at the same time, however the clusters were
+        found. The bound uses the ``ellipsoid`` radius, which assumes that the true parameter vector θ of each user has
+        length at most 1, and that the noise is sub-Gaussian with scale ``sigma``. The bound of a single user is 0.
 
         Parameters
         ----------
         cluster : Cluster or array of int
-            The users.
+            The users of the cluster, at least one.
         sigma, delta : float, optional
-            Noise scale and failure probability. By default those of the policy, or 0.5 and 0.1 if it has none.
+            Scale of the noise, and probability that a bound fails. By default, the parameters of the policy, or 0.5 and
+            0.1 if the policy does not have them.
 
         Raises
         ------
         UnavailableError
-            If the policy gives no certificates with its current parameters.
+            If the policy cannot compute certificates with its current parameters.
         """
         return self.certifier(cluster, sigma=sigma, delta=delta)(True)
 
     def certifier(
         self, cluster: Any, *, sigma: float | None = None, delta: float | None = None
     ) -> Callable[[bool], float]:
-        """Return a function that computes the certificate from copies, so that another thread may call it later.
+        """Return a function that computes the certificate from a copy of the estimates, so that any thread can call it.
 
-        With argument True the function compares all pairs of users, as ``certificate`` does. With False it measures
-        distances from the centre, which takes linear time and gives a bound that is at least as large.
+        With the argument True, the function compares all pairs of users, as ``certificate`` does. With False, it uses
+        the distances from the mean estimate, which takes linear time and gives a bound that is at least as large. The
+        parameters are those of ``certificate``.
         """
         sigma = check_float("sigma", self._parameters.get("sigma", 0.5) if sigma is None else sigma, 0.0)
         delta = self._parameters.get("delta", 0.1) if delta is None else delta
         delta = check_float("delta", delta, 0.0, 1.0, open_ends=True)
         members = sorted_members(cluster)
         if members.size == 0:
-            raise ValueError("cluster must contain at least one user")
+            raise ValueError("cluster must contain at least one user, not 0")
         if not 0 <= members[0] <= members[-1] < self._n_users:
-            raise ValueError(f"cluster must contain users below {self._n_users}, not {members[[0, -1]].tolist()}")
+            low, high = members[[0, -1]].tolist()
+            raise ValueError(f"cluster must contain users from 0 to {self._n_users - 1}, not {low} to {high}")
         estimates = self._own_estimates(members).astype(np.float64)
         n, dim = self._n_users, self._dim
 
@@ -76,6 +79,6 @@ class CertificateMixin:
         return certify
 
     def _own_estimates(self, users: Ints) -> Floats:
-        """Return rows (θ̂, A⁻¹) of users, computed from the rounds of each user alone."""
+        """Return one row (θ̂, A⁻¹) per user, computed from the rounds of that user alone."""
         rows: Floats = self._state.estimates[users]
         return rows

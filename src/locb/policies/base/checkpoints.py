@@ -1,4 +1,4 @@
-"""Checkpoints: copies of a policy's state that can be written while the policy keeps learning."""
+"""Checkpoints: copies of a policy's state that can be saved while the policy keeps learning."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from numpy.typing import NDArray
 
 from locb.policies.base import serialization
 
-MIN_POOLED_BYTES = 1 << 20  # smaller arrays are allocated on demand
+MIN_POOLED_BYTES = 1 << 20  # smaller arrays do not use a buffer of the pool
 
 
 class BufferPool:
-    """Memory that successive checkpoints reuse.
+    """Memory buffers, by array name, that successive checkpoints of a policy reuse.
 
-    The first write to new memory takes at least ten times as long as a copy into memory that is already mapped.
+    A copy into new memory takes at least ten times as long as a copy into memory that was written before.
     """
 
     def __init__(self) -> None:
         self._buffers: dict[str, NDArray[np.uint8]] = {}
 
     def reserve(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Allocate buffers that are large enough for these arrays."""
+        """Allocate buffers that are large enough for copies of these arrays."""
         for name, array in arrays.items():
             buffer = self._buffers.get(name)
             if array.nbytes >= MIN_POOLED_BYTES and (buffer is None or buffer.size < array.nbytes):
@@ -33,7 +33,7 @@ class BufferPool:
                 self._buffers[name] = buffer
 
     def copy(self, name: str, array: NDArray[Any]) -> NDArray[Any]:
-        """Return a copy of an array, in its buffer if that is large enough."""
+        """Return a copy of the array ``name``, in the buffer of that name if it is large enough."""
         buffer = self._buffers.get(name)
         if buffer is None or buffer.size < array.nbytes:
             return np.array(array)
@@ -43,7 +43,7 @@ class BufferPool:
 
 
 class Checkpoint:
-    """A copy of the state of a policy. It shares no memory with the policy.
+    """A copy of the state of a policy that can be saved to a file. It shares no memory with the policy.
 
     Examples
     --------
@@ -64,5 +64,5 @@ class Checkpoint:
         self._header, self._arrays = header, arrays
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the file that ``policy.save`` would have written when the checkpoint was taken, byte for byte."""
+        """Write the same bytes that ``policy.save`` would have written when the checkpoint was taken."""
         serialization.write(path, self._header, self._arrays)

@@ -1,4 +1,4 @@
-"""Policies whose rounds run in a compiled kernel."""
+"""Base class of policies whose rounds run in a compiled kernel."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from locb.policies.parameters import MAX_REWARDS
 
 
 class CompiledPolicy(PersistentPolicy):
-    """A policy whose rounds run in a compiled kernel on a state of plain arrays.
+    """Base class of policies whose rounds run in a compiled kernel, on a state of plain arrays.
 
-    A subclass names its kernel module in ``_kernel``. The module has ``recommend``, ``update`` and ``play``, which take
-    the state as first argument. The ``__init__`` of the subclass is decorated with ``validate_parameters`` and builds
-    ``_state``, a named tuple of arrays.
+    A subclass sets ``_kernel`` to its kernel module. The module has the functions ``recommend``, ``update`` and
+    ``play``, whose first argument is the state. The ``__init__`` of the subclass is decorated with
+    ``validate_parameters`` and sets ``_state`` to a named tuple of arrays.
     """
 
     _kernel: ClassVar[Any]
@@ -30,24 +30,24 @@ class CompiledPolicy(PersistentPolicy):
         Parameters
         ----------
         user : int
-            The user, below ``n_users``.
+            The user, from 0 to ``n_users`` − 1.
         contexts : (k, d) array_like
-            Features of the arms that can be shown.
+            The d = ``dim`` features of each of k arms, at least one. Absolute values are at most 1e6.
 
         Returns
         -------
         int
-            Row of ``contexts`` with the highest score.
+            Index of the arm with the highest score, a row of ``contexts``.
         """
         user, contexts = self._check_choice(user, contexts)
         return self._check_arm(self._kernel.recommend(self._state, user, contexts), user, contexts)
 
     def _plain_user(self, user: Any) -> int:
-        """Return ``check_user(user)``; a valid int is returned without the call."""
+        """Return the same as ``check_user(user)``, faster for a valid int."""
         return user if type(user) is int and 0 <= user < self._n_users else self.check_user(user)
 
     def _check_choice(self, user: Any, contexts: Any) -> tuple[int, Floats]:
-        """Return user and contexts in the form that the kernels require. The kernels check the contexts for NaN."""
+        """Return user and contexts in the form that the kernels require. The kernels check the values of contexts."""
         user = self._plain_user(user)
         if not _is_plain(contexts, 2) or contexts.shape[1] != self._dim or len(contexts) == 0:
             contexts = check_array("contexts", contexts, (None, self._dim))
@@ -56,23 +56,25 @@ class CompiledPolicy(PersistentPolicy):
         return user, contexts
 
     def _check_arm(self, arm: int, user: int, contexts: Floats) -> int:
-        """Return the arm that a kernel chose; if it chose none, raise an error with the reason."""
+        """Return the arm that a kernel chose. If the kernel returned −1, raise an error with the reason."""
         if arm < 0:
             check_array("contexts", contexts, (None, self._dim))
-            raise ArithmeticError(f"no arm can be chosen for user {user}: the scores are not numbers (NaN)")
+            raise ArithmeticError(
+                f"no arm can be chosen for user {user}: all scores are NaN, probably after extremely large rewards"
+            )
         return arm
 
     def update(self, user: int, context: Any, reward: float) -> None:
-        """Learn from a reward.
+        """Learn from the reward of an arm that was shown to a user.
 
         Parameters
         ----------
         user : int
-            The user, below ``n_users``.
+            The user, from 0 to ``n_users`` − 1.
         context : (d,) array_like
-            Features of the arm that was shown.
+            The d = ``dim`` features of the arm. Absolute values are at most 1e6.
         reward : float
-            The reward; its absolute value is at most 1e100, or 1e30 with ``dtype="float32"``.
+            The reward. Its absolute value is at most 1e100, or 1e30 with ``dtype="float32"``.
         """
         user = self._plain_user(user)
         if not _is_plain(context, 1) or len(context) != self._dim:
@@ -84,35 +86,35 @@ class CompiledPolicy(PersistentPolicy):
             check_array("context", context, (self._dim,))
 
     def play(self, rounds: Rounds) -> Ints:
-        """Recommend and update in every round, in one compiled loop.
+        """Choose an arm and learn its reward in each of T rounds, in one compiled loop.
 
         Parameters
         ----------
         rounds : Rounds
-            T rounds with users below ``n_users`` and ``dim`` features.
+            T rounds with users from 0 to ``n_users`` − 1 and contexts of ``dim`` features.
 
         Returns
         -------
         (T,) array of int
-            The chosen arms.
+            The chosen arm of each round.
         """
         self.check_rounds(rounds)
-        if self._parameters["dtype"] == "float32" and len(rounds):  # Rounds has checked the limit of float64
+        if self._parameters["dtype"] == "float32" and len(rounds):  # the limit of float64 was checked by Rounds
             check_array("rewards", rounds.rewards, (None, None), MAX_REWARDS["float32"])
         chosen = np.empty(len(rounds), dtype=np.int64)
         self._kernel.play(self._state, rounds.users, rounds.contexts, rounds.rewards, chosen)
         return chosen
 
     def prepare(self) -> None:
-        """Compile the kernel, or load it from the cache of an earlier compilation."""
+        """Compile the kernel, or load its compiled code from the cache, so that the first round is not delayed."""
         self.play(Rounds(np.empty(0, np.int64), np.empty((0, 1, self._dim)), np.empty((0, 1))))
 
 
 def _is_plain(array: Any, ndim: int) -> bool:
-    """Return whether the kernels take this array without a conversion."""
+    """Return whether the kernels accept this array with ``ndim`` dimensions without a conversion."""
     return type(array) is np.ndarray and array.dtype == np.float64 and array.ndim == ndim and array.flags.carray
 
 
 def new_generator(rng: np.random.Generator) -> NDArray[np.uint64]:
-    """Return the state of a kernel's random number generator: one odd number, so never zero."""
+    """Return the initial state of a kernel's random generator: one odd number, because the state must not be 0."""
     return rng.integers(0, 2**64, size=1, dtype=np.uint64) | np.uint64(1)

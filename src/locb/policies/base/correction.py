@@ -1,4 +1,4 @@
-"""Correction of rewards that a policy has learned."""
+"""Mixin that replaces rewards that a policy has already learned."""
 
 from __future__ import annotations
 
@@ -12,13 +12,25 @@ from locb.policies.parameters import MAX_REWARDS
 
 
 class CorrectionMixin(InspectablePolicy):
-    """Adds ``correct`` to a policy whose estimates depend on rewards only through sums b of reward · context."""
+    """Mixin that adds ``correct`` to a policy whose estimates depend on rewards only through b = Σ reward · context."""
 
     def correct(self, user: int, context: Any, learned: float, reward: float) -> None:
         """Replace the reward ``learned`` of an earlier observation of ``context`` by ``reward``.
 
-        Estimates become what they would be with the new reward: b changes by (reward − learned) · context, and the
-        quantities derived from b are updated. No round is counted. Clusters change only by the tests of later rounds.
+        Estimates become what they would be with the new reward: b changes by (reward − learned) · context, and all
+        quantities that depend on b are updated. The number of rounds does not change. Clusters change only in later
+        rounds.
+
+        Parameters
+        ----------
+        user : int
+            The user, from 0 to ``n_users`` − 1, with at least one round.
+        context : (d,) array_like
+            The features of the observation.
+        learned : float
+            The reward that the policy has learned for it. The policy cannot check this value.
+        reward : float
+            The correct reward.
         """
         user = self.check_user(user)
         context = check_array("context", context, (self._dim,))
@@ -31,4 +43,4 @@ class CorrectionMixin(InspectablePolicy):
 
     @abstractmethod
     def _shift_sums(self, user: int, change: Floats) -> None:
-        """Add ``change`` (d,) to b of a user and to everything derived from it."""
+        """Add ``change`` (d,) to the sum b of a user, and update everything that depends on b."""

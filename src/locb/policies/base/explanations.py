@@ -1,4 +1,4 @@
-"""Types that describe a choice: estimates, scores and the evidence behind them."""
+"""Result types that describe a choice: estimates, scores and the evidence behind them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from locb.common.arrays import Floats
 
 
 class Estimate(NamedTuple):
-    """The estimate of a user.
+    """The estimate of a user's parameter vector, with d entries.
 
     Attributes
     ----------
@@ -17,9 +17,9 @@ class Estimate(NamedTuple):
     radius : float
         Radius of the confidence region around θ̂ that the policy uses.
     served : int
-        Number of rounds of the user.
+        Number of rounds in which the user was served.
     deviation : (d,) floats or None
-        Standard deviation of each entry of θ̂ for rewards in [0, 1]; None if unknown.
+        Standard deviation of each entry of θ̂, for rewards in [0, 1]; None if it is not known.
     """
 
     theta: Floats
@@ -34,16 +34,16 @@ class EvidenceSource(NamedTuple):
     Attributes
     ----------
     kind : str
-        "user" (the user alone), "cluster" (of LOCB or SCLUB), "component" (of the graph of CLUB), "neighbourhood" (of
-        ELOC), "everyone" or "population" (the prior over users of ELOC).
+        "user" (the user alone), "cluster" (LOCB, SCLUB), "component" (a connected component of CLUB's graph),
+        "neighbourhood" (ELOC), "everyone" (all users together), or "population" (ELOC's distribution of all users).
     seed : int or None
-        The seed user of a cluster or neighbourhood.
+        The seed user of a cluster or neighbourhood; None if there is none.
     weight : float
-        Share of the estimate; the weights of all sources add up to 1.
+        Share of the estimate that comes from this source. The weights of all sources add up to 1.
     users : int
-        Number of contributing users.
+        Number of users in the group.
     observations : int
-        Number of rounds of these users.
+        Number of rounds of these users, that is, of learned rewards.
     """
 
     kind: str
@@ -54,18 +54,19 @@ class EvidenceSource(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """A recommended arm and the reasons for it; all fields but ``arm`` are None for a policy that cannot explain.
+    """A recommended arm and the reasons for it. All fields except ``arm`` are None for a policy that cannot explain.
 
     Attributes
     ----------
     arm : int
         The arm that ``recommend`` returns.
     estimate, bonus : (k,) floats
-        Expected reward and exploration bonus of each arm; the arm with the highest sum is chosen.
+        Expected reward and exploration bonus of each of the k arms. The score of an arm is the sum of the two, and the
+        arm with the highest score is chosen.
     theta : (d,) floats
-        The estimate that scored the chosen arm: ``theta @ contexts[arm]`` is ``estimate[arm]``.
+        The parameter vector used for the chosen arm: ``theta @ contexts[arm]`` is ``estimate[arm]``.
     sources : tuple of EvidenceSource
-        The users whose rewards contribute to ``theta``, largest weight first.
+        The groups of users whose rewards contribute to ``theta``, largest weight first.
     """
 
     arm: int

@@ -1,4 +1,4 @@
-"""Read access to users and clusters: estimates and similar users."""
+"""Base class with read access to the users of a policy: estimates, radii and similar users."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from locb.policies.base.explanations import Estimate
 from locb.policies.base.policy import Policy
 from locb.policies.base.user_batch import BatchMembership, OverlappingGroups, UserBatch
 
-BLOCK_USERS = 8_192  # users per block of distances: a block fits into the cache
-MAX_DEVIATION = 0.5  # standard deviation of rewards in [0, 1]
+BLOCK_USERS = 8_192  # users per block when distances are computed, so that a block fits into the CPU cache
+MAX_DEVIATION = 0.5  # largest possible standard deviation of rewards in [0, 1]
 
 
 class InspectablePolicy(CertificateMixin, Policy):
-    """A policy whose state has rows (θ̂, A⁻¹) in ``estimates`` and round counts in ``served``.
+    """Base class of policies that give read access to the estimate of each user.
 
-    All results are copies or read-only views.
+    The state of a subclass has one row (θ̂, A⁻¹) per user in ``estimates`` (see ``locb.kernels``), and the number of
+    rounds per user in ``served``. All results are copies or read-only views.
     """
 
     user_batch_size: ClassVar[int] = 4_096
@@ -33,17 +34,17 @@ class InspectablePolicy(CertificateMixin, Policy):
 
     @property
     def theta(self) -> Floats:
-        """Estimates of all users, (n, d). Read-only."""
+        """Estimate of each user's parameter vector, (n, d). Read-only."""
         return _read_only(self._state.estimates[: self._n_users, : self._dim])
 
     @property
     def served(self) -> Ints:
-        """Number of rounds per user, (n,). Read-only."""
+        """Number of rounds of each user, (n,). Read-only."""
         return _read_only(self._state.served[: self._n_users])
 
     @property
     def radii(self) -> Floats:
-        """Radius of the confidence region of each user, (n,)."""
+        """Radius of the confidence region around the estimate of each user, (n,)."""
         return self._user_radii(np.arange(self._n_users))
 
     def _user_radii(self, users: Ints) -> Floats:
@@ -52,7 +53,8 @@ class InspectablePolicy(CertificateMixin, Policy):
     def estimate(self, user: int) -> Estimate:
         """Return the estimate of a user.
 
-        The deviation of entry j is ½ √(A⁻¹)_jj: rewards in [0, 1] have a standard deviation of at most ½.
+        The deviation of entry j is ½ √((A⁻¹)_jj), because rewards in [0, 1] have a standard deviation of at most ½. A
+        is I plus the sum of x xᵀ over the contexts x from which the estimate was learned.
         """
         user = self.check_user(user)
         radius = float(self._user_radii(np.array([user]))[0])
@@ -66,23 +68,23 @@ class InspectablePolicy(CertificateMixin, Policy):
         return UserBatch(self.theta[users].astype(np.float64), self.served[users], self._batch_membership(users))
 
     def _batch_membership(self, users: Ints) -> BatchMembership:
-        """Return the memberships of several users; a policy without clusters has none."""
+        """Return the memberships of several users. Without an override, the policy has no clusters."""
         return OverlappingGroups.from_matrix(np.zeros((len(users), 0), bool))
 
     def similar_users(self, user: int, limit: int = 10) -> list[SimilarUser]:
-        """Return users who share a cluster with a user, nearest estimate first; empty if there are no clusters.
+        """Return users who share a cluster with a user, nearest estimate first; empty for a policy without clusters.
 
         Parameters
         ----------
         user : int
-            The user, below ``n_users``.
+            The user, from 0 to ``n_users`` − 1.
         limit : int, default=10
             Maximum number of users to return.
 
         Returns
         -------
         list of SimilarUser
-            User, distance of the estimates, and radius of the estimate of the other user.
+            The similar users, with their distances and radii.
         """
         user = self.check_user(user)
         limit = check_int("limit", limit, 0)
@@ -98,14 +100,14 @@ class InspectablePolicy(CertificateMixin, Policy):
         ]
 
     def _cluster_peers(self, user: int) -> Bools:
-        """Return which users share a cluster with a user, (n,)."""
+        """Return, for each of the n users, whether that user shares a cluster with ``user``: (n,)."""
         is_peer = np.zeros(self._n_users, bool)
         for cluster in self.clusters_of(user):
             is_peer[cluster.members] = True
         return is_peer
 
     def _distances(self, user: int, peers: Ints) -> Floats:
-        """Return the distances of the estimates of ``peers`` from that of a user."""
+        """Return the distance of the estimate of each of ``peers`` from the estimate of ``user``."""
         theta, distances = self.theta, np.empty(len(peers))
         for start in range(0, len(peers), BLOCK_USERS):
             gaps = theta[peers[start : start + BLOCK_USERS]] - theta[user]

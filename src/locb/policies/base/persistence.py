@@ -1,4 +1,4 @@
-"""Saving and loading of policies whose state is a tuple of arrays."""
+"""Base class of policies that can be saved, and ``load``."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 
 class PersistentPolicy(InspectablePolicy):
-    """A policy that can be saved: its parameters and the arrays of its state describe it completely."""
+    """Base class of policies that can be saved: the parameters and the arrays of the state describe the policy."""
 
-    _policy_classes: ClassVar[dict[str, type[PersistentPolicy]]] = {}  # by the name in a file
-    # The array of the state with d + d (d + 1) / 2 numbers per user.
+    _policy_classes: ClassVar[dict[str, type[PersistentPolicy]]] = {}  # by ``_saved_name``
+    # Name of the array with d + d (d + 1) / 2 columns, from which ``load`` checks the number d of features.
     _row_array: ClassVar[str] = "estimates"
-    # Arrays with one row per user, followed by spare rows for new users.
+    # Names of arrays with one row per user, followed by spare rows for new users. Spare rows are not saved.
     _user_rows: ClassVar[tuple[str, ...]] = ()
-    # Arrays that a file does not contain, because ``_rebuild_derived`` computes them from the others.
+    # Names of arrays that are not saved, because ``_rebuild_derived`` computes them from the other arrays.
     _not_saved: ClassVar[tuple[str, ...]] = ()
-    # Parts of the state that hold parameters. A file cannot change them without the checks of the constructor.
+    # Parts of arrays that hold parameters. They come from the constructor, which checks them, and not from a file.
     _settings: ClassVar[dict[str, slice]] = {}
 
     def __init_subclass__(cls, **arguments: Any) -> None:
@@ -42,16 +42,17 @@ class PersistentPolicy(InspectablePolicy):
         return cls.__name__ if _is_built_in(cls) else f"{cls.__module__}:{cls.__qualname__}"
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the policy to a file. The policy that ``locb.load`` reads from it continues exactly like this one."""
+        """Save the policy to a file. The policy that ``locb.load`` returns continues exactly like this policy."""
         serialization.write(path, self._header(), self._arrays())
 
     def checkpoint(self, buffers: BufferPool | None = None) -> Checkpoint:
-        """Return a copy of what ``save`` would write now; another thread can save it to a file later.
+        """Return a copy of the state that another thread can save to a file while the policy keeps learning.
 
         Parameters
         ----------
         buffers : BufferPool, optional
-            Memory for the copy. The copy is valid until the next checkpoint uses the same pool.
+            Memory for the copy. The copy is valid until the next checkpoint with the same pool. By default, new memory
+            is allocated.
         """
         arrays, state = self._arrays(), self._state._asdict()
         shared = [name for name, array in arrays.items() if name in state and np.may_share_memory(array, state[name])]
@@ -59,7 +60,7 @@ class PersistentPolicy(InspectablePolicy):
         return Checkpoint(self._header(), arrays | {name: copy(name, arrays[name]) for name in shared})
 
     def reserve(self, buffers: BufferPool) -> None:
-        """Allocate memory in a pool for a checkpoint, including the spare rows for new users."""
+        """Allocate memory in a pool for later checkpoints, including memory for new users in the spare rows."""
         buffers.reserve(self._state._asdict())
 
     def _header(self) -> dict[str, Any]:
@@ -76,18 +77,21 @@ class PersistentPolicy(InspectablePolicy):
         }
 
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Replace the state by the arrays of a file; raise ValueError if they are inconsistent."""
+        """Replace the state by the arrays of a file; raise a ValueError if they are invalid or inconsistent."""
         blank = {name: array for name, array in self._state._asdict().items() if name not in self._not_saved}
         if arrays.keys() != blank.keys():
-            raise ValueError(f"its arrays are {sorted(arrays)}, not {sorted(blank)}")
+            raise ValueError(f"the file has the arrays {sorted(arrays)}, not {sorted(blank)}")
         for name, array in arrays.items():
             if array.shape != blank[name].shape or array.dtype != blank[name].dtype:
                 expected = f"{blank[name].dtype} of shape {blank[name].shape}"
-                raise ValueError(f"{name} is {array.dtype} of shape {array.shape}, not {expected}")
+                raise ValueError(f"array {name!r} is {array.dtype} of shape {array.shape}, not {expected}")
         for name, (low, high) in self._index_limits().items():
             values = arrays[name]
             if values.size and not low <= values.min() <= values.max() < high:
-                raise ValueError(f"{name} holds {values.min()} … {values.max()}, outside {low} … {high - 1}")
+                raise ValueError(
+                    f"array {name!r} has values from {values.min()} to {values.max()}, but the allowed values are "
+                    f"from {low} to {high - 1}"
+                )
         for name, part in self._settings.items():
             arrays[name][part] = blank[name][part]
         state = self._state._replace(**{name: np.ascontiguousarray(array) for name, array in arrays.items()})
@@ -98,14 +102,14 @@ class PersistentPolicy(InspectablePolicy):
         self._rebuild_derived()
 
     def _rebuild_derived(self) -> None:
-        """Compute the arrays that a file does not contain."""
+        """Compute the arrays of ``_not_saved`` from the other arrays."""
 
     def _index_limits(self) -> dict[str, tuple[int, int]]:
-        """Return the range [low, high) of each array of indices, so that no file can point outside an array."""
+        """Return the range [low, high) of each array of indices, so that no index in a file is outside an array."""
         return {}
 
     def _consistency(self, state: Any) -> dict[str, bool]:
-        """Return, per array of a state that was read, whether it agrees with the other arrays."""
+        """Return, by name of the array, whether an array of a loaded state is valid and consistent with the others."""
         floats = [array for array in state if array.dtype.kind == "f" and array is not state.float_params]
         return {
             "served": bool((state.served >= 0).all()) and int(state.served.sum()) == int(state.int_params[0]),
@@ -134,7 +138,7 @@ def _find_class(path: str | os.PathLike[str], name: str) -> type[PersistentPolic
 
 
 def load(path: str | os.PathLike[str]) -> CompiledPolicy:
-    """Read a saved policy.
+    """Load a policy from a file.
 
     Parameters
     ----------
@@ -144,7 +148,7 @@ def load(path: str | os.PathLike[str]) -> CompiledPolicy:
     Returns
     -------
     CompiledPolicy
-        A policy that continues exactly as the saved one would.
+        A policy that continues exactly as the saved policy would.
 
     Raises
     ------
@@ -157,7 +161,7 @@ def load(path: str | os.PathLike[str]) -> CompiledPolicy:
     try:
         parameters = header["parameters"]
         n_users, dim = len(arrays["served"]), parameters["dim"]
-        # The arrays must confirm the sizes of the header before anything of that size is allocated.
+        # Check the sizes in the header against the arrays before memory of these sizes is allocated.
         if parameters["n_users"] != n_users or arrays[policy_class._row_array].shape[1] != dim + packed_size(dim):
             name = policy_class._row_array
             raise ValueError(
@@ -168,5 +172,6 @@ def load(path: str | os.PathLike[str]) -> CompiledPolicy:
             policy = policy_class(**parameters)
         policy._restore(arrays)
     except (KeyError, TypeError, ValueError, IndexError, ArithmeticError, MemoryError) as error:
-        raise ValueError(f"{path} is damaged: {error}") from error
+        reason = f"{error} is missing" if isinstance(error, KeyError) else error
+        raise ValueError(f"{path} is damaged: {reason}") from error
     return cast("CompiledPolicy", policy)

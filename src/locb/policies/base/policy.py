@@ -26,11 +26,11 @@ from locb.policies.parameters import (
 
 
 class Policy(ABC):
-    """A contextual bandit: chooses an arm for a user and learns from the reward.
+    """Base class of policies. A policy is a contextual bandit: it chooses an arm for a user and learns from the reward.
 
-    A subclass defines ``recommend`` and ``update``; ``play``, ``locb.simulate`` and ``locb compare`` then work. A
-    policy that clusters users also defines ``clusters``. Optional capabilities, such as ``add_users`` and ``save``, are
-    the protocols of ``locb.policies.base.capabilities``.
+    A subclass defines ``recommend`` and ``update``. It can then be used with ``play``, ``locb.simulate`` and
+    ``locb compare``. A policy that clusters users also defines ``clusters``. The protocols in
+    ``locb.policies.base.capabilities`` are optional capabilities, such as ``add_users`` and ``save``.
 
     Parameters
     ----------
@@ -64,9 +64,9 @@ class Policy(ABC):
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._parameters.items())})"
 
     def get_params(self) -> dict[str, Any]:
-        """Return the current parameters: ``type(policy)(**policy.get_params())`` is an untrained copy.
+        """Return the current parameters by name: ``type(policy)(**policy.get_params())`` is an untrained copy.
 
-        ``n_users`` includes users who were added. A policy with seed users lists them in ``seeds``.
+        ``n_users`` includes users who were added. If the policy has seed users, ``seeds`` lists them.
 
         Raises
         ------
@@ -87,7 +87,7 @@ class Policy(ABC):
 
     @property
     def n_users(self) -> int:
-        """Number of users."""
+        """Number of users, including users who were added."""
         return self._n_users
 
     @property
@@ -102,42 +102,42 @@ class Policy(ABC):
         Parameters
         ----------
         user : int
-            The user, below ``n_users``.
+            The user, from 0 to ``n_users`` − 1.
         contexts : (k, d) array_like
-            Features of the arms that can be shown.
+            The d = ``dim`` features of each of k arms.
 
         Returns
         -------
         int
-            A row of ``contexts``.
+            Index of the chosen arm, a row of ``contexts``.
         """
 
     @abstractmethod
     def update(self, user: int, context: Any, reward: float) -> None:
-        """Learn from a reward.
+        """Learn from the reward of an arm that was shown to a user.
 
         Parameters
         ----------
         user : int
-            The user, below ``n_users``.
+            The user, from 0 to ``n_users`` − 1.
         context : (d,) array_like
-            Features of the arm that was shown.
+            The d = ``dim`` features of the arm.
         reward : float
             The reward.
         """
 
     def play(self, rounds: Rounds) -> Ints:
-        """Recommend and update in every round.
+        """Choose an arm and learn its reward in each of T rounds.
 
         Parameters
         ----------
         rounds : Rounds
-            T rounds with users below ``n_users`` and ``dim`` features.
+            T rounds with users from 0 to ``n_users`` − 1 and contexts of ``dim`` features.
 
         Returns
         -------
         (T,) array of int
-            The chosen arms.
+            The chosen arm of each round.
         """
         self.check_rounds(rounds)
         chosen = np.empty(len(rounds), dtype=np.int64)
@@ -148,7 +148,7 @@ class Policy(ABC):
         return chosen
 
     def prepare(self) -> None:  # noqa: B027 - most policies have nothing to prepare
-        """Do work that would delay the first round, such as compiling."""
+        """Do work that would otherwise delay the first round, such as compilation. Does nothing by default."""
 
     def clusters(self) -> list[Cluster]:
         """Return the clusters found so far; empty for a policy without clusters."""
@@ -164,7 +164,7 @@ class Policy(ABC):
         return [cluster for cluster in self.clusters() if user in cluster]
 
     def memberships(self, user: int) -> Sequence[Membership]:
-        """Return the clusters that contain a user, without their members."""
+        """Return the clusters that contain a user, described without their members."""
         return [Membership(cluster.seed, len(cluster), cluster.returned_at) for cluster in self.clusters_of(user)]
 
     def group_summary(self) -> GroupSummary:
@@ -172,7 +172,10 @@ class Policy(ABC):
         return summarize_clusters(self.clusters())
 
     def user_batch(self, users: Ints) -> UserBatch:
-        """Return copies of the estimates and memberships of several users; estimates are NaN if there are none."""
+        """Return copies of the estimates and memberships of several users, (u,) ints.
+
+        For a policy without estimates, all estimates are NaN and all numbers of rounds are 0.
+        """
         theta, served = np.full((len(users), self._dim), np.nan), np.zeros(len(users), np.int64)
         if isinstance(self, SupportsEstimates):
             for row, user in enumerate(users.tolist()):
@@ -181,22 +184,22 @@ class Policy(ABC):
         return UserBatch(theta, served, batch_membership(self.clusters(), users))
 
     def check_user(self, user: Any) -> int:
-        """Return ``user`` as an int below ``n_users``, or raise ValueError."""
+        """Return ``user`` as an int; raise a ValueError unless it is an integer from 0 to ``n_users`` − 1."""
         return check_int("user", user, 0, self._n_users - 1)
 
     def check_rounds(self, rounds: Rounds) -> None:
-        """Raise ValueError unless the rounds have ``dim`` features and only users of this policy."""
+        """Raise a ValueError unless ``rounds`` are Rounds with ``dim`` features and users from 0 to ``n_users`` − 1."""
         if not isinstance(rounds, Rounds):
             raise ValueError(f"rounds must be locb.Rounds, not {type(rounds).__name__}")
         if rounds.dim != self._dim:
-            raise ValueError(f"contexts must have {self._dim} features, not {rounds.dim}")
+            raise ValueError(f"contexts must have {self._dim} features, the dim of the policy, not {rounds.dim}")
         for t in (int(rounds.users.argmin()), int(rounds.users.argmax())) if len(rounds) else ():
             if not 0 <= rounds.users[t] < self._n_users:
                 raise ValueError(f"users must be from 0 to {self._n_users - 1}, but users[{t}] is {rounds.users[t]}")
 
 
 class ServablePolicy(Policy, SupportsNewUsers):
-    """Static type of a policy that a service can use: one that accepts new users.
+    """Static type of a policy that a service can use, because it accepts new users.
 
-    At run time, test ``isinstance(policy, SupportsNewUsers)``; a policy need not inherit from this class.
+    A policy need not inherit from this class. At run time, test ``isinstance(policy, SupportsNewUsers)``.
     """

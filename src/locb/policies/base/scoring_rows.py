@@ -1,4 +1,4 @@
-"""Explanations of policies that score all arms of a user with one row (θ̂, A⁻¹)."""
+"""Explanations for policies that score all arms of a user with one estimate (θ̂, A⁻¹) (see ``locb.kernels``)."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from locb.policies.parameters import TIE_RULES
 
 
 class ScoringRow(NamedTuple):
-    """The row that scores the arms of a user: θ̂ᵀx + α √(xᵀA⁻¹x · factor), and the evidence behind it."""
+    """The estimate that scores the arms of a user by θ̂ᵀx + alpha · √(xᵀA⁻¹x · factor), and the evidence behind it."""
 
-    rows: Floats  # (…, d + p) θ̂ and A⁻¹
-    row: int
-    alpha: float
-    factor: float
+    rows: Floats  # (rows, d + p) θ̂ and packed A⁻¹
+    row: int  # index of the estimate in ``rows``
+    alpha: float  # weight of the bonus
+    factor: float  # factor of the variance xᵀA⁻¹x
     sources: tuple[EvidenceSource, ...]
 
 
 class ScoringRowPolicy(CompiledPolicy):
-    """A compiled policy that scores all arms of a user with one row of estimates, and so can explain its choices."""
+    """Base class of compiled policies that score all arms of a user with one estimate. Adds ``explain``."""
 
     def explain(self, user: int, contexts: Any) -> Explanation:
         """Return the arm that ``recommend`` returns, with the scores of all arms and the evidence behind them."""
@@ -39,9 +39,9 @@ class ScoringRowPolicy(CompiledPolicy):
         return Explanation(arm, estimate, bonus, rows[row, : self._dim].astype(np.float64), sources)
 
     def explain_batch(self, users: Sequence[int], contexts: Sequence[Any]) -> list[Explanation]:
-        """Return ``explain`` for several users, each with its own contexts."""
+        """Return the result of ``explain`` for each of several users, each with its own contexts."""
         return [self.explain(user, offered) for user, offered in zip(users, contexts, strict=True)]
 
     @abstractmethod
     def _scoring_row(self, user: int) -> ScoringRow:
-        """Return the row that scores the arms of a user now."""
+        """Return the estimate that currently scores the arms of a user."""

@@ -1,4 +1,7 @@
-"""File format of a saved policy: a zip of one JSON header and one .npy per array. No pickle, so files run no code."""
+"""File format of a saved policy: a zip archive of one JSON header and one .npy file per array.
+
+The format does not use pickle, so reading a file does not run code from the file.
+"""
 
 from __future__ import annotations
 
@@ -19,17 +22,17 @@ from numpy.typing import NDArray
 FORMAT = "locb policy"
 VERSION = 2
 HEADER = "header.json"
-CHUNK_BYTES = 1 << 22
+CHUNK_BYTES = 1 << 22  # largest number of bytes that one read requests
 # Exceptions that reading a damaged file can raise, in addition to zipfile.BadZipFile.
 _DAMAGE = (KeyError, EOFError, ValueError, OSError, NotImplementedError, RuntimeError, MemoryError, OverflowError)
 
 
 class _FormatError(Exception):
-    """The file is intact, but this version cannot read it."""
+    """The header shows that the file is not a saved policy in a format that this version reads."""
 
 
 def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write a file atomically: it appears under its name only when it is complete and on disk."""
+    """Write a file atomically: the name ``path`` refers to the new file only when it is complete and on disk."""
     target = Path(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "Folder does not exist", str(target.parent))
@@ -38,7 +41,7 @@ def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mappi
     try:
         with temporary.open("xb") as raw:
             with zipfile.ZipFile(raw, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
-                # A ZipInfo has no date, so the same policy gives the same bytes.
+                # The default date of a ZipInfo is constant, so the same policy gives the same bytes.
                 archive.writestr(zipfile.ZipInfo(HEADER), json.dumps(full_header, indent=1))
                 for name, array in arrays.items():
                     with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as entry:
@@ -53,7 +56,7 @@ def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mappi
 
 
 def _sync_folder(folder: Path) -> None:
-    """Flush the new directory entry to disk, where the system can."""
+    """Flush the new directory entry to disk, if the operating system supports it."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -81,7 +84,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArra
                     with archive.open(name) as entry:
                         size = archive.getinfo(name).file_size
                         arrays[name.removesuffix(".npy")] = _read_array(entry, size)
-                        entry.read()  # zipfile compares the checksum at the end of the entry
+                        entry.read()  # reading to the end makes zipfile check the checksum
     except (FileNotFoundError, IsADirectoryError, PermissionError):
         raise
     except _FormatError as error:
@@ -92,21 +95,21 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArra
 
 
 def _read_array(entry: IO[bytes], size: int) -> NDArray[Any]:
-    """Read one .npy of ``size`` bytes directly into its array."""
+    """Read one .npy file of ``size`` bytes directly into a new array."""
     if np.lib.format.read_magic(entry) != (1, 0):
-        raise ValueError("an array has a .npy version that locb does not write")
+        raise ValueError("an array has an unsupported .npy version; only version 1.0 is supported")
     shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(entry)
     if dtype.hasobject:
         raise ValueError("an array holds Python objects, which could run code when read")
     if is_fortran or entry.tell() + math.prod(shape) * dtype.itemsize != size:
-        raise ValueError("an array does not have the size that its header claims")
+        raise ValueError(f"an array of {dtype} has shape {shape} in its header, which does not fit its {size} bytes")
     array = np.empty(shape, dtype)
     buffer = array.reshape(-1).view(np.uint8).data
     filled = 0
     while filled < len(buffer):
         count = entry.readinto(buffer[filled : filled + CHUNK_BYTES])  # type: ignore[attr-defined]  # a zip entry has it
         if not count:
-            raise EOFError("an array is truncated")
+            raise EOFError(f"an array is truncated: it has {filled} of {len(buffer)} bytes")
         filled += count
     return array
 
@@ -116,9 +119,11 @@ def _check_header(source: Path, header: Any) -> None:
         raise _FormatError(f"{source} is not a saved policy: the format in its header is not {FORMAT!r}")
     version = header.get("version")
     if not isinstance(version, int) or version < 1:
-        raise _FormatError(f"{source} is damaged: its version is {version!r}")
+        raise _FormatError(f"{source} is damaged: its format version is {version!r}, not an integer above 0")
     if version != VERSION:
-        age, remedy = ("older", "train or replay it again") if version < VERSION else ("newer", "upgrade locb")
+        age, remedy = ("newer", "upgrade locb")
+        if version < VERSION:
+            age, remedy = ("older", "train the policy again or replay its events")
         raise _FormatError(
             f"{source} was saved by {'an' if age == 'older' else 'a'} {age} locb (format {version}); "
             f"this version reads format {VERSION}: {remedy}"

@@ -1,4 +1,7 @@
-"""Estimates and memberships of many users at once, as copies that another thread may use."""
+"""Estimates and memberships of many users at once, as copies that another thread can use.
+
+A *group* is a cluster of a policy. It has a *name*, an integer that is not necessarily its index.
+"""
 
 from __future__ import annotations
 
@@ -12,26 +15,26 @@ from locb.common.arrays import Floats, Ints, Words
 from locb.evaluation.clusters import Cluster
 from locb.kernels.common.bit_sets import ONE, pack_bits, unpack_bits
 
-MAX_SINGLE_BITS = 16  # up to this many groups, bits are extracted one by one
-SMALL_PRODUCT = 250_000  # multiplications: OpenBLAS starts no threads, which would busy-wait, for smaller products
-BLOCK = 8192  # users whose bits are unpacked at once, to bound memory
+MAX_SINGLE_BITS = 16  # for at most this many groups, bits are extracted one by one instead of unpacked
+SMALL_PRODUCT = 250_000  # multiplications in a matrix product; for smaller products OpenBLAS starts no threads
+BLOCK = 8192  # users whose bits are unpacked at once, to limit memory
 
 
 class GroupSummary(NamedTuple):
-    """The clusters of a policy in the order of ``clusters``, without their members.
+    """The K clusters of a policy in the order of ``clusters``, described without their members.
 
     Attributes
     ----------
     names : (K,) ints
-        Name of each cluster in a ``BatchMembership``.
+        Name of each cluster, as used in a ``BatchMembership``.
     seeds : (K,) ints
         Seed user of each cluster; −1 for none.
     returned : (K,) bools
-        Whether each cluster is final.
+        Whether each cluster is final (returned).
     progress : (K,) floats
         Progress of each cluster towards being final, from 0 to 1; NaN if the clusters of the policy are never final.
     theta : (K, d) floats or None
-        Sum of the estimates of the members; None if the policy does not maintain it.
+        Sum of the members' estimates for each cluster; None if the policy does not maintain these sums.
     """
 
     names: Ints
@@ -42,7 +45,7 @@ class GroupSummary(NamedTuple):
 
 
 class OverlappingGroups(NamedTuple):
-    """Memberships in overlapping groups, as bits. Group names are 0, 1, …
+    """Memberships of u users in K overlapping groups, as bits. The names of the groups are 0 to K − 1.
 
     Examples
     --------
@@ -51,21 +54,21 @@ class OverlappingGroups(NamedTuple):
     ([2, 1, 1], [5.0, 3.0])
     """
 
-    bits: Words  # (u, ⌈K/64⌉)
-    groups: int  # K
+    bits: Words  # (u, ⌈K/64⌉) bit set of the groups of each user
+    groups: int  # K, the number of groups
 
     @classmethod
     def from_matrix(cls, inside: NDArray[np.bool_]) -> OverlappingGroups:
-        """Build from a boolean matrix (u, K): whether each user is in each group."""
+        """Return the memberships given by a boolean matrix (u, K): whether each user is in each group."""
         return cls(pack_bits(inside), inside.shape[1])
 
     @classmethod
     def concatenate(cls, parts: Sequence[OverlappingGroups]) -> OverlappingGroups:
-        """Concatenate the users of several parts."""
+        """Return one object with the users of all ``parts``, in order."""
         return cls(np.concatenate([part.bits for part in parts]), parts[-1].groups)
 
     def blocks(self, names: Ints) -> Iterator[tuple[slice, NDArray[np.bool_]]]:
-        """Yield slices of users with the matrix of their membership in these groups, (rows, K)."""
+        """Yield slices of users, each with a boolean matrix (users of the slice, names): who is in which group."""
         bit_indices = names.astype(np.uint64)
         for start in range(0, len(self.bits), BLOCK):
             rows = slice(start, start + BLOCK)
@@ -75,7 +78,7 @@ class OverlappingGroups(NamedTuple):
                 yield rows, (self.bits[rows][:, names >> 6] >> (bit_indices & np.uint64(63)) & ONE).astype(bool)
 
     def first(self, names: Ints) -> Ints:
-        """Return the row of the first user of each of these groups; −1 for an empty group."""
+        """Return the row of the first user of each group in ``names``; −1 for a group without users."""
         first = np.full(len(names), -1)
         for rows, inside in self.blocks(names):
             row = inside.argmax(axis=0)
@@ -84,14 +87,14 @@ class OverlappingGroups(NamedTuple):
         return first
 
     def counts(self, names: Ints) -> Ints:
-        """Return, per user, the number of these groups that contain the user."""
+        """Return, for each user, the number of groups in ``names`` that contain the user."""
         wanted = np.zeros((1, self.groups), bool)
         wanted[0, names] = True
         counts: Ints = np.bitwise_count(self.bits & pack_bits(wanted)).sum(axis=1, dtype=np.int64)
         return counts
 
     def sums(self, names: Ints, values: Floats) -> Floats:
-        """Return the sum of ``values`` (u, c) over the users of each of these groups, (K, c)."""
+        """Return the sum of ``values`` (u, c) over the users of each group in ``names``: (names, c)."""
         total = np.zeros((self.groups, values.shape[1]))
         size = max(16, SMALL_PRODUCT // max(total.size, 1))
         for start in range(0, len(self.bits), size):
@@ -100,12 +103,12 @@ class OverlappingGroups(NamedTuple):
         return total[names]
 
     def take(self, rows: Ints) -> OverlappingGroups:
-        """Select users by row."""
+        """Return the memberships of the users in ``rows``."""
         return OverlappingGroups(self.bits[rows], self.groups)
 
 
 class Partition(NamedTuple):
-    """Memberships in disjoint groups: the name of the group of each user.
+    """Memberships of u users in disjoint groups: the name of the group of each user.
 
     Examples
     --------
@@ -114,26 +117,26 @@ class Partition(NamedTuple):
     [2.0, 5.0]
     """
 
-    names: Ints  # (u,)
+    names: Ints  # (u,) name of the group of each user
 
     @classmethod
     def concatenate(cls, parts: Sequence[Partition]) -> Partition:
-        """Concatenate the users of several parts."""
+        """Return one object with the users of all ``parts``, in order."""
         return cls(np.concatenate([part.names for part in parts]))
 
     def blocks(self, names: Ints) -> Iterator[tuple[slice, NDArray[np.bool_]]]:
-        """Yield slices of users with the matrix of their membership in these groups, (rows, K)."""
+        """Yield slices of users, each with a boolean matrix (users of the slice, names): who is in which group."""
         size = max(1, BLOCK * 64 // max(len(names), 1))
         for start in range(0, len(self.names), size):
             rows = slice(start, start + size)
             yield rows, self.names[rows, None] == names
 
     def counts(self, names: Ints) -> Ints:
-        """Return, per user, whether one of these groups contains the user: 0 or 1."""
+        """Return, for each user, 1 if one of the groups in ``names`` contains the user, else 0."""
         return np.isin(self.names, names).astype(np.int64)
 
     def sums(self, names: Ints, values: Floats) -> Floats:
-        """Return the sum of ``values`` (u, c) over the users of each of these groups, (K, c)."""
+        """Return the sum of ``values`` (u, c) over the users of each group in ``names``: (names, c)."""
         known = np.isin(self.names, names)
         order = np.argsort(names)
         column = order[np.searchsorted(names, self.names[known], sorter=order)]
@@ -142,21 +145,21 @@ class Partition(NamedTuple):
         return total
 
     def first(self, names: Ints) -> Ints:
-        """Return the row of the first user of each of these groups; −1 for an empty group."""
+        """Return the row of the first user of each group in ``names``; −1 for a group without users."""
         found, rows = np.unique(self.names, return_index=True)
         first_rows = dict(zip(found.tolist(), rows.tolist(), strict=True))
         return np.array([first_rows.get(name, -1) for name in names.tolist()], np.int64)
 
     def take(self, rows: Ints) -> Partition:
-        """Select users by row."""
+        """Return the memberships of the users in ``rows``."""
         return Partition(self.names[rows])
 
 
-BatchMembership: TypeAlias = OverlappingGroups | Partition  # users are rows
+BatchMembership: TypeAlias = OverlappingGroups | Partition  # one row per user
 
 
 class UserBatch(NamedTuple):
-    """Estimates and memberships of several users.
+    """Estimates and memberships of u users.
 
     Attributes
     ----------
@@ -174,7 +177,7 @@ class UserBatch(NamedTuple):
 
     @classmethod
     def concatenate(cls, parts: Sequence[UserBatch]) -> UserBatch:
-        """Concatenate the users of several parts."""
+        """Return one object with the users of all ``parts``, in order."""
         theta = np.concatenate([part.theta for part in parts])
         served = np.concatenate([part.served for part in parts])
         bits = [part.groups for part in parts if isinstance(part.groups, OverlappingGroups)]
@@ -183,7 +186,7 @@ class UserBatch(NamedTuple):
 
 
 def summarize_clusters(clusters: Sequence[Cluster]) -> GroupSummary:
-    """Return the summary of clusters that are given by their members."""
+    """Return the summary of a list of clusters, whose names are 0, 1, …"""
     seeds = [-1 if cluster.seed is None else cluster.seed for cluster in clusters]
     returned = np.array([cluster.returned_at is not None for cluster in clusters], bool)
     progress = np.where(returned, 1.0, np.nan)
@@ -191,14 +194,14 @@ def summarize_clusters(clusters: Sequence[Cluster]) -> GroupSummary:
 
 
 def summarize_open_groups(names: Ints, seeds: Ints | None = None) -> GroupSummary:
-    """Return the summary of clusters that are never final."""
+    """Return the summary of clusters that are never final, given by their names and, optionally, seed users."""
     count = len(names)
     none = np.full(count, -1)
     return GroupSummary(names, none if seeds is None else seeds, np.zeros(count, bool), np.full(count, np.nan))
 
 
 def batch_membership(clusters: Sequence[Cluster], users: Ints) -> OverlappingGroups:
-    """Return which of the clusters contain which of these users."""
+    """Return the memberships of ``users`` in ``clusters``; the names of the clusters are 0, 1, …"""
     inside = np.zeros((len(users), len(clusters)), bool)
     for column, cluster in enumerate(clusters):
         inside[:, column] = np.isin(users, cluster.members)

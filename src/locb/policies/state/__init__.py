@@ -1,1 +1,1 @@
-"""State arrays of the compiled policies: initial values, and growth for users who are added later."""
+"""State arrays of the compiled policies: initial values, and new rows for users who are added later."""

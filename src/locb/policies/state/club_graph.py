@@ -12,8 +12,8 @@ from locb.kernels.club.graph import add_edges, fill_lists
 from locb.kernels.club.state import CLUBState
 from locb.kernels.common.bit_sets import ONE, n_words, pack_bits, unpack_bits
 
-MAX_GRAPH_BITS = 2**35  # of a complete graph: 4 GiB
-MAX_GRAPH_EDGES = 2**30  # of a random graph: 8 GiB
+MAX_GRAPH_BITS = 2**35  # largest bit matrix of a complete graph: 4 GiB
+MAX_GRAPH_EDGES = 2**30  # largest number of edges of a random graph: 8 GiB
 NO_EDGES: IndexArray = np.zeros((0, 2), np.int32)
 
 
@@ -26,18 +26,18 @@ def check_graph_size(n: int, graph: str) -> None:
         )
     if graph == "erdos-renyi" and 1.5 * n * math.log(n) > MAX_GRAPH_EDGES:
         raise ValueError(
-            f"n_users must be smaller, not {n}: the random graph has about {1.5 * n * math.log(n):,.0f} edges, but the "
-            f"maximum is {MAX_GRAPH_EDGES:,}"
+            f"n_users must be smaller, not {n}: the random graph would have about {1.5 * n * math.log(n):,.0f} edges, "
+            f"but the maximum is {MAX_GRAPH_EDGES:,}"
         )
 
 
 def max_users(graph: str) -> int:
-    """Return the largest capacity for users that stays within the limits: about 185,000 for a complete graph."""
+    """Return the largest capacity (number of user rows) of a graph: about 185,000 for a complete graph."""
     return math.isqrt(MAX_GRAPH_BITS) - 63 if graph == "complete" else MAX_GRAPH_EDGES
 
 
 def initial_graph(n: int, graph: str, seed: int) -> dict[str, Any]:
-    """Return the edge arrays of the initial graph: the bit matrix of a complete graph, or lists of a random one."""
+    """Return the edge arrays of the initial graph: the bit matrix of a complete graph, or neighbour lists."""
     check_graph_size(n, graph)
     if graph == "erdos-renyi":
         return {"neighbour_bits": np.zeros((0, 0), np.uint64), **build_neighbour_lists(sample_edges(0, n, seed), n)}
@@ -58,7 +58,10 @@ def connect_to_all(bits: Words, old: int, n: int) -> None:
 
 
 def is_symmetric(bits: Words) -> bool:
-    """Return whether the bit matrix is symmetric, within the n users and without loops; tests 512 users at a time."""
+    """Return whether the bit matrix is symmetric, without bits beyond the n users and without edges to oneself.
+
+    Tests 512 users at a time, to limit memory.
+    """
     n, width = bits.shape
     for first in range(0, width, 8):
         rows = unpack_bits(bits[64 * first : 64 * first + 512], 64 * width)
@@ -71,11 +74,12 @@ def is_symmetric(bits: Words) -> bool:
 
 
 def sample_edges(old: int, n: int, seed: int) -> IndexArray:
-    """Sample the edges of a random graph on n users that involve a user from ``old`` on: (edges, 2), lower user first.
+    """Sample the edges of a random graph of n users, but only the edges with at least one user from ``old`` on.
 
-    Each pair is an edge with probability 3 log n / n. The pairs are numbered by the higher user, then by the lower, and
-    the gaps between sampled pairs are geometric, so that memory is proportional to the edges, not to all pairs. Each
-    call has its own generator, so a loaded policy samples the same edges as the policy that was saved.
+    Returns pairs (lower user, higher user) of shape (edges, 2), sorted by the higher, then the lower user. Each pair is
+    an edge with probability 3 log n / n. The gaps between sampled pairs are drawn from a geometric distribution, so
+    that memory is proportional to the number of edges, not of pairs. Each call has its own generator, so a loaded
+    policy samples the same edges as the policy that was saved.
     """
     begin, end = old * (old - 1) // 2, n * (n - 1) // 2
     probability = 3.0 * math.log(n) / n
@@ -92,7 +96,7 @@ def sample_edges(old: int, n: int, seed: int) -> IndexArray:
         pairs = np.concatenate(blocks[1:]) if len(blocks) > 1 else np.arange(0)
         pairs = pairs[pairs < end]
     high = ((1.0 + np.sqrt(1.0 + 8.0 * pairs)) / 2.0).astype(np.int64)
-    high -= high * (high - 1) // 2 > pairs  # the square root is rounded, so correct by one
+    high -= high * (high - 1) // 2 > pairs  # the rounded square root may be one too large
     high += high * (high + 1) // 2 <= pairs
     return np.stack([pairs - high * (high - 1) // 2, high], axis=1).astype(np.int32)
 
@@ -110,9 +114,9 @@ def build_neighbour_lists(edges: IndexArray, n: int) -> dict[str, Any]:
 
 
 def append_edges(state: CLUBState, edges: IndexArray) -> CLUBState:
-    """Return the state with the edges of added users appended to its lists."""
+    """Return the state with the edges of added users appended to its neighbour lists."""
     users, added = np.unique(edges, return_counts=True)
-    # A list of l neighbours is finally reserved at most 2 l + 4 entries, and at most half as many before each move.
+    # The last reservation for a list of l neighbours has at most 2 l + 4 entries, and each earlier one at most half.
     needed = int(state.list_capacity[-1]) + int((4 * (state.degree[users] + added) + 16).sum())
     if needed > len(state.neighbour_lists):
         lists = np.zeros(max(needed, 2 * len(state.neighbour_lists)), np.int32)

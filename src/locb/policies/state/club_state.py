@@ -1,4 +1,4 @@
-"""CLUB's state: initial arrays, and growth for users who are added later."""
+"""CLUB's state: initial arrays, and new rows for users who are added later."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from locb.kernels.common.bit_sets import n_words
 from locb.policies.state.club_graph import initial_graph
 from locb.policies.state.user_rows import grow_rows, initial_estimates
 
-# Work arrays, counts, and the neighbour lists, which are rebuilt from the saved edges.
+# Not saved: work arrays, counts that follow from other arrays, and neighbour lists, which follow from the saved edges.
 NOT_SAVED = (
     "work_lists",
     "search_marks",
@@ -42,8 +42,8 @@ USER_ROWS = (
 def initial_state(
     n: int, dim: int, dtype: str, graph: str, seed: int, int_params: Ints, float_params: Floats, generator: Words
 ) -> CLUBState:
-    """Return the state before the first round: the initial graph, and its components."""
-    edges = initial_graph(n, graph, seed)  # first, because it rejects graphs that are too large
+    """Return the state of n users before the first round: the initial graph and its components."""
+    edges = initial_graph(n, graph, seed)  # before all allocations, because it rejects graphs that are too large
     estimates = initial_estimates(n, dim, dtype)
     state = CLUBState(
         estimates=estimates,
@@ -67,7 +67,7 @@ def initial_state(
 
 
 def grow(state: CLUBState, rows: int, dim: int) -> CLUBState:
-    """Return the state with capacity for ``rows`` users; the new rows hold initial values."""
+    """Return the state with a capacity of ``rows`` users. The new rows hold initial values."""
     initial_values = {"estimates": initial_estimates(1, dim), "radius_widths": 1.0}
     names: tuple[str, ...] = USER_ROWS
     more: dict[str, Any] = {}
@@ -83,7 +83,7 @@ def grow(state: CLUBState, rows: int, dim: int) -> CLUBState:
 
 
 def _work_arrays(n: int) -> dict[str, Any]:
-    """Return the arrays that hold no information between rounds."""
+    """Return new work arrays, whose contents are not part of the state."""
     return {
         "work_lists": np.zeros((2, n), np.int64),
         "search_marks": np.zeros(n + 2, np.int64),

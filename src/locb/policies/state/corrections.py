@@ -1,4 +1,4 @@
-"""Corrections of rewards: sums are additive, so the contribution of a wrong reward can be replaced."""
+"""Correction of an estimate after a learned reward was replaced. The symbols are defined in ``locb.kernels``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from locb.kernels.common.linear_algebra import unpack_symmetric
 
 
 def shift_estimate(rows: Floats, row: int, change: Floats) -> Floats:
-    """Add ``change`` to the b of an estimate (θ̂, A⁻¹): θ̂ moves by A⁻¹ · change. Return the change of θ̂: (d,)."""
+    """Change the estimate (θ̂, A⁻¹) in row ``row`` of ``rows`` as if ``change`` (d,) were added to b.
+
+    θ̂ changes by A⁻¹ · change. Returns the change of θ̂, (d,).
+    """
     dim = len(change)
     before = rows[row, :dim].astype(np.float64)
     rows[row, :dim] += unpack_symmetric(rows[row, dim:], dim).astype(np.float64) @ change

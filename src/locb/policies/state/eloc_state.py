@@ -1,4 +1,4 @@
-"""ELOC's state: initial arrays, and growth for users who are added later."""
+"""ELOC's state: initial arrays, and new rows for users who are added later."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ USER_ROWS = (
 def initial_state(
     n: int, dim: int, dtype: str, seeds: Ints, float_params: Floats, tie_rule: int, generator: Words
 ) -> ELOCState:
-    """Return the state before the first round: all centres are at 0, and all neighbourhoods are equally likely."""
+    """Return the state of n users before the first round: all centres are 0, all neighbourhoods have equal weight."""
     n_seeds, columns = len(seeds), dim + packed_size(dim)
     seed_of = np.full(n, -1)
     seed_of[seeds] = np.arange(n_seeds)
@@ -58,5 +58,5 @@ def initial_state(
 
 
 def grow(state: ELOCState, rows: int) -> ELOCState:
-    """Return the state with capacity for ``rows`` users; the new rows hold initial values."""
+    """Return the state with a capacity of ``rows`` users. The new rows hold initial values."""
     return state._replace(**grow_rows(state, USER_ROWS, rows, {"user_neighbourhoods": -1, "seed_of": -1}))

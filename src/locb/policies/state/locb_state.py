@@ -1,4 +1,4 @@
-"""LOCB's state: initial arrays, and growth for users and seeds that are added later."""
+"""LOCB's state: initial arrays, and new rows for users and seed users who are added later."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ USER_ROWS = (
     "cluster_bits",
     "seed_of",
 )  # arrays with one row per user
-# Arrays that a file contains; ``_rebuild_derived`` computes the others.
+# Arrays that are saved. ``LOCB._rebuild_derived`` computes all other arrays from them.
 SAVED = (
     "estimates",
     "log_det",
@@ -36,7 +36,10 @@ SAVED = (
 
 
 def random_hash_keys(count: int) -> Words:
-    """Return one 64-bit hash key per user, the same in every process: the finalizer of SplitMix64 over 1, 2, …"""
+    """Return one pseudorandom 64-bit hash key for each of ``count`` users, the same in every process.
+
+    The key of user i is output number i + 1 of the SplitMix64 generator with seed 0.
+    """
     word = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -46,7 +49,7 @@ def random_hash_keys(count: int) -> Words:
 def initial_state(
     n: int, dim: int, dtype: str, seeds: Ints, float_params: Floats, modes: list[int], generator: Words
 ) -> LOCBState:
-    """Return the state before the first round: every user is in every cluster."""
+    """Return the state of n users before the first round: every user is in every cluster."""
     n_seeds = len(seeds)
     everyone = pack_bits(np.ones((1, n), bool))
     every_seed = pack_bits(np.ones((1, n_seeds), bool))
@@ -68,7 +71,7 @@ def initial_state(
         member_hashes=np.full(n_seeds, np.bitwise_xor.reduce(words)),
         sums=np.tile(
             n * estimates[0].astype(np.float64), (n_seeds, 1)
-        ),  # float64 for any dtype: few rows, which must not accumulate rounding errors
+        ),  # float64 for any dtype: rounding errors accumulate in sums, and these arrays are small
         unserved=np.full(n_seeds, n),
         cluster_served=np.zeros(n_seeds, np.int64),
         reference=np.tile(estimates[0].astype(np.float64), (2, 1)),
@@ -90,9 +93,9 @@ def initial_state(
 
 
 def add_seeds(state: LOCBState, users: Ints, n: int) -> LOCBState:
-    """Return the state with these users as additional seeds. The caller must rebuild the derived arrays.
+    """Return the state with ``users`` as additional seed users, and with all n users in their clusters.
 
-    All n users are in the new clusters. A user can become a seed only in the round in which it is added.
+    The caller must rebuild the derived arrays. A user can become a seed user only in the round in which it is added.
     """
     old, more = len(state.seeds), len(users)
     dim = state.seed_points.shape[0] - 1
@@ -118,7 +121,7 @@ def add_seeds(state: LOCBState, users: Ints, n: int) -> LOCBState:
 
 
 def grow(state: LOCBState, rows: int) -> LOCBState:
-    """Return the state with capacity for ``rows`` users; the new rows hold initial values."""
+    """Return the state with a capacity of ``rows`` users. The new rows hold initial values."""
     dim = state.seed_points.shape[0] - 1
     new = slice(len(state.served), rows)
     initial_values = {"estimates": initial_estimates(1, dim), "hash_keys": random_hash_keys(rows)[new], "seed_of": -1}

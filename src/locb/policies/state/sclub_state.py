@@ -1,4 +1,7 @@
-"""SCLUB's state: initial arrays, growth for users who are added later, and arrays that are not saved."""
+"""SCLUB's state: initial arrays, new rows for users who are added later, and arrays that are not saved.
+
+``locb.kernels.sclub.state`` defines the terms slot, queue and scan point.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +13,15 @@ from locb.kernels.sclub.merging import rebuild_scan_points
 from locb.kernels.sclub.state import BLOCK, EXCLUDED, HEAD, N_QUEUED, N_SLOTS, NO_GAP, QUEUE, SCLUBState
 from locb.policies.state.user_rows import grow_rows, initial_estimates
 
-NOT_SAVED = ("work_lists", "scan_points", "free_slots")  # work arrays, and arrays that follow from the others
-# Arrays with one row per user (and per cluster slot: there are as many slots as users).
+NOT_SAVED = ("work_lists", "scan_points", "free_slots")  # work arrays, and arrays that follow from other arrays
+# Arrays with one row per user or per slot: there are as many slots as users.
 USER_ROWS = tuple(
     name for name in SCLUBState._fields if name not in (*NOT_SAVED, "int_params", "float_params", "generator")
 )
 
 
 def initial_state(n: int, dim: int, dtype: str, float_params: Floats, tie_rule: int, generator: Words) -> SCLUBState:
-    """Return the state before the first round: all users are in the cluster of slot 0."""
+    """Return the state of n users before the first round: all users are in one cluster, in slot 0."""
     sizes = np.zeros(n, np.int64)
     sizes[0] = n
     estimates = initial_estimates(n, dim, dtype)
@@ -54,15 +57,15 @@ def initial_state(n: int, dim: int, dtype: str, float_params: Floats, tie_rule: 
 
 
 def grow(state: SCLUBState, rows: int, dim: int) -> SCLUBState:
-    """Return the state with capacity for ``rows`` users; the new rows hold initial values."""
+    """Return the state with a capacity of ``rows`` users. The new rows hold initial values."""
     initial_values = {"estimates": initial_estimates(1, dim), "frequency_gap": NO_GAP}
     return rebuild_derived(state._replace(**grow_rows(state, USER_ROWS, rows, initial_values)))
 
 
 def add_singletons(state: SCLUBState, old: int, new: int) -> None:
-    """Give each of the users from ``old`` to ``new`` − 1 a cluster of its own, in the lowest free slots."""
+    """Put each of the users from ``old`` to ``new`` − 1 into a new cluster of one user, in the lowest free slots."""
     count, users = new - old, np.arange(old, new)
-    words = np.flatnonzero(state.free_slots[0])[:count]  # enough words: each has at least one free slot
+    words = np.flatnonzero(state.free_slots[0])[:count]  # these words suffice, because each has at least one free slot
     bits = np.argwhere(unpack_bits(state.free_slots[0, words, None], 64))[:count]
     slots = 64 * words[bits[:, 0]] + bits[:, 1]
     np.bitwise_xor.at(state.free_slots[0], slots >> 6, ONE << (slots & 63).astype(np.uint64))
@@ -79,7 +82,7 @@ def add_singletons(state: SCLUBState, old: int, new: int) -> None:
 
 
 def enqueue_cluster(state: SCLUBState, c: int) -> None:
-    """Queue the cluster in slot c for comparison with the others, unless it is queued already."""
+    """Add the cluster in slot c to the queue, unless it is already in the queue."""
     if state.queued[c] == 0:
         state.queued[c] = 1
         state.work_lists[QUEUE, state.int_params[N_QUEUED]] = c
@@ -87,7 +90,7 @@ def enqueue_cluster(state: SCLUBState, c: int) -> None:
 
 
 def rebuild_derived(state: SCLUBState) -> SCLUBState:
-    """Return the state with the arrays that are not saved recomputed from the others."""
+    """Return the state with the arrays in ``NOT_SAVED`` recomputed from the other arrays."""
     n, dim = state.phase_theta.shape
     work_lists = np.zeros((3, n), np.int64)
     queue = np.flatnonzero(state.queued)

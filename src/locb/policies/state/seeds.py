@@ -13,16 +13,20 @@ from locb.policies.parameters import DEFAULT_SEEDS
 
 
 def choose_seeds(n_users: int, n_seeds: int | None, seeds: Iterable[int] | None, rng: np.random.Generator) -> Ints:
-    """Return the given seed users, or ``n_seeds`` random ones in ascending order (``DEFAULT_SEEDS`` or all)."""
+    """Return the seed users: ``seeds`` if given, else ``n_seeds`` random users in ascending order.
+
+    If neither is given, the number is ``DEFAULT_SEEDS``, or ``n_users`` if that is smaller. Raises a ValueError if both
+    are given or a value is invalid.
+    """
     if seeds is None:
         count = min(DEFAULT_SEEDS, n_users) if n_seeds is None else check_int("n_seeds", n_seeds, 1)
         if count > n_users:
             raise ValueError(f"n_seeds must be at most n_users = {n_users}, not {count}")
         return np.sort(rng.choice(n_users, size=count, replace=False)).astype(np.int64)
     if n_seeds is not None:
-        raise ValueError(f"give seeds or n_seeds, not both (n_seeds={n_seeds!r})")
+        raise ValueError(f"n_seeds must be None if seeds is given, not {n_seeds!r}: give seeds or n_seeds, not both")
     if isinstance(seeds, str | bytes) or not isinstance(seeds, Iterable):
-        raise ValueError(f"seeds must be a list of users, not {seeds!r}")
+        raise ValueError(f"seeds must be a list of users (integers), not {seeds!r}")
     chosen = [check_int("seeds", user, 0, n_users - 1) for user in seeds]
     if not chosen:
         raise ValueError("seeds must contain at least one user, not []")

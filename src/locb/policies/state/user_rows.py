@@ -1,4 +1,4 @@
-"""Rows of arrays with one row per user: initial values, and growth."""
+"""Arrays with one row per user: initial rows, additional rows for new users, and copies for saving."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _skip_initialization = ContextVar("_skip_initialization", default=False)
 
 @contextlib.contextmanager
 def skip_row_initialization() -> Iterator[None]:
-    """Create estimates as untouched zero pages, which take no memory, while a policy is loaded from a file.
+    """Context manager in which ``initial_estimates`` returns zeros, which take no memory until they are written to.
 
-    The loaded rows replace the estimates afterwards.
+    Used while a policy is loaded, because the rows of the file replace the initial estimates.
     """
     token = _skip_initialization.set(True)
     try:
@@ -30,7 +30,7 @@ def skip_row_initialization() -> Iterator[None]:
 
 
 def initial_estimates(count: int, dim: int, dtype: str = "float64") -> Floats:
-    """Return ``count`` rows (θ̂, A⁻¹) without observations: zero and the identity."""
+    """Return ``count`` estimates (θ̂, A⁻¹) of users without rounds: θ̂ = 0 and A⁻¹ = I, packed (see ``locb.kernels``)."""
     row = np.concatenate([np.zeros(dim), packed_identity(dim)]).astype(dtype)
     return np.zeros((count, len(row)), dtype) if _skip_initialization.get() else np.tile(row, (count, 1))
 
@@ -38,9 +38,10 @@ def initial_estimates(count: int, dim: int, dtype: str = "float64") -> Floats:
 def grow_rows(
     state: Any, names: tuple[str, ...], rows: int, initial_values: Mapping[str, Any] | None = None
 ) -> dict[str, NDArray[Any]]:
-    """Return the named arrays of a state, extended to ``rows`` rows. New rows are 0 unless an initial value is given.
+    """Return copies of the arrays ``names`` of a state, extended to ``rows`` rows.
 
-    Callers double the number of rows, so that adding users one by one takes amortized constant time per user.
+    New rows are 0, or the value in ``initial_values`` for arrays that it contains. Callers at least double the number
+    of rows, so that adding users one by one takes amortized constant time per user.
     """
     grown = {}
     for name in names:
