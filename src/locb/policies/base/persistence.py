@@ -38,7 +38,7 @@ class PersistentPolicy(InspectablePolicy):
 
     @classmethod
     def _saved_name(cls) -> str:
-        """Return the name in a file: the class name of a built-in policy, ``module:Class`` of any other."""
+        """Return the name of the class in saved files: ``Class`` if it is built in, otherwise ``module:Class``."""
         return cls.__name__ if _is_built_in(cls) else f"{cls.__module__}:{cls.__qualname__}"
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -123,7 +123,7 @@ def _is_built_in(policy_class: type) -> bool:
 
 
 def _find_class(path: str | os.PathLike[str], name: str) -> type[PersistentPolicy]:
-    """Return the class that has a name in files. Nothing is imported, so that reading a file executes no code."""
+    """Return the class with a given ``_saved_name``. Does not import modules, so that loading a file runs no code."""
     classes = PersistentPolicy._policy_classes
     if name in classes:
         return classes[name]
