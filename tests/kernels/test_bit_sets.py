@@ -1,4 +1,4 @@
-"""Bit sets: packing, membership and bit scans."""
+"""Bit sets: packing, membership, and the search for set bits."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Confidence radii, compared with the formulas of the oracle."""
+"""Confidence radii of the kernels, compared with the formulas of the reference implementation in ``tests/naive.py``."""
 
 import math
 from itertools import pairwise

@@ -80,7 +80,7 @@ def test_ties_are_broken_by_the_first_arm_within_the_margin() -> None:
     scores = np.array([0.0, 1.0, 1.0 - 0.9e-9, 1.0 - 2e-9])
     assert call_compiled(arm_scoring.pick_arm)(scores, arm_scoring.TIE_FIRST, generator) == 1
     assert generator[0] == 88172645463325252
-    # A score slightly below the highest is chosen if it comes first and is within the margin.
+    # Of arms within the tie margin of the highest score, the first is chosen, even if its score is slightly lower.
     assert (
         call_compiled(arm_scoring.pick_arm)(np.array([0.0, 1.0 - 0.9e-9, 1.0]), arm_scoring.TIE_FIRST, generator) == 1
     )
@@ -105,7 +105,7 @@ def test_is_valid_rejects_numbers_out_of_range(bad: float) -> None:
 
 @pytest.mark.parametrize("d", [1, 2, 6, 60])
 def test_solve(d: int) -> None:
-    """Compare with NumPy at sizes and scales where a plain product of the pivots would overflow."""
+    """Solutions equal those of NumPy, also where the product of all pivots would overflow."""
     rng = np.random.default_rng(d)
     for scale in (1e-9, 1.0, 1e9):
         root = rng.standard_normal((d, d + 3)) * scale

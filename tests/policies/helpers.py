@@ -1,4 +1,4 @@
-"""Small trained policies of every kind, and functions to compare them."""
+"""Small trained policies of every kind, and functions to compare their states."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ def make(kind: str, rounds: int = 300, **more: Any) -> Any:
 
 
 def state_of(policy: Any) -> dict[str, bytes]:
-    """Return the bytes of all arrays of the state."""
+    """Return the bytes of each array of the state of a policy, by name."""
     return {name: array.tobytes() for name, array in policy._state._asdict().items()}
 
 
@@ -47,7 +47,7 @@ def contexts(seed: int = 0) -> np.ndarray:
 
 
 class Popular(locb.Policy):
-    """Policy that chooses the arm with the largest first feature and sums the rewards."""
+    """Custom policy without optional capabilities: chooses the arm with the largest first feature, sums the rewards."""
 
     def __init__(self, *, n_users: int, dim: int) -> None:
         super().__init__(n_users=n_users, dim=dim)

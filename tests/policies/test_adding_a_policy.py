@@ -1,4 +1,4 @@
-"""A new policy needs one file and one registry entry; all other parts of the package use these."""
+"""A new policy needs only one file and one registry entry: all parts of the package then support it."""
 
 from collections.abc import Iterator
 from pathlib import Path

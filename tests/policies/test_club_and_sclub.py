@@ -1,4 +1,4 @@
-"""CLUB and SCLUB with many users: incremental results equal those computed from scratch."""
+"""CLUB and SCLUB with many users: incremental updates give the same clusters and estimates as a full computation."""
 
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ DIM, ARMS = 3, 4
 
 
 def two_group_rounds(users: Any, rounds: int, seed: int) -> locb.Rounds:
-    """Return rounds of users with one of two opposite preferences."""
+    """Return rounds with ``users`` who have one of two opposite preferences."""
     rng = np.random.default_rng(seed)
     who = rng.choice(users, size=rounds)
     x = rng.standard_normal((rounds, ARMS, DIM))
@@ -27,7 +27,7 @@ def two_group_rounds(users: Any, rounds: int, seed: int) -> locb.Rounds:
 
 
 def components(edges: Any, n: int) -> list[int]:
-    """Return the lowest user connected with each user, by spreading labels along the edges until nothing changes."""
+    """Return the lowest user of the component of each user, found by spreading labels along ``edges``."""
     labels = np.arange(n)
     while True:
         low = labels[edges].min(axis=1)
@@ -47,7 +47,7 @@ def lowest_users(policy: Any) -> list[int]:
 
 
 def max_error(policy: Any, labels: Any) -> float:
-    """Return the largest difference of cluster estimates from those computed from the sums of their users."""
+    """Return the largest difference between stored cluster estimates and estimates from the sums of the users."""
     state, worst = policy._state, 0.0
     rows, columns = np.triu_indices(policy.dim)
     for cluster in policy.clusters():
@@ -83,13 +83,13 @@ def test_club_random_graph_of_100_000_users() -> None:
     after = policy._edges()
     assert np.array_equal(after[: len(before)], before)
     assert (after[len(before) :, 1] >= n).all()
-    assert 10 * 20 < len(after) - len(before) < 10 * 50  # 3 log n each
+    assert 10 * 20 < len(after) - len(before) < 10 * 50  # each of the 10 users has about 3 log n edges
 
 
 @pytest.mark.parametrize("graph", ["complete", "erdos-renyi"])
 @pytest.mark.parametrize("seed", range(4))
 def test_club_components_of_any_size(graph: str, seed: int) -> None:
-    """In trees with few extra edges, a deletion separates large components, which the two searches must find."""
+    """In a tree with few extra edges, cutting an edge often splits the component into two large parts."""
     n, rng = 500, np.random.default_rng(seed)
     parents = [int(rng.integers(max(0, u - 20), u)) for u in range(1, n)]
     pairs = {(parent, u) for u, parent in enumerate(parents, 1)}
@@ -129,7 +129,7 @@ def test_club_edge_probability() -> None:
     assert np.abs(deviation).max() < 5
     assert abs(deviation.mean()) < 0.1
     assert abs(deviation.std() - 1) < 0.1
-    assert len(sample_edges(0, 3, 1)) == 3  # the probability is above one
+    assert len(sample_edges(0, 3, 1)) == 3  # 3 log n / n is above 1, so every pair is an edge
     assert len(sample_edges(0, 1, 1)) == 0
 
 
@@ -161,7 +161,7 @@ def test_sclub_clusters_of_20_000_users() -> None:
         slots.append(int(policy._state.int_params[N_SLOTS]))
         check_sclub_clusters(policy)
     assert min(split, merged) > 0
-    assert max(slots) > 128  # three blocks of slots
+    assert max(slots) > 128  # the slots fill at least three blocks of 64
     assert min(slots) < 64
     policy.add_users(50)
     policy.play(two_group_rounds(np.arange(0, n + 50, 50), 500, seed=99))
@@ -180,7 +180,7 @@ def check_sclub_clusters(policy: Any) -> None:
         assert state.served_range[c, 1] >= state.served[members].max()
     assert has_valid_links(state)
     assert np.array_equal(unpack_bits(state.free_slots, len(state.sizes))[0], state.sizes == 0)
-    # Among the checked clusters that are not queued, no two are similar.
+    # Of the checked clusters that are not in the queue, no two are close enough to merge.
     c = np.flatnonzero((state.sizes > 0) & (state.unchecked == 0) & (state.queued == 0))
     theta, mean = state.cluster_estimates[c, : policy.dim], state.cluster_served[c] / state.sizes[c]
     width = np.sqrt((1 + np.log1p(state.cluster_served[c])) / (1 + state.cluster_served[c]))
@@ -188,7 +188,7 @@ def check_sclub_clusters(policy: Any) -> None:
     reach = 0.1 * (width[:, None] + width)
     is_near = ((theta[:, None] - theta) ** 2).sum(axis=2) < reach**2 - 1e-9
     is_similar = is_near & (np.abs(mean[:, None] - mean) / t < 0.3 * np.sqrt((1 + np.log1p(t)) / (1 + t)))
-    assert is_similar.sum() == len(c)  # each cluster is similar only to itself
+    assert is_similar.sum() == len(c)  # each cluster is close only to itself
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def check_sclub_clusters(policy: Any) -> None:
     [("club", {"alpha2": 0.1}), ("club", {"alpha2": 0.25, "graph": "erdos-renyi"}), ("sclub", {"alpha_theta": 0.25})],
 )
 def test_loaded_sums_continue_bit_for_bit(name: str, parameters: dict[str, Any], tmp_path: Path) -> None:
-    """With 300 users, sums are updated by subtraction and recomputed in an order that the file must preserve."""
+    """With 300 users, sums are updated by subtraction and sometimes recomputed. The file must preserve their bits."""
     policy: Any = locb.make_policy(name, n_users=300, dim=DIM, **parameters)
     counts = []
     for block in range(6):

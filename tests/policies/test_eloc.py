@@ -1,4 +1,4 @@
-"""ELOC: clusters, gate, degenerate environments and exact sums."""
+"""ELOC: clusters, gate (mixing weights), degenerate environments and exact sums."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from policies.helpers import make, state_of
 
 
 def exact_sums(policy: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return Σ q (b, G) of every neighbourhood and of everyone, and the sum of the terms of μ_0, from the user rows."""
+    """Return Σ q (b, G) of each neighbourhood and of everyone, and the sum of all terms for μ_0, from the user rows."""
     state = policy._state
     weights = np.zeros((len(state.served), len(state.pooled_sums)))
     weights[:, -1] = 1.0
@@ -50,7 +50,7 @@ def test_gate_selects_the_expert_of_the_environment() -> None:
 
 
 def test_sums_do_not_drift() -> None:
-    """The sums stay exact over more than three refresh cycles, for both dtypes."""
+    """The sums stay exact over more than three refresh cycles, with float64 and float32."""
     env = locb.Synthetic(n_users=50, n_clusters=4, raw_dim=3, n_arms=4, seed=2)
     for dtype in ("float64", "float32"):
         policy = locb.ELOC(n_users=50, dim=env.dim, n_seeds=20, dtype=dtype)
@@ -86,7 +86,7 @@ def test_memory_of_a_million_users() -> None:
     used = sum(array.nbytes for array in policy._state)
     assert (
         used / 1_000_000 < 2 * 27 * 4 + MAX_NEIGHBOURHOODS * 8 + 17
-    )  # sums and terms; neighbourhoods and weights; two integers
+    )  # sums and centre terms; neighbourhood ids and weights; ``served`` and ``seed_of``
     rng = np.random.default_rng(1)
     users = rng.integers(1_000_000, size=2_000)
     contexts = rng.standard_normal((2_000, 5, 6)) / 3
@@ -102,7 +102,7 @@ def test_memory_of_a_million_users() -> None:
 @pytest.mark.parametrize("reward", [0.0, 1.0, -3.0, 1e6, 1e30])
 @pytest.mark.parametrize(("n_users", "dim", "dtype"), [(1, 1, "float64"), (3, 2, "float32")])
 def test_degenerate_environments(reward: float, n_users: int, dim: int, dtype: str) -> None:
-    """One user, one feature, zero contexts, constant rewards: results are finite and the better arm is found."""
+    """With one user, one feature, zero contexts or constant rewards, results are finite and the better arm is found."""
     policy = locb.ELOC(n_users=n_users, dim=dim, dtype=dtype)
     assert len(policy.clusters()) == n_users + 1
     zero, nonzero = np.zeros(dim), np.full(dim, 0.5)

@@ -1,4 +1,4 @@
-"""LOCB: final test, new users, certificates, stop rules and seeds."""
+"""LOCB: the test of all members before a cluster becomes final, new users, certificates, stop rules and seed users."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,9 @@ def test_final_test_drops_stale_members() -> None:
                 others = np.setdiff1d(old.members, [rounds.users[t], *new.members])
                 dropped += len(others)
                 if new.returned_at != t + 1:
-                    assert len(others) == 0  # only the final test removes users other than the served user
+                    assert (
+                        len(others) == 0
+                    )  # only the test before a cluster becomes final removes users other than the served user
                 if new.returned_at == t + 1:
                     gaps = np.linalg.norm(policy.theta[new.members] - policy.theta[new.seed], axis=1)
                     assert (gaps <= policy.radii[new.members] + policy.radii[new.seed]).all()
@@ -100,7 +102,7 @@ def test_final_clusters_do_not_readmit_users() -> None:
         policy.update(0, x, 1.0)
         policy.update(1, x, 1.0)
     assert policy.finished
-    policy.add_users(1)  # after
+    policy.add_users(1)  # after the cluster is final
     for _ in range(2000):
         policy.update(2, x, 1.0)
         policy.update(3, x, 1.0)
@@ -123,7 +125,7 @@ def test_growth_can_make_a_cluster_final() -> None:
             learn(user, 1.0)
     assert oracle.returned[0] is None
     for learner in (policy, oracle):
-        learner.add_users(60)  # n^(1/3) more than doubles: the radii of the old users fall below the limit
+        learner.add_users(60)  # the radius has the factor n^(−1/3), so the radii of the old users fall below the limit
     for user in range(3, 63):
         learn(user, -9.0)
     assert oracle.returned[0] == 15 + 60
@@ -209,7 +211,7 @@ def test_late_seeds_start_with_all_users() -> None:
 
 
 def test_similar_users_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A limited result equals the first users of the complete ordered result, including ties."""
+    """The result with a limit equals the first users of the result without a limit, also with equal distances."""
     monkeypatch.setattr(inspectable, "BLOCK_USERS", 7)
     policy = locb.LOCB(n_users=60, dim=3, n_seeds=4, gamma=5.0, seed=0)
     policy.play(locb.Synthetic(n_users=30, n_clusters=2, raw_dim=2, n_arms=3, seed=0).rounds(300, seed=1))

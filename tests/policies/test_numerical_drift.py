@@ -1,4 +1,4 @@
-"""Rank-one updates and running sums stay exact over a million rounds."""
+"""Rank-one updates and sums that are updated in every round stay exact over a million rounds."""
 
 from typing import Any
 
@@ -69,7 +69,7 @@ def test_refresh_recomputes_the_sums() -> None:
 
 
 def test_drift_bounds_hold_after_every_round() -> None:
-    """An invalid bound would hide an arm in a few rounds only, which a comparison of choices may not detect."""
+    """The bounds are tested directly, because an invalid bound would change the choice in a few rounds only."""
     env = locb.Synthetic(n_users=40, n_clusters=3, raw_dim=3, n_arms=4, noise=0.1, seed=3)
     policy = locb.LOCB(n_users=30, dim=4, n_seeds=12, gamma=0.6, bonus="pooled")
     state = policy._state
@@ -90,7 +90,7 @@ def test_drift_bounds_hold_after_every_round() -> None:
         policy.update(user % policy.n_users, rounds.contexts[t, 0], rounds.rewards[t, 0])
         assert slack().min() >= -1e-12, t
         loosest = max(loosest, float(slack().max()))
-    assert 0.0 < loosest < 1.0  # bounds grow with each update, and are recomputed before they become too wide
+    assert 0.0 < loosest < 1.0  # bounds grow with each update, and are recomputed periodically
     state = policy._state
     unserved = np.array([int((policy.served[cluster.members] == 0).sum()) for cluster in policy.clusters()])
     assert state.unserved.tolist() == unserved.tolist()
@@ -98,7 +98,7 @@ def test_drift_bounds_hold_after_every_round() -> None:
 
 
 def test_every_cluster_is_refreshed() -> None:
-    """Corrupted sums of all clusters are correct after one refresh cycle of 16,384 rounds, but not before."""
+    """If the sums of all clusters are corrupted, one refresh cycle of 16,384 rounds corrects them all, and no less."""
     env = locb.Synthetic(n_users=70, n_clusters=2, raw_dim=1, n_arms=2, seed=1)
     policy = locb.LOCB(n_users=70, dim=2, n_seeds=30, gamma=2.0)
     state = policy._state

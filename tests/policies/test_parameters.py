@@ -67,7 +67,7 @@ def test_copy_from_get_params_plays_the_same(kind: str) -> None:
     assert copy.get_params() == policy.get_params()
     assert repr(copy) == repr(policy)
     assert copy.served.sum() == 0
-    if "ties" not in KINDS[kind]:  # drawing the seeds advances the generator of random ties
+    if "ties" not in KINDS[kind]:  # drawing seed users changes the generator for random ties
         assert np.array_equal(copy.play(make_rounds(100)), other.play(make_rounds(100)))
 
 
@@ -97,7 +97,7 @@ def test_wrong_arguments_are_the_usual_type_errors() -> None:
 
 
 class Custom(locb.Policy):
-    """A policy that records its parameters."""
+    """Custom policy whose ``__init__`` is decorated with ``validate_parameters``."""
 
     @validate_parameters
     def __init__(
@@ -138,7 +138,7 @@ def test_get_params_without_recorded_parameters() -> None:
 
 def test_a_subclass_has_its_own_signature() -> None:
     class Narrow(locb.LOCB):
-        """LOCB with one seed."""
+        """LOCB with one seed user and fewer parameters."""
 
         @validate_parameters
         def __init__(self, *, n_users: NUsers, dim: Dim) -> None:

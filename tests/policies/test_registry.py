@@ -1,4 +1,4 @@
-"""The registry: properties of policies that other packages use."""
+"""The registry: names and properties of policies that other parts of the package use."""
 
 from typing import Any
 
@@ -75,7 +75,7 @@ def test_a_built_in_policy_that_is_assigned_again_has_its_properties() -> None:
     spec = policy_spec("locb")
     try:
         POLICIES["locb"] = lambda **parameters: locb.LOCB(**parameters)
-        assert not policy_spec("locb").has_seeds  # nothing is known about a custom factory
+        assert not policy_spec("locb").has_seeds  # a custom factory has the default properties
     finally:
         POLICIES["locb"] = spec.factory
     assert policy_spec("locb") is spec

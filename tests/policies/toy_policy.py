@@ -1,4 +1,4 @@
-"""A small policy in the style of the compiled ones: its own file, with a kernel of plain functions."""
+"""Example of a complete policy in one file, like the compiled policies, but with a kernel of plain Python functions."""
 
 from types import SimpleNamespace
 from typing import Annotated, Any, ClassVar, NamedTuple
@@ -13,7 +13,7 @@ Optimism = Annotated[float, Parameter("Score of a feature that no user has seen.
 
 
 class ToyState(NamedTuple):
-    estimates: Any  # (n, d + p): sum of the rewarded contexts of each user
+    estimates: Any  # (n, d + d (d + 1) / 2): sum of reward · context of each user, in the first d columns
     served: Any
     int_params: Any
     float_params: Any
@@ -42,7 +42,7 @@ def play(state: ToyState, users: Any, contexts: Any, rewards: Any, chosen: Any) 
 
 
 class Toy(CompiledPolicy):
-    """Policy that chooses the arm most similar to the user's rewarded contexts."""
+    """Policy that chooses the arm with the largest product with the user's sum of reward · context."""
 
     _kernel: ClassVar[Any] = SimpleNamespace(recommend=recommend, update=update, play=play)
     _user_rows: ClassVar[tuple[str, ...]] = ("estimates", "served")

@@ -1,4 +1,4 @@
-"""Capabilities: a policy has the methods of the capabilities that it supports, and no others."""
+"""Capabilities: a policy has the methods of the capabilities that it supports, and no other optional methods."""
 
 from typing import Any
 

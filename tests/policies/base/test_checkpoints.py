@@ -1,4 +1,4 @@
-"""Checkpoints: their file equals that of ``save``, although the policy continues to learn."""
+"""Checkpoints: the file of a checkpoint equals that of ``save``, even if the policy learns in between."""
 
 from pathlib import Path
 from threading import Thread

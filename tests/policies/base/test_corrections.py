@@ -1,4 +1,7 @@
-"""``correct``: the sums equal those after learning only the new reward. The oracle test covers the clusters."""
+"""``correct``: the sums equal those of a policy that learned only the new reward.
+
+Clusters after corrections are tested against the reference implementation.
+"""
 
 from typing import Any
 
@@ -12,7 +15,7 @@ from policies.helpers import DIM, KINDS, N, contexts, make, make_rounds, state_o
 
 
 def statistics(policy: Any) -> tuple[Any, Any]:
-    """Return A (n, d, d) and b (n, d) of every user, or those of all users together."""
+    """Return A (n, d, d) and b (n, d) of every user; for a shared estimate, those of all users together."""
     state, d = policy._state, policy.dim
     if isinstance(policy, locb.ELOC):
         return np.eye(d) + unpack_symmetric(state.sums[:, d:], d), state.sums[:, :d]

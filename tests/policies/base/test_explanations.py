@@ -20,7 +20,7 @@ def scores(explanation: locb.Explanation) -> Any:
 
 
 def best_cluster(policy: Any, user: int, x: Any) -> tuple[float, float, locb.Cluster | None]:
-    """Return the estimate and bonus of one arm by the formula of LOCB, and the cluster that gives them."""
+    """Return the estimate and the bonus of one arm by the formula of LOCB, and the cluster with the highest score."""
     d, alpha = policy.dim, policy._parameters["alpha"]
     rows, columns = np.triu_indices(d)
 
@@ -99,7 +99,7 @@ def test_user_without_cluster_uses_own_estimate() -> None:
 
 
 def check_best_clusters(policy: Any) -> int:
-    """Return the number of users in no cluster."""
+    """Check the explanations of all users, and return the number of users who are in no cluster."""
     own = 0
     for user in range(N):
         arms = contexts(user)
@@ -133,7 +133,7 @@ def test_sources_of_clusters_have_exact_counts(kind: str) -> None:
 
 
 def test_sources_of_neighbourhoods_have_exact_counts() -> None:
-    """The counts are correct after changes of weights and seeds."""
+    """The counts of users and rounds are exact after weights have changed and seeds have moved."""
     env = locb.Synthetic(n_users=30, n_clusters=4, raw_dim=3, n_arms=4, noise=0.05, seed=2)
     policy = locb.ELOC(n_users=30, dim=4, seeds=max(env.true_clusters(), key=len)[:3].tolist(), gamma=0.4)
     first = policy._state.seeds.tolist()

@@ -1,4 +1,4 @@
-"""``add_users``: spare rows are allocated by doubling, and clusters stay exact."""
+"""``add_users``: the number of rows doubles when all rows are used, and clusters stay exact."""
 
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,9 @@ N_ADDED = 150
 def test_rows_double_when_full(kind: str) -> None:
     policy = make(kind)
     name = policy._row_array
-    allocated = [getattr(policy._state, name)]  # kept alive, so that no two arrays share an address
+    allocated = [
+        getattr(policy._state, name)
+    ]  # references keep old arrays alive, so that no two arrays have the same address
     for count in range(N_ADDED):
         policy.add_users(1)
         policy.update(N + count, np.full(DIM, 0.3), 1.0)
@@ -95,7 +97,7 @@ def test_sclub_clusters_after_growth(at_once: int) -> None:
 @pytest.mark.interpreted
 @pytest.mark.parametrize("kind", KINDS)
 def test_spare_rows_do_not_change_results(kind: str, tmp_path: Path) -> None:
-    """A loaded policy has no spare rows, but later saves the same file as the original."""
+    """A loaded policy has no spare rows. After the same rounds, it saves the same file as the original policy."""
     policy = make(kind, 0)
     for _ in range(9):
         policy.add_users(1)

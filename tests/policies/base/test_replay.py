@@ -1,4 +1,4 @@
-"""Replaying a log with one arm per round gives the same policy bit for bit."""
+"""Replaying recorded rounds with ``play``, one arm per round, gives the same policy as ``update``, bit for bit."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from policies.helpers import KINDS, make, make_rounds
 
 
 def check(stepped: Any, replayed: Any, log: locb.Rounds, folder: Path) -> None:
-    """Learn the first arm of each round with ``update`` and with ``play``; users are added halfway."""
+    """Check that ``update`` and ``play`` learn the same from the first arm of each round; add users halfway."""
     half = len(log) // 2
     for first, last in ((0, half), (half, len(log))):
         for t in range(first, last):
@@ -33,9 +33,11 @@ def test_play_with_one_arm_equals_update(kind: str, ties: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if not kind.startswith("linucb")])
-@pytest.mark.parametrize("dim", [2, 9])  # two features are less than a SIMD vector, nine are not a multiple of one
+@pytest.mark.parametrize(
+    "dim", [2, 9]
+)  # 2 features are fewer than a SIMD vector holds, and 9 are not a multiple of that number
 def test_play_with_one_arm_equals_update_for_many_users(kind: str, dim: int, tmp_path: Path) -> None:
-    """With 300 users LOCB uses drift bounds, and sums are recomputed periodically."""
+    """With 300 users, LOCB uses drift bounds, and sums of clusters are recomputed periodically."""
     rng = np.random.default_rng(dim)
     x = rng.standard_normal((1_000, 1, dim))
     rewards = np.sign(x[:, :, 0]) + 0.1 * rng.standard_normal((1_000, 1))

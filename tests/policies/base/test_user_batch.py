@@ -12,7 +12,7 @@ from policies.helpers import DIM, KINDS, Popular, make, make_rounds
 
 
 def groups_of(user_batch: Any, group_summary: Any, row: int) -> list[int]:
-    """Return the clusters of the summary that contain a user."""
+    """Return the indices of the clusters in ``group_summary`` that contain the user in row ``row``."""
     selected = user_batch.groups.take(np.array([row]))
     ((_, inside),) = selected.blocks(group_summary.names)
     return np.flatnonzero(inside[0]).tolist()
@@ -106,7 +106,7 @@ def test_user_batch_of_a_custom_policy() -> None:
 
 @pytest.mark.parametrize("kind", ["locb", "locb-pooled", "locb-certificate"])
 def test_progress_follows_the_stop_rule(kind: str) -> None:
-    """During a run, compare the progress with the stopping rule, computed from public properties."""
+    """During a run, the progress of each cluster follows its stop rule, computed here from public properties."""
     policy = make(kind, 0, gamma=5.0 if kind == "locb-certificate" else 0.6)
     parameters, seen = policy._parameters, policy.group_summary().progress.tolist()
     for block in range(60):
