@@ -45,7 +45,7 @@ def test_folder_is_locked(store: Any) -> None:
             with pytest.raises(AlreadyOpenError) as caught:
                 EventLog(store.folder, store.url)
             assert f"another service (process {holder.pid}) uses {store.folder}" in str(caught.value)
-            assert "stop it, or choose another --data-dir" in str(caught.value)
+            assert "stop that service, or choose another --data-dir" in str(caught.value)
     EventLog(store.folder, store.url).close()
 
 

@@ -98,7 +98,7 @@ def authorize(tokens: Tokens, headers: dict[bytes, bytes], scope: str | None) ->
     if granted is None:
         raise errors.unauthorized()
     if scope not in granted:
-        raise errors.forbidden(f"this token does not have the scope {scope!r}; use a token that has it")
+        raise errors.forbidden(f"this token does not have the scope {scope!r}; use a token with this scope")
 
 
 def _check_local(headers: dict[bytes, bytes]) -> None:

@@ -23,7 +23,7 @@ from locb.service.store.log import EventLog
 
 MAX_BATCH = 256  # commands, whose preparation takes about 10 ms
 MAX_QUEUE = 20_000  # commands
-RETRY_INTERVAL = 1.0  # seconds between attempts to write to a store that failed, while there are no requests
+RETRY_INTERVAL = 1.0  # seconds between attempts to write to an unavailable store while no requests arrive
 _log = logging.getLogger("locb.service")
 
 
@@ -204,7 +204,7 @@ class GroupCommitter:
         try:
             self.after_commit(batch)
         except Exception:  # the batch is durable and learned, so its commands have succeeded
-            _log.exception("statistics or a snapshot failed after a commit")
+            _log.exception("updating the statistics or writing a snapshot failed after a commit")
 
     # For callers that hold the commit lock
 

@@ -68,7 +68,7 @@ class PageFiles:
         if source is None:
             raise errors.not_found(f"the dashboard has no file {name[:100]!r}; open / for the dashboard")
         if self._chart_files.failure is not None:
-            raise errors.internal(f"the service could not build the chart files: {self._chart_files.failure}")
+            raise errors.internal(f"the chart files could not be built: {self._chart_files.failure}")
         content = self._chart_files.read(source)
         if content is None:  # 202 and not a problem, because browsers report problems as errors
             return Response(b"null", 202, HEADERS | {"content-type": CONTENT_TYPES[".json"], "retry-after": "1"})

@@ -200,7 +200,7 @@ class ClusterRow(ResponseModel):
     returned: Annotated[bool, Meta(description="Whether the cluster is final; false while it can still change.")]
     progress: Annotated[
         float | None,
-        Meta(description="Progress towards becoming final, from 0 to 1; null if clusters never become final."),
+        Meta(description="Progress towards becoming final, from 0 to 1; null if the policy does not report it."),
     ]
     certificate: Annotated[
         float | None,

@@ -36,8 +36,8 @@ class StateView:
     representatives : (K,) ints
         Index of the user after whom each cluster is named: its seed, or its first member; −1 if there is none.
     returned, progress : (K,) bools, (K,) floats
-        Whether each cluster is final, and its progress towards becoming final, from 0 to 1; NaN if the policy has no
-        such rule.
+        Whether each cluster is final, and its progress towards becoming final, from 0 to 1; NaN if the policy does not
+        report the progress.
     sizes : (K,) ints
         Number of users in each cluster.
     reward_totals : (K, 2) floats

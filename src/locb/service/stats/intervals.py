@@ -11,7 +11,10 @@ Z_975 = 1.959963984540054  # 97.5% quantile of the standard normal distribution
 
 
 class MeanInterval(NamedTuple):
-    """Mean reward with its 95% confidence interval. The mean is None without rewards, the bounds with fewer than 2."""
+    """Mean reward with its 95% confidence interval.
+
+    The mean is None without rewards. The bounds are None with fewer than two rewards.
+    """
 
     mean: float | None
     low: float | None

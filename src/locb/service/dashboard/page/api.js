@@ -42,8 +42,8 @@ export async function request(path, body) {
   throw new Problem(response.status, type.split(":").pop(), detail ?? response.statusText);
 }
 
-/* Template tag for paths, which encodes the ids in a path. An id that consists of dots is also encoded, because browsers
-   resolve such path segments. */
+/* Template tag for paths, which encodes the ids in a path. An id that consists of dots is also encoded, because
+   browsers resolve such path segments. */
 export function path(strings, ...ids) {
   const encoded = ids.map((id) => encodeURIComponent(id).replace(/^\.+$/, (dots) => "%2E".repeat(dots.length)));
   return String.raw({ raw: strings }, ...encoded);
