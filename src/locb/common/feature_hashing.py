@@ -26,18 +26,17 @@ _short.maxstring = _short.maxother = 60
 
 
 def features(values: Values, dim: int) -> Floats:
-    """Return a unit vector of length ``dim`` that represents named features, by signed feature hashing.
+    """Return a unit vector with ``dim`` entries that represents named features, by signed feature hashing.
 
     Each feature has a key and a number. A number has the key ``name`` and counts as its value. A string has the key
     ``name=value`` and counts as 1. A boolean has the key ``name=true`` or ``name=false`` and counts as 1.
 
     The BLAKE2b hash h of a key (8 bytes, little-endian, personalized with ``locb.features.v1``) determines the index of
-    the key, 1 + (h >> 1) mod (dim − 1). It also determines the sign: plus if h is odd, minus if h is even. Signed
-    numbers with the same index are added. Entries 1 to dim − 1 are then scaled together to the norm 1/√2. Entry 0 is
-    the constant 1/√2.
+    the key, 1 + (h >> 1) mod (dim − 1), and its sign: plus if h is odd, minus if h is even. Signed numbers with the
+    same index are added. Entries 1 to dim − 1 are then scaled together to the norm 1/√2. Entry 0 is the constant 1/√2.
 
-    If entries 1 to dim − 1 are all zero, entry 0 is 1 instead. They are zero without features, if all numbers are 0 or
-    cancel each other, and if ``dim`` is 1. The same values give the same vector in every version of locb, up to
+    If entries 1 to dim − 1 are all zero, entry 0 is 1 instead. This is the case without features, if all numbers are 0
+    or cancel each other, and if ``dim`` is 1. The same values give the same vector in every version of locb, up to
     rounding.
 
     Parameters
@@ -46,8 +45,8 @@ def features(values: Values, dim: int) -> Floats:
         The features by name. Only the ratios between the numbers matter, because all entries are scaled together.
         Strings and booleans count as 1 in these ratios.
     dim : int
-        The length of the vector, at least 1. Hash collisions become rare if ``dim`` is about ten times the number of
-        different keys.
+        The number of entries of the vector, at least 1. Hash collisions become rare if ``dim`` is about ten times the
+        number of different keys.
 
     Returns
     -------

@@ -15,7 +15,7 @@ from locb.common.validation import MAX_REWARD, check_array
 class Rounds:
     """A batch of rounds with the rewards of all arms, so that every policy can play the same batch.
 
-    Contiguous float64 arrays are stored without a copy. Do not change them afterwards.
+    Contiguous float64 arrays are stored without a copy. Do not change such an array afterwards.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ from locb.environments.drift import Rotation, draw_rotation
 ARRIVALS = ("uniform", "zipf")
 DRIFTERS = ("clusters", "users")
 OVERLAP_FRACTIONS = (0.3, 0.7)  # range of the positions of overlapping users on the line between two centres
-# Each extension has its own random generator. Enabling one does not change what the other generators draw.
+# Each extension has its own random generator, so that enabling an extension does not change what other generators draw.
 _FAMILIES, _OVERLAP, _NOISE, _DRIFT = 1, 2, 3, 4
 
 
@@ -36,7 +36,8 @@ class Synthetic(Environment):
     n_arms : int, default 10
         Arms per round.
     spread : float, default 0.2
-        Upper limit of the distance between the preferences of two users of a cluster. With 0, they are equal.
+        Upper limit of the distance between the preferences of two users of a cluster. With 0, all users of a cluster
+        have the same preference.
     noise : "bernoulli", float, or pair of floats, default "bernoulli"
         "bernoulli": a reward is 1 with the mean reward as probability, else 0. A number: a reward is the mean reward
         plus Gaussian noise with this standard deviation. A pair: each user has its own standard deviation, drawn from
@@ -139,7 +140,7 @@ class Synthetic(Environment):
         raw[moved] = preferences.draw_near(rng, points, spread)
 
     def true_clusters(self) -> list[Ints]:
-        """Return the clusters from which the users were drawn. An overlapping user is in two of them."""
+        """Return the clusters from which the users were drawn. An overlapping user is in two clusters."""
         first, second = self.labels, self.second_labels
         return [np.flatnonzero((first == c) | (second == c)) for c in range(self.labels.max() + 1)]
 
@@ -178,7 +179,7 @@ class Synthetic(Environment):
         rng : numpy.random.Generator
             Generator of arms and rewards.
         start : int, default 0
-            Number of the first round, counted from 0. It has an effect only with drift.
+            Number of the first round, counted from 0. The number matters only with drift.
         """
         contexts = preferences.lift(preferences.normalize(rng.standard_normal((len(users), self.n_arms, self.dim - 1))))
         if self.norms != (1.0, 1.0):

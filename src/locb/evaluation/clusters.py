@@ -102,7 +102,7 @@ def count_common_users(groups: Sequence[Ints], others: Sequence[Ints]) -> Ints:
     [[2, 0]]
     """
     sizes = np.array([len(group) for group in others])
-    # ``others`` are concatenated, so that one pass per group counts the users that it shares with all of them.
+    # ``others`` are concatenated, so that one pass per group counts the users that it shares with each other group.
     unique_users, positions = np.unique(np.concatenate(others), return_inverse=True)
     starts = np.cumsum(sizes) - sizes
     is_common = np.array([np.isin(unique_users, group) for group in groups])[:, positions]
@@ -118,7 +118,7 @@ def match_clusters(found: Iterable[Any], truth: Sequence[Any]) -> ClusterScore:
     Parameters
     ----------
     found : iterable of Cluster or of sequences of users
-        The clusters that a policy found. They may overlap. Empty clusters are ignored.
+        The clusters that a policy found. Clusters may overlap. Empty clusters are ignored.
     truth : sequence of Cluster or of sequences of users
         The true clusters: at least one, and none of them empty.
 
@@ -203,7 +203,7 @@ def maximum_clique(theta: Floats, gamma: float) -> Ints:
     best: list[int] = []
 
     def colour(candidates: int) -> list[tuple[int, int]]:
-        """Return pairs (candidate, number of colours that it and all earlier candidates use)."""
+        """Return pairs (candidate, number of colours that are used up to and including this candidate)."""
         coloured, n_colours = [], 0
         while candidates:
             n_colours += 1

@@ -1,6 +1,6 @@
 """Result types of ``locb reproduce``, ``locb verify`` and scenario comparisons: tables, figures and claims.
 
-The types hold plain numbers and text. They do not depend on policies.
+The types hold plain numbers and text, and do not depend on policies.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class Criterion:
 
     @classmethod
     def paired(cls, statement: str, larger: Any, smaller: Any) -> Criterion:
-        """Return the criterion that ``larger`` exceeds ``smaller`` on average; both have one value per repeat."""
+        """Return the criterion that ``larger`` exceeds ``smaller`` on average, each with one value per repeat."""
         return cls(statement, Measurement.from_values([a - b for a, b in zip(larger, smaller, strict=True)]))
 
     @classmethod
@@ -167,7 +167,7 @@ class Criterion:
             return HOLDS
         return (
             FAILS if mean + margin < 0.0 else UNDECIDED
-        )  # one repeat: the margin is NaN, and both comparisons are false
+        )  # with one repeat, the margin is NaN and the two comparisons are false
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ class Claim:
     data: str  # data set or environment
     statement: str
     source: str  # place of the claim in the paper, or a text that begins with "not in the paper"
-    criteria: Sequence[Criterion]  # the claim holds if all of them hold
+    criteria: Sequence[Criterion]  # the claim holds if all criteria hold
     explanation: str = ""  # reason for the verdict, where it is known
     evidence: str = ""  # name of the table or figure with the measured values
     guaranteed: bool = False  # True if locb itself guarantees the claim, so that a failure is an error

@@ -1,4 +1,4 @@
-"""Result types of simulations and comparisons. Experiments fill them, and reports read them."""
+"""Result types of simulations and comparisons, which experiments fill and reports read."""
 
 from __future__ import annotations
 

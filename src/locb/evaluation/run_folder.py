@@ -1,4 +1,4 @@
-"""Files in the folder of an experiment: settings, plan and finished runs. Experiments write them, reports read them."""
+"""Files in the folder of an experiment, which reports also read: settings, plan and finished runs."""
 
 from __future__ import annotations
 

@@ -190,7 +190,7 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         return super().certifier(cluster, sigma=sigma, delta=delta)
 
     def estimate(self, user: int) -> Estimate:
-        """Return the posterior mean of a user, its expected error as ``radius``, and the number of rounds of the user.
+        """Return the posterior mean of a user, the expected error of this mean as ``radius``, and the user's rounds.
 
         The deviation of entry j is √V̄_jj, where V̄ is the posterior covariance.
         """

@@ -27,8 +27,8 @@ Shared = Annotated[
 class LinUCB(CorrectionMixin, ScoringRowPolicy):
     """LinUCB policy: a linear bandit with upper confidence bounds. The score of an arm is θ̂ᵀx + α √(xᵀA⁻¹x).
 
-    x is the context of the arm, A is I plus the sum of x xᵀ over the rounds of the user (or of all users with
-    ``shared``), θ̂ is the ridge estimate from these rounds, and α is ``alpha``.
+    x is the context of the arm, and α is ``alpha``. A is I plus the sum of x xᵀ over the rounds of the user, or of all
+    users with ``shared``. θ̂ is the ridge estimate from the same rounds.
 
     Examples
     --------

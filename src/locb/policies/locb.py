@@ -57,7 +57,7 @@ BONUSES = {"mean": MEAN, "pooled": POOLED}
 
 Gamma = Annotated[float, Parameter("Upper limit of the distance between two users of a cluster.", above=0.0)]
 LateSeeds = Annotated[
-    int, Parameter("Number of users added later (``add_users``) who become seed users as well.", minimum=0)
+    int, Parameter("Number of users added later (``add_users``) who also become seed users.", minimum=0)
 ]
 Tau = Annotated[
     float,

@@ -10,9 +10,8 @@ A policy declares each parameter once, in the signature of its ``__init__``::
         def __init__(self, *, n_users: NUsers, dim: Dim, gamma: Gamma = 0.2) -> None:
             super().__init__(n_users=n_users, dim=dim)
 
-The declaration gives the name, type, default, range and description. It is the source for validation, ``get_params``,
-``repr``, saved files, the "Parameters" section of the docstring, the command-line help, and the tables of the
-documentation.
+The declaration gives the name, type, default, range and description. Validation, ``get_params``, ``repr`` and saved
+files use the declaration. So do the "Parameters" section of the docstring, the command-line help and the documentation.
 """
 
 from __future__ import annotations
@@ -154,7 +153,7 @@ Alpha = Annotated[float, Parameter("Weight of the exploration bonus.", minimum=0
 NSeeds = Annotated[
     int | None,
     Parameter(
-        "Number of seed users, around whom clusters are built. They are drawn at random with ``seed``. "
+        "Number of seed users, around whom clusters are built. Seed users are drawn at random with ``seed``. "
         f"None means {DEFAULT_SEEDS}, or all users if there are fewer.",
         minimum=1,
     ),

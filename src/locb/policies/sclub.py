@@ -56,8 +56,8 @@ class SCLUB(CorrectionMixin, ScoringRowPolicy):
     """SCLUB policy: disjoint clusters that split and merge. All users start in one cluster.
 
     A user is split off from its cluster if its estimate or its frequency of rounds differs too much. Similar clusters
-    are merged. The score of an arm with context x is θ̂ᵀx + α √(xᵀ(I + S)⁻¹x). θ̂ is the ridge estimate of the cluster of
-    the user, S is the sum of x xᵀ over the rounds of the users of the cluster, and α is ``alpha``.
+    are merged. The score of an arm with context x is θ̂ᵀx + α √(xᵀ(I + S)⁻¹x), with α = ``alpha``. θ̂ is the ridge
+    estimate of the cluster of the user. S is the sum of x xᵀ over the rounds of all users of the cluster.
 
     Examples
     --------

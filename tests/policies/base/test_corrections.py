@@ -15,7 +15,7 @@ from policies.helpers import DIM, KINDS, N, contexts, make, make_rounds, state_o
 
 
 def statistics(policy: Any) -> tuple[Any, Any]:
-    """Return A (n, d, d) and b (n, d) of every user; for a shared estimate, those of all users together."""
+    """Return A = I + Σ x xᵀ (n, d, d) and b = Σ r x (n, d) of each user, or of all users with a shared estimate."""
     state, d = policy._state, policy.dim
     if isinstance(policy, locb.ELOC):
         return np.eye(d) + unpack_symmetric(state.sums[:, d:], d), state.sums[:, :d]

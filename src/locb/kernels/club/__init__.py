@@ -1,1 +1,1 @@
-"""Compiled kernels of CLUB."""
+"""Compiled kernels of the CLUB policy: state, graph, components and rounds."""

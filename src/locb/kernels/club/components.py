@@ -86,7 +86,7 @@ def connect(state: CLUBState, edges: IndexArray, old: int, parent: Ints) -> None
 def copy_component(state: CLUBState, c: int, source: int, keep: int) -> None:
     """Copy component ``source`` to row c of the arrays. If ``keep`` is 1 instead of 0, merge it into component c.
 
-    A merge adds sums and counts. It leaves the estimate of the merged component to the caller.
+    A merge adds sums and counts. The caller must recompute the estimate of the merged component.
     """
     for q in range(state.cluster_sums.shape[1]):
         state.cluster_sums[c, q] = keep * state.cluster_sums[c, q] + state.cluster_sums[source, q]

@@ -13,7 +13,7 @@ from locb.kernels.common.linear_algebra import squared_distance
 
 @inline
 def start_search(state: CLUBState, i: int) -> None:
-    """Reset all searches and start the reference search at user i. It fills the queue from the start upwards."""
+    """Reset all searches and start the reference search at user i, which fills the queue from the start upwards."""
     state.work_lists[QUEUE, 0] = i
     if state.int_params[GRAPH] == SPARSE:
         newest = state.served.size
@@ -29,7 +29,7 @@ def start_search(state: CLUBState, i: int) -> None:
 
 @inline
 def start_second_search(state: CLUBState, j: int) -> None:
-    """Start a second search at user j. It fills the same queue from the end downwards."""
+    """Start a second search at user j, which fills the same queue from the end downwards."""
     newest = state.served.size
     state.work_lists[QUEUE, newest - 1] = j
     if state.int_params[GRAPH] == SPARSE:
@@ -97,8 +97,8 @@ def expand_user(state: CLUBState, u: int, second: bool, end: int) -> tuple[int, 
     """Expand user u: append its unvisited neighbours to the queue, from index ``end`` upwards.
 
     If ``second`` is true, u belongs to the second search, and the queue grows downwards. Returns the new end, the
-    number of entries that were read, and whether the two searches have met. They meet if the other search has visited a
-    neighbour of u. The expansion then stops early.
+    number of entries that were read, and whether the two searches have met. The searches meet if the other search has
+    visited a neighbour of u. The expansion then stops early.
     """
     if state.int_params[GRAPH] == SPARSE:
         return expand_list(state, u, second, end)

@@ -43,8 +43,9 @@ def needs_recomputation(
 ) -> bool:
     """Return whether the sums of a cluster are so small relative to their peak that they must be recomputed.
 
-    They must be if at most 32 users or at most half of the peak number of users are left, if the trace of G is below
-    half of its peak, or if Σ|b| is below 1/16 of its peak. The limit for b is lower, because b may be small by chance.
+    The sums must be recomputed in three cases: at most 32 users or half of the peak number of users are left; the trace
+    of G is below half of its peak; Σ|b| is below 1/16 of its peak. The last limit is lower, because b may be small by
+    chance.
 
     A peak up to the HARMLESS constants does not count: A = I + G, so its rounding error does not affect an estimate.
     Otherwise, a large cluster in which only one user has observations would be recomputed whenever that user leaves.

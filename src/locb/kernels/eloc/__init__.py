@@ -1,1 +1,1 @@
-"""Compiled kernels of ELOC."""
+"""Compiled kernels of the ELOC policy: state, population, neighbourhoods, posterior and rounds."""

@@ -34,7 +34,7 @@ EVERYONE, POPULATION, MIXTURE, NOISE, LOG_DET = (
 USERS, ROUNDS = 0, 1  # columns of ``contributors``
 CENTRE, PRECISION, LEAST_SQUARES = 0, 1, 2  # rows of ``population``
 
-# Initial values. They assume that rewards have a magnitude of about 1.
+# Initial values, for rewards with a magnitude of about 1.
 INITIAL_NOISE = 0.25  # σ²: the variance of a reward that is 0 or 1 with equal probability
 INITIAL_PRIOR_WEIGHTS = (0.1, 0.3)  # π of everyone and of the population; the neighbourhoods share the remaining 0.6
 INITIAL_GATE = (-8.0, 0.0, -2.0)  # log weights of everyone, population, mixture: "everyone" needs the most evidence
@@ -44,7 +44,7 @@ GATE_MEMORY_ROUNDS = 60.0  # past errors in the gate's log weights decay over th
 NOISE_PRIOR_ROUNDS = 22.0  # in round t, σ² moves by the fraction 2 / (t + NOISE_PRIOR_ROUNDS) towards a new value
 PRIOR_USERS = 5.0  # Σ_0 and π move by the fraction 1 / (number of served users + PRIOR_USERS) towards new values
 BONUS_ROUNDS = 20.0  # m_0: the bonus of a user with m rounds has the factor √(m_0 / (m_0 + m))
-# Lower bounds. They prevent the permanent exclusion of a component, and division by zero.
+# Lower bounds, which prevent the permanent exclusion of a component, and division by zero.
 MIN_PRIOR_WEIGHT = 0.02  # lower bound of π for everyone, for the population, and for all neighbourhoods together
 MIN_NOISE = 1e-6  # lower bound of σ², which would be 0 for rewards without noise
 MIN_VARIANCE = 1e-6  # lower bound of the population's variance in any direction
@@ -99,7 +99,7 @@ class ELOCState(NamedTuple):
 class ELOCScratch(NamedTuple):
     """Work arrays of one round, allocated once for many rounds of k arms.
 
-    A *factorization* is shared by all components of the same variance level; f is the largest number of them.
+    A *factorization* is shared by all components of the same variance level. f is the largest number of factorizations.
     """
 
     arms: Floats  # (k, d + p) x and x xᵀ of each arm, from ``expand_contexts``

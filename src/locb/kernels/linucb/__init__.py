@@ -1,1 +1,1 @@
-"""Compiled kernels of LinUCB."""
+"""Compiled kernels of the LinUCB policy: state and rounds."""

@@ -1,1 +1,1 @@
-"""Compiled kernels of LOCB."""
+"""Compiled kernels of the LOCB policy: state, scoring, clustering, drift bounds and rounds."""

@@ -132,7 +132,8 @@ def remove_distant_members(state: LOCBState, s: int, d: int, scale: float) -> bo
 def accepts_late_user(state: LOCBState, s: int, i: int, d: int, scale: float, max_radius: float) -> bool:
     """Return whether the returned cluster s accepts user i, who is not a member.
 
-    It accepts only users who were added after its return, are close to the seed user, and meet the stop rule.
+    A returned cluster accepts only users who were added after its return, are close to the seed user, and meet the stop
+    rule.
     """
     if state.added_at[i] < state.returned[s]:
         return False

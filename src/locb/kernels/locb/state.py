@@ -10,10 +10,10 @@ These optimizations do not change any choice (details in docs/explanation/optimi
   - These sums give bounds of each score, because a mean of roots is at most the root of the mean. Members are visited
     only if the bounds do not determine the best arm. The roots √(xᵀA_j⁻¹x) are computed once for all clusters.
   - With many users, pooled scores are first bounded with a common reference matrix. The bound uses the *drift bound* of
-    the cluster, which limits the distance of M from the reference. It takes d products instead of d + p.
+    the cluster, which limits the distance of M from the reference. The bound takes d products instead of d + p.
   - Clusters with the same members (equal XOR of one random hash key per member) are scored once.
   - A single *blocking member*, which violates the stop rule, proves that a cluster cannot be returned yet. The other
-    members are tested only when it no longer blocks.
+    members are tested only when the blocking member meets the rule.
 """
 
 from typing import NamedTuple

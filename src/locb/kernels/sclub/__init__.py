@@ -1,1 +1,1 @@
-"""Compiled kernels of SCLUB."""
+"""Compiled kernels of the SCLUB policy: state, splitting, merging and rounds."""

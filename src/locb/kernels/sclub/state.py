@@ -3,7 +3,8 @@
 - *Slot*: index of a cluster in the arrays. A merge frees a slot; a new cluster takes the lowest free slot.
 - *Phase*: phase s lasts 2^s rounds. A user is *checked* once it was served in the current phase. A cluster is checked
   once all its users are; only checked clusters merge.
-- *Frequency*: the share m / t of the rounds in which a user was served. That of a cluster is the mean over its users.
+- *Frequency* of a user: the share m / t of the rounds in which the user was served. Frequency of a cluster: the mean
+  over its users.
 - *Reach* of a cluster: ½ α_θ F(T), where T is its number of rounds and F is ``shrinkage``. Two clusters merge if the
   distance of their estimates is below the sum of their reaches, and their frequencies differ by less than α_p F(t).
 - *Queue*: the clusters that have changed and must be compared with the other clusters.

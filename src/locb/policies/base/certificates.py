@@ -26,8 +26,8 @@ class CertificateMixin:
         """Return an upper bound on the distance between any two users of a cluster.
 
         With probability at least 1 − delta, the bounds of all clusters hold at the same time, however the clusters were
-        found. The bound uses the ``ellipsoid`` radius, which assumes that the true parameter vector θ of each user has
-        length at most 1, and that the noise is sub-Gaussian with scale ``sigma``. The bound of a single user is 0.
+        found. The bound uses the ``ellipsoid`` radius. It assumes that the parameter vector θ of each user has at most
+        length 1, and that the noise is sub-Gaussian with scale ``sigma``. The bound of a cluster of one user is 0.
 
         Parameters
         ----------

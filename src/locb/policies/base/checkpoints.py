@@ -43,7 +43,7 @@ class BufferPool:
 
 
 class Checkpoint:
-    """A copy of the state of a policy that can be saved to a file. It shares no memory with the policy.
+    """A copy of the state of a policy that can be saved to a file and shares no memory with the policy.
 
     Examples
     --------

@@ -28,7 +28,7 @@ class PersistentPolicy(InspectablePolicy):
     _user_rows: ClassVar[tuple[str, ...]] = ()
     # Names of arrays that are not saved, because ``_rebuild_derived`` computes them from the other arrays.
     _not_saved: ClassVar[tuple[str, ...]] = ()
-    # Parts of arrays that hold parameters. They come from the constructor, which checks them, and not from a file.
+    # Parts of arrays that hold parameters. ``load`` takes these parts from the constructor, not from the file.
     _settings: ClassVar[dict[str, slice]] = {}
 
     def __init_subclass__(cls, **arguments: Any) -> None:
@@ -109,7 +109,7 @@ class PersistentPolicy(InspectablePolicy):
         return {}
 
     def _consistency(self, state: Any) -> dict[str, bool]:
-        """Return, by name of the array, whether an array of a loaded state is valid and consistent with the others."""
+        """Return, by array name, whether the array of a loaded state is valid and consistent with the other arrays."""
         floats = [array for array in state if array.dtype.kind == "f" and array is not state.float_params]
         return {
             "served": bool((state.served >= 0).all()) and int(state.served.sum()) == int(state.int_params[0]),

@@ -28,7 +28,7 @@ from locb.policies.parameters import (
 class Policy(ABC):
     """Base class of policies. A policy is a contextual bandit: it chooses an arm for a user and learns from the reward.
 
-    A subclass defines ``recommend`` and ``update``. It can then be used with ``play``, ``locb.simulate`` and
+    A subclass that defines ``recommend`` and ``update`` can be used with ``play``, ``locb.simulate`` and
     ``locb compare``. A policy that clusters users also defines ``clusters``. The protocols in
     ``locb.policies.base.capabilities`` are optional capabilities, such as ``add_users`` and ``save``.
 
@@ -172,7 +172,7 @@ class Policy(ABC):
         return summarize_clusters(self.clusters())
 
     def user_batch(self, users: Ints) -> UserBatch:
-        """Return copies of the estimates and memberships of several users, (u,) ints.
+        """Return copies of the estimates and memberships of several users; ``users`` is an array (u,) of int.
 
         For a policy without estimates, all estimates are NaN and all numbers of rounds are 0.
         """

@@ -1,6 +1,6 @@
 """Estimates and memberships of many users at once, as copies that another thread can use.
 
-A *group* is a cluster of a policy. It has a *name*, an integer that is not necessarily its index.
+A *group* is a cluster of a policy. The *name* of a group is an integer, not necessarily its index in ``clusters``.
 """
 
 from __future__ import annotations
