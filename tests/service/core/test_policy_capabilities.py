@@ -99,4 +99,4 @@ def test_a_bug_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> 
     ):
         assert message in caplog.text
     assert "snapshots are disabled" not in caplog.text
-    assert "cannot correct rewards" not in caplog.text
+    assert "has no method correct" not in caplog.text
