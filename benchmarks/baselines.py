@@ -1,4 +1,4 @@
-"""Cost of CLUB and SCLUB with many users, in the first rounds and after their clusters have split."""
+"""Cost per round of CLUB and SCLUB with many users, from the first rounds until the clusters have split."""
 
 import time
 from typing import Any
@@ -11,7 +11,7 @@ import locb
 
 FEATURES, ARMS = 10, 10
 BLOCK, ROUNDS_PER_USER = 8_192, 10
-# Small thresholds, so that clusters split within ten rounds per user.
+# Small thresholds of the cluster tests, so that clusters split within ten rounds per user.
 CLUB_PARAMETERS, SCLUB_PARAMETERS = {"alpha2": 0.5}, {"alpha_theta": 0.5}
 CASES: list[tuple[str, str, dict[str, Any], tuple[int, ...]]] = [
     ("CLUB, complete graph", "club", CLUB_PARAMETERS, (1_000, 10_000)),
@@ -21,7 +21,7 @@ CASES: list[tuple[str, str, dict[str, Any], tuple[int, ...]]] = [
 
 
 def measure(name: str, users: int, parameters: dict[str, Any]) -> list[str]:
-    """Return the table cells of one policy: µs per round, number of clusters, memory."""
+    """Return the table cells of one policy: µs per round, number of clusters, and memory of the policy in MiB."""
     policy: Any = locb.make_policy(name, n_users=users, dim=FEATURES, **parameters)
     costs, clusters = [], []
     for number in range(max(2, -(-ROUNDS_PER_USER * users // BLOCK))):
@@ -36,12 +36,13 @@ def measure(name: str, users: int, parameters: dict[str, Any]) -> list[str]:
 
 
 def main() -> None:
+    """Measure all cases and print the table."""
     rows = []
     for title, name, parameters, sizes in CASES:
         locb.make_policy(name, n_users=10, dim=FEATURES, **parameters).prepare()
         rows += [(title, f"{users:,}", *measure(name, users, parameters)) for users in sizes]
     print_table(
-        f"CLUB and SCLUB, {ROUNDS_PER_USER} rounds per user, d = {FEATURES}, k = {ARMS}: "
+        f"CLUB and SCLUB, {ROUNDS_PER_USER} rounds per user, {FEATURES} features, {ARMS} arms: "
         f"µs per round in blocks of {BLOCK:,} rounds",
         (
             "",

@@ -1,6 +1,6 @@
-"""Regret of the pooled bonus: LOCB with bonus="pooled" compared with bonus="mean", paired over 10 seeds.
+"""Regret of LOCB with bonus="pooled", compared with bonus="mean" on the same rounds for 10 random seeds.
 
-Give the path of MovieLens files to include them: python benchmarks/bonus_regret.py ml-latest-small
+To include MovieLens data, give the path of its files: python benchmarks/bonus_regret.py ml-latest-small
 """
 
 import sys
@@ -25,6 +25,7 @@ SCENARIOS: dict[str, dict[str, Any]] = {
 
 
 def final_regret(task: tuple[dict[str, Any], str, int]) -> float:
+    """Return the cumulative regret after the last round of a task (settings of the environment, bonus, seed)."""
     settings, bonus, seed = task
     env = make_environment(settings, seed, warn=False)
     policy = locb.LOCB(n_users=env.n_users, dim=env.dim, bonus=bonus, seed=seed)
@@ -32,6 +33,7 @@ def final_regret(task: tuple[dict[str, Any], str, int]) -> float:
 
 
 def main() -> None:
+    """Run LOCB with both bonuses in all environments and print the table."""
     scenarios = dict(SCENARIOS)
     for path in sys.argv[1:]:
         scenarios["MovieLens"] = {"data": "movielens", "path": path}
@@ -51,7 +53,7 @@ def main() -> None:
             f"{difference.mean:+,.0f} ± {difference.margin:,.0f}",
         )
         rows.append((name, regret, change))
-    title = f"regret after {ROUNDS:,} rounds, {len(SEEDS)} seeds, 30 clusters, alpha 1"
+    title = f"regret of LOCB after {ROUNDS:,} rounds, {len(SEEDS)} random seeds, 30 seed users, alpha 1"
     print_table(title, ("environment", 'bonus="mean"', '"pooled" minus "mean", paired'), rows)
 
 

@@ -1,6 +1,8 @@
-"""Direct compiled implementation of LOCB, in which every round visits all members of all clusters of the user.
+"""Brute-force implementation of LOCB, compiled, in which every round visits all members of all clusters of the user.
 
-``play.py`` compares its speed with that of the package's kernel, and checks that both choose the same arms.
+``play.py`` compares the speed of this implementation with the kernel of the package, and checks that both choose the
+same arms. Symbols: n users, d features; A⁻¹ is the inverse of I + Σ x xᵀ over the observed feature vectors x
+of a user, and θ̂ is the ridge estimate of the user.
 """
 
 import math
@@ -12,7 +14,21 @@ from locb.common.arrays import Bools, Floats, Ints
 
 
 def play(n: int, seeds: Ints, limit: float, alpha: float, users: Ints, contexts: Floats, rewards: Floats) -> Ints:
-    """Return the arms that LOCB chooses with the regret radius, the mean bonus and the stop radius ``limit`` = γτ/8."""
+    """Return the arms that LOCB chooses with the regret radius and the mean bonus.
+
+    Parameters
+    ----------
+    n : int
+        Number of users.
+    seeds : (s,) ints
+        Seed users.
+    limit : float
+        A cluster is final when the radii of all its members are below this limit, gamma · tau / 8.
+    alpha : float
+        Exploration strength.
+    users, contexts, rewards : arrays
+        Users (rounds,), feature vectors (rounds, arms, d) and rewards (rounds, arms) of the rounds.
+    """
     chosen: Ints = _play(n, seeds, limit, alpha, users, contexts, rewards)
     return chosen
 
@@ -36,7 +52,10 @@ def _update(inverse: Floats, theta: Floats, i: int, x: Floats, reward: float) ->
 
 @njit(cache=True)
 def _score(inverse: Floats, theta: Floats, member: Bools, i: int, x: Floats, alpha: float) -> float:
-    """Return the highest score of an arm over the clusters of user i, or that of the user alone."""
+    """Return the highest score of the arm x over the clusters of user i.
+
+    If user i is in no cluster, return the score of the arm with the estimate of user i alone.
+    """
     n, d = theta.shape
     score = -np.inf
     for s in range(member.shape[0]):
@@ -67,7 +86,7 @@ def _score(inverse: Floats, theta: Floats, member: Bools, i: int, x: Floats, alp
 
 @njit(cache=True)
 def _is_near(theta: Floats, width: Floats, i: int, j: int) -> bool:
-    """Return whether the estimates of i and j are at most the sum of their radii apart."""
+    """Return whether the distance between the estimates of users i and j is at most the sum of their radii."""
     distance = 0.0
     for b in range(theta.shape[1]):
         distance += (theta[i, b] - theta[j, b]) ** 2

@@ -1,6 +1,7 @@
-"""Time and memory of preparing data sets of the original sizes and formats, and the cost of sampling rounds.
+"""Time and memory to prepare data sets of the original sizes and formats, and time to sample rounds from records.
 
-The files are generated with realistic skew, in a folder that is removed afterwards (about 13 GB with --scale 1).
+The files are generated in a temporary folder, about 13 GB with --scale 1. Their users and items have a skewed
+popularity, similar to the original data.
 """
 
 import argparse
@@ -26,15 +27,16 @@ REVIEW_TEXT = "the food was great and service quick we will be back soon but par
 
 
 def sample_skewed(rng: np.random.Generator, n: int, count: int, power: float) -> Any:
-    """Return ``count`` samples from n items; the r-th most popular item has probability ∝ r^−power."""
+    """Return ``count`` random indices from 0 to n − 1. Index r has a probability proportional to (r + 1)^−power."""
     weight = np.arange(1, n + 1, dtype=float) ** -power
     return np.searchsorted(np.cumsum(weight / weight.sum()), rng.random(count)).clip(max=n - 1)
 
 
 def make_movielens(folder: Path, scale: float) -> None:
+    """Write ratings.csv and movies.csv in the format of MovieLens. ``scale`` 1 has the size of ml-25m."""
     rng = np.random.default_rng(1)
     ratings, users, movies = int(25_000_000 * scale), int(162_000 * scale), int(59_000 * scale)
-    n_samples = int(1.5 * ratings)  # a user rates a movie once: duplicates are dropped
+    n_samples = int(1.5 * ratings)  # more than needed, because duplicate pairs of user and movie are dropped
     pairs = np.unique(sample_skewed(rng, users, n_samples, 0.5) * movies + sample_skewed(rng, movies, n_samples, 0.7))
     pairs = np.sort(rng.choice(pairs, min(ratings, len(pairs)), replace=False, shuffle=False))
     stars = rng.integers(1, 11, len(pairs)) / 2
@@ -48,6 +50,7 @@ def make_movielens(folder: Path, scale: float) -> None:
 
 
 def make_yelp(folder: Path, scale: float) -> None:
+    """Write the reviews and businesses in the format of Yelp. ``scale`` 1 has 4,700,000 reviews."""
     rng = np.random.default_rng(2)
     reviews, users, businesses = int(4_700_000 * scale), int(1_180_000 * scale), int(157_000 * scale)
     reviewers = sample_skewed(rng, users, reviews, 0.7).tolist()
@@ -75,6 +78,7 @@ def make_yelp(folder: Path, scale: float) -> None:
 
 
 def yahoo_lines(visits: int) -> Iterator[str]:
+    """Yield the lines of a log in the format of Yahoo R6A, one per visit."""
     rng = np.random.default_rng(3)
 
     def format_features(values: Any) -> str:
@@ -94,7 +98,7 @@ def yahoo_lines(visits: int) -> Iterator[str]:
 
 
 def make_yahoo(folder: Path, scale: float) -> int:
-    """Write the compressed log and return its uncompressed size in bytes."""
+    """Write a compressed Yahoo log and return its uncompressed size in bytes. ``scale`` 1 has 4,500,000 visits."""
     size = 0
     with gzip.open(folder / "ydata-fp-td-clicks-v1_0.20090501.gz", "wt", compresslevel=1) as out:
         for line in yahoo_lines(int(4_500_000 * scale)):
@@ -104,8 +108,8 @@ def make_yahoo(folder: Path, scale: float) -> int:
 
 
 def prepare(name: str, path: Path, cache: Path) -> tuple[float, float]:
-    """Load a data set in a new process; return its seconds and its peak memory in GiB."""
-    # VmHWM is the peak of the process itself; ru_maxrss starts at the size of its parent.
+    """Load a data set in a new process, and return the time in seconds and the peak memory in GiB."""
+    # VmHWM is the peak of the process itself. ru_maxrss is not used, because it starts at the size of the parent.
     code = (
         "import sys, time, warnings, locb.datasets as d; warnings.simplefilter('ignore'); t = time.perf_counter();"
         "getattr(d, sys.argv[1])(sys.argv[2], cache_dir=sys.argv[3]); print(time.perf_counter() - t);"
@@ -117,7 +121,10 @@ def prepare(name: str, path: Path, cache: Path) -> tuple[float, float]:
 
 
 def measure_sampling() -> list[tuple[str, str]]:
-    """Return the times to sample 1,000,000 rounds of k = 10 from records and to play them with LinUCB-IND."""
+    """Return table rows: the times to sample 1,000,000 rounds of 10 arms from records, and to play these rounds.
+
+    The policy LinUCB-IND plays the rounds.
+    """
     rng = np.random.default_rng(5)
     users, items = sample_skewed(rng, 600, 300_000, 0.6), sample_skewed(rng, 9_000, 300_000, 0.8)
     features = rng.standard_normal((9_000, 10)) / 4
@@ -144,9 +151,12 @@ def measure_sampling() -> list[tuple[str, str]]:
 
 
 def main() -> None:
+    """Measure the selected data sets and the sampling of rounds, and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--scale", type=float, default=1.0, help="fraction of the original sizes")
-    parser.add_argument("--only", choices=("movielens", "yelp", "yahoo", "rounds"), help="measure one of them")
+    parser.add_argument("--scale", type=float, default=1.0, help="fraction of the original sizes (default: 1)")
+    parser.add_argument(
+        "--only", choices=("movielens", "yelp", "yahoo", "rounds"), help="measure one part only (default: all parts)"
+    )
     options = parser.parse_args()
     rows = []
     folder = Path(tempfile.mkdtemp(prefix="locb-bench-"))

@@ -1,4 +1,7 @@
-"""Chart of ELOC's gate (its three mixing weights) over time in three environments: docs/images/gate.svg."""
+"""Chart of the gate of ELOC over rounds, in three environments: docs/images/gate.svg.
+
+The gate is the three weights with which ELOC mixes its three models of users. The argument is the path of the image.
+"""
 
 import sys
 from typing import Any
@@ -9,13 +12,14 @@ import locb
 from locb.report.charts import PALETTE, style
 
 ROUNDS = 10_000
-STEP = 100
-SCENARIOS = {"one cluster": (1, 0.02), "five clusters": (5, 0.2), "no two users alike": (100, 0.2)}  # clusters, spread
+STEP = 100  # rounds between two points of the chart
+# Name → (number of clusters, spread of the users in a cluster).
+SCENARIOS = {"one cluster": (1, 0.02), "five clusters": (5, 0.2), "no two users alike": (100, 0.2)}
 LABELS = {"everyone": "everyone is alike", "mixture": "mixture of neighbourhoods", "population": "population alone"}
 
 
 def gate_weights(n_clusters: int, spread: float) -> list[dict[str, Any]]:
-    """Return the three weights of the gate after every STEP rounds."""
+    """Return the data of a chart: the three weights of the gate after every 100 rounds."""
     env = locb.Synthetic(n_clusters=n_clusters, spread=spread, seed=7)
     rounds = env.rounds(ROUNDS, seed=1)
     policy = locb.ELOC(n_users=env.n_users, dim=env.dim)
@@ -27,6 +31,7 @@ def gate_weights(n_clusters: int, spread: float) -> list[dict[str, Any]]:
 
 
 def main() -> None:
+    """Run ELOC in the three environments and write the chart."""
     panels = [
         alt.Chart(alt.InlineData(values=gate_weights(*settings)), title=scenario, width=230, height=180)
         .mark_line(strokeWidth=2)

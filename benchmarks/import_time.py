@@ -1,4 +1,4 @@
-"""Time of ``import locb`` compared with ``import numba``, measured alternately in new processes."""
+"""Time of ``import locb`` compared with ``import numba``, measured in turn in new processes."""
 
 import os
 import subprocess
@@ -10,7 +10,8 @@ REPETITIONS = 11
 
 
 def import_seconds(module: str) -> float:
-    # Allow Python to write bytecode, as for an installed package.
+    """Return the time in seconds that a new Python process needs to import a module."""
+    # Python may write bytecode, as it does for an installed package.
     env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     code = f"import time; t = time.perf_counter(); import {module}; print(time.perf_counter() - t)"
     process = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, check=True, text=True)
@@ -18,6 +19,7 @@ def import_seconds(module: str) -> float:
 
 
 def main() -> None:
+    """Measure both imports and print the table."""
     seconds: dict[str, list[float]] = {"numba": [], "locb": []}
     for module in seconds:
         import_seconds(module)

@@ -1,9 +1,9 @@
-"""Cost of one decision (choose and learn) with locb and with other libraries.
+"""Time of one decision (choose an arm and learn its reward) with locb and with other libraries.
 
-Each library runs in one process and one thread on the same rounds: n = 100 users, k = 10 arms, d = 10 features. It is
-used as its documentation recommends. Conversions that an application needs in any case are not timed. Libraries with
-one model per arm and no arm features get the features of the first arm as the context. Give the path of a Markdown
-page to update its table between <!-- peers --> and <!-- end of peers -->.
+Each library runs in one process and one thread on the same rounds: 100 users, 10 arms, 10 features per arm. It is used
+as its documentation recommends. The time does not include conversions of data that every application needs.
+Libraries with one model per arm and without features of arms get the features of the first arm as the context. If you
+give the path of a Markdown page, its table between <!-- peers --> and <!-- end of peers --> is updated.
 """
 
 import os
@@ -33,7 +33,7 @@ Job = Callable[[], None]
 
 
 def locb_job(rounds: locb.Rounds, name: str, **parameters: Any) -> Job:
-    """Return a job that makes one decision at a time, from Python."""
+    """Return a function that makes one decision at a time with a policy of locb, in a Python loop."""
     policy = locb.make_policy(name, n_users=USERS, dim=DIM, **parameters)
     users, contexts, rewards = rounds.users.tolist(), list(rounds.contexts), rounds.rewards.tolist()
     policy.update(0, policy.recommend(0, contexts[0]) * contexts[0][0], 0.0)  # compile before the timing
@@ -47,7 +47,7 @@ def locb_job(rounds: locb.Rounds, name: str, **parameters: Any) -> Job:
 
 
 def locb_play_job(rounds: locb.Rounds, name: str, **parameters: Any) -> Job:
-    """Return a job that plays all rounds in one call."""
+    """Return a function that plays all rounds in one call of ``play`` of a policy of locb."""
     policy = locb.make_policy(name, n_users=USERS, dim=DIM, **parameters)
     policy.prepare()
 
@@ -58,7 +58,10 @@ def locb_play_job(rounds: locb.Rounds, name: str, **parameters: Any) -> Job:
 
 
 def vowpal_wabbit_job(rounds: locb.Rounds) -> Job:
-    """Return a job of --cb_explore_adf with the user as shared feature, crossed with the features of the arms."""
+    """Return a function that makes decisions with --cb_explore_adf of Vowpal Wabbit.
+
+    The user is a shared feature, crossed with the features of the arms.
+    """
     model = vowpalwabbit.Workspace("--cb_explore_adf --squarecb --quiet --quadratic UA")
     rewards = rounds.rewards.tolist()
     text = []
@@ -78,7 +81,7 @@ def vowpal_wabbit_job(rounds: locb.Rounds) -> Job:
 
 
 def coba_job(rounds: locb.Rounds) -> Job:
-    """Return a job of coba's LinUCB on the features of the arms, with one estimate for all users."""
+    """Return a function that makes decisions with LinUCB of coba: features of arms, and one estimate for all users."""
     learner = LinUCBLearner(alpha=1.0, features=["a"])
     contexts, rewards = [[tuple(x) for x in arms] for arms in rounds.contexts.tolist()], rounds.rewards.tolist()
 
@@ -91,7 +94,7 @@ def coba_job(rounds: locb.Rounds) -> Job:
 
 
 def river_job(rounds: locb.Rounds) -> Job:
-    """Return a job of LinUCBDisjoint: one Bayesian regression per arm."""
+    """Return a function that makes decisions with LinUCBDisjoint of river: one Bayesian regression per arm."""
     policy: Any = bandit.LinUCBDisjoint(alpha=1.0, beta=1.0, seed=1)
     arms: list[Any] = list(range(ARMS))
     contexts = [{f"f{j}": value for j, value in enumerate(x)} for x in rounds.contexts[:, 0].tolist()]
@@ -106,7 +109,10 @@ def river_job(rounds: locb.Rounds) -> Job:
 
 
 def mabwiser_job(rounds: locb.Rounds) -> Job:
-    """Return a job of LearningPolicy.LinUCB: one ridge regression per arm; it needs an initial fit."""
+    """Return a function that makes decisions with LearningPolicy.LinUCB of mabwiser: one ridge regression per arm.
+
+    The model is fitted once before the timing, because mabwiser requires an initial fit.
+    """
     mab = MAB(list(range(ARMS)), LearningPolicy.LinUCB(alpha=1.0))
     contexts, rewards = list(rounds.contexts[:, :1]), rounds.rewards.tolist()
     mab.fit(list(range(ARMS)), [0.0] * ARMS, rounds.contexts[:ARMS, 0])
@@ -120,7 +126,7 @@ def mabwiser_job(rounds: locb.Rounds) -> Job:
 
 
 def contextualbandits_job(rounds: locb.Rounds) -> Job:
-    """Return a job of online.LinUCB: one ridge regression per arm."""
+    """Return a function that makes decisions with online.LinUCB of contextualbandits: one ridge regression per arm."""
     policy = ContextualLinUCB(nchoices=ARMS, alpha=1.0, random_state=1, njobs=1)
     contexts, rewards = list(rounds.contexts[:, :1]), rounds.rewards
 
@@ -136,7 +142,7 @@ def main() -> None:
     """Measure all libraries and print the table."""
     warnings.simplefilter("ignore")
     env = locb.Synthetic(n_users=USERS, raw_dim=DIM - 1, n_arms=ARMS, seed=7)
-    # Name → (job, rounds per repetition): slow libraries get fewer rounds.
+    # Title → (function that creates the job, rounds per repetition). Slow libraries get fewer rounds.
     jobs: dict[str, tuple[Callable[[locb.Rounds], Job], int]] = {
         f"locb {locb.__version__}: LOCB, 30 seeds, `play`": (lambda r: locb_play_job(r, "locb", n_seeds=30), 50_000),
         "locb: LOCB, 30 seeds": (lambda r: locb_job(r, "locb", n_seeds=30), 5_000),
@@ -158,7 +164,7 @@ def main() -> None:
         (title, f"{1e6 * s:,.1f}", f"{s / locb_cost:,.2f}", distinguishes_users.get(title.split()[0].rstrip(":"), "no"))
         for title, s in sorted(cost.items(), key=lambda item: item[1])
     ]
-    title = f"one decision, choose and learn: n = {USERS}, d = {DIM}, k = {ARMS}, one thread"
+    title = f"one decision, choose and learn: {USERS} users, {DIM} features, {ARMS} arms, one thread"
     headings = ("one decision: choose and learn", "µs", "× LOCB from Python", "distinguishes users")
     print_table(title, headings, rows)
     for path in sys.argv[1:]:

@@ -1,4 +1,7 @@
-"""Cost per round of ``play``: every policy at n = 100, d = 6, k = 10, and LOCB compared with a compiled brute force."""
+"""Cost per round of ``play`` for every policy, and LOCB compared with a compiled brute-force implementation.
+
+The rounds have 100 users, 6 features and 10 arms.
+"""
 
 from typing import Any
 
@@ -24,6 +27,7 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
 
 
 def main() -> None:
+    """Measure all policies and the brute-force implementation, and print the two tables."""
     env = locb.Synthetic(seed=7)
     rounds = env.rounds(ROUNDS, seed=1)
 
@@ -34,17 +38,18 @@ def main() -> None:
     cost = {title: best_of(lambda n=name, p=p: job(n, p)) for title, name, p in CASES}  # type: ignore[misc]  # mypy cannot infer lambda defaults
     linucb = cost["LinUCB-IND"]
     rows = [(title, f"{1e6 * s / ROUNDS:.2f}", f"{s / linucb:.2f}") for title, s in cost.items()]
-    print_table(f"play, {ROUNDS:,} rounds, n = 100, d = 6, k = 10", ("policy", "µs per round", "× LinUCB-IND"), rows)
+    title = f"play, {ROUNDS:,} rounds, 100 users, 6 features, 10 arms"
+    print_table(title, ("policy", "µs per round", "× LinUCB-IND"), rows)
 
     policy = locb.LOCB(n_users=env.n_users, dim=env.dim, n_seeds=30)
     seeds = np.array([cluster.seed for cluster in policy.clusters()])
     arguments = (env.n_users, seeds, 0.2, 1.0, rounds.users, rounds.contexts, rounds.rewards)
     slow = best_of(lambda: lambda: brute_force_locb.play(*arguments), repetitions=2)
     if not np.array_equal(brute_force_locb.play(*arguments), policy.play(rounds)):
-        raise SystemExit("brute force and package choose different arms")
+        raise SystemExit("the brute-force implementation and the package must choose the same arms, but do not")
     fast = cost["LOCB, 30 seeds"]
     print_table(
-        "LOCB, 30 seeds, against a compiled brute force with the same choices in every round",
+        "LOCB, 30 seeds, compared with a compiled brute-force implementation that makes the same choices",
         ("", "µs per round", "× slower"),
         [
             ("package", f"{1e6 * fast / ROUNDS:.2f}", "1"),

@@ -15,6 +15,7 @@ CHUNK = 1 << 22
 
 
 def copy_bytes(path: Path, source: Path) -> None:
+    """Copy the file ``source`` to ``path`` and wait until it is on disk."""
     with source.open("rb") as file, path.open("wb") as copy:
         while chunk := file.read(CHUNK):
             copy.write(chunk)
@@ -22,7 +23,7 @@ def copy_bytes(path: Path, source: Path) -> None:
 
 
 def read_bytes(path: Path) -> bytearray:
-    """Read a file into one buffer, because loading also needs memory for its arrays."""
+    """Read a file into one buffer of its size, because loading a policy allocates the same amount of memory."""
     buffer = bytearray(path.stat().st_size)
     with path.open("rb") as file:
         file.readinto(buffer)
@@ -30,6 +31,7 @@ def read_bytes(path: Path) -> bytearray:
 
 
 def fastest(job: Callable[[], object]) -> float:
+    """Return the time in seconds of the fastest of 3 calls of ``job``."""
     best = float("inf")
     for _ in range(REPETITIONS):
         started = time.perf_counter()
@@ -39,6 +41,7 @@ def fastest(job: Callable[[], object]) -> float:
 
 
 def main() -> None:
+    """Measure saving, loading, writing and reading, and print the table."""
     rounds = locb.Synthetic(n_users=USERS, raw_dim=FEATURES - 1).rounds(50_000)
     small = locb.LOCB(n_users=SEEDS, dim=FEATURES, n_seeds=SEEDS, bonus="pooled")
     policy = locb.LOCB(n_users=USERS, dim=FEATURES, n_seeds=SEEDS, bonus="pooled")
@@ -46,7 +49,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path, other = Path(folder) / "policy.locb", Path(folder) / "bytes"
         small.save(path)
-        locb.load(path)  # compiles
+        locb.load(path)  # compile the kernels before the timing
         seconds = {"save": fastest(lambda: policy.save(path)), "load": fastest(lambda: locb.load(path))}
         raw = {"save": fastest(lambda: copy_bytes(other, path)), "load": fastest(lambda: read_bytes(path))}
         size = path.stat().st_size / 2**20

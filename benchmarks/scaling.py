@@ -1,8 +1,9 @@
-"""Cost per round and memory as a function of the number of users, seeds, features and arms, varied one at a time.
+"""Time per round and memory by the number of users, seed users, features and arms, varied one at a time.
 
-Each point runs in its own process, so that its memory can be measured. The points of a sweep are measured in turn,
-several times, and the fastest time is reported, so that temporary load on the machine does not distort a curve.
-``--into docs`` updates the tables of docs/explanation/performance.md and the charts docs/images/scaling-*.svg.
+A sweep varies one of these numbers, and each value is one point of the sweep. Each point runs in its own process, so
+that its memory can be measured. The points are measured several times in turn, and the fastest time is reported, so
+that temporary load on the machine does not distort a curve. ``--into docs`` updates the tables of
+docs/explanation/performance.md and the charts docs/images/scaling-*.svg.
 """
 
 import argparse
@@ -36,12 +37,12 @@ POLICIES: dict[str, dict[str, Any]] = {
 }
 BLOCK, WARM_UP_BLOCKS, TIMED_BLOCKS = 4_096, 6, 4
 REPETITIONS = 2
-SLOW = 500.0  # µs per round: slower points are measured once
-# Above these sizes, bonus="mean" visits too many members per round, and the other policies take too much memory.
+SLOW = 500.0  # µs per round; slower points are measured once
+# Largest number of users per policy. Above it, bonus="mean" takes too long, and other policies need too much memory.
 MAX_USERS = {"LOCB, mean": 100_000, "LOCB, pooled": 1_000_000, "LinUCB-IND": 1_000_000}
-PERFORMANCE_PAGE = Path("explanation") / "performance.md"  # relative to docs; has the markers of the tables
+PERFORMANCE_PAGE = Path("explanation") / "performance.md"  # relative to docs; comments in it mark the tables
 
-Costs = dict[str, float]  # "µs" per round and "MiB"
+Costs = dict[str, float]  # "µs": time per round; "MiB": memory of the policy
 
 
 def resident_memory() -> float:
@@ -51,7 +52,10 @@ def resident_memory() -> float:
 
 
 def measure_point(users: int, seeds: int, features: int, arms: int, policy: str, **parameters: Any) -> Costs:
-    """Return µs per round, the fastest of several blocks after a warm-up, and the MiB of the policy itself."""
+    """Return the time per round in µs and the memory of a policy in MiB.
+
+    The time is that of the fastest of 4 blocks of rounds, after 6 blocks of warm-up.
+    """
     if policy == "locb":
         parameters["n_seeds"] = min(seeds, users)
     smallest = {**parameters, "n_seeds": 1} if policy == "locb" else parameters
@@ -77,7 +81,10 @@ def measure_in_process(sizes: dict[str, int], settings: dict[str, Any]) -> Costs
 
 
 def measure_busy(users: int, rounds_per_user: int) -> dict[str, float]:
-    """Return µs per round of LOCB and LinUCB after ``rounds_per_user`` rounds per user, when the clusters differ."""
+    """Return the time per round, in µs, of LOCB and LinUCB-IND after ``rounds_per_user`` rounds per user.
+
+    After these rounds, the clusters of LOCB have lost members and differ from each other.
+    """
     features, arms = DEFAULTS["features"], DEFAULTS["arms"]
     players = {
         "LOCB, pooled": locb.LOCB(n_users=users, dim=features, n_seeds=DEFAULTS["seeds"], bonus="pooled"),
@@ -97,7 +104,7 @@ def measure_busy(users: int, rounds_per_user: int) -> dict[str, float]:
 
 
 def report_busy(docs: Path | None) -> None:
-    """Print the table of LOCB with clusters that differ, and write it to the docs if they are given."""
+    """Print a table of the time per round of LOCB with different clusters, and write it to the folder ``docs``."""
     rows = []
     for rounds_per_user in (6, 12):
         costs = {users: measure_busy(users, rounds_per_user) for users in (1_000, 1_000_000)}
@@ -112,7 +119,7 @@ def report_busy(docs: Path | None) -> None:
 
 
 def measure_sweep(name: str, values: tuple[int, ...]) -> dict[str, dict[int, Costs]]:
-    """Return the costs of each policy at each value of the parameter ``name``."""
+    """Return the costs of each policy at each value of the number ``name`` (users, seeds, features or arms)."""
     costs: dict[str, dict[int, Costs]] = {label: {} for label in POLICIES}
     for _ in range(REPETITIONS):
         for value in values:
@@ -128,7 +135,10 @@ def measure_sweep(name: str, values: tuple[int, ...]) -> dict[str, dict[int, Cos
 
 
 def report_sweep(name: str, values: tuple[int, ...], docs: Path | None) -> None:
-    """Print the table of a sweep with the fitted exponents, and write table and chart to the docs if given."""
+    """Print the table of a sweep, and write the table and a chart to the folder ``docs``.
+
+    The last column is the exponent of the growth of the time, fitted on the log scale.
+    """
     costs = measure_sweep(name, values)
     rows, points = [], []
     for label, measured in costs.items():
@@ -155,14 +165,16 @@ def report_sweep(name: str, values: tuple[int, ...], docs: Path | None) -> None:
 
 
 def main() -> None:
-    """Run the sweeps, or one point of them."""
+    """Run all sweeps, one sweep, one point of a sweep, or the measurement of --busy."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--point", help="one point, as JSON; used by the program itself")
-    parser.add_argument("--only", choices=list(SWEEPS), help="run one sweep")
+    parser.add_argument("--point", help="measure one point, given as JSON; the program calls itself with this option")
+    parser.add_argument("--only", choices=list(SWEEPS), help="run one sweep (default: all sweeps)")
     parser.add_argument(
-        "--busy", action="store_true", help="measure clusters that differ, after 6 and 12 rounds per user (minutes)"
+        "--busy",
+        action="store_true",
+        help="measure LOCB after 6 and 12 rounds per user, when its clusters differ (takes minutes)",
     )
-    parser.add_argument("--into", type=Path, help="the folder docs: update its tables and charts")
+    parser.add_argument("--into", type=Path, help="folder docs, whose tables and charts are updated")
     options = parser.parse_args()
     if options.point:
         print(json.dumps(measure_point(**json.loads(options.point))))

@@ -1,4 +1,4 @@
-"""Blocks of synthetic rounds that are cheap to generate for any number of users."""
+"""Generator of synthetic rounds whose cost does not depend on the number of users."""
 
 import numpy as np
 
@@ -8,7 +8,11 @@ N_CLUSTERS = 5
 
 
 def make_block(rounds: int, users: int, arms: int, features: int, seed: int) -> locb.Rounds:
-    """Return rounds with random unit contexts. Users belong to five clusters, each with its own preference vector."""
+    """Return random rounds. Each arm has a random unit vector of features.
+
+    Users belong to five clusters, and each cluster has its own preference vector. The probability of reward 1 is linear
+    in the inner product of the features and the preferences.
+    """
     rng = np.random.default_rng([users, seed])
     x = rng.standard_normal((rounds, arms, features))
     x /= np.linalg.norm(x, axis=2, keepdims=True)

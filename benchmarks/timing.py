@@ -1,4 +1,4 @@
-"""Timing and result tables of the benchmarks: the best of several repetitions in one process, after a warm-up."""
+"""Timing of functions, and result tables in Markdown, for the benchmarks."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -8,7 +8,10 @@ REPETITIONS = 7
 
 
 def best_of(make: Callable[[], Callable[[], object]], repetitions: int = REPETITIONS) -> float:
-    """Return the seconds of the fastest repetition. ``make`` prepares a repetition and returns the timed function."""
+    """Return the time in seconds of the fastest of several repetitions, after one repetition that is not timed.
+
+    ``make`` prepares a repetition and returns the function to time.
+    """
     make()()
     fastest = float("inf")
     for _ in range(repetitions):
@@ -25,7 +28,7 @@ def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str
 
 
 def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table."""
+    """Return headings and rows as a Markdown table."""
     lines = ["| " + " | ".join(headings) + " |", "|" + " --- |" * len(headings)]
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
 
@@ -35,7 +38,7 @@ def replace_table(page: Path, name: str, headings: Sequence[str], rows: Sequence
     first, last = f"<!-- {name} -->", f"<!-- end of {name} -->"
     text = page.read_text(encoding="utf-8")
     if first not in text or last not in text:
-        raise SystemExit(f"{page} has no comments {first} and {last}: add them where the table belongs")
+        raise SystemExit(f"{page} must have the comments {first} and {last}; add them where the table belongs")
     before, _, rest = text.partition(first)
     _, _, after = rest.partition(last)
     page.write_text(f"{before}{first}\n{markdown_table(headings, rows)}\n{last}{after}", encoding="utf-8")
