@@ -1,1 +1,1 @@
-"""Fault injection and load tests of the service, with real processes, disks and databases on the local machine."""
+"""Fault injection tests and load tests of the service, with real processes, disks and databases on this machine."""

@@ -1,4 +1,7 @@
-"""``python -m stress``: run fault injection and load tests, print and save their figures, exit with 1 on a failure."""
+"""Run fault injection tests and load tests of the service, print and save their measurements.
+
+The exit status is 1 if a test fails. Start the tests with ``python -m stress``.
+"""
 
 from __future__ import annotations
 
@@ -24,16 +27,16 @@ from stress.stores import KINDS as STORES
 from stress.stores import new_store
 from stress.throughput import throughput
 
-# Limits; a measurement outside them is a failure.
-MAX_START_SECONDS = 15.0
+# Limits of the measurements. A test fails if a measurement is outside its limit.
+MAX_START_SECONDS = 15.0  # time from the start of the process to its first response
 MIN_REPLAY_RATE = 100_000  # events per second
-MIN_RATIO = 0.45  # ratio of the throughput of durable requests to that of pings
-MAX_P99_MS = 30.0
-MAX_BLOCKED_MS = 50.0
-MAX_PANEL_SECONDS = 2.0
-MAX_PAGES_CPU = 2.0  # % of one CPU, for ten pages
+MIN_RATIO = 0.45  # throughput of decisions and rewards divided by the throughput of pings
+MAX_P99_MS = 30.0  # 99% quantile of the latency at half load
+MAX_BLOCKED_MS = 50.0  # time for which a snapshot blocks requests
+MAX_PANEL_SECONDS = 2.0  # time until a panel of the dashboard shows its figures and charts
+MAX_PAGES_CPU = 2.0  # % of one CPU that the service uses for ten open pages
 
-MORE_VIOLATIONS = ("given up", "other errors", "not erased")
+MORE_VIOLATIONS = ("given up", "other errors", "not erased")  # counts that must be 0, if a test has them
 
 Results = Iterator[tuple[str, dict[str, Any], list[str]]]  # title, figures, failures
 
@@ -41,7 +44,7 @@ Results = Iterator[tuple[str, dict[str, Any], list[str]]]  # title, figures, fai
 def _failures(figures: dict[str, Any]) -> list[str]:
     failures = violations(figures) + [f"{figures[name]} {name}" for name in MORE_VIOLATIONS if figures.get(name)]
     if figures.get("starts of the service", 1) != 1:
-        failures.append("the service has restarted")
+        failures.append(f"the service started {figures['starts of the service']} times instead of once")
     return failures
 
 
@@ -56,7 +59,7 @@ def _outage(options: argparse.Namespace) -> Results:
     if "postgresql" in options.store:
         with new_store("postgresql") as location:
             figures = outage(location, options.outages, options.clients)
-        silent = [] if figures["responses with 503"] else ["no response had status 503"]
+        silent = [] if figures["responses with 503"] else ["no response during an outage had status 503"]
         yield "Outages of PostgreSQL under load", figures, _failures(figures) + silent
 
 
@@ -68,7 +71,7 @@ def _disk_full(options: argparse.Namespace) -> Results:
         except PermissionError as error:
             print(f"\nFull disk ({kind}) skipped: {error}")
             continue
-        silent = [] if figures["reasons"] else ["no response gave the reason"]
+        silent = [] if figures["reasons"] else ["no response during a full disk had status 503 with a reason"]
         yield f"Full disk, {kind}", figures, _failures(figures) + silent
 
 
@@ -81,10 +84,13 @@ def _restart(options: argparse.Namespace) -> Results:
                 slow.append("events replayed per second")
             yield f"Restart, {kind}", figures, slow
             figures = snapshots(location, options.users, options.rate)
+            blocked = figures["blocked, milliseconds"]
             failures = (
-                [] if figures["blocked, milliseconds"] <= MAX_BLOCKED_MS else ["requests were blocked for too long"]
+                []
+                if blocked <= MAX_BLOCKED_MS
+                else [f"a snapshot blocked requests for {blocked} ms, above {MAX_BLOCKED_MS:g} ms"]
             )
-            failures += [] if figures["snapshots"] else ["there was no snapshot"]
+            failures += [] if figures["snapshots"] else ["the service wrote no snapshot"]
             yield f"Snapshots under load, {kind}", figures, failures
 
 
@@ -108,7 +114,7 @@ def _dashboard(options: argparse.Namespace) -> Results:
             return
     slow = [name for name in figures if name.endswith(", seconds") and figures[name] > MAX_PANEL_SECONDS]
     if figures["CPU of the pages, %"] > MAX_PAGES_CPU:
-        slow.append("ten pages use too much CPU time")
+        slow.append(f"CPU of the pages is {figures['CPU of the pages, %']}%, above {MAX_PAGES_CPU:g}%")
     yield "Dashboard of a large store", figures, slow
 
 
@@ -123,17 +129,32 @@ PARTS: dict[str, Callable[[argparse.Namespace], Results]] = {
 
 
 def main() -> int:
-    """Run the selected parts, and return the exit status."""
+    """Run the selected tests, and return the exit status."""
     parser = argparse.ArgumentParser(prog="stress", description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="tests to run; default: all")
-    parser.add_argument("--store", action="append", choices=STORES, help="can be repeated; default: both")
-    parser.add_argument("--kills", type=int, default=50)
-    parser.add_argument("--outages", type=int, default=5, help="number of database outages, and of full disks")
-    parser.add_argument("--clients", type=int, default=200, help="concurrent connections")
-    parser.add_argument("--events", type=int, default=1_000_000, help="events in the large store")
-    parser.add_argument("--users", type=int, default=100_000, help="users in the large store")
-    parser.add_argument("--rate", type=float, default=400.0, help="decisions per second during snapshots")
-    parser.add_argument("--output", type=Path, default=Path("runs/stress"))
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="tests to run (default: all)")
+    parser.add_argument(
+        "--store", action="append", choices=STORES, help="store to test (default: both); can be repeated"
+    )
+    parser.add_argument("--kills", type=int, default=50, help="number of kills (default: %(default)s)")
+    parser.add_argument(
+        "--outages", type=int, default=5, help="number of database outages, and of full disks (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--clients", type=int, default=200, help="number of concurrent connections (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--events", type=int, default=1_000_000, help="events in the large store (default: %(default)s)"
+    )
+    parser.add_argument("--users", type=int, default=100_000, help="users in the large store (default: %(default)s)")
+    parser.add_argument(
+        "--rate",
+        type=float,
+        default=400.0,
+        help="decisions per second while snapshots are written (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--output", type=Path, default=Path("runs/stress"), help="folder of the results (default: %(default)s)"
+    )
     options = parser.parse_args()
     options.store = options.store or list(STORES)
     options.output.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""A load test in a background thread, while the caller injects faults."""
+"""Load test that runs in a background thread while the caller injects faults."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ from locb import loadtest
 
 
 class BackgroundLoad:
-    """Runs a load test plan; ``report`` waits for its end."""
+    """Load test in a background thread. The thread starts when the object is created.
+
+    Parameters
+    ----------
+    plan : loadtest.Plan
+        Plan of the load test.
+    """
 
     def __init__(self, plan: loadtest.Plan) -> None:
         self._plan = plan
@@ -27,11 +33,11 @@ class BackgroundLoad:
             self._started.set()
 
     def wait_started(self) -> None:
-        """Wait for the first response."""
+        """Wait until the load test has received its first response or has failed."""
         self._started.wait()
 
     def report(self) -> loadtest.Report:
-        """Return the report of the load test."""
+        """Wait for the end of the load test and return its report. Raise a RuntimeError if it failed."""
         self._thread.join()
         if self._report is None:
             raise RuntimeError(f"the load test failed: {self._error!r}") from self._error

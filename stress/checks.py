@@ -1,4 +1,7 @@
-"""Invariants after a fault: no acknowledged event is missing or learned twice, and the log determines the policy."""
+"""Checks of the event log after a fault.
+
+Every acknowledged event is in the log and was learned once, and a replay of the log gives the state of the policy.
+"""
 
 from __future__ import annotations
 
@@ -40,13 +43,25 @@ class Acknowledged:
     rewards: dict[str, float] = field(default_factory=dict)
 
     def add(self, report: Report) -> None:
-        """Add what the clients of one load test received."""
+        """Add the decisions and rewards that the clients of one load test received responses for."""
         self.arms |= {name: arm for name, _, arm in report.decisions}
         self.rewards |= dict(report.rewards)
 
 
 def check(folder: Path, store: str | None, acknowledged: Acknowledged) -> dict[str, int]:
-    """Return counts of events and of violations; the service must have been shut down cleanly."""
+    """Compare the event log with the acknowledged events, and return the numbers of events and of violations.
+
+    The service must have been stopped with SIGTERM before, because the check reads its final snapshot.
+
+    Parameters
+    ----------
+    folder : Path
+        Data folder of the service.
+    store : str or None
+        Address of the PostgreSQL database; None for SQLite.
+    acknowledged : Acknowledged
+        Events that the service has acknowledged.
+    """
     log = EventLog(folder, store)
     try:
         arms, rewards, repeated = _read(log)
@@ -67,12 +82,12 @@ def check(folder: Path, store: str | None, acknowledged: Acknowledged) -> dict[s
 
 
 def violations(counts: dict[str, int]) -> list[str]:
-    """Return a message per invariant that is violated."""
+    """Return a message for each element of VIOLATIONS whose count is not 0."""
     return [f"{counts[name]} {name}" for name in VIOLATIONS if counts[name]]
 
 
 def _read(log: EventLog) -> tuple[dict[str, str], dict[str, float], int]:
-    """Return arms and rewards by decision id, and the number of repeated rewards."""
+    """Return the arms and the rewards by decision id, and the number of decisions that occur more than once."""
     arms: dict[str, str] = {}
     rewards: dict[str, float] = {}
     repeated = 0
@@ -92,7 +107,7 @@ def _count_differing(acknowledged: dict[str, Any], logged: dict[str, Any]) -> in
 
 
 def _compare(log: EventLog, folder: Path, observations: int, repeated: int) -> dict[str, int]:
-    """Compare the final snapshot of the service with a replay of the whole log."""
+    """Return the numbers of differences between the final snapshot of the service and a replay of the whole log."""
     model, store_id = load_or_create_model(ServiceConfig(folder), log)
     rebuilt_at, last = log.settings()["rebuilt_at"] or 0, log.last_seq()
     replayed, mismatches = repeat_decisions(log, model, rebuilt_at)
@@ -110,7 +125,7 @@ def _compare(log: EventLog, folder: Path, observations: int, repeated: int) -> d
 
 
 def _saved_arrays(policy: Any) -> dict[str, np.ndarray[Any, Any]]:
-    """Return the content of the file to which a policy is saved."""
+    """Return the arrays and the header that ``policy.save`` writes."""
     with tempfile.TemporaryDirectory() as folder:
         policy.save(Path(folder) / "policy")
         header, arrays = storage.read(Path(folder) / "policy")

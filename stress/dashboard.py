@@ -1,4 +1,4 @@
-"""Measurements of the dashboard with a large store: time until each panel is usable, and the load of ten open pages."""
+"""Measurements of the dashboard with a large store: time until each panel is drawn, and CPU time for ten open pages."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ PANELS = {
     "groups": ("#groups", "#groups-table tbody tr >> nth=0", "#overlap-chart canvas"),
     "user": ("#user/", "#user-cards dd >> nth=0", "#estimate-chart canvas"),
 }
-PAGES = 10
-REPEATS = 4
+PAGES = 10  # pages that are open at the same time
+REPEATS = 4  # measurements of the CPU time with pages, and without pages
 INITIAL_SECONDS = 3.0  # seconds until a page has finished its initial requests
 
 
@@ -39,9 +39,20 @@ def dashboard(
 ) -> dict[str, Any]:
     """Measure the time until each panel shows figures and charts, then the CPU time that ten open pages cause.
 
-    The CPU time of the service is measured at a constant rate of decisions, alternately with and without pages. The
-    requests of the pages are recorded once and replayed by threads, because a browser that draws ten pages on the same
-    processors would slow the service down.
+    The CPU time of the service is measured at a constant rate of decisions, in turn without and with pages. The
+    requests of the pages are recorded once and then replayed by threads, because a browser that draws ten pages on the
+    same machine would slow the service down.
+
+    Parameters
+    ----------
+    location : StoreLocation
+        Empty store.
+    events, users : int
+        Number of events and users with which the store is filled.
+    rate : float, default 20.0
+        Decisions per second.
+    seconds : float, default 20.0
+        Duration of each measurement of the CPU time.
     """
     found: dict[str, Any] = {"events": generate_history(location.folder, location.url, events, users), "users": users}
     with ServiceProcess(location.folder, [], location.url) as server, chromium() as browser:
@@ -96,7 +107,7 @@ def _open(browser: Browser, url: str, figures: str, chart: str) -> tuple[float, 
 
 @contextmanager
 def _new(browser: Browser) -> Iterator[Page]:
-    """Open a page with an empty cache."""
+    """Open a browser page with an empty cache, and close it at the end of the block."""
     context = browser.new_context()
     try:
         yield context.new_page()
@@ -105,7 +116,10 @@ def _new(browser: Browser) -> Iterator[Page]:
 
 
 def _record_requests(browser: Browser, addresses: list[str], seconds: float) -> list[list[tuple[float, str]]]:
-    """Return the time and address of each request that open pages send within ``seconds``, one list per page."""
+    """Return the time (in seconds) and the address of each request that open pages send, one list per page.
+
+    The recording starts after the initial requests of the pages and lasts ``seconds``.
+    """
     with ExitStack() as pages:
         opened = [pages.enter_context(_new(browser)) for _ in addresses]
         for opened_page, address in zip(opened, addresses, strict=True):
@@ -128,7 +142,7 @@ def _start_recording(page: Page, start: float) -> list[tuple[float, str]]:
 
 
 def _replay_requests(port: int, requests: list[tuple[float, str]]) -> None:
-    """Send recorded requests at the recorded times."""
+    """Send the recorded requests of one page at the recorded times."""
     start = time.perf_counter()
     with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30.0)) as connection:
         for when, url in requests:
@@ -139,7 +153,7 @@ def _replay_requests(port: int, requests: list[tuple[float, str]]) -> None:
 
 
 def _cpu_share(pid: int, seconds: float) -> float:
-    """Return the share of one CPU that a process uses."""
+    """Return the share of one CPU that a process uses during the next ``seconds``."""
     before, start = _cpu_seconds(pid), time.perf_counter()
     time.sleep(seconds)
     return (_cpu_seconds(pid) - before) / (time.perf_counter() - start)

@@ -1,4 +1,4 @@
-"""Full disk under load: requests get 503 with the reason, and the service recovers when space is available again."""
+"""Test of a full disk under load: requests get status 503 with the reason, and the service recovers automatically."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from stress.checks import Acknowledged, check
 from stress.disks import Disk
 from stress.service_process import ServiceProcess
 
-RATE = 300.0  # decisions per second; low, so that decisions alone do not fill a small disk
+RATE = 300.0  # decisions per second; low enough that the decisions alone do not fill the disk
 
 
 def disk_full(disk: Disk, repeats: int, clients: int, *, seconds: float = 1.0) -> dict[str, Any]:
-    """Fill the disk of a service ``repeats`` times for ``seconds`` each, and check the log afterwards."""
+    """Fill the disk of a service ``repeats`` times for ``seconds`` each, and check the event log afterwards.
+
+    ``clients`` is the number of concurrent connections that send requests meanwhile.
+    """
     acknowledged, errors, details, recovery = Acknowledged(), Counter[str](), set[str](), []
     with ServiceProcess(disk.folder / "state", ["--dim", "10", "--snapshot-every", "2000"]) as server:
         server.start()

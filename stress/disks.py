@@ -1,4 +1,4 @@
-"""Disks that can be filled on demand: a small tmpfs, or a limit on the size of the files of the service."""
+"""Disks that a test can fill: a small tmpfs (file system in memory), or a limit of the file size of the service."""
 
 from __future__ import annotations
 
@@ -14,30 +14,35 @@ from typing import Protocol
 
 from stress.service_process import ServiceProcess
 
-MEGABYTES = 256
+MEGABYTES = 256  # size of the tmpfs
 KINDS = ("tmpfs", "limit")
 
 
 class Disk(Protocol):
-    """A disk that can be filled and freed, with a data folder on it."""
+    """Disk with a data folder that a test can fill and free."""
 
     folder: Path
 
     def fill(self, server: ServiceProcess) -> None:
-        """Fill the disk, so that no space is free."""
+        """Fill the disk, so that the service cannot write."""
 
     def free(self, server: ServiceProcess) -> None:
-        """Free the space again."""
+        """Free the space that ``fill`` used."""
 
 
 @contextmanager
 def new_disk(kind: str) -> Iterator[Disk]:
-    """Provide a disk, and remove it at the end.
+    """Create a disk, and remove it at the end of the block.
+
+    Parameters
+    ----------
+    kind : {"tmpfs", "limit"}
+        Small file system in memory, or limit of the size of the files.
 
     Raises
     ------
     PermissionError
-        If this kind of disk is not available on this system.
+        If a tmpfs cannot be mounted on this system.
     """
     with tempfile.TemporaryDirectory(prefix="locb-disk-") as parent:
         if kind == "limit":
@@ -49,7 +54,7 @@ def new_disk(kind: str) -> Iterator[Disk]:
         try:
             yield _SmallDisk(folder)
         finally:
-            # A lazy unmount, in case a file is still open, so that the folder can be removed.
+            # If a file is still open, a lazy unmount makes it possible to remove the folder.
             if subprocess.run(["umount", folder], capture_output=True, check=False).returncode:
                 subprocess.run(["umount", "--lazy", folder], check=True)
 
@@ -57,15 +62,15 @@ def new_disk(kind: str) -> Iterator[Disk]:
 def _mount(folder: Path) -> None:
     mount = shutil.which("mount")
     if mount is None or not sys.platform.startswith("linux"):
-        raise PermissionError("tmpfs cannot be mounted on this system")
+        raise PermissionError("tmpfs cannot be mounted: this test needs Linux and the program mount")
     command = [mount, "-t", "tmpfs", "-o", f"size={MEGABYTES}m", "tmpfs", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise PermissionError(f"tmpfs cannot be mounted: {done.stderr.strip()}")
+        raise PermissionError(f"tmpfs cannot be mounted ({done.stderr.strip()}); run the test as root")
 
 
 class _SmallDisk:
-    """A tmpfs that is filled by a large file."""
+    """Small tmpfs that is filled with a large file."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -84,7 +89,7 @@ class _SmallDisk:
 
 
 class _LimitedFiles:
-    """A resource limit that keeps the files of the service from growing."""
+    """Folder whose files cannot grow while a resource limit of the service process is set."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -1,4 +1,4 @@
-"""Generation of a long event log by the engine, in large batches and without HTTP."""
+"""Generator of a long event log. It calls the engine of the service directly, without HTTP."""
 
 from __future__ import annotations
 
@@ -17,13 +17,27 @@ from locb.service.request_parsing import parse_request
 from locb.service.schemas import Arm, RecommendRequest
 from locb.service.store.log import EventLog
 
-BATCH_SIZE = 500  # requests per batch, as in a service under load, so that new users arrive between batches
-DIM = 10
-ARMS = 5
+BATCH_SIZE = 500  # requests per batch, similar to a service under load
+DIM = 10  # features per arm
+ARMS = 5  # arms per decision
 
 
 def generate_history(folder: Path, store: str | None, events: int, users: int, seed: int = 0) -> int:
-    """Fill an empty store with ``events`` events, half decisions and half rewards, and return their number."""
+    """Fill an empty store with decisions and their rewards, and return the number of events.
+
+    Parameters
+    ----------
+    folder : Path
+        Data folder.
+    store : str or None
+        Address of the PostgreSQL database; None for SQLite.
+    events : int
+        Number of events. Half of them are decisions, and half are rewards.
+    users : int
+        Number of users.
+    seed : int, default 0
+        Random seed.
+    """
     log = EventLog(folder, store)
     try:
         model, _ = load_or_create_model(ServiceConfig(folder, dim=DIM), log)

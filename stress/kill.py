@@ -1,4 +1,4 @@
-"""SIGKILL at random times under load: no acknowledged decision or reward may be lost or learned twice."""
+"""Test of SIGKILL at random times under load: no acknowledged decision or reward may be lost or learned twice."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ ERASURE_INTERVAL = 3  # a user is erased during every third kill of the first ha
 def kill(
     location: StoreLocation, kills: int, clients: int, *, before: float = 2.0, after: float = 4.0, seed: int = 0
 ) -> dict[str, Any]:
-    """Kill a service ``kills`` times on one store, restart it each time, and check the log afterwards.
+    """Kill a service ``kills`` times, restart it each time, and check the event log afterwards.
 
-    The load lasts ``before + after`` seconds per kill. The kill occurs within the first ``before`` seconds. Clients
-    retry requests that were not acknowledged, with the same decision ids. In the first half of the kills, some users
-    are erased. The final check repeats all decisions of the second half.
+    ``clients`` connections send requests for ``before + after`` seconds per kill. The kill occurs within the first
+    ``before`` seconds. Clients retry requests that were not acknowledged, with the same decision ids. In the first half
+    of the kills, some users are erased. Erasures rebuild the policy, so the final check repeats only the decisions
+    after the last erasure.
     """
     rng = random.Random(seed)
     acknowledged, errors, restarts = Acknowledged(), Counter[str](), []
-    # Frequent snapshots, so that some kills interrupt a snapshot and restarts load one.
+    # Snapshots are frequent, so that some kills interrupt the writing of a snapshot, and each restart loads a snapshot.
     options = ["--dim", "10", "--snapshot-every", "500"]
     with ServiceProcess(location.folder, options, location.url) as server:
         server.start()
@@ -66,7 +67,7 @@ def kill(
 
 
 class Guest(threading.Thread):
-    """A user with five decisions, who is erased when the thread starts."""
+    """Thread that erases a user. The user gets five decisions and rewards when the object is created."""
 
     def __init__(self, server: ServiceProcess, name: str) -> None:
         super().__init__(name=name, daemon=True)
@@ -78,7 +79,10 @@ class Guest(threading.Thread):
             server.post("/v1/reward", {"decision_id": decision, "reward": 1})
 
     def run(self) -> None:
-        """Send erase requests until one succeeds; 404 means that the response of an earlier one was lost."""
+        """Send erase requests until one succeeds.
+
+        Status 404 is a success too: the user was erased, but the response to an earlier request was lost.
+        """
         while True:
             try:
                 if self._server.delete(f"/v1/users/{self.name.replace(' ', '%20')}")[0] in (200, 404):
@@ -89,7 +93,7 @@ class Guest(threading.Thread):
 
 
 def _remaining_guests(location: StoreLocation) -> int:
-    """Return the number of names and decisions of guests in the log."""
+    """Return how many names and decisions of erased users are still in the event log."""
     log = EventLog(location.folder, location.url)
     try:
         names = [name or b"" for _, _, name in log.users()]

@@ -1,4 +1,4 @@
-"""Outages of PostgreSQL under load: requests get 503, and the service recovers automatically."""
+"""Test of outages of PostgreSQL under load: requests get status 503, and the service recovers automatically."""
 
 from __future__ import annotations
 
@@ -17,9 +17,12 @@ from stress.stores import StoreLocation
 def outage(
     location: StoreLocation, repeats: int, clients: int, *, down: float = 1.0, up: float = 2.0, seed: int = 0
 ) -> dict[str, Any]:
-    """Stop the database ``repeats`` times for ``down`` seconds each, and check the log afterwards."""
+    """Stop the database server ``repeats`` times for ``down`` seconds each, and check the event log afterwards.
+
+    ``clients`` connections send requests for ``up + down`` seconds per outage.
+    """
     if location.cluster is None:
-        raise ValueError("an outage needs a PostgreSQL server")
+        raise ValueError("outage needs a store in PostgreSQL, not SQLite: use new_store('postgresql')")
     rng = random.Random(seed)
     acknowledged, errors = Acknowledged(), Counter[str]()
     health, recovery = Counter[int](), []

@@ -1,4 +1,4 @@
-"""A temporary PostgreSQL server in its own folder, on a free port of the loopback interface."""
+"""Temporary PostgreSQL server in its own folder, on a free port of the loopback interface."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from typing import Any
 
 import psycopg
 
-OWNER = "locb"
+OWNER = "locb"  # database user
 START_TIMEOUT = 60.0  # seconds
 
 
 def find_programs() -> Path | None:
-    """Return the folder of the newest initdb and postgres, or None if PostgreSQL is not installed."""
+    """Return the folder of the programs initdb and postgres, or None if PostgreSQL is not installed."""
     folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda folder: int(folder.parent.name))
     on_path = shutil.which("initdb")
     folders += [] if on_path is None else [Path(on_path).resolve().parent]
@@ -31,18 +31,23 @@ def find_programs() -> Path | None:
 
 
 class PostgresServer:
-    """A database server that can be stopped without a checkpoint and restarted on the same data.
+    """PostgreSQL server that a test can stop without a checkpoint and restart with the same data.
 
     Raises
     ------
     FileNotFoundError
-        If PostgreSQL is not installed.
+        If PostgreSQL is not installed, or if there is no account to run it.
+    ChildProcessError
+        If the server does not start.
     """
 
     def __init__(self) -> None:
         bin_folder = find_programs()
         if bin_folder is None:
-            raise FileNotFoundError("PostgreSQL is not installed: there is no initdb in /usr/lib/postgresql/*/bin")
+            raise FileNotFoundError(
+                "PostgreSQL is not installed: initdb is neither in /usr/lib/postgresql/*/bin nor on PATH; run apt-get "
+                "install postgresql"
+            )
         self._bin = bin_folder
         self._account = _account()
         self._password = secrets.token_hex(16)
@@ -65,7 +70,7 @@ class PostgresServer:
         self.close()
 
     def start(self) -> None:
-        """Start the server, and wait until it responds. The port is the same for all starts."""
+        """Start the server, and wait until it responds. All starts use the same port."""
         first = self.port == 0
         for attempt in range(5):
             if first:
@@ -79,14 +84,17 @@ class PostgresServer:
                 return
 
     def stop(self, signal_number: signal.Signals = signal.SIGQUIT) -> None:
-        """Stop the server. SIGQUIT: immediate shutdown without a checkpoint; SIGINT: fast shutdown."""
+        """Stop the server with a signal.
+
+        SIGQUIT is an immediate shutdown without a checkpoint. SIGINT is a fast shutdown with a checkpoint.
+        """
         server, self._server = self._server, None
         if server is not None:
             server.send_signal(signal_number)
             server.wait(START_TIMEOUT)
 
     def restart(self) -> None:
-        """Stop the server immediately and start it again."""
+        """Stop the server without a checkpoint and start it again."""
         self.stop()
         self.start()
 
@@ -96,7 +104,7 @@ class PostgresServer:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def create_database(self) -> str:
-        """Create an empty database, and return its address."""
+        """Create an empty database, and return its address (a postgresql:// URL with the password)."""
         self._databases += 1
         name = f"locb_{self._databases}"
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
@@ -104,7 +112,7 @@ class PostgresServer:
         return self.url(name)
 
     def url(self, database: str) -> str:
-        """Return the address of a database."""
+        """Return the address of a database by its name."""
         return f"postgresql://{OWNER}:{self._password}@127.0.0.1:{self.port}/{database}"
 
     def _initialize(self) -> None:
@@ -117,10 +125,10 @@ class PostgresServer:
             command, cwd=self.folder, capture_output=True, text=True, check=False, **_run_as(self._account)
         )
         if done.returncode:
-            raise ChildProcessError(f"initdb: {done.stderr.strip()}")
+            raise ChildProcessError(f"initdb ended with status {done.returncode}: {done.stderr.strip()}")
 
     def _start(self) -> None:
-        # The server must end with this process, even if the process is killed.
+        # setpriv stops the server when this process ends, even if this process is killed.
         prefix = ["setpriv", "--pdeathsig", "QUIT"] if shutil.which("setpriv") else []
         settings = {
             "listen_addresses": "127.0.0.1", "port": self.port, "unix_socket_directories": "", "fsync": "on",
@@ -139,7 +147,7 @@ class PostgresServer:
             if self._server.poll() is not None or time.monotonic() > end:
                 self.stop()
                 output = (self.folder / "server.log").read_text(errors="replace")
-                raise ChildProcessError(f"postgres did not start: {output[-500:]}")
+                raise ChildProcessError(f"postgres did not start; end of its output: {output[-500:]}")
             time.sleep(0.02)
 
     def _responds(self) -> bool:
@@ -155,7 +163,10 @@ class PostgresServer:
 
 
 def _account() -> pwd.struct_passwd | None:
-    """Return the account for the server, because PostgreSQL refuses to run as root."""
+    """Return the account that runs the server if this process runs as root; None for the current account.
+
+    PostgreSQL refuses to run as root.
+    """
     if os.geteuid() != 0:
         return None
     for name in ("postgres", "nobody"):
@@ -163,7 +174,9 @@ def _account() -> pwd.struct_passwd | None:
             return pwd.getpwnam(name)
         except KeyError:
             continue
-    raise FileNotFoundError("PostgreSQL does not run as root, and there is no user postgres or nobody")
+    raise FileNotFoundError(
+        "PostgreSQL does not run as root, and there is no user postgres or nobody; run as another user"
+    )
 
 
 def _run_as(account: pwd.struct_passwd | None) -> dict[str, Any]:

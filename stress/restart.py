@@ -1,4 +1,4 @@
-"""Restart with a long log, and the effect of snapshots on concurrent requests."""
+"""Measurements of the restart of a service with a long event log, and of requests while snapshots are written."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ from stress.stores import StoreLocation
 
 
 def restart(location: StoreLocation, events: int, users: int) -> dict[str, Any]:
-    """Measure the time from the start of a process to its first response, without and with a snapshot."""
+    """Measure the time from the start of a service process to its first response, without and with a snapshot.
+
+    ``events`` and ``users`` are the numbers with which the store is filled before.
+    """
     start = time.perf_counter()
     count = generate_history(location.folder, location.url, events, users)
     generated = time.perf_counter() - start
     with ServiceProcess(location.folder, [], location.url) as server:
-        server.start()  # compiles the kernels
+        server.start()  # compiles the kernels, so that the timed starts do not
         server.kill()
         shutil.rmtree(location.folder / "snapshots")
         cold = server.start()
@@ -45,12 +48,24 @@ def _replay_seconds(server: ServiceProcess) -> float:
     lines = [line for line in server.output().splitlines() if '"ready: ' in line]
     found = re.search(r"in ([\d.]+) s$", json.loads(lines[-1])["message"])
     if found is None:
-        raise ValueError(f"the log line has no duration: {lines[-1]}")
+        raise ValueError(f"the log line of the service must end in its duration, such as 'in 1.5 s', not {lines[-1]}")
     return max(float(found[1]), 0.01)
 
 
 def snapshots(location: StoreLocation, users: int, rate: float, seconds: float = 20.0) -> dict[str, Any]:
-    """Measure how long snapshots block requests, and the latency of requests, at a constant rate of decisions."""
+    """Measure how long snapshots block requests, and the latency of requests meanwhile.
+
+    Parameters
+    ----------
+    location : StoreLocation
+        Store with events.
+    users : int
+        Number of users of the load test.
+    rate : float
+        Decisions per second.
+    seconds : float, default 20.0
+        Duration of the load test.
+    """
     every = max(int(rate * seconds / 4), 1)
     with ServiceProcess(location.folder, ["--snapshot-every", str(every)], location.url) as server:
         server.start()
@@ -59,7 +74,7 @@ def snapshots(location: StoreLocation, users: int, rate: float, seconds: float =
         )
         load = BackgroundLoad(plan)
         load.wait_started()
-        blocked: dict[float, float] = {}  # by the seq of the snapshot
+        blocked: dict[float, float] = {}  # position of the snapshot in the log → seconds
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             blocked[server.metric("locb_snapshot_position")] = server.metric("locb_snapshot_blocked_seconds")

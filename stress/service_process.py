@@ -1,4 +1,4 @@
-"""A service in its own process that tests can kill."""
+"""Service in its own process that tests can start, stop and kill."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ COMMAND = (sys.executable, "-c", "from locb.cli import main; main()", "serve")
 
 
 class ServiceProcess:
-    """A process of ``locb serve``, with the same port at each start.
+    """Process of ``locb serve``. All starts use the same port.
 
     Parameters
     ----------
     folder : Path
-        The data folder. The output goes to a file next to it.
-    options : sequence of str
+        Data folder of the service. The output of the process is appended to the file FOLDER.log next to it.
+    options : sequence of str, default ()
         Further options of ``locb serve``.
     store : str, optional
-        Address of a database to use instead of the SQLite file.
+        Address of a PostgreSQL database. The default is a SQLite file in the data folder.
     before : callable, optional
-        Called in the new process before it executes the service.
+        Function that the new process calls before it executes the service.
     """
 
     def __init__(
@@ -61,20 +61,20 @@ class ServiceProcess:
     def pid(self) -> int:
         """Id of the running process."""
         if self._process is None:
-            raise ProcessLookupError("the service is not running")
+            raise ProcessLookupError("the service is not running; call start first")
         return self._process.pid
 
     def start(self) -> float:
-        """Start the process, wait until it is healthy, and return the seconds that this took."""
+        """Start the process, wait until the service is healthy, and return the time in seconds."""
         start = time.perf_counter()
         self.launch()
         self.wait_ready()
         return time.perf_counter() - start
 
     def launch(self) -> None:
-        """Start the process."""
+        """Start the process without waiting for the service."""
         command = [*COMMAND, "--data-dir", str(self.folder), "--port", str(self.port), *self._options]
-        # An environment variable, because the address contains a password and the process list shows options.
+        # An environment variable passes the address, because it has a password and the process list shows options.
         environment = os.environ | ({} if self.store is None else {"LOCB_STORE": self.store})
         with self.lines.open("ab") as lines:
             self._process = subprocess.Popen(
@@ -82,7 +82,13 @@ class ServiceProcess:
             )
 
     def wait_ready(self, healthy: bool = True) -> None:
-        """Wait until the service is healthy, or only until it responds."""
+        """Wait until the service is healthy, or only until it responds if ``healthy`` is False.
+
+        Raises
+        ------
+        ChildProcessError
+            If the process ends, or the service is not ready after 120 s.
+        """
         end = time.monotonic() + START_TIMEOUT
         while True:
             try:
@@ -92,7 +98,7 @@ class ServiceProcess:
             if status in (200, 204):
                 return
             if self._process is None or self._process.poll() is not None or time.monotonic() > end:
-                raise ChildProcessError(f"the service did not start: {self.output()[-2000:]}")
+                raise ChildProcessError(f"the service is not ready; end of its output: {self.output()[-2000:]}")
             time.sleep(0.01)
 
     def kill(self) -> None:
@@ -100,7 +106,7 @@ class ServiceProcess:
         self._end(signal.SIGKILL)
 
     def stop(self) -> int:
-        """Stop the process with SIGTERM, wait for it, and return its exit status."""
+        """Stop the process with SIGTERM, wait for its end, and return its exit status."""
         return self._end(signal.SIGTERM)
 
     def _end(self, signal_number: signal.Signals) -> int:
@@ -111,7 +117,7 @@ class ServiceProcess:
         return process.wait(60.0)
 
     def output(self) -> str:
-        """Return the output of all starts."""
+        """Return the output of the service since the first start."""
         return self.lines.read_text(encoding="utf-8", errors="replace") if self.lines.exists() else ""
 
     def get(self, path: str) -> tuple[int, bytes]:
@@ -139,7 +145,7 @@ class ServiceProcess:
             connection.close()
 
     def metric(self, name: str) -> float:
-        """Return the value of a metric."""
+        """Return the value of a metric in /metrics. Raise a KeyError if the metric does not exist."""
         for line in self.get("/metrics")[1].decode().splitlines():
             if line.startswith(f"{name} "):
                 return float(line.split()[1])

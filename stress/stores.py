@@ -1,4 +1,4 @@
-"""Stores for fault injection: SQLite and PostgreSQL."""
+"""Temporary stores for the tests: SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ KINDS = ("sqlite", "postgresql")
 
 @dataclass(frozen=True)
 class StoreLocation:
-    """A data folder, and the PostgreSQL database if the log is not a SQLite file in the folder."""
+    """Location of the data of a service: a data folder, and optionally a PostgreSQL database for the event log."""
 
     folder: Path
-    url: str | None
-    cluster: PostgresServer | None
+    url: str | None  # address of the database; None if the event log is a SQLite file in the folder
+    cluster: PostgresServer | None  # server of the database
 
 
 @contextmanager
 def new_store(kind: str) -> Iterator[StoreLocation]:
-    """Provide an empty store, and remove it at the end."""
+    """Create an empty store of the kind "sqlite" or "postgresql", and remove it at the end of the block."""
     with tempfile.TemporaryDirectory(prefix="locb-stress-") as parent:
         if kind == "sqlite":
             yield StoreLocation(Path(parent) / "state", None, None)

@@ -1,4 +1,7 @@
-"""Throughput and latency of durable requests, compared with requests that do nothing."""
+"""Measurement of the throughput and latency of decisions and rewards, compared with pings.
+
+Decisions and rewards are stored before the response. A ping is a request without any work.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,21 @@ REPEATS = 3
 
 
 def throughput(location: StoreLocation, clients: int, seconds: float = 5.0, users: int = 1000) -> dict[str, Any]:
-    """Measure pings without and with bodies, then decisions and rewards, then half of that load at a constant rate.
+    """Measure pings without bodies, pings with bodies, decisions and rewards at full load, and at half of that load.
 
-    The measurements alternate and the figures are medians, so that other load on the machine
-    affects all measurements equally.
+    Each kind is measured 3 times in turn and the medians are returned, so that other load on the machine affects all
+    kinds equally.
+
+    Parameters
+    ----------
+    location : StoreLocation
+        Empty store.
+    clients : int
+        Number of concurrent connections.
+    seconds : float, default 5.0
+        Duration of each measurement.
+    users : int, default 1000
+        Number of users.
     """
     pings, posts, fulls, halves = [], [], [], []
     with ServiceProcess(location.folder, ["--dim", "10"], location.url) as server:
@@ -27,12 +41,12 @@ def throughput(location: StoreLocation, clients: int, seconds: float = 5.0, user
             return loadtest.run(plan)
 
         load(1.0, route="ping")
-        load(3.0)  # all users exist before the measurement
+        load(3.0)  # creates all users before the measurements
         for _ in range(REPEATS):
             pings.append(load(seconds, route="ping"))
             posts.append(load(seconds, route="post"))
             fulls.append(load(seconds))
-            # The rate is in decisions per second; each decision is followed by a reward.
+            # A rate is in decisions per second. Each decision is followed by a reward, so half load is a quarter.
             halves.append(load(seconds, rate=fulls[-1].per_second / 4.0))
         server.stop()
     ratio = median(full.per_second / ping.per_second for full, ping in zip(fulls, pings, strict=True))

@@ -1,8 +1,9 @@
-"""Check that the repository contains no retired names and phrases; run by ``make lint``.
+"""Check that the repository contains no retired words. ``make lint`` runs this program.
 
-The rules are in ``tools/language_rules.py``. Identifiers are split into words at underscores and capitals, so a rule
-for ``place`` finds ``user_place`` and ``PlaceOf``, but not ``replace``. Strings, comments and documentation are
-searched for phrases. An exception needs a reason. ``python -m tools.check_language src/locb/report`` checks one folder.
+A retired word is a name or phrase that the project does not use any more; ``tools/language_rules.py`` lists them.
+Identifiers are split into words at underscores and capitals, so a rule for ``place`` finds ``user_place`` and
+``PlaceOf``, but not ``replace``. Strings, comments and documentation are searched for phrases. Exceptions are listed
+with a reason. ``python -m tools.check_language src/locb/report`` checks one folder.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _PHRASES = [(re.compile(pattern, re.IGNORECASE), advice) for pattern, advice in 
 
 
 class Finding(NamedTuple):
-    """A retired word: its location, the word, and what to write instead."""
+    """Occurrence of a retired word: its location, the word, and advice on what to write instead."""
 
     path: str
     line: int
@@ -38,7 +39,7 @@ class Finding(NamedTuple):
 
 
 def check_identifier(name: str) -> Iterator[tuple[str, str]]:
-    """Yield the retired words of an identifier, each with the advice.
+    """Yield (word, advice) for each retired word of an identifier.
 
     Examples
     --------
@@ -51,14 +52,14 @@ def check_identifier(name: str) -> Iterator[tuple[str, str]]:
 
 
 def check_text(text: str) -> Iterator[tuple[int, str, str]]:
-    """Yield the retired phrases of a text: the offset of the line (from 0), the phrase and the advice."""
+    """Yield (line from 0, phrase, advice) for each retired phrase of a text."""
     for pattern, advice in _PHRASES:
         for match in pattern.finditer(text):
             yield text.count("\n", 0, match.start()), match[0], advice
 
 
 def check_python(path: str, source: str) -> Iterator[Finding]:
-    """Yield the findings in Python source: identifiers, comments and strings."""
+    """Yield the retired words in Python source: in identifiers, comments and strings."""
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.NAME:
             for word, advice in check_identifier(token.string):
@@ -69,7 +70,7 @@ def check_python(path: str, source: str) -> Iterator[Finding]:
 
 
 def check_script(path: str, source: str) -> Iterator[Finding]:
-    """Yield the findings in JavaScript, where identifiers and texts are searched in the same way."""
+    """Yield the retired words in JavaScript source: in identifiers, comments and strings."""
     for number, line in enumerate(source.splitlines(), 1):
         for match in _SCRIPT_NAME.finditer(re.sub(r"//.*|/\*.*?\*/|\"[^\"]*\"|'[^']*'|`[^`]*`", "", line)):
             for word, advice in check_identifier(match[0]):
@@ -79,7 +80,7 @@ def check_script(path: str, source: str) -> Iterator[Finding]:
 
 
 def check_file(path: str, source: str) -> list[Finding]:
-    """Return the findings in one file that no exception allows."""
+    """Return the retired words in one file, except those that ``ALLOWED`` permits."""
     if path.endswith(".py"):
         found = list(check_python(path, source))
     elif path.endswith(".js"):
@@ -98,7 +99,7 @@ def _is_allowed(finding: Finding) -> bool:
 
 
 def tracked_files() -> list[str]:
-    """Return the text files of the repository, without those that the rules skip."""
+    """Return the paths of the text files of the repository, except ``SKIPPED_FILES``."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
     return [
@@ -111,7 +112,10 @@ def tracked_files() -> list[str]:
 
 
 def main(prefixes: list[str]) -> int:
-    """Print every finding below the given paths, or in the whole repository; return 1 if there are any."""
+    """Print the retired words in files whose path starts with a prefix, or in all files if there is no prefix.
+
+    Return the exit status: 1 if there is a retired word, else 0.
+    """
     paths = [path for path in tracked_files() if not prefixes or path.startswith(tuple(prefixes))]
     findings = [finding for path in paths for finding in check_file(path, (ROOT / path).read_text(encoding="utf-8"))]
     for finding in findings:

@@ -1,7 +1,7 @@
-"""Check the size limits of the source tree; run by ``make lint``.
+"""Check the size limits of the source tree. ``make lint`` runs this program.
 
-A file has at most 350 lines, a function at most 60, a folder at most 14 entries (``__init__.py`` and ``py.typed`` are
-not counted). An exception needs a reason.
+A file may have 350 lines, a function 60 lines including its docstring, and a folder 14 entries (``__init__.py`` and
+``py.typed`` are not counted). Exceptions are listed with a reason.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ EXCEPTIONS: dict[str, str] = {
 
 
 def check_file(path: str, source: str) -> list[str]:
-    """Return a message for each limit that one file exceeds: its length, or that of a function."""
+    """Return a message if a file has too many lines, and a message for each function that has too many lines."""
     problems = []
     lines = source.count("\n")
     if lines > MAX_FILE_LINES and path not in EXCEPTIONS:
@@ -58,7 +58,7 @@ def check_folders(paths: list[str]) -> list[str]:
 
 
 def main() -> int:
-    """Print every problem; return 1 if there are any."""
+    """Print a message for each exceeded limit, and return the exit status: 1 if there is a message, else 0."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "src"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
     paths = [path for path in listed if (ROOT / path).is_file()]

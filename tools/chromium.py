@@ -1,4 +1,4 @@
-"""The Chromium of the system, controlled by Playwright, for screenshots, tests and measurements of pages."""
+"""Start of the installed Chromium browser with Playwright, for screenshots, tests and measurements of pages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ARGUMENTS = (
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """Start a browser and close it at the end of the block.
+    """Start Chromium, yield the browser, and close it at the end of the block.
 
     Raises
     ------

@@ -1,10 +1,10 @@
-"""Create the images of README and docs from real runs.
+"""Create the images of the README and the documentation from real runs.
 
     python -m tools.screenshots [NAME …] [--movielens PATH] [--into docs/images]
 
-regret, users and report come from `locb compare` with the settings of `make run`. page, page-dark, page-map, page-user,
-page-phone and watch show a service after some minutes of `locb demo`. users-movielens needs --movielens. Pages are
-opened in the Chromium of the system. `make bench` draws the charts of the benchmarks.
+The images regret, users and report come from `locb compare` with its default settings. The images page, page-dark,
+page-map, page-user, page-phone and watch show a service after a few minutes of `locb demo`. The image users-movielens
+needs --movielens. Chromium must be installed. `make bench` creates the charts of the benchmarks.
 """
 
 from __future__ import annotations
@@ -39,25 +39,33 @@ LOCB = (sys.executable, "-c", "from locb.cli import main; main()")
 RUN_IMAGES = ("regret", "users", "report")
 SERVICE_IMAGES = ("page", "page-dark", "page-map", "page-user", "page-phone", "watch")
 DATA_IMAGES = ("users-movielens",)
-DECISIONS, RATE = 6_000, 50  # enough that some groups are final while others are forming
+DECISIONS, RATE = 6_000, 50  # number and rate per second; with 6,000, some groups are final and some still change
 DESKTOP, TALL, PHONE = ({"width": width, "height": height} for width, height in ((1200, 860), (1200, 1700), (390, 844)))
 
 
 class Shot(NamedTuple):
-    """Settings of a screenshot."""
+    """Settings of a screenshot of a page."""
 
-    path: str = ""
-    size: dict[str, int] = DESKTOP
-    dark: bool = False
-    scroll_to: str = ""  # CSS selector
+    path: str = ""  # part of the address after the host
+    size: dict[str, int] = DESKTOP  # width and height of the window in pixels
+    dark: bool = False  # whether to use the dark theme
+    scroll_to: str = ""  # CSS selector of the element at the top of the screenshot
 
 
 def main() -> None:
-    """Create the named images, or all of them."""
+    """Create the images that the command line names, or all images."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", choices=[[], *RUN_IMAGES, *SERVICE_IMAGES, *DATA_IMAGES], metavar="NAME")
-    parser.add_argument("--movielens", type=Path, help="MovieLens as published: a folder or an archive")
-    parser.add_argument("--into", type=Path, default=ROOT / "docs" / "images")
+    parser.add_argument(
+        "names",
+        nargs="*",
+        choices=[[], *RUN_IMAGES, *SERVICE_IMAGES, *DATA_IMAGES],
+        metavar="NAME",
+        help="image to create (default: all)",
+    )
+    parser.add_argument("--movielens", type=Path, help="MovieLens data: a folder or an archive")
+    parser.add_argument(
+        "--into", type=Path, default=ROOT / "docs" / "images", help="folder of the images (default: docs/images)"
+    )
     arguments = parser.parse_args()
     names = arguments.names or [*RUN_IMAGES, *SERVICE_IMAGES, *(DATA_IMAGES if arguments.movielens else ())]
     arguments.into.mkdir(parents=True, exist_ok=True)
@@ -74,12 +82,12 @@ def main() -> None:
 
 
 def locb(*arguments: str) -> None:
-    """Run a locb command."""
+    """Run ``locb`` with arguments. Raise a CalledProcessError if the command fails."""
     subprocess.run([*LOCB, *arguments], check=True)
 
 
 def create_run_images(names: list[str], into: Path) -> None:
-    """Create the charts of `make run` and a screenshot of its report."""
+    """Create the charts of a comparison and a screenshot of its report."""
     folder = ROOT / "runs" / "compare"
     locb("compare", "--output", str(folder))
     for name in ("regret", "users"):
@@ -91,7 +99,7 @@ def create_run_images(names: list[str], into: Path) -> None:
 
 
 def create_service_images(names: list[str], into: Path) -> None:
-    """Create screenshots of the dashboard and of `locb watch` after some minutes of visits."""
+    """Create images of the dashboard and of `locb watch` after 6,000 decisions of a demonstration service."""
     with running_demo() as client:
         wait_until(client, lambda: client.status().decisions >= DECISIONS, 4.0 * DECISIONS / RATE)
         clusters = client.groups().clusters
@@ -113,17 +121,17 @@ def create_service_images(names: list[str], into: Path) -> None:
 
 
 def save_watch_image(client: Client, path: Path) -> None:
-    """Save the output of `locb watch` as an SVG."""
+    """Save the output of `locb watch` as an SVG file."""
     console = Console(record=True, width=120, height=42, file=io.StringIO(), force_terminal=True, highlight=False)
     console.print(render_service(ServiceMonitor(client).refresh(), console.width, console.height))
-    # Fonts are removed, because the browser would fetch them from another site.
+    # Web fonts are removed, because a browser would fetch them from another site.
     without_fonts = re.sub(r"@font-face {{.*?}}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
     console.save_svg(str(path), title=f"locb watch {client.url}", code_format=without_fonts)
 
 
 @contextmanager
 def running_demo() -> Iterator[Client]:
-    """Start `locb demo` and yield a client of its service."""
+    """Run `locb demo` during the block, and yield a client of its service."""
     port = free_port(8080)
     command = [*LOCB, "demo", "--port", str(port), "--rate", str(RATE)]
     with tempfile.TemporaryFile() as output:
@@ -145,7 +153,7 @@ def running_demo() -> Iterator[Client]:
 
 
 def free_port(preferred: int) -> int:
-    """Return the preferred port, or another one if it is in use."""
+    """Return the preferred port, or another free port if the preferred port is in use."""
     for port in (preferred, 0):
         with socket.socket() as listener:
             try:
@@ -154,11 +162,11 @@ def free_port(preferred: int) -> int:
                 continue
             free: int = listener.getsockname()[1]
             return free
-    sys.exit("no port is free")
+    sys.exit(f"port {preferred} is in use, and no other port of 127.0.0.1 is free")
 
 
 def wait_until(client: Client, condition: Callable[[], bool], seconds: float) -> None:
-    """Wait for a condition; exit with an error after ``seconds``."""
+    """Wait until ``condition`` returns True. Exit with an error after ``seconds``."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         try:
@@ -171,7 +179,7 @@ def wait_until(client: Client, condition: Callable[[], bool], seconds: float) ->
 
 
 def take_screenshot(browser: Browser, url: str, path: Path, shot: Shot) -> None:
-    """Save a screenshot of a page after its charts are drawn."""
+    """Save a screenshot of the page at ``url`` after its charts are drawn."""
     context = browser.new_context(
         viewport=shot.size,  # type: ignore[arg-type]  # a dictionary with width and height
         device_scale_factor=1.5 if shot.size != PHONE else 2,
@@ -181,7 +189,7 @@ def take_screenshot(browser: Browser, url: str, path: Path, shot: Shot) -> None:
     page: Page = context.new_page()
     page.goto(url)
     page.wait_for_selector("canvas, svg.marks", timeout=60_000)
-    page.wait_for_timeout(3_000)  # until all charts are drawn and animations end
+    page.wait_for_timeout(3_000)  # milliseconds; all charts are drawn by then
     if shot.scroll_to:
         page.locator(shot.scroll_to).evaluate("element => element.scrollIntoView()")
         page.wait_for_timeout(500)
