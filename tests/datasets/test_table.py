@@ -98,7 +98,7 @@ def test_invalid_columns(arguments: dict[str, Any], message: str, tmp_path: Path
         ("likes.xlsx", "x", "the file name must end in .csv"),
         ("likes.csv", "", "is empty"),
         ("likes.csv", "who,what,stars\n", "has no rows"),
-        ("likes.csv", "who,what,stars\n,,\n", "has no row with values for who, what and stars"),
+        ("likes.csv", "who,what,stars\n,,\n", "must have at least one row with values for who, what and stars"),
         ("likes.parquet", "not parquet at all", "cannot read .* as .parquet"),
         ("likes.jsonl", '{"who": 1, "what": 2, "stars": 3}\n{"who": \n', r"likes\.jsonl, line 2: "),
     ],

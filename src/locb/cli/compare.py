@@ -1,4 +1,4 @@
-"""The command ``locb compare``."""
+"""Command ``locb compare``, which compares policies on the same rounds."""
 
 from __future__ import annotations
 

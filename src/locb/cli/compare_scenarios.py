@@ -1,4 +1,4 @@
-"""The command ``locb compare --scenarios``."""
+"""Command ``locb compare --scenarios``, which compares policies in several named environments."""
 
 from __future__ import annotations
 

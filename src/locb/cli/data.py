@@ -1,4 +1,4 @@
-"""The command ``locb data``."""
+"""Command ``locb data``, which prepares a data set and prints a summary."""
 
 from __future__ import annotations
 

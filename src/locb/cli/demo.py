@@ -1,4 +1,4 @@
-"""The command ``locb demo``."""
+"""Command ``locb demo``, which runs a service with simulated visitors."""
 
 from __future__ import annotations
 

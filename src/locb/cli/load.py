@@ -1,4 +1,4 @@
-"""The command ``locb load``."""
+"""Command ``locb load``, which measures a service under load."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command ``locb reproduce``."""
+"""Command ``locb reproduce``, which reproduces the tables and figures of the LOCB paper."""
 
 from __future__ import annotations
 

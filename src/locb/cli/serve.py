@@ -1,4 +1,4 @@
-"""The command ``locb serve``, whose options are generated from the keys of ``ServiceConfig``."""
+"""Command ``locb serve``, which runs a service. Its options are generated from the keys of ``ServiceConfig``."""
 
 from __future__ import annotations
 

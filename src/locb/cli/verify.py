@@ -1,4 +1,4 @@
-"""The command ``locb verify``."""
+"""Command ``locb verify``, which checks the theorems of the LOCB paper by experiment."""
 
 from __future__ import annotations
 

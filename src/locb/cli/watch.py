@@ -1,4 +1,4 @@
-"""The command ``locb watch``."""
+"""Command ``locb watch``, which monitors a service or a run in the terminal."""
 
 from __future__ import annotations
 
@@ -74,10 +74,10 @@ def watch(
     """Monitor a service or a run in the terminal until Ctrl-C.
 
     **Service**: shows the health of the service, decisions and rewards per second, and the mean reward over time with
-    its 95% confidence interval and its change. It also shows the number of users, pending rewards, the store, the
-    snapshot and the largest groups of users. The status is requested every --every seconds, and all other data every
-    ten seconds. The command does not modify the service. If the service is unreachable, the command shows the last
-    known state and tries again.
+    its 95% confidence interval and its change. It also shows the number of users, pending rewards, the store of events,
+    the last snapshot of the policy, and the largest groups of users. The status is requested every --every seconds, and
+    all other data every ten seconds. The command does not modify the service. If the service is unreachable, the
+    command shows the last known state and tries again.
 
     **Run**: shows the results in a folder of `locb compare`: table, verdict and curves. For a folder of `locb
     reproduce`, `locb verify` or `locb compare --scenarios`, it shows the progress and the remaining time, then the

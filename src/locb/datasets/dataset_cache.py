@@ -63,13 +63,13 @@ def load_or_prepare(
 def _read(entry: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     content = json.loads((entry / "facts.json").read_text(encoding="utf-8"))
     if content["checksum"] != _json_checksum(content["arrays"], content["facts"]):
-        raise ValueError("wrong checksum of facts.json")
+        raise ValueError("the checksum in facts.json does not match its content")
     # Memory-mapped arrays, so that several processes share one copy.
     arrays = {name: np.load(entry / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in content["arrays"]}
     for name, (shape, dtype, checksum) in content["arrays"].items():
         array = arrays[name]
         if list(array.shape) != shape or str(array.dtype) != dtype or _array_checksum(array) != checksum:
-            raise ValueError(f"wrong checksum of {name}.npy")
+            raise ValueError(f"the checksum, shape or type of {name}.npy does not match facts.json")
     return arrays, content["facts"]
 
 

@@ -87,7 +87,7 @@ def _fetch(url: str) -> bytes:
         with _open(url, {}) as response:
             return bytes(response.read(4096))
     except urllib.error.HTTPError as error:
-        raise OSError(f"{url}: HTTP status {error.code} {error.reason}") from None
+        raise OSError(f"{url}: the server answered with HTTP status {error.code} {error.reason}; try later") from None
 
 
 def _resume(url: str, part: Path, progress: Callable[[int, int | None], None] | None) -> None:
@@ -98,7 +98,7 @@ def _resume(url: str, part: Path, progress: Callable[[int, int | None], None] | 
     except urllib.error.HTTPError as error:
         if error.code == 416 and done:  # 416 Range Not Satisfiable: the file is already complete
             return
-        raise OSError(f"{url}: HTTP status {error.code} {error.reason}") from None
+        raise OSError(f"{url}: the server answered with HTTP status {error.code} {error.reason}; try later") from None
     with response, part.open("ab") as out:
         if response.status != 206 and done:  # not 206 Partial Content: the server sends the file from the start
             out.truncate(0)

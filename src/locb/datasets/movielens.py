@@ -104,7 +104,7 @@ def read_genres(movies: Source) -> dict[int, tuple[str, ...]]:
             if name == "movies.csv":
                 if number == 1:
                     continue
-                # Only the title may contain commas and quotes.
+                # The line is split at its first and last comma, because the title may contain commas and quotes.
                 first, last = line.split(",", 1)[0], line.rsplit(",", 1)[1]
             else:
                 first, last = line.split("::", 1)[0], line.rsplit("::", 1)[1]

@@ -152,7 +152,7 @@ def read(sources: list[Source], columns: dict[str, Any], threshold: float) -> Re
     complete = main.drop_nulls([columns["user"], item, value])
     incomplete = main.height - complete.height
     if complete.height == 0:
-        raise ValueError(f"{name} has no row with values for {columns['user']}, {item} and {value}")
+        raise ValueError(f"{name} must have at least one row with values for {columns['user']}, {item} and {value}")
     numbers = complete[value].cast(float, strict=False).to_numpy()
     wrong = np.flatnonzero(~np.isfinite(numbers))
     if wrong.size:
@@ -209,7 +209,7 @@ def item_attributes(items: Any, item: str, columns: Sequence[str], names: Any) -
     known = items.with_columns(pl.col(item).cast(pl.String))
     aligned = pl.DataFrame({item: names.cast(pl.String)}).join(known, on=item, how="left", maintain_order="left")
     if aligned.select(columns).null_count().sum_horizontal()[0] == aligned.height * len(columns):
-        raise ValueError(f"no item of column {item} has a value in {', '.join(columns)}")
+        raise ValueError(f"no item of column {item} has a value in {', '.join(columns)}; add values")
     blocks = []
     for column in columns:
         values = aligned[column]

@@ -48,7 +48,8 @@ class Workers(AbstractContextManager["Workers"]):
         self.jobs = cpu_count() if jobs == -1 else jobs
         self.backend, self.address = backend, address
         self._resources = ExitStack()
-        self._worker_errors: tuple[type[BaseException], ...] = (BrokenProcessPool,)  # includes TerminatedWorkerError
+        # Errors that mean a failed worker. TerminatedWorkerError of loky is a subclass of BrokenProcessPool.
+        self._worker_errors: tuple[type[BaseException], ...] = (BrokenProcessPool,)
 
     def __enter__(self) -> Workers:
         if self.backend == "dask":

@@ -83,7 +83,7 @@ def check_settings(policies: Sequence[str], alphas: Sequence[float], rounds: int
     if isinstance(policies, str):
         raise ValueError(f"policies must be a list of names, not the string {policies!r}")
     if not policies or not alphas:
-        raise ValueError(f"{'policies' if not policies else 'alphas'} must have at least one element")
+        raise ValueError(f"{'policies' if not policies else 'alphas'} must have at least one element, not none")
     if len(set(policies)) < len(policies):
         raise ValueError(f"policies must be distinct, not {', '.join(policies)}")
     if len(set(alphas)) < len(alphas):
