@@ -22,7 +22,7 @@ from locb.service.core.snapshots import Snapshots
 from locb.service.store.log import EventLog
 from locb.service.store.schema import CORRECTION
 
-# Counts that must be 0.
+# Names of the counts in the result of check that must be 0.
 VIOLATIONS = (
     "decisions missing",
     "decisions that differ",

@@ -140,7 +140,7 @@ class ServiceProcess:
             response = connection.getresponse()
             return response.status, response.read()
         except http.client.HTTPException as error:
-            raise ConnectionError(f"{method} {path}: {error!r}") from error
+            raise ConnectionError(f"the service sent no valid response to {method} {path}: {error!r}") from error
         finally:
             connection.close()
 

@@ -46,7 +46,7 @@ def throughput(location: StoreLocation, clients: int, seconds: float = 5.0, user
             pings.append(load(seconds, route="ping"))
             posts.append(load(seconds, route="post"))
             fulls.append(load(seconds))
-            # A rate is in decisions per second. Each decision is followed by a reward, so half load is a quarter.
+            # A rate counts decisions only. Each decision is followed by a reward, so a quarter is half of the requests.
             halves.append(load(seconds, rate=fulls[-1].per_second / 4.0))
         server.stop()
     ratio = median(full.per_second / ping.per_second for full, ping in zip(fulls, pings, strict=True))

@@ -140,7 +140,7 @@ def test_regret_checkpoints_include_the_last_round() -> None:
         ({"alphas": [1.0, 1.0]}, "alphas must be distinct"),
         ({"jobs": -2}, "jobs must be -1 or at least 1, not -2"),
         ({"policies": []}, "policies must have at least one element"),
-        ({"policies": ["club", "club"]}, "policies must be distinct, not club, club"),
+        ({"policies": ["club", "club"]}, "policies must be distinct names, not club, club"),
         ({"alphas": []}, "alphas must have at least one element"),
         ({"alphas": [-1.0]}, "alpha must be at least 0, not -1.0"),
         ({"rounds": 0}, "rounds must be at least 1, not 0"),

@@ -137,7 +137,7 @@ class FilmCatalogue:
             film_features = {
                 "genre": str(self._rng.choice(GENRES)),
                 "from": str(self._rng.choice(COUNTRIES)),
-                "length": round(float(self._rng.uniform(-1.0, 1.0)), 1),  # in hours, relative to two hours
+                "length": round(float(self._rng.uniform(-1.0, 1.0)), 1),  # difference from two hours, in hours
             }
             films.append(Film(title, film_features))
         return films

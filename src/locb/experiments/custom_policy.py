@@ -17,7 +17,7 @@ from locb.policies.registry import BUILT_IN_NAMES
 def register_custom_policy(reference: str) -> str:
     """Add a policy class from a Python file to ``locb.POLICIES`` under the name of the class.
 
-    The module of the file has a name of its own, so that a file such as ``json.py`` does not replace another module.
+    The name of the module is unique, so that a file such as ``json.py`` does not replace another module.
     Worker processes receive the class by value, so they need not be able to import the file.
 
     Parameters
@@ -54,7 +54,7 @@ def register_custom_policy(reference: str) -> str:
 
 
 def _load_module(source: Path) -> ModuleType:
-    """Load a file as a module whose name depends on its full path, so that it is the same in every process."""
+    """Load a Python file as a module. The name of the module depends on the full path, so all processes agree on it."""
     digest = hashlib.sha256(str(source.resolve()).encode()).hexdigest()[:12]
     spec = importlib.util.spec_from_file_location(f"locb_custom_policy_{digest}_{source.stem}", source)
     if spec is None or spec.loader is None:

@@ -21,7 +21,8 @@ MAP_USERS = 60  # number of users in Figure 1
 NO_CHANGE = 10.0  # N-CLUB and N-LOCB stop after NO_CHANGE / DELTA rounds without a change of the clusters
 
 DATA = {"synthetic": "Synthetic", "yelp": "Yelp", "movielens": "MovieLens", "yahoo": "Yahoo"}
-# N-: stopped after rounds without a change. ST-: stopped in the round in which the last cluster of LOCB became final.
+# Prefix N-: stopped after NO_CHANGE / DELTA rounds without a change. Prefix ST-: stopped in the round in which the last
+# cluster of LOCB becomes final, which means that it does not change any more.
 METHODS = ("N-CLUB", "ST-CLUB", "ST-SCLUB", "N-LOCB", "LOCB")
 
 # Tables 1 and 2 of the paper: (F1, precision, recall) by data set and method.

@@ -85,7 +85,7 @@ def check_settings(policies: Sequence[str], alphas: Sequence[float], rounds: int
     if not policies or not alphas:
         raise ValueError(f"{'policies' if not policies else 'alphas'} must have at least one element, not none")
     if len(set(policies)) < len(policies):
-        raise ValueError(f"policies must be distinct, not {', '.join(policies)}")
+        raise ValueError(f"policies must be distinct names, not {', '.join(policies)}")
     if len(set(alphas)) < len(alphas):
         raise ValueError(f"alphas must be distinct, not {', '.join(map(str, alphas))}")
 

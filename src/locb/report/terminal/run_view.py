@@ -151,7 +151,7 @@ class RunProgress:
 
     @property
     def complete(self) -> bool:
-        """Whether all runs are finished and the report is written."""
+        """Whether all planned runs are finished and the report index.html is written."""
         if self.plan is None:
             return self.written is not None
         finished = self.done == len(self.plan.costs)
