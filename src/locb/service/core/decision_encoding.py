@@ -32,13 +32,12 @@ class DecisionEncoder:
     def __init__(self, users: UserIndex, dim: int) -> None:
         self._users = users
         self._feature_names = [str(feature) for feature in range(dim)]
-        self._encoded: dict[int, bytes] = {}  # encoded cluster, by the ``id`` of its Membership object
-        self._memberships: list[Membership] = []  # references, so that no other object gets the same ``id``
+        # Encoded clusters by value, not by object: most policies create their ``Membership`` objects for each decision.
+        self._encoded: dict[Membership, bytes] = {}
 
     def clear_cache(self) -> None:
         """Discard the encoded clusters. Required when a user is created or erased."""
         self._encoded.clear()
-        self._memberships.clear()
 
     def encode(
         self,
@@ -75,17 +74,16 @@ class DecisionEncoder:
     def _encode_clusters(self, memberships: Sequence[Membership]) -> msgspec.Raw:
         found = []
         for membership in memberships:
-            encoded = self._encoded.get(id(membership))
+            encoded = self._encoded.get(membership)
             found.append(self._encode_cluster(membership) if encoded is None else encoded)
         return msgspec.Raw(b"[" + b",".join(filter(None, found)) + b"]")
 
     def _encode_cluster(self, membership: Membership) -> bytes:
         """Encode a cluster and cache the result, which is empty while no user is assigned to the seed's index."""
-        if len(self._memberships) >= MAX_CACHED_CLUSTERS:
+        if len(self._encoded) >= MAX_CACHED_CLUSTERS:
             self.clear_cache()
         summary = summarize_membership(membership, self._users)
-        encoded = self._encoded[id(membership)] = b"" if summary is None else _encode(summary)
-        self._memberships.append(membership)
+        encoded = self._encoded[membership] = b"" if summary is None else _encode(summary)
         return encoded
 
     def _explanation(self, parsed: ParsedRequest, explanation: PolicyExplanation) -> Explanation | None:
