@@ -7,6 +7,7 @@ import asyncio
 import msgspec
 import numpy as np
 
+from locb.evaluation.confidence_intervals import NORMAL_QUANTILE
 from locb.policies.base.capabilities import SupportsEstimates
 from locb.service.core.decision_encoding import summarize_membership
 from locb.service.core.service import Service
@@ -14,7 +15,6 @@ from locb.service.dashboard.feature_names import FeatureNames
 from locb.service.dashboard.schemas import PreviewResponse, UserDecision, UserDecisions
 from locb.service.request_parsing import parse_request, parse_stored_request
 from locb.service.schemas import PreviewRequest, RecommendRequest, UserDetail
-from locb.service.stats.intervals import Z_975
 from locb.service.store.schema import CORRECTION, DEFAULT, REWARD, FoundDecision
 
 MAX_NAMES = 300  # feature names in a response
@@ -29,7 +29,7 @@ def user_detail(service: Service, user: str, names: FeatureNames) -> UserDetail:
     estimate = policy.estimate(index) if isinstance(policy, SupportsEstimates) else None
     intervals = None
     if estimate is not None and estimate.deviation is not None:
-        margin = Z_975 * estimate.deviation
+        margin = NORMAL_QUANTILE * estimate.deviation
         intervals = list(zip((estimate.theta - margin).tolist(), (estimate.theta + margin).tolist(), strict=True))
     ((rewards, total),) = service.event_stats.rewards_by_user(np.array([index])).tolist()
     summaries = (summarize_membership(membership, users) for membership in service.policy.memberships(index))
