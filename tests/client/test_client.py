@@ -129,6 +129,7 @@ def test_read_calls_send_the_expected_requests(calling: Callable[..., Call]) -> 
         call("status")
         assert call("history").points == []
         call("history", "day", baseline=(100.5, 200))
+        call("history", "month", baseline="previous")
         call("map")
         call("map", projection="new")
         call("preview", "ann", ARMS, exclude={"a"}, count=1)
@@ -139,6 +140,7 @@ def test_read_calls_send_the_expected_requests(calling: Callable[..., Call]) -> 
         ("GET", "/v1/status"),
         ("GET", "/v1/history?span=hour"),
         ("GET", "/v1/history?span=day&baseline_from=100.5&baseline_to=200"),
+        ("GET", "/v1/history?span=month&baseline=previous"),
         ("GET", "/v1/map"),
         ("GET", "/v1/map?projection=new"),
         ("POST", "/v1/preview"),

@@ -44,15 +44,13 @@ def test_history_and_groups_are_requested_less_often() -> None:
         assert monitor.snapshot.groups["path"].endswith("sort=size&limit=7&offset=0")
 
 
-@pytest.mark.parametrize(
-    ("span", "query"),
-    [("hour", "baseline_from=992800.0&baseline_to=996400.0"), ("day", "baseline_from=827200.0&baseline_to=913600.0")],
-)
-def test_default_baseline_is_the_previous_period(span: str, query: str) -> None:
+@pytest.mark.parametrize("span", ["hour", "day", "month"])
+def test_default_baseline_is_the_previous_period_of_the_service(span: str) -> None:
+    """The service computes the period, so that it ends exactly where the span starts."""
     with loopback(answer) as server, Client(server.url) as client:
         snapshot = ServiceMonitor(client, span=span, clock=Clock()).refresh()
-    assert snapshot.history["path"] == f"/v1/history?span={span}&{query}"
-    assert snapshot.baseline_label == f"the previous {span}"
+    assert snapshot.history["path"] == f"/v1/history?span={span}&baseline=previous"
+    assert snapshot.baseline_label is None
 
 
 def test_span_all_has_no_default_baseline() -> None:

@@ -92,7 +92,7 @@ def groups(count: int = 30) -> dict[str, Any]:
 
 def snapshot(**other: Any) -> ServiceSnapshot:
     usual = {"url": "http://host:1", "time": NOW, "status": status(), "history": history(), "groups": groups()}
-    return ServiceSnapshot(**(usual | {"baseline_label": "the previous hour"} | other))
+    return ServiceSnapshot(**(usual | other))
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
@@ -150,6 +150,8 @@ def test_service_view_fits_the_terminal(width: int, height: int) -> None:
             "no rewards in the last hour",
         ),
         ({"history": history(baseline={"mean": None})}, "unknown: no rewards in the previous hour"),
+        ({"history": history(span="month", baseline={"mean": None})}, "unknown: no rewards in the previous 30 days"),
+        ({"baseline_label": "the period 2d/1d"}, "0.560 in the period 2d/1d"),
         ({"history": history(change=None)}, "unknown: too few rewards to compare with the previous hour"),
         ({"history": history(change={"mean": 0.01, "low": -0.1, "high": 0.1})}, "not significant"),
     ],

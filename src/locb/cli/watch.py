@@ -13,12 +13,12 @@ from rich.console import RenderableType
 from rich.live import Live
 
 from locb.cli.common import console, leave, seconds
+from locb.common.spans import SPANS
 
 if TYPE_CHECKING:
     from locb.client.monitor import Baseline, ServiceMonitor
 
 SERVICE = "Service"
-SPANS = ("hour", "day", "month", "all")
 ONCE_GROUPS = 10  # number of groups to print with --once
 
 
@@ -37,7 +37,8 @@ def watch(
     every: Annotated[float, typer.Option(help="Seconds between updates.", min=0.1)] = 2.0,
     plain: Annotated[bool, typer.Option("--plain", help="Print text only, without charts and bars.")] = False,
     span: Annotated[
-        str, typer.Option(help="Period of the rewards to show: the last **hour**, **day** or **month**, or **all**.",
+        str, typer.Option(help="Period of the rewards to show: the last **hour**, **day** or **month** (30 days), or "
+                               "**all**.",
                           rich_help_panel=SERVICE)
     ] = "hour",
     baseline: Annotated[

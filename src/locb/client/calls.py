@@ -6,7 +6,7 @@ import secrets
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 from urllib.parse import quote, urlencode
 
 from .transport import BaseClient, Exchange, Response, ServiceError, error_from_problem
@@ -234,20 +234,25 @@ def status(client: BaseClient) -> Exchange[Response]:
     return response
 
 
-def history(client: BaseClient, span: str = "hour", baseline: tuple[float, float] | None = None) -> Exchange[Response]:
+def history(
+    client: BaseClient, span: str = "hour", baseline: tuple[float, float] | Literal["previous"] | None = None
+) -> Exchange[Response]:
     """Return decisions and rewards over time.
 
     Parameters
     ----------
     span : "hour", "day", "month" or "all", default "hour"
         Period that ends now.
-    baseline : (float, float), optional
-        Start and end of the period to compare with, in Unix time (seconds); by default there is no comparison.
+    baseline : (float, float) or "previous", optional
+        Start and end of the period to compare with, in Unix time (seconds); or ``"previous"``, the period of the same
+        length that ends where the span starts. By default there is no comparison.
     """
-    start, end = (None, None) if baseline is None else baseline
-    response: Response = yield from client.request_json(
-        "GET", f"/v1/history{_query(span=span, baseline_from=start, baseline_to=end)}"
-    )
+    if isinstance(baseline, str):
+        query = _query(span=span, baseline=baseline)
+    else:
+        start, end = (None, None) if baseline is None else baseline
+        query = _query(span=span, baseline_from=start, baseline_to=end)
+    response: Response = yield from client.request_json("GET", f"/v1/history{query}")
     return response
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from . import Client, ServiceError
 from .transport import RETRY_STATUSES
 
 SLOW_INTERVAL = 10.0  # seconds between requests for history, groups and user; the status is requested more often
-SPAN_SECONDS = {"hour": 3600.0, "day": 86_400.0, "month": 30 * 86_400.0}
 
 # Function of the current Unix time that returns the start and end of the period to compare with, and its label.
 Baseline = Callable[[float], tuple[tuple[float, float], str]]
@@ -36,7 +35,7 @@ class ServiceSnapshot:
     history: Mapping[str, Any] | None = None
     groups: Mapping[str, Any] | None = None
     problem: ConnectionProblem | None = None  # None if the last poll succeeded
-    baseline_label: str = "the baseline period"
+    baseline_label: str | None = None  # None: the period of the same length before the span
 
 
 @dataclass(frozen=True)
@@ -121,13 +120,10 @@ class ServiceMonitor:
             raise
         return UserData(name, user, self._client.similar(name, limit=5), self._client.decisions(name, limit=5))
 
-    def _baseline_period(self, now: float) -> tuple[tuple[float, float] | None, str]:
+    def _baseline_period(self, now: float) -> tuple[tuple[float, float] | Literal["previous"] | None, str | None]:
         if self._baseline is not None:
             return self._baseline(now)
-        if self._span not in SPAN_SECONDS:
-            return None, ""
-        seconds = SPAN_SECONDS[self._span]
-        return (now - 2 * seconds, now - seconds), f"the previous {self._span}"
+        return None if self._span == "all" else "previous", None
 
     def _describe(self, error: ServiceError) -> tuple[str, bool]:
         """Return a message for the user, and whether the problem is permanent."""

@@ -1,10 +1,23 @@
 """Decisions and rewards over time."""
 
+import asyncio
+import json
+import time
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from dashboard_data import count_decisions, get, read_observations
+
+from locb.common.spans import SPANS
+from locb.service.dashboard.history import history
+from locb.service.dashboard.page_files import GENERATED_FILES
+from locb.service.stats.event_stats import EventStats
+from locb.service.store.schema import REWARD, ObservationRow, Records
+
+DAY = 86_400.0
+LENGTHS = {"hour": 3600.0, "day": DAY, "month": 30 * DAY}
 
 
 @pytest.mark.parametrize(("span", "step"), [("hour", 10), ("day", 300), ("month", 10_800), ("all", 86_400)])
@@ -24,6 +37,44 @@ def test_spans(served: Any, span: str, step: int) -> None:
     assert history["baseline"] is history["change"] is None
 
 
+@pytest.mark.parametrize("span", LENGTHS)
+def test_span_and_previous_period_have_the_documented_length_and_do_not_overlap(served: Any, span: str) -> None:
+    client, _ = served
+    response = get(client, "/v1/history", span=span, baseline="previous")
+    total, previous, step = response["total"], response["baseline"], response["step_seconds"]
+    assert LENGTHS[span] <= total["to"] - total["from"] < LENGTHS[span] + step
+    assert previous["to"] == total["from"]
+    assert previous["to"] - previous["from"] == LENGTHS[span]
+
+
+@pytest.mark.parametrize("span", LENGTHS)
+def test_no_reward_is_counted_in_the_span_and_in_the_previous_period(span: str) -> None:
+    """A reward every five minutes for 70 days: the two periods have as many rewards as the time that they cover."""
+    now, event_stats = time.time(), EventStats()
+    times = np.arange(now - 70 * DAY, now, 300.0).tolist()
+    rows = [ObservationRow(k, k, 0, REWARD, 0.0, 0.5, when, b"") for k, when in enumerate(times)]
+    event_stats.add(Records(observations=rows), [])
+    result = asyncio.run(history(SimpleNamespace(event_stats=event_stats, log=None), span, "previous"))
+    begin, middle, end = result.baseline.from_, result.total.from_, result.total.to
+    assert result.baseline.rewards == sum(begin <= when < middle for when in times)
+    assert result.total.rewards == sum(middle <= when <= end for when in times)
+
+
+def test_the_page_and_the_schema_have_the_table_of_spans(served: Any) -> None:
+    client, _ = served
+    script = client.get("/page/spans.js").text
+    assert script.encode() == GENERATED_FILES["spans.js"]
+    table = json.loads(script.removeprefix("export const SPANS = ").rstrip(";\n"))
+    assert {name: span["seconds"] for name, span in table.items()} == LENGTHS | {"all": None}
+    assert {name: span["seconds"] for name, span in table.items()} == {name: s.seconds for name, s in SPANS.items()}
+    (parameter,) = (
+        each
+        for each in client.get("/openapi.json").json()["paths"]["/v1/history"]["get"]["parameters"]
+        if each["name"] == "span"
+    )
+    assert parameter["schema"]["enum"] == list(table)
+
+
 def test_baseline(served: Any) -> None:
     client, service = served
     history = get(client, "/v1/history", baseline_from=10, baseline_to=1e10)
@@ -34,7 +85,16 @@ def test_baseline(served: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "query", [{"span": "year"}, {"baseline_from": 5}, {"baseline_from": 5, "baseline_to": 5}, {"baseline_to": "x"}]
+    "query",
+    [
+        {"span": "year"},
+        {"baseline_from": 5},
+        {"baseline_from": 5, "baseline_to": 5},
+        {"baseline_to": "x"},
+        {"baseline": "next"},
+        {"baseline": "previous", "baseline_from": 5, "baseline_to": 6},
+        {"baseline": "previous", "span": "all"},
+    ],
 )
 def test_invalid_parameters(served: Any, query: dict[str, Any]) -> None:
     client, _ = served

@@ -9,7 +9,7 @@ import pytest
 
 from locb.report.charts import vega_bundle
 from locb.service.api.auth import Tokens
-from locb.service.dashboard.page_files import CONTENT_TYPES, PAGE_FOLDER, SHARED_FILES, SHARED_FOLDER
+from locb.service.dashboard.page_files import CONTENT_TYPES, GENERATED_FILES, PAGE_FOLDER, SHARED_FILES, SHARED_FOLDER
 from serving import serving, wait_for
 
 PATHS = (*PAGE_FOLDER.iterdir(), *(SHARED_FOLDER / name for name in SHARED_FILES))
@@ -19,7 +19,7 @@ FILES = {path.name: path for path in PATHS if path.suffix in CONTENT_TYPES}
 def test_files_need_no_token_and_have_a_strict_policy(tmp_path: Path) -> None:
     with serving(tmp_path / "state", Tokens({"t" * 16: frozenset({"read"})})) as (client, _):
         index = client.get("/")
-        for path in ("/", *(f"/page/{name}" for name in FILES)):
+        for path in ("/", *(f"/page/{name}" for name in [*FILES, *GENERATED_FILES])):
             response = client.get(path)
             assert response.status_code == 200, path
             policy = response.headers["content-security-policy"]
@@ -48,7 +48,7 @@ def test_scripts_import_existing_files_and_no_other_host() -> None:
         text = path.read_text("utf-8")
         assert set(re.findall(r"https?://[^\s\"'<)]*", text)) <= {"http://www.w3.org/2000/svg"}, name
         assert max(map(len, text.splitlines())) <= 120 or path.suffix == ".svg", name
-        assert set(re.findall(r'from "\./([\w.]+)"', text)) <= FILES.keys(), name
+        assert set(re.findall(r'from "\./([\w.]+)"', text)) <= FILES.keys() | GENERATED_FILES.keys(), name
 
 
 def test_chart_files_are_built_once_and_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 from sample_data import SPECIAL_NAME, USERS
 
 from browser import accessibility_violations, open_page
+from locb.common.spans import SPANS
 from serving import arms
 
 PANELS = ("status", "map", "groups", "user")
@@ -60,6 +61,14 @@ def test_status_shows_figures_and_updates_them(browser: Browser, client: httpx.C
         client.post("/v1/reward", json={"decision_id": "11-0", "reward": 1.0}).raise_for_status()
         total_rewards = page.locator(".cards div", has_text="Rewards per second").locator("dd").last
         expect(total_rewards).to_have_text(f"{status['rewards'] + 1} in total")
+
+        titles = page.locator("#spans button").all_inner_texts()
+        assert titles == [span.title for span in SPANS.values()]
+        with page.expect_response(re.compile(r"/v1/history\?span=month&baseline=previous$")) as compared:
+            page.get_by_role("button", name="30 days").click()
+            page.get_by_label("Compare with").select_option("previous")
+        assert compared.value.json()["baseline"]["to"] == compared.value.json()["total"]["from"]
+        expect(page.locator("#reward-summary")).to_contain_text("Mean reward in the last 30 days:")
 
         page.get_by_role("button", name="All").click()
         page.get_by_label("Compare with").select_option("first")

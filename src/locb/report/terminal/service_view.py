@@ -10,6 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from locb.common.spans import SPANS
 from locb.report.terminal.formatting import (
     DASH,
     format_bytes,
@@ -27,7 +28,6 @@ from locb.report.terminal.plot import Line, plot
 if TYPE_CHECKING:
     from locb.client.monitor import ConnectionProblem, ServiceSnapshot
 
-SPANS = {"hour": "the last hour", "day": "the last day", "month": "the last month", "all": "all time"}
 UNLIMITED_LINES = 10_000
 MIN_BAR_WIDTH = 120  # minimum width of a terminal that shows progress bars in the table of groups
 MIN_CHART_LINES = 6  # lines that a chart needs, including margin and heading
@@ -160,22 +160,25 @@ def _reward_rows(snapshot: ServiceSnapshot) -> list[tuple[str, str | Text]]:
     if history is None:
         return []
     total, baseline, change = history["total"], history["baseline"], history["change"]
-    span = SPANS.get(history["span"], history["span"])
+    span = SPANS[history["span"]]
+    label = snapshot.baseline_label or span.previous
     if total["mean"] is None:
-        return [("Reward", f"no rewards in {span}")]
+        return [("Reward", f"no rewards in {span.period}")]
     interval = format_interval(total["low"], total["high"])
     details = format_count(total["rewards"], "reward", "rewards") + (f", 95% CI {interval}" if interval else "")
-    rows: list[tuple[str, str | Text]] = [("Reward", f"mean {format_number(total['mean'])} in {span} ({details})")]
+    rows: list[tuple[str, str | Text]] = [
+        ("Reward", f"mean {format_number(total['mean'])} in {span.period} ({details})")
+    ]
     if baseline is None:
         return rows
     if baseline["mean"] is None:
-        rows.append(("Change", f"unknown: no rewards in {snapshot.baseline_label}"))
+        rows.append(("Change", f"unknown: no rewards in {label}"))
     elif change is None or change["mean"] is None:
-        rows.append(("Change", f"unknown: too few rewards to compare with {snapshot.baseline_label}"))
+        rows.append(("Change", f"unknown: too few rewards to compare with {label}"))
     else:
         interval = format_interval(change["low"], change["high"], "+.3f")
         significance = ", not significant" if interval and change["low"] <= 0.0 <= change["high"] else ""
-        before = f"{format_number(baseline['mean'])} in {snapshot.baseline_label}"
+        before = f"{format_number(baseline['mean'])} in {label}"
         text = f"{format_number(change['mean'], '+.3f')} from {before}"
         rows.append(("Change", text + (f" (95% CI {interval}{significance})" if interval else "")))
     return rows
@@ -195,7 +198,7 @@ def render_reward_chart(history: Mapping[str, Any] | None, width: int, height: i
     highs = [min(high, max(means) + spread) for high in highs]
     times = [point["time"] for point in points]
     line = Line(times, means, lows, highs, style="bold cyan", gap=max(6.0 * history["step_seconds"], 60.0))
-    title = f"Mean reward per decision in {SPANS.get(history['span'], history['span'])} (shaded: 95% CI)\n"
+    title = f"Mean reward per decision in {SPANS[history['span']].period} (shaded: 95% CI)\n"
     chart = plot(
         [line],
         width,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
+from locb.common.spans import SPANS
 from locb.service.api.context import AppContext
 from locb.service.api.request_params import check_length, parse_choice, parse_integer, parse_timestamp
 from locb.service.dashboard import user_detail as user_views
 from locb.service.dashboard.cluster_table import MAX_LIMIT, SORTS, TableQuery
-from locb.service.dashboard.history import SPANS
+from locb.service.dashboard.history import PREVIOUS, Baseline
 from locb.service.dashboard.schemas import PreviewResponse, UserDecisions
 from locb.service.errors import invalid
 from locb.service.responses import JsonResponse
@@ -24,22 +25,40 @@ async def status(app: AppContext) -> Response:
 
 
 async def history(
-    app: AppContext, span: str = "hour", baseline_from: str | None = None, baseline_to: str | None = None
+    app: AppContext,
+    span: str = "hour",
+    baseline: str | None = None,
+    baseline_from: str | None = None,
+    baseline_to: str | None = None,
 ) -> Response:
     """Return decisions and rewards over time."""
     parse_choice("span", span, list(SPANS))
+    return JsonResponse(await app.views.history(span, _parse_baseline(span, baseline, baseline_from, baseline_to)))
+
+
+def _parse_baseline(
+    span: str, baseline: str | None, baseline_from: str | None, baseline_to: str | None
+) -> Baseline | None:
+    if baseline is not None:
+        parse_choice("baseline", baseline, [PREVIOUS])
+        if baseline_from is not None or baseline_to is not None:
+            detail = "a baseline is either baseline=previous, or baseline_from and baseline_to, not both"
+            raise invalid(detail, "baseline", "baseline_from", "baseline_to")
+        if SPANS[span].seconds is None:
+            detail = f"no period precedes the span {span!r}: use another span, or baseline_from and baseline_to"
+            raise invalid(detail, "baseline", "span")
+        return PREVIOUS
     if (baseline_from is None) != (baseline_to is None):
         missing = "baseline_from" if baseline_from is None else "baseline_to"
         raise invalid(f"a baseline needs baseline_from and baseline_to: {missing} is missing", missing)
-    baseline = None
-    if baseline_from is not None and baseline_to is not None:
-        start = parse_timestamp("baseline_from", baseline_from)
-        stop = parse_timestamp("baseline_to", baseline_to)
-        if not start < stop:
-            detail = f"baseline_from must be before baseline_to, but {start:.15g} is not before {stop:.15g}"
-            raise invalid(detail, "baseline_from", "baseline_to")
-        baseline = start, stop
-    return JsonResponse(await app.views.history(span, baseline))
+    if baseline_from is None or baseline_to is None:
+        return None
+    start = parse_timestamp("baseline_from", baseline_from)
+    stop = parse_timestamp("baseline_to", baseline_to)
+    if not start < stop:
+        detail = f"baseline_from must be before baseline_to, but {start:.15g} is not before {stop:.15g}"
+        raise invalid(detail, "baseline_from", "baseline_to")
+    return start, stop
 
 
 async def user_map(app: AppContext, projection: str | None = None) -> Response:

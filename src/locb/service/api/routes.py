@@ -9,6 +9,7 @@ from typing import Any, Literal
 from msgspec import Raw
 from starlette.responses import Response
 
+from locb.common.spans import SPANS
 from locb.service.api import dashboard_handlers as dashboard
 from locb.service.api import handlers, metrics
 from locb.service.api.personalizer import handlers as personalizer
@@ -16,7 +17,7 @@ from locb.service.api.personalizer.schemas import PATH, RankRequest, RankRespons
 from locb.service.api.personalizer.schemas import RewardRequest as PersonalizerRewardRequest
 from locb.service.api.request_params import MAX_TIMESTAMP
 from locb.service.dashboard.cluster_table import MAX_LIMIT, SORTS
-from locb.service.dashboard.history import SPANS
+from locb.service.dashboard.history import PREVIOUS
 from locb.service.dashboard.schemas import ClusterTable, History, Map, PreviewResponse, Status, UserDecisions
 from locb.service.errors import ProblemError
 from locb.service.responses import problem_response
@@ -122,8 +123,10 @@ ROUTES = (
     Route("GET", "/v1/status", dashboard.status, "Get the current state of the service", "read", None, Status),
     Route("GET", "/v1/history", dashboard.history, "Get decisions and rewards over time", "read",
           None, History, (422, 503),
-          {"span": {"type": "string", "enum": list(SPANS), "default": "hour"}, "baseline_from": _TIMESTAMP,
-           "baseline_to": _TIMESTAMP}),
+          {"span": {"type": "string", "enum": list(SPANS), "default": "hour"},
+           "baseline": {"type": "string", "enum": [PREVIOUS], "description": "Compare with the period of the same "
+                        "length that ends where the span starts."},
+           "baseline_from": _TIMESTAMP, "baseline_to": _TIMESTAMP}),
     Route("GET", "/v1/map", dashboard.user_map, "Get a two-dimensional projection of the users' estimates", "read",
           None, Map, (422,), {"projection": _TEXT}),
     Route("GET", "/v1/groups", dashboard.cluster_table, "Get a page of the table of clusters", "read",

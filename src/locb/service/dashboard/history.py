@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import math
 import time
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
+from locb.common.spans import SPANS
 from locb.service.core.service import Service
 from locb.service.dashboard.schemas import History, HistoryPoint, MeanChange, Period
-from locb.service.stats.event_stats import DAY, FIVE_MINUTES, TEN_SECONDS, THREE_HOURS, Counts
+from locb.service.stats.event_stats import Counts
 from locb.service.stats.history_backfill import match_corrections
 from locb.service.stats.intervals import difference_interval, mean_interval
 
-# For each span: length of a time step, and length of the whole span, in seconds.
-SPANS = {
-    "hour": (TEN_SECONDS, 3600.0),
-    "day": (FIVE_MINUTES, 1.0 * DAY),
-    "month": (THREE_HOURS, 31.0 * DAY),
-    "all": (DAY, math.inf),
-}
-
-Baseline: TypeAlias = tuple[float, float]  # start and end in Unix time
+PREVIOUS: Literal["previous"] = "previous"
+# Start and end of the period to compare with, or the period of the same length that ends where the span starts.
+Baseline: TypeAlias = tuple[float, float] | Literal["previous"]
 
 
 async def history(service: Service, span: str, baseline: Baseline | None) -> History:
@@ -32,20 +27,25 @@ async def history(service: Service, span: str, baseline: Baseline | None) -> His
         The service.
     span : str
         Key of ``SPANS``: the period that ends now.
-    baseline : (float, float) or None
-        Start and end of the baseline period in Unix time. The baseline is compared with the part of the span outside
-        the baseline period.
+    baseline : (float, float), "previous" or None
+        Start and end of the baseline period in Unix time, or ``PREVIOUS``. The baseline is compared with the part of
+        the span outside the baseline period.
     """
     await match_corrections(service.log, service.event_stats)
     event_stats, now = service.event_stats, time.time()
-    step, length = SPANS[span]
-    start = now - length if math.isfinite(length) else event_stats.first_time()
+    length, step = SPANS[span].seconds, SPANS[span].step_seconds
+    start = event_stats.first_time() if length is None else now - length
+    # The periods start and end with a step: the statistics count each step either entirely or not at all.
     start = now if start is None else float(math.floor(start / step) * step)
     counts = event_stats.total(start, math.inf, now)
     points = [_point(begin, step_counts) for begin, step_counts in event_stats.buckets(step, start, math.inf)]
     total = _period(start, now, counts)
     if baseline is None:
         return History(span, step, points, total, None, None)
+    if baseline == PREVIOUS:
+        if length is None:
+            raise ValueError(f"span {span!r} has no previous period")
+        baseline = start - length, start
     baseline_counts = event_stats.total(*baseline, now)
     rest = counts
     if baseline[1] > start:

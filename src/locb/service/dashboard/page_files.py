@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import zlib
 from pathlib import Path
 
 from starlette.responses import Response
 
 import locb.report
+from locb.common.spans import SPANS
 from locb.report.charts import vega_bundle
 from locb.service import errors
 from locb.service.dashboard.chart_files import ChartFiles
@@ -23,6 +25,11 @@ CONTENT_TYPES = {
 INDEX = "index.html"
 PAGE_FOLDER = Path(__file__).parent / "page"
 SHARED_FOLDER = Path(locb.report.__file__).parent / "assets"
+# Scripts that are generated from tables of the service, so that the page has the same values.
+GENERATED_FILES = {
+    "spans.js": b"export const SPANS = %s;\n"
+    % json.dumps({name: span._asdict() for name, span in SPANS.items()}, indent=2).encode()
+}
 SHARED_FILES = ("theme.css", "ui.js", "ui_chart.js", "ui_table.js")
 # The page uses only its own scripts and styles. It evaluates no strings as code and contacts no other host.
 CONTENT_SECURITY_POLICY = (
@@ -48,6 +55,7 @@ class PageFiles:
         self._responses = {
             path.name: _file_response(path.name, path.read_bytes()) for path in paths if path.suffix in CONTENT_TYPES
         }
+        self._responses |= {name: _file_response(name, content) for name, content in GENERATED_FILES.items()}
 
     def get(self, name: str, etag: str = "") -> Response:
         """Return a file, or 304 if the client has the version with this ETag.

@@ -11,7 +11,17 @@ from locb.service.schemas import ClusterSummary, Explanation, Features, RankedAr
 Time = Annotated[float, Meta(description="Unix time in seconds.")]
 Bound = Annotated[
     float | None,
-    Meta(description="Bound of the 95% confidence interval of the mean; null with fewer than two rewards."),
+    Meta(
+        description="Bound of the 95% confidence interval of the mean: Wilson's interval if all rewards are 0 or 1, "
+        "otherwise that of Student's t distribution. Null with fewer than two rewards."
+    ),
+]
+ChangeBound = Annotated[
+    float | None,
+    Meta(
+        description="Bound of the 95% confidence interval of the difference: Newcombe's interval if all rewards are 0 "
+        "or 1, otherwise that of Welch. Null with fewer than two rewards."
+    ),
 ]
 
 
@@ -113,11 +123,11 @@ class Period(ResponseModel, rename={"from_": "from"}):
 
 
 class MeanChange(ResponseModel):
-    """Difference between the mean rewards of two periods, with Welch's confidence interval."""
+    """Difference between the mean rewards of two periods, with its confidence interval."""
 
     mean: Annotated[float, Meta(description="Difference of the means.")]
-    low: Bound
-    high: Bound
+    low: ChangeBound
+    high: ChangeBound
 
 
 class History(ResponseModel):

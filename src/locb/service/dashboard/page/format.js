@@ -1,5 +1,7 @@
 /* Texts about problems, history and evidence, and formats of sizes and durations. */
 
+import { SPANS } from "./spans.js";
+
 const { formatCount, formatNumber, formatTime } = window.locbUi;
 
 export const plural = (count, noun) => `${formatCount(count)} ${noun}${count === 1 ? "" : "s"}`;
@@ -24,8 +26,6 @@ export function formatTokenReason(problem, hadToken) {
   return null;
 }
 
-const SPANS = { hour: "the last hour", day: "the last day", month: "the last 30 days", all: "the whole history" };
-
 const signed = (value) => (value > 0 ? "+" : "") + formatNumber(value);
 
 function formatInterval({ low, high }, format = formatNumber) {
@@ -35,8 +35,8 @@ function formatInterval({ low, high }, format = formatNumber) {
 /* Returns sentences about the mean reward and its change from the baseline period. */
 export function formatHistory(history) {
   const { total, baseline, change } = history;
-  if (!total || total.mean === null) return `No rewards in ${SPANS[history.span]}.`;
-  const mean = `Mean reward in ${SPANS[history.span]}: ${formatNumber(total.mean)}${formatInterval(total)}, from `
+  if (!total || total.mean === null) return `No rewards in ${SPANS[history.span].period}.`;
+  const mean = `Mean reward in ${SPANS[history.span].period}: ${formatNumber(total.mean)}${formatInterval(total)}, from `
     + `${plural(total.rewards, "reward")}.`;
   if (!baseline) return mean;
   const period = `${formatTime(baseline.from)} to ${formatTime(baseline.to)}`;

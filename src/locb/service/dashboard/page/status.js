@@ -3,11 +3,11 @@
 import { request } from "./api.js";
 import { Chart } from "./charts.js";
 import { formatBytes, formatDuration, formatHistory, plural } from "./format.js";
+import { SPANS } from "./spans.js";
 
 const { byId, create, formatCount, formatNumber, formatPercent, formatTime, setContent } = window.locbUi;
 const STORES = { sqlite: "SQLite", postgresql: "PostgreSQL" };
 const DAY = 86400; // seconds
-const SPANS = { hour: ["Hour", 3600], day: ["Day", DAY], month: ["30 days", 30 * DAY], all: ["All", null] };
 const MIN_STEPS = 12; // minimum number of time steps in the range of a chart
 const MAX_DOTS = 60; // if a chart has more points, only isolated points are drawn as dots
 const KINDS = ["using a group", "user only", "unknown"]; // DECISION_KINDS of dashboard_charts.py
@@ -19,7 +19,7 @@ export class StatusPanel {
     this.rewardChart = new Chart(byId("reward-chart"), "reward");
     this.trafficChart = new Chart(byId("traffic-chart"), "decisions");
     this.cards = new Map();
-    for (const [span, [title]] of Object.entries(SPANS)) {
+    for (const [span, { title }] of Object.entries(SPANS)) {
       byId("spans").append(create("button", { type: "button", className: "button small", "data-span": span,
         "aria-pressed": String(span === this.span), onclick: () => this.selectSpan(span) }, title));
     }
@@ -38,8 +38,9 @@ export class StatusPanel {
     for (const button of byId("spans").querySelectorAll("button")) {
       button.setAttribute("aria-pressed", String(button.dataset.span === span));
     }
-    byId("baseline-kind").querySelector("[value=previous]").disabled = span === "all";
-    if (span === "all" && byId("baseline-kind").value === "previous") byId("baseline-kind").value = "none";
+    const isWhole = SPANS[span].seconds === null;
+    byId("baseline-kind").querySelector("[value=previous]").disabled = isWhole;
+    if (isWhole && byId("baseline-kind").value === "previous") byId("baseline-kind").value = "none";
     this.reload();
   }
 
@@ -58,7 +59,6 @@ export class StatusPanel {
 
   showStatus(status) {
     const { clusters } = status;
-    this.time = status.time;
     setContent(byId("status-about"),
       `Policy ${status.policy}, version ${status.version}, running since ${formatTime(status.started_at)}`);
     this.setCard("Decisions per second", formatNumber(status.decisions_per_second, 1),
@@ -91,22 +91,19 @@ export class StatusPanel {
 
   async load() {
     const query = new URLSearchParams({ span: this.span });
-    const baseline = await this.baselinePeriod();
-    if (baseline) {
-      query.set("baseline_from", baseline[0]);
-      query.set("baseline_to", baseline[1]);
+    if (byId("baseline-kind").value === "previous") {
+      query.set("baseline", "previous");
+    } else {
+      const [from, to] = await this.baselinePeriod() ?? [];
+      if (to) query.set("baseline_from", from);
+      if (to) query.set("baseline_to", to);
     }
     return request(`/v1/history?${query}`);
   }
 
-  /* Returns a promise of the start and end of the baseline in Unix time; of null if there is no baseline. */
+  /* Returns a promise of the start and end of the chosen baseline in Unix time; of null if there is no baseline. */
   async baselinePeriod() {
     const kind = byId("baseline-kind").value;
-    if (kind === "previous") {
-      const length = SPANS[this.span][1];
-      const now = Math.floor(this.time); // clock of the service
-      return [now - 2 * length, now - length];
-    }
     if (kind === "first") {
       const { points } = await request("/v1/history?span=all");
       return points.length ? [points[0].time, points[0].time + DAY] : null;
