@@ -158,7 +158,7 @@ def test_every_policy_runs(policy: str, change: dict[str, object]) -> None:
         ({"norms": (0.0, 1.0)}, "norms must be a pair .* of lengths above 0, not "),
         ({"norms": (0.9, 0.2)}, "norms must be a pair"),
         ({"norms": 0.5}, "norms must be a pair"),
-        ({"norms": (0.5, 2.0)}, "norms must be at most 1 with Bernoulli rewards"),
+        ({"norms": (0.5, 2.0)}, "norms must be at most 1 with noise='bernoulli'"),
         ({"noise": (0.5, 0.1)}, "noise must be 'bernoulli', a standard deviation of at least 0, or a pair"),
         ({"noise": ("a", "b")}, "noise must be 'bernoulli', a standard deviation of at least 0, or a pair"),
     ],

@@ -12,7 +12,10 @@ from policies.helpers import make, state_of
 
 
 def exact_sums(policy: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return Σ q (b, G) of each neighbourhood and of everyone, and the sum of all terms for μ_0, from the user rows."""
+    """Return the sums of ELOC from the rows of the users: Σ q (b, G) of each neighbourhood and everyone, and all terms.
+
+    The terms are those of the least squares for μ_0. The symbols are defined in ``locb.kernels.eloc.state``.
+    """
     state = policy._state
     weights = np.zeros((len(state.served), len(state.pooled_sums)))
     weights[:, -1] = 1.0

@@ -1,4 +1,4 @@
-"""The directory for data that can be recomputed or downloaded again."""
+"""Location of the cache directory, for data that can be recomputed or downloaded again."""
 
 import os
 from pathlib import Path
