@@ -22,10 +22,16 @@ START_TIMEOUT = 60.0  # seconds
 
 
 def find_programs() -> Path | None:
-    """Return the folder of the programs initdb and postgres, or None if PostgreSQL is not installed."""
+    """Return the folder of the programs initdb and postgres, or None if PostgreSQL is not installed.
+
+    The environment variable POSTGRESQL selects a folder. The default is the folder of initdb on PATH, then the newest
+    version in /usr/lib/postgresql.
+    """
     folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda folder: int(folder.parent.name))
     on_path = shutil.which("initdb")
     folders += [] if on_path is None else [Path(on_path).resolve().parent]
+    if "POSTGRESQL" in os.environ:
+        folders = [Path(os.environ["POSTGRESQL"])]
     found = [folder for folder in folders if (folder / "initdb").exists() and (folder / "postgres").exists()]
     return found[-1] if found else None
 
@@ -45,8 +51,7 @@ class PostgresServer:
         bin_folder = find_programs()
         if bin_folder is None:
             raise FileNotFoundError(
-                "PostgreSQL is not installed: initdb is neither in /usr/lib/postgresql/*/bin nor on PATH; run apt-get "
-                "install postgresql"
+                "PostgreSQL is not installed: run apt-get install postgresql, or set POSTGRESQL=/path/to/bin"
             )
         self._bin = bin_folder
         self._account = _account()

@@ -1,12 +1,18 @@
-"""Test configuration: cache directories for compiled kernels and other data.
+"""Test configuration: cache directories for compiled kernels and other data, and the summary of skipped tests.
 
 The directory of compiled kernels is named after a checksum of all sources that kernels may import, so that no edit is
 missed. (Numba itself checks only the file of the entry point.)
 """
 
 import os
+import re
 import zlib
+from collections import Counter
+from collections.abc import Generator
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 ROOT = Path(__file__).parent.parent
 CACHE = ROOT / ".numba_cache"
@@ -19,3 +25,19 @@ if "NUMBA_CACHE_DIR" not in os.environ:
     sources = sorted(path for name in ("kernels", "common", "evaluation") for path in (package / name).rglob("*.py"))
     checksum = zlib.crc32(b"".join(source.read_bytes() for source in sources))
     os.environ["NUMBA_CACHE_DIR"] = str(CACHE / f"{checksum:08x}")
+
+
+# The start of a reason to skip a test: name of the missing program and the command that installs it.
+MISSING_PROGRAM = re.compile(r"Skipped: (\S+ is not installed: run .*)")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: Any) -> Generator[None, None, None]:
+    """Report a missing program in one line with the number of skipped tests, instead of one line per test."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    missing = {id(report): found[1] for report in skipped if (found := MISSING_PROGRAM.match(report.longrepr[2]))}
+    terminalreporter.stats["skipped"] = [report for report in skipped if id(report) not in missing]
+    yield
+    for reason, count in Counter(missing.values()).items():
+        terminalreporter.write_line(f"SKIPPED [{count}] {reason}", yellow=True)
+    terminalreporter.stats["skipped"] = skipped

@@ -49,7 +49,9 @@ def test_shutdown_timeout_is_below_the_kill_timeout() -> None:
     assert stop["container"] < 10
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
+@pytest.mark.skipif(
+    shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed: run apt-get install systemd"
+)
 def test_unit_is_valid_and_sandboxed(tmp_path: Path) -> None:
     unit = tmp_path / "locb.service"
     unit.write_text(re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", UNIT, flags=re.MULTILINE))

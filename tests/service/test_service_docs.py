@@ -78,7 +78,7 @@ def python(code: str, port: int, folder: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed: run apt-get install curl")
 def test_commands_and_examples_run(tmp_path: Path) -> None:
     started = re.search(r"locb serve --data-dir (\w+) (.*)", TEXT)
     assert started is not None
