@@ -51,7 +51,7 @@ def test_output_matches_the_api(service: tuple[str, Any], tmp_path: Path) -> Non
     assert status["decisions"] == 301
     text = " ".join(done.stdout.split())
     for figure in (
-        f"301 decisions, {status['rewards']} rewards; {status['pending_rewards']} rewards pending",
+        f"301 decisions, {status['rewards']} rewards; {status['pending_rewards']} rewards of the last 24 hours pending",
         f"mean {history['total']['mean']:.3f} in the last hour ({status['rewards']} rewards",
         f"{status['users']} users, {status['rewarded_users']} with a reward",
         f"{status['clusters']['returned']} final, {status['clusters']['forming']} forming",

@@ -103,7 +103,7 @@ def test_service_view_shows_every_figure(width: int, plain: bool) -> None:
         "locb 9.9, policy locb, http://host:1",
         "Healthy. Uptime 1 h 1 min.",
         "12.3 decisions and 11.8 rewards per second",
-        "12,345 decisions, 11,900 rewards; 37 rewards pending",
+        "12,345 decisions, 11,900 rewards; 37 rewards of the last 24 hours pending",
         "mean 0.612 in the last hour (4,211 rewards, 95% CI 0.598 to 0.626)",
         "+0.052 from 0.560 in the previous hour (95% CI +0.031 to +0.073)",
         "812 users, 640 with a reward",

@@ -55,6 +55,12 @@ def recommend(client: Any, user: str = "ann") -> str:
     return str(answer.json()["decision_id"])
 
 
+def has_default_reward(client: Any) -> bool:
+    """Return whether the default reward of the last decision for ann is learned."""
+    decisions = client.get("/v1/users/ann/decisions?limit=1").json()["decisions"]
+    return bool(decisions[0]["reward_status"] == "default")
+
+
 @pytest.fixture(autouse=True)
 def _policies(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(locb.POLICIES, "minimal", Minimal)
@@ -66,13 +72,10 @@ def test_minimal_policy_is_served_without_missing_capabilities(
 ) -> None:
     with (
         caplog.at_level(logging.INFO),
-        serving(tmp_path, policy="minimal", default_reward=0.0, reward_wait=0.0) as (
-            client,
-            service,
-        ),
+        serving(tmp_path, policy="minimal", default_reward=0.0, reward_wait=0.0) as (client, _),
     ):
         decision = recommend(client)
-        wait_for(lambda: service.engine.pending_rewards == 0)
+        wait_for(lambda: has_default_reward(client))
         assert client.post("/v1/reward", json={"decision_id": decision, "reward": 1.0}).status_code == 200
         assert client.get("/v1/clusters/ann").json()["certificate"] is None
         assert client.get("/v1/users/ann/similar").json()["similar"] == []
@@ -83,10 +86,10 @@ def test_minimal_policy_is_served_without_missing_capabilities(
 
 def test_a_bug_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     options: dict[str, Any] = {"policy": "faulty", "default_reward": 0.0, "reward_wait": 0.0, "snapshot_every": 1}
-    with caplog.at_level(logging.INFO), serving(tmp_path, **options) as (client, service):
+    with caplog.at_level(logging.INFO), serving(tmp_path, **options) as (client, _):
         assert "warm-up: the method correct of the policy failed" in caplog.text
         decision = recommend(client)
-        wait_for(lambda: service.engine.pending_rewards == 0)
+        wait_for(lambda: has_default_reward(client))
         assert client.post("/v1/reward", json={"decision_id": decision, "reward": 1.0}).status_code == 200
         assert client.get("/v1/clusters/ann").status_code == 500
         first = caplog.text.count("object of type 'int' has no len()")

@@ -53,7 +53,7 @@ def test_no_reward_is_counted_in_the_span_and_in_the_previous_period(span: str) 
     now, event_stats = time.time(), EventStats()
     times = np.arange(now - 70 * DAY, now, 300.0).tolist()
     rows = [ObservationRow(k, k, 0, REWARD, 0.0, 0.5, when, b"") for k, when in enumerate(times)]
-    event_stats.add(Records(observations=rows), [])
+    event_stats.add(Records(observations=rows), [], [])
     result = asyncio.run(history(SimpleNamespace(event_stats=event_stats, log=None), span, "previous"))
     begin, middle, end = result.baseline.from_, result.total.from_, result.total.to
     assert result.baseline.rewards == sum(begin <= when < middle for when in times)

@@ -46,7 +46,8 @@ def test_status_shows_figures_and_updates_them(browser: Browser, client: httpx.C
         expect(page.locator("#connection")).to_have_text("running")
         assert card_texts(page, "Decisions per second")[1] == f"{status['decisions']} in total"
         assert card_texts(page, "Users with rewards") == [str(len(USERS)), f"{len(USERS)} users in total"]
-        assert card_texts(page, "Pending rewards")[0] == str(status["pending_rewards"])
+        pending = [str(status["pending_rewards"]), "decisions of the last 24 hours without a reward"]
+        assert card_texts(page, "Pending rewards") == pending
         counts = status["clusters"]
         forming = f"{counts['forming']} forming (can still change)"
         assert card_texts(page, "Final groups") == [str(counts["returned"]), forming]

@@ -62,6 +62,12 @@ def random_batches(rng: random.Random, count: int, start: float) -> tuple[list[R
     return batches, flags
 
 
+def rewarded_times(batches: list[Records], batch: Records) -> list[float]:
+    """Return the times of the decisions whose first reward is in a batch."""
+    times = {row.seq: row.time for each in batches for row in each.decisions}
+    return [times[row.decision_seq] for row in batch.observations if row.kind != CORRECTION]
+
+
 class DirectCounts:
     """Counts from the rows of the log: time of each decision, and first time and last value of its reward."""
 
@@ -74,14 +80,17 @@ class DirectCounts:
         for row in self.observations:
             time = rewards[row.decision_seq][0] if row.kind == CORRECTION else row.time
             rewards[row.decision_seq] = time, row.reward
-        self.decisions = np.array([row.time for chunk in log.decisions() for row in chunk])
+        rows = [row for chunk in log.decisions() for row in chunk]
+        self.decisions = np.array([row.time for row in rows])
+        self.unrewarded = np.array([row.time for row in rows if row.seq not in rewards])
         self.times, self.rewards = np.array(list(rewards.values())).T
 
     def between(self, start: float, stop: float) -> Counts:
         """Return the counts of a period; a correction counts at the time of its default."""
         found = self.rewards[(start <= self.times) & (self.times < stop)]
         decisions = np.count_nonzero((start <= self.decisions) & (self.decisions < stop))
-        return Counts(decisions, 0, 0, len(found), found.sum(), (found**2).sum())
+        unrewarded = np.count_nonzero((start <= self.unrewarded) & (self.unrewarded < stop))
+        return Counts(decisions, 0, 0, len(found), found.sum(), (found**2).sum(), unrewarded)
 
 
 def check_counts(event_stats: EventStats, log: EventLog) -> None:
@@ -105,6 +114,8 @@ def check_counts(event_stats: EventStats, log: EventLog) -> None:
         counted = sum(counts.decisions + counts.rewards for _, counts in steps)
         expected = direct.between(start, math.inf)
         assert counted == expected.decisions + expected.rewards
+    recent = math.floor((NOW - DAY) / FIVE_MINUTES) * FIVE_MINUTES
+    assert event_stats.pending_rewards(NOW) == direct.between(recent, math.inf).unrewarded > 0
     by_user: dict[int, list[float]] = {}
     for row in direct.observations:
         count, total = by_user.get(row.user_index, [0, 0.0])
@@ -146,7 +157,7 @@ def test_backfilled_and_new_events_are_counted_equally(filled: Any, monkeypatch:
         last = max((row.seq for batch in batches[:split] for row in [*batch.decisions, *batch.observations]), default=0)
         task = asyncio.create_task(backfill(log, event_stats, last, lambda: False))
         for batch, grouped in zip(batches[split:], flags[split:], strict=True):
-            event_stats.add(batch, grouped)
+            event_stats.add(batch, grouped, rewarded_times(batches, batch))
         await task
         await match_corrections(log, event_stats)
         assert event_stats.unmatched_corrections == []
@@ -171,7 +182,7 @@ def test_total_uses_the_narrowest_buckets(filled: Any) -> None:
     log, batches, flags = filled
     event_stats = EventStats()
     for batch, grouped in zip(batches, flags, strict=True):
-        event_stats.add(batch, grouped)
+        event_stats.add(batch, grouped, rewarded_times(batches, batch))
     asyncio.run(match_corrections(log, event_stats))
     rng, direct = random.Random(7), DirectCounts(log)
     for _ in range(40):
@@ -196,7 +207,7 @@ def test_old_buckets_are_removed() -> None:
     event_stats = EventStats()
     for begin in range(0, 4 * DAY, 8):
         row = DecisionRow(begin, b"", 0, NOW - 3.9 * DAY + begin, None, 0, b"", b"", b"")
-        event_stats.add(Records(decisions=[row]), [True])
+        event_stats.add(Records(decisions=[row]), [True], [])
     event_stats.buckets(TEN_SECONDS, 0.0, math.inf)
     assert len(event_stats._buckets[TEN_SECONDS]) < 1.3 * DAY / TEN_SECONDS
     assert event_stats.total(0.0, math.inf, NOW).decisions == event_stats.decisions
@@ -219,11 +230,11 @@ def test_backfill_retries_while_the_store_is_unavailable(filled: Any, monkeypatc
     read: Callable[..., Any] = log.totals
     tries = []
 
-    def flaky(after: int, until: int) -> Any:
+    def flaky(after: int, until: int, last: int) -> Any:
         tries.append(until)
         if len(tries) % 2:
             raise StoreError("unavailable")
-        return read(after, until)
+        return read(after, until, last)
 
     monkeypatch.setattr(log, "totals", flaky)
     event_stats = EventStats()

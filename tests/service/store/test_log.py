@@ -222,7 +222,7 @@ def test_unrewarded_decisions(log: EventLog) -> None:
     log.commit(Records(decisions=[decision(7, "later", active_at=None)]))
     assert [row[0] for row in flat(log.unrewarded_decisions())] == [4, 5]
     log.commit(Records(activations=[(321.0, 7)]))
-    assert flat(log.unrewarded_decisions())[-1] == (7, b"later", 0, 321.0, CONTEXT)
+    assert flat(log.unrewarded_decisions())[-1] == (7, b"later", 0, 107.0, 321.0, CONTEXT)
     log.commit(Records(observations=[observation(8, 7)]))
     assert [row[0] for row in flat(log.unrewarded_decisions())] == [4, 5]
 

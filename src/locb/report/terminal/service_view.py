@@ -131,7 +131,7 @@ def _fact_rows(status: Mapping[str, Any], snapshot: ServiceSnapshot) -> list[tup
     store_size = "" if store["bytes"] is None else f", {format_bytes(store['bytes'])}"
     decisions = format_count(status["decisions"], "decision", "decisions")
     rewards = format_count(status["rewards"], "reward", "rewards")
-    pending = f"{format_count(status['pending_rewards'], 'reward', 'rewards')} pending"
+    pending = f"{format_count(status['pending_rewards'], 'reward', 'rewards')} of the last 24 hours pending"
     decision_rate = format_rate(status["decisions_per_second"])
     reward_rate = format_rate(status["rewards_per_second"])
     queued = f"{format_count(store['queued_requests'], 'request', 'requests')} queued for the disk"

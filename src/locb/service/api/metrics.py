@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
@@ -56,8 +57,8 @@ class Metrics:
             ("locb_requests_in_flight", "Requests in progress.", self._limits.in_flight),
             (
                 "locb_pending_rewards",
-                "Decisions without a reward, among the most recent 100,000.",
-                service.engine.pending_rewards,
+                "Decisions of the last 24 hours without a reward or default reward.",
+                service.event_stats.pending_rewards(time.time()),
             ),
             (
                 "locb_snapshot_position",

@@ -50,6 +50,7 @@ class CachedDecision:
     seq: int  # sequence number of the decision in the log
     user_index: int
     context: bytes  # features of the chosen arm, float64
+    time: float  # Unix time of the decision
     active_at: float | None  # Unix time at which the wait for the reward started; None if the decision is deferred
     kind: int | None = None  # of the last observation: REWARD, DEFAULT or CORRECTION; None if there is none
     reward: float | None = None  # of the last observation

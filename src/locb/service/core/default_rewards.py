@@ -31,8 +31,8 @@ class DefaultRewards:
         if self.reward is None:
             return
         rows = [row for chunk in log.unrewarded_decisions() for row in chunk]
-        for seq, decision_id, user_index, active_at, context in sorted(rows, key=lambda row: row.active_at):
-            self.track(decision_id.decode(), CachedDecision(seq, user_index, context, active_at))
+        for seq, decision_id, user_index, time, active_at, context in sorted(rows, key=lambda row: row.active_at):
+            self.track(decision_id.decode(), CachedDecision(seq, user_index, context, time, active_at))
 
     def track(self, decision_id: str, decision: CachedDecision) -> None:
         """Start to wait for the reward of a decision."""

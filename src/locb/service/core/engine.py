@@ -205,7 +205,7 @@ class Engine:
         )  # fmt: skip
         # The response does not count unassigned indices as users; the explanation does.
         batch.evidence.append(response if self.users.unassigned else explanation.sources)
-        batch.decisions[decision_id] = CachedDecision(batch.last_seq, user_index, context, active_at)
+        batch.decisions[decision_id] = CachedDecision(batch.last_seq, user_index, context, now, active_at)
         batch.responses[decision_id] = parsed.packed, response
         return EncodedDecision(decision_id, response)
 
@@ -241,7 +241,7 @@ class Engine:
         decision = batch.decisions.get(decision_id) or self._recent.get(decision_id)
         if decision is None and decision_id in known:
             row, kind, reward = known[decision_id]
-            decision = CachedDecision(row.seq, row.user_index, row.context, row.active_at, kind, reward)
+            decision = CachedDecision(row.seq, row.user_index, row.context, row.time, row.active_at, kind, reward)
             self._cache(decision_id, decision)
         return decision
 
@@ -324,11 +324,6 @@ class Engine:
             self.default_rewards.track(decision_id, decision)
         while len(self._recent) > self._cache_size:
             self._recent.pop(next(iter(self._recent)))
-
-    @property
-    def pending_rewards(self) -> int:
-        """Number of decisions without a reward, among the recent decisions in memory."""
-        return sum(decision.kind is None for decision in self._recent.values())
 
     def _apply_erasure(self, user: str) -> None:
         """Remove a user's name and decisions; the rebuild of the policy removes what was learned from the decisions."""

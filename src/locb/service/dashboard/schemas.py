@@ -73,7 +73,9 @@ class Status(ResponseModel):
             "is not counted again."
         ),
     ]
-    pending_rewards: Annotated[int, Meta(description="Number of decisions without a learned reward.")]
+    pending_rewards: Annotated[
+        int, Meta(description="Decisions of the last 24 hours without a reward or default reward.")
+    ]
     decisions_per_second: Annotated[float, Meta(description="Mean rate over the last 10 seconds.")]
     rewards_per_second: Annotated[float, Meta(description="Mean rate over the last 10 seconds.")]
     cluster_based_share: Annotated[

@@ -51,7 +51,7 @@ def status(service: Service, state: StateView | None, store_bytes: int | None, v
         rewarded_users=rewarded_users,
         decisions=event_stats.decisions,
         rewards=event_stats.rewards,
-        pending_rewards=max(0, event_stats.decisions - event_stats.rewards),
+        pending_rewards=event_stats.pending_rewards(now),
         decisions_per_second=recent.decisions / seconds,
         rewards_per_second=recent.rewards / seconds,
         cluster_based_share=hour.grouped / hour.classified if hour.classified else None,

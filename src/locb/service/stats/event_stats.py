@@ -17,6 +17,7 @@ import numpy as np
 from locb.common.arrays import Floats, Ints
 from locb.policies import EvidenceSource as PolicyEvidenceSource
 from locb.service.schemas import EvidenceSource
+from locb.service.stats.time_buckets import TimeBuckets
 from locb.service.store.schema import CORRECTION, ObservationRow, Records
 from locb.service.store.totals import BUCKET_SECONDS, Totals
 
@@ -25,9 +26,10 @@ SECOND, TEN_SECONDS, FIVE_MINUTES, THREE_HOURS = 1, BUCKET_SECONDS, 300, 10_800
 DAY = 86_400
 # Seconds for which the buckets of each width are kept.
 RETENTION = {SECOND: 120.0, TEN_SECONDS: 1.0 * DAY, FIVE_MINUTES: 31.0 * DAY, THREE_HOURS: math.inf}
-MAX_PENDING = 2_048  # maximum number of events that wait to be counted; counting so many takes about 1 ms
-COLUMNS = 6
-DECISIONS, CLASSIFIED, GROUPED, REWARDS, SUM, SQUARES = range(COLUMNS)
+PENDING_SECONDS = DAY  # age of a decision from which its reward is no longer counted as pending
+MAX_UNCOUNTED = 2_048  # maximum number of events that wait to be counted; counting so many takes about 1 ms
+COLUMNS = 7
+DECISIONS, CLASSIFIED, GROUPED, REWARDS, SUM, SQUARES, UNREWARDED = range(COLUMNS)
 GROUP_KINDS = ("cluster", "component", "neighbourhood")  # kinds of evidence sources that are groups of users
 
 
@@ -46,6 +48,8 @@ class Counts(NamedTuple):
         Number of rewards.
     reward_sum, reward_square_sum : float
         Sum of the rewards and of their squares.
+    unrewarded : float
+        Number of decisions of the period that have no reward and no default reward, whenever these were learned.
     """
 
     decisions: float = 0.0
@@ -54,6 +58,7 @@ class Counts(NamedTuple):
     rewards: float = 0.0
     reward_sum: float = 0.0
     reward_square_sum: float = 0.0
+    unrewarded: float = 0.0
 
     def minus(self, subset: Self) -> Counts:
         """Return these counts minus the counts of a part of the same period."""
@@ -71,31 +76,50 @@ class EventStats:
         self.started_at = time.time()
         self.decisions = 0
         self.rewards = 0
-        self._buckets: dict[int, dict[int, Floats]] = {width: {} for width in RETENTION}
+        self._buckets = {width: TimeBuckets(width, retention, COLUMNS) for width, retention in RETENTION.items()}
         self._user_rewards = np.zeros((0, 2))  # number of rewards and their sum, by user index
-        self._pending_times: list[float] = []  # of decisions that are not counted yet
-        self._pending_grouped: list[bool] = []
-        self._pending_observations: list[ObservationRow] = []
+        # Events that are not counted yet: times of decisions, whether these used a group, times of decisions that have
+        # got their first reward, and observations.
+        self._new_times: list[float] = []
+        self._new_grouped: list[bool] = []
+        self._new_rewarded: list[float] = []
+        self._new_observations: list[ObservationRow] = []
         self._unmatched: list[ObservationRow] = []  # corrections of default rewards with a time that is not known yet
 
-    def add(self, records: Records, grouped: Sequence[bool]) -> None:
-        """Count a committed batch. ``grouped`` holds, for each decision of the batch, whether it used a group."""
-        self._pending_times += [row.time for row in records.decisions]
-        self._pending_grouped += grouped
-        self._pending_observations += records.observations
-        if len(self._pending_times) + len(self._pending_observations) >= MAX_PENDING:
+    def add(self, records: Records, grouped: Sequence[bool], rewarded: Sequence[float]) -> None:
+        """Count a committed batch.
+
+        Parameters
+        ----------
+        records : Records
+            The rows of the batch.
+        grouped : sequence of bool
+            Whether each decision of the batch used a group.
+        rewarded : sequence of float
+            Times of the decisions, of this or of earlier batches, that get their first reward in this batch.
+        """
+        self._new_times += [row.time for row in records.decisions]
+        self._new_grouped += grouped
+        self._new_rewarded += rewarded
+        self._new_observations += records.observations
+        if len(self._new_times) + len(self._new_observations) >= MAX_UNCOUNTED:
             self._flush()
 
     def _flush(self) -> None:
-        if self._pending_times:
-            values = np.zeros((len(self._pending_times), COLUMNS))
-            values[:, [DECISIONS, CLASSIFIED]] = 1.0
-            values[:, GROUPED] = self._pending_grouped
-            self.decisions += len(self._pending_times)
-            self._add_to_buckets(np.floor(self._pending_times).astype(np.int64), values, SECOND)
-            self._pending_times, self._pending_grouped = [], []
-        if self._pending_observations:
-            observations, self._pending_observations = self._pending_observations, []
+        if self._new_times:
+            values = np.zeros((len(self._new_times), COLUMNS))
+            values[:, [DECISIONS, CLASSIFIED, UNREWARDED]] = 1.0
+            values[:, GROUPED] = self._new_grouped
+            self.decisions += len(self._new_times)
+            self._add_to_buckets(np.floor(self._new_times).astype(np.int64), values, SECOND)
+            self._new_times, self._new_grouped = [], []
+        if self._new_rewarded:
+            values = np.zeros((len(self._new_rewarded), COLUMNS))
+            values[:, UNREWARDED] = -1.0
+            self._add_to_buckets(np.floor(self._new_rewarded).astype(np.int64), values, SECOND)
+            self._new_rewarded = []
+        if self._new_observations:
+            observations, self._new_observations = self._new_observations, []
             self._flush_observations(observations)
 
     def _flush_observations(self, observations: Sequence[ObservationRow]) -> None:
@@ -149,20 +173,20 @@ class EventStats:
     def add_history(self, totals: Totals) -> None:
         """Add one part of the history to the buckets and to the counts per user."""
         for table, columns in (
-            (totals.decisions, [DECISIONS]),
+            (totals.decisions, [DECISIONS, UNREWARDED]),
             (totals.rewards, [REWARDS, SUM, SQUARES]),
             (totals.corrections, [SUM, SQUARES]),
         ):
             values = np.zeros((len(table), COLUMNS))
             values[:, columns] = table[:, 1:]
-            self._add_to_buckets(table[:, 0].astype(np.int64), values, BUCKET_SECONDS)
+            self._add_to_buckets(table[:, 0].astype(np.int64) * BUCKET_SECONDS, values, BUCKET_SECONDS)
         self._add_to_users(totals.users[:, 0].astype(np.int64), totals.users[:, 1:])
 
     def add_history_groups(self, times: Sequence[float], grouped: Sequence[bool]) -> None:
         """Add whether decisions of the history used a group; ``times`` are the Unix times of the decisions."""
         values = np.zeros((len(times), COLUMNS))
         values[:, CLASSIFIED], values[:, GROUPED] = 1.0, grouped
-        self._add_to_buckets(np.floor(times).astype(np.int64) // BUCKET_SECONDS, values, BUCKET_SECONDS)
+        self._add_to_buckets(np.floor(times).astype(np.int64), values, BUCKET_SECONDS)
 
     # Queries
 
@@ -187,47 +211,40 @@ class EventStats:
         """
         self._flush()
         unit = max(kept for kept in RETENTION if width % kept == 0 and kept <= width)
-        found: dict[int, Floats] = {}
-        low, high = math.floor(start / unit), stop / unit
-        for key, row in self._buckets[unit].items():
-            if low <= key < high:
-                begin = key * unit // width * width
-                found[begin] = found[begin] + row if begin in found else row
-        return [(begin, Counts(*found[begin].tolist())) for begin in sorted(found) if found[begin].any()]
+        times, sums = self._buckets[unit].grouped(width, start, stop)
+        # During a backfill, a bucket may hold only the reward of a decision that is not counted yet.
+        filled = sums[:, :UNREWARDED].any(axis=1)
+        return [(begin, Counts(*row)) for begin, row in zip(times[filled].tolist(), sums[filled].tolist(), strict=True)]
 
     def total(self, start: float, stop: float, now: float) -> Counts:
         """Return the counts of the period [start, stop), from the narrowest buckets that are kept for each part."""
+        self._flush()
         total = np.zeros(COLUMNS)
         edge = -math.inf
         for width, finer in ((THREE_HOURS, FIVE_MINUTES), (FIVE_MINUTES, TEN_SECONDS), (TEN_SECONDS, None)):
             until = math.inf if finer is None else math.ceil((now - RETENTION[finer]) / width) * width
             low, high = max(start, edge), min(stop, until)
-            total += sum((np.array(counts) for _, counts in self.buckets(width, low, high)), np.zeros(COLUMNS))
+            total += self._buckets[width].total(low, high)
             edge = until
         return Counts(*total.tolist())
+
+    def pending_rewards(self, now: float) -> int:
+        """Return the number of decisions of the last 24 hours that have neither a reward nor a default reward."""
+        self._flush()
+        unrewarded = self._buckets[FIVE_MINUTES].total(now - PENDING_SECONDS, math.inf)[UNREWARDED]
+        return max(0, round(float(unrewarded)))  # negative while the decisions of new rewards are not counted yet
 
     def first_time(self) -> float | None:
         """Return the start time of the first non-empty bucket, or None if nothing is counted."""
         self._flush()
-        first = min(self._buckets[THREE_HOURS], default=None)
-        return None if first is None else float(first * THREE_HOURS)
+        return self._buckets[THREE_HOURS].first_time
 
-    def _add_to_buckets(self, keys: Ints, values: Floats, unit: int) -> None:
-        """Add rows to the buckets of every width; ``keys`` are times in multiples of ``unit`` seconds."""
+    def _add_to_buckets(self, times: Ints, values: Floats, precision: int) -> None:
+        """Add rows to the buckets of every width from ``precision`` on, the precision of the times in seconds."""
         now = time.time()
-        keys, values = _sum_by_key(keys, values)
-        for width, retention in RETENTION.items():
-            if width < unit or not len(keys):
-                continue
-            oldest = (now - retention) / width - 1.0
-            coarse = keys // (width // unit)
-            recent = coarse >= oldest
-            found, sums = _sum_by_key(coarse[recent], values[recent])
-            rows = self._buckets[width]
-            for key, row in zip(found.tolist(), sums, strict=True):
-                rows[key] = rows[key] + row if key in rows else row
-            if len(rows) > 1.1 * retention / width + 10:
-                self._buckets[width] = {key: row for key, row in rows.items() if key >= oldest}
+        for width, buckets in self._buckets.items():
+            if width >= precision:
+                buckets.add(times, values, now)
 
     def _add_to_users(self, indices: Ints, values: Floats) -> None:
         if len(indices):
@@ -237,14 +254,6 @@ class EventStats:
                 grown[: len(self._user_rewards)] = self._user_rewards
                 self._user_rewards = grown
             np.add.at(self._user_rewards, indices, values)
-
-
-def _sum_by_key(keys: Ints, values: Floats) -> tuple[Ints, Floats]:
-    """Return the distinct keys, and for each key the sum of its rows."""
-    found, where = np.unique(keys, return_inverse=True)
-    sums = np.zeros((len(found), values.shape[1]))
-    np.add.at(sums, where, values)
-    return found, sums
 
 
 # Whether a decision used a group

@@ -67,7 +67,7 @@ async def backfill(log: EventLog, event_stats: EventStats, last: int, stopping: 
     until = last
     while until > 0 and not stopping():
         after = max(0, until - EVENTS_PER_QUERY)
-        event_stats.add_history(await _query_with_retry(stopping, log.totals, after, until))
+        event_stats.add_history(await _query_with_retry(stopping, log.totals, after, until, last))
         if until == last:
             await _backfill_groups(log, event_stats, last, stopping)
         until = after

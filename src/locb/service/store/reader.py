@@ -69,10 +69,10 @@ class LogReader:
             found = _find(connection, tables.decisions.c.seq, user_decisions.recent(connection, user_index, limit))
         return sorted(found, key=lambda row: -row.decision.seq)
 
-    def totals(self, after: int, until: int) -> Totals:
+    def totals(self, after: int, until: int, last: int) -> Totals:
         """Return the totals of the events with ``after`` < seq ≤ ``until``."""
         with self._reading() as connection:
-            return compute_totals(connection, after, until)
+            return compute_totals(connection, after, until, last)
 
     def counts(self, until: int) -> tuple[int, int]:
         """Return the number of decisions and of rewards with seq ≤ ``until``; corrections are not counted."""
@@ -110,7 +110,7 @@ class LogReader:
         """Yield chunks of (seq, id, user_index, active_at, context) of the decisions that wait for a reward."""
         c, observations = tables.decisions.c, tables.observations
         query = (
-            select(c.seq, c.id, c.user_index, c.active_at, c.context)
+            select(c.seq, c.id, c.user_index, c.time, c.active_at, c.context)
             .outerjoin(observations, observations.c.decision_seq == c.seq)
             .where(observations.c.seq.is_(None), c.active_at.is_not(None))
         )

@@ -25,8 +25,8 @@ class Totals(NamedTuple):
 
     Attributes
     ----------
-    decisions : ints with 2 columns
-        Bucket, number of decisions.
+    decisions : ints with 3 columns
+        Bucket, number of decisions, number of decisions without a reward or default reward.
     rewards : floats with 4 columns
         Bucket, number of rewards, sum of the rewards, sum of the squared rewards.
     corrections : floats with 3 columns
@@ -41,8 +41,11 @@ class Totals(NamedTuple):
     users: Floats
 
 
-def compute_totals(connection: Connection, after: int, until: int) -> Totals:
-    """Return the totals of the events with ``after`` < seq ≤ ``until``."""
+def compute_totals(connection: Connection, after: int, until: int, last: int) -> Totals:
+    """Return the totals of the events with ``after`` < seq ≤ ``until``.
+
+    A decision has no reward if it has none with seq ≤ ``last``.
+    """
 
     def bucket_of(time: Any) -> Any:
         # A literal, not a parameter: GROUP BY must repeat the selected expression exactly.
@@ -60,7 +63,13 @@ def compute_totals(connection: Connection, after: int, until: int) -> Totals:
     decision_bucket, reward_bucket = bucket_of(decisions.c.time), bucket_of(observations.c.time)
     default_bucket = bucket_of(default.c.time)
     user_index = observations.c.user_index
-    counted = select(decision_bucket, func.count())
+    is_rewarded = (
+        select(observations.c.seq)
+        .where(observations.c.decision_seq == decisions.c.seq, observations.c.seq <= last)
+        .correlate(decisions)
+        .exists()
+    )
+    counted = select(decision_bucket, func.count(), func.sum(case((is_rewarded, 0), else_=1)))
     rewarded = select(reward_bucket, func.count(), func.sum(reward), func.sum(reward * reward)).where(~is_correction)
     corrected = (
         select(default_bucket, func.sum(reward - previous), func.sum(reward * reward - previous * previous))
@@ -73,7 +82,7 @@ def compute_totals(connection: Connection, after: int, until: int) -> Totals:
         func.sum(case((is_correction, reward - previous), else_=reward)),
     )
     return Totals(
-        rows(counted, decisions, decision_bucket, 2).astype(np.int64),
+        rows(counted, decisions, decision_bucket, 3).astype(np.int64),
         rows(rewarded, observations, reward_bucket, 4),
         rows(corrected, observations, default_bucket, 3),
         rows(by_user, observations, user_index, 3),

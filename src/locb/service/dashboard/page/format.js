@@ -35,8 +35,9 @@ function formatInterval({ low, high }, format = formatNumber) {
 /* Returns sentences about the mean reward and its change from the baseline period. */
 export function formatHistory(history) {
   const { total, baseline, change } = history;
-  if (!total || total.mean === null) return `No rewards in ${SPANS[history.span].period}.`;
-  const mean = `Mean reward in ${SPANS[history.span].period}: ${formatNumber(total.mean)}${formatInterval(total)}, from `
+  const { period: spanText } = SPANS[history.span];
+  if (!total || total.mean === null) return `No rewards in ${spanText}.`;
+  const mean = `Mean reward in ${spanText}: ${formatNumber(total.mean)}${formatInterval(total)}, from `
     + `${plural(total.rewards, "reward")}.`;
   if (!baseline) return mean;
   const period = `${formatTime(baseline.from)} to ${formatTime(baseline.to)}`;

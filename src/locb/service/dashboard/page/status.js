@@ -68,7 +68,8 @@ export class StatusPanel {
     this.setCard("Users with rewards", formatCount(status.rewarded_users),
       `${plural(status.users, "user")} in total`);
     this.setCard("Decisions using a group", formatPercent(status.cluster_based_share), "in the last hour");
-    this.setCard("Pending rewards", formatCount(status.pending_rewards), "decisions without a reward");
+    this.setCard("Pending rewards", formatCount(status.pending_rewards),
+      "decisions of the last 24 hours without a reward");
     this.setCard("Final groups", formatCount(clusters.returned),
       `${formatCount(clusters.forming)} forming (can still change)`);
     this.showStore(status);
