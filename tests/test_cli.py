@@ -59,20 +59,20 @@ def test_policy_from_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--policies", "ucb"], "locb: unknown policy 'ucb'; choose from"),
+        (["--policies", "ucb"], "locb: --policies: unknown policy 'ucb'; choose from"),
         (["--policies", ","], "locb: --policies must have at least one element"),
-        (["--policies", "none.py:X"], "locb: policies: no file 'none.py'"),
+        (["--policies", "none.py:X"], "locb: --policies: no file 'none.py'"),
         (["--alphas", "much"], "locb: --alphas must be a number, not 'much'"),
         (["--noise", "loud"], "locb: --noise must be 'bernoulli' or a number, not 'loud'"),
-        (["--noise", "-1"], "locb: noise must be 'bernoulli', a standard deviation"),
-        (["--arrivals", "never"], "locb: arrivals must be one of"),
+        (["--noise", "-1"], "locb: --noise must be 'bernoulli', a standard deviation"),
+        (["--arrivals", "never"], "locb: --arrivals must be one of"),
         (["--clusters", "50"], "locb: --clusters must be at most --users = 12, not 50"),
-        (["--rounds", "0"], "locb: rounds must be at least 1"),
+        (["--rounds", "0"], "locb: --rounds must be at least 1"),
         (["--gamma", "-1"], "locb: --gamma must be above 0, not -1.0"),
         (["--output", "file/below"], "locb: "),
         (["--output", "file"], "locb: --output: file is a file, not a folder"),
-        (["--jobs", "0"], "locb: jobs must be -1 or at least 1, not 0"),
-        (["--alphas", "1,1"], "locb: alphas must be distinct, not 1.0, 1.0"),
+        (["--jobs", "0"], "locb: --jobs must be -1 or at least 1, not 0"),
+        (["--alphas", "1,1"], "locb: --alphas must be distinct, not 1.0, 1.0"),
     ],
 )
 def test_invalid_option_gives_one_line(arguments: list[str], message: str, tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_compare_runs_on_data(name: str, tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["compare", "--data", "movielens"], "locb: --path is required with --data movielens"),
-        (["compare", "--data", "netflix", "--path", "."], "locb: data must be one of movielens, yelp, yahoo, table"),
+        (["compare", "--data", "netflix", "--path", "."], "locb: --data must be one of movielens, yelp, yahoo, table"),
         (["compare", "--data", "movielens", "--path", "."], "locb: . has no MovieLens data"),
         (["data", "movielens", ".", "--output", "x.jpg"], "locb: --output must end in .png or .svg, not 'x.jpg'"),
         (["compare", "--data", "yelp", "--path", "gone"], "locb: [Errno 2] No Yelp data at: 'gone'"),

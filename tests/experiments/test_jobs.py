@@ -106,7 +106,7 @@ def test_folder_of_an_older_format_is_refused(tmp_path: Path) -> None:
 
 
 def test_read_only_folder_is_refused() -> None:
-    with pytest.raises(ValueError, match="--output: cannot write to /dev/null/out .Not a directory"):
+    with pytest.raises(ValueError, match="folder: cannot write to /dev/null/out .Not a directory"):
         Ledger(Path("/dev/null/out"), {})
 
 

@@ -114,7 +114,7 @@ def test_ray_gives_the_same_files_and_survives_a_failure(tmp_path: Path, monkeyp
     [
         ({"jobs": 0}, "jobs must be -1 or at least 1, not 0"),
         ({"backend": "slurm"}, "backend must be one of loky, dask, ray, not 'slurm'"),
-        ({"address": "localhost:1"}, "address 'localhost:1' requires --backend dask or --backend ray"),
+        ({"address": "localhost:1"}, "address 'localhost:1' requires backend 'dask' or 'ray'"),
     ],
 )
 def test_invalid_settings(arguments: dict[str, Any], message: str) -> None:

@@ -334,7 +334,7 @@ def test_command_reports_errors_in_one_line(tmp_path: Path) -> None:
         ((server.url,), "is unreachable"),
         ((server.url, "--rate", "fast"), "--rate must be 'max' or a number, not 'fast'"),
         ((server.url, "--dim", "1"), "--dim must be an integer of at least 2, not 1"),
-        (("localhost:80",), "url must be an address such as http://127.0.0.1:8080, not 'localhost:80'"),
+        (("localhost:80",), "URL must be an address such as http://127.0.0.1:8080, not 'localhost:80'"),
     ):
         done = commandline.call("load", *arguments, cwd=tmp_path)
         assert done.returncode == 2

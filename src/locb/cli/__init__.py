@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated
 
 import typer
 
 import locb
-from locb.cli.common import console, leave
+from locb.cli.common import console
 from locb.cli.compare import compare
 from locb.cli.data import data
 from locb.cli.demo import demo
+from locb.cli.errors import Debug, debug_mode, reporting_errors
 from locb.cli.load import load
 from locb.cli.policy_help import CompareCommand, PolicyCommand
 from locb.cli.reproduce import reproduce
@@ -28,34 +28,29 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
-app.command(cls=CompareCommand)(compare)
-app.command()(data)
-app.command()(demo)
-app.command()(load)
-app.command()(reproduce)
-app.command(cls=PolicyCommand)(serve)
-app.command()(verify)
-app.command()(watch)
-
-# Error messages of the library name parameters. These rules replace the parameters by the options that set them.
-OPTIONS = {"n_users": "--users", "n_clusters": "--clusters", "n_arms": "--arms"}
-SAME_OPTIONS = r"^(dim|gamma)(?= must)"  # parameters that have the same name as their options
+app.command(cls=CompareCommand)(reporting_errors(compare))
+app.command()(reporting_errors(data))
+app.command()(reporting_errors(demo))
+app.command()(reporting_errors(load))
+app.command()(reporting_errors(reproduce))
+app.command(cls=PolicyCommand)(reporting_errors(serve))
+app.command()(reporting_errors(verify))
+app.command()(reporting_errors(watch))
 
 
 def main() -> None:
-    """Run the command ``locb``. Invalid input gives a one-line error message and exit code 2, without a traceback."""
-    try:
-        app()
-    except (ValueError, OSError) as error:
-        message = re.sub(r"\w+", lambda match: OPTIONS.get(match[0], match[0]), str(error))
-        leave(re.sub(SAME_OPTIONS, r"--\1", message), 2)
+    """Run the command ``locb``."""
+    debug_mode.set(False)
+    app()
 
 
 @app.callback(invoke_without_command=True)
-def version(
-    show: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
+def options(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
+    debug: Debug = False,
 ) -> None:
-    """Print the version if requested."""
-    if show:
+    """Print the version if requested, and record options that apply to every command."""
+    debug_mode.set(debug)
+    if version:
         console.print(f"locb {locb.__version__}")
         raise typer.Exit

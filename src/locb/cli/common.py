@@ -8,12 +8,13 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from locb.cli.errors import leave
 from locb.evaluation.findings import Findings
 
 if TYPE_CHECKING:
@@ -77,12 +78,6 @@ Seed = Annotated[
         rich_help_panel="Size",
     ),
 ]
-
-
-def leave(message: str, code: int) -> NoReturn:
-    """Print an error message to stderr and exit with status ``code``."""
-    Console(stderr=True, highlight=False, soft_wrap=True).print(f"locb: {message}", style="red", markup=False)
-    raise SystemExit(code)
 
 
 @contextmanager

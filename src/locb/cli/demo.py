@@ -10,7 +10,8 @@ from typing import Annotated
 
 import typer
 
-from locb.cli.common import console, leave
+from locb.cli.common import console
+from locb.cli.errors import leave
 
 
 def demo(

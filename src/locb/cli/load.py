@@ -12,7 +12,8 @@ from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as ProgressBar
 from rich.table import Table
 
-from locb.cli.common import console, leave, number
+from locb.cli.common import console, number
+from locb.cli.errors import leave
 
 if TYPE_CHECKING:
     from locb.loadtest import Plan, Progress, Report
@@ -127,11 +128,7 @@ def _make_plan(**settings: Any) -> Plan:
         from locb.loadtest import Plan
     except ImportError as error:
         raise ValueError(str(error)) from error
-    try:
-        return Plan(**settings)
-    except ValueError as error:
-        message = str(error)
-        raise ValueError(message if message.startswith(("url", "--")) else f"--{message}") from error
+    return Plan(**settings)
 
 
 def _run(plan: Plan) -> Report:

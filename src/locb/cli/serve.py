@@ -10,7 +10,8 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from locb.cli.common import console, leave, seconds
+from locb.cli.common import console, seconds
+from locb.cli.errors import leave
 from locb.service.config import PARAMETER_OPTIONS, POLICY, Key, ServiceConfig, describe_key
 
 _POLICY_OPTIONS = {

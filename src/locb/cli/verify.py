@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from locb.cli.common import Address, Backend, Jobs, Seed, leave, report_findings, run_all
+from locb.cli.common import Address, Backend, Jobs, Seed, report_findings, run_all
+from locb.cli.errors import leave
 
 
 def verify(

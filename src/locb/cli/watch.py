@@ -12,7 +12,8 @@ import typer
 from rich.console import RenderableType
 from rich.live import Live
 
-from locb.cli.common import console, leave, seconds
+from locb.cli.common import console, seconds
+from locb.cli.errors import leave
 from locb.common.spans import SPANS
 
 if TYPE_CHECKING:

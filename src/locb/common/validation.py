@@ -1,10 +1,10 @@
-"""Checks of arguments. Each check returns the value as a plain type, or raises a ValueError that names the argument."""
+"""Checks of arguments. Each check returns the value as a plain type, or raises an error that names the argument."""
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,42 @@ MAX_CONTEXT = 1e6  # largest absolute feature value; above it, a rank-one update
 MAX_REWARD = 1e100  # largest absolute reward; above it, a square may overflow
 
 
+class ParameterName(str):
+    """Name of a parameter inside the message of a ``ParameterError``."""
+
+    __slots__ = ()
+
+
+class ParameterError(ValueError):
+    """Error about the value of a parameter. The command line shows the names of its options instead of the parameters.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter, with which the message starts.
+    *parts : str
+        Rest of the message, without spaces between the parts. A ``ParameterName`` is the name of another parameter.
+
+    Examples
+    --------
+    >>> error = ParameterError("low", " must be at most ", ParameterName("high"), ", not 'low'")
+    >>> str(error)
+    "low must be at most high, not 'low'"
+    >>> error.describe(lambda name: f"--{name}")
+    "--low must be at most --high, not 'low'"
+    """
+
+    def __init__(self, name: str, *parts: str) -> None:
+        super().__init__(ParameterName(name), *parts)
+
+    def __str__(self) -> str:
+        return self.describe(str)
+
+    def describe(self, rename: Callable[[str], str]) -> str:
+        """Return the message with ``rename(name)`` in the place of the name of each parameter."""
+        return "".join(rename(part) if isinstance(part, ParameterName) else part for part in self.args)
+
+
 def check_int(name: str, value: Any, low: int | None = None, high: int | None = None) -> int:
     """Return ``value`` as an int, or raise a ValueError unless it is an integer from ``low`` to ``high``.
 
@@ -23,10 +59,10 @@ def check_int(name: str, value: Any, low: int | None = None, high: int | None = 
     try:
         number = operator.index(value)
     except TypeError:
-        raise ValueError(f"{name} must be an integer, not {value!r}") from None
+        raise ParameterError(name, f" must be an integer, not {value!r}") from None
     if (low is not None and number < low) or (high is not None and number > high):
         limits = f"at most {high}" if low is None else f"at least {low}" if high is None else f"from {low} to {high}"
-        raise ValueError(f"{name} must be {limits}, not {number}")
+        raise ParameterError(name, f" must be {limits}, not {number}")
     return number
 
 
@@ -40,20 +76,20 @@ def check_float(name: str, value: Any, low: float, high: float = MAX_REWARD, *, 
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if math.isnan(number) and not isinstance(value, float | np.floating):
-        raise ValueError(f"{name} must be a number, not {value!r}")
+        raise ParameterError(name, f" must be a number, not {value!r}")
     inside = low < number < high if open_ends else low <= number <= high
     if not inside:  # NaN is never inside
         allowed = f"{'strictly between' if open_ends else 'between'} {low:g} and {high:g}"
         if high == MAX_REWARD and number <= low:
             allowed = f"{'above' if open_ends else 'at least'} {low:g}"
-        raise ValueError(f"{name} must be {allowed}, not {number}")
+        raise ParameterError(name, f" must be {allowed}, not {number}")
     return number
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
     """Return ``value``, or raise a ValueError unless it is one of ``choices``."""
     if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, not {value!r}")
+        raise ParameterError(name, f" must be one of {', '.join(map(repr, choices))}, not {value!r}")
     return value
 
 
@@ -86,16 +122,16 @@ def check_array(
             raise ValueError(f"the dtype is {array.dtype}")
         array = array.astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be an array of numbers: {error}") from None
+        raise ParameterError(name, f" must be an array of numbers: {error}") from None
     fits = array.ndim == len(shape) and all(want in (None, have) for want, have in zip(shape, array.shape, strict=True))
     if not fits:
         wanted = ", ".join("any" if want is None else str(want) for want in shape)
-        raise ValueError(f"{name} must have shape ({wanted}){because}, not {array.shape}")
+        raise ParameterError(name, f" must have shape ({wanted}){because}, not {array.shape}")
     if array.size and not (array.min() >= -max_abs and array.max() <= max_abs):  # NaN fails both comparisons
         index = tuple(int(i) for i in np.argwhere(~(np.abs(array) <= max_abs))[0])
-        raise ValueError(
-            f"{name} must be finite and at most {max_abs:g} in absolute value, "
-            f"but {name}{list(index)} is {array[index]}"
+        raise ParameterError(
+            name,
+            f" must be finite and at most {max_abs:g} in absolute value, but {name}{list(index)} is {array[index]}",
         )
     # Kernels are compiled for contiguous, writable arrays. An array with another layout would trigger a compilation.
     return array if array.flags.carray else np.array(array, order="C")

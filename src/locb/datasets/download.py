@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from locb.common.validation import ParameterError
+
 BASE_URL = "https://files.grouplens.org/datasets/movielens"
 SIZES = ("ml-latest-small", "ml-latest", "ml-32m", "ml-25m", "ml-20m", "ml-10m", "ml-1m", "ml-100k")
 LICENCE = (
@@ -51,7 +53,7 @@ def download(
         written.
     """
     if size not in SIZES:
-        raise ValueError(f"--download must be one of {', '.join(SIZES)}, not {size!r}")
+        raise ParameterError("size", f" must be one of {', '.join(SIZES)}, not {size!r}")
     target = folder / f"{size}.zip"
     if target.exists():
         return target

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from locb.common.validation import ParameterError
 from locb.datasets.dataset_cache import load_or_prepare
 from locb.datasets.item_features import ATTRIBUTE_WEIGHT, item_features
 from locb.datasets.source_files import Source
@@ -67,7 +68,7 @@ def load_environment(
         Arguments of :class:`locb.Interactions`.
     """
     if dim is not None and (not isinstance(dim, int | np.integer) or dim < 2):
-        raise ValueError(f"dim must be an integer of at least 2, not {dim!r}")
+        raise ParameterError("dim", f" must be an integer of at least 2, not {dim!r}")
     key: dict[str, Any] = {
         "name": name,
         "files": [source.fingerprint() for source in sources],

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from locb.common.validation import ParameterError
 from locb.datasets.item_features import append_constant
 from locb.datasets.records import Records, load_environment
 from locb.datasets.source_files import Source
@@ -66,7 +67,7 @@ def yahoo(
     if not files:
         raise ValueError(f"{location} has no Yahoo log: no file matches {PATTERN}; choose the folder of these files")
     if not isinstance(n_clusters, int | np.integer) or n_clusters < 1:
-        raise ValueError(f"n_clusters must be an integer of at least 1, not {n_clusters!r}")
+        raise ParameterError("n_clusters", f" must be an integer of at least 1, not {n_clusters!r}")
     sources = [Source(file) for file in files]
     return load_environment(
         "yahoo",

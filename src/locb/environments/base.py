@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from locb.common.arrays import Ints
 from locb.common.rounds import Rounds
+from locb.common.validation import ParameterError
 
 BLOCK = 4096  # rounds per block; each block has its own random generator
 
@@ -62,9 +63,9 @@ class Environment(ABC):
             Seed of the random generator that draws the rounds, at least 0.
         """
         if count < 0:
-            raise ValueError(f"count must be at least 0, not {count}")
+            raise ParameterError("count", f" must be at least 0, not {count}")
         if seed < 0:
-            raise ValueError(f"seed must be at least 0, not {seed}")
+            raise ParameterError("seed", f" must be at least 0, not {seed}")
         for block, start in enumerate(range(0, count, BLOCK)):
             rng = np.random.default_rng([seed, block])
             rounds = self.draw_at(rng, BLOCK, start)

@@ -10,7 +10,7 @@ import numpy as np
 
 from locb.common.arrays import Floats, Ints
 from locb.common.rounds import Rounds
-from locb.common.validation import check_array
+from locb.common.validation import ParameterError, check_array
 from locb.environments.base import Environment
 from locb.evaluation.clusters import maximum_clique
 from locb.kernels import interaction_sampling as sampling
@@ -155,7 +155,7 @@ class Interactions(Environment):
             Number of K-means groups.
         """
         if not gamma > 0.0:
-            raise ValueError(f"gamma must be above 0, not {gamma!r}")
+            raise ParameterError("gamma", f" must be above 0, not {gamma!r}")
         return [members[maximum_clique(self.theta[members], gamma)] for members in self.groups(n_groups)]
 
     def groups(self, n_groups: int = 5) -> list[Ints]:
@@ -209,12 +209,12 @@ def _check_options(n_users: Any, n_arms: Any, zeros: Any, item_features: Any) ->
     """Return the item features; raise a ValueError if an option is invalid."""
     for name, value, minimum in (("n_users", n_users, 1), ("n_arms", n_arms, 2)):
         if not isinstance(value, int | np.integer) or value < minimum:
-            raise ValueError(f"{name} must be an integer of at least {minimum}, not {value!r}")
+            raise ParameterError(name, f" must be an integer of at least {minimum}, not {value!r}")
     if zeros not in ZEROS:
-        raise ValueError(f"zeros must be one of {', '.join(map(repr, ZEROS))}, not {zeros!r}")
+        raise ParameterError("zeros", f" must be one of {', '.join(map(repr, ZEROS))}, not {zeros!r}")
     features: Floats = check_array("item_features", item_features, (None, None))
     if n_arms > len(features):
-        raise ValueError(f"n_arms must be at most the number of items, {len(features)}, not {n_arms}")
+        raise ParameterError("n_arms", f" must be at most the number of items, {len(features)}, not {n_arms}")
     return features
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from locb.common.arrays import Floats, Ints
 from locb.common.rounds import Rounds
+from locb.common.validation import ParameterError, ParameterName
 from locb.environments import preferences
 from locb.environments.base import Environment
 from locb.environments.drift import Rotation, draw_rotation
@@ -206,29 +207,31 @@ def _draw_deviations(seed: int, low: float, high: float, n_users: int) -> Floats
 
 def _check_count(name: str, value: Any) -> None:
     if not isinstance(value, int | np.integer) or value < 1:
-        raise ValueError(f"{name} must be an integer of at least 1, not {value!r}")
+        raise ParameterError(name, f" must be an integer of at least 1, not {value!r}")
 
 
 def _check_sizes(n_users: Any, n_clusters: Any, raw_dim: Any, n_arms: Any, families: Any, seed: Any) -> None:
     for name, value in (("n_users", n_users), ("n_clusters", n_clusters), ("raw_dim", raw_dim), ("n_arms", n_arms)):
         _check_count(name, value)
     if n_clusters > n_users:
-        raise ValueError(f"n_clusters must be at most n_users = {n_users}, not {n_clusters}")
+        found = f" = {n_users}, not {n_clusters}"
+        raise ParameterError("n_clusters", " must be at most ", ParameterName("n_users"), found)
     if not isinstance(seed, int | np.integer) or seed < 0:
-        raise ValueError(f"seed must be an integer of at least 0, not {seed!r}")
+        raise ParameterError("seed", f" must be an integer of at least 0, not {seed!r}")
     if families is not None:
         _check_count("families", families)
         if families > n_clusters:
-            raise ValueError(f"families must be at most n_clusters = {n_clusters}, not {families}")
+            found = f" = {n_clusters}, not {families}"
+            raise ParameterError("families", " must be at most ", ParameterName("n_clusters"), found)
 
 
 def _check_ranges(spread: Any, family_spread: Any, arrivals: Any, drifters: Any) -> None:
     for name, width in (("spread", spread), ("family_spread", family_spread)):
         if not 0.0 <= width < math.inf:
-            raise ValueError(f"{name} must be a number of at least 0, not {width!r}")
+            raise ParameterError(name, f" must be a number of at least 0, not {width!r}")
     for name, value, choices in (("arrivals", arrivals, ARRIVALS), ("drifters", drifters, DRIFTERS)):
         if value not in choices:
-            raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, not {value!r}")
+            raise ParameterError(name, f" must be one of {', '.join(map(repr, choices))}, not {value!r}")
 
 
 def _parse_pair(values: Any) -> tuple[float, float] | None:
@@ -251,29 +254,29 @@ def _check_noise(noise: Any) -> tuple[float, float] | None:
     pair = _parse_pair(noise)
     if pair is None:
         allowed = "'bernoulli', a standard deviation of at least 0, or a pair (low, high) of standard deviations"
-        raise ValueError(f"noise must be {allowed}, not {noise!r}")
+        raise ParameterError("noise", f" must be {allowed}, not {noise!r}")
     return pair
 
 
 def _check_overlap(overlap: Any, n_clusters: int, raw_dim: int) -> None:
     if not 0.0 <= overlap <= 1.0:
-        raise ValueError(f"overlap must be from 0 to 1, not {overlap!r}")
+        raise ParameterError("overlap", f" must be from 0 to 1, not {overlap!r}")
     if overlap > 0.0 and (n_clusters < 2 or raw_dim < 2):
         name = "n_clusters" if n_clusters < 2 else "raw_dim"
-        raise ValueError(f"overlap must be 0, not {overlap!r}, if {name} is 1")
+        raise ParameterError("overlap", f" must be 0, not {overlap!r}, if {name} is 1")
 
 
 def _check_drift(drift: Any, raw_dim: int) -> None:
     if not math.isfinite(drift):
-        raise ValueError(f"drift must be a finite angle in radians, not {drift!r}")
+        raise ParameterError("drift", f" must be a finite angle in radians, not {drift!r}")
     if drift != 0.0 and raw_dim < 2:
-        raise ValueError(f"drift must be 0, not {drift!r}, if raw_dim is 1")
+        raise ParameterError("drift", f" must be 0, not {drift!r}, if raw_dim is 1")
 
 
 def _check_norms(norms: Any, *, bernoulli: bool) -> tuple[float, float]:
     pair = _parse_pair(norms)
     if pair is None or pair[0] == 0.0:
-        raise ValueError(f"norms must be a pair (low, high) of lengths above 0, not {norms!r}")
+        raise ParameterError("norms", f" must be a pair (low, high) of lengths above 0, not {norms!r}")
     if bernoulli and pair[1] > 1.0:
-        raise ValueError(f"norms must be at most 1 with noise='bernoulli', not {norms!r}")
+        raise ParameterError("norms", f" must be at most 1 with noise='bernoulli', not {norms!r}")
     return pair

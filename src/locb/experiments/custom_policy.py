@@ -10,6 +10,7 @@ from types import ModuleType
 
 import cloudpickle
 
+from locb.common.validation import ParameterError
 from locb.policies import POLICIES, Policy
 from locb.policies.registry import BUILT_IN_NAMES
 
@@ -39,15 +40,15 @@ def register_custom_policy(reference: str) -> str:
     path, _, class_name = reference.rpartition(":")
     source = Path(path)
     if not source.is_file():
-        raise ValueError(f"policies: no file {path!r}; the form of a custom policy is file.py:Class")
+        raise ParameterError("policy", f": no file {path!r}; the form of a custom policy is file.py:Class")
     if class_name in BUILT_IN_NAMES:
-        raise ValueError(
-            f"policies: {path} has the class {class_name!r}, which is the name of a built-in policy; rename the class"
+        raise ParameterError(
+            "policy", f": {path} has the class {class_name!r}, which is the name of a built-in policy; rename the class"
         )
     module = _load_module(source)
     found = getattr(module, class_name, None)
     if not isinstance(found, type) or not issubclass(found, Policy):
-        raise ValueError(f"policies: {path} has no class {class_name!r} that derives from locb.Policy; add it")
+        raise ParameterError("policy", f": {path} has no class {class_name!r} that derives from locb.Policy; add it")
     cloudpickle.register_pickle_by_value(module)
     POLICIES[class_name] = found
     return class_name
@@ -58,12 +59,12 @@ def _load_module(source: Path) -> ModuleType:
     digest = hashlib.sha256(str(source.resolve()).encode()).hexdigest()[:12]
     spec = importlib.util.spec_from_file_location(f"locb_custom_policy_{digest}_{source.stem}", source)
     if spec is None or spec.loader is None:
-        raise ValueError(f"policies: {str(source)!r} is not a Python file; its name must end in .py")
+        raise ParameterError("policy", f": {str(source)!r} is not a Python file; its name must end in .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     try:
         spec.loader.exec_module(module)
     except Exception as error:
         del sys.modules[spec.name]
-        raise ValueError(f"policies: loading {source} raised {type(error).__name__}: {error}") from error
+        raise ParameterError("policy", f": loading {source} raised {type(error).__name__}: {error}") from error
     return module

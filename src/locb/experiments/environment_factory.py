@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 from locb.common.arrays import Ints
+from locb.common.validation import ParameterError
 from locb.environments import Environment, Interactions, Synthetic
 
 DATA = ("movielens", "yelp", "yahoo", "table")
@@ -39,9 +40,11 @@ def make_environment(settings: dict[str, Any], seed: int, *, warn: bool = True) 
     arguments = dict(settings)
     name, path = arguments.pop("data"), arguments.pop("path", None)
     if name not in DATA:
-        raise ValueError(f"data must be one of {', '.join(DATA)}, not {name!r}")
+        raise ParameterError("data", f" must be one of {', '.join(DATA)}, not {name!r}")
     if path is None:
-        raise ValueError(f"path is required for data {name!r}: set it to the file, folder or archive with the data")
+        raise ParameterError(
+            "path", f" is required for data {name!r}: set it to the file, folder or archive with the data"
+        )
     try:
         from locb import datasets
     except ImportError as error:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import locb
+from locb.common.validation import ParameterError
 from locb.evaluation.run_folder import RUNS_FOLDER, SETTINGS_FILE, RunPlan, write_json
 from locb.experiments.parallel import Workers
 
@@ -89,20 +90,23 @@ class Ledger:
         self._runs = folder / RUNS_FOLDER
         settings_file = folder / SETTINGS_FILE
         if folder.exists() and not folder.is_dir():
-            raise ValueError(f"--output: {folder} is a file, not a folder; choose a new folder")
+            raise ParameterError("folder", f": {folder} is a file, not a folder; choose a new folder")
         if settings_file.exists():
             self._check_identity(settings_file)
         elif folder.exists() and any(folder.iterdir()):
-            raise ValueError(
-                f"--output: {folder} contains files that locb did not write; choose a new folder, or the folder of an "
-                "earlier run"
+            raise ParameterError(
+                "folder",
+                f": {folder} contains files that locb did not write; choose a new folder, or the folder of an "
+                "earlier run",
             )
         self.reused = self.total = 0
         try:
             self._runs.mkdir(parents=True, exist_ok=True)
             self._write_settings()
         except OSError as error:
-            raise ValueError(f"--output: cannot write to {folder} ({error.strerror}); choose another folder") from error
+            raise ParameterError(
+                "folder", f": cannot write to {folder} ({error.strerror}); choose another folder"
+            ) from error
 
     def _write_settings(self) -> None:
         write_json(self.folder / SETTINGS_FILE, self.identity | {"report_scope": self.report_scope})
@@ -111,11 +115,12 @@ class Ledger:
         try:
             before = json.loads(settings_file.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            raise ValueError(f"--output: cannot read {settings_file} ({error}); choose a new folder") from error
+            raise ParameterError("folder", f": cannot read {settings_file} ({error}); choose a new folder") from error
         if before.get("format") != FORMAT:
-            raise ValueError(
-                f"--output: {self.folder} has runs in format {before.get('format')!r}, but this version of locb uses "
-                f"format {FORMAT}; choose a new folder, or delete this folder"
+            raise ParameterError(
+                "folder",
+                f": {self.folder} has runs in format {before.get('format')!r}, but this version of locb uses "
+                f"format {FORMAT}; choose a new folder, or delete this folder",
             )
         self.report_scope = before.get("report_scope", {})
         for name, value in self.identity.items():
@@ -129,9 +134,10 @@ class Ledger:
                     continue
                 name, value, before = changed[0], value[changed[0]], before[name]
             difference = f"{name} was {before.get(name)!r} and is now {value!r}"
-            raise ValueError(
-                f"--output: {self.folder} has runs with other settings ({difference}); choose a new folder, or "
-                "delete this folder"
+            raise ParameterError(
+                "folder",
+                f": {self.folder} has runs with other settings ({difference}); choose a new folder, or "
+                "delete this folder",
             )
 
     def extend_scope(self, **scope: Any) -> None:

@@ -14,6 +14,8 @@ from typing import Any
 
 from joblib import Parallel, cpu_count, delayed, parallel_config, register_parallel_backend
 
+from locb.common.validation import ParameterError, ParameterName
+
 BACKENDS = ("loky", "dask", "ray")
 MAX_RETRIES = 3  # consecutive worker failures without a finished task
 CONNECT_TIMEOUT = 10  # seconds
@@ -40,11 +42,13 @@ class Workers(AbstractContextManager["Workers"]):
 
     def __init__(self, *, jobs: int = -1, backend: str = "loky", address: str | None = None) -> None:
         if jobs != -1 and jobs < 1:
-            raise ValueError(f"jobs must be -1 or at least 1, not {jobs}")
+            raise ParameterError("jobs", f" must be -1 or at least 1, not {jobs}")
         if backend not in BACKENDS:
-            raise ValueError(f"backend must be one of {', '.join(BACKENDS)}, not {backend!r}")
+            raise ParameterError("backend", f" must be one of {', '.join(BACKENDS)}, not {backend!r}")
         if address is not None and backend == "loky":
-            raise ValueError(f"address {address!r} requires --backend dask or --backend ray, not loky")
+            raise ParameterError(
+                "address", f" {address!r} requires ", ParameterName("backend"), " 'dask' or 'ray', not 'loky'"
+            )
         self.jobs = cpu_count() if jobs == -1 else jobs
         self.backend, self.address = backend, address
         self._resources = ExitStack()
@@ -107,7 +111,9 @@ class Workers(AbstractContextManager["Workers"]):
 
             from locb.experiments.dask_backend import DaskBackend
         except ImportError as error:
-            raise ValueError(f"backend dask needs the package {error.name}: run pip install 'locb[dask]'") from error
+            raise ParameterError(
+                "backend", f" dask needs the package {error.name}: run pip install 'locb[dask]'"
+            ) from error
         if self.address is None:
             options = {"n_workers": self.jobs, "threads_per_worker": 1, "dashboard_address": None}
             cluster: Any = self._resources.enter_context(dask.LocalCluster(**options))
@@ -126,7 +132,9 @@ class Workers(AbstractContextManager["Workers"]):
             ray: Any = import_module("ray")
             joblib: Any = import_module("ray.util.joblib")
         except ImportError as error:
-            raise ValueError(f"backend ray needs the package {error.name}: run pip install 'locb[ray]'") from error
+            raise ParameterError(
+                "backend", f" ray needs the package {error.name}: run pip install 'locb[ray]'"
+            ) from error
         options = {"num_cpus": self.jobs, "include_dashboard": False} if self.address is None else {}
         if self.address is not None:
             _check_reachable(self.address, "Ray head", "'ray start --head'")  # ray.init waits up to two minutes
@@ -142,12 +150,12 @@ def _check_reachable(address: str, server: str, start_command: str) -> None:
     """Raise a ValueError unless a server accepts connections at ``address``."""
     host, _, port = address.rpartition("://")[2].rpartition(":")
     if not host or not port.isdigit():
-        raise ValueError(f"address must be HOST:PORT of the {server}, not {address!r}")
+        raise ParameterError("address", f" must be HOST:PORT of the {server}, not {address!r}")
     try:
         socket.create_connection((host, int(port)), timeout=CONNECT_TIMEOUT).close()
     except (OSError, OverflowError) as error:
-        raise ValueError(
-            f"address: no {server} answers at {address!r} ({error}); start it with {start_command}"
+        raise ParameterError(
+            "address", f": no {server} answers at {address!r} ({error}); start it with {start_command}"
         ) from error
 
 

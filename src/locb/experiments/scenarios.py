@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from locb.common.validation import ParameterError, ParameterName
+
 DEVELOPMENT, EVALUATION = "development", "evaluation"
 ROUNDS, DATA_ROUNDS = 50_000, 30_000
 SEEDS_PER_SCENARIO = 1_000
@@ -57,10 +59,10 @@ class Scenario:
     def seed(self, repeat: int) -> int:
         """Return the seed of a repeat, which determines its environment and its rounds."""
         if not 0 <= repeat < SEEDS_PER_SCENARIO:
-            raise ValueError(
-                f"seed must be at least 0 and seed + repeats at most {SEEDS_PER_SCENARIO}, because each scenario has "
-                f"{SEEDS_PER_SCENARIO} seeds; repeat {repeat} is out of range"
-            )
+            seed, repeats = ParameterName("seed"), ParameterName("repeats")
+            reason = f"because each scenario has {SEEDS_PER_SCENARIO} seeds; repeat {repeat} is out of range"
+            limit = f" at most {SEEDS_PER_SCENARIO}, {reason}"
+            raise ParameterError(seed, " must be at least 0 and ", seed, " + ", repeats, limit)
         return self.first_seed + repeat
 
 
@@ -154,9 +156,13 @@ def select_scenarios(names: Sequence[str]) -> list[Scenario]:
     groups = {"all": (EVALUATION, DEVELOPMENT), EVALUATION: (EVALUATION,), DEVELOPMENT: (DEVELOPMENT,)}
     for name in names:
         if name not in SCENARIOS and name not in groups:
-            raise ValueError(f"unknown scenario {name!r}; choose from {', '.join([*groups, *SCENARIOS])}")
+            raise ParameterError(
+                "scenarios", f": unknown scenario {name!r}; choose from {', '.join([*groups, *SCENARIOS])}"
+            )
     if not names:
-        raise ValueError(f"scenarios must name at least one scenario; choose from {', '.join([*groups, *SCENARIOS])}")
+        raise ParameterError(
+            "scenarios", f" must name at least one scenario; choose from {', '.join([*groups, *SCENARIOS])}"
+        )
     roles = {role for name in names for role in groups.get(name, ())}
     return [scenario for scenario in SCENARIOS.values() if scenario.name in names or scenario.role in roles]
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 
 from locb.common.rounds import Rounds
+from locb.common.validation import ParameterError
 from locb.environments import Environment
 from locb.evaluation.results import Run
 from locb.policies import Policy
@@ -96,8 +97,8 @@ def simulate(
 def _check_arguments(policy: Policy, env: Environment, rounds: int, checkpoints: Sequence[int]) -> None:
     if not isinstance(policy, Policy) or not isinstance(env, Environment):
         wrong, name = (env, "env") if isinstance(policy, Policy) else (policy, "policy")
-        raise ValueError(f"{name} must be a locb.{'Environment' if name == 'env' else 'Policy'}, not {wrong!r}")
+        raise ParameterError(name, f" must be a locb.{'Environment' if name == 'env' else 'Policy'}, not {wrong!r}")
     if not isinstance(rounds, int | np.integer) or rounds < 0:
-        raise ValueError(f"rounds must be an integer of at least 0, not {rounds!r}")
+        raise ParameterError("rounds", f" must be an integer of at least 0, not {rounds!r}")
     if any(not low < high <= rounds for low, high in zip([0, *checkpoints], checkpoints, strict=False)):
-        raise ValueError(f"checkpoints must be ascending integers from 1 to {rounds}, not {list(checkpoints)}")
+        raise ParameterError("checkpoints", f" must be ascending integers from 1 to {rounds}, not {list(checkpoints)}")

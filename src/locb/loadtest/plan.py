@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from locb.common.validation import ParameterError
+
 ROUTES = ("recommend", "ping", "post")
 
 
@@ -83,19 +85,19 @@ class Plan:
         for name, minimum in (("users", 1), ("clusters", 1), ("arms", 1), ("dim", 2), ("connections", 1), ("seed", 0)):
             value = getattr(self, name)
             if not isinstance(value, int) or value < minimum:
-                raise ValueError(f"{name} must be an integer of at least {minimum}, not {value!r}")
+                raise ParameterError(name, f" must be an integer of at least {minimum}, not {value!r}")
         if self.count is not None and self.count < 1:
-            raise ValueError(f"count must be at least 1, not {self.count!r}")
+            raise ParameterError("count", f" must be at least 1, not {self.count!r}")
         for name in ("rate", "seconds", "timeout"):
             number = getattr(self, name)
             if number is not None and not 0.0 < number < math.inf:
-                raise ValueError(f"{name} must be a number above 0, not {number!r}")
+                raise ParameterError(name, f" must be a number above 0, not {number!r}")
         if not 0.0 <= self.delay < math.inf:
-            raise ValueError(f"delay must be a number of at least 0, not {self.delay!r}")
+            raise ParameterError("delay", f" must be a number of at least 0, not {self.delay!r}")
         if self.route not in ROUTES:
-            raise ValueError(f"route must be one of {', '.join(map(repr, ROUTES))}, not {self.route!r}")
+            raise ParameterError("route", f" must be one of {', '.join(map(repr, ROUTES))}, not {self.route!r}")
         if self.token is not None and not (self.token and self.token.isascii() and self.token.isprintable()):
-            raise ValueError("token must not be empty and must contain only printable ASCII characters")
+            raise ParameterError("token", " must not be empty and must contain only printable ASCII characters")
         _ = self.address
 
     @property
@@ -108,7 +110,7 @@ class Plan:
             host = port = None
         valid = self.url.isascii() and self.url.isprintable() and " " not in self.url
         if not valid or parts.scheme not in ("http", "https") or not host or parts.query or parts.fragment:
-            raise ValueError(f"url must be an address such as http://127.0.0.1:8080, not {self.url!r}")
+            raise ParameterError("url", f" must be an address such as http://127.0.0.1:8080, not {self.url!r}")
         tls = parts.scheme == "https"
         host_header = parts.netloc.rpartition("@")[2]
         return Address(host, port or (443 if tls else 80), tls, host_header, parts.path.rstrip("/"))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from locb.common.arrays import Bools, Floats, Ints
-from locb.common.validation import check_int
+from locb.common.validation import ParameterError, ParameterName, check_int
 from locb.evaluation.clusters import Cluster, Membership
 from locb.kernels.common.bit_sets import n_words, pack_bits, unpack_bits
 from locb.kernels.confidence_radii import RADII, radius_scale
@@ -137,9 +137,13 @@ class LOCB(CorrectionMixin, CompiledPolicy):
     ) -> None:
         super().__init__(n_users=n_users, dim=dim)
         if radius == "theory" and min_eigenvalue is None:
-            raise ValueError("min_eigenvalue must be a number above 0 with radius='theory', not None")
+            raise ParameterError(
+                "min_eigenvalue", " must be a number above 0 with ", ParameterName("radius"), "='theory', not None"
+            )
         if stop == "certificate" and radius != "ellipsoid":
-            raise ValueError(f"radius must be 'ellipsoid' with stop='certificate', not {radius!r}")
+            raise ParameterError(
+                "radius", " must be 'ellipsoid' with ", ParameterName("stop"), f"='certificate', not {radius!r}"
+            )
         rng = np.random.default_rng(seed)
         chosen = choose_seeds(n_users, n_seeds, seeds, rng)
         self._parameters |= {"n_seeds": None, "seeds": chosen.tolist()}

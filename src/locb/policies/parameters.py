@@ -26,7 +26,7 @@ from typing import Annotated, Any, Final, TypeVar, Union, cast, get_args, get_or
 
 import numpy as np
 
-from locb.common.validation import MAX_REWARD, check_choice, check_float, check_int
+from locb.common.validation import MAX_REWARD, ParameterError, check_choice, check_float, check_int
 from locb.kernels.common.arm_scoring import TIE_FIRST, TIE_RANDOM
 
 REQUIRED: Final = inspect.Parameter.empty  # marks a parameter without a default
@@ -120,7 +120,7 @@ class Parameter:
             return self._validate_float(value)
         if self.type == "bool":
             if not isinstance(value, bool | np.bool_):
-                raise ValueError(f"{self.name} must be True or False, not {value!r}")
+                raise ParameterError(self.name, f" must be True or False, not {value!r}")
             return bool(value)
         return value
 
@@ -137,7 +137,7 @@ def check_dtype(value: Any) -> str:
     for name in MAX_REWARDS:
         if isinstance(value, str | type | np.dtype) and value in (name, np.dtype(name), np.dtype(name).type):
             return name
-    raise ValueError(f"dtype must be 'float64' or 'float32', not {value!r}")
+    raise ParameterError("dtype", f" must be 'float64' or 'float32', not {value!r}")
 
 
 def _as_int(bound: float | None) -> int | None:

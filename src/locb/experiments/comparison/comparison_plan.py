@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from locb.common.validation import ParameterError
 from locb.evaluation.results import ClusterHistory, Comparison, PolicyResult, UserMap
 from locb.experiments.comparison.comparison_run import (
     Outcome,
@@ -79,15 +80,15 @@ def check_settings(policies: Sequence[str], alphas: Sequence[float], rounds: int
     """Raise a ValueError if rounds or repeats are below 1, or if policies or alphas are empty or have duplicates."""
     for name, value in (("rounds", rounds), ("repeats", repeats)):
         if value < 1:
-            raise ValueError(f"{name} must be at least 1, not {value}")
+            raise ParameterError(name, f" must be at least 1, not {value}")
     if isinstance(policies, str):
-        raise ValueError(f"policies must be a list of names, not the string {policies!r}")
+        raise ParameterError("policies", f" must be a list of names, not the string {policies!r}")
     if not policies or not alphas:
-        raise ValueError(f"{'policies' if not policies else 'alphas'} must have at least one element, not none")
+        raise ParameterError("policies" if not policies else "alphas", " must have at least one element, not none")
     if len(set(policies)) < len(policies):
-        raise ValueError(f"policies must be distinct names, not {', '.join(policies)}")
+        raise ParameterError("policies", f" must be distinct names, not {', '.join(policies)}")
     if len(set(alphas)) < len(alphas):
-        raise ValueError(f"alphas must be distinct, not {', '.join(map(str, alphas))}")
+        raise ParameterError("alphas", f" must be distinct, not {', '.join(map(str, alphas))}")
 
 
 def plan_comparison(
@@ -144,7 +145,7 @@ def parameter_sets(name: str, alphas: Sequence[float], common: dict[str, Any]) -
         Parameters of every set.
     """
     if name not in POLICIES:
-        raise ValueError(f"unknown policy {name!r}; choose from {', '.join(POLICIES)}")
+        raise ParameterError("policies", f": unknown policy {name!r}; choose from {', '.join(POLICIES)}")
     if accepted_parameters(POLICIES[name], {"alpha": 1.0}):
         return [{**common, "alpha": float(alpha)} for alpha in alphas]
     return [common]

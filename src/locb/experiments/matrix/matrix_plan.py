@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import locb
+from locb.common.validation import ParameterError
 from locb.evaluation.findings import Findings, Measurement
 from locb.experiments import paper_values as paper
 from locb.experiments.comparison.comparison_plan import check_settings, parameter_sets
@@ -164,7 +165,7 @@ def plan_matrix(
     """
     check_settings(policies, alphas, MIN_ROUNDS if rounds is None else rounds, repeats)
     if rounds is not None and rounds < MIN_ROUNDS:
-        raise ValueError(f"rounds must be at least {MIN_ROUNDS}, not {rounds}")
+        raise ParameterError("rounds", f" must be at least {MIN_ROUNDS}, not {rounds}")
     selected = select_scenarios(scenarios)
     for scenario in selected:
         scenario.seed(seed)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from locb.common.validation import ParameterError
 from locb.evaluation.findings import Findings
 from locb.experiments import paper_values as paper
 from locb.experiments.jobs import Job, Ledger, run_jobs
@@ -157,13 +158,13 @@ def plan_reproduction(
     """
     for name in targets:
         if name != "all" and name not in TARGETS:
-            raise ValueError(f"unknown target {name!r}; choose from {', '.join(TARGETS)} and all")
+            raise ParameterError("targets", f": unknown target {name!r}; choose from {', '.join(TARGETS)} and all")
     selected = list(TARGETS) if "all" in targets or not targets else [name for name in TARGETS if name in targets]
     default = QUICK if quick else FULL
     sizes = Sizes(default.repeats if repeats is None else repeats, default.rounds if rounds is None else rounds, seed)
     for name, value, minimum in (("repeats", sizes.repeats, 1), ("rounds", sizes.rounds, 100), ("seed", seed, 0)):
         if value < minimum:
-            raise ValueError(f"{name} must be at least {minimum}, not {value}")
+            raise ParameterError(name, f" must be at least {minimum}, not {value}")
     environments: dict[str, dict[str, Any]] = {"synthetic": {}, **(data or {})}
     data_sets = [open_data_set(name, environment, seed) for name, environment in environments.items()]
     return Reproduction(selected, data_sets, sizes)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from locb.common.arrays import IndexArray, Words
+from locb.common.validation import ParameterError, ParameterName
 from locb.kernels.club.graph import add_edges, fill_lists
 from locb.kernels.club.state import CLUBState
 from locb.kernels.common.bit_sets import ONE, n_words, pack_bits, unpack_bits
@@ -21,13 +22,13 @@ def check_graph_size(n: int, graph: str) -> None:
     """Raise a ValueError if the graph of n users is too large to store."""
     if graph == "complete" and n * 64 * n_words(n) > MAX_GRAPH_BITS:
         size = f"{n * n_words(n) / 2**27:,.1f} GiB"
-        raise ValueError(
-            f'graph="complete" with {n} users needs {size} of memory, but the limit is 4 GiB: use graph="erdos-renyi"'
-        )
+        reason = f'="complete" with {n} users needs {size} of memory, but the limit is 4 GiB: use '
+        raise ParameterError("graph", reason, ParameterName("graph"), '="erdos-renyi"')
     if graph == "erdos-renyi" and 1.5 * n * math.log(n) > MAX_GRAPH_EDGES:
-        raise ValueError(
-            f"n_users must be smaller, not {n}: the random graph would have about {1.5 * n * math.log(n):,.0f} edges, "
-            f"but the maximum is {MAX_GRAPH_EDGES:,}"
+        raise ParameterError(
+            "n_users",
+            f" must be smaller, not {n}: the random graph would have about {1.5 * n * math.log(n):,.0f} edges, but the "
+            f"maximum is {MAX_GRAPH_EDGES:,}",
         )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from locb.common.arrays import Ints
-from locb.common.validation import check_int
+from locb.common.validation import ParameterError, ParameterName, check_int
 from locb.policies.parameters import DEFAULT_SEEDS
 
 
@@ -21,16 +21,18 @@ def choose_seeds(n_users: int, n_seeds: int | None, seeds: Iterable[int] | None,
     if seeds is None:
         count = min(DEFAULT_SEEDS, n_users) if n_seeds is None else check_int("n_seeds", n_seeds, 1)
         if count > n_users:
-            raise ValueError(f"n_seeds must be at most n_users = {n_users}, not {count}")
+            raise ParameterError("n_seeds", " must be at most ", ParameterName("n_users"), f" = {n_users}, not {count}")
         return np.sort(rng.choice(n_users, size=count, replace=False)).astype(np.int64)
     if n_seeds is not None:
-        raise ValueError(f"n_seeds must be None if seeds is given, not {n_seeds!r}: give seeds or n_seeds, not both")
+        raise ParameterError(
+            "n_seeds", f" must be None if seeds is given, not {n_seeds!r}: give seeds or n_seeds, not both"
+        )
     if isinstance(seeds, str | bytes) or not isinstance(seeds, Iterable):
-        raise ValueError(f"seeds must be a list of users (integers), not {seeds!r}")
+        raise ParameterError("seeds", f" must be a list of users (integers), not {seeds!r}")
     chosen = [check_int("seeds", user, 0, n_users - 1) for user in seeds]
     if not chosen:
-        raise ValueError("seeds must contain at least one user, not []")
+        raise ParameterError("seeds", " must contain at least one user, not []")
     repeated = sorted(user for user, times in Counter(chosen).items() if times > 1)
     if repeated:
-        raise ValueError(f"seeds must be different users, but {repeated} appear more than once")
+        raise ParameterError("seeds", f" must be different users, but {repeated} appear more than once")
     return np.array(chosen, dtype=np.int64)

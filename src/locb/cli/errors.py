@@ -1,0 +1,96 @@
+"""Errors of the commands: one line with the names of the options, or a traceback with ``--debug``."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+import traceback
+from collections.abc import Callable
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Annotated, Any, NoReturn, get_args
+
+import typer
+from rich.console import Console
+from typer.models import ArgumentInfo, OptionInfo
+
+import locb
+from locb.common.validation import ParameterError
+
+PACKAGE = str(Path(locb.__file__).parent)
+# Parameters of the library that have another name on the command line.
+OPTION_NAMES = {
+    "n_users": "users",
+    "n_clusters": "clusters",
+    "n_arms": "arms",
+    "raw_dim": "dim",
+    "alpha": "alphas",
+    "policy": "policies",
+    "data": "name",
+    "size": "download",
+    "folder": "output",
+}
+
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+debug_mode: ContextVar[bool] = ContextVar("debug_mode", default=False)
+
+
+def leave(message: str, code: int) -> NoReturn:
+    """Print an error message to stderr and exit. With ``--debug``, print the traceback of the current error first."""
+    if debug_mode.get() and sys.exc_info()[0] is not None:
+        traceback.print_exc()
+    Console(stderr=True, highlight=False, soft_wrap=True).print(f"locb: {message}", style="red", markup=False)
+    raise SystemExit(code)
+
+
+def reporting_errors(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the option ``--debug`` to a command. Invalid input gives a one-line message and exit code 2."""
+    signature = inspect.signature(command, eval_str=True)
+
+    @functools.wraps(command)
+    def reporting(*arguments: Any, debug: bool, **options: Any) -> None:
+        debug_mode.set(debug or debug_mode.get())
+        try:
+            command(*arguments, **options)
+        except BrokenPipeError:
+            raise
+        except (ValueError, OSError) as error:
+            hint = " (add --debug to show the traceback)" if _is_caused_elsewhere(error) else ""
+            leave(_describe(error, signature) + ("" if debug_mode.get() else hint), 2)
+
+    added = inspect.Parameter("debug", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Debug)
+    parameters = [*signature.parameters.values(), added]
+    reporting.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    reporting.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return reporting
+
+
+def _describe(error: Exception, signature: inspect.Signature) -> str:
+    if not isinstance(error, ParameterError):
+        return str(error)
+    return error.describe(lambda name: _option_name(signature, name))
+
+
+def _option_name(signature: inspect.Signature, name: str) -> str:
+    """Return the option or argument of a command that sets a parameter of the library, or the name itself."""
+    for candidate in (name, OPTION_NAMES.get(name, name)):
+        if candidate in signature.parameters:
+            metadata = get_args(signature.parameters[candidate].annotation)[1:]
+            info = next((entry for entry in metadata if isinstance(entry, OptionInfo | ArgumentInfo)), None)
+            if isinstance(info, ArgumentInfo):
+                return (info.metavar or candidate).upper()
+            declared = info.param_decls if info is not None else None
+            return declared[0] if declared else f"--{candidate.replace('_', '-')}"
+    return f"--parameter {name}" if "parameter" in signature.parameters else name
+
+
+def _is_caused_elsewhere(error: Exception) -> bool:
+    """Return whether other code than locb raised the error or its cause, so that a traceback helps to find the reason.
+
+    A missing package is no such cause, because the message says what to install.
+    """
+    if error.__cause__ is not None:
+        return not isinstance(error.__cause__, ImportError)
+    frames = traceback.extract_tb(error.__traceback__)
+    return not frames[-1].filename.startswith(PACKAGE)

@@ -1,0 +1,131 @@
+"""Error messages of the command line: they name options, quote user input unchanged, and show tracebacks on request."""
+
+import pickle
+from contextvars import copy_context
+from pathlib import Path
+
+import pytest
+
+from commandline import call, run
+from locb.cli.errors import debug_mode, leave
+from locb.common.validation import ParameterError, ParameterName, check_int
+
+SMALL = ["--rounds", "100", "--repeats", "1", "--users", "6", "--clusters", "2", "--arms", "3"]
+FAILING = """
+import locb
+
+class Failing(locb.Policy):
+    def recommend(self, user, contexts):
+        return contexts.no_such_method()
+
+    def update(self, user, context, reward):
+        pass
+"""
+
+
+def test_words_in_paths_and_values_are_not_changed(tmp_path: Path) -> None:
+    """The names of three parameters are also words of a file name, of a value and of a folder."""
+    missing = call("data", "table", "n_users.csv", "--columns", "user=a,item=b,rating=c", cwd=tmp_path)
+    assert (missing.returncode, missing.stderr) == (2, "locb: [Errno 2] No table at: 'n_users.csv'\n")
+    unknown = call("compare", "--policies", "n_arms", cwd=tmp_path)
+    assert unknown.stderr.startswith("locb: --policies: unknown policy 'n_arms'; choose from locb, ")
+    (tmp_path / "gamma must").write_text("")
+    file = call("compare", *SMALL, "--policies", "linucb-one", "--output", "gamma must", cwd=tmp_path)
+    assert file.stderr.startswith("locb: --output: gamma must is a file, not a folder")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["data", "netflix", "x", "--users", "3"], "NAME must be one of movielens, yelp, yahoo, table, not 'netflix'"),
+        (["compare", "--scenarios", "flat"], "--scenarios: unknown scenario 'flat'; choose from "),
+        (
+            ["compare", "--scenarios", "all", "--seed", "-1"],
+            "--seed must be at least 0 and --seed + --repeats at most ",
+        ),
+        (["compare", "--seed", "-1"], "--seed must be an integer of at least 0, not -1"),
+        (["compare", "--users", "0"], "--users must be an integer of at least 1, not 0"),
+        (["compare", "--alphas", "-1"], "--alphas must be at least 0, not -1.0"),
+        (["compare", "--n-seeds", "0"], "--n-seeds must be at least 1, not 0"),
+        (["reproduce", "--rounds", "1"], "--rounds must be at least 100, not 1"),
+        (["reproduce", "--backend", "spark"], "--backend must be one of loky, dask, ray, not 'spark'"),
+        (["verify", "--address", "a:1"], "--address 'a:1' requires --backend 'dask' or 'ray', not 'loky'"),
+        (["verify", "--jobs", "0"], "--jobs must be -1 or at least 1, not 0"),
+        (["load", "http://127.0.0.1:1", "--arms", "0"], "--arms must be an integer of at least 1, not 0"),
+        (["load", "nowhere"], "URL must be an address such as http://127.0.0.1:8080, not 'nowhere'"),
+    ],
+)
+def test_invalid_value_is_reported_with_the_option(arguments: list[str], message: str, tmp_path: Path) -> None:
+    done = call(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"locb: {message}"), done.stderr
+    assert done.stderr.count("\n") == 1
+    assert "--debug" not in done.stderr  # the message is complete
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--alpha", "-1"], "--alpha must be at least 0, not -1.0"),
+        (["--parameter", "tau=-1"], "--parameter tau must be above 0, not -1.0"),
+        (["--policy", "none.py:X"], "--policy: no file 'none.py'; the form of a custom policy is file.py:Class"),
+    ],
+)
+def test_invalid_parameter_of_a_served_policy(arguments: list[str], message: str, tmp_path: Path) -> None:
+    pytest.importorskip("starlette")
+    done = call("serve", "--data-dir", "state", "--dim", "3", "--port", "0", *arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert f"locb: {message}\n" in done.stderr
+
+
+def test_debug_shows_the_traceback(tmp_path: Path) -> None:
+    command = ["compare", *SMALL, "--clusters", "50"]
+    message = "locb: --clusters must be at most --users = 6, not 50\n"
+    assert call(*command, cwd=tmp_path).stderr == message
+    for arguments in (["--debug", *command], [*command, "--debug"]):
+        done = call(*arguments, cwd=tmp_path)
+        assert done.returncode == 2
+        assert done.stderr.startswith("Traceback (most recent call last):\n")
+        assert "synthetic.py" in done.stderr
+        assert done.stderr.endswith(message)
+
+
+def test_debug_is_suggested_if_the_cause_is_in_other_code(tmp_path: Path) -> None:
+    """The second process runs the policy, so its traceback comes from there."""
+    (tmp_path / "mine.py").write_text(FAILING)
+    command = ["compare", *SMALL, "--policies", "mine.py:Failing,linucb-one", "--jobs", "2"]
+    done = run(*command, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert done.stderr.endswith("(add --debug to show the traceback)\n")
+    shown = run(*command, "--debug", cwd=tmp_path)
+    assert shown.returncode == 2
+    assert 'mine.py", line 6, in recommend' in shown.stderr
+    assert "(add --debug" not in shown.stderr
+
+
+def test_debug_shows_the_error_that_a_message_replaces(capsys: pytest.CaptureFixture[str]) -> None:
+    """Commands end with ``leave`` for errors that are not a ValueError, such as a missing package."""
+
+    def command() -> None:
+        debug_mode.set(True)
+        try:
+            import no_such_package  # noqa: F401
+        except ImportError:
+            leave("the command needs a package", 2)
+
+    with pytest.raises(SystemExit, match="2"):
+        copy_context().run(command)
+    shown = capsys.readouterr().err
+    assert "ModuleNotFoundError: No module named 'no_such_package'" in shown
+    assert shown.endswith("locb: the command needs a package\n")
+
+
+def test_parameter_error() -> None:
+    with pytest.raises(ParameterError, match="^n_users must be at least 1, not 0$") as caught:
+        check_int("n_users", 0, 1)
+    error = ParameterError("low", " must be at most ", ParameterName("high"), ", not 'low'")
+    for copy in (error, pickle.loads(pickle.dumps(error))):  # worker processes send errors in pickled form
+        assert str(copy) == "low must be at most high, not 'low'"
+        assert copy.describe(str.upper) == "LOW must be at most HIGH, not 'low'"
+    assert caught.value.describe(lambda name: f"--{name}") == "--n_users must be at least 1, not 0"
