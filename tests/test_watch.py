@@ -75,17 +75,21 @@ def test_documented_examples_run(service: tuple[str, Any], tmp_path: Path) -> No
 
 
 def test_tokens_and_errors(tmp_path: Path) -> None:
-    (tmp_path / "token").write_text(f"# tokens of this test\n{DECIDE} decide\n{READ} read\n")
-    (tmp_path / "empty").write_text("")
+    (tmp_path / "token").write_text(f"\ufeff# tokens of this test\n{DECIDE}#x\n{DECIDE} decide\n{READ} read\n", "utf-8")
+    (tmp_path / "all").write_text(f"{READ} all\n")
+    (tmp_path / "none").write_text(f"{READ}\n")
+    (tmp_path / "unknown").write_text(f"{READ} everything\n")
     tokens = Tokens({READ: frozenset(["read"]), DECIDE: frozenset(["decide"])})
     with serving(tmp_path / "state", tokens) as (client, _):
         url = str(client.base_url).rstrip("/")
-        assert "No decisions yet." in call("watch", url, "--token-file", "token", cwd=tmp_path).stdout
+        for name in ("token", "all"):
+            assert "No decisions yet." in call("watch", url, "--token-file", name, cwd=tmp_path).stdout
         for more, code, message in (
             ([], 1, f"locb: {url}: The token is missing or unknown"),
             (["--token", DECIDE], 1, f"locb: {url}: The token does not have the scope 'read'"),
             (["--token-file", "token", "--user", "zoe"], 1, f"locb: {url}: unknown user 'zoe'"),
-            (["--token-file", "empty"], 2, "locb: --token-file: empty contains no token with the scope 'read'"),
+            (["--token-file", "none"], 2, "locb: --token-file: none contains no token with the scope read"),
+            (["--token-file", "unknown"], 2, "locb: --token-file: unknown, line 1: a word after the token is not a"),
             (["--span", "week"], 2, "locb: --span must be one of hour, day, month, all, not 'week'"),
             (["--baseline", "1d"], 2, "locb: --baseline must be FROM/TO, such as 2d/1d, not '1d'"),
             (["--baseline", "1d/2d"], 2, "locb: --baseline must start before it ends, not '1d/2d'"),

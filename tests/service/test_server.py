@@ -1,6 +1,7 @@
 """``locb serve`` as a process: startup errors, graceful shutdown, output."""
 
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -8,9 +9,11 @@ import sys
 import time
 from pathlib import Path
 
+import httpx
 import pytest
 
 from locb.cli import main
+from serving import wait_for
 from stress.service_process import COMMAND, ServiceProcess
 
 ARMS = [{"id": "a", "features": [1, 0, 0]}, {"id": "b", "features": [0, 1, 0]}]
@@ -197,6 +200,36 @@ def test_tokens_are_not_written_to_log_or_files(tmp_path: Path) -> None:
         assert secret not in server.output()
         for file in (tmp_path / "state").rglob("*"):
             assert not file.is_file() or secret.encode() not in file.read_bytes()
+
+
+def test_tokens_change_without_a_restart(tmp_path: Path) -> None:
+    first, second = "first-token-of-a-client", "second-token-of-a-client"
+    path = tmp_path / "tokens"
+    path.write_text(f"{first} read\n{second}\n")
+    with ServiceProcess(tmp_path / "state", [*NEW_STORE, "--token-file", str(path)]) as server:
+        server.start()
+
+        def statuses() -> tuple[int, int]:
+            """Return the statuses of a request with each token, on new connections."""
+            found = [httpx.get(f"{server.url}/v1/clusters", headers={"Authorization": f"Bearer {token}"})
+                     for token in (first, second)]  # fmt: skip
+            return found[0].status_code, found[1].status_code
+
+        assert statuses() == (200, 403)
+        path.write_text(f"{second} read\n")
+        wait_for(lambda: statuses() == (401, 200), 60.0)
+        path.write_text("invalid\n")
+        wait_for(lambda: f"--token-file: {path}, line 1: the token has fewer" in server.output(), 60.0)
+        assert statuses() == (401, 200)
+        path.write_text(f"{first} read\n")
+        os.kill(server.pid, signal.SIGHUP)
+        wait_for(lambda: statuses() == (200, 401), 60.0)
+        read = server.output().count("tokens read from")
+        os.kill(server.pid, signal.SIGHUP)  # reads the file again, although it has not changed
+        wait_for(lambda: server.output().count("tokens read from") > read, 60.0)
+        assert server.stop() == 0
+        assert first not in server.output()
+        assert second not in server.output()
 
 
 def test_missing_dependency_is_named(tmp_path: Path) -> None:

@@ -68,8 +68,8 @@ def watch(
     ] = None,
     token_file: Annotated[
         Path | None,
-        typer.Option(help="File with the token, which hides the token from the process list. The token file of the "
-                          "service has the right format.",
+        typer.Option(help="Token file in the format of the service, so that the process list does not show the token. "
+                          "The first token with the scope read is used.",
                      rich_help_panel=SERVICE),
     ] = None,
 ) -> None:  # fmt: skip
@@ -182,11 +182,12 @@ def _read_token(token: str | None, file: Path | None) -> str | None:
     """Return the token: the first token with the scope read in ``file``, or ``token`` if there is no file."""
     if file is None:
         return token
-    for line in file.read_text(encoding="utf-8").splitlines():
-        fields = line.split("#", 1)[0].replace(",", " ").split()
-        if len(fields) == 1 or "read" in fields[1:]:
-            return fields[0]
-    raise ValueError(f"--token-file: {file} contains no token with the scope 'read'; add one, or use --token")
+    from locb.service.api.token_file import read_token_file
+
+    for found, scopes in read_token_file(file).items():
+        if "read" in scopes:
+            return found
+    raise ValueError(f"--token-file: {file} contains no token with the scope read; write TOKEN read in one line")
 
 
 def _parse_baseline(text: str) -> Baseline:

@@ -112,8 +112,9 @@ class ServiceConfig:
         default=None,
         metadata={
             "key": Key(
-                "File with one bearer token per line, followed by its scopes: decide, read, delete (default: all). "
-                "Without a token file, the service accepts requests from this machine only.",
+                "File with one bearer token per line, followed by its scopes: decide, read, delete, or all. The "
+                "service reads the file again when it changes, and on SIGHUP. Without a token file, the service "
+                "accepts requests from this machine only.",
                 NETWORK,
             )
         },

@@ -17,7 +17,8 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from locb.service.api.app import make_app
-from locb.service.api.auth import Tokens, is_loopback, read_tokens
+from locb.service.api.auth import Tokens, is_loopback
+from locb.service.api.token_file import TokenFile
 from locb.service.config import ServiceConfig
 from locb.service.core.service import Service
 from locb.service.http_protocol import SingleWriteProtocol
@@ -59,7 +60,7 @@ def configure_logging(level: str) -> None:
 
 
 def serve(config: ServiceConfig, on_listening: Callable[[], None]) -> None:
-    """Run a service until SIGINT or SIGTERM stops it.
+    """Run a service until SIGINT or SIGTERM stops it. With a token file, SIGHUP reads this file again.
 
     Parameters
     ----------
@@ -77,9 +78,12 @@ def serve(config: ServiceConfig, on_listening: Callable[[], None]) -> None:
     StoreError
         If another process has written to the log.
     """
-    tokens = Tokens() if config.token_file is None else read_tokens(config.token_file)
+    tokens = Tokens()
+    token_file = None if config.token_file is None else TokenFile(config.token_file, tokens)
     if not tokens and not is_loopback(config.host):
         raise ValueError(f"--host {config.host} is reachable from other machines: add --token-file, or use 127.0.0.1")
+    if token_file is not None:
+        signal.signal(signal.SIGHUP, lambda *_: token_file.request_reload())
     with listen(config.host, config.port) as listener:
         on_listening()
 
@@ -87,7 +91,7 @@ def serve(config: ServiceConfig, on_listening: Callable[[], None]) -> None:
             server.should_exit = True
 
         service = Service(config, on_fatal_error=stop)
-        app = make_app(service, tokens, prepare_charts=True)
+        app = make_app(service, tokens, token_file, prepare_charts=True)
         server = uvicorn.Server(uvicorn_config(app, config))
         # The handlers of uvicorn would raise the signal again after the shutdown, which looks like a failure.
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from locb.service.api.auth import SCOPES, Tokens
+from locb.service.api.auth import Tokens
 from locb.service.api.routes import ROUTES, Route
+from locb.service.api.token_file import SCOPES
 from locb.service.core.service import Service
 from locb.service.responses import SECURITY_HEADERS
 from serving import serving

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import schemathesis
 
-from locb.service.api.auth import SCOPES, Tokens
+from locb.service.api.auth import Tokens
+from locb.service.api.token_file import SCOPES
 from locb.service.core.audit import repeat_decisions
 from serving import same_state, serving
 

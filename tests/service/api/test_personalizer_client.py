@@ -9,7 +9,8 @@ from azure.cognitiveservices.personalizer.models import RankableAction, RankRequ
 from msrest.authentication import CognitiveServicesCredentials
 from msrest.exceptions import HttpOperationError
 
-from locb.service.api.auth import SCOPES, Tokens
+from locb.service.api.auth import Tokens
+from locb.service.api.token_file import SCOPES
 from serving import serving, wait_for
 
 KEY = "key-of-the-application"

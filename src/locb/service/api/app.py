@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -18,6 +19,7 @@ from locb.service.api.context import AppContext
 from locb.service.api.middleware import Endpoint, MethodRouter, RawPathRouter, make_endpoint
 from locb.service.api.openapi import describe_api
 from locb.service.api.routes import ROUTES
+from locb.service.api.token_file import TokenFile
 from locb.service.core.service import Service
 from locb.service.dashboard.chart_files import ChartFiles
 from locb.service.dashboard.page_files import INDEX, PageFiles
@@ -25,7 +27,9 @@ from locb.service.errors import ProblemError
 from locb.service.responses import JsonResponse, encode_json, problem_response
 
 
-def make_app(service: Service, tokens: Tokens, prepare_charts: bool = False) -> ASGIApp:
+def make_app(
+    service: Service, tokens: Tokens, token_file: TokenFile | None = None, prepare_charts: bool = False
+) -> ASGIApp:
     """Return the ASGI application, which starts the service at its own startup and stops it at its shutdown.
 
     Parameters
@@ -34,6 +38,8 @@ def make_app(service: Service, tokens: Tokens, prepare_charts: bool = False) -> 
         Service that has not been started.
     tokens : Tokens
         Tokens that clients may use, with their scopes.
+    token_file : TokenFile or None, default None
+        File that updates ``tokens`` when it changes.
     prepare_charts : bool, default False
         Whether to build the chart files of the dashboard at startup. Otherwise the first request for a chart file
         builds them.
@@ -46,9 +52,12 @@ def make_app(service: Service, tokens: Tokens, prepare_charts: bool = False) -> 
         await service.start()
         if prepare_charts:
             chart_files.prepare()
+        watching = None if token_file is None else asyncio.create_task(token_file.watch())
         try:
             yield
         finally:
+            if watching is not None:
+                watching.cancel()
             chart_files.stop()
             await service.stop()
 

@@ -6,12 +6,8 @@ import hashlib
 import hmac
 import ipaddress
 from functools import lru_cache
-from pathlib import Path
 
 from locb.service import errors
-
-SCOPES = ("decide", "read", "delete")
-MIN_TOKEN_LENGTH = 16
 
 
 class Tokens:
@@ -24,10 +20,14 @@ class Tokens:
     """
 
     def __init__(self, scopes: dict[str, frozenset[str]] | None = None) -> None:
-        self._digests = [(_digest(token.encode()), granted) for token, granted in (scopes or {}).items()]
+        self.replace(scopes or {})
 
     def __bool__(self) -> bool:
         return bool(self._digests)
+
+    def replace(self, scopes: dict[str, frozenset[str]]) -> None:
+        """Replace all tokens and their scopes. The next request is checked with the new tokens."""
+        self._digests = [(_digest(token.encode()), granted) for token, granted in scopes.items()]
 
     def granted(self, token: bytes) -> frozenset[str] | None:
         """Return the scopes of a token, or None if the token is unknown. The duration does not depend on the token."""
@@ -41,36 +41,6 @@ class Tokens:
 
 def _digest(token: bytes) -> bytes:
     return hashlib.sha256(token).digest()
-
-
-def read_tokens(path: Path) -> Tokens:
-    """Read a token file: one token per line, followed by its scopes (default: all); ``#`` starts a comment.
-
-    Raises
-    ------
-    ValueError
-        If a line is invalid. The message contains the line number, never the line.
-    """
-    found: dict[str, frozenset[str]] = {}
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise ValueError(f"--token-file: cannot read {path}: {error.strerror}") from None
-    except UnicodeDecodeError:  # the message of this exception contains bytes of the file, which can be a token
-        raise ValueError(f"--token-file: {path} is not UTF-8 text; save the file as UTF-8") from None
-    for number, line in enumerate(lines, 1):
-        parts = line.split("#", 1)[0].replace(",", " ").split()
-        if not parts:
-            continue
-        token, scopes = parts[0], frozenset(parts[1:]) or frozenset(SCOPES)
-        if len(token) < MIN_TOKEN_LENGTH:
-            raise ValueError(f"--token-file: the token in line {number} has fewer than {MIN_TOKEN_LENGTH} characters")
-        if not scopes <= set(SCOPES):
-            raise ValueError(f"--token-file: line {number} has an unknown scope; allowed are {', '.join(SCOPES)}")
-        found[token] = scopes
-    if not found:
-        raise ValueError(f"--token-file: {path} contains no token; write one token per line")
-    return Tokens(found)
 
 
 def authorize(tokens: Tokens, headers: dict[bytes, bytes], scope: str | None) -> None:
