@@ -20,6 +20,8 @@ CACHE = ROOT / ".numba_cache"
 # Separate from the user's cache, but shared by all test runs, because building the chart library takes time.
 os.environ.setdefault("LOCB_CACHE", str(CACHE / "locb"))
 
+os.environ.setdefault("LOCB_QUIET", "1")  # tests of standard error do not depend on what is compiled
+
 if "NUMBA_CACHE_DIR" not in os.environ:
     package = ROOT / "src" / "locb"
     sources = sorted(path for name in ("kernels", "common", "evaluation") for path in (package / name).rglob("*.py"))

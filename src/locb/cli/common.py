@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -114,18 +113,6 @@ def new_folder(folder: Path) -> Iterator[Path]:
                 path.rmdir()
 
 
-@contextmanager
-def compiling() -> Iterator[None]:
-    """Print a message if compilation takes longer than 1.5 s."""
-    message = "Compiling (only for the first run on this machine, about a minute) …"
-    timer = threading.Timer(1.5, console.print, [message])
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-
-
 def run_all(
     run: Callable[[Callable[[float, float], None]], Findings], prepare: Callable[[], None], ledger: Ledger
 ) -> Findings:
@@ -143,8 +130,7 @@ def run_all(
         Outcomes of finished runs.
     """
     try:
-        with compiling():
-            prepare()
+        prepare()
         columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
         with Progress(*columns, TextColumn("remaining:"), TimeRemainingColumn(), console=console) as bar:
             task = bar.add_task("Running", total=None)

@@ -16,7 +16,6 @@ from locb.cli.common import (
     Jobs,
     Seed,
     Zeros,
-    compiling,
     console,
     data_settings,
     new_folder,
@@ -249,8 +248,7 @@ def _run(plan: ComparisonPlan, jobs: int, output: Path) -> None:
     from locb.report.tables.comparison_table import make_comparison_table
 
     with new_folder(output) as folder:
-        with compiling():
-            plan.prepare()
+        plan.prepare()
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         with Progress(*columns, TimeRemainingColumn(), console=console) as bar:
             task = bar.add_task("Running", total=len(plan.tasks))

@@ -18,6 +18,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from numba import njit
+from numba.core import event
+
+from locb.common.compile_notice import CompileNotice
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -28,6 +31,9 @@ _COMMON: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True}
 _NO_ALLOC: dict[str, Any] = {**_COMMON, "_nrt": False}
 _NO_ALLOC_INTERNAL: dict[str, Any] = {**_NO_ALLOC, "no_cpython_wrapper": True}
 _ALLOC_INTERNAL: dict[str, Any] = {**_COMMON, "no_cpython_wrapper": True}
+
+
+event.register("numba:compile", CompileNotice())  # type: ignore[no-untyped-call]
 
 
 def entry_point(function: F) -> F:

@@ -52,7 +52,7 @@ def configure_logging(level: str) -> None:
     """Write log messages of at least ``level`` (see ``config.LOG_LEVELS``) to standard error as JSON."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
-    for name in ("locb.service", "uvicorn.error"):
+    for name in ("locb.service", "locb.compilation", "uvicorn.error"):
         logger = logging.getLogger(name)
         logger.handlers = [handler]
         logger.propagate = False

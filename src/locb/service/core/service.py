@@ -110,7 +110,9 @@ class Service:
         rebuilt_at = self.log.settings()["rebuilt_at"]
         snapshot = self.snapshots.load_newest(last + 1 if rebuilt_at is None else rebuilt_at, last)
         policy, seq = snapshot or (self.model.build(), 0)
-        _log.info("compiling the policy and reading the log; the first startup on a machine takes up to a minute")
+        _log.info(
+            "preparing the policy and reading the log; after an installation or upgrade, compiling takes up to a minute"
+        )
         warm_up(self.model)
         start = time.perf_counter()
         for _ in replay(self.log, policy, seq):
