@@ -120,7 +120,7 @@ def test_report_scope_is_kept(tmp_path: Path) -> None:
 
 def test_folder_with_other_files_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").touch()
-    with pytest.raises(ValueError, match="contains files that locb did not write"):
+    with pytest.raises(ValueError, match="is not empty and has no settings.json"):
         Ledger(tmp_path, {})
     with pytest.raises(ValueError, match="is a file, not a folder"):
         Ledger(tmp_path / "thesis.tex", {})

@@ -215,7 +215,7 @@ def test_interrupted_command_continues(tmp_path: Path) -> None:
         (["everything"], "unknown target 'everything'"),
         (["users", "--movielens", "nowhere"], "--movielens: nowhere does not exist"),
         (["users", "--backend", "dask", "--address", "127.0.0.1:9"], "no Dask scheduler answers at '127.0.0.1:9'"),
-        (["users", "--output", "taken"], "taken contains files that locb did not write"),
+        (["users", "--output", "taken"], "taken is not empty and has no settings.json"),
     ],
 )
 def test_invalid_input_gives_one_line(tmp_path: Path, arguments: list[str], message: str) -> None:

@@ -192,6 +192,9 @@ def _encode_column(column: Any) -> tuple[Any, Any]:
 def item_attributes(items: Any, item: str, columns: Sequence[str], names: Any) -> Any:
     """Return a sparse matrix (items, attributes): standardized values of numeric columns, one-hot columns for text.
 
+    A missing number is replaced by the mean of its column, and missing text gives zeros. An item without a row in
+    ``items`` has only missing values. Text may have several values, separated by ``|``.
+
     Parameters
     ----------
     items : polars.DataFrame
@@ -201,7 +204,12 @@ def item_attributes(items: Any, item: str, columns: Sequence[str], names: Any) -
     columns : sequence of str
         Names of the columns that describe the items.
     names : polars.Series
-        Items in the order of the rows of the result. Missing numbers are replaced by the mean of the column.
+        Items in the order of the rows of the result.
+
+    Raises
+    ------
+    ValueError
+        If no item has a value in any of the columns.
     """
     import polars as pl
     from scipy import sparse

@@ -96,8 +96,8 @@ class Ledger:
         elif folder.exists() and any(folder.iterdir()):
             raise ParameterError(
                 "folder",
-                f": {folder} contains files that locb did not write; choose a new folder, or the folder of an "
-                "earlier run",
+                f": {folder} is not empty and has no {SETTINGS_FILE}; choose a new folder, or the folder of an "
+                "earlier run of the same command",
             )
         self.reused = self.total = 0
         try:

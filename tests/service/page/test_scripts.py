@@ -37,9 +37,11 @@ def evaluate(browser: Browser, client: httpx.Client) -> Any:
 def test_mean_without_an_overlapping_baseline_is_shown(evaluate: Any, start: float, end: float, overlaps: bool) -> None:
     baseline = {"from": start, "to": end, "mean": 0.25, "low": 0.2, "high": 0.3}
     text = evaluate("/page/format.js", "return m.formatHistory(given);", HISTORY | {"baseline": baseline})
-    assert ("Without the baseline period: 0.375." in text) == overlaps
+    assert ("outside the baseline period: 0.375." in text) == overlaps
     assert text.startswith("Mean reward in the last hour: 0.500 (95% interval 0.450 to 0.550), from 400 rewards.")
-    assert text.endswith("Change: +0.125 (95% interval +0.025 to +0.225), significant increase.")
+    assert text.endswith(": +0.125 (95% interval +0.025 to +0.225), significant increase.")
+    assert ("Change from the baseline to this mean: " in text) == overlaps
+    assert ("Change from the baseline: " in text) != overlaps
 
 
 @pytest.mark.parametrize(

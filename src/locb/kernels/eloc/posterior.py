@@ -245,7 +245,11 @@ def component_mean(
 
 @inline
 def component_weight(s: int, responsibilities: Floats, gate_weights: Floats) -> float:
-    """Return the weight of component s in the posterior: by the mixture, and for s ≥ K also directly by the gate."""
+    """Return the total weight of component s in the posterior.
+
+    The total weight is the gate's weight of the mixture times the responsibility of component s. Two components follow
+    the K neighbourhoods: everyone (s = K) and the population (s = K + 1). Both also have a gate weight of their own.
+    """
     weight: float = gate_weights[MIXTURE] * responsibilities[s]
     if s == responsibilities.size - 2:
         weight += gate_weights[EVERYONE]

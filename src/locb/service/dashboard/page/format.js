@@ -50,8 +50,9 @@ export function formatHistory(history) {
     : change.low > 0 ? "significant increase" : change.high < 0 ? "significant decrease" : "not significant";
   // The service compares the baseline period with the part of the span outside the baseline period.
   const overlaps = baseline.to > total.from && baseline.from < total.to;
-  const rest = overlaps ? ` Without the baseline period: ${formatNumber(baseline.mean + change.mean)}.` : "";
-  return `${mean} ${base}${rest} Change: ${signed(change.mean)}${formatInterval(change, signed)}, ${verdict}.`;
+  const rest = overlaps ? ` Mean reward in ${spanText} outside the baseline period: `
+    + `${formatNumber(baseline.mean + change.mean)}.` : "";
+  return `${mean} ${base}${rest} ${overlaps ? "Change from the baseline to this mean" : "Change from the baseline"}: ${signed(change.mean)}${formatInterval(change, signed)}, ${verdict}.`;
 }
 
 /* Returns a text that lists the evidence sources of an estimate, largest weight first. */
