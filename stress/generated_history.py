@@ -40,8 +40,10 @@ def generate_history(folder: Path, store: str | None, events: int, users: int, s
     """
     log = EventLog(folder, store)
     try:
-        model, _ = load_or_create_model(ServiceConfig(folder, dim=DIM), log)
-        engine = Engine(model.build(), UserIndex(model.initial_users), log.last_seq())
+        config = ServiceConfig(folder, dim=DIM)
+        model, _ = load_or_create_model(config, log)
+        users_in_policy = UserIndex(model.initial_users)
+        engine = Engine(model.build(), users_in_policy, log.last_seq(), cache_size=config.decision_cache)
         environment = Synthetic(n_users=users, n_clusters=10, raw_dim=DIM - 1, n_arms=ARMS, seed=seed)
         rng = np.random.default_rng(seed)
         names = [f"arm-{arm}" for arm in range(ARMS)]

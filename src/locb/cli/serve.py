@@ -98,7 +98,8 @@ def _options() -> Iterator[inspect.Parameter]:
 def _option(name: str, option_type: Any, default: Any, key: Key) -> inspect.Parameter:
     text = f"{key.description} Examples: 30s, 10m, 2h." if key.is_duration else key.description
     panel = None if key.section == "Options" else key.section
-    option = typer.Option(help=text, min=key.minimum, max=key.maximum, envvar=key.environment, rich_help_panel=panel)
+    low, high = (None, None) if key.is_duration else (key.minimum, key.maximum)  # a duration is text here
+    option = typer.Option(help=text, min=low, max=high, envvar=key.environment, rich_help_panel=panel)
     if default is dataclasses.MISSING:
         default = inspect.Parameter.empty
     return inspect.Parameter(

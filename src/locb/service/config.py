@@ -25,7 +25,7 @@ class Key:
         One or two sentences for ``locb serve --help`` and the reference documentation.
     section : str, default "Options"
         Heading under which ``locb serve --help`` lists the option.
-    minimum, maximum : int or None, default None
+    minimum, maximum : float or None, default None
         Smallest and largest allowed value; None means no limit.
     is_duration : bool, default False
         Whether the value is a time in seconds, which the command line accepts as 30s, 10m, 2h or 1d.
@@ -35,8 +35,8 @@ class Key:
 
     description: str
     section: str = "Options"
-    minimum: int | None = None
-    maximum: int | None = None
+    minimum: float | None = None
+    maximum: float | None = None
     is_duration: bool = False
     environment: str | None = None
 
@@ -92,9 +92,11 @@ class ServiceConfig:
         "Reward that the policy learns for a decision if no reward arrives in time. A reward that arrives later "
         "replaces the default reward. By default nothing is learned.",
         REWARDS,
+        minimum=-1_000_000,
+        maximum=1_000_000,
     )
     reward_wait: float = _key(
-        600.0, "Time to wait for a reward before the default reward is learned.", REWARDS, is_duration=True
+        600.0, "Time to wait for a reward before the default reward is learned.", REWARDS, is_duration=True, minimum=0
     )
     snapshot_every: int = _key(
         100_000,
@@ -123,15 +125,52 @@ class ServiceConfig:
     max_in_flight: int = _key(
         1000, "Maximum number of requests in progress. Further requests get status 429.", NETWORK, minimum=1
     )
-    read_timeout: float = _key(30.0, "Time within which a whole request must arrive.", NETWORK, is_duration=True)
+    max_queue: int = _key(
+        20_000,
+        "Maximum number of decisions and rewards that wait to be written to the store. A request or a whole batch that "
+        "does not fit gets status 503.",
+        NETWORK,
+        minimum=1000,  # the maximum size of a batch
+    )
+    read_timeout: float = _key(
+        30.0, "Time within which a whole request must arrive.", NETWORK, is_duration=True, minimum=0.1
+    )
+    keep_alive_timeout: float = _key(
+        75.0,
+        "Time for which an idle connection stays open. Behind a load balancer, use more than its own idle timeout.",
+        NETWORK,
+        is_duration=True,
+        minimum=0,
+    )
+    backlog: int = _key(
+        2048, "Maximum number of connections that wait to be accepted by the service.", NETWORK, minimum=1
+    )
+    decision_cache: int = _key(
+        100_000,
+        "Number of recent decisions in memory. For a reward of an older decision, the service reads the decision from "
+        "the store first.",
+        minimum=1,
+    )
     shutdown_timeout: float = _key(
-        20.0, "Time that requests in progress have to finish after SIGTERM.", is_duration=True
+        20.0, "Time that requests in progress have to finish after SIGTERM.", is_duration=True, minimum=0
     )
     log_level: str = _key("info", f"Minimum level of log messages: {', '.join(LOG_LEVELS)}.")
 
     def __post_init__(self) -> None:
         if self.log_level not in LOG_LEVELS:
             raise ValueError(f"--log-level must be one of {', '.join(LOG_LEVELS)}, not {self.log_level!r}")
+        if not all(self.personalizer_user.split(".")):
+            raise ValueError(
+                f"--personalizer-user must be names joined by dots, such as user.id, not {self.personalizer_user!r}"
+            )
+        for name in self.__dataclass_fields__:
+            key, value = describe_key(name), getattr(self, name)
+            low, high = key.minimum, key.maximum
+            if value is None or ((low is None or value >= low) and (high is None or value <= high)):
+                continue
+            allowed = f"at least {low}" if high is None else f"from {low} to {high}"
+            unit = " seconds" if key.is_duration else ""
+            raise ValueError(f"--{name.replace('_', '-')} must be {allowed}{unit}, not {value}")
 
 
 def describe_key(name: str) -> Key:

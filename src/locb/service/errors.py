@@ -150,9 +150,10 @@ def too_many_in_flight(count: int) -> ProblemError:
     return ProblemError(429, "too-many-requests", detail, retry_after=RETRY_BUSY)
 
 
-def queue_full(count: int) -> ProblemError:
-    """Return the problem of a request that arrives while the queue of the store is full (503)."""
-    detail = f"the queue of the store is full: {count} requests are waiting; retry later"
+def queue_full(waiting: int, count: int, maximum: int) -> ProblemError:
+    """Return the problem of ``count`` requests that the queue of the store cannot take (503)."""
+    waits = f"{waiting} requests are waiting, and {count} more would exceed the maximum of {maximum}"
+    detail = f"the queue of the store is full: {waits}; nothing was queued, retry later"
     return ProblemError(503, "too-many-requests", detail, retry_after=RETRY_BUSY)
 
 

@@ -25,8 +25,6 @@ from locb.service.http_protocol import SingleWriteProtocol
 from locb.service.read_timeouts import ReadTimeouts
 from locb.service.store.database import StoreError
 
-KEEP_ALIVE_SECONDS = 75
-BACKLOG = 2048  # connections that wait to be accepted
 SWITCH_INTERVAL = (
     0.0005  # seconds: with the default, 5 ms, the writer thread waits longer for the GIL than for the disk
 )
@@ -144,7 +142,7 @@ def uvicorn_config(app: ASGIApp, config: ServiceConfig) -> uvicorn.Config:
         server_header=False,
         proxy_headers=False,
         date_header=True,
-        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_keep_alive=config.keep_alive_timeout,  # type: ignore[arg-type]  # seconds, also fractions
         timeout_graceful_shutdown=config.shutdown_timeout,  # type: ignore[arg-type]  # seconds, also fractions
-        backlog=BACKLOG,
+        backlog=config.backlog,
     )

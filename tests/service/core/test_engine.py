@@ -29,7 +29,7 @@ class EngineWithLog:
 
     def __init__(self, folder: Path, **options: Any) -> None:
         self.log = EventLog(folder)
-        self.engine = Engine(MODEL.build(), UserIndex(MODEL.initial_users), 0, **options)
+        self.engine = Engine(MODEL.build(), UserIndex(MODEL.initial_users), 0, **({"cache_size": 1000} | options))
 
     def commit(self, batch: Batch) -> Batch:
         self.log.commit(batch.records)
@@ -132,3 +132,16 @@ def test_failure_for_one_user_does_not_affect_others(served: EngineWithLog, monk
         assert isinstance(problem, ProblemError)
         assert problem.status == 500
     assert [row.id for chunk in served.log.decisions() for row in chunk] == [b"a", b"c"]
+
+
+def test_rewards_of_decisions_in_and_outside_a_full_cache(tmp_path: Path) -> None:
+    served = EngineWithLog(tmp_path / "state", cache_size=1)
+    served.serve(recommend("ann", "old"), recommend("ann", "cached"))
+    rewards = [RewardCommand("old", 1.0, 1.0), RewardCommand("cached", 0.5, 1.0)]
+    assert served.engine.ids_to_find(rewards) == ["old"]
+    outcomes = served.commit(served.engine.prepare(rewards, served.log.find([b"old"]))).outcomes
+    assert [outcome.reward for outcome in outcomes] == [1.0, 0.5]
+    (again,) = served.commit(served.engine.prepare(rewards[1:], served.log.find([b"cached"]))).outcomes
+    assert again.reward == 0.5
+    served.check(tmp_path)
+    served.log.close()

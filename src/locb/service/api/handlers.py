@@ -86,13 +86,13 @@ def _recommend_command(app: AppContext, request: RecommendRequest) -> RecommendC
 async def _submit_all(
     app: AppContext, commands: Sequence[RecommendCommand | RewardCommand | ProblemError]
 ) -> list[Outcome]:
-    """Submit all commands at once, so that they are committed together, and return their outcomes.
+    """Submit all commands at once, so that either all or none are queued, and return their outcomes.
 
     A request that could not be parsed is a problem instead of a command. The problem is returned as the outcome.
     """
-    submit = app.service.committer.submit
-    pending = [command if isinstance(command, ProblemError) else submit(command) for command in commands]
-    return [outcome if isinstance(outcome, ProblemError) else await outcome for outcome in pending]
+    submitted = [command for command in commands if not isinstance(command, ProblemError)]
+    futures = iter(app.service.committer.submit(submitted))
+    return [command if isinstance(command, ProblemError) else await next(futures) for command in commands]
 
 
 def _batch_result(field: str, outcome: Outcome) -> dict[str, Any]:

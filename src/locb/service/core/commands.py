@@ -77,7 +77,7 @@ class Batch:
     outcomes : list of Outcome
         Outcome of each command, valid if the commit succeeds.
     decisions : dict of str to CachedDecision
-        New decisions by id.
+        New decisions, and decisions that were read from the log, by id.
     evidence : list
         Evidence sources of each new decision (the users whose rewards it is based on), or its encoded response, from
         which the statistics read the sources.

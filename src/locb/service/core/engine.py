@@ -35,7 +35,6 @@ from locb.service.request_parsing import ParsedRequest
 from locb.service.schemas import RewardResponse
 from locb.service.store.schema import CORRECTION, DEFAULT, REWARD, DecisionRow, FoundDecision, ObservationRow
 
-CACHE_SIZE = 100_000  # recent decisions kept in memory; older decisions are read from the log
 _log = logging.getLogger("locb.service")
 
 
@@ -52,8 +51,8 @@ class Engine:
         Sequence number of the last event that the policy has learned.
     default_rewards : DefaultRewards or None, default None
         Decisions that wait for a reward. With None, no default reward is learned.
-    cache_size : int, default 100_000
-        Maximum number of recent decisions in memory.
+    cache_size : int
+        Maximum number of recent decisions in memory. Older decisions are read from the log.
     """
 
     def __init__(
@@ -63,7 +62,7 @@ class Engine:
         seq: int,
         *,
         default_rewards: DefaultRewards | None = None,
-        cache_size: int = CACHE_SIZE,
+        cache_size: int,
     ) -> None:
         self.policy = policy
         self.users = users
@@ -242,7 +241,8 @@ class Engine:
         if decision is None and decision_id in known:
             row, kind, reward = known[decision_id]
             decision = CachedDecision(row.seq, row.user_index, row.context, row.time, row.active_at, kind, reward)
-            self._cache(decision_id, decision)
+            # Cached by ``apply``: now it could evict a decision that another command of the batch needs.
+            batch.decisions[decision_id] = decision
         return decision
 
     def _reward(

@@ -22,7 +22,6 @@ from locb.service.store.locks import AlreadyOpenError
 from locb.service.store.log import EventLog
 
 MAX_BATCH = 256  # commands, whose preparation takes about 10 ms
-MAX_QUEUE = 20_000  # commands
 RETRY_INTERVAL = 1.0  # seconds between attempts to write to an unavailable store while no requests arrive
 _log = logging.getLogger("locb.service")
 
@@ -41,7 +40,7 @@ class GroupCommitter:
         batch is prepared.
     give_up : callable
         Called with the reason if another process has written to the log, so that the state in memory is invalid.
-    max_queue : int, default 20_000
+    max_queue : int
         Maximum number of queued commands; further commands are rejected with 503.
     """
 
@@ -52,7 +51,7 @@ class GroupCommitter:
         *,
         after_commit: Callable[[Batch], None],
         give_up: Callable[[str], None],
-        max_queue: int = MAX_QUEUE,
+        max_queue: int,
     ) -> None:
         self.engine = engine
         self.log = log
@@ -86,26 +85,30 @@ class GroupCommitter:
             await self._worker
         self._writer.stop()
 
-    def submit(self, command: Command) -> asyncio.Future[Outcome]:
-        """Queue a command, and return a future of its outcome, which is set when the effect is durable and learned.
+    def submit(self, commands: Sequence[Command]) -> list[asyncio.Future[Outcome]]:
+        """Queue commands, all or none of them, and return a future of the outcome of each.
+
+        An outcome is set when the effect of the command is durable and learned.
 
         Raises
         ------
         ProblemError
-            503, if the queue is full or the service is stopping.
+            503, if the queue cannot take all commands, or the service is stopping.
         """
         if self._stopping:
             raise errors.stopping()
-        if len(self._queue) >= self._max_queue:
-            raise errors.queue_full(len(self._queue))
-        future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        self._queue.append((command, future))
+        if len(self._queue) + len(commands) > self._max_queue:
+            raise errors.queue_full(len(self._queue), len(commands), self._max_queue)
+        create_future = asyncio.get_running_loop().create_future
+        futures: list[asyncio.Future[Outcome]] = [create_future() for _ in commands]
+        self._queue.extend(zip(commands, futures, strict=True))
         self._wake.set()
-        return future
+        return futures
 
     async def execute(self, command: Command) -> Outcome:
         """Queue a command, wait until its effect is durable, and return the outcome; raise it if it is a problem."""
-        outcome = await self.submit(command)
+        (future,) = self.submit([command])
+        outcome = await future
         if isinstance(outcome, ProblemError):
             raise outcome
         return outcome

@@ -126,13 +126,25 @@ class Service:
         names = [(user_index, name.decode()) for user_index, _, name in self.log.users() if name is not None]
         default_rewards = DefaultRewards(self.config.default_reward, self.config.reward_wait)
         default_rewards.load(self.log)
-        return Engine(policy, UserIndex(policy.n_users, names), last, default_rewards=default_rewards)
+        return Engine(
+            policy,
+            UserIndex(policy.n_users, names),
+            last,
+            default_rewards=default_rewards,
+            cache_size=self.config.decision_cache,
+        )
 
     # Running
 
     async def start(self) -> None:
         """Start the background tasks and the handling of commands."""
-        self.committer = GroupCommitter(self.engine, self.log, after_commit=self._after_commit, give_up=self._give_up)
+        self.committer = GroupCommitter(
+            self.engine,
+            self.log,
+            after_commit=self._after_commit,
+            give_up=self._give_up,
+            max_queue=self.config.max_queue,
+        )
         self.eraser = Eraser(self.committer, self.model, self.snapshots, lambda: self._stopping)
         self.committer.start()
         self._background = [
