@@ -62,7 +62,8 @@ Backend = Annotated[
 Address = Annotated[
     str | None,
     typer.Option(
-        help="HOST:PORT of the Dask scheduler or the Ray head.",
+        help="HOST:PORT of the Dask scheduler or the Ray head. All cores of the cluster are used, and --jobs has no "
+        "effect.",
         show_default="start workers on this machine",
         rich_help_panel="Execution",
     ),
@@ -73,7 +74,8 @@ Jobs = Annotated[
 Seed = Annotated[
     int,
     typer.Option(
-        help="Random seed of the first repeat; repeat r uses seed + r. The same seed gives the same results.",
+        help="Random seed of the first repeat; repeat r = 0, 1, … uses seed + r. The same seed gives the same results, "
+        "except for measured times.",
         rich_help_panel="Size",
     ),
 ]

@@ -14,7 +14,6 @@ from locb.cli.common import (
     Columns,
     ItemFeatures,
     Jobs,
-    Seed,
     Zeros,
     console,
     data_settings,
@@ -49,20 +48,23 @@ def compare(
     alphas: Annotated[
         str | None,
         typer.Option(
-            help="Comma-separated values of alpha, the exploration strength. Each policy runs at each value, and the "
-            "report shows its best alpha.",
+            help="Comma-separated values of alpha, the weight of the exploration bonus. Each policy that has the "
+            "parameter alpha (all except ELOC) runs at each value, and the table shows its best alpha.",
             show_default="1; with --scenarios 0.1,0.3,1",
             rich_help_panel=POLICIES,
         ),
     ] = None,
     gamma: Annotated[
         float,
-        typer.Option(help="LOCB, ELOC: maximum distance between users of a cluster.", rich_help_panel=POLICIES),
+        typer.Option(
+            help="LOCB, ELOC: maximum distance between users of a cluster. With --data, also of the true clusters.",
+            rich_help_panel=POLICIES,
+        ),
     ] = 0.2,
     n_seeds: Annotated[
         int | None,
         typer.Option(
-            help="LOCB, ELOC: number of seed users. One cluster grows around each seed user.",
+            help="LOCB, ELOC: number of seed users, around each of whom the policy builds one cluster.",
             show_default="30, or all users if there are fewer",
             rich_help_panel=POLICIES,
         ),
@@ -132,7 +134,14 @@ def compare(
             rich_help_panel=SIZE,
         ),
     ] = 5,
-    seed: Seed = 0,
+    seed: Annotated[
+        int,
+        typer.Option(
+            help="Random seed of the first repeat; repeat r = 0, 1, … uses seed + r. With --scenarios: number of "
+            "seeds of each scenario to skip. The same seed gives the same results, except for measured times.",
+            rich_help_panel=SIZE,
+        ),
+    ] = 0,
     jobs: Jobs = -1,
     output: Annotated[
         Path | None,
@@ -148,7 +157,8 @@ def compare(
     All policies get the same rounds, so the differences between policies are paired. The command prints a table. Regret
     is the expected reward lost compared with always choosing the best arm. F1 measures how well the found clusters
     match the true clusters (1 is a perfect match). The command writes **report.html** (open it in a browser),
-    **regret.png**, **users.png** and **run.json** (settings, versions and all numbers) to the folder --output.
+    **regret.png**, **run.json** (settings, versions and all numbers) and, if a policy finds clusters, **users.png** to
+    the folder --output.
 
     With --scenarios, every policy runs with its default parameters in several named environments. Development
     scenarios were used to tune the policies; evaluation scenarios were not. The table and the heat map show the regret

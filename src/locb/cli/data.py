@@ -10,6 +10,14 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 from locb.cli.common import CacheDir, Columns, ItemFeatures, Zeros, console, data_settings, preparing, print_written
 
+Download = Annotated[
+    str | None,
+    typer.Option(
+        help="Download this version of MovieLens from GroupLens first: **ml-latest-small**, **ml-latest**, **ml-32m**, "
+        "**ml-25m**, **ml-20m**, **ml-10m**, **ml-1m** or **ml-100k**."
+    ),
+]
+
 
 def data(
     name: Annotated[
@@ -23,10 +31,7 @@ def data(
             show_default="the current folder with --download",
         ),
     ] = None,
-    download: Annotated[
-        str | None,
-        typer.Option(help="Download this version of MovieLens from GroupLens first, such as **ml-latest-small**."),
-    ] = None,
+    download: Download = None,
     users: Annotated[int, typer.Option(help="Number of users in the pool: those with the most records.")] = 100,
     zeros: Zeros = None,
     columns: Columns = None,
@@ -42,8 +47,8 @@ def data(
     """Prepare a data set and print a summary: sizes, share of likes, distances between users, and true groups.
 
     A true group is a set of users whose distance in estimated preferences is below a limit, gamma. The prepared data is
-    cached, so the next command with the same files starts at once. The command writes a map of the users in two
-    dimensions, coloured by true group.
+    cached, so the next command with the same files and columns starts at once. The command writes a map of the users in
+    two dimensions, coloured by true group.
 
     Examples:
     - `locb data movielens ml-25m.zip`

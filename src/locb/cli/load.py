@@ -55,7 +55,13 @@ def load(
             rich_help_panel=LOAD,
         ),
     ] = False,
-    timeout: Annotated[float, typer.Option(help="Seconds to wait for a response.", rich_help_panel=LOAD)] = 30,
+    timeout: Annotated[
+        float,
+        typer.Option(
+            help="Seconds to wait for a response. The test ends at most --delay + --timeout after --seconds.",
+            rich_help_panel=LOAD,
+        ),
+    ] = 30,
     token: Annotated[
         str | None,
         typer.Option(help="Bearer token, if the service requires one.", envvar="LOCB_TOKEN", rich_help_panel=LOAD),
@@ -77,15 +83,20 @@ def load(
         ),
     ] = None,
     seed: Annotated[
-        int, typer.Option(help="Random seed. The same seed gives the same requests.", rich_help_panel=ENVIRONMENT)
+        int,
+        typer.Option(
+            help="Random seed. The same seed gives the same requests for decisions. Rewards also depend on the "
+            "responses.",
+            rich_help_panel=ENVIRONMENT,
+        ),
     ] = 0,
     output: Annotated[Path | None, typer.Option("--json", help="Also write the results to this JSON file.")] = None,
 ) -> None:
     """Measure a service under load: throughput, latencies, errors and mean reward.
 
     Simulated users, who form groups with similar preferences, request decisions between arms with random features. The
-    reward is 0 or 1, and its probability depends on the user and the recommended arm. The output compares the mean
-    reward with the mean rewards of random arms and of the best arms, which shows whether the service learns.
+    reward is 0 or 1, and its probability depends on the user and the recommended arm. The output compares the mean of
+    these probabilities with the means for random arms and for the best arms, which shows whether the service learns.
 
     With a rate, latency is measured from the time when a request was **due**. It therefore includes the time that a
     request waits because the service is slow. With **max**, latency is measured from sending the request.

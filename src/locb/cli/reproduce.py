@@ -48,7 +48,8 @@ def reproduce(
     rounds: Annotated[
         int | None,
         typer.Option(
-            help="Rounds per regret run. Accuracy runs end when no cluster of LOCB changes any more.",
+            help="Rounds per regret run; the target **rounds** uses twice as many. Other accuracy runs end when no "
+            "cluster of LOCB changes any more.",
             show_default="50,000; with --quick 10,000",
             rich_help_panel="Size",
         ),

@@ -15,9 +15,13 @@ from locb.cli.errors import leave
 from locb.service.config import PARAMETER_OPTIONS, POLICY, Key, ServiceConfig, describe_key
 
 _POLICY_OPTIONS = {
-    "gamma": (float | None, "Maximum distance between the users of one group.", None),
-    "n_seeds": (int | None, "Number of groups. Each group grows around one of the first users.", 1),
-    "alpha": (float | None, "Weight of the exploration bonus.", None),
+    "gamma": (float | None, "LOCB, ELOC: maximum distance between the users of one group. Default: 0.2.", None),
+    "n_seeds": (
+        int | None,
+        "LOCB, ELOC: number of seed users, the first users who arrive. One group is built around each. Default: 30.",
+        1,
+    ),
+    "alpha": (float | None, "All policies except ELOC: weight of the exploration bonus. Default: 1.", None),
     "parameter": (
         list[str] | None,
         "Parameter of the policy, as name=value (see the list below). This option can be repeated.",

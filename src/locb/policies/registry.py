@@ -56,7 +56,7 @@ class PolicySpec:
     overlapping : bool
         Whether a user can be in several clusters.
     can_be_final : bool
-        Whether a cluster can become final, after which its members no longer change.
+        Whether a cluster can become final, after which it loses no members and accepts only users who are added later.
     names_other_users : bool
         Whether a response for one user can name another user. If so, the service redacts the name of an erased user in
         stored responses.

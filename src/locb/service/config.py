@@ -82,7 +82,7 @@ class ServiceConfig:
         default_factory=dict,
         metadata={
             "key": Key(
-                "Parameters of the policy by name. They cannot be changed after the store is created.",
+                "Parameters of the policy by name. They cannot be changed or added after the store is created.",
                 POLICY,
             )
         },
@@ -152,7 +152,7 @@ class ServiceConfig:
         minimum=1,
     )
     shutdown_timeout: float = _key(
-        20.0, "Time that requests in progress have to finish after SIGTERM.", is_duration=True, minimum=0
+        20.0, "Time that requests in progress have to finish after SIGTERM or Ctrl-C.", is_duration=True, minimum=0
     )
     log_level: str = _key("info", f"Minimum level of log messages: {', '.join(LOG_LEVELS)}.")
 

@@ -140,7 +140,7 @@ def body_too_large(max_body: int) -> ProblemError:
 
 def unsupported_media_type(media_type: str) -> ProblemError:
     """Return the problem of a body whose content type is not JSON (415)."""
-    detail = f"the content type must be application/json, not {media_type!r}"
+    detail = f"the content type must be application/json, or end in +json, not {media_type!r}"
     return ProblemError(415, "unsupported-media-type", detail)
 
 

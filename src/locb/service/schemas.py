@@ -257,14 +257,14 @@ class ClusterDetail(ResponseModel):
         float | None,
         Meta(
             description="Upper bound on the distance between the preferences of any two members, with probability "
-            "1 − delta (delta is a parameter of the policy); null if unknown."
+            "1 − delta (LOCB: parameter delta, default 0.1; other policies: 0.1); null if the policy has none."
         ),
     ]
     certificate_exact: Annotated[
         bool,
         Meta(
-            description="Whether the certificate was computed over all pairs of members. For large clusters it is "
-            "computed from the distances to the centre: still valid, but less tight."
+            description="Whether the certificate was computed over all pairs of members. For clusters of more than "
+            "2,000 members it is computed from the distances to the centre: still valid, but less tight."
         ),
     ]
 

@@ -194,7 +194,7 @@ def nested(depth: int) -> Any:
         (rank_request(NEWS, [{"user": {"id": "x" * 257}}]), "must have at most 256 characters"),
         (
             schemas.RankRequest([schemas.RankableAction("a", [{"x": 10**400}])]),
-            r"actions\[0\].features\[0\].x must be a number below 1.8e308",
+            r"actions\[0\].features\[0\].x must be a number from -1.8e308 to 1.8e308",
         ),
     ],
 )

@@ -97,7 +97,7 @@ def test_pending_rewards_are_not_counted_by_a_scan(tmp_path: Path) -> None:
 
 def test_the_label_of_pending_rewards_states_what_is_counted(served: Any) -> None:
     client, _ = served
-    label = "decisions of the last 24 hours without a reward"
+    label = "decisions of the last 24 hours without a reward or default reward"
     assert f"# HELP locb_pending_rewards {label.capitalize()}" in client.get("/metrics").text
     fields = client.get("/openapi.json").json()["components"]["schemas"]["Status"]["properties"]
     assert label.capitalize() in fields["pending_rewards"]["description"]

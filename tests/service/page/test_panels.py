@@ -46,7 +46,7 @@ def test_status_shows_figures_and_updates_them(browser: Browser, client: httpx.C
         expect(page.locator("#connection")).to_have_text("running")
         assert card_texts(page, "Decisions per second")[1] == f"{status['decisions']} in total"
         assert card_texts(page, "Users with rewards") == [str(len(USERS)), f"{len(USERS)} users in total"]
-        pending = [str(status["pending_rewards"]), "decisions of the last 24 hours without a reward"]
+        pending = [str(status["pending_rewards"]), "decisions of the last 24 hours without a reward or default reward"]
         assert card_texts(page, "Pending rewards") == pending
         counts = status["clusters"]
         forming = f"{counts['forming']} forming (can still change)"
@@ -160,7 +160,7 @@ def test_user_shows_estimate_and_decisions(browser: Browser, client: httpx.Clien
         assert rows[0][5] == f"{second['arm']}, −{format_number(first['score'] - second['score'])}"
         for selector in ("#estimate-chart", "#decisions-chart"):
             expect_chart(page, selector)
-        expect(page.locator("#estimate-chart")).to_contain_text("with the names in recent requests")
+        expect(page.locator("#estimate-chart")).to_contain_text("features named in recent requests")
 
 
 def test_preview_shows_the_recommendation_and_decides_nothing(browser: Browser, client: httpx.Client) -> None:

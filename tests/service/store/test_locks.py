@@ -44,7 +44,7 @@ def test_folder_is_locked(store: Any) -> None:
         for _ in range(2):
             with pytest.raises(AlreadyOpenError) as caught:
                 EventLog(store.folder, store.url)
-            assert f"another service (process {holder.pid}) uses {store.folder}" in str(caught.value)
+            assert f"another process ({holder.pid}) uses {store.folder}" in str(caught.value)
             assert "stop that service, or choose another --data-dir" in str(caught.value)
     EventLog(store.folder, store.url).close()
 
@@ -52,7 +52,7 @@ def test_folder_is_locked(store: Any) -> None:
 def test_database_is_locked(postgres: Any, tmp_path: Path) -> None:
     url = postgres.create_database()
     with lock_in_another_process(tmp_path / "one", url):
-        with pytest.raises(AlreadyOpenError, match="another service uses this database: stop that service"):
+        with pytest.raises(AlreadyOpenError, match="another process uses this database: stop that process"):
             EventLog(tmp_path / "two", url)
         other = EventLog(tmp_path / "two", postgres.create_database())  # the refused log has unlocked the folder
         other.close()

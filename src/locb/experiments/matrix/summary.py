@@ -158,7 +158,7 @@ def _contender_note(results: Sequence[ScenarioResult], has_contender: bool) -> l
         return []
     above = [result for result in results if result.ratio(CONTENDER).mean > 1.0]
     if not above:
-        return ["ELOC has the lowest regret in every scenario."]
+        return ["In no scenario does a baseline have a lower mean regret than ELOC."]
     names = ", ".join(
         f"{result.scenario.name} ({format_ratio(result.ratio(CONTENDER))} times {result.best_baseline.policy})"
         for result in above

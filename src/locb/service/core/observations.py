@@ -65,4 +65,6 @@ def _learn_one(policy: Policy, observation: Any) -> None:
         else:
             policy.update(observation.user_index, context, observation.reward)
     except Exception:
-        _log.exception("the policy rejected a reward of %g", observation.reward)
+        _log.exception(
+            "the policy rejected a reward of %g, which stays in the log but is not learned", observation.reward
+        )

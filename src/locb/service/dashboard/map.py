@@ -1,4 +1,4 @@
-"""Map of users: a projection of their estimates to two dimensions (PCA). New data do not change the projection."""
+"""Map of users: a projection of their estimates to two dimensions (PCA), which is fitted again only in few cases."""
 
 from __future__ import annotations
 

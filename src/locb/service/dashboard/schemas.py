@@ -64,7 +64,9 @@ class Status(ResponseModel):
     status: Annotated[str, Meta(description="ok, or unavailable while the store cannot be written.")]
     detail: Annotated[str | None, Meta(description="Why the status is not ok; null if it is ok.")]
     users: Annotated[int, Meta(description="Number of known users.")]
-    rewarded_users: Annotated[int, Meta(description="Number of users with at least one reward.")]
+    rewarded_users: Annotated[
+        int, Meta(description="Number of users with at least one reward, including default rewards.")
+    ]
     decisions: Annotated[int, Meta(description="Number of decisions in the log.")]
     rewards: Annotated[
         int,
@@ -88,7 +90,10 @@ class Status(ResponseModel):
     clusters: ClusterCounts
     backfilling: Annotated[
         bool,
-        Meta(description="Whether statistics are still being read from the log. While true, the counts are too low."),
+        Meta(
+            description="Whether statistics are still being read from the log. While true, the history, mean rewards "
+            "and the number of pending rewards are incomplete."
+        ),
     ]
     rebuilding: Annotated[bool, Meta(description="Whether the policy is being rebuilt because a user was erased.")]
     store: StoreStatus
@@ -218,11 +223,13 @@ class ClusterRow(ResponseModel):
         float | None,
         Meta(
             description="Upper bound on the distance between the preferences of any two members, with probability "
-            "1 − delta (delta is a parameter of the policy); null if unknown or if the cluster is too large."
+            "1 − delta (LOCB: parameter delta, default 0.1; other policies: 0.1); null if the policy has none, if the "
+            "cluster has more than 5,000 members, or while it is not computed yet."
         ),
     ]
     certificate_exact: Annotated[
-        bool, Meta(description="Whether the certificate was computed over all pairs of members.")
+        bool,
+        Meta(description="Whether the certificate was computed over all pairs of members: up to 300 members."),
     ]
     rewards: Annotated[int, Meta(description="Number of rewards of the members.")]
     mean_reward: Annotated[float | None, Meta(description="Mean reward of the members; null without rewards.")]

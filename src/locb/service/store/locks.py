@@ -33,8 +33,8 @@ def lock_folder(folder: Path) -> IO[str]:
         handle.seek(0)
         owner = handle.read().strip()
         handle.close()
-        process = f" (process {owner})" if owner else ""
-        message = f"another service{process} uses {folder}: stop that service, or choose another --data-dir"
+        owned = f" ({owner})" if owner else ""
+        message = f"another process{owned} uses {folder}: stop that process, or choose another --data-dir"
         raise AlreadyOpenError(message) from error
     handle.truncate(0)
     handle.write(f"{os.getpid()}\n")
@@ -66,4 +66,4 @@ def lock_database(connection: Connection) -> None:
     with connection.begin():
         locked = connection.execute(text("SELECT pg_try_advisory_lock(:key)"), {"key": _ADVISORY_LOCK}).scalar()
     if not locked:
-        raise AlreadyOpenError("another service uses this database: stop that service, or choose another --store")
+        raise AlreadyOpenError("another process uses this database: stop that process, or choose another --store")

@@ -189,7 +189,7 @@ def _numbers(value: Any, name: str, field: str, depth: int) -> Iterable[tuple[st
         try:
             yield name, math.asinh(value)
         except OverflowError:
-            raise ValueError(f"{field} must be a number below 1.8e308, which is the range of 64-bit floats") from None
+            raise ValueError(f"{field} must be a number from -1.8e308 to 1.8e308, the range of 64-bit floats") from None
     elif isinstance(value, dict):
         for key, inner in value.items():
             if not key:
@@ -213,4 +213,4 @@ def _crosses(context: dict[str, float], action: dict[str, float], maximum: int) 
 
 
 def _type_name(value: Any) -> str:
-    return {str: "a string", bool: "a boolean", list: "a list"}.get(type(value), "a number")
+    return {str: "a string", bool: "a boolean", list: "a list", dict: "an object"}.get(type(value), "a number")

@@ -86,10 +86,11 @@ export class GroupsPanel {
     const isEmpty = !total && !this.search;
     setContent(byId("groups-summary"), isEmpty
       ? "No groups: there are no users yet, or the policy does not group users."
-      : `${formatCount(returned)} final, ${formatCount(forming)} forming. A final group no longer changes; a forming `
-        + "group can still change. The certificate is an upper bound on the distance between the preferences of any "
-        + `two members, with the configured probability. A bound of ${MAX_DISTANCE} or more is not informative, `
-        + "because no two users can be farther apart.");
+      : `${formatCount(returned)} final, ${formatCount(forming)} forming. A final group loses no members and accepts `
+        + "only users who arrive later; a forming group can still change. The certificate is an upper bound on the "
+        + "distance between the preferences of any two members, with probability 1 − delta (by default 0.9). "
+        + `A bound of ${MAX_DISTANCE} or more is not informative, because preferences of norm 1 are at most `
+        + `${MAX_DISTANCE} apart. “≤”: larger than the exact certificate.`);
     byId("groups-all").hidden = isEmpty;
     this.table.update(clusters);
     byId("groups-pagination").hidden = total <= PAGE_SIZE;

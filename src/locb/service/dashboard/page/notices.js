@@ -14,8 +14,8 @@ export function statusNotices(status) {
     notices.push(["warn", `The store is slow: ${formatCount(store.queued_requests)} requests are queued.`]);
   }
   if (status.backfilling) {
-    notices.push(["info", "Statistics are being read from the log. In the meantime, totals and means are "
-      + "incomplete."]);
+    notices.push(["info", "Statistics are being read from the log. In the meantime, the history, means and pending "
+      + "rewards are incomplete."]);
   }
   if (status.rebuilding) {
     notices.push(["info", "A user was erased. The policy is being rebuilt from the log. In the meantime, the service "

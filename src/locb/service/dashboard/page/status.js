@@ -69,7 +69,7 @@ export class StatusPanel {
       `${plural(status.users, "user")} in total`);
     this.setCard("Decisions using a group", formatPercent(status.cluster_based_share), "in the last hour");
     this.setCard("Pending rewards", formatCount(status.pending_rewards),
-      "decisions of the last 24 hours without a reward");
+      "decisions of the last 24 hours without a reward or default reward");
     this.setCard("Final groups", formatCount(clusters.returned),
       `${formatCount(clusters.forming)} forming (can still change)`);
     this.showStore(status);
