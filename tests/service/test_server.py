@@ -92,7 +92,7 @@ def test_second_process_is_refused(tmp_path: Path) -> None:
         server.start()
         second = run("--data-dir", str(server.folder), "--port", "0", *NEW_STORE)
         assert second.returncode == 1
-        assert second.stderr.startswith(f"locb: another process ({server.pid}) uses ")
+        assert second.stderr.startswith(f"locb: another process (PID {server.pid}) uses ")
         assert "Traceback" not in second.stderr
         same_port = run("--data-dir", str(tmp_path / "other"), "--port", str(server.port), *NEW_STORE)
         assert same_port.returncode == 2

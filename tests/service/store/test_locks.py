@@ -44,8 +44,8 @@ def test_folder_is_locked(store: Any) -> None:
         for _ in range(2):
             with pytest.raises(AlreadyOpenError) as caught:
                 EventLog(store.folder, store.url)
-            assert f"another process ({holder.pid}) uses {store.folder}" in str(caught.value)
-            assert "stop that service, or choose another --data-dir" in str(caught.value)
+            assert f"another process (PID {holder.pid}) uses {store.folder}" in str(caught.value)
+            assert "stop that process, or choose another --data-dir" in str(caught.value)
     EventLog(store.folder, store.url).close()
 
 

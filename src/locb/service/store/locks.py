@@ -33,7 +33,7 @@ def lock_folder(folder: Path) -> IO[str]:
         handle.seek(0)
         owner = handle.read().strip()
         handle.close()
-        owned = f" ({owner})" if owner else ""
+        owned = f" (PID {owner})" if owner else ""
         message = f"another process{owned} uses {folder}: stop that process, or choose another --data-dir"
         raise AlreadyOpenError(message) from error
     handle.truncate(0)
