@@ -58,7 +58,7 @@ class Client(BaseClient):
     token : str, optional
         Bearer token. Required if the service has tokens.
     timeout : float, default 10.0
-        Seconds to wait for the response to one attempt.
+        Seconds to connect, and to wait for the next bytes of the response, in one attempt.
     retries : int, default 5
         Maximum number of attempts after the first. The pause before an attempt doubles each time and is at least as
         long as the header ``Retry-After`` of the response.

@@ -67,7 +67,9 @@ Tau = Annotated[
         above=0.0,
     ),
 ]
-Delta = Annotated[float, Parameter("Largest probability that a confidence radius is too small.", above=0.0, below=1.0)]
+Delta = Annotated[
+    float, Parameter("Largest probability that a theory or ellipsoid radius is too small.", above=0.0, below=1.0)
+]
 Sigma = Annotated[float, Parameter("Sub-Gaussian scale of the noise; 0.5 is valid for rewards in [0, 1].", minimum=0.0)]
 Radius = Annotated[str, Parameter("Formula of the confidence radius of an estimate.", choices=tuple(RADII))]
 MinEigenvalue = Annotated[
