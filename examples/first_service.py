@@ -130,7 +130,7 @@ for source in decision.explanation.sources:
     print(f"  {source.weight:.0%} from {source.kind}, seed user {source.seed}")
 
 # %%
-# ``similar`` returns the users whose estimated preferences are closest to those of a user. ``distance`` is the distance between the two estimates.
+# ``similar`` returns users who share a group with a user, nearest first. ``distance`` is the distance between the two estimates.
 
 for other in client.similar("user 3", limit=3):
     print(other)

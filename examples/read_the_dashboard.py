@@ -79,7 +79,7 @@ screenshot = take_screenshot("#status", "page.png")
 # ---
 #
 # Each mark is a user. Users with similar estimated preferences are close to each other. Colour and shape show the group of the user. The position is
-# a fixed projection of the estimate to two dimensions, so a mark moves only when the estimate of that user changes.
+# a projection of the estimate to two dimensions. New rewards do not change the projection, so a mark moves only when the estimate of that user changes.
 
 screenshot = take_screenshot("#map", "page-map.png")
 
@@ -87,8 +87,8 @@ screenshot = take_screenshot("#map", "page-map.png")
 # Groups
 # ------
 #
-# The table has one row per group: the number of users, the state, the certificate, the mean reward, and the features with the largest weights. A group
-# is *final* when its members no longer change. The certificate is an upper bound on the distance between any two members.
+# The table has one row per group: the number of users, the state, the certificate, the mean reward, and the features with the largest positive weights.
+# A group is *final* when it loses no more members; only users who arrive later can still join it. The certificate is an upper bound on the distance between any two members.
 
 screenshot = take_screenshot("#groups", "page-dark.png")
 

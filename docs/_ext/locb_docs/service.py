@@ -22,13 +22,13 @@ CAUSES = {
     "not-found": "No route has this path.",
     "unknown-decision": "No decision has this id, or its user was erased.",
     "unknown-user": "No user has this id, or the user was erased.",
-    "unknown-cluster": "No cluster has this user as its seed.",
+    "unknown-cluster": "No cluster has this user as its seed or, with CLUB and SCLUB, as its first member.",
     "method-not-allowed": "The route does not support the HTTP method. The header `Allow` lists the supported methods.",
     "timeout": "The request did not arrive completely within {option}`locb serve --read-timeout`.",
     "conflict": "A request with different content has used the decision id, or the decision already has a different "
     "reward.",
     "too-large": "The body of the request is larger than {option}`locb serve --max-body`.",
-    "unsupported-media-type": "The content type of the body is not `application/json`.",
+    "unsupported-media-type": "The content type of the body is not `application/json` and does not end in `+json`.",
     "invalid": "The request can be parsed, but a value is not allowed. `fields` lists the fields with such values.",
     "too-many-requests": "Too many requests are in progress or waiting for the disk. The header `Retry-After` has the "
     "number of seconds to wait before a retry.",
