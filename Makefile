@@ -1,7 +1,10 @@
 # Each target creates the virtual environment .venv and installs the packages that it needs. The only requirements are make
-# and Python 3.11 or newer.
+# and Python 3.11 or newer. To use another Python in another environment, set PYTHON=/path/to/python3 VENV=folder.
 PYTHON ?= python3
-BIN := .venv/bin
+VENV := .venv
+BIN := $(VENV)/bin
+TESTS :=
+TESTED :=
 # Cache directory of compiled kernels. Its name is a checksum of all sources that kernels import, so that a changed kernel is
 # always compiled again.
 FRESH := NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache/$(shell find src/locb/kernels src/locb/common src/locb/evaluation -name "*.py" | sort | xargs cat | cksum | cut -d' ' -f1)
@@ -10,32 +13,35 @@ FRESH := NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache/$(shell find src/locb/kernels sr
 TWO := -n 2 --dist worksteal
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help run page test interpreted coverage lint bench stress verify results screenshots docs clean
+.PHONY: help run page test versions interpreted coverage lint bench stress verify results screenshots docs clean
 help:            ## list the targets of this file
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-run: .venv/run   ## compare six policies in the synthetic environment of the paper; results in runs/compare
+run: $(VENV)/run   ## compare six policies in the synthetic environment of the paper; results in runs/compare
 	@$(BIN)/locb compare --output runs/compare
 
-page: .venv/service ## start a service with simulated visitors; dashboard on http://127.0.0.1:8080, PORT=number changes the port
+page: $(VENV)/service ## start a service with simulated visitors; dashboard on http://127.0.0.1:8080, PORT=number changes the port
 	@$(BIN)/locb demo $(if $(PORT),--port $(PORT))
 
-test: .venv/dev  ## run all tests
+test: $(VENV)/dev ## run all tests; TESTS="paths" selects tests
 	@echo "Compiling the kernels (once) …"
 	@$(FRESH) $(BIN)/python tests/warm_up.py
-	$(FRESH) $(BIN)/python -m pytest $(TWO) -q
+	$(FRESH) $(BIN)/python -m pytest $(TWO) -q $(TESTS)
 
-interpreted: .venv/dev ## run the kernel tests without compilation, which detects indices out of bounds
+versions:        ## run a selection of tests with the oldest and the newest installed Python; TESTS="paths" selects other tests
+	@$(PYTHON) tools/python_versions.py $(if $(TESTED),--tested $(TESTED)) $(TESTS)
+
+interpreted: $(VENV)/dev ## run the kernel tests without compilation, which detects indices out of bounds
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest $(TWO) -q -m interpreted
 
-coverage: .venv/dev ## run the targets test and interpreted, and report code coverage (at least 95%)
+coverage: $(VENV)/dev ## run the targets test and interpreted, and report code coverage (at least 95%)
 	@rm -f .coverage .coverage.*
 	@$(FRESH) $(BIN)/python tests/warm_up.py
 	$(FRESH) $(BIN)/python -m pytest $(TWO) --cov --cov-report= -q
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest $(TWO) --cov --cov-append --cov-report= -q -m interpreted
 	$(BIN)/python -m coverage report --fail-under=95
 
-lint: .venv/dev  ## run ruff, mypy and import-linter; check for retired words and the sizes of files and functions
+lint: $(VENV)/dev  ## run ruff, mypy and import-linter; check for retired words and the sizes of files and functions
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -43,7 +49,7 @@ lint: .venv/dev  ## run ruff, mypy and import-linter; check for retired words an
 	$(BIN)/python -m tools.check_language
 	$(BIN)/python -m tools.check_layout
 
-bench: .venv/bench ## run the benchmarks and update the tables of docs/explanation/performance.md
+bench: $(VENV)/bench ## run the benchmarks and update the tables of docs/explanation/performance.md
 	@$(FRESH) $(BIN)/python benchmarks/import_time.py
 	@$(FRESH) $(BIN)/python benchmarks/play.py
 	@$(FRESH) $(BIN)/python benchmarks/other_libraries.py docs/explanation/performance.md
@@ -55,64 +61,64 @@ bench: .venv/bench ## run the benchmarks and update the tables of docs/explanati
 	@$(FRESH) $(BIN)/python benchmarks/scaling.py --busy --into docs
 	@$(FRESH) $(BIN)/python benchmarks/dataset_preparation.py --scale 0.05
 
-stress: .venv/dev ## test the service under faults and load (about 40 minutes); results in runs/stress
-	@SCHEMA_EXAMPLES=200 $(FRESH) $(BIN)/python -m pytest -q tests/service/test_schema.py
+stress: $(VENV)/dev ## test the service under faults and load (about 40 minutes); results in runs/stress
+	@SCHEMA_EXAMPLES=200 $(FRESH) $(BIN)/python -m pytest -q tests/service/api/test_openapi.py
 	@$(FRESH) $(BIN)/python -m stress
 
-verify: .venv/dev ## check the theorems of the paper, and compare all policies with the reference implementation (about 20 minutes); results in runs/verify
+verify: $(VENV)/dev ## check the theorems of the paper, and compare all policies with the reference implementation (about 20 minutes); results in runs/verify
 	@$(FRESH) $(BIN)/locb verify --output runs/verify
 	@ORACLE_SETTINGS=96 $(FRESH) $(BIN)/python -m pytest $(TWO) -q tests/test_oracle.py
 
-results: .venv/data ## run all experiments and write docs/results.md; MOVIELENS=folder adds MovieLens data
+results: $(VENV)/data ## run all experiments and write docs/results.md; MOVIELENS=folder adds MovieLens data
 	@$(FRESH) $(BIN)/locb reproduce all --repeats 20 $(if $(MOVIELENS),--movielens $(MOVIELENS)) --output runs/results
 	@$(FRESH) $(BIN)/locb verify --output runs/verify
 	@$(FRESH) $(BIN)/locb compare --scenarios all --policies all $(if $(MOVIELENS),--data movielens --path $(MOVIELENS)) --output runs/scenarios
 	@$(BIN)/python -m locb.report.pages.results_page runs/results runs/verify runs/scenarios docs
 
-screenshots: .venv/dev ## update the images of README.md and docs (about 5 minutes); MOVIELENS=folder adds MovieLens data
+screenshots: $(VENV)/dev ## update the images of README.md and docs (about 5 minutes); MOVIELENS=folder adds MovieLens data
 	@$(FRESH) $(BIN)/python -m tools.screenshots $(if $(MOVIELENS),--movielens $(MOVIELENS))
 
-docs: .venv/docs ## build the documentation in docs/_build/html; warnings are errors
+docs: $(VENV)/docs ## build the documentation in docs/_build/html; warnings are errors
 	@rm -rf docs/reference/generated
 	@$(FRESH) $(BIN)/python -m sphinx -q -W --keep-going -b html -d docs/_build/doctrees docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 
 clean:           ## remove .venv, caches, the results in runs, and all other generated files
-	rm -rf .venv .numba_cache runs docs/_build docs/gallery docs/reference/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* .import_linter_cache
+	rm -rf .venv .venv-* .numba_cache runs docs/_build docs/gallery docs/reference/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.venv/base:
+$(VENV)/base:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "locb needs Python 3.11 or newer, not " + sys.version.split()[0] + "; run make PYTHON=/path/to/python3 with a newer version")'
-	@echo "Setting up .venv (once) …"
-	@$(PYTHON) -m venv .venv
+	@echo "Setting up $(VENV) (once) …"
+	@$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-.venv/run: .venv/base pyproject.toml
+$(VENV)/run: $(VENV)/base pyproject.toml
 	@echo "Installing locb (once) …"
 	@$(PIP) -e .
 	@touch $@
 
-.venv/data: .venv/run
+$(VENV)/data: $(VENV)/run
 	@echo "Installing the packages for data sets (once) …"
 	@$(PIP) -e '.[data]'
 	@touch $@
 
-.venv/service: .venv/run
+$(VENV)/service: $(VENV)/run
 	@echo "Installing the packages for the service (once) …"
 	@$(PIP) -e '.[client,service]'
 	@touch $@
 
-.venv/dev: .venv/run
+$(VENV)/dev: $(VENV)/run
 	@echo "Installing the development tools (once) …"
 	@$(PIP) -e '.[dev]'
 	@touch $@
 
-.venv/bench: .venv/run
+$(VENV)/bench: $(VENV)/run
 	@echo "Installing the packages for benchmarks (once) …"
 	@$(PIP) -e '.[bench]'
 	@touch $@
 
-.venv/docs: .venv/run
+$(VENV)/docs: $(VENV)/run
 	@echo "Installing the packages for the documentation (once) …"
 	@$(PIP) -e '.[docs]'
 	@touch $@
