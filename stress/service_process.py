@@ -16,7 +16,7 @@ from typing import Any
 
 from stress.postgres import free_port
 
-START_TIMEOUT = 120.0  # seconds, including the compilation of kernels
+START_TIMEOUT = 600.0  # seconds, including the compilation of kernels
 COMMAND = (sys.executable, "-c", "from locb.cli import main; main()", "serve")
 
 
@@ -87,7 +87,7 @@ class ServiceProcess:
         Raises
         ------
         ChildProcessError
-            If the process ends, or the service is not ready after 120 s.
+            If the process ends, or the service is not ready after 10 minutes.
         """
         end = time.monotonic() + START_TIMEOUT
         while True:

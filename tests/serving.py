@@ -57,8 +57,9 @@ def play(client: httpx.Client, rng: np.random.Generator, users: list[str], round
     for _ in range(rounds):
         user = users[rng.integers(len(users))]
         request = {"user": user, "arms": arms(*rng.normal(size=(3, 3)).tolist())}
-        decision = client.post("/v1/recommend", json=request).json()
-        client.post("/v1/reward", json={"decision_id": decision["decision_id"], "reward": float(rng.random())})
+        decision = client.post("/v1/recommend", json=request).raise_for_status().json()
+        reward = {"decision_id": decision["decision_id"], "reward": float(rng.random())}
+        client.post("/v1/reward", json=reward).raise_for_status()
 
 
 def wait_for(condition: Any, seconds: float = 10.0) -> None:

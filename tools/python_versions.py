@@ -1,8 +1,9 @@
 """Run tests with the oldest and the newest installed Python. ``make versions`` runs this program.
 
-Each version gets an environment of its own, such as ``.venv-3.13``. The selected tests are those whose result can depend
-on the version of Python: they compile all kernels, compare all policies with the reference implementation, and use the
-command line, the client and the service. Experiments, charts and web pages are left out, because they take long.
+Each version gets an environment of its own, such as ``.venv-3.13``. The selected tests are those whose result can
+depend on the version of Python: they compile all kernels, compare all policies with the reference implementation, and
+use the command line, the client and the service. Experiments, charts and web pages are left out, because they take
+long.
 """
 
 from __future__ import annotations

@@ -28,6 +28,7 @@ PAGES = (
 )
 TEXT = "\n".join((ROOT / "docs" / page).read_text(encoding="utf-8") for page in PAGES)
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+README_COMMANDS = [line.strip() for line in README.splitlines() if line.startswith("    curl ")]
 PORT = "8080"
 
 
@@ -42,6 +43,9 @@ class Command(NamedTuple):
 def blocks() -> Iterator[tuple[str, str]]:
     """Yield the language and text of each fenced code block."""
     yield from re.findall(r"^```(\w+)\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
+
+
+EXAMPLES = [text for language, text in blocks() if language == "python"]
 
 
 def commands() -> list[Command]:
@@ -78,11 +82,33 @@ def python(code: str, port: int, folder: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def requested(words: list[str]) -> tuple[str, str]:
+    """Return the method and the path that a curl command requests."""
+    (path,) = re.findall(r"http://127\.0\.0\.1:8080(/[^\s?]*)", " ".join(words))
+    has_body = any(word in ("--json", "-d", "--data") for word in words)
+    return words[words.index("-X") + 1] if "-X" in words else "POST" if has_body else "GET", path
+
+
+def test_every_route_has_a_command() -> None:
+    requests = [requested(command.words) for command in commands()]
+    for route in ROUTES:
+        pattern = re.sub(r"\\{\w+\\}", "[^/]+", re.escape(route.path))
+        assert any(method == route.method and re.fullmatch(pattern, path) for method, path in requests), route
+
+
+def test_commands_and_examples_are_found() -> None:
+    """Otherwise, the test below would run nothing and pass."""
+    assert len(commands()) == len(re.findall(r"^(?!#).*\bcurl -", TEXT, re.MULTILINE))
+    assert {command.status for command in commands()} >= {None, 200, 404, 409}
+    assert sum(command.shown is not None for command in commands()) == TEXT.count("\n```json\n") > 0
+    assert len(README_COMMANDS) == README.count("curl -") > 0
+    assert sum("audit(" in example for example in EXAMPLES) == 1 < len(EXAMPLES)
+
+
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed: run apt-get install curl")
 def test_commands_and_examples_run(tmp_path: Path) -> None:
     started = re.search(r"locb serve --data-dir (\w+) (.*)", TEXT)
     assert started is not None
-    examples = [text for language, text in blocks() if language == "python"]
     with ServiceProcess(tmp_path / started[1], started[2].split()) as server:
         server.start()
         for words, status, shown in commands():
@@ -92,12 +118,12 @@ def test_commands_and_examples_run(tmp_path: Path) -> None:
             assert int(code) == status if status else int(code) < 300, f"{words}: {done.stdout}{done.stderr}"
             if shown is not None:
                 assert json.loads(body) == shown, body
-        for line in README.splitlines():
-            if line.startswith("    curl "):
-                command = line.replace(PORT, str(server.port)) + " --fail"
-                subprocess.run(shlex.split(command), check=True, capture_output=True)
-        for example in examples:
-            if "audit" not in example:
+        for line in README_COMMANDS:
+            command = shlex.split(line.replace(PORT, str(server.port)))
+            done = subprocess.run([*command, "--fail"], check=True, capture_output=True, text=True)
+            assert json.loads(done.stdout)["decision_id"] == "first"
+        for example in EXAMPLES:
+            if "audit(" not in example:
                 python(example, server.port, tmp_path)
         counts = server.get("/metrics")[1].decode()
         for route in ROUTES:
@@ -105,17 +131,34 @@ def test_commands_and_examples_run(tmp_path: Path) -> None:
             assert count is not None
             assert float(count[1]) > 0, f"no example requests {route.path}"
         assert server.stop() == 0
-        for example in examples:
-            if "audit" in example:
+        for example in EXAMPLES:
+            if "audit(" in example:
                 python(example, server.port, tmp_path)
 
 
-def test_every_route_is_documented_with_its_scope() -> None:
-    scopes = {row[0].strip("`"): row[1] for row in table("Scope")}
+def test_every_route_has_a_heading() -> None:
+    headings = re.findall(r"^##+ ((?:GET|POST|DELETE) .*)$", TEXT, re.MULTILINE)
+    names = [name for heading in headings for name in heading.split(", ")]
+    # The routes of Azure Personalizer share a section.
+    names += re.findall(r"`(POST /personalizer/[^`]*)`", TEXT)
+    routes = [f"{route.method} {route.path}" for route in ROUTES]
+    assert sorted(names) == sorted([*routes, "GET /openapi.json"])  # the description of all other routes
+
+
+def test_every_route_is_in_the_row_of_its_scope() -> None:
+    patterns: dict[str | None, list[str]] = {}
+    for scope, routes in table("Scope"):
+        method = ""
+        for name in re.findall(r"`([^`]+)`", routes):  # a method holds until the next one; an ellipsis for any ending
+            method = name.split()[0] if " " in name else method
+            pattern = re.escape(f"{method} {name.split()[-1]}").replace("…", ".*")
+            patterns.setdefault(scope.strip("`"), []).append(pattern)
+    assert patterns.keys() == {route.scope for route in ROUTES} - {None}
     for route in ROUTES:
-        assert f"{route.method} {route.path}" in TEXT
-        if route.scope is not None and not route.path.startswith("/personalizer"):
-            assert re.sub(r"/?{.*", "", route.path) in scopes[route.scope]
+        name = f"{route.method} {route.path}"
+        scopes = [scope for scope in patterns if any(re.fullmatch(pattern, name) for pattern in patterns[scope])]
+        if not route.path.startswith("/personalizer"):  # the table says: the routes of Azure Personalizer
+            assert scopes == ([] if route.scope is None else [route.scope]), name
 
 
 @pytest.mark.parametrize("policy", ["locb", "eloc"])

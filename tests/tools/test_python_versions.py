@@ -126,7 +126,7 @@ def test_readme_classifiers_and_workflow_name_the_same_versions() -> None:
     minors = [int(name.removeprefix(prefix)) for name in PYPROJECT["project"]["classifiers"] if name.startswith(prefix)]
     assert minors == list(range(minors[0], minors[-1] + 1))
     assert PYPROJECT["project"]["requires-python"] == f">=3.{minors[0]}"
-    assert python_versions.OLDEST_SUPPORTED == (3, minors[0])
+    assert (3, minors[0]) == python_versions.OLDEST_SUPPORTED
     names = [f"3.{minor}" for minor in minors]
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert f"The tests run with Python {', '.join(names[:-1])} and {names[-1]}." in readme

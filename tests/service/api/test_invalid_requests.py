@@ -45,74 +45,273 @@ def body_with_features(text: str) -> bytes:
     return recommend_body().replace(b"[1.0, 0.0, 0.0]", text.encode())
 
 
-INVALID: dict[str, tuple[str, bytes, int, str]] = {
-    "NaN": (RECOMMEND, body_with_features("[NaN, 0, 0]"), 400, "bad-request"),
-    "Infinity": (RECOMMEND, body_with_features("[0, -Infinity, 0]"), 400, "bad-request"),
-    "1e999": (RECOMMEND, body_with_features("[0, 1e999, 0]"), 422, "invalid"),
-    "feature out of range": (RECOMMEND, body_with_features("[0, 1e7, 0]"), 422, "invalid"),
-    "features whose squares overflow": (RECOMMEND, body_with_features("[1e300, 1e300, 0]"), 422, "invalid"),
-    "1e999 as a named feature": (RECOMMEND, body_with_features('{"x": 1e999}'), 422, "invalid"),
-    "number with 400 digits": (RECOMMEND, body_with_features("[%s, 0, 0]" % ("9" * 400)), 422, "invalid"),
-    "empty feature name": (RECOMMEND, body_with_features('{"": 1}'), 422, "invalid"),
-    "null feature value": (RECOMMEND, body_with_features('{"x": null}'), 422, "invalid"),
-    "too few features": (RECOMMEND, body_with_features("[1, 0]"), 422, "invalid"),
-    "too many features": (RECOMMEND, body_with_features("[1, 0, 0, 0]"), 422, "invalid"),
-    "no features": (RECOMMEND, body_with_features("[]"), 422, "invalid"),
-    "no arms": (RECOMMEND, recommend_body(arms=[]), 422, "invalid"),
+# Path, body, status, type of the problem, and the start of its detail, after the field if the problem names one.
+INVALID: dict[str, tuple[str, bytes, int, str, str]] = {
+    "NaN": (
+        RECOMMEND,
+        body_with_features("[NaN, 0, 0]"),
+        400,
+        "bad-request",
+        "not valid JSON: JSON is malformed: invalid character",
+    ),
+    "Infinity": (
+        RECOMMEND,
+        body_with_features("[0, -Infinity, 0]"),
+        400,
+        "bad-request",
+        "not valid JSON: JSON is malformed: invalid character",
+    ),
+    "1e999": (
+        RECOMMEND,
+        body_with_features("[0, 1e999, 0]"),
+        422,
+        "invalid",
+        "arms[0].features[1]: Number out of range",
+    ),
+    "feature out of range": (
+        RECOMMEND,
+        body_with_features("[0, 1e7, 0]"),
+        422,
+        "invalid",
+        "arms[0].features: features must be numbers from -1e+06 to 1e+06, not 1e+07",
+    ),
+    "features whose squares overflow": (
+        RECOMMEND,
+        body_with_features("[1e300, 1e300, 0]"),
+        422,
+        "invalid",
+        "arms[0].features: features must be numbers from -1e+06 to 1e+06, not 1e+300",
+    ),
+    "1e999 as a named feature": (
+        RECOMMEND,
+        body_with_features('{"x": 1e999}'),
+        422,
+        "invalid",
+        "arms[0].features[...]: Number out of range",
+    ),
+    "number with 400 digits": (
+        RECOMMEND,
+        body_with_features("[%s, 0, 0]" % ("9" * 400)),
+        422,
+        "invalid",
+        "arms[0].features[0]: Number out of range",
+    ),
+    "empty feature name": (
+        RECOMMEND,
+        body_with_features('{"": 1}'),
+        422,
+        "invalid",
+        "arms[0].features: feature names must be non-empty strings, not ''",
+    ),
+    "null feature value": (
+        RECOMMEND,
+        body_with_features('{"x": null}'),
+        422,
+        "invalid",
+        "arms[0].features[...]: Expected `bool | float | str`, got `null`",
+    ),
+    "too few features": (
+        RECOMMEND,
+        body_with_features("[1, 0]"),
+        422,
+        "invalid",
+        "arms[0].features: features must be 3 numbers, not 2",
+    ),
+    "too many features": (
+        RECOMMEND,
+        body_with_features("[1, 0, 0, 0]"),
+        422,
+        "invalid",
+        "arms[0].features: features must be 3 numbers, not 4",
+    ),
+    "no features": (
+        RECOMMEND,
+        body_with_features("[]"),
+        422,
+        "invalid",
+        "arms[0].features: features must be 3 numbers, not 0",
+    ),
+    "no arms": (RECOMMEND, recommend_body(arms=[]), 422, "invalid", "arms: Expected `array` of length >= 1"),
     "1,001 arms": (
         RECOMMEND,
         recommend_body(arms=[{"id": str(a), "features": [1, 0, 0]} for a in range(1001)]),
         422,
         "invalid",
+        "arms: Expected `array` of length <= 1000",
     ),
-    "duplicate arm": (RECOMMEND, recommend_body(arms=[ARM, ARM]), 422, "invalid"),
-    "all arms excluded": (RECOMMEND, recommend_body(exclude=["a"]), 422, "invalid"),
-    "unknown arm excluded": (RECOMMEND, recommend_body(exclude=["z"]), 422, "invalid"),
-    "count 0": (RECOMMEND, recommend_body(count=0), 422, "invalid"),
-    "count 10**30": (RECOMMEND, recommend_body(count=10**30), 422, "invalid"),
-    "empty user id": (RECOMMEND, recommend_body(user=""), 422, "invalid"),
-    "user id with 257 characters": (RECOMMEND, recommend_body(user="x" * 257), 422, "invalid"),
-    "user id is a number": (RECOMMEND, recommend_body(user=7), 422, "invalid"),
-    "unknown field": (RECOMMEND, recommend_body(contxt=1), 422, "invalid"),
-    "decision id of another request": (RECOMMEND, recommend_body(decision_id="known", user="bob"), 409, "conflict"),
-    "deep lists": (RECOMMEND, b'{"user": "ann", "arms": ' + b"[" * N_BRACKETS, 413, "too-large"),
+    "duplicate arm": (
+        RECOMMEND,
+        recommend_body(arms=[ARM, ARM]),
+        422,
+        "invalid",
+        "arms[1].id: ids of arms must be unique, but two arms have the id 'a'",
+    ),
+    "all arms excluded": (
+        RECOMMEND,
+        recommend_body(exclude=["a"]),
+        422,
+        "invalid",
+        "exclude: exclude must not contain all arms",
+    ),
+    "unknown arm excluded": (
+        RECOMMEND,
+        recommend_body(exclude=["z"]),
+        422,
+        "invalid",
+        "exclude: exclude contains 'z', which is not the id of an arm",
+    ),
+    "count 0": (RECOMMEND, recommend_body(count=0), 422, "invalid", "count: Expected `int` >= 1"),
+    "count 10**30": (RECOMMEND, recommend_body(count=10**30), 422, "invalid", "count: Expected `int` <= 1000"),
+    "empty user id": (RECOMMEND, recommend_body(user=""), 422, "invalid", "user: Expected `str` of length >= 1"),
+    "user id with 257 characters": (
+        RECOMMEND,
+        recommend_body(user="x" * 257),
+        422,
+        "invalid",
+        "user: Expected `str` of length <= 256",
+    ),
+    "user id is a number": (RECOMMEND, recommend_body(user=7), 422, "invalid", "user: Expected `str`, got `int`"),
+    "unknown field": (RECOMMEND, recommend_body(contxt=1), 422, "invalid", "Object contains unknown field `contxt`"),
+    "decision id of another request": (
+        RECOMMEND,
+        recommend_body(decision_id="known", user="bob"),
+        409,
+        "conflict",
+        "decision 'known' already exists for a different request",
+    ),
+    "deep lists": (
+        RECOMMEND,
+        b'{"user": "ann", "arms": ' + b"[" * N_BRACKETS,
+        413,
+        "too-large",
+        "the body is larger than the maximum of 60000 bytes",
+    ),
     "deep lists below the limit": (
         RECOMMEND,
         b'{"user": "ann", "arms": ' + b"[" * (MAX_BODY // 2),
         422,
         "invalid",
+        "arms[0]: Expected `object`, got `array`",
     ),
-    "deep objects in a field": (RECOMMEND, b'{"user": ' + b'{"a":' * (MAX_BODY // 6), 422, "invalid"),
-    "high surrogate": (RECOMMEND, b'{"user": "\\ud800", "arms": []}', 400, "bad-request"),
-    "low surrogate": (REWARD, b'{"decision_id": "\\udc00", "reward": 1}', 400, "bad-request"),
-    "surrogate in bytes": (REWARD, b'{"decision_id": "\xed\xa0\x80", "reward": 1}', 400, "bad-request"),
-    "not UTF-8": (REWARD, b'{"decision_id": "\xff", "reward": 1}', 400, "bad-request"),
-    "not JSON": (REWARD, b"decision_id=7", 400, "bad-request"),
-    "data after the JSON": (REWARD, b'{"decision_id": "known", "reward": 1} {}', 400, "bad-request"),
-    "empty body": (REWARD, b"", 400, "bad-request"),
-    "null body": (REWARD, b"null", 422, "invalid"),
-    "reward is a string": (REWARD, b'{"decision_id": "known", "reward": "1"}', 422, "invalid"),
-    "reward NaN": (REWARD, b'{"decision_id": "known", "reward": NaN}', 400, "bad-request"),
-    "reward 1e999": (REWARD, b'{"decision_id": "known", "reward": 1e999}', 422, "invalid"),
-    "reward out of range": (REWARD, b'{"decision_id": "known", "reward": 1e7}', 422, "invalid"),
-    "unknown decision": (REWARD, b'{"decision_id": "unknown", "reward": 1}', 404, "unknown-decision"),
-    "empty batch": ("/v1/recommend:batch", b'{"requests": []}', 422, "invalid"),
+    "deep objects in a field": (
+        RECOMMEND,
+        b'{"user": ' + b'{"a":' * (MAX_BODY // 6),
+        422,
+        "invalid",
+        "user: Expected `str`, got `object`",
+    ),
+    "high surrogate": (
+        RECOMMEND,
+        b'{"user": "\\ud800", "arms": []}',
+        400,
+        "bad-request",
+        "not valid JSON: JSON is malformed: unexpected end of escaped utf-16 surrogate pair",
+    ),
+    "low surrogate": (
+        REWARD,
+        b'{"decision_id": "\\udc00", "reward": 1}',
+        400,
+        "bad-request",
+        "not valid JSON: JSON is malformed: invalid utf-16 surrogate pair",
+    ),
+    "surrogate in bytes": (
+        REWARD,
+        b'{"decision_id": "\xed\xa0\x80", "reward": 1}',
+        400,
+        "bad-request",
+        "not valid JSON: 'utf-8' codec can't decode byte 0xed",
+    ),
+    "not UTF-8": (
+        REWARD,
+        b'{"decision_id": "\xff", "reward": 1}',
+        400,
+        "bad-request",
+        "not valid JSON: 'utf-8' codec can't decode byte 0xff",
+    ),
+    "not JSON": (
+        REWARD,
+        b"decision_id=7",
+        400,
+        "bad-request",
+        "not valid JSON: JSON is malformed: invalid character (byte 0)",
+    ),
+    "data after the JSON": (
+        REWARD,
+        b'{"decision_id": "known", "reward": 1} {}',
+        400,
+        "bad-request",
+        "not valid JSON: JSON is malformed: trailing characters",
+    ),
+    "empty body": (REWARD, b"", 400, "bad-request", "not valid JSON: Input data was truncated"),
+    "null body": (REWARD, b"null", 422, "invalid", "Expected `object`, got `null`"),
+    "reward is a string": (
+        REWARD,
+        b'{"decision_id": "known", "reward": "1"}',
+        422,
+        "invalid",
+        "reward: Expected `float`, got `str`",
+    ),
+    "reward NaN": (
+        REWARD,
+        b'{"decision_id": "known", "reward": NaN}',
+        400,
+        "bad-request",
+        "not valid JSON: JSON is malformed: invalid character",
+    ),
+    "reward 1e999": (
+        REWARD,
+        b'{"decision_id": "known", "reward": 1e999}',
+        422,
+        "invalid",
+        "reward: Number out of range",
+    ),
+    "reward out of range": (
+        REWARD,
+        b'{"decision_id": "known", "reward": 1e7}',
+        422,
+        "invalid",
+        "reward: Expected `float` <= 1000000.0",
+    ),
+    "unknown decision": (
+        REWARD,
+        b'{"decision_id": "unknown", "reward": 1}',
+        404,
+        "unknown-decision",
+        "unknown decision 'unknown'",
+    ),
+    "empty batch": (
+        "/v1/recommend:batch",
+        b'{"requests": []}',
+        422,
+        "invalid",
+        "requests: Expected `array` of length >= 1",
+    ),
     "batch with 1,001 rewards": (
         "/v1/reward:batch",
         json.dumps({"rewards": [{"decision_id": "known", "reward": 1}] * 1001}).encode(),
         422,
         "invalid",
+        "rewards: Expected `array` of length <= 1000",
     ),
-    "body above the size limit": (RECOMMEND, recommend_body(user="x" * MAX_BODY), 413, "too-large"),
+    "body above the size limit": (
+        RECOMMEND,
+        recommend_body(user="x" * MAX_BODY),
+        413,
+        "too-large",
+        "the body is larger than the maximum of 60000 bytes",
+    ),
 }
 
 
 @pytest.mark.parametrize("name", INVALID)
 def test_invalid_body(running: tuple[httpx.Client, Service], name: str) -> None:
     client, service = running
-    path, body, status, kind = INVALID[name]
+    path, body, status, kind, detail = INVALID[name]
     before = state(service)
-    check_problem(client.post(path, content=body, headers={"Content-Type": "application/json"}), status, kind)
+    response = client.post(path, content=body, headers={"Content-Type": "application/json"})
+    check_problem(response, status, kind)
+    problem = response.json()
+    assert detail in ": ".join([*problem.get("fields", []), problem["detail"]])
     assert state(service) == before
 
 
@@ -120,25 +319,26 @@ DEEP_LISTS = b'{"actions": [{"id": "a", "features": ' + b"[" * (MAX_BODY // 3)
 
 
 @pytest.mark.parametrize(
-    "body",
+    ("body", "message"),
     [
-        DEEP_LISTS,
-        DEEP_LISTS + b"]" * (MAX_BODY // 3) + b"}]}",
-        b'{"actions": []}',
-        b'{"actions": [{"id": "a"}, {"id": "a"}]}',
-        b'{"actions": [{"id": "a", "features": [{"x": 1e999}]}]}',
-        b'{"actions": [{"id": "a", "features": [{"x": %s}]}]}' % (b"9" * 400),
-        b'{"actions": [{"id": "a", "features": [{"": 1}]}]}',
-        b'{"actions": [{"id": "a"}], "contextFeatures": [{"user": {"id": [1]}}]}',
-        b'{"actions": [{"id": "\\ud800"}]}',
+        (DEEP_LISTS, "not valid JSON: maximum recursion depth exceeded"),
+        (DEEP_LISTS + b"]" * (MAX_BODY // 3) + b"}]}", "not valid JSON: maximum recursion depth exceeded"),
+        (b'{"actions": []}', "Expected `array` of length >= 1"),
+        (b'{"actions": [{"id": "a"}, {"id": "a"}]}', "actions[1].id must be unique, but 'a' occurs twice"),
+        (b'{"actions": [{"id": "a", "features": [{"x": 1e999}]}]}', "Number out of range"),
+        (b'{"actions": [{"id": "a", "features": [{"x": %s}]}]}' % (b"9" * 400), "features[0].x must be a number below"),
+        (b'{"actions": [{"id": "a", "features": [{"": 1}]}]}', "must not contain a feature with an empty name"),
+        (b'{"actions": [{"id": "a"}], "contextFeatures": [{"user": {"id": [1]}}]}', "user.id (a user id) must be"),
+        (b'{"actions": [{"id": "\\ud800"}]}', "not valid JSON: "),
     ],
 )
-def test_invalid_rank_request(running: tuple[httpx.Client, Service], body: bytes) -> None:
+def test_invalid_rank_request(running: tuple[httpx.Client, Service], body: bytes, message: str) -> None:
     client, service = running
     before = state(service)
     response = client.post(RANK, content=body, headers={"Content-Type": "application/json"})
     assert response.status_code == 400, response.text
     assert response.json()["error"]["code"] == "BadRequest"
+    assert message in response.json()["error"]["message"]
     assert state(service) == before
 
 

@@ -9,20 +9,18 @@ import pytest
 
 from locb.service.core.audit import audit
 from locb.service.store.locks import AlreadyOpenError
-from serving import arms, same_state, serving
+from serving import arms, play, same_state, serving
 
 
 def test_consistent_log_gives_the_same_decisions_and_policy(store: Any) -> None:
     rng = np.random.default_rng(8)
     with serving(store.folder, policy="locb", store=store.url) as (client, service):
-        for _ in range(60):
-            request = {"user": f"u{rng.integers(5)}", "arms": arms(*rng.normal(size=(3, 3)).tolist())}
-            decision = client.post("/v1/recommend", json=request).json()
-            client.post("/v1/reward", json={"decision_id": decision["decision_id"], "reward": float(rng.random())})
+        play(client, rng, [f"u{i}" for i in range(5)], 60)
         with pytest.raises(AlreadyOpenError):
             audit(store.folder, store.url)
     policy, mismatches = audit(store.folder, store.url)
     assert mismatches == []
+    assert policy.served.sum() == 60
     assert same_state(policy, service.policy)
 
 

@@ -39,7 +39,8 @@ def play(client: Any, rounds: int, n_users: int = 12, seed: int = 0) -> list[dic
         for decision in decisions
         if rng.random() < 0.9
     ]
-    client.post("/v1/reward:batch", json={"rewards": rewards})
+    results = client.post("/v1/reward:batch", json={"rewards": rewards}).json()["results"]
+    assert ["reward" in result for result in results] == [True] * len(rewards)
     return decisions
 
 
