@@ -326,7 +326,7 @@ DEEP_LISTS = b'{"actions": [{"id": "a", "features": ' + b"[" * (MAX_BODY // 3)
         (b'{"actions": []}', "Expected `array` of length >= 1"),
         (b'{"actions": [{"id": "a"}, {"id": "a"}]}', "actions[1].id must be unique, but 'a' occurs twice"),
         (b'{"actions": [{"id": "a", "features": [{"x": 1e999}]}]}', "Number out of range"),
-        (b'{"actions": [{"id": "a", "features": [{"x": %s}]}]}' % (b"9" * 400), "features[0].x must be a number below"),
+        (b'{"actions": [{"id": "a", "features": [{"x": %s}]}]}' % (b"9" * 400), "features[0].x must be a number"),
         (b'{"actions": [{"id": "a", "features": [{"": 1}]}]}', "must not contain a feature with an empty name"),
         (b'{"actions": [{"id": "a"}], "contextFeatures": [{"user": {"id": [1]}}]}', "user.id (a user id) must be"),
         (b'{"actions": [{"id": "\\ud800"}]}', "not valid JSON: "),
