@@ -182,7 +182,7 @@ def test_full_disk_is_a_warning(
     with monkeypatch.context() as patched:
         patched.setattr(locb.policies.base.serialization.os, "fsync", full)
         write(snapshots, 7)
-    assert "snapshot 7 failed: [Errno 28] No space left on device" in caplog.text
+    assert "cannot write the snapshot of event 7: [Errno 28] No space left on device" in caplog.text
     assert (snapshots.newest_seq, list_names(tmp_path)) == (3, file_names(3))
     write(snapshots, 8)
     assert (snapshots.newest_seq, list_names(tmp_path)) == (8, file_names(3, 8))

@@ -69,7 +69,8 @@ def find_root(parent: Ints, v: int) -> int:
 def connect(state: CLUBState, edges: IndexArray, old: int, parent: Ints) -> None:
     """Fill the union-find forest ``parent``, which connects the components and the new users by the new ``edges``.
 
-    The first nodes are the components, and the following nodes are the users from ``old`` on.
+    The first nodes are the components, and the following nodes are the users from ``old`` on. A row of ``edges`` holds
+    the lower and the higher of two users; the higher user is new.
     """
     n_components = state.int_params[N_COMPONENTS]
     for v in range(parent.size):

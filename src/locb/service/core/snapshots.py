@@ -109,7 +109,7 @@ class Snapshots:
             try:
                 self.write(policy, seq)
             except Exception:  # a custom policy may raise any exception
-                _log.exception("snapshot %d failed", seq)
+                _log.exception("cannot write the snapshot of event %d; the service tries again later", seq)
 
     def write(self, policy: SupportsSnapshot, seq: int, done: Callable[[], None] | None = None) -> None:
         """Copy the policy, and write the copy to a file in a thread. The thread calls ``done`` at its end."""
@@ -122,12 +122,12 @@ class Snapshots:
             try:
                 checkpoint.save(self._folder / f"{self._store_id}-{seq:016d}.locb")
             except OSError as error:
-                _log.warning("snapshot %d failed: %s", seq, error)
+                _log.warning("cannot write the snapshot of event %d: %s; the service tries again later", seq, error)
             else:
                 self.newest_seq, self.newest_time = seq, time.time()
                 self.write_seconds = time.perf_counter() - start
                 self._prune()
-                _log.info("snapshot %d written in %.2f s", seq, self.write_seconds)
+                _log.info("snapshot of event %d written in %.2f s", seq, self.write_seconds)
             if done is not None:
                 done()
 
