@@ -6,6 +6,7 @@ import pytest
 import locb
 from locb.experiments.comparison.comparison_plan import plan_comparison
 from locb.experiments.comparison.comparison_run import cluster_checkpoints, regret_checkpoints
+from locb.experiments.parallel import Workers
 
 SMALL = {"rounds": 600, "repeats": 2, "environment": {"n_users": 15, "n_clusters": 3, "n_arms": 4}, "jobs": 1}
 
@@ -114,7 +115,8 @@ def test_custom_policy_is_prepared_and_run(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setitem(locb.POLICIES, "custom", NeedsAlpha)
     plan = plan_comparison(["custom"], **{name: value for name, value in SMALL.items() if name != "jobs"})
     plan.prepare()
-    assert plan.run(jobs=1).results[0].policy == "custom"
+    with Workers(jobs=1) as workers:
+        assert plan.run(None, workers).results[0].policy == "custom"
 
 
 def test_error_of_a_policy_names_policy_and_cause(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,9 +15,9 @@ from commandline import call, run
 from datasets import files
 from locb.cli import app
 from locb.evaluation.findings import FAILS, HOLDS, UNDECIDED, Findings, Measurement
+from locb.experiments.jobs import code_digest
 from locb.experiments.matrix import plan_matrix
 from locb.experiments.matrix.claims import build_claims
-from locb.experiments.matrix.matrix_plan import code_digest
 from locb.experiments.matrix.scenario_result import AlphaResult, ScenarioResult, geometric_mean, regret_ratio
 from locb.experiments.matrix.summary import summarize
 from locb.experiments.parallel import Workers

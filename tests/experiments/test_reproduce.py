@@ -192,7 +192,7 @@ def test_interrupted_command_continues(tmp_path: Path) -> None:
     os.kill(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "finished runs are in stopped" in errors
+    assert re.search(r"locb: interrupted; finished runs in stopped: \d+; to continue, run: locb reproduce ", errors)
     assert "Traceback" not in errors
     kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "stopped" / "runs").iterdir()}
     assert 2 <= len(kept) < 45

@@ -146,5 +146,6 @@ def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(coverage.SIGMAS, "ellipsoid", -0.25)
     failed = CliRunner().invoke(app, ["verify", "--quick", "--jobs", "1", "--output", "failed"])
     assert failed.exit_code == 1
-    with pytest.raises(ValueError, match="--repeats must be at least 2, not 1"):
-        CliRunner().invoke(app, ["verify", "--repeats", "1"], catch_exceptions=False)
+    refused = CliRunner().invoke(app, ["verify", "--repeats", "1"])
+    assert refused.exit_code == 2
+    assert "locb: --repeats must be at least 2, not 1\n" in refused.output

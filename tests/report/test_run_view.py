@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -111,6 +112,20 @@ def test_verdicts_of_a_finished_run(tmp_path: Path) -> None:
     assert printed(folder)[1], "everything is written, and the process has ended"
 
 
+def test_progress_of_a_comparison_is_shown_until_it_is_complete(folder: Path) -> None:
+    """The folder also has an earlier comparison, which the new one replaces."""
+    unfinished_run(folder / "unfinished", 3, plan=plan(), kind="compare")
+    text, complete = printed(folder)
+    assert not complete
+    assert "comparison of policies (" in text
+    assert "3 of 4 runs" in text
+    plan(process=ended()).write(folder / "unfinished")
+    stopped = printed(folder)[0]
+    assert f"stopped; run the same command again with --output {folder} to continue" in stopped
+    shutil.rmtree(folder / "unfinished")
+    assert printed(folder)[1]
+
+
 def test_unreadable_plan_is_ignored(tmp_path: Path) -> None:
     folder = unfinished_run(tmp_path / "run", 1, plan=plan())
     for content in ("{", "{}", "[]", '{"started": "x", "costs": {}, "host": "h", "process": 1}'):
@@ -183,7 +198,7 @@ def test_outlier_is_omitted_from_the_chart_and_named() -> None:
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({}, r"run has no run: expected run\.json \(written by locb compare when it ends\) or settings\.json"),
+        ({}, r"run has no run: expected run\.json or unfinished \(written by locb compare\) or settings\.json"),
         ({"run.json": "{"}, r"run\.json is not a record of locb compare: not valid JSON"),
         ({"run.json": "{}"}, r"run\.json is not a record of locb compare: missing or invalid field 'results'"),
         ({"settings.json": "{"}, r"settings\.json is not valid JSON"),

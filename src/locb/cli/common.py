@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import shlex
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console
@@ -18,6 +20,8 @@ from locb.evaluation.findings import Findings
 
 if TYPE_CHECKING:
     from locb.experiments.jobs import Ledger
+
+Result = TypeVar("Result")
 
 console = Console(highlight=False)
 
@@ -93,34 +97,27 @@ def preparing(path: Path | None) -> Iterator[None]:
                 with console.status(f"Preparing {path} (the first time, this can take minutes) …"):
                     yield
             except KeyboardInterrupt:
-                leave("interrupted", 130)
+                leave(f"interrupted; the next command prepares {path} from the beginning", 130)
     for warning in caught:
         console.print(f"note: {warning.message}", style="yellow", markup=False)
 
 
 @contextmanager
-def new_folder(folder: Path) -> Iterator[Path]:
-    """Create a folder for results. Delete it at the end if it is empty."""
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"--output: {folder} is a file, not a folder; choose a new folder")
-    created = [path for path in (folder, folder.parent) if not path.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
+def resumable(ledger: Ledger, *more: str) -> Iterator[Ledger]:
+    """On Ctrl-C, exit with a message that has the command to continue: the same command, with the options ``more``."""
     try:
-        yield folder
+        yield ledger
     except KeyboardInterrupt:
-        leave("interrupted", 130)
-    finally:
-        for path in created:
-            if not any(path.iterdir()):
-                path.rmdir()
+        if not ledger.finished:
+            leave("interrupted before the first run was finished", 130)
+        kept = f"finished runs in {ledger.folder}: {ledger.finished}"
+        leave(f"interrupted; {kept}; to continue, run: {shlex.join(['locb', *sys.argv[1:], *more])}", 130)
 
 
 def run_all(
-    run: Callable[[Callable[[float, float], None]], Findings], prepare: Callable[[], None], ledger: Ledger
-) -> Findings:
-    """Compile the policies, run an experiment with a progress bar, and return its findings.
-
-    After Ctrl-C, the outcomes of finished runs remain in the folder of the ledger.
+    run: Callable[[Callable[[float, float], None]], Result], prepare: Callable[[], None], ledger: Ledger
+) -> Result:
+    """Compile the policies, run an experiment with a progress bar, and return its result.
 
     Parameters
     ----------
@@ -131,22 +128,17 @@ def run_all(
     ledger : Ledger
         Outcomes of finished runs.
     """
-    try:
-        prepare()
-        columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-        with Progress(*columns, TextColumn("remaining:"), TimeRemainingColumn(), console=console) as bar:
-            task = bar.add_task("Running", total=None)
-            with warnings.catch_warnings():
-                warnings.showwarning = lambda message, *_, **__: console.print(f"note: {message}", style="yellow")
-                findings = run(lambda done, total: bar.update(task, completed=done, total=total))
-            bar.update(task, completed=1.0, total=1.0)  # if all runs are reused, run reports no progress
-        if ledger.reused:
-            console.print(f"Reused {ledger.reused} of {ledger.total} runs from {ledger.folder}.", soft_wrap=True)
-        for note in findings.notes:
-            console.print(note, style="yellow", markup=False)
-        return findings
-    except KeyboardInterrupt:
-        leave(f"interrupted; finished runs are in {ledger.folder}, repeat the command to continue", 130)
+    prepare()
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    with Progress(*columns, TextColumn("remaining:"), TimeRemainingColumn(), console=console) as bar:
+        task = bar.add_task("Running", total=None)
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_, **__: console.print(f"note: {message}", style="yellow")
+            result = run(lambda done, total: bar.update(task, completed=done, total=total))
+        bar.update(task, completed=1.0, total=1.0)  # if all runs are reused, run reports no progress
+    if ledger.reused:
+        console.print(f"Reused {ledger.reused} of {ledger.total} runs from {ledger.folder}.", soft_wrap=True)
+    return result
 
 
 def print_written(paths: list[Path]) -> None:
@@ -157,9 +149,11 @@ def print_written(paths: list[Path]) -> None:
 
 
 def report_findings(findings: Findings, folder: Path) -> None:
-    """Print the verdicts of all claims and write the folder of the findings."""
+    """Print the notes and the verdicts of all claims, and write the folder of the findings."""
     from locb.report.findings_folder import make_verdict_table, summarize_verdicts, write_findings
 
+    for note in findings.notes:
+        console.print(note, style="yellow", markup=False)
     if findings.claims:
         console.print(make_verdict_table(findings))
         console.print(summarize_verdicts(findings))

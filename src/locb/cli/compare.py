@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from locb.cli.common import (
     CacheDir,
@@ -17,13 +16,15 @@ from locb.cli.common import (
     Zeros,
     console,
     data_settings,
-    new_folder,
     number,
     preparing,
     print_written,
     reject_options,
+    resumable,
+    run_all,
     split_list,
 )
+from locb.evaluation.run_folder import UNFINISHED_FOLDER
 
 if TYPE_CHECKING:
     from locb.experiments.comparison.comparison_plan import ComparisonPlan
@@ -146,8 +147,8 @@ def compare(
     output: Annotated[
         Path | None,
         typer.Option(
-            help="Folder of the results. An earlier comparison in the folder is replaced. With --scenarios, an "
-            "interrupted run in the folder continues.",
+            help="Folder of the results. An interrupted comparison in the folder continues, and a finished comparison "
+            "is replaced. With --scenarios, finished runs in the folder are reused.",
             show_default="a new folder in runs; with --scenarios runs/scenarios",
         ),
     ] = None,
@@ -163,7 +164,9 @@ def compare(
     With --scenarios, every policy runs with its default parameters in several named environments. Development
     scenarios were used to tune the policies; evaluation scenarios were not. The table and the heat map show the regret
     relative to the best baseline of each scenario. Each scenario has its own seeds, and --seed N skips the first N
-    seeds of each scenario. Repeat the command to continue after Ctrl-C.
+    seeds of each scenario.
+
+    After Ctrl-C, finished runs are kept, and a message shows the command that continues.
 
     Examples:
     - `locb compare`
@@ -224,8 +227,13 @@ def compare(
             n_seeds=n_seeds,
             gamma=gamma,
             seed=seed,
+            custom=custom,
         )
-    _run(plan, jobs, output or Path("runs") / time.strftime("compare-%Y%m%d-%H%M%S"))
+    if output is None:
+        output = Path("runs") / time.strftime("compare-%Y%m%d-%H%M%S")
+        _run(plan, jobs, output, "--output", str(output))
+    else:
+        _run(plan, jobs, output)
 
 
 def _select_policies(policies: str | None, *, default_all: bool) -> tuple[list[str], dict[str, str]]:
@@ -252,18 +260,32 @@ def _select_policies(policies: str | None, *, default_all: bool) -> tuple[list[s
     return names, custom
 
 
-def _run(plan: ComparisonPlan, jobs: int, output: Path) -> None:
-    """Run a comparison with a progress bar, print its result table, and write the results to ``output``."""
+def _run(plan: ComparisonPlan, jobs: int, output: Path, *more: str) -> None:
+    """Run a comparison with a progress bar, print its result table, and write the results to ``output``.
+
+    Outcomes of finished runs are in a subfolder until the results are written. ``more`` are the options that a command
+    needs to continue in the same folder.
+    """
+    from locb.experiments.parallel import Workers
     from locb.report.comparison_folder import write_comparison
     from locb.report.tables.comparison_table import make_comparison_table
 
-    with new_folder(output) as folder:
-        plan.prepare()
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        with Progress(*columns, TimeRemainingColumn(), console=console) as bar:
-            task = bar.add_task("Running", total=len(plan.tasks))
-            result = plan.run(jobs=jobs, progress=lambda done, total: bar.update(task, completed=done, total=total))
-        console.print()
-        console.print(make_comparison_table(result))
-        console.print(" ".join([result.verdict(), *result.notes]))
-        print_written(write_comparison(result, folder))
+    workers = Workers(jobs=jobs)
+    if output.exists() and not output.is_dir():
+        raise ValueError(f"--output: {output} is a file, not a folder; choose a new folder")
+    created = [folder for folder in (output, output.parent) if not folder.exists()]
+    ledger = plan.open_folder(output / UNFINISHED_FOLDER)
+    try:
+        with workers, resumable(ledger, *more):
+            result = run_all(lambda progress: plan.run(ledger, workers, progress), plan.prepare, ledger)
+            console.print()
+            console.print(make_comparison_table(result))
+            console.print(" ".join([result.verdict(), *result.notes]))
+            print_written(write_comparison(result, output))
+            ledger.delete()
+    finally:
+        if ledger.folder.exists() and not ledger.finished:
+            ledger.delete()
+        for folder in created:
+            if not any(folder.iterdir()):
+                folder.rmdir()

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from locb.cli.common import console, preparing, report_findings, run_all
+from locb.cli.common import console, preparing, report_findings, resumable, run_all
 
 
 def compare_scenarios(
@@ -42,9 +42,8 @@ def compare_scenarios(
             command=shlex.join(["locb", *sys.argv[1:]]),
         )
     folder = output or Path("runs") / "scenarios"
-    with workers:
-        ledger = plan.open_folder(folder)
+    with workers, resumable(plan.open_folder(folder)) as ledger:
         findings = run_all(lambda progress: plan.run(ledger, workers, progress), plan.prepare, ledger)
-    console.print(make_matrix_table(findings))
-    console.print(make_policy_table(findings))
-    report_findings(findings, folder)
+        console.print(make_matrix_table(findings))
+        console.print(make_policy_table(findings))
+        report_findings(findings, folder)

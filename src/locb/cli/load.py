@@ -103,6 +103,9 @@ def load(
 
     The users and decisions of the test remain in the service. Use a service without production data.
 
+    Ctrl-C ends the test early and prints the results so far. A test cannot be continued later, because it measures one
+    period without a gap.
+
     Examples:
     - `locb load http://127.0.0.1:8080 --rate 500`
     - `locb load http://127.0.0.1:8080 --rate max --connections 200 --json load.json`

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from locb.cli.common import Address, Backend, CacheDir, Jobs, Seed, preparing, report_findings, run_all
+from locb.cli.common import Address, Backend, CacheDir, Jobs, Seed, preparing, report_findings, resumable, run_all
 
 
 def reproduce(
@@ -95,5 +95,6 @@ def reproduce(
     folder = output or Path("runs") / ("reproduce-quick" if quick else "reproduce")
     with workers:
         plan, ledger = plan.open_folder(folder)
-        findings = run_all(lambda progress: plan.run(ledger, workers, progress), plan.prepare, ledger)
-    report_findings(findings, folder)
+        with resumable(ledger):
+            findings = run_all(lambda progress: plan.run(ledger, workers, progress), plan.prepare, ledger)
+            report_findings(findings, folder)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from locb.cli.common import Address, Backend, Jobs, Seed, report_findings, run_all
+from locb.cli.common import Address, Backend, Jobs, Seed, report_findings, resumable, run_all
 from locb.cli.errors import leave
 
 
@@ -50,7 +50,7 @@ def verify(
 
     A cluster is final when it does not change any more. The command prints a verdict for each claim and writes the same
     files as `locb reproduce` to the folder --output. The exit code is 1 if a guarantee of locb itself fails. Without
-    --quick, the command takes about 20 minutes on two cores.
+    --quick, the command takes about 20 minutes on two cores. Repeat the command to continue after Ctrl-C.
 
     Examples:
     - `locb verify --quick`
@@ -66,9 +66,8 @@ def verify(
     default = QUICK if quick else FULL
     plan = replace(default, seed=seed, repeats=repeats or default.repeats)
     folder = output or Path("runs") / ("verify-quick" if quick else "verify")
-    with workers:
-        ledger = plan.open_folder(folder)
+    with workers, resumable(plan.open_folder(folder)) as ledger:
         findings = run_all(lambda progress: plan.run(ledger, workers, progress), plan.prepare, ledger)
-    report_findings(findings, folder)
+        report_findings(findings, folder)
     if failed := findings.failed_guarantees():
         leave("a guarantee does not hold: " + " ".join(f"{claim.statement} ({claim.data})" for claim in failed), 1)

@@ -81,9 +81,8 @@ def watch(
     all other data every ten seconds. The command does not modify the service. If the service is unreachable, the
     command shows the last known state and tries again.
 
-    **Run**: shows the results in a folder of `locb compare`: table, verdict and curves. For a folder of `locb
-    reproduce`, `locb verify` or `locb compare --scenarios`, it shows the progress and the remaining time, then the
-    verdicts.
+    **Run**: shows the progress and the remaining time, then the results. The results of `locb compare` are a table, a
+    verdict and curves. Those of `locb reproduce`, `locb verify` and `locb compare --scenarios` are verdicts.
 
     Examples:
     - `locb watch http://127.0.0.1:8080`

@@ -12,6 +12,7 @@ from typing import Any
 SETTINGS_FILE = "settings.json"
 PLAN_FILE = "plan.json"
 RUNS_FOLDER = "runs"
+UNFINISHED_FOLDER = "unfinished"  # in the folder of a comparison: the files above, until the comparison is complete
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:

@@ -68,3 +68,13 @@ def _load_module(source: Path) -> ModuleType:
         del sys.modules[spec.name]
         raise ParameterError("policy", f": loading {source} raised {type(error).__name__}: {error}") from error
     return module
+
+
+def policy_source(reference: str) -> dict[str, str]:
+    """Return the file and class of a custom policy, and a digest of the file.
+
+    The digest is part of the identity of a job. After the file changes, its jobs run again.
+    """
+    path, _, name = reference.rpartition(":")
+    file = Path(path).resolve()
+    return {"reference": f"{file}:{name}", "digest": hashlib.sha256(file.read_bytes()).hexdigest()[:16]}

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from typing import Any
+
+import numpy as np
 
 from locb.common.arrays import Ints
 from locb.common.validation import ParameterError
@@ -51,6 +54,11 @@ def make_environment(settings: dict[str, Any], seed: int, *, warn: bool = True) 
         raise ValueError(f"data sets need the package {error.name}: run pip install 'locb[data]'") from error
     env: Interactions = getattr(datasets, name)(path, **arguments)
     return env
+
+
+def data_digest(env: Any) -> str:
+    """Return a digest of the true preferences θ of the users, which detects that a data set has changed."""
+    return hashlib.sha256(np.round(env.theta, 6).tobytes()).hexdigest()[:16]
 
 
 def true_clusters(env: Environment, gamma: float) -> list[Ints]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shutil
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,13 @@ from locb.evaluation.run_folder import RUNS_FOLDER, SETTINGS_FILE, RunPlan, writ
 from locb.experiments.parallel import Workers
 
 FORMAT = 2  # format of the files in a run folder; Ledger rejects folders with another format
+# Packages whose code influences the outcome of a run.
+SOURCE_PACKAGES = ("common", "policies", "kernels", "environments", "datasets", "evaluation")
 
 
 @dataclass(frozen=True)
 class Job:
-    """Deferred call of a module-level function whose arguments and result can be written as JSON."""
+    """Deferred call of a module-level function whose settings and result can be written as JSON."""
 
     function: Callable[..., dict[str, Any]]
     environment: dict[str, Any]  # settings of make_environment
@@ -29,10 +32,12 @@ class Job:
     settings: dict[str, Any]  # other keyword arguments of the function
     cost: float  # expected computation time, in arbitrary units that all jobs share
     data: str = "synthetic"  # name of the data set or scenario
+    # Further keyword arguments. They are not part of the identity, because the settings describe them.
+    objects: dict[str, Any] = field(default_factory=dict)
 
     def run(self) -> dict[str, Any]:
         """Call the function and return its result, the outcome of the job. It depends on the fields of the job only."""
-        return self.function(environment=self.environment, seed=self.seed, **self.settings)
+        return self.function(environment=self.environment, seed=self.seed, **self.settings, **self.objects)
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -140,6 +145,15 @@ class Ledger:
                 "delete this folder",
             )
 
+    @property
+    def finished(self) -> int:
+        """Number of runs whose outcomes are in the folder."""
+        return sum(1 for _ in self._runs.glob("[!.]*.json"))
+
+    def delete(self) -> None:
+        """Delete the folder with all outcomes."""
+        shutil.rmtree(self.folder)
+
     def extend_scope(self, **scope: Any) -> None:
         """Add targets, data sets or repeats to ``report_scope`` and write it to the folder."""
         self.report_scope = self.report_scope | scope
@@ -159,9 +173,22 @@ class Ledger:
         write_json(self._runs / job.name, {"job": job.identity, "outcome": outcome})
 
 
+def code_digest() -> str:
+    """Return a digest of the source code that determines the outcomes of runs.
+
+    A folder of runs stores the digest, so that it never mixes runs of different code.
+    """
+    root = Path(locb.__file__).parent
+    digest = hashlib.sha256()
+    for name in SOURCE_PACKAGES:
+        for path in sorted((root / name).rglob("*.py")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
 def run_jobs(
     jobs: Sequence[Job],
-    ledger: Ledger,
+    ledger: Ledger | None,
     workers: Workers,
     progress: Callable[[float, float], None] | None = None,
 ) -> list[dict[str, Any]]:
@@ -173,27 +200,29 @@ def run_jobs(
     ----------
     jobs : sequence of Job
         Jobs to run.
-    ledger : Ledger
-        Stored outcomes. It receives the new outcomes.
+    ledger : Ledger or None
+        Stored outcomes. It receives the new outcomes. None runs all jobs and stores nothing.
     workers : Workers
         Processes that run the jobs.
     progress : callable, optional
         Called after each job with (finished work, total work), in the unit of ``Job.cost``. Stored outcomes are not
         counted.
     """
-    outcomes = [ledger.get(job) for job in jobs]
+    outcomes = [None if ledger is None else ledger.get(job) for job in jobs]
     missing = [index for index, outcome in enumerate(outcomes) if outcome is None]
     # The longest jobs start first, so that all workers finish at about the same time.
     missing.sort(key=lambda index: -jobs[index].cost)
-    ledger.reused, ledger.total = len(jobs) - len(missing), len(jobs)
+    if ledger is not None:
+        ledger.reused, ledger.total = len(jobs) - len(missing), len(jobs)
+        RunPlan.for_this_process(time.time(), {job.name: job.cost for job in jobs}).write(ledger.folder)
     total = sum(jobs[index].cost for index in missing)
     done = 0.0
-    RunPlan.for_this_process(time.time(), {job.name: job.cost for job in jobs}).write(ledger.folder)
     for number, outcome in workers.run(Job.run, [jobs[index] for index in missing]):
         index = missing[number]
-        ledger.put(jobs[index], outcome)
-        # The outcome is read back from JSON, so that resumed and uninterrupted experiments have the same numbers.
-        outcomes[index] = ledger.get(jobs[index])
+        if ledger is not None:
+            ledger.put(jobs[index], outcome)
+        # Converted to JSON and back, so that resumed and uninterrupted experiments have the same numbers.
+        outcomes[index] = json.loads(json.dumps(outcome))
         done += jobs[index].cost
         if progress is not None:
             progress(done, total)

@@ -7,6 +7,7 @@ from typing import Any
 
 from locb.evaluation.results import Comparison
 from locb.experiments.comparison.comparison_plan import DEFAULT_POLICIES, plan_comparison
+from locb.experiments.parallel import Workers
 
 
 def compare(
@@ -64,4 +65,7 @@ def compare(
     """
     setup: dict[str, Any] = {"alphas": alphas, "rounds": rounds, "repeats": repeats, "environment": environment}
     setup |= {"n_seeds": n_seeds, "gamma": gamma, "seed": seed}
-    return plan_comparison(policies, **setup).run(jobs=jobs, progress=progress)
+    with Workers(jobs=jobs) as workers:
+        plan = plan_comparison(policies, **setup)
+        plan.prepare()  # in this process, so that the workers load the compiled code from the cache
+        return plan.run(None, workers, progress and (lambda done, total: progress(int(done), int(total))))

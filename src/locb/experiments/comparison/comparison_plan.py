@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,10 @@ from locb.experiments.comparison.comparison_run import (
     accepted_parameters,
     cluster_checkpoints,
     regret_checkpoints,
-    run_task,
 )
-from locb.experiments.environment_factory import ground_truth_note, make_environment, true_clusters
+from locb.experiments.custom_policy import policy_source
+from locb.experiments.environment_factory import data_digest, ground_truth_note, make_environment, true_clusters
+from locb.experiments.jobs import Ledger, code_digest, run_jobs
 from locb.experiments.parallel import Workers
 from locb.policies import POLICIES, REGISTRY
 
@@ -34,7 +36,9 @@ class ComparisonPlan:
     settings: dict[str, Any]  # arguments of plan_comparison
     tasks: list[Task]  # ordered by policy, alpha, repeat
     n_users: int  # users of the environment
+    dim: int  # features of the environment
     notes: list[str]  # limitations of the data, to be shown in reports
+    data: dict[str, str]  # digest of real data
 
     def prepare(self) -> None:
         """Compile the kernels of the policies, or load them from the cache.
@@ -42,24 +46,28 @@ class ComparisonPlan:
         Call this before ``run``, so that the measured times do not include compilation.
         """
         for task in self.tasks[:: self.settings["repeats"]]:
-            task.make_policy(n_users=self.n_users, dim=2).prepare()
+            task.make_policy(n_users=self.n_users, dim=self.dim).prepare()
 
-    def run(self, *, jobs: int = -1, progress: Callable[[int, int], None] | None = None) -> Comparison:
-        """Run all tasks and return the comparison.
+    def open_folder(self, folder: Path) -> Ledger:
+        """Return the ledger of a folder. Raise a ValueError if the folder has runs of other code or other data."""
+        return Ledger(folder, {"kind": "compare", "code": code_digest(), "data": self.data})
+
+    def run(
+        self, ledger: Ledger | None, workers: Workers, progress: Callable[[float, float], None] | None = None
+    ) -> Comparison:
+        """Run the tasks whose outcomes are not in the ledger, and return the comparison.
 
         Parameters
         ----------
-        jobs : int, default -1
-            Number of processes; -1 for one per core.
+        ledger : Ledger or None
+            Stored outcomes. It receives the new outcomes. None runs all tasks and stores nothing.
+        workers : Workers
+            Processes that run the tasks.
         progress : callable, optional
-            Called with (finished runs, total runs) after each run.
+            Called with (finished runs, total runs) after each run. Stored outcomes are not counted.
         """
-        outcomes: list[Any] = [None] * len(self.tasks)
-        with Workers(jobs=jobs) as workers:
-            for done, (index, outcome) in enumerate(workers.run(run_task, self.tasks), start=1):
-                outcomes[index] = outcome
-                if progress is not None:
-                    progress(done, len(self.tasks))
+        jobs = [task.to_job() for task in self.tasks]
+        outcomes = [Outcome.from_json(fields) for fields in run_jobs(jobs, ledger, workers, progress)]
         repeats = self.settings["repeats"]
         return Comparison(
             settings=self.settings,
@@ -101,13 +109,18 @@ def plan_comparison(
     n_seeds: int | None = None,
     gamma: float = 0.2,
     seed: int = 0,
+    custom: Mapping[str, str] | None = None,
 ) -> ComparisonPlan:
-    """Check the settings of a comparison and return its plan. The parameters are those of :func:`compare`."""
+    """Check the settings of a comparison and return its plan.
+
+    The parameters are those of :func:`compare`, and ``custom``: files of custom policies, name → ``file.py:Class``.
+    """
     environment = dict(environment or {})
     check_settings(policies, alphas, rounds, repeats)
     env = make_environment(environment, seed)
     common = {"gamma": gamma, "n_seeds": n_seeds}
     recorded = cluster_checkpoints(rounds, env.n_users)
+    sources = {name: policy_source(reference) for name, reference in (custom or {}).items()}
     tasks = [
         Task(
             name,
@@ -119,6 +132,7 @@ def plan_comparison(
             gamma,
             cluster_checkpoints=recorded,
             keep_clusters=repeat == 0,
+            source=sources.get(name),
         )
         for name in policies
         for parameters in parameter_sets(name, alphas, common)
@@ -129,7 +143,8 @@ def plan_comparison(
     settings = {"policies": list(policies), "alphas": [float(a) for a in alphas], "rounds": rounds, "repeats": repeats}
     settings |= {"n_seeds": n_seeds, "gamma": gamma, "seed": seed, "environment": environment}
     note = ground_truth_note(env, gamma)
-    return ComparisonPlan(settings, tasks, env.n_users, [note] if note else [])
+    data = {environment["data"]: data_digest(env)} if "data" in environment else {}
+    return ComparisonPlan(settings, tasks, env.n_users, env.dim, [note] if note else [], data)
 
 
 def parameter_sets(name: str, alphas: Sequence[float], common: dict[str, Any]) -> list[dict[str, Any]]:

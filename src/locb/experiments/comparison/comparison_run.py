@@ -16,6 +16,7 @@ from locb.common.arrays import Floats, Ints
 from locb.evaluation.clusters import match_clusters
 from locb.evaluation.results import sample_users
 from locb.experiments.environment_factory import make_environment, true_clusters
+from locb.experiments.jobs import Job
 from locb.experiments.simulate import simulate
 from locb.policies import Policy
 
@@ -39,6 +40,7 @@ class Task:
     gamma: float  # largest distance between the users of a true cluster of real data
     cluster_checkpoints: tuple[int, ...] = ()  # rounds after which clusters are recorded
     keep_clusters: bool = False  # whether to record the members of clusters, not only their number and F1
+    source: dict[str, str] | None = None  # file and digest of a custom policy, see policy_source
 
     def make_policy(self, *, n_users: int, dim: int) -> Policy:
         """Return a new policy for ``n_users`` users and ``dim`` features.
@@ -55,6 +57,13 @@ class Task:
         except Exception as error:
             raise ValueError(f"creating policy {self.policy} raised {type(error).__name__}: {error}") from error
 
+    def to_job(self) -> Job:
+        """Return the run as a job. ``Outcome.from_json`` reads the outcome of the job."""
+        names = ("policy", "parameters", "rounds", "gamma", "cluster_checkpoints", "keep_clusters", "source")
+        settings = {name: getattr(self, name) for name in names}
+        data = self.environment.get("data", "synthetic")
+        return Job(run_job, self.environment, self.seed, settings, 1.0, data, {"factory": self.factory})
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -69,6 +78,19 @@ class Outcome:
     counts: list[int]  # number of distinct clusters at each cluster checkpoint
     f1s: list[float]  # F1 at each cluster checkpoint
     clusters: list[list[Ints]]  # clusters at each cluster checkpoint; empty unless Task.keep_clusters
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        lists = {name: getattr(self, name).tolist() for name in ("regret", "cumulative_reward")}
+        clusters = [[members.tolist() for members in found] for found in self.clusters]
+        return vars(self) | lists | {"clusters": clusters}
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> Outcome:
+        """Return the outcome that ``to_json`` converted."""
+        arrays = {name: np.array(fields[name]) for name in ("regret", "cumulative_reward")}
+        clusters = [[np.array(members, np.int64) for members in found] for found in fields["clusters"]]
+        return cls(**fields | arrays | {"clusters": clusters})
 
 
 def accepted_parameters(factory: Callable[..., Any], parameters: dict[str, Any]) -> dict[str, Any]:
@@ -98,6 +120,11 @@ def distinct_clusters(policy: Policy) -> list[Ints]:
     """Return the distinct clusters of a policy as arrays of user indices, largest first."""
     found = {cluster.members.tobytes(): cluster.members for cluster in policy.clusters()}
     return sorted(found.values(), key=lambda members: (-len(members), members.tolist()))
+
+
+def run_job(*, environment: dict[str, Any], seed: int, **settings: Any) -> dict[str, Any]:
+    """Run the task with these fields and return its outcome as JSON values."""
+    return run_task(Task(environment=environment, seed=seed, **settings)).to_json()
 
 
 def run_task(task: Task) -> Outcome:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,8 +15,9 @@ from locb.evaluation.findings import Findings, Measurement
 from locb.experiments import paper_values as paper
 from locb.experiments.comparison.comparison_plan import check_settings, parameter_sets
 from locb.experiments.comparison.comparison_run import Task
+from locb.experiments.custom_policy import policy_source
 from locb.experiments.environment_factory import make_environment
-from locb.experiments.jobs import Job, Ledger, run_jobs
+from locb.experiments.jobs import Job, Ledger, code_digest, run_jobs
 from locb.experiments.matrix.runs import run_scenario
 from locb.experiments.matrix.scenario_result import AlphaResult, ScenarioResult
 from locb.experiments.matrix.summary import summarize
@@ -28,8 +28,6 @@ from locb.policies import POLICIES, make_policy, policy_spec
 
 ALPHAS = (0.1, 0.3, 1.0)
 MIN_ROUNDS = 100
-# Packages whose code influences the outcome of a run.
-SOURCE_PACKAGES = ("common", "policies", "kernels", "environments", "datasets", "evaluation")
 
 
 @dataclass(frozen=True)
@@ -120,7 +118,7 @@ class MatrixPlan:
             "rounds": rounds,
             "parameters": parameters,
             "truth_gamma": self.truth_gammas.get(scenario.name, paper.GAMMA),
-            "source": _policy_source(self.custom[policy]) if policy in self.custom else None,
+            "source": policy_source(self.custom[policy]) if policy in self.custom else None,
         }
         microseconds = policy_spec(policy).cost_class.value
         cost = rounds * (0.03 * n_arms * dim + microseconds * (dim / 6) ** 2)
@@ -216,29 +214,6 @@ def _check_scenario(
         for parameters in parameter_sets(name, alphas, {}):
             Task(name, POLICIES[name], parameters, {}, 0, 0, 0.0).make_policy(n_users=env.n_users, dim=env.dim)
     return env.n_users, env.dim, env.n_arms
-
-
-def code_digest() -> str:
-    """Return a digest of the source code that determines the outcomes of runs.
-
-    A folder of runs stores the digest, so that it never mixes runs of different code.
-    """
-    root = Path(locb.__file__).parent
-    digest = hashlib.sha256()
-    for name in SOURCE_PACKAGES:
-        for path in sorted((root / name).rglob("*.py")):
-            digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
-
-
-def _policy_source(reference: str) -> dict[str, str]:
-    """Return the file and class of a custom policy, and a digest of the file.
-
-    The digest is part of the identity of a job. After the file changes, its jobs run again.
-    """
-    path, _, name = reference.rpartition(":")
-    file = Path(path).resolve()
-    return {"reference": f"{file}:{name}", "digest": hashlib.sha256(file.read_bytes()).hexdigest()[:16]}
 
 
 def _alpha_result(policy: str, alpha: float | None, outcomes: list[dict[str, Any]]) -> AlphaResult:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from locb.environments import Interactions
 from locb.experiments import paper_values as paper
-from locb.experiments.environment_factory import ground_truth_note, make_environment
+from locb.experiments.environment_factory import data_digest, ground_truth_note, make_environment
 
 
 @dataclass(frozen=True)
@@ -60,7 +57,7 @@ def open_data_set(name: str, environment: dict[str, Any], seed: int) -> DataSet:
         Seed of a synthetic environment.
     """
     env: Any = make_environment(environment, seed)
-    digest = hashlib.sha256(np.round(env.theta, 6).tobytes()).hexdigest()[:16]
+    digest = data_digest(env)
     note = ground_truth_note(env, paper.GAMMA)
     if note is None or not isinstance(env, Interactions):
         return DataSet(name, environment, None, None, digest)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from locb.evaluation.results import Comparison
-from locb.evaluation.run_folder import RUNS_FOLDER, SETTINGS_FILE, RunPlan
+from locb.evaluation.run_folder import RUNS_FOLDER, SETTINGS_FILE, UNFINISHED_FOLDER, RunPlan
 from locb.report.findings_folder import count_verdicts, make_claims_table
 from locb.report.run_record import RECORD_FILE, CurveMeans, RunRecord, read_run
 from locb.report.tables.comparison_table import HEADINGS, comparison_rows, make_comparison_table
@@ -35,6 +36,7 @@ KINDS = {
     "reproduce": "reproduction of the paper's evaluation",
     "verify": "check of the paper's theorems",
     "scenarios": "comparison of policies on many scenarios",
+    "compare": "comparison of policies",
 }
 STYLES = ("cyan", "yellow", "green", "magenta", "blue", "red", "white")
 MIN_COMPARISON_WIDTH = 78  # columns of the comparison table
@@ -63,14 +65,18 @@ def render_run(folder: Path, width: int, now: float, *, plain: bool = False) -> 
     """
     if not folder.exists():
         raise ValueError(f"folder {folder} does not exist; to watch a service, pass its address, http://…")
+    if (folder / UNFINISHED_FOLDER / SETTINGS_FILE).is_file():
+        # Deleted when the comparison is complete, which can happen before the files are read.
+        with contextlib.suppress(FileNotFoundError):
+            return render_progress(read_progress(folder / UNFINISHED_FOLDER), now, plain=plain), False
     if (folder / RECORD_FILE).is_file():
         return render_comparison(read_run(folder), folder, width, plain=plain), True
     if (folder / SETTINGS_FILE).is_file():
         progress = read_progress(folder)
         return render_progress(progress, now, plain=plain), progress.complete
     raise ValueError(
-        f"{folder} has no run: expected {RECORD_FILE} (written by locb compare when it ends) or {SETTINGS_FILE} "
-        "(written by locb reproduce, locb verify and locb compare --scenarios)"
+        f"{folder} has no run: expected {RECORD_FILE} or {UNFINISHED_FOLDER} (written by locb compare) or "
+        f"{SETTINGS_FILE} (written by locb reproduce, locb verify and locb compare --scenarios)"
     )
 
 
@@ -223,7 +229,8 @@ def _render_state(progress: RunProgress, now: float) -> Text:
     if plan is None:
         return Text("not finished; the total number of runs is unknown", style="yellow")
     if plan.is_running is False:
-        return Text("stopped; run the same command again to continue", style="yellow")
+        folder = f" with --output {progress.folder.parent}" if progress.settings["kind"] == "compare" else ""
+        return Text(f"stopped; run the same command again{folder} to continue", style="yellow")
     elapsed = f"running for {format_duration(now - plan.started)}"
     if progress.done == len(plan.costs):
         return Text(f"{elapsed}; all runs are finished, writing tables and figures")

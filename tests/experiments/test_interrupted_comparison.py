@@ -1,0 +1,104 @@
+"""``locb compare`` after Ctrl-C: finished runs are kept, and the command in the message continues."""
+
+import json
+import os
+import select
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commandline import run, surroundings
+
+# Records every run. While the file "pipe" exists, the run with seed 2 waits for another finished run, writes to the
+# named pipe "pipe", for which the test waits, and waits for the interruption.
+POLICY = """
+import glob
+import os
+import time
+
+import locb
+
+
+class Waiting(locb.Policy):
+    def __init__(self, *, n_users, dim, seed):
+        super().__init__(n_users=n_users, dim=dim)
+        self.seed, self.started = seed, False
+
+    def recommend(self, user, contexts):
+        if not self.started:
+            self.started = True
+            with open("started", "a") as file:
+                file.write(f"{self.seed}\\n")
+            if self.seed == 2 and os.path.exists("pipe"):
+                while not glob.glob("runs/*/unfinished/runs/*.json"):
+                    time.sleep(0.01)
+                with open("pipe", "w") as pipe:
+                    pipe.write("started")
+                while True:
+                    time.sleep(0.01)
+        return user % len(contexts)
+
+    def update(self, user, context, reward):
+        pass
+"""
+SIZE = ["--rounds", "200", "--repeats", "4", "--users", "6", "--clusters", "2", "--arms", "3"]
+COMMAND = ["compare", "--policies", "mine.py:Waiting,club", *SIZE]
+
+
+def comparable(record: dict[str, Any]) -> dict[str, Any]:
+    """Return the content of run.json without computation times."""
+    for result in record["results"]:
+        del result["microseconds_per_round"]
+    return record
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_interrupted_comparison_continues(jobs: str, tmp_path: Path) -> None:
+    """The result after an interruption and the command in the message equals that of an uninterrupted command."""
+    (tmp_path / "mine.py").write_text(POLICY)
+    os.mkfifo(tmp_path / "pipe")
+    pipe = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    command = [*COMMAND, "--jobs", jobs]
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from locb.cli import main; main()", *command],
+        cwd=tmp_path,
+        env=os.environ | surroundings(tmp_path, 200) | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        assert select.select([pipe], [], [], 240.0)[0], "the run with seed 2 did not start"
+    finally:
+        os.close(pipe)
+    os.killpg(process.pid, signal.SIGINT)  # like a terminal, which interrupts worker processes too
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 130
+    (folder,) = (tmp_path / "runs").iterdir()
+    kept = {path: path.stat().st_mtime_ns for path in (folder / "unfinished" / "runs").glob("*.json")}
+    assert 1 <= len(kept) < 8
+    assert "Traceback" not in errors
+    (message,) = (line for line in errors.splitlines() if line.startswith("locb: "))
+    count = f"finished runs in runs/{folder.name}/unfinished: {len(kept)}"
+    assert message.startswith(f"locb: interrupted; {count}; to continue, run: locb compare --policies ")
+
+    (tmp_path / "pipe").unlink()
+    (tmp_path / "started").unlink()
+    program, *arguments = shlex.split(message.partition("run: ")[2])
+    assert program == "locb"
+    again = run(*arguments, cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert f"Reused {len(kept)} of 8 runs from runs/{folder.name}/unfinished." in again.stdout
+    waiting = sum("policy=Waiting" in path.name for path in kept)
+    assert len((tmp_path / "started").read_text().split()) == 4 - waiting  # finished runs are not run again
+    assert sorted(path.name for path in folder.iterdir()) == ["regret.png", "report.html", "run.json", "users.png"]
+    straight = run(*command, "--output", "straight", cwd=tmp_path)
+    assert straight.returncode == 0, straight.stderr
+    results = [json.loads((path / "run.json").read_text()) for path in (folder, tmp_path / "straight")]
+    assert comparable(results[0]) == comparable(results[1])
