@@ -87,7 +87,7 @@ def reproduce(
     for name, path in (("movielens", movielens), ("yelp", yelp), ("yahoo", yahoo)):
         if path is not None:
             if not path.exists():
-                raise ValueError(f"--{name}: {path} does not exist; give the path of the folder or file of the data set")
+                raise ValueError(f"--{name}: {path} does not exist; give the folder or file of the data set")
             data[name] = {"data": name, "path": str(path.resolve())}
             data[name] |= {} if cache_dir is None else {"cache_dir": str(cache_dir.resolve())}
     with preparing(next((path for path in (movielens, yelp, yahoo) if path is not None), None)):
