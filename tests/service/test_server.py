@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -130,7 +131,9 @@ def existing_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["--host", "example.com"], "--host example.com is reachable from other machines"),
         (["--reward-wait", "soon"], "--reward-wait must be a duration such as 30s"),
         (["--log-level", "loud"], "--log-level must be one of debug, info, warning, error, not 'loud'"),
-        (["--parameter", "sigma"], "--parameter must be name=value, not 'sigma'"),
+        (["--parameter", "sigma"], "--parameter must be name=value, for example ties=first, not 'sigma'"),
+        (["--read-timeout", "0"], "--read-timeout must be at least 0.1 seconds, not 0.0"),
+        (["--personalizer-user", ""], "--personalizer-user must be names joined by dots, such as user.id, not ''"),
     ],
 )
 def test_options_that_contradict_the_store_are_refused(
@@ -152,7 +155,16 @@ def test_options_that_contradict_the_store_are_refused(
         (["--dim", "0"], "--dim must be at least 1, not 0"),
         (["--dim", "3", "--policy", "best"], "--policy must be one of "),
         (["--dim", "3", "--gamma", "-1"], "--gamma must be above 0, not -1.0"),
-        (["--dim", "3", "--parameter", "colour=red"], "policy locb got an unexpected keyword argument 'colour'"),
+        (["--dim", "3", "--alpha", "-1"], "--alpha must be at least 0, not -1.0"),
+        (["--dim", "3", "--parameter", "alpha=x"], "--alpha must be a number, not 'x'"),
+        (["--dim", "3", "--parameter", "n_seeds=x"], "--n-seeds must be an integer, not 'x'"),
+        (["--dim", "3", "--parameter", "n_seeds=[3]"], "--n-seeds must be an integer, not [3]"),
+        (["--dim", "3", "--parameter", "sigma=-1"], "--parameter sigma must be at least 0, not -1"),
+        (["--dim", "3", "--parameter", "colour=red"], "--parameter colour: policy locb has no such parameter; "),
+        (
+            ["--dim", "3", "--policy", "nowhere.py:Custom"],
+            "--policy: no file 'nowhere.py'; the form of a custom policy is",
+        ),
         (["--dim", "3", "--parameter", "ties=random"], "--parameter ties must be first, not random"),
         (["--dim", "3", "--store", "mysql://x/y"], "--store has the unsupported scheme 'mysql'"),
         (["--dim", "3", "--token-file", "nowhere"], "--token-file: cannot read nowhere: No such file or directory"),
@@ -168,6 +180,47 @@ def test_invalid_options_of_a_new_store_are_refused(
     output = run_refused(monkeypatch, capsys, "--data-dir", str(tmp_path / "state"), *options)
     assert output.startswith(f"locb: {message}")
     assert output.count("\n") == 1
+
+
+def test_data_folder_that_is_a_file_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    for folder, reason in ((tmp_path / "file", "File exists"), (tmp_path / "file" / "state", "Not a directory")):
+        output = run_refused(monkeypatch, capsys, "--data-dir", str(folder), "--dim", "3")
+        assert output == f"locb: --data-dir: cannot use {folder}: {reason}; choose a folder that can be written\n"
+
+
+def test_store_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path}/nowhere/log.db"
+    done = run("--data-dir", str(tmp_path / "state"), "--port", "0", "--store", store, *NEW_STORE)
+    assert done.returncode == 1
+    assert done.stderr == f"locb: cannot open --store {store}: unable to open database file\n"
+
+
+def test_port_0_prints_the_port_that_was_bound(tmp_path: Path) -> None:
+    command = [*COMMAND, "--data-dir", str(tmp_path / "state"), "--port", "0", *NEW_STORE]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        try:
+            found = None
+            while found is None:
+                line = process.stdout.readline()
+                assert line, "the service has ended"
+                found = re.match(r"Starting the service at http://127\.0\.0\.1:(\d+) ", line)
+            port = int(found[1])
+            assert port > 0
+            wait_for(lambda: responds(port), 120)
+        finally:
+            process.terminate()
+    assert process.returncode == 0
+
+
+def responds(port: int) -> bool:
+    try:
+        return httpx.get(f"http://127.0.0.1:{port}/v1/ping", timeout=30).status_code == 204
+    except httpx.TransportError:
+        return False
 
 
 def test_custom_policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -49,8 +49,8 @@ def serve(**options: Any) -> None:
     if config.token_file is None and is_loopback(config.host):
         console.print("No --token-file: the service accepts requests from this machine only.", style="yellow")
 
-    def on_listening() -> None:
-        console.print(f"Starting the service at http://{config.host}:{config.port} …  (Ctrl-C stops it)")
+    def on_listening(url: str) -> None:
+        console.print(f"Starting the service at {url} …  (Ctrl-C stops it)", markup=False)
 
     try:
         run(config, on_listening)

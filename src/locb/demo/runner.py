@@ -41,7 +41,7 @@ def run_demo(folder: Path, port: int, rate: float, started: Callable[[], None], 
         visits = threading.Thread(target=visitors.run, args=(started,), name="visitors")
         try:
             # Visits start only when the port is bound. Before that, another service may answer at this port.
-            serve(config, on_listening=visits.start)
+            serve(config, on_listening=lambda _: visits.start())
         finally:
             visitors.stop()
             if visits.ident is not None:

@@ -13,6 +13,7 @@ from enum import Enum
 from functools import partial
 from typing import Any
 
+from locb.common.validation import ParameterError, check_int
 from locb.policies.base.policy import Policy
 from locb.policies.club import CLUB
 from locb.policies.eloc import ELOC
@@ -102,12 +103,14 @@ class PolicySpec:
 
     def service_parameters(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the parameters ``given``, and the defaults of a service for parameters that are not given."""
-        seeds = {"n_seeds": DEFAULT_SEEDS} if self.has_seeds else {}
-        return {**seeds, **self.service_defaults, **given}
+        parameters = {**self.service_defaults, **given}
+        if self.has_seeds:
+            parameters["n_seeds"] = check_int("n_seeds", parameters.get("n_seeds", DEFAULT_SEEDS), 1)
+        return parameters
 
     def initial_capacity(self, parameters: Mapping[str, Any]) -> int:
         """Return the number of users with which a new service creates the policy."""
-        return int(parameters["n_seeds"]) if self.has_seeds and not self.late_seeds else 1
+        return parameters["n_seeds"] if self.has_seeds and not self.late_seeds else 1
 
     def make_for_service(self, *, n_users: int, dim: int, parameters: Mapping[str, Any]) -> Policy:
         """Return a new policy for a service, in which the first users who arrive become the seed users.
@@ -130,6 +133,9 @@ class PolicySpec:
         except TypeError as error:
             allowed = ", ".join(p.name for p in self.parameters if p.name not in ("n_users", "dim"))
             hint = f"; its parameters are {allowed}" if allowed else ""
+            unknown = [name for name in parameters if name not in inspect.signature(self.factory).parameters]
+            if unknown:
+                raise ParameterError(unknown[0], f": policy {self.name} has no such parameter{hint}") from None
             raise ValueError(f"policy {self.name} {error}{hint}") from None
         return self.factory(**arguments)
 

@@ -96,7 +96,9 @@ def not_found(detail: str) -> ProblemError:
 
 def unknown_decision(decision_id: str) -> ProblemError:
     """Return the problem of a reward or an activation for a decision that does not exist (404)."""
-    detail = f"unknown decision {decision_id!r}: no decision has this id, or its user was erased"
+    cause = f"unknown decision {decision_id!r}: no decision has this id, or its user was erased"
+    source = "the decision_id of a response of /v1/recommend, or the eventId of a response of Personalizer's rank"
+    detail = f"{cause}; use {source}"
     return ProblemError(404, "unknown-decision", detail)
 
 

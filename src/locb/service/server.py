@@ -57,7 +57,7 @@ def configure_logging(level: str) -> None:
         logger.setLevel(level.upper() if name == "locb.service" else "WARNING")
 
 
-def serve(config: ServiceConfig, on_listening: Callable[[], None]) -> None:
+def serve(config: ServiceConfig, on_listening: Callable[[str], None]) -> None:
     """Run a service until SIGINT or SIGTERM stops it. With a token file, SIGHUP reads this file again.
 
     Parameters
@@ -65,7 +65,7 @@ def serve(config: ServiceConfig, on_listening: Callable[[], None]) -> None:
     config : ServiceConfig
         The configuration.
     on_listening : callable
-        Called when the port is bound, before the service is ready.
+        Called with the address of the service when the port is bound, before the service is ready.
 
     Raises
     ------
@@ -83,7 +83,8 @@ def serve(config: ServiceConfig, on_listening: Callable[[], None]) -> None:
     if token_file is not None:
         signal.signal(signal.SIGHUP, lambda *_: token_file.request_reload())
     with listen(config.host, config.port) as listener:
-        on_listening()
+        host = f"[{config.host.strip('[]')}]" if ":" in config.host else config.host
+        on_listening(f"http://{host}:{listener.getsockname()[1]}")
 
         def stop(*_: object) -> None:
             server.should_exit = True

@@ -277,7 +277,10 @@ INVALID: dict[str, tuple[str, bytes, int, str, str]] = {
         b'{"decision_id": "unknown", "reward": 1}',
         404,
         "unknown-decision",
-        "unknown decision 'unknown'",
+        (
+            "unknown decision 'unknown': no decision has this id, or its user was erased; use the decision_id of a "
+            "response of /v1/recommend, or the eventId of a response of Personalizer's rank"
+        ),
     ),
     "empty batch": (
         "/v1/recommend:batch",
@@ -340,6 +343,32 @@ def test_invalid_rank_request(running: tuple[httpx.Client, Service], body: bytes
     assert response.json()["error"]["code"] == "BadRequest"
     assert message in response.json()["error"]["message"]
     assert state(service) == before
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field", "at", "allowed"),
+    [
+        (
+            RECOMMEND,
+            {"user": "ann", "arms": [ARM], "contxt": 1},
+            "contxt",
+            None,
+            "user, arms, exclude, count, decision_id",
+        ),
+        (RECOMMEND, {"user": "ann", "arms": [ARM, ARM | {"x": 1}]}, "x", "arms[1]", "id, features"),
+        ("/v1/recommend:batch", {"requests": [{"arms": [ARM | {"x": 1}]}]}, "x", "requests[0].arms[0]", "id, features"),
+        (REWARD, {"decision_id": "known", "reward": 1, "rewrd": 2}, "rewrd", None, "decision_id, reward"),
+        ("/v1/reward:batch", {"rewards": [{"value": 1}]}, "value", "rewards[0]", "decision_id, reward"),
+        ("/v1/preview", {"decision_id": "a"}, "decision_id", None, "user, arms, exclude, count"),
+    ],
+)
+def test_unknown_field_lists_the_allowed_fields(
+    running: tuple[httpx.Client, Service], path: str, body: Any, field: str, at: str | None, allowed: str
+) -> None:
+    response = running[0].post(path, json=body)
+    check_problem(response, 422, "invalid")
+    assert response.json()["detail"] == f"Object contains unknown field `{field}`; the allowed fields are {allowed}"
+    assert response.json().get("fields") == (None if at is None else [at])
 
 
 @pytest.mark.parametrize(

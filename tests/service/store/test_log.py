@@ -276,17 +276,24 @@ def test_reconnect_after_a_database_outage(postgres: Any, tmp_path: Path) -> Non
     log.close()
 
 
-def test_error_does_not_contain_the_password(postgres: Any, tmp_path: Path) -> None:
-    address = postgres.create_database().replace("locb:", "locb:SECRET")
-    with pytest.raises(StoreError, match="password authentication failed") as caught:
-        EventLog(tmp_path, address)
-    assert "SECRET" not in str(caught.value)
+def test_error_names_the_database_without_the_password(postgres: Any, tmp_path: Path) -> None:
+    address = postgres.create_database()
+    server = f"127.0.0.1:{postgres.port}/{address.rpartition('/')[2]}"
+    for wrong, account in (
+        (address.replace("locb:", "locb:SECRET"), "locb:***"),
+        (f"postgresql://locb@{server}?password=SECRET", "locb"),
+    ):
+        with pytest.raises(StoreError, match="password authentication failed") as caught:
+            EventLog(tmp_path, wrong)
+        assert str(caught.value).startswith(f"cannot open --store postgresql://{account}@{server}: ")
+        assert "SECRET" not in str(caught.value)
 
 
 def test_file_that_is_no_database(tmp_path: Path) -> None:
     (tmp_path / "log.db").write_bytes(b"not a database, but as long as one" * 100)
-    with pytest.raises(StoreError, match="not a database"):
+    with pytest.raises(StoreError, match="not a database") as caught:
         EventLog(tmp_path)
+    assert str(caught.value).startswith(f"cannot open {tmp_path / 'log.db'}: ")
     (tmp_path / "log.db").unlink()
     EventLog(tmp_path).close()
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
+from msgspec.structs import FieldInfo
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -136,10 +138,27 @@ def decode_body(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
         return decoder.decode(body)
     except msgspec.ValidationError as error:
         detail, _, path = str(error).partition(" - at `")
+        if detail.startswith("Object contains unknown field"):
+            detail += _list_fields(decoder.type, path)
         fields = [path.rstrip("`").removeprefix("$").removeprefix(".")] if path else []
         raise errors.invalid(detail, *fields) from None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise errors.bad_request(f"the body is not valid JSON: {error}") from None
+
+
+def _list_fields(model: Any, path: str) -> str:
+    """Return a clause with the fields of the object that ``path`` names in a body, or "" if it names none."""
+    for name in re.findall(r"\.(\w+)", path):
+        model = next((field.type for field in _struct_fields(model) if field.encode_name == name), None)
+    names = [field.encode_name for field in _struct_fields(model)]
+    return f"; the allowed fields are {', '.join(names)}" if names else ""
+
+
+def _struct_fields(annotation: Any) -> tuple[FieldInfo, ...]:
+    """Return the fields of the first ``Struct`` in a type such as ``Annotated[list[Arm], …]``."""
+    if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
+        return msgspec.structs.fields(annotation)
+    return next((found for part in get_args(annotation) if (found := _struct_fields(part))), ())
 
 
 def _to_problem(error: Exception, route: Route) -> ProblemError:

@@ -60,6 +60,22 @@ def database_url(folder: Path, url: str | None) -> URL:
     return parsed
 
 
+def describe_url(url: URL, option: str | None) -> str:
+    """Return the address of the database for error messages, without the password.
+
+    Parameters
+    ----------
+    url : URL
+        The address.
+    option : str or None
+        The value of ``--store``, or None if the database is a file in the data folder.
+    """
+    if option is None:
+        return str(url.database)
+    shown = url.set(drivername=url.get_backend_name(), query={})  # the query may contain a password too
+    return f"--store {shown.render_as_string(hide_password=True)}"
+
+
 def connect(url: URL) -> Engine:
     """Return a SQLAlchemy engine for the database at an address."""
     if url.get_backend_name() == "sqlite":

@@ -23,10 +23,15 @@ def lock_folder(folder: Path) -> IO[str]:
     ------
     AlreadyOpenError
         If another process holds the lock.
+    ValueError
+        If the folder cannot be created or written.
     """
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # private, because it contains personal data
-    path = folder / "lock"
-    handle = path.open("a+", encoding="utf-8")
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # private, because it contains personal data
+        handle = (folder / "lock").open("a+", encoding="utf-8")
+    except OSError as error:
+        reason = error.strerror or error
+        raise ValueError(f"--data-dir: cannot use {folder}: {reason}; choose a folder that can be written") from None
     try:
         _lock_file(handle)
     except OSError as error:

@@ -20,6 +20,7 @@ from locb.service.store.database import (
     StoreError,
     connect,
     database_url,
+    describe_url,
     make_row_writer,
     summarize_error,
 )
@@ -97,8 +98,10 @@ class EventLog(LogReader):
             self._erased_in_wal = self._sqlite  # a killed process may have left erased data in the WAL file
             with suppress(StoreError):  # for example on a full disk
                 self.wal_checkpoint(True)
-        except BaseException:
+        except BaseException as error:
             self.close()
+            if isinstance(error, StoreError):
+                raise StoreError(f"cannot open {describe_url(self._url, url)}: {error}") from error
             raise
 
     def close(self) -> None:
