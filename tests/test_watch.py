@@ -88,7 +88,7 @@ def test_tokens_and_errors(tmp_path: Path) -> None:
             ([], 1, f"locb: {url}: The token is missing or unknown"),
             (["--token", DECIDE], 1, f"locb: {url}: The token does not have the scope 'read'"),
             (["--token-file", "token", "--user", "zoe"], 1, f"locb: {url}: unknown user 'zoe'"),
-            (["--token-file", "none"], 2, "locb: --token-file: none contains no token with the scope read"),
+            (["--token-file", "none"], 2, "locb: --token-file: none contains no token with the scope 'read'"),
             (["--token-file", "unknown"], 2, "locb: --token-file: unknown, line 1: a word after the token is not a"),
             (["--span", "week"], 2, "locb: --span must be one of hour, day, month, all, not 'week'"),
             (["--baseline", "1d"], 2, "locb: --baseline must be FROM/TO, such as 2d/1d, not '1d'"),

@@ -186,7 +186,10 @@ def _read_token(token: str | None, file: Path | None) -> str | None:
     for found, scopes in read_token_file(file).items():
         if "read" in scopes:
             return found
-    raise ValueError(f"--token-file: {file} contains no token with the scope read; write TOKEN read in one line")
+    raise ValueError(
+        f"--token-file: {file} contains no token with the scope 'read'; add the scope after a token, as in 'TOKEN read', "
+        "or use another file"
+    )
 
 
 def _parse_baseline(text: str) -> Baseline:

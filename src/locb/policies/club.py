@@ -159,7 +159,10 @@ class CLUB(CorrectionMixin, ScoringRowPolicy):
         return ScoringRow(state.cluster_estimates, component, self._parameters["alpha"], log_round, sources)
 
     def _edges(self) -> IndexArray:
-        """Return the edges that were not deleted: pairs (lower, higher user), sorted by the higher, then the lower."""
+        """Return the remaining edges of a random graph: pairs (lower, higher user), sorted by the higher, then the lower.
+
+        With ``graph="complete"`` the result is empty, because the edges are in ``neighbour_bits``.
+        """
         edges = np.empty((int(self._state.degree.sum()) // 2, 2), np.int32)
         club_graph.list_edges(self._state, edges)
         return edges
