@@ -187,8 +187,8 @@ def _read_token(token: str | None, file: Path | None) -> str | None:
         if "read" in scopes:
             return found
     raise ValueError(
-        f"--token-file: {file} contains no token with the scope 'read'; add the scope after a token, as in 'TOKEN read', "
-        "or use another file"
+        f"--token-file: {file} contains no token with the scope 'read'; add the scope after a token, as in "
+        "'TOKEN read', or use another file"
     )
 
 

@@ -159,7 +159,7 @@ class CLUB(CorrectionMixin, ScoringRowPolicy):
         return ScoringRow(state.cluster_estimates, component, self._parameters["alpha"], log_round, sources)
 
     def _edges(self) -> IndexArray:
-        """Return the remaining edges of a random graph: pairs (lower, higher user), sorted by the higher, then the lower.
+        """Return the remaining edges of a random graph: pairs (lower, higher user), sorted by the higher, then lower.
 
         With ``graph="complete"`` the result is empty, because the edges are in ``neighbour_bits``.
         """
