@@ -37,6 +37,7 @@ MAX_PANEL_SECONDS = 2.0  # time until a panel of the dashboard shows its figures
 MAX_PAGES_CPU = 2.0  # % of one CPU that the service uses for ten open pages
 
 MORE_VIOLATIONS = ("given up", "other errors", "not erased")  # counts that must be 0, if a test has them
+REQUIRED = ("acknowledged decisions", "acknowledged rewards")  # counts that must not be 0
 
 Results = Iterator[tuple[str, dict[str, Any], list[str]]]  # title, figures, failures
 
@@ -45,14 +46,15 @@ def _failures(figures: dict[str, Any]) -> list[str]:
     failures = violations(figures) + [f"{figures[name]} {name}" for name in MORE_VIOLATIONS if figures.get(name)]
     if figures.get("starts of the service", 1) != 1:
         failures.append(f"the service started {figures['starts of the service']} times instead of once")
-    return failures
+    return failures + [f"no {name}" for name in REQUIRED if not figures[name]]
 
 
 def _kill(options: argparse.Namespace) -> Results:
     for kind in options.store:
         with new_store(kind) as location:
             figures = kill(location, options.kills, options.clients)
-        yield f"SIGKILL under load, {kind}", figures, _failures(figures)
+        idle = [] if figures["attempts without a response"] else ["no kill interrupted a request"]
+        yield f"SIGKILL under load, {kind}", figures, _failures(figures) + idle
 
 
 def _outage(options: argparse.Namespace) -> Results:
@@ -91,6 +93,7 @@ def _restart(options: argparse.Namespace) -> Results:
                 else [f"a snapshot blocked requests for {blocked} ms, above {MAX_BLOCKED_MS:g} ms"]
             )
             failures += [] if figures["snapshots"] else ["the service wrote no snapshot"]
+            failures += [f"errors: {figures['errors']}"] if figures["errors"] else []
             yield f"Snapshots under load, {kind}", figures, failures
 
 
@@ -102,6 +105,7 @@ def _throughput(options: argparse.Namespace) -> Results:
         p99 = figures["p99 at half load, milliseconds"]
         if p99 > MAX_P99_MS:
             failures.append(f"p99 at half load is {p99} ms, above {MAX_P99_MS:g} ms")
+        failures += [f"{figures['errors']} errors"] if figures["errors"] else []
         yield f"Throughput, {kind}", figures, failures
 
 
@@ -158,21 +162,22 @@ def main() -> int:
     options = parser.parse_args()
     options.store = options.store or list(STORES)
     options.output.mkdir(parents=True, exist_ok=True)
-    failed = False
+    ran, failed = 0, False
     for name in options.parts or PARTS:
         all_figures = {}
         for title, figures, failures in PARTS[name](options):
             _print_figures(title, figures, failures)
             all_figures[title] = figures | {"failures": failures}
             failed |= bool(failures)
+            ran += 1
         record = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "machine": _machine(),
             "results": all_figures,
         }
         (options.output / f"{name}.json").write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
-    print("\nSome tests failed." if failed else "\nAll tests passed.")
-    return int(failed)
+    print("\nSome tests failed." if failed else f"\nAll {ran} tests passed." if ran else "\nNo test ran.")
+    return int(failed or not ran)
 
 
 def _print_figures(title: str, figures: dict[str, Any], failures: list[str]) -> None:

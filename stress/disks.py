@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import shutil
 import subprocess
@@ -15,6 +16,7 @@ from typing import Protocol
 from stress.service_process import ServiceProcess
 
 MEGABYTES = 256  # size of the tmpfs
+PAGE = 4096  # bytes; unit in which a tmpfs allocates memory
 KINDS = ("tmpfs", "limit")
 
 
@@ -76,13 +78,14 @@ class _SmallDisk:
         self.folder = folder
 
     def fill(self, server: ServiceProcess) -> None:  # noqa: ARG002 - part of the protocol
-        with (self.folder / "ballast").open("wb", buffering=0) as ballast:
-            for size in (1 << 16, 1 << 12, 1):
+        with (self.folder / "ballast").open("wb") as ballast:
+            size, step = 0, MEGABYTES << 20
+            while step >= PAGE:
                 try:
-                    while True:
-                        ballast.write(bytes(size))
+                    os.posix_fallocate(ballast.fileno(), size, step)
+                    size += step
                 except OSError:
-                    continue
+                    step //= 2
 
     def free(self, server: ServiceProcess) -> None:  # noqa: ARG002 - part of the protocol
         (self.folder / "ballast").unlink()

@@ -247,12 +247,21 @@ def test_tokens_are_not_written_to_log_or_files(tmp_path: Path) -> None:
         tmp_path / "state", [*NEW_STORE, "--token-file", str(tmp_path / "tokens"), "--log-level", "debug"]
     ) as server:
         server.start()
-        assert server.get("/metrics")[0] == 401
+        for header, status in (
+            ({"Authorization": f"Bearer {secret}"}, 200),
+            ({"Ocp-Apim-Subscription-Key": secret}, 200),
+            ({"Authorization": f"Bearer {secret}-of-another-service"}, 401),
+            ({"Authorization": f"Basic {secret}"}, 401),
+        ):
+            body = {"user": "ann", "arms": ARMS}
+            assert httpx.post(f"{server.url}/v1/recommend", json=body, headers=header).status_code == status
+            httpx.get(f"{server.url}/v1/nowhere?token={secret}", headers=header)
         assert server.stop() == 0
-        assert server.output()
+        assert log_entries(server)[-1]["message"] == "stopped"
         assert secret not in server.output()
-        for file in (tmp_path / "state").rglob("*"):
-            assert not file.is_file() or secret.encode() not in file.read_bytes()
+        files = [file for file in (tmp_path / "state").rglob("*") if file.is_file()]
+        assert any(b"ann" in file.read_bytes() for file in files)
+        assert [file for file in files if secret.encode() in file.read_bytes()] == []
 
 
 def test_tokens_change_without_a_restart(tmp_path: Path) -> None:

@@ -66,7 +66,9 @@ def test_replay_after_decisions_and_rewards(served: EngineWithLog) -> None:
     for number in range(40):
         (outcome,) = served.serve(recommend(f"user {number % 7}", f"d{number}"))
         assert isinstance(outcome, EncodedDecision)
-        served.serve(RewardCommand(f"d{number}", number % 3 / 2, 1.0))
+        (outcome,) = served.serve(RewardCommand(f"d{number}", number % 3 / 2, 1.0))
+        assert outcome.reward == number % 3 / 2
+    assert served.engine.policy.served.sum() == 40
 
 
 def test_new_users_of_a_failed_commit_are_logged_by_the_next_one(served: EngineWithLog) -> None:

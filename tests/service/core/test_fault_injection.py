@@ -46,6 +46,7 @@ def test_full_disk_under_load() -> None:
     assert found["responses with 503"] > 0
     assert found["other errors"] == 0
     assert found["starts of the service"] == 1
+    assert found["reasons"]
     # SQLite reports a file size limit as an I/O error.
     assert {reason.removeprefix("the store is unavailable: ") for reason in found["reasons"]} <= {
         "database or disk is full",
@@ -58,7 +59,7 @@ def fill_disk() -> dict[str, Any]:
     for kind in KINDS:
         try:
             with new_disk(kind) as disk:
-                return disk_full(disk, 1, CLIENTS, seconds=0.5)
+                return disk_full(disk, 1, CLIENTS, seconds=1.0)
         except PermissionError as error:
             reason = str(error)
     pytest.skip(reason)

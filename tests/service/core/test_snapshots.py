@@ -121,7 +121,7 @@ def test_snapshot_of_an_older_format_is_ignored(tmp_path: Path, caplog: pytest.L
     _, seq = snapshots.load_newest(0, 100) or pytest.fail("none")
     assert seq == 3
     assert f"snapshot {path.name} ignored" in caplog.text
-    assert "version" in caplog.text
+    assert f"was saved by an older locb (format {serialization.VERSION - 1})" in caplog.text
 
 
 class SlowPolicy:

@@ -1,11 +1,12 @@
 """A store that fails at random before or after writes, with new users, late rewards and erasures."""
 
 import asyncio
+import json
 import os
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -55,11 +56,25 @@ def flaky_writes(log: EventLog, rng: random.Random) -> Iterator[None]:
         yield
 
 
+@dataclass
+class Received(Acknowledged):
+    """Decisions and rewards that the service has acknowledged, except those of erased users."""
+
+    users: dict[str, str] = field(default_factory=dict)  # by decision
+    erased: set[str] = field(default_factory=set)  # names of users
+
+    def erase(self, user: str) -> None:
+        self.erased.add(user)
+        for name in [name for name, other in self.users.items() if other == user]:
+            del self.users[name], self.arms[name]
+            self.rewards.pop(name, None)
+
+
 class Client:
     """Client that sends commands, and repeats each until it is acknowledged."""
 
-    def __init__(self, service: Service, name: str, rng: random.Random) -> None:
-        self.service, self.name, self.rng = service, name, rng
+    def __init__(self, service: Service, name: str, rng: random.Random, received: Received) -> None:
+        self.service, self.name, self.rng, self.received = service, name, rng, received
 
     async def submit(self, command: Any) -> Any:
         while True:
@@ -79,6 +94,7 @@ class Client:
             parsed = parse_request(RecommendRequest(user, arms, decision_id=name), 2)
             outcome = await self.submit(RecommendCommand(parsed, asyncio.get_running_loop().time(), deferred))
             assert isinstance(outcome, EncodedDecision)
+            self.received.users[name], self.received.arms[name] = user, json.loads(outcome.response)["arm"]
             if deferred and self.rng.random() < 0.7:
                 await self.submit(ActivateCommand(name, 0.0))
             if self.rng.random() < 0.3:
@@ -86,20 +102,25 @@ class Client:
             if self.rng.random() < 0.7:
                 reward = float(self.rng.randrange(3)) / 2
                 rewarded = await self.submit(RewardCommand(name, reward, 1.0))
-                assert not isinstance(rewarded, ProblemError) or rewarded.status == 404  # erased in the meantime
+                if isinstance(rewarded, ProblemError):
+                    assert (rewarded.status, user in self.received.erased) == (404, True)  # erased in the meantime
+                elif name in self.received.users:
+                    self.received.rewards[name] = reward
             if self.rng.random() < 0.04:
                 await self.erase(user)
 
     async def erase(self, user: str) -> None:
-        for _ in range(50):
+        self.received.erase(user)
+        while True:
             try:
                 await self.service.erase_user(user)
             except ProblemError as error:
                 if error.status == 404:
-                    return
+                    break
                 await asyncio.sleep(0.001)
             else:
-                return
+                break
+        self.received.erase(user)  # what was acknowledged in the meantime may be erased, too
 
 
 async def kill(service: Service) -> None:
@@ -113,12 +134,12 @@ async def kill(service: Service) -> None:
     service.log.close()
 
 
-async def session(folder: Path, url: str | None, number: int, rng: random.Random, killed: bool) -> None:
-    service = Service(ServiceConfig(folder, url, default_reward=0.25, **OPTIONS))
+async def session(store: Any, number: int, rng: random.Random, received: Received, killed: bool) -> None:
+    service = Service(ServiceConfig(store.folder, store.url, default_reward=0.25, **OPTIONS))
     await service.start()
     try:
         with flaky_writes(service.log, rng):
-            clients = [Client(service, f"{number}-{c}", rng) for c in range(CLIENTS)]
+            clients = [Client(service, f"{number}-{c}", rng, received) for c in range(CLIENTS)]
             await asyncio.wait_for(asyncio.gather(*(client.run() for client in clients)), 600)
         if not killed:
             while service.committer.store_error is not None or service.engine.pending_erasure:
@@ -132,9 +153,11 @@ async def session(folder: Path, url: str | None, number: int, rng: random.Random
 def test_log_matches_the_policy_despite_failed_writes(seed: int, store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(group_commit, "RETRY_INTERVAL", 0.01)
     monkeypatch.setattr(erasure, "RETRY_INTERVAL", 0.01)
-    rng = random.Random(seed)
+    rng, received = random.Random(seed), Received()
     for number in range(SESSIONS):
-        asyncio.run(session(store.folder, store.url, number, rng, killed=number < SESSIONS - 1))
-    found = check(store.folder, store.url, Acknowledged())
+        asyncio.run(session(store, number, rng, received, killed=number < SESSIONS - 1))
+    found = check(store.folder, store.url, received)
     assert violations(found) == []
-    assert found["observations"] > 0
+    assert found["acknowledged decisions"] > 0
+    assert found["acknowledged rewards"] > 0
+    assert received.erased

@@ -1,0 +1,109 @@
+"""The verdicts of ``python -m stress``: a test fails if a figure is outside its limit, or if nothing was tested."""
+
+import argparse
+import json
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stress import __main__ as program
+from stress.checks import VIOLATIONS
+
+FAULTS: dict[str, Any] = dict.fromkeys((*VIOLATIONS, "given up", "other errors", "not erased"), 0) | {
+    "acknowledged decisions": 5,
+    "acknowledged rewards": 5,
+    "attempts without a response": 3,
+    "responses with 503": 2,
+    "reasons": ["disk full"],
+    "starts of the service": 1,
+}
+FIGURES: dict[str, dict[str, Any]] = {
+    "kill": FAULTS,
+    "outage": FAULTS,
+    "disk_full": FAULTS,
+    "restart": {"start without a snapshot, seconds": 9.0, "events replayed per second": 200_000},
+    "snapshots": {"blocked, milliseconds": 20.0, "snapshots": 3, "errors": {}},
+    "throughput": {"ratio": 0.5, "p99 at half load, milliseconds": 20.0, "errors": 0},
+    "dashboard": {"map: chart, seconds": 1.0, "CPU of the pages, %": 1.0},
+}
+
+
+def run(monkeypatch: pytest.MonkeyPatch, folder: Path, part: str, **changes: Any) -> tuple[int, dict[str, Any]]:
+    """Run a part with figures instead of a measurement, and return the exit status and the saved results."""
+    for name, figures in FIGURES.items():
+        replaced = figures | changes.get(name, {})
+        monkeypatch.setattr(program, name, lambda *_, replaced=replaced: replaced)
+    for name in ("new_store", "new_disk"):
+        monkeypatch.setattr(program, name, lambda _: nullcontext())
+    monkeypatch.setattr(sys, "argv", ["stress", part, "--store", "postgresql", "--output", str(folder)])
+    status = program.main()
+    results: dict[str, Any] = json.loads((folder / f"{part}.json").read_text())["results"]
+    return status, results
+
+
+@pytest.mark.parametrize("part", program.PARTS)
+def test_figures_within_the_limits_pass(part: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    status, results = run(monkeypatch, tmp_path, part)
+    assert status == 0
+    assert results
+    assert [result["failures"] for result in results.values()] == [[]] * len(results)
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "change", "failure"),
+    [
+        *(("kill", "kill", {violation: 2}, f"2 {violation}") for violation in VIOLATIONS),
+        ("kill", "kill", {"not erased": 1}, "1 not erased"),
+        ("kill", "kill", {"given up": 4}, "4 given up"),
+        ("kill", "kill", {"acknowledged decisions": 0}, "no acknowledged decisions"),
+        ("kill", "kill", {"acknowledged rewards": 0}, "no acknowledged rewards"),
+        ("kill", "kill", {"attempts without a response": 0}, "no kill interrupted a request"),
+        ("outage", "outage", {"other errors": 1}, "1 other errors"),
+        ("outage", "outage", {"starts of the service": 2}, "the service started 2 times instead of once"),
+        ("outage", "outage", {"responses with 503": 0}, "no response during an outage had status 503"),
+        ("outage", "outage", {"acknowledged rewards": 0}, "no acknowledged rewards"),
+        ("disk-full", "disk_full", {"reasons": []}, "no response during a full disk had status 503 with a reason"),
+        ("disk-full", "disk_full", {"acknowledged decisions": 0}, "no acknowledged decisions"),
+        ("restart", "restart", {"start without a snapshot, seconds": 16.0}, "start without a snapshot, seconds"),
+        ("restart", "restart", {"events replayed per second": 99_999}, "events replayed per second"),
+        ("restart", "snapshots", {"snapshots": 0}, "the service wrote no snapshot"),
+        ("restart", "snapshots", {"errors": {"500": 1}}, "errors: {'500': 1}"),
+        (
+            "restart",
+            "snapshots",
+            {"blocked, milliseconds": 51.0},
+            "a snapshot blocked requests for 51.0 ms, above 50 ms",
+        ),
+        ("throughput", "throughput", {"ratio": 0.44}, "ratio 0.44 is below 0.45"),
+        ("throughput", "throughput", {"errors": 7}, "7 errors"),
+        (
+            "throughput",
+            "throughput",
+            {"p99 at half load, milliseconds": 31.0},
+            "p99 at half load is 31.0 ms, above 30 ms",
+        ),
+        ("dashboard", "dashboard", {"map: chart, seconds": 2.1}, "map: chart, seconds"),
+        ("dashboard", "dashboard", {"CPU of the pages, %": 2.5}, "CPU of the pages is 2.5%, above 2%"),
+    ],
+)
+def test_figure_outside_its_limit_fails(
+    part: str, name: str, change: dict[str, Any], failure: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    status, results = run(monkeypatch, tmp_path, part, **{name: change})
+    assert status == 1
+    assert {failure for result in results.values() for failure in result["failures"]} == {failure}
+
+
+def test_nothing_tested_is_a_failure(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def skip(_: argparse.Namespace) -> program.Results:
+        yield from ()
+
+    monkeypatch.setitem(program.PARTS, "kill", skip)
+    status, results = run(monkeypatch, tmp_path, "kill")
+    assert (status, results) == (1, {})
+    assert capsys.readouterr().out.endswith("No test ran.\n")
