@@ -55,7 +55,7 @@ from locb.policies.state.seeds import choose_seeds
 STOPS = {"radius": BY_RADIUS, "certificate": BY_CERTIFICATE, "published": AS_PUBLISHED}
 BONUSES = {"mean": MEAN, "pooled": POOLED}
 
-Gamma = Annotated[float, Parameter("Upper limit of the distance between two users of a cluster.", above=0.0)]
+Gamma = Annotated[float, Parameter("Intended maximum distance between two users of a cluster.", above=0.0)]
 LateSeeds = Annotated[
     int, Parameter("Number of users added later (``add_users``) who also become seed users.", minimum=0)
 ]
