@@ -62,7 +62,7 @@ def play(client: httpx.Client, rng: np.random.Generator, users: list[str], round
         client.post("/v1/reward", json=reward).raise_for_status()
 
 
-def wait_for(condition: Any, seconds: float = 10.0) -> None:
+def wait_for(condition: Any, seconds: float = 60.0) -> None:
     """Wait until a condition holds, or fail after ``seconds``."""
     end = time.monotonic() + seconds
     while not condition():

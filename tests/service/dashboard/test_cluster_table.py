@@ -1,13 +1,15 @@
 """Table of clusters."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from dashboard_data import DIM, GENRES, get, play, read_observations
+from dashboard_data import DIM, GENRES, get, make_state, play, read_observations
 
 from locb.common.feature_hashing import features
-from locb.service.dashboard import certificate_cache
+from locb.service.core.user_index import UserIndex
+from locb.service.dashboard import certificate_cache, cluster_table
 
 
 def test_rows(served: Any) -> None:
@@ -93,9 +95,24 @@ def test_order_page_and_search(served: Any) -> None:
     assert {row["seed"] for row in found["clusters"]} == {name for name in names if names[0] in name}
     assert found["total"] < found["returned"] + found["forming"] == 4
     assert get(client, "/v1/groups", search="unknown")["clusters"] == []
-    for sort, field in (("reward", "mean_reward"), ("progress", "progress")):
-        values = [row[field] for row in get(client, "/v1/groups", sort=sort)["clusters"]]
-        assert values == sorted(values, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("sort", "order"), [("size", "bacd"), ("reward", "dbac"), ("progress", "cdab"), ("seed", "abcd")]
+)
+def test_each_order(sort: str, order: str) -> None:
+    # The users 3, 2, 1 and 0 represent the groups "d", "b", "a" and "c". Equal values are ordered by size.
+    state = replace(
+        make_state(8, [1, 2, 3], [0, 1, 2, 5], [3, 4], [6]),
+        representatives=np.array([1, 2, 0, 3]),
+        progress=np.array([0.5, np.nan, 0.9, 0.75]),
+        reward_totals=np.array([[4, 1.0], [4, 2.0], [0, 0.0], [4, 3.0]]),
+    )
+    users = UserIndex(8, [(0, "c"), (1, "a"), (2, "b"), (3, "d")])
+    for number in range(4, 8):
+        users.assign(f"user {number}")
+    selection = cluster_table._select(state, users, cluster_table.TableQuery(sort, 10, 0, ""))
+    assert "".join(selection.names[k] or "" for k in selection.clusters) == order
 
 
 @pytest.mark.parametrize(
@@ -103,4 +120,5 @@ def test_order_page_and_search(served: Any) -> None:
 )
 def test_invalid_parameters_of_the_table(served: Any, query: dict[str, Any]) -> None:
     client, _ = served
-    assert client.get("/v1/groups", params=query).status_code == 422
+    response = client.get("/v1/groups", params=query)
+    assert (response.status_code, response.json()["fields"]) == (422, list(query))

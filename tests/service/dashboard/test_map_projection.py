@@ -1,35 +1,9 @@
 """Listed clusters of the map, and the cluster that determines the colour of each user."""
 
-import numpy as np
 import pytest
+from dashboard_data import make_state
 
-from locb.policies.base.user_batch import OverlappingGroups
 from locb.service.dashboard.map import project
-from locb.service.dashboard.state_view import StateView
-
-
-def make_state(n_users: int, *clusters: list[int]) -> StateView:
-    """Return a state with users on a circle, in these clusters."""
-    inside = np.zeros((n_users, len(clusters)), bool)
-    for k, members in enumerate(clusters):
-        inside[members, k] = True
-    indices, n_clusters = np.arange(n_users), len(clusters)
-    angle = 2.0 * np.pi * indices / n_users
-    return StateView(
-        user_indices=indices,
-        served=np.ones(n_users, np.int64),
-        memberships=OverlappingGroups.from_matrix(inside),
-        cluster_ids=np.arange(n_clusters),
-        representatives=np.arange(n_clusters),
-        returned=np.zeros(n_clusters, bool),
-        progress=np.zeros(n_clusters),
-        sizes=inside.sum(axis=0),
-        reward_totals=np.zeros((n_clusters, 2)),
-        mean_theta=np.zeros((n_clusters, 2)),
-        n_estimates=n_users,
-        sample=indices,
-        sample_theta=np.stack([np.cos(angle), np.sin(angle)], axis=1),
-    )
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,8 @@ def test_points_and_clusters(served: Any) -> None:
             assert cluster == (-2 if seeds else -1)
             assert not seeds & set(listed)
         assert abs(x) + abs(y) < 3.0
+    assert max(points["cluster"]) >= 0, "no user has the colour of a group"
+    assert len({*zip(points["x"], points["y"], strict=True)}) == 12, "users share a point"
 
 
 def test_projection_is_fixed(served: Any) -> None:

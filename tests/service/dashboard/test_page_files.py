@@ -32,7 +32,8 @@ def test_files_need_no_token_and_have_a_strict_policy(tmp_path: Path) -> None:
         linked = re.findall(r'(?:src|href)="(/[^"]*)"', index.text)
         assert len(linked) >= 4
         assert {client.get(path).status_code for path in linked} == {200}
-        for path in ("/page/nothing.js", "/page/..%2Fweb%2Fapp.py", "/page/%2e%2e", "/page/"):
+        assert (PAGE_FOLDER / ".." / "page_files.py").is_file()
+        for path in ("/page/nothing.js", "/page/..%2Fpage_files.py", "/page/%2e%2e%2fpage_files.py", "/page/"):
             assert client.get(path).status_code == 404
         assert client.post("/").status_code == 405
         assert client.get("/v1/status").status_code == 401
@@ -44,11 +45,16 @@ def test_without_tokens_only_local_requests_get_the_page(tmp_path: Path) -> None
 
 
 def test_scripts_import_existing_files_and_no_other_host() -> None:
+    scripts: set[str] = set()
     for name, path in FILES.items():
         text = path.read_text("utf-8")
         assert set(re.findall(r"https?://[^\s\"'<)]*", text)) <= {"http://www.w3.org/2000/svg"}, name
         assert max(map(len, text.splitlines())) <= 120 or path.suffix == ".svg", name
-        assert set(re.findall(r'from "\./([\w.]+)"', text)) <= FILES.keys() | GENERATED_FILES.keys(), name
+        imported = re.findall(r'^import .* from "\./([\w.]+)";$', text, re.MULTILINE)
+        assert set(imported) <= FILES.keys() | GENERATED_FILES.keys(), name
+        assert len(imported) == len(re.findall(r"^\s*import\b", text, re.MULTILINE)), name
+        scripts |= set(imported)
+    assert scripts >= {"api.js", "charts.js", "format.js", "groups.js", "map.js", "status.js", "user.js"}
 
 
 def test_chart_files_are_built_once_and_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,7 +64,7 @@ def test_chart_files_are_built_once_and_cached(tmp_path: Path, monkeypatch: pyte
     with serving(folder) as (client, _):
         building = client.get("/page/charts.json")
         assert (building.status_code, building.content) == (202, b"null")
-        wait_for(lambda: client.get("/page/charts.json").status_code == 200, 60.0)
+        wait_for(lambda: client.get("/page/charts.json").status_code == 200, 300.0)
         charts = client.get("/page/charts.json").json()
         script = client.get("/page/vega.js")
         assert "vegaEmbed" in script.text

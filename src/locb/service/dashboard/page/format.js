@@ -52,7 +52,8 @@ export function formatHistory(history) {
   const overlaps = baseline.to > total.from && baseline.from < total.to;
   const rest = overlaps ? ` Mean reward in ${spanText} outside the baseline period: `
     + `${formatNumber(baseline.mean + change.mean)}.` : "";
-  return `${mean} ${base}${rest} ${overlaps ? "Change from the baseline to this mean" : "Change from the baseline"}: ${signed(change.mean)}${formatInterval(change, signed)}, ${verdict}.`;
+  const changed = overlaps ? "Change from the baseline to this mean" : "Change from the baseline";
+  return `${mean} ${base}${rest} ${changed}: ${signed(change.mean)}${formatInterval(change, signed)}, ${verdict}.`;
 }
 
 /* Returns a text that lists the evidence sources of an estimate, largest weight first. */

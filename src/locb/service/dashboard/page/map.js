@@ -66,7 +66,9 @@ export class MapPanel {
       setContent(byId("map-description"), "");
       this.rows = [];
       this.refresh();
-      this.chart.show({ empty: "No user has an estimate yet. The map appears after the first rewards, unless the policy has no estimates." });
+      this.chart.show({
+        empty: "No user has an estimate yet. The map appears after the first rewards, unless the policy has no estimates.",
+      });
       return;
     }
     const colours = this.assignColours(clusters.map(({ seed }) => seed));

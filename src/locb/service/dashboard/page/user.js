@@ -150,7 +150,8 @@ export class UserPanel {
       .map((row, order) => ({ ...row, order }));
     const significant = rows.filter(({ low, high }) => low > 0 || (high !== null && high < 0)).length;
     const names = isNamed ? "features named in recent requests" : "features, labelled with their indices";
-    const which = rows.length < all.length ? `The ${rows.length} weights with the largest absolute values, of ${all.length} ${names}.`
+    const which = rows.length < all.length
+      ? `The ${rows.length} weights with the largest absolute values, of ${all.length} ${names}.`
       : `All ${names}, sorted by absolute weight.`;
     const notes = intervals ? ` Lines: 95% intervals; ${significant} of ${rows.length} exclude 0.` : "";
     return this.estimateChart.show({
