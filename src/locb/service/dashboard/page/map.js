@@ -67,7 +67,8 @@ export class MapPanel {
       this.rows = [];
       this.refresh();
       this.chart.show({
-        empty: "No user has an estimate yet. The map appears after the first rewards, unless the policy has no estimates.",
+        empty: "No user has an estimate yet. The map appears after the first rewards, unless the policy has "
+          + "no estimates.",
       });
       return;
     }
