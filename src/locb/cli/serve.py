@@ -77,7 +77,10 @@ def make_config(options: dict[str, Any]) -> ServiceConfig:
 def _parse_pair(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
-        raise ValueError(f"--parameter must be name=value, for example ties=first, not {text!r}")
+        raise ValueError(
+            "--parameter must be name=value, where name is a parameter of the policy with underscores, for example "
+            f"min_eigenvalue=0.1, not {text!r}"
+        )
     try:
         return name, json.loads(value)
     except ValueError:
