@@ -20,7 +20,7 @@ USERS = [f"user {number}" for number in range(6)]
 def make_engine(policy: str) -> tuple[Engine, Callable[..., list[Any]]]:
     """Return an engine with all users, and a function that handles commands without a log."""
     model = new_model(policy, 2, {"n_seeds": 2} if policy in ("locb", "eloc") else {})
-    engine = Engine(model.build(), UserIndex(model.initial_users), 0)
+    engine = Engine(model.build(), UserIndex(model.initial_users), 0, cache_size=1000)
 
     def handle(*commands: Command) -> list[Any]:
         batch = engine.prepare(commands)

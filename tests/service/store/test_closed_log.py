@@ -42,7 +42,7 @@ def all_reads(log: EventLog) -> dict[str, Callable[[], Any]]:
         "observations": lambda: list(log.observations(0)),
         "decisions": lambda: list(log.decisions()),
         "recent_decisions": lambda: log.recent_decisions(0, 10),
-        "totals": lambda: log.totals(0, 6),
+        "totals": lambda: log.totals(0, 6, 6),
         "counts": lambda: log.counts(6),
         "decisions_with_rewards": lambda: list(log.decisions_with_rewards()),
     }
