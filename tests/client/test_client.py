@@ -1,6 +1,7 @@
 """Calls of Client and AsyncClient: requests and responses."""
 
 import asyncio
+import inspect
 import json
 import math
 import os
@@ -14,7 +15,7 @@ from urllib.parse import unquote
 import numpy as np
 import pytest
 
-from locb.client import AsyncClient, Client, Response, ServiceError
+from locb.client import AsyncClient, Client, Response, ServiceError, calls
 from loopback import Loopback, ReceivedRequest, Reply, loopback
 
 DECISION = {
@@ -187,9 +188,10 @@ def test_invalid_arguments_are_named_before_sending(
         ({"total": math.nan}, "total must be a number of seconds above 0, not nan"),
     ],
 )
-def test_settings_are_validated(settings: dict[str, Any], message: str) -> None:
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_settings_are_validated(kind: Any, settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Client(**{"url": "http://127.0.0.1", **settings})
+        kind(**{"url": "http://127.0.0.1", **settings})
 
 
 def test_concurrent_calls_share_a_client() -> None:
@@ -203,11 +205,29 @@ def test_concurrent_calls_share_a_client() -> None:
     assert {request.json["user"] for request in server.received} == {f"user {i}" for i in range(50)}
 
 
+CALLS = {
+    name
+    for name, function in vars(calls).items()
+    if inspect.isgeneratorfunction(function) and not name.startswith("_") and function.__module__ == calls.__name__
+}
+
+
+def public_methods(kind: type) -> set[str]:
+    return {name for name in vars(kind) if not name.startswith("_")} - {"close", "aclose"}
+
+
 def test_both_clients_have_the_same_methods() -> None:
-    for name in vars(Client):
-        if not name.startswith("_") and name != "close":
-            assert getattr(Client, name).__doc__ == getattr(AsyncClient, name).__doc__, name
-            assert getattr(Client, name).__name__ == name
+    names = public_methods(Client)
+    assert names == public_methods(AsyncClient) == CALLS
+    assert {"recommend", "reward", "delete_user", "export"} <= names
+    for name in names:
+        blocking, coroutine = getattr(Client, name), getattr(AsyncClient, name)
+        assert blocking.__name__ == coroutine.__name__ == name
+        assert blocking.__doc__ == coroutine.__doc__
+        assert blocking.__doc__, name
+        assert inspect.signature(blocking) == inspect.signature(coroutine)
+        assert inspect.iscoroutinefunction(coroutine)
+        assert not inspect.iscoroutinefunction(blocking)
 
 
 def test_import_without_httpx_names_the_extra(tmp_path: Path) -> None:

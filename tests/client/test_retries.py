@@ -1,15 +1,16 @@
 """Retries and errors of Client and AsyncClient."""
 
 import asyncio
-import time
 from collections.abc import Callable
 from email.utils import formatdate
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from locb.client import ServiceError
+from locb import client
+from locb.client import ServiceError, transport
 from loopback import ReceivedRequest, Reply, loopback
 
 DECISION = {
@@ -19,6 +20,34 @@ DECISION = {
 }
 ARMS = {"a": [1.0, 0.0], "b": [0.0, 1.0]}
 Call = Callable[..., Any]  # calls a method by name
+
+
+class FakeTime:
+    """Replacement of the module ``time``: a pause ends at once, and is recorded."""
+
+    def __init__(self) -> None:
+        self.now, self.pauses = 1_000_000.0, []
+
+    def time(self) -> float:
+        return self.now
+
+    monotonic = time
+
+    def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.now += seconds
+
+    async def sleep_in_loop(self, seconds: float) -> None:
+        self.sleep(seconds)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> FakeTime:
+    clock = FakeTime()
+    monkeypatch.setattr(client, "time", clock)
+    monkeypatch.setattr(client, "asyncio", SimpleNamespace(sleep=clock.sleep_in_loop))
+    monkeypatch.setattr(transport, "time", clock)
+    return clock
 
 
 def in_turn(*responses: Reply) -> Callable[[ReceivedRequest], Reply]:
@@ -52,37 +81,39 @@ def test_timeout_is_retried(calling: Callable[..., Call]) -> None:
     assert [request.json for request in seen] == [{"decision_id": "d1", "reward": 1.0}] * 2
 
 
-@pytest.mark.parametrize("form", ["seconds", "date"])
-def test_retry_after_is_respected(calling: Callable[..., Call], form: str) -> None:
-    def after() -> str:
-        return "1" if form == "seconds" else formatdate(time.time() + 2, usegmt=True)  # rounded: 1 to 2 s from now
-
-    statuses = iter([503, 200])
-    with loopback(lambda _: (next(statuses), {"Retry-After": after()}, DECISION)) as server:
-        start = time.monotonic()
-        calling(server.url)("recommend", "ann", ARMS)
-        took = time.monotonic() - start
-    assert 0.9 < took < 5.0
+@pytest.mark.parametrize(("form", "pause"), [("3", 3.0), (formatdate(1_000_002, usegmt=True), 2.0), ("0", None)])
+def test_retry_after_is_respected(
+    calling: Callable[..., Call], clock: FakeTime, form: str, pause: float | None
+) -> None:
+    with loopback(in_turn((503, {"Retry-After": form}, {}), (200, {}, DECISION))) as server:
+        assert calling(server.url)("recommend", "ann", ARMS).arm == "b"
     assert len(server.received) == 2
+    assert clock.pauses == [pytest.approx(0.075, abs=0.025) if pause is None else pause]  # at least the first backoff
 
 
-def test_retry_after_beyond_the_total_time_fails_at_once(calling: Callable[..., Call]) -> None:
-    with loopback(lambda _: (503, {"Retry-After": "3600"}, {"title": "Full", "detail": "disk"})) as server:
-        start = time.monotonic()
-        with pytest.raises(ServiceError, match="503 Full: disk"):
-            calling(server.url)("recommend", "ann", ARMS)
-    assert time.monotonic() - start < 3.0
+def test_retry_after_beyond_the_total_time_fails_at_once(calling: Callable[..., Call], clock: FakeTime) -> None:
+    with (
+        loopback(lambda _: (503, {"Retry-After": "3600"}, {"title": "Full", "detail": "disk"})) as server,
+        pytest.raises(ServiceError, match="503 Full: disk"),
+    ):
+        calling(server.url)("recommend", "ann", ARMS)
+    assert clock.pauses == []
     assert len(server.received) == 1
 
 
-def test_attempts_are_limited(calling: Callable[..., Call]) -> None:
+def test_attempts_are_limited(calling: Callable[..., Call], clock: FakeTime) -> None:
     with loopback(lambda _: (503, {"Retry-After": "soon"}, b"")) as server:
         with pytest.raises(ServiceError, match="503 Service Unavailable"):
             calling(server.url, retries=2)("clusters")
         assert len(server.received) == 3
+        clock.pauses.clear()
         with pytest.raises(ServiceError):
-            calling(server.url, retries=1000, total=1.0)("clusters")
-        assert 4 < len(server.received) < 20
+            calling(server.url, retries=1000, total=100.0)("clusters")
+    # The pauses double up to 5 s, each times a random factor from 0.5 to 1, until the total time is used up.
+    assert len(server.received) == 3 + len(clock.pauses) + 1
+    assert 95.0 <= sum(clock.pauses) < 100.0
+    for number, pause in enumerate(clock.pauses):
+        assert 0.5 * min(0.1 * 2**number, 5.0) <= pause <= min(0.1 * 2**number, 5.0)
 
 
 def test_unreachable_service(calling: Callable[..., Call]) -> None:
