@@ -114,9 +114,12 @@ def tracked_files() -> list[str]:
 def main(prefixes: list[str]) -> int:
     """Print the retired words in files whose path starts with a prefix, or in all files if there is no prefix.
 
-    Return the exit status: 1 if there is a retired word, else 0.
+    Return the exit status: 1 if there is a retired word, 2 if there is no file to check, else 0.
     """
     paths = [path for path in tracked_files() if not prefixes or path.startswith(tuple(prefixes))]
+    if not paths:
+        print(f"No file has a path that starts with {' or '.join(prefixes)}." if prefixes else "No files found.")
+        return 2
     findings = [finding for path in paths for finding in check_file(path, (ROOT / path).read_text(encoding="utf-8"))]
     for finding in findings:
         print(finding)

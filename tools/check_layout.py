@@ -58,10 +58,16 @@ def check_folders(paths: list[str]) -> list[str]:
 
 
 def main() -> int:
-    """Print a message for each exceeded limit, and return the exit status: 1 if there is a message, else 0."""
+    """Print a message for each exceeded limit, and return the exit status: 1 if there is a message, else 0.
+
+    No source file at all is also an error, with status 2.
+    """
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "src"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
     paths = [path for path in listed if (ROOT / path).is_file()]
+    if not paths:
+        print(f"No source file found in {ROOT / 'src'}.")
+        return 2
     problems = check_folders(paths)
     for path in paths:
         if path.endswith(SOURCE_SUFFIXES):

@@ -1,9 +1,20 @@
 """The language check: which retired words it finds, and which uses it ignores."""
 
+import re
+import shutil
+import subprocess
+from fnmatch import fnmatch
+from pathlib import Path
+
 import pytest
 
 from tools import check_language, check_layout
 from tools.language_rules import ALLOWED, IDENTIFIER_WORDS
+
+ROOT = Path(__file__).parent.parent.parent
+checkout = pytest.mark.skipif(
+    not (ROOT / ".git").exists() or shutil.which("git") is None, reason="this folder is not a Git checkout"
+)
 
 
 @pytest.mark.parametrize(
@@ -38,10 +49,52 @@ def test_an_exception_holds_for_its_path_only() -> None:
     assert check_language.check_file("src/locb/service/api/app.py", "gate = 1\n") != []
 
 
-def test_every_exception_has_a_reason() -> None:
-    assert all(len(reason) > 10 for _path, _word, reason in ALLOWED)
-    assert all(len(reason) > 10 for reason in check_layout.EXCEPTIONS.values())
+def test_rules_of_identifiers_are_lower_case() -> None:
     assert all(word == word.lower() for word in IDENTIFIER_WORDS)
+
+
+@checkout
+def test_every_exception_is_needed_and_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = [path for path in check_language.tracked_files() if any(fnmatch(path, pattern) for pattern, *_ in ALLOWED)]
+    monkeypatch.setattr(check_language, "ALLOWED", ())
+    findings = [finding for path in files for finding in check_language.check_file(path, (ROOT / path).read_text())]
+    for pattern, word, reason in ALLOWED:
+        assert len(reason.split()) >= 3
+        assert any(
+            fnmatch(finding.path, pattern) and re.fullmatch(word, finding.word, re.IGNORECASE) for finding in findings
+        ), f"{pattern} does not contain {word}"
+
+
+def test_every_exception_of_the_layout_is_needed_and_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    exceptions = check_layout.EXCEPTIONS
+    monkeypatch.setattr(check_layout, "EXCEPTIONS", {})
+    for name, reason in exceptions.items():
+        assert len(reason.split()) >= 3
+        path, _, function = name.partition(":")
+        problems = check_layout.check_file(path, (ROOT / path).read_text(encoding="utf-8"))
+        assert any(f": {function} has " in problem if function else "lines, at most" in problem for problem in problems)
+
+
+@checkout
+def test_the_whole_repository_is_checked() -> None:
+    files = check_language.tracked_files()
+    assert {"README.md", "Makefile", "src/locb/cli/compare.py", "tests/serving.py"} <= set(files)
+
+
+@checkout
+def test_programs_fail_without_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert check_language.main(["src/nowhere"]) == 2
+    assert capsys.readouterr().out == "No file has a path that starts with src/nowhere.\n"
+    subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
+    for module in (check_language, check_layout):
+        monkeypatch.setattr(module, "ROOT", tmp_path)
+    assert (check_language.main([]), check_layout.main()) == (2, 2)
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "a.py").write_text("what_was_told = 1\n" * 351)
+    assert (check_language.main([]), check_layout.main()) == (1, 1)
+    assert "src/a.py:1: 'told'" in capsys.readouterr().out
 
 
 def test_size_limits() -> None:
