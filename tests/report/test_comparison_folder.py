@@ -80,7 +80,7 @@ def test_regret_chart_shows_the_best_alpha_with_its_band(result: locb.Comparison
     assert len(last) == 1
     assert last[0]["policy"] == f"locb (α = {best.alpha:g})"
     assert last[0]["regret"] == pytest.approx(best.final_regret.mean())
-    spread = 4.303 * best.final_regret.std(ddof=1) / np.sqrt(3)
+    spread = 4.30265273 * best.final_regret.std(ddof=1) / np.sqrt(3)
     assert last[0]["high"] - last[0]["low"] == pytest.approx(2 * spread)
     assert min(row["low"] for row in rows) >= 0.0
     assert "layer" in regret_chart(result).to_dict()
