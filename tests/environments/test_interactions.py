@@ -190,3 +190,13 @@ def test_item_liked_once_is_not_a_rated_zero() -> None:
     assert not (items_of(rounds, np.eye(3))[rounds.rewards == 0] == 0).any()
     shown = locb.Interactions(users, items, rewards, np.eye(3), n_users=2, n_arms=2, zeros="shown")
     assert shown.n_users == 2
+
+
+def test_default_number_of_arms_follows_the_number_of_items() -> None:
+    users, items, rewards = [0, 0, 0, 1, 1], [0, 1, 2, 0, 2], [1, 0, 0, 0, 1]
+    with pytest.warns(UserWarning, match="the number of items is 3, so a round has 3 arms instead of 10"):
+        env = locb.Interactions(users, items, rewards, np.eye(3), n_users=2)
+    assert env.n_arms == env.rounds(3, seed=0).n_arms == 3
+    assert locb.Interactions(users, items, rewards, np.eye(12), n_users=2).n_arms == 10
+    with pytest.raises(ValueError, match="the number of items must be at least 2, not 1"):
+        locb.Interactions([0], [0], [1], np.eye(1), n_users=1)

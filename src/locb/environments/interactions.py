@@ -16,6 +16,7 @@ from locb.evaluation.clusters import maximum_clique
 from locb.kernels import interaction_sampling as sampling
 from locb.kernels.common.bit_sets import pack_bit_indices
 
+DEFAULT_ARMS = 10
 ZEROS = {"any": sampling.ANY, "rated": sampling.RATED, "shown": sampling.RATED}
 
 
@@ -33,8 +34,9 @@ class Interactions(Environment):
     n_users : int, default 100
         Size of the pool, the users of the environment. The pool consists of the users with the most records among the
         eligible users. A user is eligible with at least one liked item and at least one item with reward 0.
-    n_arms : int, default 10
-        Arms per round: one liked item, and n_arms − 1 items with reward 0.
+    n_arms : int, optional
+        Arms per round: one liked item, and n_arms − 1 items with reward 0. The default is 10, or the number of items if
+        there are fewer.
     zeros : {"any", "rated", "shown"}, default "any"
         Which items can be arms with reward 0. "any": all items that the user never liked, with or without a record.
         "rated": items with a record of the user, all of whose records have reward 0. "shown": items with at least one
@@ -73,14 +75,14 @@ class Interactions(Environment):
         item_features: Any,
         *,
         n_users: int = 100,
-        n_arms: int = 10,
+        n_arms: int | None = None,
         zeros: str = "any",
         counts: Any = None,
     ) -> None:
-        self.item_features: Floats = _check_options(n_users, n_arms, zeros, item_features)
+        self.item_features: Floats = check_array("item_features", item_features, (None, None))
+        self.n_arms, self.zeros = _check_options(n_users, n_arms, zeros, len(self.item_features)), zeros
         n_items, self.dim = self.item_features.shape
         user, item, liked, weight = _check_records(users, items, rewards, counts, n_items)
-        self.n_arms, self.zeros = int(n_arms), zeros
         zero = ~liked  # records that may be arms with reward 0
         if zeros == "rated":
             pair = user.astype(np.int64) * n_items + item
@@ -205,17 +207,23 @@ class Interactions(Environment):
         return float(math.ceil(high * 10.0**digits) / 10.0**digits)
 
 
-def _check_options(n_users: Any, n_arms: Any, zeros: Any, item_features: Any) -> Floats:
-    """Return the item features; raise a ValueError if an option is invalid."""
-    for name, value, minimum in (("n_users", n_users, 1), ("n_arms", n_arms, 2)):
+def _check_options(n_users: Any, n_arms: Any, zeros: Any, n_items: int) -> int:
+    """Return the number of arms; raise a ValueError if an option is invalid."""
+    for name, value, minimum in (("n_users", n_users, 1), ("n_arms", DEFAULT_ARMS if n_arms is None else n_arms, 2)):
         if not isinstance(value, int | np.integer) or value < minimum:
             raise ParameterError(name, f" must be an integer of at least {minimum}, not {value!r}")
     if zeros not in ZEROS:
         raise ParameterError("zeros", f" must be one of {', '.join(map(repr, ZEROS))}, not {zeros!r}")
-    features: Floats = check_array("item_features", item_features, (None, None))
-    if n_arms > len(features):
-        raise ParameterError("n_arms", f" must be at most the number of items, {len(features)}, not {n_arms}")
-    return features
+    if n_items < 2:
+        raise ValueError(f"the number of items must be at least 2, not {n_items}")
+    if n_arms is None:
+        if n_items < DEFAULT_ARMS:
+            message = f"the number of items is {n_items}, so a round has {n_items} arms instead of {DEFAULT_ARMS}"
+            warnings.warn(message, stacklevel=3)
+        return min(DEFAULT_ARMS, n_items)
+    if n_arms > n_items:
+        raise ParameterError("n_arms", f" must be at most the number of items, {n_items}, not {n_arms}")
+    return int(n_arms)
 
 
 def _check_records(users: Any, items: Any, rewards: Any, counts: Any, n_items: int) -> tuple[Any, Any, Any, Any]:
