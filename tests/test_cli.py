@@ -1,6 +1,7 @@
 """The commands ``locb compare`` and ``locb data``."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -156,6 +157,129 @@ def test_compare_runs_on_data(name: str, tmp_path: Path) -> None:
     assert (tmp_path / "out" / "users.png").exists()
 
 
+def write_table(path: Path, n_users: int, n_items: int, separator: str = ",", *, header: bool = True) -> None:
+    rows = [[f"u{user}", f"i{item}", str(1 + user * item % 5)] for user in range(n_users) for item in range(n_items)]
+    names = [["who", "what", "stars"]] if header else []
+    path.write_text("\n".join(separator.join(row) for row in [*names, *rows]))
+
+
+STARS = ("--columns", "user=who,item=what,rating=stars")
+COMPARE_TABLE = ("--policies", "linucb-one", "--rounds", "50", "--repeats", "1", "--jobs", "1", "--output", "out")
+
+
+def test_table_with_fewer_items_than_arms(tmp_path: Path) -> None:
+    """The number of arms follows the number of items, unless --arms is given."""
+    write_table(tmp_path / "few.csv", 20, 4)
+    done = call("data", "table", "few.csv", *STARS, "--users", "15", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "note: the number of items is 4, so a round has 4 arms instead of 10" in done.stdout
+    real = ("compare", "--data", "table", "--path", "few.csv", *STARS, "--users", "15", *COMPARE_TABLE)
+    done = call(*real, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "so a round has 4 arms" in done.stdout
+    record = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert "n_arms" not in record["settings"]["environment"]
+    done = call(*real, "--arms", "3", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "so a round has" not in done.stdout
+    assert json.loads((tmp_path / "out" / "run.json").read_text())["settings"]["environment"]["n_arms"] == 3
+    done = call(*real, "--arms", "5", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith("locb: --arms must be at most the number of items, 4, not 5")
+
+
+def test_data_with_too_few_users_for_groups(tmp_path: Path) -> None:
+    """If no gamma puts half of the users in groups, the summary and the map say so."""
+    write_table(tmp_path / "small.csv", 4, 12)
+    done = call("data", "table", "small.csv", *STARS, "--users", "3", "--output", "map.svg", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    image = (tmp_path / "map.svg").read_text()
+    for text in (done.stdout, image):
+        assert re.search(r"\binf\b", text) is None
+        assert "no gamma puts half of the users in groups" in " ".join(text.split())
+
+
+def test_data_shows_the_threshold_of_likes(tmp_path: Path) -> None:
+    write_table(tmp_path / "likes.csv", 20, 12)
+    stars = [int(line.rsplit(",", 1)[1]) for line in (tmp_path / "likes.csv").read_text().splitlines()[1:]]
+    above = {limit: f"{sum(star > limit for star in stars) / len(stars):.1%}" for limit in (2, 3)}
+    table = ("data", "table", "likes.csv", *STARS, "--users", "15")
+    for more, rule, share in [
+        ((), "ratings above 3 (default)", above[3]),
+        (("--like-above", "2"), "ratings above 2", above[2]),
+        (("--like-above", "q50"), "ratings above 2 (q50)", above[2]),
+    ]:
+        done = call(*table, *more, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert re.search(rf"likes +{re.escape(rule)} *\n", done.stdout), done.stdout
+        assert re.search(rf"share of likes +{share} *\n", done.stdout), done.stdout
+    done = call(
+        "compare", "--data", "table", "--path", "likes.csv", *STARS, "--users", "15", *COMPARE_TABLE, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"Likes are ratings above 3 (default): {above[3]} of 240 records." in " ".join(done.stdout.split())
+    assert "Likes are ratings above 3 (default)" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_absurd_split_of_ratings_is_refused(tmp_path: Path) -> None:
+    """Play counts need a threshold: the message names the share of likes and the option."""
+    rows = "".join(f"u{n % 20},i{n // 20},{n + 1}\n" for n in range(240))
+    (tmp_path / "plays.csv").write_text("who,what,plays\n" + rows)
+    columns = ("--columns", "user=who,item=what,rating=plays", "--users", "15")
+    for command in (("data", "table", "plays.csv"), ("compare", "--data", "table", "--path", "plays.csv")):
+        done = call(*command, *columns, *(COMPARE_TABLE if command[0] == "compare" else ()), cwd=tmp_path)
+        assert done.returncode == 2
+        assert done.stderr.startswith("locb: --like-above must be set for plays.csv: 98.8% of 240 ratings"), done.stderr
+        assert "'q75'" in done.stderr
+        more = (*columns, "--like-above", "q75", *(COMPARE_TABLE if command[0] == "compare" else ()))
+        done = call(*command, *more, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert "ratings above 180 (q75)" in done.stdout
+    record = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert record["settings"]["environment"]["like_above"] == "q75"
+
+
+def test_scenarios_with_a_table(tmp_path: Path) -> None:
+    rows = "".join(f"u{user},i{movie},{star}\n" for user, movie, star in files.stars())
+    (tmp_path / "likes.csv").write_text("who,what,stars\n" + rows)
+    items = "".join(f"i{movie},{'|'.join(genres)}\n" for movie, _, genres in files.titles())
+    (tmp_path / "items.csv").write_text("what,genres\n" + items)
+    real = ("--data", "table", "--path", "likes.csv", *STARS, "--item-features", "items.csv", "--like-above", "2")
+    size = ("--policies", "linucb-one,linucb-ind", "--rounds", "100", "--repeats", "1", "--jobs", "1")
+    done = call("compare", "--scenarios", "two-clusters", *real, *size, "--output", "out", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for name in ("two-clusters", "table-rated", "table-any"):
+        assert name in done.stdout
+    jobs = [json.loads(file.read_text())["job"] for file in (tmp_path / "out" / "runs").iterdir()]
+    settings = [job["environment"] for job in jobs if job["data"].startswith("table")]
+    assert len(settings) == 2 * 2 * 3  # scenarios, policies, alphas
+    assert {environment["like_above"] for environment in settings} == {2.0}
+    # The paths are absolute, so that the command can be repeated in another folder.
+    assert {environment["path"] for environment in settings} == {str(tmp_path / "likes.csv")}
+    assert {environment["item_features"] for environment in settings} == {str(tmp_path / "items.csv")}
+
+
+@pytest.mark.parametrize(
+    ("name", "separator", "options"),
+    [
+        ("likes.csv", ";", ()),
+        ("likes.dat", "::", ()),
+        ("likes.data", "\t", ("--separator", "tab")),
+        ("likes.data", "\t", ("--separator", "\\t")),
+        ("likes.csv", "^", ("--separator", "^")),
+    ],
+)
+@pytest.mark.parametrize("header", [True, False])
+def test_data_reads_other_separators(
+    header: bool, name: str, separator: str, options: tuple[str, ...], tmp_path: Path
+) -> None:
+    write_table(tmp_path / name, 20, 12, separator, header=header)
+    columns = STARS if header else ("--no-header", "--columns", "user=1,item=2,rating=3")
+    done = call("data", "table", name, *columns, *options, "--users", "15", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"records +240 *\n *users +20 *\n *items +12 *\n", done.stdout), done.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -173,6 +297,10 @@ def test_compare_runs_on_data(name: str, tmp_path: Path) -> None:
         (["data", "table", "x.csv", "--columns", "user=a"], "locb: --columns must set item"),
         (["data", "table", "x.csv", "--columns", "who=a"], "locb: --columns: 'who=a' is not user="),
         (["data", "table", "x.csv"], "locb: --columns is required for a table: user="),
+        (["data", "yelp", ".", "--separator", ";"], "locb: --separator requires a table, not yelp"),
+        (["data", "yahoo", ".", "--no-header"], "locb: --no-header requires a table, not yahoo"),
+        (["data", "yahoo", ".", "--like-above", "3"], "locb: --like-above requires ratings; yahoo has clicks"),
+        (["compare", "--like-above", "3"], "locb: --like-above requires --data"),
         (["data", "yahoo", "--download", "ml-1m"], "locb: --download is available for movielens only"),
         (["data", "movielens", "--download", "ml-7"], "locb: --download must be one of ml-latest-small"),
         (["data", "movielens"], "locb: PATH is required: the files of movielens"),

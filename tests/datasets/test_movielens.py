@@ -56,7 +56,7 @@ def test_all_formats_give_the_same_environment(tmp_path: Path) -> None:
 
 def test_threshold(tmp_path: Path) -> None:
     folder = files.movielens_csv(tmp_path / "ml")
-    assert load(folder, threshold=2.0).about["share_of_likes"] > load(folder).about["share_of_likes"]
+    assert load(folder, like_above=2.0).about["share_of_likes"] > load(folder).about["share_of_likes"]
 
 
 @pytest.mark.parametrize(

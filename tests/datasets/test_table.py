@@ -76,6 +76,7 @@ def test_rows_with_nulls_are_skipped(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         ({"user": "missing"}, "has no column missing; it has who, what, stars, liked, genre, price"),
+        ({"features": ["genre", "what"]}, "features must not contain 'what', the column of items"),
         ({"features": ["colour"]}, "has no column colour"),
         ({"rating": None}, "set exactly one of rating"),
         ({"reward": "liked"}, "set exactly one of rating"),
@@ -154,3 +155,39 @@ def test_contradictory_ratings_give_zero_features(tmp_path: Path) -> None:
         load(tmp_path / "likes.csv", n_users=3, n_arms=2, zeros="rated")
     env = load(tmp_path / "likes.csv", n_users=3, n_arms=2, zeros="shown")
     assert (env.item_features[:, :-1] == 0).all()
+
+
+def test_features_of_few_items_give_a_warning(tmp_path: Path) -> None:
+    frame = likes()
+    frame.write_csv(tmp_path / "likes.csv")
+    items = frame.select("what", "genre", "price").unique("what", maintain_order=True)
+    few = items.with_columns(pl.when(pl.int_range(pl.len()) < 3).then("price").alias("price"))
+    few.write_csv(tmp_path / "items.csv")
+    message = r"column price has a value for 3 of 12 items \(25\.0%\)"
+    for _ in range(2):  # the second time from the cache
+        with pytest.warns(UserWarning, match=message) as caught:
+            load(tmp_path / "likes.csv", item_features=tmp_path / "items.csv")
+        assert not any("column genre" in str(warning.message) for warning in caught)
+    frame.select("what", "genre").unique("what", maintain_order=True).head(2).write_csv(tmp_path / "two.csv")
+    with pytest.warns(UserWarning, match=r"column genre has a value for 2 of 12 items \(16\.7%\)"):
+        load(tmp_path / "likes.csv", item_features=tmp_path / "two.csv")
+
+
+def test_features_that_vary_within_an_item_give_a_warning(tmp_path: Path) -> None:
+    frame = likes().with_columns(weekday=pl.int_range(pl.len()) % 7)
+    frame.write_csv(tmp_path / "likes.csv")
+    varying = frame.group_by("what").agg(pl.col("weekday").n_unique()).filter(pl.col("weekday") > 1).height
+    share = f"{varying / files.MOVIES:.1%}"
+    message = rf"column weekday has more than one value for {varying} of 12 items \({share}\); the first value of each"
+    with pytest.warns(UserWarning, match=message) as caught:
+        load(tmp_path / "likes.csv", features=["weekday", "genre"])
+    assert not any("column genre" in str(warning.message) for warning in caught)
+
+
+def test_missing_value_of_a_row_is_taken_from_another_row_of_the_item(tmp_path: Path) -> None:
+    frame = likes()
+    frame.write_csv(tmp_path / "likes.csv")
+    first = pl.int_range(pl.len()).over("what") == 0
+    frame.with_columns(price=pl.when(~first).then("price")).write_csv(tmp_path / "gaps.csv")
+    complete, gaps = load(tmp_path / "likes.csv", features=["price"]), load(tmp_path / "gaps.csv", features=["price"])
+    assert np.allclose(complete.item_features, gaps.item_features)

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 from rich.console import Console
@@ -24,37 +24,6 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 console = Console(highlight=False)
-
-Zeros = Annotated[
-    str | None,
-    typer.Option(
-        help="Which items are the arms with reward 0. **any**: all items that the user never liked. **rated**: items "
-        "that the user rated and never liked. **shown**: items of records without a like, even if the user liked the "
-        "item in another record.",
-        show_default="any; shown for yahoo",
-        rich_help_panel="Data",
-    ),
-]
-Columns = Annotated[
-    str | None,
-    typer.Option(
-        help="Names of the columns of a table: user=…,item=…,rating=… (or reward=… for a column of 0 and 1), and "
-        "feature=… for each column that describes items.",
-        rich_help_panel="Data",
-    ),
-]
-ItemFeatures = Annotated[
-    Path | None,
-    typer.Option(help="Second table, with one row per item and columns that describe it.", rich_help_panel="Data"),
-]
-CacheDir = Annotated[
-    Path | None,
-    typer.Option(
-        help="Cache folder of prepared data sets.",
-        show_default="$LOCB_CACHE, or locb in your cache folder",
-        rich_help_panel="Data",
-    ),
-]
 
 Backend = Annotated[
     str,
@@ -158,40 +127,6 @@ def report_findings(findings: Findings, folder: Path) -> None:
         console.print(make_verdict_table(findings))
         console.print(summarize_verdicts(findings))
     print_written(write_findings(findings, folder))
-
-
-def data_settings(
-    name: str,
-    path: Path,
-    zeros: str | None,
-    columns: str | None,
-    item_features: Path | None,
-    cache_dir: Path | None,
-) -> dict[str, Any]:
-    """Return settings of ``make_environment`` for a data set. Options that are None are not part of the settings."""
-    settings: dict[str, Any] = {"data": name, "path": str(path)}
-    settings |= {} if zeros is None else {"zeros": zeros}
-    settings |= {} if cache_dir is None else {"cache_dir": str(cache_dir)}
-    if name != "table":
-        if columns is not None or item_features is not None:
-            raise ValueError(f"{'--columns' if columns else '--item-features'} requires a table, not {name}")
-        return settings
-    if columns is None:
-        raise ValueError("--columns is required for a table: user=…,item=…,rating=…")
-    features = []
-    for pair in split_list("columns", columns):
-        role, _, column = pair.partition("=")
-        if role == "feature":
-            features.append(column)
-        elif role in ("user", "item", "rating", "reward") and column:
-            settings[role] = column
-        else:
-            raise ValueError(f"--columns: {pair!r} is not user=…, item=…, rating=…, reward=… or feature=… with a name")
-    missing = [role for role in ("user", "item") if role not in settings]
-    if missing:
-        raise ValueError(f"--columns must set {' and '.join(missing)}, for example user=customer,item=product")
-    settings |= {"features": features} if features else {}
-    return settings | ({} if item_features is None else {"item_features": str(item_features)})
 
 
 def reject_options(context: typer.Context, names: tuple[str, ...], reason: str) -> None:

@@ -9,13 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from locb.cli.common import (
-    CacheDir,
-    Columns,
-    ItemFeatures,
     Jobs,
-    Zeros,
     console,
-    data_settings,
     number,
     preparing,
     print_written,
@@ -24,6 +19,16 @@ from locb.cli.common import (
     run_all,
     split_list,
 )
+from locb.cli.data_options import (
+    CacheDir,
+    Columns,
+    ItemFeatures,
+    LikeAbove,
+    NoHeader,
+    Separator,
+    Zeros,
+    data_settings,
+)
 from locb.evaluation.run_folder import UNFINISHED_FOLDER
 
 if TYPE_CHECKING:
@@ -31,7 +36,16 @@ if TYPE_CHECKING:
 
 # Options that cannot be used with --scenarios, because each scenario or policy has its own value.
 SCENARIO_OPTIONS = ("users", "clusters", "dim", "arms", "noise", "arrivals", "gamma", "n_seeds")
-DATA_OPTIONS = ("path", "zeros", "columns", "item_features", "cache_dir")
+DATA_OPTIONS = (
+    "path",
+    "zeros",
+    "columns",
+    "like_above",
+    "item_features",
+    "separator",
+    "no_header",
+    "cache_dir",
+)
 SYNTHETIC_OPTIONS = ("clusters", "dim", "noise", "arrivals")
 POLICIES, ENVIRONMENT, DATA, SIZE = "Policies", "Environment", "Data", "Size"
 
@@ -88,7 +102,14 @@ def compare(
     dim: Annotated[
         int, typer.Option(help="Features per arm, including a constant feature.", min=2, rich_help_panel=ENVIRONMENT)
     ] = 6,
-    arms: Annotated[int, typer.Option(help="Arms per round.", rich_help_panel=ENVIRONMENT)] = 10,
+    arms: Annotated[
+        int | None,
+        typer.Option(
+            help="Arms per round.",
+            show_default="10; with --data at most the number of items",
+            rich_help_panel=ENVIRONMENT,
+        ),
+    ] = None,
     noise: Annotated[
         str,
         typer.Option(
@@ -117,7 +138,10 @@ def compare(
     ] = None,
     zeros: Zeros = None,
     columns: Columns = None,
+    like_above: LikeAbove = None,
     item_features: ItemFeatures = None,
+    separator: Separator = None,
+    no_header: NoHeader = False,
     cache_dir: CacheDir = None,
     rounds: Annotated[
         int | None,
@@ -187,8 +211,19 @@ def compare(
     elif path is None:
         raise ValueError(f"--path is required with --data {data}: the file, folder or archive of the data set")
     else:
-        location = path if scenarios is None else path.resolve()
-        real_data = data_settings(data, location, zeros, columns, item_features, cache_dir)
+        if scenarios is not None:  # an interrupted run may be continued from another folder
+            path, item_features = path.resolve(), item_features and item_features.resolve()
+        real_data = data_settings(
+            data,
+            path,
+            zeros=zeros,
+            columns=columns,
+            like_above=like_above,
+            item_features=item_features,
+            separator=separator,
+            no_header=no_header,
+            cache_dir=cache_dir,
+        )
     if scenarios is not None:
         reason = "cannot be used with --scenarios, because each scenario or policy has its own value"
         reject_options(context, SCENARIO_OPTIONS, reason)
@@ -210,13 +245,13 @@ def compare(
             "n_users": users,
             "n_clusters": clusters,
             "raw_dim": dim - 1,
-            "n_arms": arms,
+            "n_arms": 10 if arms is None else arms,
             "noise": noise if noise == "bernoulli" else number("noise", noise, "bernoulli"),
             "arrivals": arrivals,
         }
     else:
         reject_options(context, SYNTHETIC_OPTIONS, "is an option of the synthetic environment, not of --data")
-        environment = real_data | {"n_users": users, "n_arms": arms}
+        environment = real_data | {"n_users": users} | ({} if arms is None else {"n_arms": arms})
     with preparing(path):
         plan = plan_comparison(
             names,

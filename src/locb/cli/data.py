@@ -8,7 +8,17 @@ from typing import Annotated, Any
 import typer
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-from locb.cli.common import CacheDir, Columns, ItemFeatures, Zeros, console, data_settings, preparing, print_written
+from locb.cli.common import console, preparing, print_written
+from locb.cli.data_options import (
+    CacheDir,
+    Columns,
+    ItemFeatures,
+    LikeAbove,
+    NoHeader,
+    Separator,
+    Zeros,
+    data_settings,
+)
 
 Download = Annotated[
     str | None,
@@ -35,7 +45,10 @@ def data(
     users: Annotated[int, typer.Option(help="Number of users in the pool: those with the most records.")] = 100,
     zeros: Zeros = None,
     columns: Columns = None,
+    like_above: LikeAbove = None,
     item_features: ItemFeatures = None,
+    separator: Separator = None,
+    no_header: NoHeader = False,
     cache_dir: CacheDir = None,
     output: Annotated[
         Path | None,
@@ -44,7 +57,7 @@ def data(
         ),
     ] = None,
 ) -> None:
-    """Prepare a data set and print a summary: sizes, share of likes, distances between users, and true groups.
+    """Prepare a data set and print a summary: sizes, likes, distances between users, and true groups.
 
     A true group is a set of users whose distance in estimated preferences is below a limit, gamma. The prepared data is
     cached, so the next command with the same files and columns starts at once. The command writes a map of the users in
@@ -54,6 +67,8 @@ def data(
     - `locb data movielens ml-25m.zip`
     - `locb data movielens --download ml-latest-small`
     - `locb data table likes.csv --columns user=customer,item=product,rating=stars`
+    - `locb data table plays.csv --columns user=listener,item=song,rating=plays --like-above q75`
+    - `locb data table ratings.dat --no-header --columns user=1,item=2,rating=3`
     """
     from locb.experiments.dataset_summary import summarize_dataset
     from locb.experiments.environment_factory import make_environment
@@ -67,14 +82,22 @@ def data(
         path = _download(name, download, path or Path())
     if path is None:
         raise ValueError(f"PATH is required: the files of {name} (for movielens, you can use --download instead)")
-    settings = data_settings(name, path, zeros, columns, item_features, cache_dir)
+    settings = data_settings(
+        name,
+        path,
+        zeros=zeros,
+        columns=columns,
+        like_above=like_above,
+        item_features=item_features,
+        separator=separator,
+        no_header=no_header,
+        cache_dir=cache_dir,
+    )
     with preparing(path):
         env: Any = make_environment({**settings, "n_users": users}, 0)
         summary = summarize_dataset(env)
     console.print(make_facts_table(f"{name}: {path}", summary.facts))
-    limit = f"{summary.gamma:.3g}"
-    subtitle = f"θ of {env.n_users} users in two dimensions; groups of users whose distances are below {limit}"
-    write_group_chart(env.theta, summary.groups, f"Users of {name}", subtitle, image)
+    write_group_chart(env.theta, summary.groups, f"Users of {name}", summary.map_subtitle, image)
     print_written([image])
 
 

@@ -28,6 +28,7 @@ OPTION_NAMES = {
     "alpha": "alphas",
     "policy": "policies",
     "data": "name",
+    "header": "no_header",
     "size": "download",
     "folder": "output",
 }

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from locb.cli.common import Address, Backend, CacheDir, Jobs, Seed, preparing, report_findings, resumable, run_all
+from locb.cli.common import Address, Backend, Jobs, Seed, preparing, report_findings, resumable, run_all
+from locb.cli.data_options import CacheDir
 
 
 def reproduce(

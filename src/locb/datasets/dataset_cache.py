@@ -16,7 +16,7 @@ import numpy as np
 
 from locb.common.cache_dir import cache_dir
 
-VERSION = 2  # version of the entry format; entries of other versions are not used, because it is part of the key
+VERSION = 3  # version of the entry format; entries of other versions are not used, because it is part of the key
 
 
 def load_or_prepare(

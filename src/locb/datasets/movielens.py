@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from locb.datasets.item_features import one_hot
+from locb.datasets.likes import check_like_above, find_likes
 from locb.datasets.records import Records, encode_ids, load_environment
 from locb.datasets.source_files import Source, find_sources
 from locb.datasets.text_files import rating_columns, text_lines
@@ -26,10 +25,10 @@ def movielens(
     path: str | Path,
     *,
     n_users: int = 100,
-    n_arms: int = 10,
+    n_arms: int | None = None,
     dim: int = 10,
     zeros: str = "any",
-    threshold: float = 3.0,
+    like_above: float | str | None = None,
     cache_dir: str | Path | None = None,
 ) -> Interactions:
     """Read MovieLens ratings as an environment. All published sizes are supported, from ml-100k to ml-32m.
@@ -40,21 +39,23 @@ def movielens(
         Folder of the files, published zip file, or ratings file. The format is detected.
     n_users : int, default 100
         Number of users: those with the most ratings. See :class:`locb.Interactions`.
-    n_arms : int, default 10
-        Arms per round: one liked movie, and movies with reward 0.
+    n_arms : int, optional
+        Arms per round: one liked movie, and movies with reward 0. The default is 10, or the number of movies if there
+        are fewer.
     dim : int, default 10
         Features per movie: dim − 1 computed from ratings and genres, and a constant.
     zeros : {"any", "rated", "shown"}, default "any"
         Which movies are the arms with reward 0. See :class:`locb.Interactions`.
-    threshold : float, default 3.0
-        Ratings above the threshold are likes.
+    like_above : float or str, optional
+        Ratings above this threshold are likes. The default is 3. A quantile such as "q75" is the smallest rating that
+        at least 75% of the ratings do not exceed.
     cache_dir : path, optional
         Cache folder of the prepared data. The default is $LOCB_CACHE or the cache folder of the user.
 
     Returns
     -------
     Interactions
-        Environment in which a user likes the movies with a rating above ``threshold``.
+        Environment in which a user likes the movies with a rating above ``like_above``.
 
     Raises
     ------
@@ -64,12 +65,12 @@ def movielens(
         If a file is missing or damaged. The message names the file, and the line if there is one.
     """
     sources = find_sources(Path(path), LAYOUTS, "MovieLens")
-    options = {"threshold": float(threshold)}
+    threshold = check_like_above(like_above)
     return load_environment(
         "movielens",
         sources,
-        lambda: read(sources[0], sources[1], float(threshold)),
-        options=options,
+        lambda: read(sources[0], sources[1], threshold),
+        options={"like_above": threshold},
         dim=dim,
         cache_dir=cache_dir,
         n_users=n_users,
@@ -78,7 +79,7 @@ def movielens(
     )
 
 
-def read(ratings: Source, movies: Source, threshold: float) -> Records:
+def read(ratings: Source, movies: Source, like_above: float | str | None) -> Records:
     """Return the records of a ratings file, with the genres of a movies file as attributes of the items."""
     name = Path(ratings.member or ratings.path).name
     separator, header, columns = FORMATS[name]
@@ -87,8 +88,9 @@ def read(ratings: Source, movies: Source, threshold: float) -> Records:
     genres = read_genres(movies)
     attributes = one_hot([genres.get(int(movie), ()) for movie in movie_ids])
     user_ids, user_indices = encode_ids(users)
-    liked = np.asarray(stars > threshold)
-    return Records(user_indices, item_indices, liked, len(movie_ids), attributes, user_names=user_ids)
+    likes = find_likes(stars, like_above, ratings.name)
+    n_items = len(movie_ids)
+    return Records(user_indices, item_indices, likes.liked, n_items, attributes, user_names=user_ids, likes=likes)
 
 
 def read_genres(movies: Source) -> dict[int, tuple[str, ...]]:

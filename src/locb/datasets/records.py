@@ -13,6 +13,7 @@ import numpy as np
 from locb.common.validation import ParameterError
 from locb.datasets.dataset_cache import load_or_prepare
 from locb.datasets.item_features import ATTRIBUTE_WEIGHT, item_features
+from locb.datasets.likes import Likes
 from locb.datasets.source_files import Source
 from locb.environments import Interactions
 
@@ -30,6 +31,8 @@ class Records:
     user_names: Any = None  # array of integers or bytes: the name of each user in the data set
     counts: Any = None  # array: number of occurrences of each record; None if each occurs once
     skipped: dict[str, int] = field(default_factory=dict)  # number of skipped lines by reason
+    likes: Likes | None = None  # which ratings are likes; None if the data set has no ratings
+    notes: list[str] = field(default_factory=list)  # limitations of the data, issued as warnings
 
 
 def encode_ids(values: Any) -> tuple[Any, Any]:
@@ -86,6 +89,8 @@ def load_environment(
     arrays, facts = load_or_prepare(cache_dir, key, prepare)
     for reason, count in facts["skipped"].items():
         warnings.warn(f"{name}: skipped {count:,} {reason}", stacklevel=3)
+    for note in facts["notes"]:
+        warnings.warn(f"{name}: {note}", stacklevel=3)
     counts = arrays.get("counts")
     env = Interactions(
         arrays["users"], arrays["items"], arrays["liked"], arrays["features"], counts=counts, **arguments
@@ -111,6 +116,9 @@ def _prepare(records: Records, dim: int | None) -> tuple[dict[str, Any], dict[st
         "users": len(np.unique(records.users)),
         "items": records.n_items,
         "share_of_likes": float((counts * records.liked).sum() / counts.sum()),
+        "like_above": None if records.likes is None else records.likes.threshold,
+        "like_above_origin": None if records.likes is None else records.likes.origin,
         "skipped": records.skipped,
+        "notes": records.notes,
     }
     return arrays, facts

@@ -1,4 +1,4 @@
-"""Reader of custom tables of likes or ratings: CSV, Parquet or JSON lines."""
+"""Reader of custom tables of likes or ratings."""
 
 from __future__ import annotations
 
@@ -8,28 +8,31 @@ from typing import Any
 
 import numpy as np
 
+from locb.common.validation import ParameterError
 from locb.datasets.item_features import one_hot
+from locb.datasets.likes import check_like_above, find_likes
 from locb.datasets.records import Records, load_environment
 from locb.datasets.source_files import Source
-from locb.datasets.text_files import json_lines
+from locb.datasets.table_files import TextFormat, check_text_format, read_frame
 from locb.environments import Interactions
 
-READERS = {".csv": "read_csv", ".tsv": "read_csv", ".parquet": "read_parquet", ".jsonl": "read_ndjson"}
-READERS |= {".ndjson": "read_ndjson", ".json": "read_ndjson"}
+MIN_DESCRIBED = 0.8  # a column that describes a smaller share of the items gives a warning
 
 
 def table(
     path: str | Path,
     *,
-    user: str,
-    item: str,
-    rating: str | None = None,
-    reward: str | None = None,
-    threshold: float = 3.0,
-    features: Sequence[str] = (),
+    user: str | int,
+    item: str | int,
+    rating: str | int | None = None,
+    reward: str | int | None = None,
+    like_above: float | str | None = None,
+    features: Sequence[str | int] = (),
     item_features: str | Path | None = None,
+    separator: str | None = None,
+    header: bool = True,
     n_users: int = 100,
-    n_arms: int = 10,
+    n_arms: int | None = None,
     dim: int = 10,
     zeros: str = "any",
     cache_dir: str | Path | None = None,
@@ -39,17 +42,25 @@ def table(
     Parameters
     ----------
     path : path
-        CSV (.csv, .tsv), Parquet (.parquet) or JSON lines file (.jsonl, .ndjson, .json). It may be gzipped (.gz).
-    user, item : str
+        Text file (.csv, .tsv, .dat, .txt), Parquet (.parquet) or JSON lines file (.jsonl, .ndjson, .json). It may be
+        gzipped (.gz).
+    user, item : str or int
         Names of the columns of users and items. The values are numbers or text.
-    rating, reward : str
+    rating, reward : str or int
         Set exactly one: the name of a column of ratings, or the name of a column of rewards 0 and 1.
-    threshold : float, default 3.0
-        Ratings above the threshold are likes.
-    features : sequence of str, default ()
+    like_above : float or str, optional
+        Ratings above this threshold are likes. A quantile such as "q75" is the smallest rating that at least 75% of the
+        ratings do not exceed. The default is 3. It is rejected if fewer than 1% or more than 95% of the ratings would
+        be likes.
+    features : sequence of str or int, default ()
         Names of columns that describe the items. Text may have several values, separated by "|".
     item_features : path, optional
-        Second table, used instead of ``features``: the column ``item``, and columns that describe the items.
+        Second table, used instead of ``features``: the column ``item``, and columns that describe the items. Without a
+        header, the item is its first column.
+    separator : str, optional
+        Separator of the columns of text files. By default, it is detected: comma, tab, ";", "::" or "|".
+    header : bool, default True
+        Whether the first line of text files has the names of the columns. If False, columns are numbered from 1.
     n_users, n_arms, zeros
         Number of users, arms per round, and items with reward 0. See :class:`locb.Interactions`.
     dim : int, default 10
@@ -57,27 +68,40 @@ def table(
     cache_dir : path, optional
         Cache folder of the prepared data. The default is $LOCB_CACHE or the cache folder of the user.
     """
-    if (rating is None) == (reward is None):
-        raise ValueError("set exactly one of rating (column of ratings) and reward (column of 0 and 1)")
-    if isinstance(features, str):
-        features = [features]
+    columns = _check_columns(user, item, rating, reward, [features] if isinstance(features, str) else features)
+    if rating is None and like_above is not None:
+        raise ParameterError("like_above", " requires rating, a column of ratings; a reward is 0 or 1")
     if features and item_features is not None:
         raise ValueError("set features or item_features, not both")
-    sources = [Source(_check_file(path))]
-    if item_features is not None:
-        sources.append(Source(_check_file(item_features)))
-    columns = {"user": user, "item": item, "rating": rating, "reward": reward, "features": list(features)}
+    sources = [Source(_check_file(file)) for file in (path, item_features) if file is not None]
+    text_format, threshold = TextFormat(separator, bool(header)), check_like_above(like_above)
+    check_text_format(sources[0], text_format)
     return load_environment(
         "table",
         sources,
-        lambda: read(sources, columns, float(threshold)),
-        options={**columns, "threshold": float(threshold)},
+        lambda: read(sources, columns, text_format, threshold),
+        options={**columns, **text_format._asdict(), "like_above": threshold},
         dim=dim,
         cache_dir=cache_dir,
         n_users=n_users,
         n_arms=n_arms,
         zeros=zeros,
     )
+
+
+def _check_columns(user: Any, item: Any, rating: Any, reward: Any, features: Sequence[Any]) -> dict[str, Any]:
+    """Return the names of the columns by role; raise a ValueError if they contradict each other."""
+    if (rating is None) == (reward is None):
+        raise ValueError("set exactly one of rating (column of ratings) and reward (column of 0 and 1)")
+    if item in features:
+        raise ParameterError("features", f" must not contain {item!r}, the column of items")
+    return {
+        "user": str(user),
+        "item": str(item),
+        "rating": None if rating is None else str(rating),
+        "reward": None if reward is None else str(reward),
+        "features": list(dict.fromkeys(str(feature) for feature in features)),
+    }
 
 
 def _check_file(path: str | Path) -> Path:
@@ -87,54 +111,9 @@ def _check_file(path: str | Path) -> Path:
     return file
 
 
-def read_frame(source: Source, required: Sequence[str], text: Sequence[str] = ()) -> Any:
-    """Return the table in a file as a Polars data frame.
-
-    Parameters
-    ----------
-    source : Source
-        File of the table. Its suffix determines the format.
-    required : sequence of str
-        Columns that the table must have.
-    text : sequence of str, default ()
-        Columns of a CSV file that are read as text, so that "007" does not become 7.
-
-    Raises
-    ------
-    ValueError
-        If the format is unknown, or if the table cannot be read, has no rows or lacks a column.
-    """
-    import polars as pl
-
-    suffix = (source.path.with_suffix("") if source.path.suffix == ".gz" else source.path).suffix.lower()
-    if suffix not in READERS:
-        raise ValueError(
-            f"{source.name}: the file name must end in {', '.join(READERS)}, optionally with .gz, not {suffix!r}"
-        )
-    with source.open() as stream:
-        data = stream.read()
-    if not data.strip():
-        raise ValueError(f"{source.name} is empty; it must have at least one row")
-    options: dict[str, Any] = {}
-    if READERS[suffix] == "read_csv":
-        as_text = dict.fromkeys(text, pl.String)
-        separator = "\t" if suffix == ".tsv" else ","
-        options = {"infer_schema_length": None, "separator": separator, "schema_overrides": as_text}
-    try:
-        found = getattr(pl, READERS[suffix])(data, **options)
-    except Exception as error:  # Polars errors have no common base class
-        if READERS[suffix] == "read_ndjson":
-            list(json_lines(source, dict))  # raises an error that names the line
-        raise ValueError(f"cannot read {source.name} as {suffix}: {str(error).splitlines()[0]}") from error
-    missing = [column for column in required if column not in found.columns]
-    if missing:
-        raise ValueError(f"{source.name} has no column {', '.join(missing)}; it has {', '.join(found.columns)}")
-    if found.height == 0:
-        raise ValueError(f"{source.name} has no rows; it must have at least one")
-    return found
-
-
-def read(sources: list[Source], columns: dict[str, Any], threshold: float) -> Records:
+def read(
+    sources: list[Source], columns: dict[str, Any], text_format: TextFormat, like_above: float | str | None
+) -> Records:
     """Return the records of a table, with item attributes from columns of the same table or from a second table.
 
     Parameters
@@ -143,41 +122,58 @@ def read(sources: list[Source], columns: dict[str, Any], threshold: float) -> Re
         The table, and optionally a second table that describes the items.
     columns : dict
         Arguments ``user``, ``item``, ``rating``, ``reward`` and ``features`` of :func:`table`.
-    threshold : float
-        Ratings above the threshold are likes.
+    text_format : TextFormat
+        Separator and header of text files.
+    like_above : float, str or None
+        Threshold of ratings, see :func:`locb.datasets.likes.find_likes`.
     """
-    name, item, value = sources[0].name, columns["item"], columns["rating"] or columns["reward"]
-    main = read_frame(sources[0], [columns["user"], item, value, *columns["features"]], [columns["user"], item])
+    name, user, item, value = sources[0].name, columns["user"], columns["item"], columns["rating"] or columns["reward"]
+    main = read_frame(sources[0], [user, item, value, *columns["features"]], [user, item], text_format)
     main = main.with_row_index("row of the table", offset=1)
-    complete = main.drop_nulls([columns["user"], item, value])
-    incomplete = main.height - complete.height
+    complete = main.drop_nulls([user, item, value])
     if complete.height == 0:
-        raise ValueError(f"{name} must have at least one row with values for {columns['user']}, {item} and {value}")
+        raise ValueError(f"{name} must have at least one row with values for {user}, {item} and {value}")
+    numbers = _check_numbers(complete, name, value, rewards_only=columns["reward"] is not None)
+    likes = find_likes(numbers, like_above, name) if columns["reward"] is None else None
+    user_names, users = _encode_column(complete[user])
+    names, items = _encode_column(complete[item])
+    attributes: Any = None
+    notes: list[str] = []
+    if columns["features"]:
+        attributes, notes = describe_items(complete, item, columns["features"], names)
+    elif len(sources) > 1:
+        key = item if text_format.header else "1"
+        described = read_frame(sources[1], [key], [key], text_format)
+        selected = [column for column in described.columns if column != key]
+        if not selected:
+            raise ValueError(f"{sources[1].name} has no column other than {key}; add columns that describe the items")
+        attributes, notes = describe_items(described, key, selected, names)
+    incomplete = main.height - complete.height
+    return Records(
+        users,
+        items,
+        numbers > 0.5 if likes is None else likes.liked,
+        len(names),
+        attributes,
+        user_names=np.array([str(user_name).encode() for user_name in user_names.to_list()]),
+        skipped={"rows without user, item or value": incomplete} if incomplete else {},
+        likes=likes,
+        notes=notes,
+    )
+
+
+def _check_numbers(complete: Any, name: str, value: str, *, rewards_only: bool) -> Any:
+    """Return a column as floats; raise a ValueError if a row has no number, or a reward other than 0 or 1."""
     numbers = complete[value].cast(float, strict=False).to_numpy()
     wrong = np.flatnonzero(~np.isfinite(numbers))
     if wrong.size:
         row, shown = complete["row of the table"][int(wrong[0])], complete[value][int(wrong[0])]
         raise ValueError(f"{name}: column {value} must have numbers, but row {row} has {shown!r}")
     wrong = np.flatnonzero((numbers != 0) & (numbers != 1))
-    if columns["reward"] is not None and wrong.size:
+    if rewards_only and wrong.size:
         row = complete["row of the table"][int(wrong[0])]
         raise ValueError(f"{name}: column {value} must have 0 or 1, but row {row} has {numbers[wrong[0]]:g}")
-    liked = numbers > (threshold if columns["reward"] is None else 0.5)
-    user_names, users = _encode_column(complete[columns["user"]])
-    names, items = _encode_column(complete[item])
-    attributes = None
-    described = (
-        complete if columns["features"] else read_frame(sources[1], [item], [item]) if len(sources) > 1 else None
-    )
-    if described is not None:
-        selected = columns["features"] or [column for column in described.columns if column != item]
-        if not selected:
-            raise ValueError(f"{sources[1].name} has no column other than {item}; add columns that describe the items")
-        unique = described.unique(item, keep="first", maintain_order=True)
-        attributes = item_attributes(unique, item, selected, names)
-    skipped = {"rows without user, item or value": incomplete} if incomplete else {}
-    encoded = np.array([str(user_name).encode() for user_name in user_names.to_list()])
-    return Records(users, items, liked, len(names), attributes, user_names=encoded, skipped=skipped)
+    return numbers
 
 
 def _encode_column(column: Any) -> tuple[Any, Any]:
@@ -189,16 +185,20 @@ def _encode_column(column: Any) -> tuple[Any, Any]:
     return names, np.fromiter((index_of[value] for value in column.to_list()), np.int32, len(column))
 
 
-def item_attributes(items: Any, item: str, columns: Sequence[str], names: Any) -> Any:
-    """Return a sparse matrix (items, attributes): standardized values of numeric columns, one-hot columns for text.
+def describe_items(table: Any, item: str, columns: Sequence[str], names: Any) -> tuple[Any, list[str]]:
+    """Return the attributes of the items as a sparse matrix (items, attributes), and notes about gaps and variation.
+
+    The value of an item in a column is the first value that is not missing. Numeric columns are standardized, and
+    missing numbers are replaced by the mean of the column. Text columns become one-hot columns, and missing text gives
+    zeros. Text may have several values, separated by ``|``.
 
     A missing number is replaced by the mean of its column, and missing text gives zeros. An item without a row in
     ``items`` has only missing values. Text may have several values, separated by ``|``.
 
     Parameters
     ----------
-    items : polars.DataFrame
-        Descriptions, with at most one row per item.
+    table : polars.DataFrame
+        Descriptions, with any number of rows per item.
     item : str
         Name of the column of items.
     columns : sequence of str
@@ -214,19 +214,43 @@ def item_attributes(items: Any, item: str, columns: Sequence[str], names: Any) -
     import polars as pl
     from scipy import sparse
 
-    known = items.with_columns(pl.col(item).cast(pl.String))
-    aligned = pl.DataFrame({item: names.cast(pl.String)}).join(known, on=item, how="left", maintain_order="left")
-    if aligned.select(columns).null_count().sum_horizontal()[0] == aligned.height * len(columns):
+    floats = [column for column in columns if table[column].dtype.is_float()]
+    known = table.select(pl.col(item).cast(pl.String), *columns).with_columns(
+        pl.when(pl.col(column).is_finite()).then(pl.col(column)).alias(column)  # NaN and infinity count as missing
+        for column in floats
+    )
+    values = known.group_by(item).agg(pl.col(columns).drop_nulls().first())
+    aligned = pl.DataFrame({item: names.cast(pl.String)}).join(values, on=item, how="left", maintain_order="left")
+    if all(aligned[column].null_count() == aligned.height for column in columns):
         raise ValueError(f"no item of column {item} has a value in {', '.join(columns)}; add values")
-    blocks = []
+    variants = (
+        known.join(aligned.select(item), on=item, how="semi")
+        .group_by(item)
+        .agg(pl.col(columns).drop_nulls().n_unique())
+    )
+    blocks, notes = [], []
     for column in columns:
-        values = aligned[column]
-        if values.dtype.is_numeric():
-            real = values.cast(float)
-            real = real.set(~real.is_finite().fill_null(True), None)  # NaN and infinity count as missing
+        notes += _note_quality(column, aligned[column], int((variants[column] > 1).sum()))
+        if aligned[column].dtype.is_numeric():
+            real = aligned[column].cast(float)
             numbers = real.fill_null(real.mean() or 0.0).to_numpy()
             spread = numbers.std()
             blocks.append(sparse.csr_matrix(((numbers - numbers.mean()) / (spread or 1.0)).astype(np.float32)[:, None]))
         else:
-            blocks.append(one_hot([() if value is None else str(value).split("|") for value in values.to_list()]))
-    return sparse.hstack(blocks, format="csr") if blocks else None
+            texts = aligned[column].to_list()
+            blocks.append(one_hot([() if value is None else str(value).split("|") for value in texts]))
+    return sparse.hstack(blocks, format="csr"), notes
+
+
+def _note_quality(column: str, values: Any, n_varying: int) -> list[str]:
+    """Return notes if a column has values for few items, or several values for some items."""
+    n_items, notes = len(values), []
+    described = n_items - values.null_count()
+    if described < MIN_DESCRIBED * n_items:
+        rest = "the mean" if values.dtype.is_numeric() else "no label"
+        share = f"{described:,} of {n_items:,} items ({described / n_items:.1%})"
+        notes.append(f"column {column} has a value for {share}; the other items get {rest}")
+    if n_varying:
+        share = f"{n_varying:,} of {n_items:,} items ({n_varying / n_items:.1%})"
+        notes.append(f"column {column} has more than one value for {share}; the first value of each item is used")
+    return notes

@@ -24,7 +24,7 @@ def yahoo(
     path: str | Path,
     *,
     n_users: int = 100,
-    n_arms: int = 10,
+    n_arms: int | None = None,
     zeros: str = "shown",
     n_clusters: int = 500,
     cache_dir: str | Path | None = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import msgspec
 import numpy as np
 
 from locb.datasets.item_features import one_hot
+from locb.datasets.likes import check_like_above, find_likes
 from locb.datasets.records import Records, load_environment
 from locb.datasets.source_files import Source, find_sources
 from locb.datasets.text_files import json_lines
@@ -45,10 +47,10 @@ def yelp(
     path: str | Path,
     *,
     n_users: int = 100,
-    n_arms: int = 10,
+    n_arms: int | None = None,
     dim: int = 10,
     zeros: str = "any",
-    threshold: float = 3.0,
+    like_above: float | str | None = None,
     cache_dir: str | Path | None = None,
 ) -> Interactions:
     """Read Yelp reviews as an environment.
@@ -59,21 +61,23 @@ def yelp(
         Folder of the JSON files, published tar file, or file of reviews.
     n_users : int, default 100
         Number of users: those with the most reviews. See :class:`locb.Interactions`.
-    n_arms : int, default 10
-        Arms per round: one liked business, and businesses with reward 0.
+    n_arms : int, optional
+        Arms per round: one liked business, and businesses with reward 0. The default is 10, or the number of
+        businesses if there are fewer.
     dim : int, default 10
         Features per business: dim − 1 computed from reviews, categories and attributes, and a constant.
     zeros : {"any", "rated", "shown"}, default "any"
         Which businesses are the arms with reward 0. See :class:`locb.Interactions`.
-    threshold : float, default 3.0
-        Reviews with more stars than the threshold are likes.
+    like_above : float or str, optional
+        Reviews with more stars than this threshold are likes. The default is 3. A quantile such as "q75" is the
+        smallest number of stars that at least 75% of the reviews do not exceed.
     cache_dir : path, optional
         Cache folder of the prepared data. The default is $LOCB_CACHE or the cache folder of the user.
 
     Returns
     -------
     Interactions
-        Environment in which a user likes the businesses with more stars than ``threshold``.
+        Environment in which a user likes the businesses with more stars than ``like_above``.
 
     Raises
     ------
@@ -83,11 +87,12 @@ def yelp(
         If a file is missing or damaged. The message names the file, and the line if there is one.
     """
     sources = find_sources(Path(path), LAYOUTS, "Yelp")
+    threshold = check_like_above(like_above)
     return load_environment(
         "yelp",
         sources,
-        lambda: read(sources[0], sources[1], float(threshold)),
-        options={"threshold": float(threshold)},
+        lambda: read(sources[0], sources[1], threshold),
+        options={"like_above": threshold},
         dim=dim,
         cache_dir=cache_dir,
         n_users=n_users,
@@ -96,30 +101,28 @@ def yelp(
     )
 
 
-def read(reviews: Source, businesses: Source, threshold: float) -> Records:
+def read(reviews: Source, businesses: Source, like_above: float | str | None) -> Records:
     """Return the records of the reviews, with the categories and attributes of the businesses as item attributes."""
     user_index: dict[str, int] = {}
     item_index: dict[str, int] = {}
-    chunks: list[Any] = []
-    rows: list[tuple[int, int, bool]] = []
+    users, items, stars = array("i"), array("i"), array("d")  # arrays need less memory than lists
     for review in json_lines(reviews, Review):
-        user = user_index.setdefault(review.user_id, len(user_index))
-        rows.append((user, item_index.setdefault(review.business_id, len(item_index)), review.stars > threshold))
-        if len(rows) == 1 << 18:  # arrays need less memory than tuples
-            chunks.append(np.array(rows, np.int32))
-            rows.clear()
-    table = np.concatenate([*chunks, np.array(rows, np.int32).reshape(-1, 3)])
+        users.append(user_index.setdefault(review.user_id, len(user_index)))
+        items.append(item_index.setdefault(review.business_id, len(item_index)))
+        stars.append(review.stars)
+    likes = find_likes(np.array(stars), like_above, reviews.name)
     labels: list[tuple[str, ...]] = [()] * len(item_index)
     for business in json_lines(businesses, Business):
         if (item := item_index.get(business.business_id)) is not None:
             labels[item] = tuple(business_labels(business))
     return Records(
-        np.ascontiguousarray(table[:, 0]),
-        np.ascontiguousarray(table[:, 1]),
-        table[:, 2].astype(bool),
+        np.array(users, np.int32),
+        np.array(items, np.int32),
+        likes.liked,
         len(item_index),
         one_hot(labels, min_items=min(MIN_BUSINESSES, max(1, len(item_index) // 100))),
         user_names=np.array([user.encode() for user in user_index]),
+        likes=likes,
     )
 
 

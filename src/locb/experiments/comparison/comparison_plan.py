@@ -21,6 +21,7 @@ from locb.experiments.comparison.comparison_run import (
     regret_checkpoints,
 )
 from locb.experiments.custom_policy import policy_source
+from locb.experiments.dataset_summary import likes_note
 from locb.experiments.environment_factory import data_digest, ground_truth_note, make_environment, true_clusters
 from locb.experiments.jobs import Ledger, code_digest, run_jobs
 from locb.experiments.parallel import Workers
@@ -37,7 +38,7 @@ class ComparisonPlan:
     tasks: list[Task]  # ordered by policy, alpha, repeat
     n_users: int  # users of the environment
     dim: int  # features of the environment
-    notes: list[str]  # limitations of the data, to be shown in reports
+    notes: list[str]  # likes and limitations of the data, to be shown in reports
     data: dict[str, str]  # digest of real data
 
     def prepare(self) -> None:
@@ -142,9 +143,9 @@ def plan_comparison(
         task.make_policy(n_users=env.n_users, dim=env.dim)
     settings = {"policies": list(policies), "alphas": [float(a) for a in alphas], "rounds": rounds, "repeats": repeats}
     settings |= {"n_seeds": n_seeds, "gamma": gamma, "seed": seed, "environment": environment}
-    note = ground_truth_note(env, gamma)
+    notes = [note for note in (likes_note(env), ground_truth_note(env, gamma)) if note]
     data = {environment["data"]: data_digest(env)} if "data" in environment else {}
-    return ComparisonPlan(settings, tasks, env.n_users, env.dim, [note] if note else [], data)
+    return ComparisonPlan(settings, tasks, env.n_users, env.dim, notes, data)
 
 
 def parameter_sets(name: str, alphas: Sequence[float], common: dict[str, Any]) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ class DataSet:
     A true group at a gamma is a set of two or more users whose θ are closer to each other than gamma.
     """
 
-    name: str  # "synthetic", "movielens", "yelp" or "yahoo"
+    name: str  # "synthetic", "movielens", "yelp", "yahoo" or "table"
     environment: dict[str, Any]  # settings of make_environment
     # Smallest gamma at which half of the users have a true group; None if 0.2 is large enough or no gamma is.
     scaled: float | None
@@ -32,7 +32,7 @@ class DataSet:
     @property
     def label(self) -> str:
         """Name for display."""
-        return paper.DATA[self.name]
+        return paper.DATA.get(self.name, self.name)
 
     @property
     def gammas(self) -> list[float]:
@@ -62,7 +62,7 @@ def open_data_set(name: str, environment: dict[str, Any], seed: int) -> DataSet:
     if note is None or not isinstance(env, Interactions):
         return DataSet(name, environment, None, None, digest)
     scaled = env.scaled_gamma()
-    label = f"{paper.DATA[name]}: {note}"
+    label = f"{paper.DATA.get(name, name)}: {note}"
     return DataSet(name, environment, None if scaled == float("inf") else scaled, label, digest)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from locb.environments import Interactions
 from locb.evaluation.findings import Claim, Criterion, GroupMap, ResultTable
 from locb.experiments import paper_values as paper
+from locb.experiments.dataset_summary import MAX_GAMMA, describe_group_map
 from locb.experiments.environment_factory import make_environment, true_clusters
 from locb.experiments.jobs import Job
 from locb.experiments.reproduce.data_set import DataSet
@@ -27,10 +28,10 @@ def summarize(data: DataSet, sizes: Sizes, outcomes: JobOutcomes) -> TargetFindi
     env: Any = make_environment({**data.environment, "n_users": paper.MAP_USERS}, sizes.seed, warn=False)
     gamma = paper.GAMMA
     if isinstance(env, Interactions) and env.users_in_groups(gamma) < env.n_users / 2:
-        gamma = min(env.scaled_gamma(), 1e9)
+        gamma = min(env.scaled_gamma(), MAX_GAMMA)
     groups = [cluster.tolist() for cluster in true_clusters(env, gamma)]
     distances = np.linalg.norm(env.theta[:, None] - env.theta[None, :], axis=2)[np.triu_indices(env.n_users, 1)]
-    subtitle = f"θ of {env.n_users} users in two dimensions; groups of users whose distances are below {gamma:.3g}"
+    subtitle = describe_group_map(env.n_users, gamma)
     name, title = f"users-{data.name}", f"Users: {data.label}"
     row: dict[str, Any] = {
         "users": env.n_users,

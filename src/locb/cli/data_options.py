@@ -1,0 +1,131 @@
+"""Options of ``locb data`` and ``locb compare`` that select and read a data set."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from locb.cli.common import split_list
+
+Zeros = Annotated[
+    str | None,
+    typer.Option(
+        help="Which items are the arms with reward 0. **any**: all items that the user never liked. **rated**: items "
+        "that the user rated and never liked. **shown**: items of records without a like, even if the user liked the "
+        "item in another record.",
+        show_default="any; shown for yahoo",
+        rich_help_panel="Data",
+    ),
+]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        help="Names of the columns of a table: user=…,item=…,rating=… (or reward=… for a column of 0 and 1), and "
+        "feature=… for each column that describes items. With --no-header: numbers of the columns, from 1.",
+        rich_help_panel="Data",
+    ),
+]
+ItemFeatures = Annotated[
+    Path | None,
+    typer.Option(help="Second table, with one row per item and columns that describe it.", rich_help_panel="Data"),
+]
+LikeAbove = Annotated[
+    str | None,
+    typer.Option(
+        help="Ratings above this number are likes. **q75** is a quantile, the smallest rating that at least 75% of the "
+        "ratings do not exceed. The default is rejected if it makes fewer than 1% or more than 95% of the ratings "
+        "likes.",
+        show_default="3",
+        rich_help_panel="Data",
+    ),
+]
+Separator = Annotated[
+    str | None,
+    typer.Option(
+        help="Separator of the columns of a table in a text file, such as **';'**, **::** or **tab**.",
+        show_default="detected",
+        rich_help_panel="Data",
+    ),
+]
+NoHeader = Annotated[
+    bool,
+    typer.Option(
+        "--no-header",
+        help="The text files of a table have no header line. --columns has numbers, such as user=1,item=2,rating=3. In "
+        "--item-features, the item is the first column.",
+        rich_help_panel="Data",
+    ),
+]
+CacheDir = Annotated[
+    Path | None,
+    typer.Option(
+        help="Cache folder of prepared data sets.",
+        show_default="$LOCB_CACHE, or locb in your cache folder",
+        rich_help_panel="Data",
+    ),
+]
+
+TABLE_OPTIONS = ("columns", "item_features", "separator", "no_header")
+ROLES = ("user", "item", "rating", "reward", "feature")
+
+
+def data_settings(name: str, path: Path, **options: Any) -> dict[str, Any]:
+    """Return settings of ``make_environment`` for a data set.
+
+    Parameters
+    ----------
+    name : str
+        Name of the data set.
+    path : Path
+        Location of its files.
+    **options
+        Values of the options by name: zeros, columns, item_features, like_above, separator, no_header and cache_dir.
+        Options that are None or False are not part of the settings.
+    """
+    given = {option: value for option, value in options.items() if value not in (None, False)}
+    for option in TABLE_OPTIONS if name != "table" else ():
+        if option in given:
+            raise ValueError(f"--{option.replace('_', '-')} requires a table, not {name}")
+    if name == "yahoo" and "like_above" in given:
+        raise ValueError("--like-above requires ratings; yahoo has clicks")
+    settings: dict[str, Any] = {"data": name, "path": str(path)}
+    settings |= {option: str(given[option]) for option in ("zeros", "item_features", "cache_dir") if option in given}
+    if "like_above" in given:
+        settings["like_above"] = _parse_like_above(given["like_above"])
+    if "separator" in given:
+        settings["separator"] = {"tab": "\t", "\\t": "\t"}.get(given["separator"], given["separator"])
+    if "no_header" in given:
+        settings["header"] = False
+    return settings | (_parse_columns(given.get("columns")) if name == "table" else {})
+
+
+def _parse_like_above(text: str) -> float | str:
+    """Return a number, or the text of a quantile, which the reader of the data set checks."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _parse_columns(columns: str | None) -> dict[str, Any]:
+    """Return the columns of a table by role, and the list of its features if there are any."""
+    if columns is None:
+        raise ValueError("--columns is required for a table: user=…,item=…,rating=…")
+    found: dict[str, Any] = {}
+    features = []
+    for pair in split_list("columns", columns):
+        role, _, column = pair.partition("=")
+        if role not in ROLES or not column:
+            raise ValueError(f"--columns: {pair!r} is not {', '.join(f'{name}=…' for name in ROLES)} with a name")
+        if role == "feature":
+            features.append(column)
+        elif role in found:
+            raise ValueError(f"--columns must set {role} once, not {role}={found[role]} and {pair}")
+        else:
+            found[role] = column
+    missing = [role for role in ("user", "item") if role not in found]
+    if missing:
+        raise ValueError(f"--columns must set {' and '.join(missing)}, for example user=customer,item=product")
+    return found | ({"features": features} if features else {})
