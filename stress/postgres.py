@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import random
 import secrets
 import shutil
 import signal
@@ -18,7 +19,8 @@ from typing import Any
 import psycopg
 
 OWNER = "locb"  # database user
-START_TIMEOUT = 60.0  # seconds
+START_TIMEOUT = 600.0  # seconds
+PORTS = range(12_000, 32_000)  # Linux assigns ports from 32,768 to outgoing connections
 
 
 def find_programs() -> Path | None:
@@ -189,7 +191,16 @@ def _run_as(account: pwd.struct_passwd | None) -> dict[str, Any]:
 
 
 def free_port() -> int:
-    """Return a free port of the loopback interface."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Return a free port of the loopback interface that the system does not assign to outgoing connections.
+
+    A server can stop and start again on such a port. In between, no other connection uses the port, and a client that
+    retries cannot connect to itself.
+    """
+    for port in random.sample(PORTS, 1000):
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise OSError(f"no free port found from {PORTS.start} to {PORTS.stop - 1}; stop other servers")

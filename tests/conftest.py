@@ -13,12 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 ROOT = Path(__file__).parent.parent
 CACHE = ROOT / ".numba_cache"
 
-# Separate from the user's cache, but shared by all test runs, because building the chart library takes time.
-os.environ.setdefault("LOCB_CACHE", str(CACHE / "locb"))
+# Settings of the user, such as the address of a store, must not reach the tests. The cache is separate from that of the
+# user, but shared by all test runs, because building the chart library takes time.
+for name in [name for name in os.environ if name.startswith("LOCB_")]:
+    del os.environ[name]
+os.environ["LOCB_CACHE"] = str(CACHE / "locb")
 
 os.environ.setdefault("LOCB_QUIET", "1")  # tests of standard error do not depend on what is compiled
 
@@ -28,6 +32,9 @@ if "NUMBA_CACHE_DIR" not in os.environ:
     checksum = zlib.crc32(b"".join(source.read_bytes() for source in sources))
     os.environ["NUMBA_CACHE_DIR"] = str(CACHE / f"{checksum:08x}")
 
+# A deadline per example fails on a busy machine.
+settings.register_profile("without-deadline", deadline=None)
+settings.load_profile("without-deadline")
 
 # The start of a reason to skip a test: name of the missing program and the command that installs it.
 MISSING_PROGRAM = re.compile(r"Skipped: (\S+ is not installed: run .*)")

@@ -7,6 +7,7 @@ import pytest
 from locb.client import Client
 from locb.client.monitor import SLOW_INTERVAL, ServiceMonitor
 from loopback import ReceivedRequest, Reply, loopback
+from stress.postgres import free_port
 
 
 class Clock:
@@ -84,7 +85,7 @@ def test_unknown_user() -> None:
 
 def test_last_state_is_kept_while_unreachable() -> None:
     clock = Clock()
-    with loopback(answer) as server, Client(server.url, retries=0) as client:
+    with loopback(answer, free_port()) as server, Client(server.url, retries=0) as client:
         monitor = ServiceMonitor(client, clock=clock)
         first = monitor.refresh()
         port = server.port

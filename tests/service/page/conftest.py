@@ -1,7 +1,5 @@
 """One browser and one service with sample data for all tests of a module."""
 
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,19 +20,10 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def chart_files() -> Path:
-    """Files that draw the charts, cached beside the compiled kernels."""
-    folder = Path(os.environ["NUMBA_CACHE_DIR"]) / f"page-{vega_bundle.cache_key()}"
-    if not folder.exists():
-        vega_bundle.make(folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def client(browser: Browser, chart_files: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    """Client of a service with sample data."""
+def client(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    """Client of a service with sample data and the files that draw the charts."""
     folder: Path = tmp_path_factory.mktemp("state")
-    shutil.copytree(chart_files, folder / chart_files.name)
+    vega_bundle.make(folder / f"page-{vega_bundle.cache_key()}")
     parameters = {"gamma": 0.42, "n_seeds": 9, "alpha": 0.4}
     with serving(folder, policy="locb", dim=DIM, parameters=parameters) as (client, _):
         add_sample_data(client)
