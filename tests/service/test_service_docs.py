@@ -80,6 +80,7 @@ def python(code: str, port: int, folder: Path) -> None:
         [sys.executable, "-c", code.replace(PORT, str(port))], cwd=folder, capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stderr
+    assert (done.stdout != "") == ("print(" in code), code
 
 
 def requested(words: list[str]) -> tuple[str, str]:

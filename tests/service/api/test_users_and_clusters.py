@@ -36,6 +36,7 @@ def test_users_and_clusters_are_those_of_the_policy(tmp_path: Path) -> None:
         similar = client.get("/v1/users/u3/similar?limit=3").json()["similar"]
         expected = service.policy.similar_users(index, 3)
         assert [service.require_index(other["user"]) for other in similar] == [other.user for other in expected]
+        assert len({other["user"] for other in similar} - {"u3"}) == 3
         summaries = client.get("/v1/clusters").json()["clusters"]
         assert len(summaries) == 3
         for summary, cluster in zip(summaries, service.policy.clusters(), strict=True):
@@ -47,7 +48,8 @@ def test_users_and_clusters_are_those_of_the_policy(tmp_path: Path) -> None:
         assert client.get("/v1/clusters/unknown").json()["type"] == "urn:locb:problem:unknown-user"
         no_seed = next(name for name in users if name not in {summary["seed"] for summary in summaries})
         assert client.get(f"/v1/clusters/{no_seed}").json()["type"] == "urn:locb:problem:unknown-cluster"
-        assert client.get("/v1/users/u3/similar?limit=-1").status_code == 422
+        refused = client.get("/v1/users/u3/similar?limit=-1")
+        assert (refused.status_code, refused.json()["fields"]) == (422, ["limit"])
 
 
 def test_all_routes_ignore_unassigned_indices(tmp_path: Path) -> None:

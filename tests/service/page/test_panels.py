@@ -17,6 +17,18 @@ from serving import arms
 PANELS = ("status", "map", "groups", "user")
 
 
+# Whether a canvas has coloured pixels: marks are coloured, axes and labels are grey.
+HAS_MARKS = """selector => {
+  const canvas = document.querySelector(selector);
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  for (let at = 0; at < data.length; at += 4) {
+    const [r, g, b, alpha] = data.slice(at, at + 4);
+    if (alpha > 100 && Math.max(r, g, b) - Math.min(r, g, b) > 60) return true;
+  }
+  return false;
+}"""
+
+
 def card_texts(page: Page, title: str) -> list[str]:
     """Return the figure and the detail of a card."""
     return page.locator(".cards div", has_text=title).locator("dd").all_inner_texts()
@@ -28,9 +40,12 @@ def table_cells(page: Page, table: str) -> list[list[str]]:
 
 
 def expect_chart(page: Page, selector: str) -> None:
-    """Check that a chart is drawn and has a text alternative."""
+    """Check that a chart has marks and a text alternative."""
     expect(page.locator(f"{selector} canvas")).to_be_visible()
-    assert page.locator(f"{selector} .chart").get_attribute("aria-label")
+    page.wait_for_function(HAS_MARKS, arg=f"{selector} canvas")
+    label = page.locator(f"{selector} .chart").get_attribute("aria-label")
+    assert label is not None
+    assert len(label.split()) > 1, label
 
 
 def format_number(value: float) -> str:
