@@ -59,9 +59,10 @@ def data(
 ) -> None:
     """Prepare a data set and print a summary: sizes, likes, distances between users, and true groups.
 
-    A true group is a set of users whose distance in estimated preferences is below a limit, gamma. The prepared data is
-    cached, so the next command with the same files and columns starts at once. The command writes a map of the users in
-    two dimensions, coloured by true group.
+    A true group is a set of users of whom any two have estimated preferences closer than gamma. The summary shows the
+    true groups at two values of gamma: 0.2, the value of the paper, and the smallest gamma at which half of the users
+    are in groups of two or more. The prepared data is cached, so the next command with the same files and columns
+    starts at once. The command writes a map of the users in two dimensions, coloured by true group at the second gamma.
 
     Examples:
     - `locb data movielens ml-25m.zip`

@@ -118,7 +118,10 @@ def _parse_columns(columns: str | None) -> dict[str, Any]:
     for pair in split_list("columns", columns):
         role, _, column = pair.partition("=")
         if role not in ROLES or not column:
-            raise ValueError(f"--columns: {pair!r} is not {', '.join(f'{name}=…' for name in ROLES)} with a name")
+            raise ValueError(
+                f"--columns must consist of ROLE=COLUMN, where ROLE is {', '.join(ROLES[:-1])} or {ROLES[-1]} "
+                f"and COLUMN is a column of the table, not {pair!r}"
+            )
         if role == "feature":
             features.append(column)
         elif role in found:
