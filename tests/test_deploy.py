@@ -77,6 +77,7 @@ def test_container_uses_existing_files() -> None:
     compile(check, "HEALTHCHECK", "exec")
     (path,) = re.findall(r"http://127.0.0.1:8080(/[\w/]+)", check)
     assert any(route.path == path and route.scope is None for route in ROUTES)
+    assert path == "/v1/live", "a restart does not help while the store is unavailable"
 
 
 def test_warm_up_of_the_container_runs() -> None:

@@ -116,8 +116,8 @@ def test_clusters_and_health(calling: Callable[..., Call]) -> None:
     with loopback(lambda _: (200, {}, {"clusters": [{"seed": None, "size": 3}], "status": "ok"})) as server:
         call = calling(server.url)
         assert call("clusters") == [Response(seed=None, size=3)]
-        assert call("health").status == "ok"
-    assert [request.path for request in server.received] == ["/v1/clusters", "/v1/health"]
+        assert call("live").status == call("health").status == "ok"
+    assert [request.path for request in server.received] == ["/v1/clusters", "/v1/live", "/v1/health"]
 
 
 def test_read_calls_send_the_expected_requests(calling: Callable[..., Call]) -> None:

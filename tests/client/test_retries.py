@@ -156,9 +156,10 @@ def test_unexpected_responses(calling: Callable[..., Call], reply: Reply, messag
         calling(server.url)("user", "ann")
 
 
-def test_health_is_not_retried(calling: Callable[..., Call]) -> None:
+@pytest.mark.parametrize("method", ["live", "health"])
+def test_health_is_not_retried(calling: Callable[..., Call], method: str) -> None:
     with loopback(lambda _: (503, {}, {"title": "Full"})) as server, pytest.raises(ServiceError, match="503 Full"):
-        calling(server.url)("health")
+        calling(server.url)(method)
     assert len(server.received) == 1
 
 

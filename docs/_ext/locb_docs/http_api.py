@@ -6,7 +6,7 @@ from functools import cache
 from http import HTTPStatus
 from typing import Any
 
-from locb.service.api.openapi import describe_api
+from locb.service.api.openapi import REQUEST_ID_PARAMETER, describe_api
 from locb.service.api.routes import ROUTES
 from locb_docs.markdown import entry, table
 
@@ -65,6 +65,8 @@ def _schema(schema: dict[str, Any]) -> str:
 def _parameters(parameters: list[dict[str, Any]]) -> str:
     rows = []
     for parameter in parameters:
+        if parameter is REQUEST_ID_PARAMETER:  # the page describes this header of all routes once
+            continue
         schema = parameter["schema"]
         rows.append((f"`{parameter['name']}`", parameter["in"], _type(schema), schema.get("description", "")))
     return table(("Parameter", "In", "Type", "Description"), rows)

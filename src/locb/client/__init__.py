@@ -129,6 +129,7 @@ class Client(BaseClient):
     history = _blocking(calls.history)
     map = _blocking(calls.map)
     delete_user = _blocking(calls.delete_user)
+    live = _blocking(calls.live)
     health = _blocking(calls.health)
     export = _blocking(calls.export)
 
@@ -185,5 +186,6 @@ class AsyncClient(BaseClient):
     history = _awaitable(calls.history)
     map = _awaitable(calls.map)
     delete_user = _awaitable(calls.delete_user)
+    live = _awaitable(calls.live)
     health = _awaitable(calls.health)
     export = _awaitable(calls.export)

@@ -275,6 +275,12 @@ def delete_user(client: BaseClient, id: str) -> Exchange[Response]:  # noqa: A00
     return response
 
 
+def live(client: BaseClient) -> Exchange[Response]:
+    """Return whether the process of the service responds, even if the store is unavailable. The call is not retried."""
+    response: Response = yield from client.request_json("GET", "/v1/live", retries=0)
+    return response
+
+
 def health(client: BaseClient) -> Exchange[Response]:
     """Return the health of the service. An unhealthy service raises ``ServiceError``. The call is not retried."""
     response: Response = yield from client.request_json("GET", "/v1/health", retries=0)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextvars import ContextVar
 from http import HTTPStatus
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from locb.service.schemas import Problem
 
@@ -30,6 +32,9 @@ TITLES = {
     "internal": "Internal error",
 }
 PROBLEM_URN = "urn:locb:problem:"
+
+# Id of the current request, which problems and log lines contain; None outside of requests.
+REQUEST_ID: ContextVar[str | None] = ContextVar("request_id", default=None)
 
 # Seconds after which a client can retry, by cause.
 RETRY_BUSY = 1
@@ -67,6 +72,10 @@ class ProblemError(Exception):
             detail,
             UNSET if fields is None else fields,
         )
+
+    def for_request(self) -> Problem:
+        """Return the problem with the id of the current request. Several requests can have the same problem."""
+        return replace(self.problem, request_id=REQUEST_ID.get() or UNSET)
 
 
 def invalid(detail: str, *fields: str) -> ProblemError:

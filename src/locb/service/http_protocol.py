@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
+from contextvars import copy_context
 from typing import Any
 
+import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from locb.service import errors
-from locb.service.errors import ProblemError
+from locb.service.api.middleware import REQUEST_ID_HEADER, make_request_id
+from locb.service.errors import REQUEST_ID, ProblemError
 from locb.service.read_timeouts import ReadTimeouts
 from locb.service.responses import problem_response
+
+_log = logging.getLogger("locb.service")
 
 
 class SingleWriteProtocol(HttpToolsProtocol):
@@ -53,6 +59,7 @@ class SingleWriteProtocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         """End the read timeout of a request."""
         self.reading_since = math.inf
+        self.headers = []  # they belong to this request, and not to data that follow
         super().on_message_complete()
 
     def on_read_timeout(self, seconds: float) -> None:
@@ -62,22 +69,33 @@ class SingleWriteProtocol(HttpToolsProtocol):
         else:
             self.transport.close()
 
-    def send_400_response(self, msg: str) -> None:
-        """Respond to invalid HTTP with a problem and close the connection."""
-        self._respond_and_close(errors.bad_request(msg))
+    def data_received(self, data: bytes) -> None:
+        """Parse data. Respond to invalid HTTP with 400, and handle requests for a websocket as plain HTTP requests."""
+        self._unset_keepalive_if_required()
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserError:
+            self._respond_and_close(errors.bad_request("the request is not valid HTTP"), log=True)
+        except httptools.HttpParserUpgrade:
+            pass
 
-    def _respond_and_close(self, error: ProblemError) -> None:
+    def _respond_and_close(self, error: ProblemError, *, log: bool = False) -> None:
+        # In a copy of the context, so that the request id does not apply to later requests of the connection.
+        copy_context().run(self._write_problem, error, log)
+        self.transport.close()
+
+    def _write_problem(self, error: ProblemError, log: bool) -> None:
+        request_id = make_request_id(dict(self.headers or ()))
+        REQUEST_ID.set(request_id)
+        if log:
+            _log.warning("%s: %s", error.problem.title, error.problem.detail)
         problem = problem_response(error)
-        headers = [*self.server_state.default_headers, *problem.raw_headers]
+        headers = [*self.server_state.default_headers, *problem.raw_headers, (REQUEST_ID_HEADER, request_id.encode())]
         if not any(name == b"connection" for name, _ in headers):
             headers.append((b"connection", b"close"))
         status = f"HTTP/1.1 {error.status.value} {error.status.phrase}".encode()
         lines = [status, *(name + b": " + value for name, value in headers), b"", bytes(problem.body)]
         self.transport.write(b"\r\n".join(lines))
-        self.transport.close()
-
-    def _unsupported_upgrade_warning(self) -> None:
-        """Do not log requests for a websocket, which are handled as plain HTTP requests."""
 
 
 class _SingleWriteTransport:

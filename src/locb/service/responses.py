@@ -37,7 +37,7 @@ def empty_response(status: int = 204) -> Response:
 def problem_response(error: ProblemError) -> Response:
     """Return a problem as ``application/problem+json`` (RFC 9457)."""
     headers = SECURITY_HEADERS | problem_headers(error)
-    return Response(encode_json(error.problem), int(error.status), headers, "application/problem+json")
+    return Response(encode_json(error.for_request()), int(error.status), headers, "application/problem+json")
 
 
 def problem_headers(error: ProblemError) -> dict[str, str]:

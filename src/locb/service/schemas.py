@@ -138,6 +138,9 @@ class Problem(ResponseModel, omit_defaults=True):
     status: int
     detail: str
     fields: Annotated[list[str] | UnsetType, Meta(description="Paths of the fields that caused the problem.")] = UNSET
+    request_id: Annotated[
+        str | UnsetType, Meta(description="Id of the request, as in the header `X-Request-Id` of the response.")
+    ] = UNSET
 
 
 class RecommendResult(ResponseModel, omit_defaults=True):
@@ -276,8 +279,14 @@ class UserErased(ResponseModel):
     erased_decisions: Annotated[int, Meta(description="Number of decisions erased, with their rewards.")]
 
 
+class Liveness(ResponseModel):
+    """Confirmation that the process responds to requests."""
+
+    status: Annotated[str, Meta(description="Always ok.")] = "ok"
+
+
 class Health(ResponseModel):
-    """Health of the service."""
+    """Readiness of the service: whether it can decide and learn."""
 
     status: Annotated[str, Meta(description="ok, or unavailable while the store cannot be written.")]
     policy: Annotated[str, Meta(description="Name of the policy.")]

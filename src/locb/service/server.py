@@ -21,6 +21,7 @@ from locb.service.api.auth import Tokens, is_loopback
 from locb.service.api.token_file import TokenFile
 from locb.service.config import ServiceConfig
 from locb.service.core.service import Service
+from locb.service.errors import REQUEST_ID
 from locb.service.http_protocol import SingleWriteProtocol
 from locb.service.read_timeouts import ReadTimeouts
 from locb.service.store.database import StoreError
@@ -35,12 +36,20 @@ class JsonFormatter(logging.Formatter):
     """Log formatter that writes each record as a JSON object on one line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return a record as JSON: time (UTC), level, message and, for an exception, the traceback."""
+        """Return a record as JSON: time (UTC), level, message, request id and, for an exception, the traceback.
+
+        A message that belongs to several requests has the ids of all of them.
+        """
         entry: dict[str, Any] = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z",
             "level": record.levelname.lower(),
             "message": record.getMessage(),
         }
+        request_id = getattr(record, "request_id", None) or REQUEST_ID.get()
+        if request_id is not None:
+            entry["request_id"] = request_id
+        if hasattr(record, "request_ids"):
+            entry["request_ids"] = record.request_ids
         if record.exc_info:
             entry["traceback"] = self.formatException(record.exc_info)
         return json.dumps(entry, ensure_ascii=False)

@@ -99,6 +99,9 @@ def test_description_is_valid(description: dict[str, Any]) -> None:
     assert len({operation["operationId"] for operation in operations.values()}) == len(ROUTES)
     for route in ROUTES:
         assert operations[f"{route.method} {route.path}"]["summary"] == route.summary != ""
+    for operation in operations.values():
+        assert ("X-Request-Id", "header") in {(each["name"], each["in"]) for each in operation["parameters"]}
+        assert all("X-Request-Id" in response["headers"] for response in operation["responses"].values())
 
 
 def test_description_depends_on_the_service(description: dict[str, Any], tmp_path: Path) -> None:

@@ -111,6 +111,7 @@ def test_slow_body_times_out_and_excess_requests_are_rejected(tmp_path: Path) ->
         while sender.is_alive() and time.monotonic() < start + 10:
             responses.append(client.get("/v1/ping"))
             time.sleep(0.01)
+            assert client.get("/v1/live").status_code == 200  # a busy service must not be restarted
         rejected = [response for response in responses if response.status_code != 204]
         assert rejected
         for response in rejected:

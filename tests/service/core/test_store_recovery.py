@@ -59,6 +59,7 @@ def test_requests_without_writes_do_not_clear_the_error(tmp_path: Path, monkeypa
         again = client.post("/v1/recommend", json=REQUEST | {"decision_id": "a"})
         assert again.status_code == 200
         assert client.get("/v1/health").json()["detail"] == "database or disk is full"
+        assert client.get("/v1/live").json() == {"status": "ok"}
         time.sleep(1.2)
         assert client.get("/v1/health").status_code == 503
         monkeypatch.undo()

@@ -16,14 +16,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from locb.service import errors
 from locb.service.api.auth import Tokens, authorize
 from locb.service.api.context import AppContext
-from locb.service.api.middleware import Endpoint, MethodRouter, RawPathRouter, make_endpoint
+from locb.service.api.middleware import Endpoint, MethodRouter, RequestRouter, make_endpoint, to_problem
 from locb.service.api.openapi import describe_api
 from locb.service.api.routes import ROUTES
 from locb.service.api.token_file import TokenFile
 from locb.service.core.service import Service
 from locb.service.dashboard.chart_files import ChartFiles
 from locb.service.dashboard.page_files import INDEX, PageFiles
-from locb.service.errors import ProblemError
 from locb.service.responses import JsonResponse, encode_json, problem_response
 
 
@@ -69,21 +68,20 @@ def make_app(
     description = encode_json(describe_api(ROUTES, service.model.dim, bool(tokens)))
     endpoints["/openapi.json"] = {"GET": _static_endpoint(description)}
     routes = [StarletteRoute(path, MethodRouter(methods), methods=None) for path, methods in endpoints.items()]
-    return RawPathRouter(Router(routes, default=_not_found, lifespan=lifespan, redirect_slashes=False))
+    return RequestRouter(Router(routes, default=_not_found, lifespan=lifespan, redirect_slashes=False))
 
 
 def _page_endpoint(tokens: Tokens, files: PageFiles) -> Endpoint:
     """Return the endpoint of the page's files, which contain no data and need no token."""
 
     async def endpoint(request: Request) -> Response:
-        headers = dict(request.scope["headers"])
+        headers = request.scope["headers_by_name"]
+        name = request.path_params.get("file", INDEX)
         try:
             authorize(tokens, headers, None)
-            return files.get(
-                request.path_params.get("file", INDEX), headers.get(b"if-none-match", b"").decode("latin-1")
-            )
-        except ProblemError as error:
-            return problem_response(error)
+            return files.get(name, headers.get(b"if-none-match", b"").decode("latin-1"))
+        except Exception as error:
+            return problem_response(to_problem(error, f"GET {request.scope['path']}"))
 
     return endpoint
 
@@ -97,4 +95,6 @@ def _static_endpoint(body: bytes) -> Endpoint:
 
 async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
     problem = errors.not_found(f"no route has the path {scope['path'][:100]!r}; /openapi.json lists all routes")
-    await problem_response(problem)(scope, receive, send)
+    response = problem_response(problem)
+    response.raw_headers += scope["response_headers"]
+    await response(scope, receive, send)

@@ -26,6 +26,7 @@ from locb.service.schemas import (
     ClusterList,
     ClusterSummary,
     Health,
+    Liveness,
     RecommendBatchRequest,
     RecommendRequest,
     RewardBatchRequest,
@@ -97,7 +98,7 @@ async def _submit_all(
 
 def _batch_result(field: str, outcome: Outcome) -> dict[str, Any]:
     if isinstance(outcome, ProblemError):
-        return {"problem": outcome.problem}
+        return {"problem": outcome.for_request()}
     return {field: Raw(outcome.response) if isinstance(outcome, EncodedDecision) else outcome}
 
 
@@ -165,6 +166,11 @@ class _CompleteFileResponse(FileResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await super().__call__({**scope, "headers": []}, receive, send)
+
+
+async def live(app: AppContext) -> Liveness:  # noqa: ARG001 - handlers have the same parameters
+    """Return that the process responds to requests, also while the store is unavailable."""
+    return Liveness()
 
 
 async def health(app: AppContext) -> Response:

@@ -1,11 +1,13 @@
-"""Middleware of all routes: routing, limits, authorization, request body, problems and metrics."""
+"""Middleware of all routes: routing, request ids, limits, authorization, request body, problems and metrics."""
 
 from __future__ import annotations
 
 import logging
 import re
+import secrets
 import time
 from collections.abc import Awaitable, Callable
+from itertools import count
 from typing import Any, get_args
 
 import msgspec
@@ -19,16 +21,28 @@ from locb.service.api.auth import authorize
 from locb.service.api.context import AppContext
 from locb.service.api.request_params import read_params
 from locb.service.api.routes import Route
-from locb.service.errors import ProblemError
+from locb.service.errors import REQUEST_ID, ProblemError
 from locb.service.responses import JsonResponse, encode_json, problem_response
 from locb.service.store.database import StoreError
 
+REQUEST_ID_HEADER = b"x-request-id"
 _log = logging.getLogger("locb.service")
+_is_request_id = re.compile(rb"[!-~]{1,128}").fullmatch  # visible ASCII characters
+_id_prefix, _id_numbers = secrets.token_hex(10), count(1)  # generated ids differ between processes
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-class RawPathRouter:
-    """Router that matches the raw path, so that an id in a path can contain a slash, encoded as ``%2F``."""
+def make_request_id(headers: dict[bytes, bytes]) -> str:
+    """Return the id of a request: the one in its header ``X-Request-Id`` if that is valid, otherwise a new one."""
+    given = headers.get(REQUEST_ID_HEADER)
+    return given.decode() if given and _is_request_id(given) else f"{_id_prefix}{next(_id_numbers):012x}"
+
+
+class RequestRouter:
+    """Router that gives each request an id, and matches the raw path.
+
+    With the raw path, an id in a path can contain a slash, encoded as ``%2F``.
+    """
 
     def __init__(self, router: ASGIApp) -> None:
         self._router = router
@@ -40,6 +54,10 @@ class RawPathRouter:
             return
         if scope["type"] == "http":
             scope["path"] = scope.get("raw_path", scope["path"].encode()).decode("latin-1")
+            scope["headers_by_name"] = headers = dict(scope["headers"])  # for the endpoints
+            request_id = make_request_id(headers)
+            REQUEST_ID.set(request_id)
+            scope["response_headers"] = ((REQUEST_ID_HEADER, request_id.encode()),)
         await self._router(scope, receive, send)
 
 
@@ -58,12 +76,13 @@ class MethodRouter:
             response.headers["allow"] = ", ".join(self._endpoints)
         else:
             response = await endpoint(Request(scope, receive))
+        response.raw_headers += scope["response_headers"]
         await response(scope, receive, send)
 
 
 def make_endpoint(app: AppContext, route: Route) -> Endpoint:
     """Return the endpoint of a route: its handler, with the limits, authorization, problems and metrics of the app."""
-    limits, tokens, metrics = app.limits, app.tokens, app.metrics
+    limits, tokens, metrics, limited = app.limits, app.tokens, app.metrics, route.limited
     handler, scope, query = route.handler, route.scope, route.query
     decoder: msgspec.json.Decoder[Any] | None = (
         None if route.request_type is None else msgspec.json.Decoder(route.request_type)
@@ -73,11 +92,11 @@ def make_endpoint(app: AppContext, route: Route) -> Endpoint:
 
     async def endpoint(request: Request) -> Response:
         start = time.perf_counter()
-        if limits.in_flight >= limits.max_in_flight:
+        if limited and limits.in_flight >= limits.max_in_flight:
             return fail(limits.too_many_requests())
         limits.in_flight += 1
         try:
-            headers = dict(request.scope["headers"])
+            headers = request.scope["headers_by_name"]
             authorize(tokens, headers, scope)
             if decoder is None:
                 result = await (handler(app, **read_params(request, query)) if has_params else handler(app))
@@ -86,7 +105,7 @@ def make_endpoint(app: AppContext, route: Route) -> Endpoint:
                 result = await (handler(app, body, **read_params(request, query)) if has_params else handler(app, body))
             return result if isinstance(result, Response) else JsonResponse(encode_json(result))
         except Exception as error:
-            return fail(_to_problem(error, route))
+            return fail(to_problem(error, f"{route.method} {route.path}"))
         finally:
             limits.in_flight -= 1
             observe_seconds(time.perf_counter() - start)
@@ -161,11 +180,12 @@ def _struct_fields(annotation: Any) -> tuple[FieldInfo, ...]:
     return next((found for part in get_args(annotation) if (found := _struct_fields(part))), ())
 
 
-def _to_problem(error: Exception, route: Route) -> ProblemError:
+def to_problem(error: Exception, request: str) -> ProblemError:
+    """Return the problem of an exception. An unexpected exception is logged with the method and path of the request."""
     if isinstance(error, ProblemError):
         return error
     if isinstance(error, StoreError | OSError):
         reason = error.strerror if isinstance(error, OSError) else error
         return errors.store_unavailable(reason, reading=True)
-    _log.error("%s %s failed", route.method, route.path, exc_info=error)
+    _log.error("%s failed", request, exc_info=error)
     return errors.internal()

@@ -18,6 +18,15 @@ from locb.service.schemas import Id, Problem
 
 # Problem statuses of all routes; of routes that need a token; that have a body; and that have an id in the path.
 ALL_STATUSES, TOKEN_STATUSES, BODY_STATUSES, ID_STATUSES = (400, 429), (401, 403), (408, 413, 415, 422), (422,)
+# The header with the id of a request, which requests can have and all responses have.
+REQUEST_ID_PARAMETER = {
+    "name": "X-Request-Id",
+    "in": "header",
+    "required": False,
+    "schema": {"type": "string"},
+    "description": "Id of the request: 1 to 128 visible ASCII characters. Any other value is replaced by a new id.",
+}
+_ID_HEADER = {"required": True, "schema": {"type": "string"}, "description": "Id of the request, as sent or generated."}
 
 
 def describe_api(routes: Iterable[Route], dim: int, has_tokens: bool) -> dict[str, Any]:
@@ -59,6 +68,7 @@ def describe_api(routes: Iterable[Route], dim: int, has_tokens: bool) -> dict[st
         "paths": paths,
         "components": {
             "schemas": schemas,
+            "headers": {"RequestId": _ID_HEADER},
             "securitySchemes": schemes if has_tokens else {},
         },
     }
@@ -67,10 +77,13 @@ def describe_api(routes: Iterable[Route], dim: int, has_tokens: bool) -> dict[st
 def _operation(route: Route, schema_of: dict[type, dict[str, Any]], has_tokens: bool) -> dict[str, Any]:
     path_params = re.findall(r"{(\w+)}", route.path)
     id_schema = msgspec.json.schema(Id)
-    parameters = [{"name": name, "in": "path", "required": True, "schema": id_schema} for name in path_params]
+    parameters: list[dict[str, Any]] = [
+        {"name": name, "in": "path", "required": True, "schema": id_schema} for name in path_params
+    ]
     parameters += [
         {"name": name, "in": "query", "required": False, "schema": schema} for name, schema in route.query.items()
     ]
+    parameters.append(REQUEST_ID_PARAMETER)
     responses: dict[str, Any] = {
         str(status): _response(route, status, schema_of) for status in (route.status, *route.other_statuses)
     }
@@ -82,6 +95,8 @@ def _operation(route: Route, schema_of: dict[type, dict[str, Any]], has_tokens: 
         statuses.discard(422)
     for status in sorted(statuses):
         responses[str(status)] = {"description": HTTPStatus(status).phrase, "content": content}
+    for response in responses.values():
+        response["headers"] = {REQUEST_ID_PARAMETER["name"]: {"$ref": "#/components/headers/RequestId"}}
     operation: dict[str, Any] = {
         "operationId": route.handler.__name__,
         "summary": route.summary,
@@ -97,6 +112,8 @@ def _operation(route: Route, schema_of: dict[type, dict[str, Any]], has_tokens: 
 
 def _problem_statuses(route: Route, has_tokens: bool, has_id: bool) -> set[int]:
     statuses = {*ALL_STATUSES, *route.problem_statuses}
+    if not route.limited:
+        statuses.discard(429)
     if not has_tokens:
         statuses.add(403)
     elif route.scope:

@@ -27,6 +27,7 @@ from locb.service.schemas import (
     ClusterList,
     Decision,
     Health,
+    Liveness,
     PreviewRequest,
     RecommendBatchRequest,
     RecommendBatchResponse,
@@ -72,6 +73,8 @@ class Route:
         Further statuses with the same response schema.
     render_problem : callable, default ``problem_response``
         Converts a ``ProblemError`` to a response.
+    limited : bool, default True
+        Whether a request is rejected with 429 while the maximum number of requests is in progress.
     """
 
     method: str
@@ -86,6 +89,7 @@ class Route:
     status: int = 200
     other_statuses: tuple[int, ...] = ()
     render_problem: Callable[[ProblemError], Response] = problem_response
+    limited: bool = True
 
 
 def _integer(maximum: int, default: int) -> dict[str, Any]:
@@ -136,6 +140,8 @@ ROUTES = (
     # Operation
     Route("GET", "/v1/export", handlers.export, "Export all decisions and rewards as Parquet", "read",
           None, handlers.PARQUET, (503,)),
+    Route("GET", "/v1/live", handlers.live, "Check whether the process responds to requests", None, None, Liveness,
+          limited=False),
     Route("GET", "/v1/health", handlers.health, "Check whether the service can decide and learn", None, None, Health,
           other_statuses=(503,)),
     Route("GET", "/v1/ping", handlers.ping, "Measure the overhead of the server, without a body", None, status=204),

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from locb.policies.base.explanations import EvidenceSource
 from locb.policies.base.policy import ServablePolicy
-from locb.service.errors import ProblemError
+from locb.service.errors import REQUEST_ID, ProblemError
 from locb.service.request_parsing import ParsedRequest
 from locb.service.schemas import RewardResponse
 from locb.service.store.schema import ObservationRow, Records
@@ -21,6 +21,7 @@ class RecommendCommand:
     parsed: ParsedRequest
     now: float  # Unix time
     deferred: bool = False  # whether the wait for the reward starts only when the decision is activated
+    request_id: str | None = field(default_factory=REQUEST_ID.get)
 
 
 @dataclass(slots=True)
@@ -30,6 +31,7 @@ class RewardCommand:
     decision_id: str
     reward: float
     now: float  # Unix time
+    request_id: str | None = field(default_factory=REQUEST_ID.get)
 
 
 @dataclass(slots=True)
@@ -38,6 +40,7 @@ class ActivateCommand:
 
     decision_id: str
     now: float  # Unix time
+    request_id: str | None = field(default_factory=REQUEST_ID.get)
 
 
 Command = RecommendCommand | RewardCommand | ActivateCommand
@@ -85,6 +88,8 @@ class Batch:
         Packed request and response of each new decision by id.
     observed : dict of str to (CachedDecision, ObservationRow)
         New observations by decision id.
+    request_ids : dict of int to str or None
+        Id of the request that sent the reward, by the sequence number of the observation.
     activated : dict of str to (CachedDecision, float)
         Activated decisions by id, with the Unix time of the activation.
     erased_user : str or None
@@ -101,6 +106,7 @@ class Batch:
     evidence: list[Sequence[EvidenceSource] | bytes | None] = field(default_factory=list)
     responses: dict[str, tuple[bytes, bytes]] = field(default_factory=dict)
     observed: dict[str, tuple[CachedDecision, ObservationRow]] = field(default_factory=dict)
+    request_ids: dict[int, str | None] = field(default_factory=dict)
     activated: dict[str, tuple[CachedDecision, float]] = field(default_factory=dict)
     erased_user: str | None = None
     rebuilt: tuple[ServablePolicy, list[int]] | None = None

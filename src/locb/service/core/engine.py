@@ -11,7 +11,6 @@ import logging
 import secrets
 from collections.abc import Iterable, Sequence
 
-from locb.common.arrays import Floats
 from locb.policies import Explanation
 from locb.policies.base.capabilities import explainer
 from locb.policies.base.policy import ServablePolicy
@@ -166,9 +165,9 @@ class Engine:
                 user_index = self._create_user(request.user, batch)
             new[decision_id] = position, command, user_index
         indices = [user_index for *_, user_index in new.values()]
-        contexts = [command.parsed.contexts for _, command, _ in new.values()]
+        new_commands = [command for _, command, _ in new.values()]
         for (decision_id, (position, command, user_index)), explanation in zip(
-            new.items(), self._explain(indices, contexts), strict=True
+            new.items(), self._explain(indices, new_commands), strict=True
         ):
             batch.outcomes[position] = (
                 explanation
@@ -178,13 +177,15 @@ class Engine:
         for position, command, decision_id in repeated:
             batch.outcomes[position] = self._repeat(decision_id, command, known, batch)
 
-    def _explain(self, indices: list[int], contexts: list[Floats]) -> Sequence[Explanation | ProblemError]:
+    def _explain(
+        self, indices: list[int], commands: Sequence[RecommendCommand]
+    ) -> Sequence[Explanation | ProblemError]:
         try:
-            return self._explain_batch(indices, contexts)
+            return self._explain_batch(indices, [command.parsed.contexts for command in commands])
         except Exception as error:  # a custom policy may raise any exception
             if len(indices) > 1:  # one at a time, so that only the failing requests get a problem
-                return [self._explain([index], [own])[0] for index, own in zip(indices, contexts, strict=True)]
-            _log.exception("the policy failed to recommend")
+                return [self._explain([index], [own])[0] for index, own in zip(indices, commands, strict=True)]
+            _log.exception("the policy failed to recommend", extra={"request_id": commands[0].request_id})
             cause = f"the policy failed to recommend: {type(error).__name__}"
             return [errors.internal(f"{cause}; see the log of the service")]
 
@@ -261,12 +262,10 @@ class Engine:
                 return RewardResponse(decision_id, command.reward, kind == CORRECTION)
             assert reward is not None  # noqa: S101 - an observation has a reward
             return errors.reward_conflict(decision_id, reward)
-        if kind == DEFAULT:
-            assert reward is not None  # noqa: S101 - an observation has a reward
-            self._observe(batch, decision_id, decision, CORRECTION, reward, command.reward, command.now)
-            return RewardResponse(decision_id, command.reward, True)
-        self._observe(batch, decision_id, decision, REWARD, 0.0, command.reward, command.now)
-        return RewardResponse(decision_id, command.reward)
+        new_kind = REWARD if kind is None else CORRECTION
+        self._observe(batch, decision_id, decision, new_kind, reward or 0.0, command.reward, command.now)
+        batch.request_ids[batch.last_seq] = command.request_id
+        return RewardResponse(decision_id, command.reward, kind == DEFAULT)
 
     def _observe(
         self,
@@ -303,7 +302,7 @@ class Engine:
         for decision_id, decision in batch.decisions.items():
             self._cache(decision_id, decision)
         if batch.records.observations:
-            learn(self.policy, batch.records.observations)
+            learn(self.policy, batch.records.observations, batch.request_ids)
         for decision_id, (decision, observation) in batch.observed.items():
             decision.kind, decision.reward = observation.kind, observation.reward
             self.default_rewards.discard(decision_id)

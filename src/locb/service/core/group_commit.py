@@ -146,7 +146,7 @@ class GroupCommitter:
             batch = await self._handle([command for command, _ in taken])
             outcomes = batch.outcomes
         except Exception as error:
-            outcomes = [self.to_problem(error)] * len(taken)
+            outcomes = [self.to_problem(error, [command.request_id for command, _ in taken])] * len(taken)
         for (_, future), outcome in zip(taken, outcomes, strict=True):
             if not future.done():
                 future.set_result(outcome)
@@ -238,14 +238,15 @@ class GroupCommitter:
             self._give_up(reason)
             raise StoreError(reason)
 
-    def to_problem(self, error: Exception) -> ProblemError:
-        """Log an exception that a commit raised, and return the problem for the client."""
+    def to_problem(self, error: Exception, request_ids: Sequence[str | None] = ()) -> ProblemError:
+        """Log an exception that a commit raised, and return the problem for the clients with these requests."""
+        extra = {"request_ids": request_ids} if request_ids else None
         if isinstance(error, StoreError | AlreadyOpenError):
             if self.store_error is None:
-                _log.error("the store is unavailable: %s", error)
+                _log.error("the store is unavailable: %s", error, extra=extra)
             self.store_error = str(error)
             return errors.store_unavailable(error)
-        _log.exception("a batch of commands failed", exc_info=error)
+        _log.exception("a batch of commands failed", exc_info=error, extra=extra)
         return errors.internal()
 
     async def _probe_store(self) -> None:

@@ -6,8 +6,9 @@ The same observations in the same order give the same policy, bit for bit.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
+from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
@@ -21,7 +22,9 @@ MIN_PLAYED = 5  # minimum number of observations for one call of ``play``; fewer
 _log = logging.getLogger("locb.service")
 
 
-def learn(policy: Policy, observations: Sequence[Any]) -> None:
+def learn(
+    policy: Policy, observations: Sequence[Any], request_ids: Mapping[int, str | None] = MappingProxyType({})
+) -> None:
     """Update a policy with observations, in the given order.
 
     An observation that the policy rejects is already in the event log. It is skipped, with a log message.
@@ -31,13 +34,15 @@ def learn(policy: Policy, observations: Sequence[Any]) -> None:
     policy : Policy
         The policy to update.
     observations : sequence of rows
-        Rows with the columns user_index, kind, previous_reward, reward and context.
+        Rows with the columns seq, user_index, kind, previous_reward, reward and context.
+    request_ids : mapping of int to str or None
+        Id of the request that sent each reward, for log messages, by the sequence number of the observation.
     """
     for corrections, group in groupby(observations, lambda observation: observation.kind == CORRECTION):
         run = list(group)
         if corrections or len(run) < MIN_PLAYED or not isinstance(policy, CompiledPolicy):
             for observation in run:
-                _learn_one(policy, observation)
+                _learn_one(policy, observation, request_ids)
         else:
             _play(policy, run)
 
@@ -50,7 +55,7 @@ def _play(policy: Policy, observations: Sequence[Any]) -> None:
     policy.play(Rounds(users, contexts.reshape(len(observations), 1, policy.dim), rewards))
 
 
-def _learn_one(policy: Policy, observation: Any) -> None:
+def _learn_one(policy: Policy, observation: Any, request_ids: Mapping[int, str | None]) -> None:
     context = np.frombuffer(observation.context)
     try:
         if observation.kind == CORRECTION:
@@ -58,6 +63,7 @@ def _learn_one(policy: Policy, observation: Any) -> None:
                 _log.warning(
                     "a reward after the default reward is not learned: the policy %s has no method correct",
                     type(policy).__name__,
+                    extra={"request_id": request_ids.get(observation.seq)},
                 )
                 return
             correctable = cast(SupportsCorrection, policy)
@@ -66,5 +72,7 @@ def _learn_one(policy: Policy, observation: Any) -> None:
             policy.update(observation.user_index, context, observation.reward)
     except Exception:
         _log.exception(
-            "the policy rejected a reward of %g, which stays in the log but is not learned", observation.reward
+            "the policy rejected a reward of %g, which stays in the log but is not learned",
+            observation.reward,
+            extra={"request_id": request_ids.get(observation.seq)},
         )

@@ -52,10 +52,8 @@ class PageFiles:
     def __init__(self, chart_files: ChartFiles) -> None:
         self._chart_files = chart_files
         paths = (*PAGE_FOLDER.iterdir(), *(SHARED_FOLDER / name for name in SHARED_FILES))
-        self._responses = {
-            path.name: _file_response(path.name, path.read_bytes()) for path in paths if path.suffix in CONTENT_TYPES
-        }
-        self._responses |= {name: _file_response(name, content) for name, content in GENERATED_FILES.items()}
+        self._files = {path.name: _file(path.name, path.read_bytes()) for path in paths if path.suffix in CONTENT_TYPES}
+        self._files |= {name: _file(name, content) for name, content in GENERATED_FILES.items()}
 
     def get(self, name: str, etag: str = "") -> Response:
         """Return a file, or 304 if the client has the version with this ETag.
@@ -65,24 +63,27 @@ class PageFiles:
         ProblemError
             404 for an unknown file, 500 if the chart files could not be built.
         """
-        response = self._responses.get(name) or self._chart_file(name)
-        current = response.headers.get("etag", "")
-        if current and etag == current:
-            return Response(status_code=304, headers=HEADERS | {"etag": current})
-        return response
+        content, headers = self._files.get(name) or self._chart_file(name) or (None, {})
+        if content is None:  # 202 and not a problem, because browsers report problems as errors
+            return Response(b"null", 202, HEADERS | {"content-type": CONTENT_TYPES[".json"], "retry-after": "1"})
+        if etag == headers["etag"]:
+            return Response(status_code=304, headers=HEADERS | {"etag": etag})
+        return Response(content, headers=headers)
 
-    def _chart_file(self, name: str) -> Response:
+    def _chart_file(self, name: str) -> tuple[bytes, dict[str, str]] | None:
+        """Return a file that draws the charts, or None while it is being built."""
         source = {"vega.js": vega_bundle.SCRIPT, "charts.json": vega_bundle.CHARTS}.get(name)
         if source is None:
             raise errors.not_found(f"the dashboard has no file {name[:100]!r}; open / for the dashboard")
         if self._chart_files.failure is not None:
             raise errors.internal(f"the chart files could not be built: {self._chart_files.failure}")
         content = self._chart_files.read(source)
-        if content is None:  # 202 and not a problem, because browsers report problems as errors
-            return Response(b"null", 202, HEADERS | {"content-type": CONTENT_TYPES[".json"], "retry-after": "1"})
-        return self._responses.setdefault(name, _file_response(name, content, compressed=source.endswith(".gz")))
+        if content is None:
+            return None
+        return self._files.setdefault(name, _file(name, content, compressed=source.endswith(".gz")))
 
 
-def _file_response(name: str, content: bytes, compressed: bool = False) -> Response:
+def _file(name: str, content: bytes, compressed: bool = False) -> tuple[bytes, dict[str, str]]:
+    """Return the content of a file, and the headers of its response."""
     headers = HEADERS | {"content-type": CONTENT_TYPES[Path(name).suffix], "etag": f'"{zlib.crc32(content):08x}"'}
-    return Response(content, headers=headers | ({"content-encoding": "gzip"} if compressed else {}))
+    return content, headers | ({"content-encoding": "gzip"} if compressed else {})

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from locb.service.api.personalizer.schemas import (
     ErrorResponse,
@@ -108,7 +108,9 @@ def to_rank_response(rank: RankRequest, event_id: str, ranked: Sequence[str]) ->
     return RankResponse(ranking, event_id, ranked[0])
 
 
-def to_error_response(status: int, message: str, target: str | None = None) -> tuple[int, ErrorResponse]:
+def to_error_response(
+    status: int, message: str, target: str | UnsetType = UNSET, request_id: str | UnsetType = UNSET
+) -> tuple[int, ErrorResponse]:
     """Return the HTTP status and the error response of a problem. Personalizer uses 400 instead of 422.
 
     Parameters
@@ -117,14 +119,15 @@ def to_error_response(status: int, message: str, target: str | None = None) -> t
         HTTP status of the problem.
     message : str
         Detail of the problem.
-    target : str or None, default None
+    target : str, optional
         Field that caused the problem.
+    request_id : str, optional
+        Id of the request.
     """
     status = 400 if status == 422 else status
     default = "InternalServerError" if status >= 500 else "BadRequest"
     codes = {401: "Unauthorized", 403: "Forbidden", 404: "ResourceNotFound", 429: "TooManyRequests"}
-    error = PersonalizerError(codes.get(status, default), message, UNSET if target is None else target)
-    return status, ErrorResponse(error)
+    return status, ErrorResponse(PersonalizerError(codes.get(status, default), message, target, request_id))
 
 
 # User

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import msgspec
+from msgspec import UNSET
 from starlette.responses import Response
 
 from locb.common.feature_hashing import feature_row
@@ -63,8 +63,9 @@ async def activate_event(app: AppContext, event: str) -> Response:
 
 def error_response(error: ProblemError) -> Response:
     """Return a problem as an error response of Personalizer."""
-    fields: Any = error.problem.fields
-    status, body = to_error_response(int(error.status), error.problem.detail, fields[0] if fields else None)
+    problem = error.for_request()
+    target = problem.fields[0] if problem.fields else UNSET
+    status, body = to_error_response(problem.status, problem.detail, target, problem.request_id)
     response = JsonResponse(encode_json(body), status)
     response.headers.update(problem_headers(error))
     return response

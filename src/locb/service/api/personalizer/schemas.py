@@ -58,12 +58,13 @@ class RewardRequest(Struct):
     value: Annotated[float, Meta(ge=-MAX_REWARD, le=MAX_REWARD)]
 
 
-class PersonalizerError(Struct, omit_defaults=True):
-    """Error with its code, its message and the field that caused it."""
+class PersonalizerError(Struct, omit_defaults=True, rename="camel"):
+    """Error with its code, its message, the field that caused it, and the id of the request."""
 
     code: str
     message: str
     target: str | UnsetType = UNSET
+    request_id: str | UnsetType = UNSET
 
 
 class ErrorResponse(Struct):
