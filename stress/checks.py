@@ -65,7 +65,7 @@ def check(folder: Path, store: str | None, acknowledged: Acknowledged) -> dict[s
     log = EventLog(folder, store)
     try:
         arms, rewards, repeated = _read(log)
-        observations = sum(row.kind != CORRECTION for chunk in log.observations(0) for row in chunk)
+        observations = sum(row.kind < CORRECTION for chunk in log.observations(0) for row in chunk)
         counts = {
             "decisions": len(arms),
             "observations": observations,

@@ -134,6 +134,7 @@ def existing_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["--parameter", "sigma"], "min_eigenvalue=0.1, not 'sigma'"),
         (["--read-timeout", "0"], "--read-timeout must be at least 0.1 seconds, not 0.0"),
         (["--personalizer-user", ""], "--personalizer-user must be names joined by dots, such as user.id, not ''"),
+        (["--personalizer-rewards", "last"], "--personalizer-rewards must be earliest or sum, not 'last'"),
     ],
 )
 def test_options_that_contradict_the_store_are_refused(

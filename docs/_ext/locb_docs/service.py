@@ -26,7 +26,7 @@ CAUSES = {
     "method-not-allowed": "The route does not support the HTTP method. The header `Allow` lists the supported methods.",
     "timeout": "The request did not arrive completely within {option}`locb serve --read-timeout`.",
     "conflict": "A request with different content has used the decision id, or the decision already has a different "
-    "reward.",
+    "reward, or the event of the decision is deferred and not activated.",
     "too-large": "The body of the request is larger than {option}`locb serve --max-body`.",
     "unsupported-media-type": "The content type of the body is not `application/json` and does not end in `+json`.",
     "invalid": "The request can be parsed, but a value is not allowed. `fields` lists the fields with such values.",

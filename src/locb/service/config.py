@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 DEFAULT_POLICY = "locb"
+PERSONALIZER_REWARDS = ("earliest", "sum")
 LOG_LEVELS = ("debug", "info", "warning", "error")
 # Policy parameters that have their own command-line option. All other parameters are set by --parameter name=value.
 PARAMETER_OPTIONS = ("gamma", "n_seeds", "alpha")
@@ -108,6 +109,11 @@ class ServiceConfig:
         "user.id",
         "Where requests of Azure Personalizer clients have the user id: names in contextFeatures, joined by dots.",
     )
+    personalizer_rewards: str = _key(
+        "earliest",
+        "What an event of an Azure Personalizer client learns if several rewards arrive: earliest (the first reward) "
+        "or sum (the sum of all rewards).",
+    )
     host: str = _key("127.0.0.1", "Host name or IP address to listen on.", NETWORK)
     port: int = _key(8080, "TCP port to listen on; 0 chooses a free port.", NETWORK, minimum=0, maximum=65535)
     token_file: Path | None = field(
@@ -159,6 +165,9 @@ class ServiceConfig:
     def __post_init__(self) -> None:
         if self.log_level not in LOG_LEVELS:
             raise ValueError(f"--log-level must be one of {', '.join(LOG_LEVELS)}, not {self.log_level!r}")
+        if self.personalizer_rewards not in PERSONALIZER_REWARDS:
+            allowed = " or ".join(PERSONALIZER_REWARDS)
+            raise ValueError(f"--personalizer-rewards must be {allowed}, not {self.personalizer_rewards!r}")
         if not all(self.personalizer_user.split(".")):
             raise ValueError(
                 f"--personalizer-user must be names joined by dots, such as user.id, not {self.personalizer_user!r}"

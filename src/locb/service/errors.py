@@ -144,6 +144,12 @@ def reward_conflict(decision_id: str, reward: float) -> ProblemError:
     return ProblemError(409, "conflict", detail)
 
 
+def not_activated(decision_id: str) -> ProblemError:
+    """Return the problem of a reward for a deferred decision that is not activated (409)."""
+    detail = f"decision {decision_id!r} is not activated; activate the event before you send its reward"
+    return ProblemError(409, "conflict", detail)
+
+
 def body_too_large(max_body: int) -> ProblemError:
     """Return the problem of a body that is too large (413)."""
     return ProblemError(413, "too-large", f"the body is larger than the maximum of {max_body} bytes")

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from azure.cognitiveservices.personalizer import PersonalizerClient
 from azure.cognitiveservices.personalizer.models import RankableAction, RankRequest
@@ -11,7 +12,9 @@ from msrest.exceptions import HttpOperationError
 
 from locb.service.api.auth import Tokens
 from locb.service.api.token_file import SCOPES
-from serving import serving, wait_for
+from locb.service.core.audit import repeat_decisions
+from locb.service.core.service import Service
+from serving import same_state, serving, wait_for
 
 KEY = "key-of-the-application"
 
@@ -72,8 +75,123 @@ def test_errors(tmp_path: Path) -> None:
             assert caught.value.response.status_code == status
             assert caught.value.response.json()["error"]["code"] == code
         assert service.engine.seq == 0
+
+
+def learned(service: Service, event_id: str) -> float | None:
+    """Return the reward that the policy has learned for an event."""
+    return service.log.find([event_id.encode()])[0].reward
+
+
+def test_earliest_reward_is_kept(tmp_path: Path) -> None:
+    with serving(tmp_path, policy="locb", dim=16) as (client, service):
+        azure = make_client(client.base_url)
+        azure.rank(rank_request(event_id="e"))
+        for reward in (0.5, 1.0, 0.5, 0.0):
+            azure.events.reward("e", reward)
+        assert learned(service, "e") == 0.5
+        ann = client.get("/v1/users/ann").json()
+        assert (ann["served"], ann["rewards"], ann["mean_reward"]) == (1, 1, 0.5)
+        conflict = client.post("/v1/reward", json={"decision_id": "e", "reward": 1.0})
+        assert conflict.status_code == 409  # the other routes report a second, different reward
+
+
+@pytest.mark.parametrize("policy", ["locb", "eloc", "linucb-ind"])
+def test_rewards_are_added(policy: str, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"policy": policy, "dim": 16, "personalizer_rewards": "sum"}
+    with serving(tmp_path / "state", **options) as (client, service):
+        azure = make_client(client.base_url)
+        azure.rank(rank_request(event_id="e"))
+        for reward in (0.25, 0.5, 0.0, 0.5, -0.25):
+            azure.events.reward("e", reward)
+        assert learned(service, "e") == 1.0
+        ann = client.get("/v1/users/ann").json()
+        assert (ann["served"], ann["rewards"], ann["mean_reward"]) == (1, 1, 1.0)
+        (decision,) = client.get("/v1/users/ann/decisions").json()["decisions"]
+        assert (decision["reward"], decision["reward_status"]) == (1.0, "corrected")
+        export = pl.read_parquet(client.get("/v1/export").content)
+        assert export.select("decision_id", "reward", "reward_is_default").rows() == [("e", 1.0, False)]
+        with pytest.raises(HttpOperationError) as caught:
+            azure.events.reward("e", 1e6)
+        assert caught.value.response.status_code == 400
+        assert "would be 1000001; it must be from -1e+06 to 1e+06" in caught.value.response.json()["error"]["message"]
+        assert learned(service, "e") == 1.0
+        replayed, mismatches = repeat_decisions(service.log, service.model, 0)
+        assert mismatches == []
+        assert same_state(replayed, service.policy)
+        theta = service.policy.estimate(service.require_index("ann")).theta
+    with serving(tmp_path / "state", **options) as (client, service):  # the statistics are read from the log
+        assert service.policy.estimate(service.require_index("ann")).theta.tolist() == theta.tolist()
+        wait_for(lambda: not client.get("/v1/status").json()["backfilling"])
+        assert client.get("/v1/users/ann").json()["mean_reward"] == 1.0
+        make_client(client.base_url).events.reward("e", -1.0)
+        assert learned(service, "e") == 0.0
+    with serving(tmp_path / "once", policy=policy, dim=16) as (client, service):
+        azure = make_client(client.base_url)
         azure.rank(rank_request(event_id="e"))
         azure.events.reward("e", 1.0)
-        with pytest.raises(HttpOperationError) as caught:
-            azure.events.reward("e", 0.0)
-        assert caught.value.response.status_code == 409
+        once = service.policy.estimate(service.require_index("ann")).theta
+        if policy != "eloc":  # the estimates of ELOC follow a correction in later rounds
+            assert theta == pytest.approx(once, abs=1e-12)
+
+
+def test_rewards_after_the_default_reward_are_added(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"default_reward": 0.5, "reward_wait": 0.1, "personalizer_rewards": "sum"}
+    with serving(tmp_path, dim=16, **options) as (client, service):
+        azure = make_client(client.base_url)
+        azure.rank(rank_request(event_id="e"))
+        wait_for(lambda: learned(service, "e") == 0.5, 60.0)
+        azure.events.reward("e", 0.25)  # replaces the default reward
+        azure.events.reward("e", 0.5)
+        assert learned(service, "e") == 0.75
+        wait_for(lambda: client.get("/v1/history?span=hour").json()["total"]["mean"] == 0.75, 60.0)
+        assert client.get("/v1/users/ann").json()["rewards"] == 1
+
+
+def test_rewards_of_events_that_are_not_activated_are_ignored(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"policy": "locb", "dim": 16, "default_reward": 0.0, "reward_wait": 0.1}
+    with serving(tmp_path / "state", **options) as (client, service):
+        azure = make_client(client.base_url)
+        azure.rank(rank_request(event_id="never", defer_activation=True))
+        azure.rank(rank_request(event_id="later", defer_activation=True))
+        for event_id in ("never", "later"):
+            azure.events.reward(event_id, 1.0)
+        refused = client.post("/v1/reward", json={"decision_id": "never", "reward": 1.0})
+        assert (refused.status_code, refused.json()["type"]) == (409, "urn:locb:problem:conflict")
+        assert "is not activated" in refused.json()["detail"]
+        azure.rank(rank_request(event_id="shown"))
+        wait_for(lambda: learned(service, "shown") == 0.0, 60.0)  # the default rewards are due
+        assert (learned(service, "never"), learned(service, "later")) == (None, None)
+        assert service.policy.served.sum() == 1
+        azure.events.activate("later")
+        azure.events.reward("later", 1.0)
+        assert learned(service, "later") == 1.0
+        assert service.policy.served.sum() == 2
+    with serving(tmp_path / "state", **options) as (client, service):
+        make_client(client.base_url).events.reward("never", 1.0)
+        assert learned(service, "never") is None
+
+
+def test_decisions_are_explained_by_feature_names(tmp_path: Path) -> None:
+    with serving(tmp_path, dim=32) as (client, service):
+        azure = make_client(client.base_url)
+        for number in range(5):
+            event = azure.rank(rank_request(event_id=f"e{number}"))
+            azure.events.reward(event.event_id, number / 4)
+        expected = {
+            "pasta": {"action=pasta", "taste=salty", "nutrition.calories"},
+            "juice": {"action=juice", "taste=sweet"},
+            "salad": {"action=salad", "taste=salty", "raw=true"},
+        }
+        for decision in client.get("/v1/users/ann/decisions").json()["decisions"]:
+            own = expected[decision["arm"]]
+            response = decision["response"]
+            explanation = response["explanation"]
+            assert set(explanation["contributions"]) == own | {f"day=monday×{name}" for name in own}
+            total = sum(explanation["contributions"].values()) + explanation["intercept"]
+            assert total == pytest.approx(response["ranking"][0]["estimate"], abs=1e-12)
+        named = client.get("/v1/users/ann").json()["feature_indices"]
+        assert {name for name in named if "×" not in name} <= set.union(*expected.values())
+        assert {"action=pasta", "action=juice", "action=salad"} & set(named)
+        replayed, mismatches = repeat_decisions(service.log, service.model, 0)
+        assert mismatches == []
+        assert same_state(replayed, service.policy)

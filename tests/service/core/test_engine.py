@@ -104,6 +104,26 @@ def test_negative_zero_becomes_zero(served: EngineWithLog) -> None:
     served.commit(batch)
 
 
+def test_rewards_are_added_in_one_batch(served: EngineWithLog) -> None:
+    batch = served.engine.prepare(
+        [recommend("ann", "a"), *(RewardCommand("a", reward, 1.0, "sum") for reward in (0.25, 0.5, 0.25))]
+    )
+    assert batch.first_reward_times == [0.0]
+    served.commit(batch)
+    assert served.log.find([b"a"])[0].reward == 1.0
+    (outcome,) = served.serve(RewardCommand("a", 1.0, 1.0))  # a repeated reward
+    assert (outcome.reward, outcome.corrected) == (1.0, True)
+
+
+def test_number_of_added_rewards_is_limited(served: EngineWithLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number of the correction is stored in 16 bits."""
+    monkeypatch.setattr("locb.service.core.commands.MAX_KIND", 3)
+    *accepted, refused = served.serve(recommend("ann", "a"), *[RewardCommand("a", 0.1, 1.0, "sum")] * 4)
+    assert not any(isinstance(outcome, ProblemError) for outcome in accepted)
+    assert isinstance(refused, ProblemError)
+    assert "has too many rewards" in refused.problem.detail
+
+
 def test_repeated_decision_id_in_one_batch(served: EngineWithLog) -> None:
     first, repeated, other, ann = served.serve(
         recommend("ann", "a"), recommend("ann", "a"), recommend("bob", "a"), recommend("ann", "b")

@@ -30,7 +30,7 @@ RESPONSES = {
 
 def random_batches(rng: random.Random, count: int, start: float) -> tuple[list[Records], list[list[bool]]]:
     """Return batches of events over three months, and whether each decision used evidence from a group."""
-    seq, batches, flags, open_decisions, defaults = 0, [], [], [], []
+    seq, batches, flags, open_decisions, last = 0, [], [], [], []
     times = sorted(rng.choice([rng.uniform(start, NOW), NOW - rng.expovariate(1 / 20_000)]) for _ in range(count))
     for now in times:
         batch, grouped = Records(), []
@@ -48,15 +48,14 @@ def random_batches(rng: random.Random, count: int, start: float) -> tuple[list[R
             kind = rng.choice([REWARD, DEFAULT])
             row = observation(seq, rewarded.seq, kind, rng.random(), time=now, user_index=rewarded.user_index)
             batch.observations.append(row)
-            if kind == DEFAULT:
-                defaults.append(row)
-        if defaults and rng.random() < 0.4:
-            before = defaults.pop(rng.randrange(len(defaults)))
+            last.append(row)
+        if last and rng.random() < 0.4:
+            before = last.pop(rng.randrange(len(last)))
             seq += 1
-            row = before._replace(
-                seq=seq, kind=CORRECTION, previous_reward=before.reward, reward=rng.random(), time=now
-            )
+            kind = max(before.kind + 1, CORRECTION)
+            row = before._replace(seq=seq, kind=kind, previous_reward=before.reward, reward=rng.random(), time=now)
             batch.observations.append(row)
+            last.append(row)
         batches.append(batch)
         flags.append(grouped)
     return batches, flags
@@ -65,7 +64,7 @@ def random_batches(rng: random.Random, count: int, start: float) -> tuple[list[R
 def rewarded_times(batches: list[Records], batch: Records) -> list[float]:
     """Return the times of the decisions whose first reward is in a batch."""
     times = {row.seq: row.time for each in batches for row in each.decisions}
-    return [times[row.decision_seq] for row in batch.observations if row.kind != CORRECTION]
+    return [times[row.decision_seq] for row in batch.observations if row.kind < CORRECTION]
 
 
 class DirectCounts:
@@ -78,7 +77,7 @@ class DirectCounts:
             ]
         rewards: dict[int, tuple[float, float]] = {}
         for row in self.observations:
-            time = rewards[row.decision_seq][0] if row.kind == CORRECTION else row.time
+            time = rewards[row.decision_seq][0] if row.kind >= CORRECTION else row.time
             rewards[row.decision_seq] = time, row.reward
         rows = [row for chunk in log.decisions() for row in chunk]
         self.decisions = np.array([row.time for row in rows])
@@ -86,7 +85,7 @@ class DirectCounts:
         self.times, self.rewards = np.array(list(rewards.values())).T
 
     def between(self, start: float, stop: float) -> Counts:
-        """Return the counts of a period; a correction counts at the time of its default."""
+        """Return the counts of a period; a correction counts at the time of the first reward."""
         found = self.rewards[(start <= self.times) & (self.times < stop)]
         decisions = np.count_nonzero((start <= self.decisions) & (self.decisions < stop))
         unrewarded = np.count_nonzero((start <= self.unrewarded) & (self.unrewarded < stop))
@@ -119,8 +118,8 @@ def check_counts(event_stats: EventStats, log: EventLog) -> None:
     by_user: dict[int, list[float]] = {}
     for row in direct.observations:
         count, total = by_user.get(row.user_index, [0, 0.0])
-        change = row.reward - row.previous_reward if row.kind == CORRECTION else row.reward
-        by_user[row.user_index] = [count + (row.kind != CORRECTION), total + change]
+        change = row.reward - row.previous_reward if row.kind >= CORRECTION else row.reward
+        by_user[row.user_index] = [count + (row.kind < CORRECTION), total + change]
     assert event_stats.rewarded_users == len(by_user)
     found = event_stats.rewards_by_user(np.arange(12))
     for user_index in range(12):

@@ -231,10 +231,11 @@ def test_decisions_with_rewards_has_each_decision_once(log: EventLog) -> None:
     log.commit(sample_records())
     log.commit(Records(observations=[observation(7, 4, DEFAULT, 0.0), observation(8, 5, DEFAULT, 0.0)]))
     log.commit(Records(observations=[observation(9, 4, CORRECTION, 0.5)]))
+    log.commit(Records(observations=[observation(10, 2, CORRECTION, 2.0), observation(11, 2, CORRECTION + 1, 3.0)]))
     by_id = {row.id: row for chunk in log.decisions_with_rewards() for row in chunk}
     assert [row[1] for row in flat(log.decisions_with_rewards())] == [b"a", b"b", b"c"]
     assert {name: (row.user, row.default, row.reward) for name, row in by_id.items()} == {
-        b"a": (b"ann", None, 1.0),
+        b"a": (b"ann", None, 3.0),
         b"b": (b"bob", 0.0, 0.5),
         b"c": (b"bob", 0.0, None),
     }

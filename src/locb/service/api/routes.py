@@ -152,7 +152,7 @@ ROUTES = (
     Route("POST", f"{PATH}/rank", personalizer.rank, "Azure Personalizer: rank actions", "decide",
           RankRequest, RankResponse, (409, 503), status=201, render_problem=personalizer.error_response),
     Route("POST", f"{PATH}/events/{{event}}/reward", personalizer.reward_event, "Azure Personalizer: reward an event",
-          "decide", PersonalizerRewardRequest, None, (404, 409, 503), status=204,
+          "decide", PersonalizerRewardRequest, None, (404, 503), status=204,
           render_problem=personalizer.error_response),
     Route("POST", f"{PATH}/events/{{event}}/activate", personalizer.activate_event, "Azure Personalizer: activate an "
           "event", "decide", None, None, (404, 503), status=204, render_problem=personalizer.error_response),

@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 from locb.policies.base.explanations import EvidenceSource
 from locb.policies.base.policy import ServablePolicy
+from locb.service import errors
 from locb.service.errors import REQUEST_ID, ProblemError
 from locb.service.request_parsing import ParsedRequest
-from locb.service.schemas import RewardResponse
-from locb.service.store.schema import ObservationRow, Records
+from locb.service.schemas import MAX_REWARD, RewardResponse
+from locb.service.store.schema import CORRECTION, DEFAULT, MAX_KIND, REWARD, ObservationRow, Records
 
 
 @dataclass(slots=True)
@@ -31,7 +32,33 @@ class RewardCommand:
     decision_id: str
     reward: float
     now: float  # Unix time
+    aggregation: str = "none"  # of a second, different reward: "none" rejects, "earliest" ignores, "sum" adds it
     request_id: str | None = field(default_factory=REQUEST_ID.get)
+
+    def apply_to(self, kind: int | None, reward: float | None) -> tuple[int, float] | RewardResponse | ProblemError:
+        """Return the kind and the reward of the new observation, or the response if there is no new observation.
+
+        Parameters
+        ----------
+        kind, reward : int and float, or None
+            Kind and reward of the last observation of the decision; None if there is none.
+        """
+        if kind is None or reward is None:
+            return REWARD, self.reward
+        if kind == DEFAULT:
+            return CORRECTION, self.reward
+        total = reward + self.reward if self.aggregation == "sum" else self.reward
+        if total == reward or self.aggregation == "earliest":
+            return RewardResponse(self.decision_id, reward, kind >= CORRECTION)
+        if self.aggregation == "none":
+            return errors.reward_conflict(self.decision_id, reward)
+        if kind >= MAX_KIND:
+            return errors.invalid(f"decision {self.decision_id!r} has too many rewards; no more can be added", "value")
+        if not abs(total) <= MAX_REWARD:
+            limits = f"it must be from {-MAX_REWARD:g} to {MAX_REWARD:g}"
+            detail = f"the sum of the rewards of decision {self.decision_id!r} would be {total:.15g}; {limits}"
+            return errors.invalid(detail, "value")
+        return max(CORRECTION, kind + 1), total
 
 
 @dataclass(slots=True)
@@ -55,7 +82,7 @@ class CachedDecision:
     context: bytes  # features of the chosen arm, float64
     time: float  # Unix time of the decision
     active_at: float | None  # Unix time at which the wait for the reward started; None if the decision is deferred
-    kind: int | None = None  # of the last observation: REWARD, DEFAULT or CORRECTION; None if there is none
+    kind: int | None = None  # of the last observation, see store.schema; None if there is none
     reward: float | None = None  # of the last observation
 
 
@@ -87,7 +114,9 @@ class Batch:
     responses : dict of str to (bytes, bytes)
         Packed request and response of each new decision by id.
     observed : dict of str to (CachedDecision, ObservationRow)
-        New observations by decision id.
+        Last new observation of each decision, by decision id.
+    first_reward_times : list of float
+        Unix times of the decisions that get their first reward or default reward.
     request_ids : dict of int to str or None
         Id of the request that sent the reward, by the sequence number of the observation.
     activated : dict of str to (CachedDecision, float)
@@ -106,6 +135,7 @@ class Batch:
     evidence: list[Sequence[EvidenceSource] | bytes | None] = field(default_factory=list)
     responses: dict[str, tuple[bytes, bytes]] = field(default_factory=dict)
     observed: dict[str, tuple[CachedDecision, ObservationRow]] = field(default_factory=dict)
+    first_reward_times: list[float] = field(default_factory=list)
     request_ids: dict[int, str | None] = field(default_factory=dict)
     activated: dict[str, tuple[CachedDecision, float]] = field(default_factory=dict)
     erased_user: str | None = None

@@ -246,26 +246,24 @@ class Engine:
             batch.decisions[decision_id] = decision
         return decision
 
-    def _reward(
-        self, command: RewardCommand, known: dict[str, FoundDecision], batch: Batch
-    ) -> RewardResponse | ProblemError:
+    def _reward(self, command: RewardCommand, known: dict[str, FoundDecision], batch: Batch) -> Outcome:
         decision_id = command.decision_id
         decision = self._find(decision_id, known, batch)
         if decision is None:
             return errors.unknown_decision(decision_id)
+        if decision.active_at is None and decision_id not in batch.activated:
+            return errors.not_activated(decision_id) if command.aggregation == "none" else None
         kind, reward = decision.kind, decision.reward
         if decision_id in batch.observed:
             observation = batch.observed[decision_id][1]
             kind, reward = observation.kind, observation.reward
-        if kind in (REWARD, CORRECTION):
-            if reward == command.reward:
-                return RewardResponse(decision_id, command.reward, kind == CORRECTION)
-            assert reward is not None  # noqa: S101 - an observation has a reward
-            return errors.reward_conflict(decision_id, reward)
-        new_kind = REWARD if kind is None else CORRECTION
-        self._observe(batch, decision_id, decision, new_kind, reward or 0.0, command.reward, command.now)
+        effect = command.apply_to(kind, reward)
+        if isinstance(effect, RewardResponse | ProblemError):
+            return effect
+        new_kind, new_reward = effect
+        self._observe(batch, decision_id, decision, new_kind, reward or 0.0, new_reward, command.now)
         batch.request_ids[batch.last_seq] = command.request_id
-        return RewardResponse(decision_id, command.reward, kind == DEFAULT)
+        return RewardResponse(decision_id, new_reward, new_kind != REWARD)
 
     def _observe(
         self,
@@ -284,6 +282,8 @@ class Engine:
         )
         batch.records.observations.append(observation)
         batch.observed[decision_id] = decision, observation
+        if kind < CORRECTION:
+            batch.first_reward_times.append(decision.time)
 
     def _activate(self, command: ActivateCommand, known: dict[str, FoundDecision], batch: Batch) -> Outcome:
         decision_id = command.decision_id

@@ -38,7 +38,7 @@ def learn(
     request_ids : mapping of int to str or None
         Id of the request that sent each reward, for log messages, by the sequence number of the observation.
     """
-    for corrections, group in groupby(observations, lambda observation: observation.kind == CORRECTION):
+    for corrections, group in groupby(observations, lambda observation: observation.kind >= CORRECTION):
         run = list(group)
         if corrections or len(run) < MIN_PLAYED or not isinstance(policy, CompiledPolicy):
             for observation in run:
@@ -58,7 +58,7 @@ def _play(policy: Policy, observations: Sequence[Any]) -> None:
 def _learn_one(policy: Policy, observation: Any, request_ids: Mapping[int, str | None]) -> None:
     context = np.frombuffer(observation.context)
     try:
-        if observation.kind == CORRECTION:
+        if observation.kind >= CORRECTION:
             if not class_supports(type(policy), SupportsCorrection):
                 _log.warning(
                     "a reward after the default reward is not learned: the policy %s has no method correct",

@@ -30,7 +30,6 @@ from locb.service.stats.event_stats import EventStats, uses_group
 from locb.service.stats.history_backfill import HistoryBackfill
 from locb.service.store.export import remove_exports
 from locb.service.store.log import EventLog
-from locb.service.store.schema import CORRECTION
 
 MAX_PAIRED = 2_000  # members; the certificate of a larger cluster does not compare all pairs
 _log = logging.getLogger("locb.service")
@@ -179,8 +178,8 @@ class Service:
 
     def _after_commit(self, batch: Batch) -> None:
         if batch.erased_user is None:
-            rewarded = [decision.time for decision, row in batch.observed.values() if row.kind != CORRECTION]
-            self.event_stats.add(batch.records, [uses_group(evidence) for evidence in batch.evidence], rewarded)
+            grouped = [uses_group(evidence) for evidence in batch.evidence]
+            self.event_stats.add(batch.records, grouped, batch.first_reward_times)
         else:
             self.erasure_count += 1
             self._backfill.restart(self.engine.seq)

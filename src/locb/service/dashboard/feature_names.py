@@ -1,4 +1,4 @@
-"""Names of features, collected from recent requests."""
+"""Names of features, collected from recent requests and responses."""
 
 from __future__ import annotations
 
@@ -19,6 +19,25 @@ MAX_TOP_FEATURES = 3
 _unpack = msgspec.msgpack.Decoder(RecommendRequest).decode
 
 
+class _Explanation(msgspec.Struct):
+    contributions: dict[str, float]
+
+
+class _Response(msgspec.Struct):
+    explanation: _Explanation | None
+
+
+_decode_response = msgspec.json.Decoder(_Response).decode
+
+
+def _explained_features(response: bytes, dim: int) -> list[dict[str, float]]:
+    """Return the features that a response explains by name: those of the recommended arm, or none."""
+    explanation = _decode_response(response).explanation
+    if explanation is None or list(explanation.contributions) == [str(index) for index in range(dim)]:
+        return []
+    return [explanation.contributions]
+
+
 class FeatureNames:
     """Names of hashed features, each with its index in a feature vector.
 
@@ -34,16 +53,20 @@ class FeatureNames:
         self._indices = indices
 
     @classmethod
-    def read(cls, requests: Sequence[bytes], dim: int) -> FeatureNames:
-        """Return the ``MAX_NAMES`` most frequent feature names in these requests from the log."""
+    def read(cls, requests: Sequence[tuple[bytes, bytes]], dim: int) -> FeatureNames:
+        """Return the ``MAX_NAMES`` most frequent feature names in these requests and responses from the log.
+
+        The requests of Azure Personalizer clients are stored without names. Their responses have the names of the
+        features of the recommended arm.
+        """
         counts: Counter[str] = Counter()
         indices: dict[str, int] = {}
-        for request in requests:
-            for arm in _unpack(request).arms:
-                if isinstance(arm.features, dict) and dim > 1:
-                    found = signed_indices(arm.features, dim)
-                    indices |= found
-                    counts.update(found.keys())
+        for request, response in requests if dim > 1 else ():
+            named = [arm.features for arm in _unpack(request).arms if isinstance(arm.features, dict)]
+            for features in named or _explained_features(response, dim):
+                found = signed_indices(features, dim)
+                indices |= found
+                counts.update(found.keys())
         by_frequency = sorted(counts, key=counts.__getitem__, reverse=True)
         return cls({name: indices[name] for name in by_frequency[:MAX_NAMES]})
 

@@ -64,7 +64,7 @@ def _user_decision(found: FoundDecision, dim: int) -> UserDecision:
         row.time,
         arm.id,
         found.reward,
-        REWARD_STATUS[found.kind],
+        REWARD_STATUS[None if found.kind is None else min(found.kind, CORRECTION)],
         msgspec.Raw(row.response),
         arm.features,
     )

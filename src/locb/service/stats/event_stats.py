@@ -84,7 +84,7 @@ class EventStats:
         self._new_grouped: list[bool] = []
         self._new_rewarded: list[float] = []
         self._new_observations: list[ObservationRow] = []
-        self._unmatched: list[ObservationRow] = []  # corrections of default rewards with a time that is not known yet
+        self._unmatched: list[ObservationRow] = []  # corrections of rewards whose time is not known yet
 
     def add(self, records: Records, grouped: Sequence[bool], rewarded: Sequence[float]) -> None:
         """Count a committed batch.
@@ -123,11 +123,11 @@ class EventStats:
             self._flush_observations(observations)
 
     def _flush_observations(self, observations: Sequence[ObservationRow]) -> None:
-        corrections = [observation for observation in observations if observation.kind == CORRECTION]
+        corrections = [observation for observation in observations if observation.kind >= CORRECTION]
         self._unmatched += corrections
         rewards = observations
         if corrections:
-            rewards = [observation for observation in observations if observation.kind != CORRECTION]
+            rewards = [observation for observation in observations if observation.kind < CORRECTION]
         columns = [(observation.time, observation.user_index, observation.reward) for observation in rewards]
         times, indices, amounts = np.array(columns).reshape(-1, 3).T
         values = np.zeros((len(times), COLUMNS))
@@ -139,28 +139,28 @@ class EventStats:
         corrected = np.array([observation.user_index for observation in corrections], np.int64)
         self._add_to_users(corrected, np.array(changes).reshape(-1, 2))
 
-    # Corrections are counted at the time of the default reward that they replace
+    # Corrections are counted at the time of the first reward of their decision
 
     @property
     def unmatched_corrections(self) -> list[int]:
         """Sequence numbers of the decisions with a correction that is not counted yet.
 
-        Such a correction waits for ``match_corrections``, because the time of its default reward is not known yet.
+        Such a correction waits for ``match_corrections``, because the time of the first reward is not known yet.
         """
         self._flush()
         return [observation.decision_seq for observation in self._unmatched]
 
-    def match_corrections(self, default_times: dict[int, float]) -> None:
-        """Count corrections at the times of their default rewards, given by the sequence number of the decision."""
-        matched = [observation for observation in self._unmatched if observation.decision_seq in default_times]
+    def match_corrections(self, first_times: dict[int, float]) -> None:
+        """Count corrections at the times of the first rewards, given by the sequence number of the decision."""
+        matched = [observation for observation in self._unmatched if observation.decision_seq in first_times]
         self._unmatched = [
-            observation for observation in self._unmatched if observation.decision_seq not in default_times
+            observation for observation in self._unmatched if observation.decision_seq not in first_times
         ]
         values = np.zeros((len(matched), COLUMNS))
         for row, observation in zip(values, matched, strict=True):
             reward, previous = observation.reward, observation.previous_reward
             row[SUM], row[SQUARES] = reward - previous, reward**2 - previous**2
-        times = np.floor([default_times[observation.decision_seq] for observation in matched]).astype(np.int64)
+        times = np.floor([first_times[observation.decision_seq] for observation in matched]).astype(np.int64)
         self._add_to_buckets(times, values, SECOND)
 
     # Backfill

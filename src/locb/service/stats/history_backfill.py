@@ -108,10 +108,10 @@ def _read_groups(log: EventLog, until: int, oldest: float) -> tuple[int, list[fl
 
 
 async def match_corrections(log: EventLog, event_stats: EventStats) -> None:
-    """Count the corrections that are not counted yet, at the times of the default rewards that they replace."""
+    """Count the corrections that are not counted yet, at the times of the first rewards of their decisions."""
     unmatched = event_stats.unmatched_corrections
     if unmatched:
-        event_stats.match_corrections(await asyncio.to_thread(log.default_times, unmatched))
+        event_stats.match_corrections(await asyncio.to_thread(log.first_reward_times, unmatched))
 
 
 async def _match_periodically(log: EventLog, event_stats: EventStats) -> None:

@@ -78,7 +78,7 @@ class LogReader:
         """Return the number of decisions and of rewards with seq ≤ ``until``; corrections are not counted."""
         decisions, observations = tables.decisions.c, tables.observations.c
         decided = select(func.count()).where(decisions.seq <= until)
-        rewarded = select(func.count()).where(observations.seq <= until, observations.kind != tables.CORRECTION)
+        rewarded = select(func.count()).where(observations.seq <= until, observations.kind < tables.CORRECTION)
         with self._reading() as connection:
             return int(connection.execute(decided).scalar_one()), int(connection.execute(rewarded).scalar_one())
 
@@ -89,20 +89,20 @@ class LogReader:
         with self._reading() as connection:
             return [(*row,) for row in connection.execute(query)]
 
-    def recent_requests(self, limit: int) -> list[bytes]:
-        """Return the last ``limit`` recommend requests as MessagePack, newest first."""
+    def recent_requests(self, limit: int) -> list[tuple[bytes, bytes]]:
+        """Return the last ``limit`` recommend requests (MessagePack) with their responses (JSON), newest first."""
         c = tables.decisions.c
         with self._reading() as connection:
-            query = select(c.request).order_by(c.seq.desc()).limit(limit)
-            return [request for (request,) in connection.execute(query)]
+            query = select(c.request, c.response).order_by(c.seq.desc()).limit(limit)
+            return [(request, response) for request, response in connection.execute(query)]
 
-    def default_times(self, decisions: Sequence[int]) -> dict[int, float]:
-        """Return the Unix time at which the default reward of each decision was learned, by the decision's seq."""
+    def first_reward_times(self, decisions: Sequence[int]) -> dict[int, float]:
+        """Return the Unix time at which the first reward or default reward of each decision was learned, by its seq."""
         c = tables.observations.c
         found: dict[int, float] = {}
         with self._reading() as connection:
             for chunk in _parameter_chunks(decisions):
-                query = select(c.decision_seq, c.time).where(c.kind == tables.DEFAULT, c.decision_seq.in_(chunk))
+                query = select(c.decision_seq, c.time).where(c.kind < tables.CORRECTION, c.decision_seq.in_(chunk))
                 found |= {row.decision_seq: row.time for row in connection.execute(query)}
         return found
 
@@ -119,7 +119,10 @@ class LogReader:
     def decisions_with_rewards(self) -> Iterator[list[Any]]:
         """Yield chunks of decisions, each with its user, request, response, default reward and reward."""
         c, users = tables.decisions.c, tables.users
-        default, reward = tables.observations.alias(), tables.observations.alias()
+        default, reward, last = (tables.observations.alias() for _ in range(3))
+        last_kind = (
+            select(func.max(last.c.kind)).where(last.c.decision_seq == c.seq, last.c.kind != tables.DEFAULT)
+        ).scalar_subquery()
         query = (
             select(
                 c.seq, c.id, users.c.id.label("user"), c.time, c.context, c.request, c.response,
@@ -128,7 +131,7 @@ class LogReader:
             )
             .join(users, users.c.user_index == c.user_index)
             .outerjoin(default, (default.c.decision_seq == c.seq) & (default.c.kind == tables.DEFAULT))
-            .outerjoin(reward, (reward.c.decision_seq == c.seq) & (reward.c.kind != tables.DEFAULT))
+            .outerjoin(reward, (reward.c.decision_seq == c.seq) & (reward.c.kind == last_kind))
         )  # fmt: skip
         return self._chunks(query, c.seq, 0, None)
 

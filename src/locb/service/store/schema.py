@@ -24,9 +24,11 @@ from sqlalchemy import (
 
 FORMAT = 2  # version of these tables; the service does not open a store with another version
 
-# Kinds of observations: a reward that arrives in time; a default reward, learned when no reward arrives in time; and a
-# reward that arrives later and replaces the default reward.
+# Kinds of observations: the first reward of a decision; a default reward, learned when no reward arrives in time; and a
+# correction, which replaces the reward that was learned before. The second correction of a decision has the kind
+# CORRECTION + 1, the third one CORRECTION + 2, and so on.
 REWARD, DEFAULT, CORRECTION = 0, 1, 2
+MAX_KIND = 32_767  # of the column type
 
 metadata = MetaData()
 
@@ -71,11 +73,11 @@ observations = Table(
     Column("decision_seq", BigInteger, nullable=False),
     Column("user_index", Integer, nullable=False),
     Column("kind", SmallInteger, nullable=False),
-    Column("previous_reward", Double, nullable=False),  # for a correction, the default reward that it replaces; else 0
+    Column("previous_reward", Double, nullable=False),  # for a correction, the reward that it replaces; else 0
     Column("reward", Double, nullable=False),
     Column("time", Double, nullable=False),
     Column("context", LargeBinary, nullable=False),
-    UniqueConstraint("decision_seq", "kind"),  # the database itself rejects a second reward
+    UniqueConstraint("decision_seq", "kind"),  # the database itself rejects a reward that was already written
 )
 
 settings = Table(

@@ -12,7 +12,7 @@ from sqlalchemy import BigInteger, Connection, case, cast, func, literal_column,
 
 from locb.common.arrays import Floats, Ints
 from locb.service.store import schema as tables
-from locb.service.store.schema import CORRECTION, DEFAULT
+from locb.service.store.schema import CORRECTION
 
 BUCKET_SECONDS = 10
 
@@ -21,7 +21,7 @@ class Totals(NamedTuple):
     """Totals of a part of the log.
 
     The number of a time bucket is the Unix time divided by ``BUCKET_SECONDS``, rounded down. A correction counts in the
-    bucket of the default reward that it replaces. Each array has one row per time bucket, or per user.
+    bucket of the first reward of its decision. Each array has one row per time bucket, or per user.
 
     Attributes
     ----------
@@ -57,11 +57,11 @@ def compute_totals(connection: Connection, after: int, until: int, last: int) ->
         found = [tuple(row) for row in connection.execute(grouped)]
         return np.array(found, np.float64).reshape(-1, width)
 
-    decisions, observations, default = tables.decisions, tables.observations, tables.observations.alias()
-    is_correction = observations.c.kind == CORRECTION
+    decisions, observations, first = tables.decisions, tables.observations, tables.observations.alias()
+    is_correction = observations.c.kind >= CORRECTION
     reward, previous = observations.c.reward, observations.c.previous_reward
     decision_bucket, reward_bucket = bucket_of(decisions.c.time), bucket_of(observations.c.time)
-    default_bucket = bucket_of(default.c.time)
+    first_bucket = bucket_of(first.c.time)
     user_index = observations.c.user_index
     is_rewarded = (
         select(observations.c.seq)
@@ -72,8 +72,8 @@ def compute_totals(connection: Connection, after: int, until: int, last: int) ->
     counted = select(decision_bucket, func.count(), func.sum(case((is_rewarded, 0), else_=1)))
     rewarded = select(reward_bucket, func.count(), func.sum(reward), func.sum(reward * reward)).where(~is_correction)
     corrected = (
-        select(default_bucket, func.sum(reward - previous), func.sum(reward * reward - previous * previous))
-        .join(default, (default.c.decision_seq == observations.c.decision_seq) & (default.c.kind == DEFAULT))
+        select(first_bucket, func.sum(reward - previous), func.sum(reward * reward - previous * previous))
+        .join(first, (first.c.decision_seq == observations.c.decision_seq) & (first.c.kind < CORRECTION))
         .where(is_correction)
     )
     by_user = select(
@@ -84,6 +84,6 @@ def compute_totals(connection: Connection, after: int, until: int, last: int) ->
     return Totals(
         rows(counted, decisions, decision_bucket, 3).astype(np.int64),
         rows(rewarded, observations, reward_bucket, 4),
-        rows(corrected, observations, default_bucket, 3),
+        rows(corrected, observations, first_bucket, 3),
         rows(by_user, observations, user_index, 3),
     )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from typing import cast
 
 import msgspec
 from msgspec import UNSET
+from msgspec.structs import replace
 from starlette.responses import Response
 
 from locb.common.feature_hashing import feature_row
@@ -16,7 +18,7 @@ from locb.service.core.commands import ActivateCommand, EncodedDecision, Recomme
 from locb.service.errors import ProblemError, invalid
 from locb.service.request_parsing import parse_request
 from locb.service.responses import JsonResponse, empty_response, encode_json, problem_headers
-from locb.service.schemas import Arm, RecommendRequest
+from locb.service.schemas import Arm, Features, RecommendRequest
 
 
 class _RankedArm(msgspec.Struct):
@@ -37,21 +39,23 @@ async def rank(app: AppContext, body: RankRequest) -> Response:
     try:
         arguments = to_arguments(body, dim, service.config.personalizer_user)
         # Features are hashed here, so that the log stores dim numbers and not the many names of the cross features.
-        arms = [Arm(name, feature_row(features, dim)) for name, features in arguments.arms]
+        hashed = [Arm(name, feature_row(features, dim)) for name, features in arguments.arms]
     except ValueError as error:
         raise invalid(str(error)) from None
-    request = RecommendRequest(arguments.user, arms, arguments.excluded, None, arguments.event_id)
-    outcome = await service.committer.execute(
-        RecommendCommand(parse_request(request, dim), time.time(), arguments.deferred)
-    )
+    request = RecommendRequest(arguments.user, hashed, arguments.excluded, None, arguments.event_id)
+    parsed = parse_request(request, dim)
+    # The explanation of the decision uses the names.
+    parsed.request = replace(request, arms=[Arm(name, cast(Features, features)) for name, features in arguments.arms])
+    outcome = await service.committer.execute(RecommendCommand(parsed, time.time(), arguments.deferred))
     assert isinstance(outcome, EncodedDecision)  # noqa: S101 - problems are raised
     ranked = [ranked_arm.arm for ranked_arm in _decode_ranking(outcome.response).ranking]
     return JsonResponse(encode_json(to_rank_response(body, outcome.decision_id, ranked)), RANK_STATUS)
 
 
 async def reward_event(app: AppContext, body: RewardRequest, event: str) -> Response:
-    """Store and learn the reward of an event."""
-    await app.service.committer.execute(RewardCommand(event, body.value, time.time()))
+    """Store and learn the reward of an event. The reward of an event that is not activated is ignored."""
+    aggregation = app.service.config.personalizer_rewards
+    await app.service.committer.execute(RewardCommand(event, body.value, time.time(), aggregation))
     return empty_response(EVENT_STATUS)
 
 
