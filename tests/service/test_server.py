@@ -131,7 +131,7 @@ def existing_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["--host", "example.com"], "--host example.com is reachable from other machines"),
         (["--reward-wait", "soon"], "--reward-wait must be a duration such as 30s"),
         (["--log-level", "loud"], "--log-level must be one of debug, info, warning, error, not 'loud'"),
-        (["--parameter", "sigma"], "min_eigenvalue=0.1, not 'sigma'"),
+        (["--parameter", "sigma"], "--parameter must be name=value, where name is a parameter of the policy"),
         (["--read-timeout", "0"], "--read-timeout must be at least 0.1 seconds, not 0.0"),
         (["--personalizer-user", ""], "--personalizer-user must be names joined by dots, such as user.id, not ''"),
         (["--personalizer-rewards", "last"], "--personalizer-rewards must be earliest or sum, not 'last'"),
