@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, ExitStack
+from functools import partial
 from importlib import import_module
 from types import TracebackType
 from typing import Any
@@ -93,6 +95,8 @@ class Workers(AbstractContextManager["Workers"]):
                 warnings.warn(f"a worker failed; repeating {len(pending)} unfinished runs", stacklevel=2)
 
     def _run_once(self, function: Callable[[Any], Any], tasks: Sequence[Any], indices: list[int]) -> Iterator[Any]:
+        if self.backend == "loky":
+            function = partial(_ignore_interrupts, os.getpid(), function)
         calls = [delayed(_call_with_index)(function, index, tasks[index]) for index in indices]
         if self.backend == "ray":
             # With Ray, joblib returns only complete lists of results. Several short lists make progress visible.
@@ -161,3 +165,13 @@ def _check_reachable(address: str, server: str, start_command: str) -> None:
 
 def _call_with_index(function: Callable[[Any], Any], index: int, task: Any) -> tuple[int, Any]:
     return index, function(task)
+
+
+def _ignore_interrupts(owner: int, function: Callable[[Any], Any], task: Any) -> Any:
+    """Call a function in a process of this machine. Ctrl-C, which a terminal sends to all processes, is for the owner.
+
+    The owner stops the workers. Without this function, workers would print tracebacks.
+    """
+    if owner != os.getpid():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return function(task)
