@@ -30,7 +30,7 @@ class CheckedPage:
         self.blocked: list[str] = []
         self.context = browser.new_context(**options)
         self.page = self.context.new_page()
-        self.page.set_default_timeout(10_000)
+        self.page.set_default_timeout(TIMEOUT_MS)
         self.page.on("console", lambda message: self._record(message) if message.type == "error" else None)
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
 

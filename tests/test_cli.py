@@ -295,7 +295,10 @@ def test_data_reads_other_separators(
         (["compare", "--path", "."], "locb: --path requires --data"),
         (["compare", "--data", "yelp", "--path", ".", "--columns", "user=a"], "locb: --columns requires a table"),
         (["data", "table", "x.csv", "--columns", "user=a"], "locb: --columns must set item"),
-        (["data", "table", "x.csv", "--columns", "who=a"], "a column of the table, not 'who=a'"),
+        (
+            ["data", "table", "x.csv", "--columns", "who=a"],
+            "locb: --columns must consist of ROLE=COLUMN, where ROLE is user, item, rating, reward or feature",
+        ),
         (["data", "table", "x.csv"], "locb: --columns is required for a table: user="),
         (["data", "yelp", ".", "--separator", ";"], "locb: --separator requires a table, not yelp"),
         (["data", "yahoo", ".", "--no-header"], "locb: --no-header requires a table, not yahoo"),

@@ -95,17 +95,23 @@ class Client:
             outcome = await self.submit(RecommendCommand(parsed, asyncio.get_running_loop().time(), deferred))
             assert isinstance(outcome, EncodedDecision)
             self.received.users[name], self.received.arms[name] = user, json.loads(outcome.response)["arm"]
+            is_active = not deferred
             if deferred and self.rng.random() < 0.7:
                 await self.submit(ActivateCommand(name, 0.0))
+                is_active = True
             if self.rng.random() < 0.3:
                 await asyncio.sleep(0.03)  # the default reward is learned first
             if self.rng.random() < 0.7:
                 reward = float(self.rng.randrange(3)) / 2
                 rewarded = await self.submit(RewardCommand(name, reward, 1.0))
-                if isinstance(rewarded, ProblemError):
+                if isinstance(rewarded, ProblemError) and rewarded.status == 409:
+                    assert not is_active  # the reward of a decision that was never activated is not learned
+                elif isinstance(rewarded, ProblemError):
                     assert (rewarded.status, user in self.received.erased) == (404, True)  # erased in the meantime
-                elif name in self.received.users:
-                    self.received.rewards[name] = reward
+                else:
+                    assert is_active
+                    if name in self.received.users:
+                        self.received.rewards[name] = reward
             if self.rng.random() < 0.04:
                 await self.erase(user)
 
