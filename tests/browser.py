@@ -6,13 +6,18 @@ from typing import Any
 
 import pytest
 
+TIMEOUT_MS = 60_000  # a busy machine can need seconds to draw a chart
+
 
 @contextmanager
 def launch_browser() -> Iterator[Any]:
     """Launch a browser; skip the test if none is installed."""
     pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    from playwright.sync_api import expect
+
     from tools.chromium import chromium
 
+    expect.set_options(timeout=TIMEOUT_MS)
     with ExitStack() as opened:
         try:
             browser = opened.enter_context(chromium())
