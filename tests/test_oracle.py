@@ -13,6 +13,9 @@ import naive
 JIT_OFF = os.environ.get("NUMBA_DISABLE_JIT") == "1"
 # Compiled kernels are invisible to coverage, and tracing slows the oracle down by half.
 pytestmark = [pytest.mark.interpreted] if JIT_OFF else [pytest.mark.interpreted, pytest.mark.no_cover]
+pytestmark.append(
+    pytest.mark.filterwarnings("ignore::locb.RewardScaleWarning")
+)  # the scale of the rewards is arbitrary
 # 24 settings of 900 rounds are 21,600 rounds per policy. A policy with options gets half of them for each option.
 # `make verify` runs four times as many. Interpreted kernels run a few small settings, to measure coverage.
 SETTINGS = range(8) if JIT_OFF else range(int(os.environ.get("ORACLE_SETTINGS", "24")))

@@ -19,6 +19,26 @@ def test_run_matches_play() -> None:
     assert run.policy.served.sum() == 5000
 
 
+class Rescaled(locb.Synthetic):
+    """A synthetic environment with rewards 64 r − 40, which a computer maps back exactly."""
+
+    def draw_at(self, rng: np.random.Generator, count: int, start: int) -> locb.Rounds:
+        drawn = super().draw_at(rng, count, start)
+        return locb.Rounds(drawn.users, drawn.contexts, 64.0 * drawn.rewards - 40.0, 64.0 * drawn.means - 40.0)
+
+
+@pytest.mark.parametrize("name", list(locb.POLICIES))
+def test_regret_is_in_the_units_of_the_environment(name: str) -> None:
+    settings = {"n_users": 12, "n_clusters": 3, "seed": 7}
+    env, rescaled = locb.Synthetic(**settings), Rescaled(**settings)
+    plain = locb.simulate(locb.make_policy(name, n_users=12, dim=env.dim), env, rounds=5000, seed=1)
+    ranged_policy = locb.make_policy(name, n_users=12, dim=env.dim, reward_range=(-40, 24))
+    ranged = locb.simulate(ranged_policy, rescaled, rounds=5000, seed=1)
+    assert np.array_equal(ranged.chosen, plain.chosen)
+    assert np.allclose(ranged.regret, 64.0 * plain.regret)
+    assert np.array_equal(ranged.rewards, 64.0 * plain.rewards - 40.0)
+
+
 def test_progress_is_reported() -> None:
     env = locb.Synthetic(n_users=10, n_clusters=2, seed=7)
     reported: list[int] = []

@@ -13,6 +13,8 @@ from locb.kernels.sclub.splitting import has_valid_links
 from locb.kernels.sclub.state import N_SLOTS, T
 from locb.policies.state.club_graph import build_neighbour_lists, sample_edges
 
+pytestmark = pytest.mark.filterwarnings("ignore::locb.RewardScaleWarning")  # the scale of the rewards is arbitrary
+
 DIM, ARMS = 3, 4
 
 

@@ -10,6 +10,8 @@ from compiled_calls import call_compiled
 from locb.kernels.eloc.state import LEAST_SQUARES, MAX_NEIGHBOURHOODS, refresh_sums
 from policies.helpers import make, state_of
 
+pytestmark = pytest.mark.filterwarnings("ignore::locb.RewardScaleWarning")  # the scale of the rewards is arbitrary
+
 
 def exact_sums(policy: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return the sums of ELOC from the rows of the users: Σ q (b, G) of each neighbourhood and everyone, and all terms.

@@ -8,6 +8,8 @@ import naive
 from locb.policies.base import inspectable
 from policies.helpers import make, make_rounds
 
+pytestmark = pytest.mark.filterwarnings("ignore::locb.RewardScaleWarning")  # the scale of the rewards is arbitrary
+
 
 def step(policy: locb.LOCB, rounds: locb.Rounds, t: int) -> None:
     arm = policy.recommend(int(rounds.users[t]), rounds.contexts[t])

@@ -84,7 +84,9 @@ def test_get_params_follows_the_policy() -> None:
 
 def test_values_are_recorded_in_plain_form() -> None:
     policy = locb.LinUCB(n_users=np.int32(3), dim=2, alpha=np.float32(0.5), shared=np.bool_(True), dtype=np.float32)
-    assert repr(policy) == ("LinUCB(n_users=3, dim=2, alpha=0.5, shared=True, ties='first', dtype='float32', seed=0)")
+    assert repr(policy) == (
+        "LinUCB(n_users=3, dim=2, alpha=0.5, shared=True, ties='first', reward_range=None, dtype='float32', seed=0)"
+    )
     with pytest.raises(ValueError, match="shared must be True or False, not 1"):
         locb.LinUCB(n_users=3, dim=2, shared=1)
 

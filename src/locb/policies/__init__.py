@@ -5,6 +5,7 @@ from locb.policies.base.compiled import CompiledPolicy
 from locb.policies.base.explanations import Estimate, EvidenceSource, Explanation
 from locb.policies.base.persistence import load
 from locb.policies.base.policy import Policy
+from locb.policies.base.reward_scale import RewardScaleWarning
 from locb.policies.club import CLUB
 from locb.policies.eloc import ELOC
 from locb.policies.linucb import LinUCB
@@ -37,6 +38,7 @@ __all__ = [
     "Parameter",
     "Policy",
     "PolicySpec",
+    "RewardScaleWarning",
     "describe_parameters",
     "load",
     "make_policy",

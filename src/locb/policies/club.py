@@ -22,7 +22,18 @@ from locb.policies.base.correction import CorrectionMixin
 from locb.policies.base.explanations import EvidenceSource
 from locb.policies.base.scoring_rows import ScoringRow, ScoringRowPolicy
 from locb.policies.base.user_batch import BatchMembership, GroupSummary, Partition, summarize_open_groups
-from locb.policies.parameters import TIE_RULES, Alpha, Dim, Dtype, NUsers, Parameter, Seed, Ties, validate_parameters
+from locb.policies.parameters import (
+    TIE_RULES,
+    Alpha,
+    Dim,
+    Dtype,
+    NUsers,
+    Parameter,
+    RewardRange,
+    Seed,
+    Ties,
+    validate_parameters,
+)
 from locb.policies.state.club_graph import (
     NO_EDGES,
     append_edges,
@@ -88,10 +99,11 @@ class CLUB(CorrectionMixin, ScoringRowPolicy):
         alpha2: Alpha2 = 1.0,
         graph: Graph = "complete",
         ties: Ties = "first",
+        reward_range: RewardRange = None,
         dtype: Dtype = "float64",
         seed: Seed = 0,
     ) -> None:
-        super().__init__(n_users=n_users, dim=dim)
+        super().__init__(n_users=n_users, dim=dim, reward_range=reward_range)
         self._state = initial_state(
             n_users,
             dim,

@@ -41,6 +41,7 @@ from locb.policies.parameters import (
     NSeeds,
     NUsers,
     Parameter,
+    RewardRange,
     Seed,
     Seeds,
     Ties,
@@ -68,8 +69,8 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
     """ELOC policy: evidence-weighted local clustering. Scores use a mixture of the neighbourhoods of all seed users.
 
     The weight of a neighbourhood depends on how well it explains the rewards of the user. The mixture has two further
-    components: "everyone" (all users are alike) and "population" (all users may differ). Rewards should have a
-    magnitude of about 1. The model is described in docs/explanation/eloc.md.
+    components: "everyone" (all users are alike) and "population" (all users may differ). Rewards should
+    be of about 0 to 1, or ``reward_range`` should be set. The model is described in docs/explanation/eloc.md.
 
     Examples
     --------
@@ -104,10 +105,11 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         beta: Beta = 0.8,
         memory: Memory = None,
         ties: Ties = "first",
+        reward_range: RewardRange = None,
         dtype: Dtype = "float64",
         seed: Seed = 0,
     ) -> None:
-        super().__init__(n_users=n_users, dim=dim)
+        super().__init__(n_users=n_users, dim=dim, reward_range=reward_range)
         rng = np.random.default_rng(seed)
         chosen = choose_seeds(n_users, n_seeds, seeds, rng)
         self._parameters |= {"n_seeds": None, "seeds": chosen.tolist()}
@@ -124,7 +126,7 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
     @property
     def noise(self) -> float:
         """Estimated standard deviation of rewards around their means."""
-        return float(np.sqrt(self._state.learned_scalars[NOISE]))
+        return self._reward_scale.unmap_difference(float(np.sqrt(self._state.learned_scalars[NOISE])))
 
     @property
     def gate(self) -> dict[str, float]:
@@ -137,7 +139,8 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
     @property
     def theta(self) -> Floats:
         """Posterior mean of each user's parameter vector, (n, d). Computed on each access."""
-        return np.ascontiguousarray(self._posteriors(np.arange(self._n_users))[:, : self._dim])
+        theta = np.ascontiguousarray(self._posteriors(np.arange(self._n_users))[:, : self._dim])
+        return self._reward_scale.unmap_difference(theta)
 
     def _user_radii(self, users: Ints) -> Floats:
         """Return the expected error (root mean square) of the posterior mean of each of these users."""
@@ -175,8 +178,8 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         rows = self._posteriors(np.append(peers, user))
         distance = np.linalg.norm(rows[:-1, : self._dim] - rows[-1, : self._dim], axis=1)
         radii = self._spread(rows)
-        nearest = nearest_first(distance, limit)
-        return [SimilarUser(int(peers[j]), float(distance[j]), float(radii[j])) for j in nearest]
+        nearest, unmap = nearest_first(distance, limit), self._reward_scale.unmap_difference
+        return [SimilarUser(int(peers[j]), unmap(float(distance[j])), unmap(float(radii[j]))) for j in nearest]
 
     def certifier(
         self, cluster: Any, *, sigma: float | None = None, delta: float | None = None
@@ -196,8 +199,9 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         """
         user = self.check_user(user)
         row = self._posteriors(np.array([user]))
-        deviation = np.sqrt(diagonal(row[0, self._dim :]))
-        return Estimate(row[0, : self._dim], float(self._spread(row)[0]), int(self.served[user]), deviation)
+        deviation, unmap = np.sqrt(diagonal(row[0, self._dim :])), self._reward_scale.unmap_difference
+        radius = unmap(float(self._spread(row)[0]))
+        return Estimate(unmap(row[0, : self._dim]), radius, int(self.served[user]), unmap(deviation))
 
     def group_summary(self) -> GroupSummary:
         """Return a summary of the clusters, including the last cluster if it is empty. Clusters are never final."""
@@ -208,9 +212,8 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         rows = np.empty((len(users), self._state.sums.shape[1]))
         inside = np.empty((len(users), len(self._state.seeds) + 1), bool)
         kernel.compute_posteriors(self._state, users, self._dim, rows, NO_NUMBERS, inside)
-        return UserBatch(
-            np.ascontiguousarray(rows[:, : self._dim]), self.served[users], OverlappingGroups.from_matrix(inside)
-        )
+        theta = self._reward_scale.unmap_difference(np.ascontiguousarray(rows[:, : self._dim]))
+        return UserBatch(theta, self.served[users], OverlappingGroups.from_matrix(inside))
 
     def add_users(self, count: int) -> None:
         """Add ``count`` users without rounds. Like all unserved users, they belong to every cluster."""

@@ -15,7 +15,18 @@ from locb.policies.base.compiled import new_generator
 from locb.policies.base.correction import CorrectionMixin
 from locb.policies.base.explanations import EvidenceSource
 from locb.policies.base.scoring_rows import ScoringRow, ScoringRowPolicy
-from locb.policies.parameters import TIE_RULES, Alpha, Dim, Dtype, NUsers, Parameter, Seed, Ties, validate_parameters
+from locb.policies.parameters import (
+    TIE_RULES,
+    Alpha,
+    Dim,
+    Dtype,
+    NUsers,
+    Parameter,
+    RewardRange,
+    Seed,
+    Ties,
+    validate_parameters,
+)
 from locb.policies.state.corrections import shift_estimate
 from locb.policies.state.user_rows import grow_rows, initial_estimates
 
@@ -51,10 +62,11 @@ class LinUCB(CorrectionMixin, ScoringRowPolicy):
         alpha: Alpha = 1.0,
         shared: Shared = False,
         ties: Ties = "first",
+        reward_range: RewardRange = None,
         dtype: Dtype = "float64",
         seed: Seed = 0,
     ) -> None:
-        super().__init__(n_users=n_users, dim=dim)
+        super().__init__(n_users=n_users, dim=dim, reward_range=reward_range)
         self._shared = shared
         self._state = LinUCBState(
             estimates=initial_estimates(1 if shared else n_users, dim, dtype),
@@ -65,9 +77,8 @@ class LinUCB(CorrectionMixin, ScoringRowPolicy):
         )
 
     @property
-    def theta(self) -> Floats:
-        """Estimate of each user's parameter vector, (n, d). Read-only."""
-        return np.broadcast_to(super().theta, (self._n_users, self._dim)) if self._shared else super().theta
+    def _theta(self) -> Floats:
+        return np.broadcast_to(super()._theta, (self._n_users, self._dim)) if self._shared else super()._theta
 
     def _deviation(self, user: int) -> Floats:
         return super()._deviation(0 if self._shared else user)

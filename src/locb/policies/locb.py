@@ -43,6 +43,7 @@ from locb.policies.parameters import (
     NSeeds,
     NUsers,
     Parameter,
+    RewardRange,
     Seed,
     Seeds,
     Ties,
@@ -134,10 +135,11 @@ class LOCB(CorrectionMixin, CompiledPolicy):
         stop: Stop = "radius",
         bonus: Bonus = "mean",
         ties: Ties = "first",
+        reward_range: RewardRange = None,
         dtype: Dtype = "float64",
         seed: Seed = 0,
     ) -> None:
-        super().__init__(n_users=n_users, dim=dim)
+        super().__init__(n_users=n_users, dim=dim, reward_range=reward_range)
         if radius == "theory" and min_eigenvalue is None:
             raise ParameterError(
                 "min_eigenvalue", " must be a number above 0 with ", ParameterName("radius"), "='theory', not None"
@@ -219,7 +221,7 @@ class LOCB(CorrectionMixin, CompiledPolicy):
             # One cluster at a time, because a matrix of thousands of clusters and all users would not fit into memory.
             progress = np.array([np.bitwise_count(row & bits).sum() for row in state.members]) / state.sizes
         progress = np.where(returned, 1.0, progress)
-        sums = state.sums[:, : self._dim].copy()
+        sums = self._reward_scale.unmap_difference(state.sums[:, : self._dim].copy())
         return GroupSummary(np.arange(len(returned)), state.seeds.copy(), returned, progress, sums)
 
     def _certificate_progress(self, s: int) -> float:
@@ -262,18 +264,17 @@ class LOCB(CorrectionMixin, CompiledPolicy):
         chosen = np.empty((len(choices), 2), dtype=np.int64)
         user_indices = np.array([user for user, _ in choices])
         scoring.explain(state, user_indices, ends, rows, estimate, bonus, theta, chosen)
-        explanations, start = [], 0
+        scale, explanations = self._reward_scale, []
+        estimate, bonus, theta = scale.unmap_scores(estimate, bonus, theta)
         for i, ((arm, s), stop) in enumerate(zip(chosen.tolist(), ends.tolist(), strict=True)):
             user, offered = choices[i]
             self._check_arm(arm, user, offered)
-            if s < 0:
-                source = EvidenceSource("user", None, 1.0, 1, int(state.served[user]))
-            else:
-                source = EvidenceSource(
-                    "cluster", int(state.seeds[s]), 1.0, int(state.sizes[s]), int(state.cluster_served[s])
-                )
-            explanations.append(Explanation(arm, estimate[start:stop], bonus[start:stop], theta[i], (source,)))
-            start = stop
+            source = EvidenceSource("user", None, 1.0, 1, int(state.served[user]))
+            if s >= 0:
+                size, served = int(state.sizes[s]), int(state.cluster_served[s])
+                source = EvidenceSource("cluster", int(state.seeds[s]), 1.0, size, served)
+            span = slice(stop - len(offered), stop)
+            explanations.append(Explanation(arm, estimate[span], bonus[span], theta[i], (source,), scale.low))
         return explanations
 
     def cluster_sizes(self) -> Ints:

@@ -20,7 +20,7 @@ import functools
 import inspect
 import re
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
@@ -140,6 +140,18 @@ def check_dtype(value: Any) -> str:
     raise ParameterError("dtype", f" must be 'float64' or 'float32', not {value!r}")
 
 
+def check_reward_range(value: Any) -> tuple[float, float]:
+    """Return a range of rewards as a pair of floats; the first is lower than the second."""
+    if isinstance(value, str | bytes) or not isinstance(value, Sequence | np.ndarray) or len(value) != 2:
+        raise ParameterError("reward_range", f" must be a pair (low, high) of numbers, not {value!r}")
+    low, high = (check_float("reward_range", bound, -MAX_REWARD) for bound in value)
+    least = max(1e-100, 1e-9 * max(abs(low), abs(high)))  # a narrower range would lose the digits of the rewards
+    if not high - low >= least:
+        found = f" must be (low, high), where high exceeds low by at least {least:g}, not ({low:g}, {high:g})"
+        raise ParameterError("reward_range", found)
+    return low, high
+
+
 def _as_int(bound: float | None) -> int | None:
     return None if bound is None else int(bound)
 
@@ -175,6 +187,16 @@ Dtype = Annotated[
         "Number type of the state of each user. float32 halves the memory and limits rewards to ±1e30.",
         choices=tuple(MAX_REWARDS),
         check=check_dtype,
+    ),
+]
+RewardRange = Annotated[
+    tuple[float, float] | None,
+    Parameter(
+        "Lowest and highest reward. The policy learns (reward − low) / (high − low), without clipping, and reports all "
+        "results in the original units. Other parameters, such as gamma and sigma, apply to the mapped rewards. None "
+        "means that rewards are not mapped, and that the policy warns once if they are not of about 0 to 1.",
+        type="(float, float)",
+        check=check_reward_range,
     ),
 ]
 Seed = Annotated[int, Parameter("Seed of the random number generator.", minimum=0)]

@@ -19,7 +19,18 @@ from locb.policies.base.correction import CorrectionMixin
 from locb.policies.base.explanations import EvidenceSource
 from locb.policies.base.scoring_rows import ScoringRow, ScoringRowPolicy
 from locb.policies.base.user_batch import BatchMembership, GroupSummary, Partition, summarize_open_groups
-from locb.policies.parameters import TIE_RULES, Alpha, Dim, Dtype, NUsers, Parameter, Seed, Ties, validate_parameters
+from locb.policies.parameters import (
+    TIE_RULES,
+    Alpha,
+    Dim,
+    Dtype,
+    NUsers,
+    Parameter,
+    RewardRange,
+    Seed,
+    Ties,
+    validate_parameters,
+)
 from locb.policies.state.corrections import shift_estimate
 from locb.policies.state.sclub_state import (
     NOT_SAVED,
@@ -84,10 +95,11 @@ class SCLUB(CorrectionMixin, ScoringRowPolicy):
         alpha_theta: AlphaTheta = 1.5,
         alpha_p: AlphaP = 1.0,
         ties: Ties = "first",
+        reward_range: RewardRange = None,
         dtype: Dtype = "float64",
         seed: Seed = 0,
     ) -> None:
-        super().__init__(n_users=n_users, dim=dim)
+        super().__init__(n_users=n_users, dim=dim, reward_range=reward_range)
         self._state = initial_state(
             n_users,
             dim,

@@ -13,6 +13,8 @@ from locb.kernels.common.bit_sets import unpack_bits
 from locb.kernels.common.linear_algebra import unpack_symmetric
 from policies.helpers import DIM, KINDS, N, contexts, make, make_rounds, state_of
 
+pytestmark = pytest.mark.filterwarnings("ignore::locb.RewardScaleWarning")  # the scale of the rewards is arbitrary
+
 
 def statistics(policy: Any) -> tuple[Any, Any]:
     """Return A = I + Σ x xᵀ (n, d, d) and b = Σ r x (n, d) of each user, or of all users with a shared estimate."""

@@ -161,8 +161,8 @@ def test_custom_policy_explains_only_the_arm() -> None:
     arms = contexts()
     explain_batch = explainer(policy)
     assert explain_batch([3, 4], [arms, arms[:1]]) == [
-        (policy.recommend(3, arms), None, None, None, None),
-        (0, None, None, None, None),
+        (policy.recommend(3, arms), None, None, None, None, 0.0),
+        (0, None, None, None, None, 0.0),
     ]
     policy.recommend = lambda user, contexts: 9  # an invalid arm
     with pytest.raises(ValueError, match="the arm from recommend must be from 0 to 3, not 9"):

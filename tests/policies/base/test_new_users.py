@@ -11,6 +11,8 @@ from locb.kernels.common.bit_sets import unpack_bits
 from policies.helpers import DIM, KINDS, N, make, make_rounds
 from policies.test_club_and_sclub import check_sclub_clusters, components, lowest_users, max_error, two_group_rounds
 
+pytestmark = pytest.mark.filterwarnings("ignore::locb.RewardScaleWarning")  # the scale of the rewards is arbitrary
+
 N_ADDED = 150
 
 

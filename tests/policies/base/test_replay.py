@@ -9,6 +9,8 @@ import pytest
 import locb
 from policies.helpers import KINDS, make, make_rounds
 
+pytestmark = pytest.mark.filterwarnings("ignore::locb.RewardScaleWarning")  # the scale of the rewards is arbitrary
+
 
 def check(stepped: Any, replayed: Any, log: locb.Rounds, folder: Path) -> None:
     """Check that ``update`` and ``play`` learn the same from the first arm of each round; add users halfway."""

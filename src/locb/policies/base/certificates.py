@@ -12,6 +12,7 @@ from locb.common.validation import check_float
 from locb.evaluation.clusters import diameter, diameter_bound, sorted_members
 from locb.kernels.common.linear_algebra import unpack_symmetric
 from locb.kernels.confidence_radii import ELLIPSOID, radius_width
+from locb.policies.base.reward_scale import RewardScale
 
 
 class CertificateMixin:
@@ -21,6 +22,7 @@ class CertificateMixin:
     _n_users: int
     _dim: int
     _parameters: dict[str, Any]
+    _reward_scale: RewardScale
 
     def certificate(self, cluster: Any, *, sigma: float | None = None, delta: float | None = None) -> float:
         """Return an upper bound on the distance between any two users of a cluster.
@@ -28,6 +30,7 @@ class CertificateMixin:
         With probability at least 1 − delta, the bounds of all clusters hold at the same time, however the clusters were
         found. The bound uses the ``ellipsoid`` radius. It assumes that the parameter vector θ of each user has at most
         length 1, and that the noise is sub-Gaussian with scale ``sigma``. The bound of a cluster of one user is 0.
+        With ``reward_range``, the assumptions apply to mapped rewards, and the bound is in the original units.
 
         Parameters
         ----------
@@ -63,7 +66,7 @@ class CertificateMixin:
             low, high = members[[0, -1]].tolist()
             raise ValueError(f"cluster must contain users from 0 to {self._n_users - 1}, not {low} to {high}")
         estimates = self._own_estimates(members).astype(np.float64)
-        n, dim = self._n_users, self._dim
+        n, dim, unmap = self._n_users, self._dim, self._reward_scale.unmap_difference
 
         def certify(all_pairs: bool) -> float:
             spectrum = np.linalg.eigvalsh(unpack_symmetric(estimates[:, dim:], dim))  # of A⁻¹, ascending
@@ -74,7 +77,8 @@ class CertificateMixin:
                     for entropy, top in zip(log_det, spectrum[:, -1], strict=True)
                 ]
             )
-            return diameter(estimates[:, :dim], radii) if all_pairs else diameter_bound(estimates[:, :dim], radii)
+            bound = diameter if all_pairs else diameter_bound
+            return unmap(bound(estimates[:, :dim], radii))
 
         return certify
 

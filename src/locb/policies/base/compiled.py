@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from locb.common.arrays import Floats, Ints
 from locb.common.rounds import Rounds
-from locb.common.validation import check_array, check_float
+from locb.common.validation import MAX_REWARD, check_array, check_float
 from locb.policies.base.persistence import PersistentPolicy
 from locb.policies.parameters import MAX_REWARDS
 
@@ -74,7 +74,8 @@ class CompiledPolicy(PersistentPolicy):
         context : (d,) array_like
             The d = ``dim`` features of the arm. Absolute values are at most 1e6.
         reward : float
-            The reward. Its absolute value is at most 1e100, or 1e30 with ``dtype="float32"``.
+            The reward. Its absolute value is at most 1e100, or 1e30 with ``dtype="float32"``, also after the mapping
+            by ``reward_range``.
         """
         user = self._plain_user(user)
         if not _is_plain(context, 1) or len(context) != self._dim:
@@ -82,8 +83,13 @@ class CompiledPolicy(PersistentPolicy):
         limit = MAX_REWARDS[self._parameters["dtype"]]
         if type(reward) is not float or not -limit <= reward <= limit:
             reward = check_float("reward", reward, -limit, limit)
-        if not self._kernel.update(self._state, user, context, reward):
+        scale = self._reward_scale
+        mapped = reward if scale.is_identity else scale.map_one("reward", reward, limit)
+        if not self._kernel.update(self._state, user, context, mapped):
             check_array("context", context, (self._dim,))
+        low, high = scale.passed
+        if not low <= reward <= high:
+            scale.check(reward)
 
     def play(self, rounds: Rounds) -> Ints:
         """Choose an arm and learn its reward in each of T rounds, in one compiled loop.
@@ -99,10 +105,15 @@ class CompiledPolicy(PersistentPolicy):
             The chosen arm of each round.
         """
         self.check_rounds(rounds)
-        if self._parameters["dtype"] == "float32" and len(rounds):  # the limit of float64 was checked by Rounds
-            check_array("rewards", rounds.rewards, (None, None), MAX_REWARDS["float32"])
+        scale, limit = self._reward_scale, MAX_REWARDS[self._parameters["dtype"]]
+        rewards = scale.map(rounds.rewards)
+        if not scale.is_identity:
+            check_array("rewards mapped by reward_range", rewards, (None, None), limit)
+        elif limit < MAX_REWARD:  # Rounds has checked the limit of float64
+            check_array("rewards", rewards, (None, None), limit)
         chosen = np.empty(len(rounds), dtype=np.int64)
-        self._kernel.play(self._state, rounds.users, rounds.contexts, rounds.rewards, chosen)
+        self._kernel.play(self._state, rounds.users, rounds.contexts, rewards, chosen)
+        scale.check_rounds(rounds)
         return chosen
 
     def prepare(self) -> None:

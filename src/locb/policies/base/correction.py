@@ -39,7 +39,12 @@ class CorrectionMixin(InspectablePolicy):
         reward = check_float("reward", reward, -limit, limit)
         if self._state.served[user] == 0:
             raise ValueError(f"user {user} was never served: there is no reward to correct")
-        self._shift_sums(user, (reward - learned) * context)
+        scale = self._reward_scale
+        change = scale.map_one("reward", reward, limit) - scale.map_one("learned", learned, limit)
+        self._shift_sums(user, change * context)
+        low, high = scale.passed
+        if not low <= reward <= high:
+            scale.check(reward)
 
     @abstractmethod
     def _shift_sums(self, user: int, change: Floats) -> None:

@@ -19,7 +19,7 @@ class Estimate(NamedTuple):
     served : int
         Number of rounds in which the user was served.
     deviation : (d,) floats or None
-        Standard deviation of each entry of θ̂, for rewards in [0, 1]; None if it is not known.
+        Standard deviation of each entry of θ̂, for rewards in [0, 1] or in ``reward_range``; None if it is not known.
     """
 
     theta: Floats
@@ -54,7 +54,7 @@ class EvidenceSource(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """A recommended arm and the reasons for it. All fields except ``arm`` are None for a policy that cannot explain.
+    """A recommended arm and the reasons for it. For a policy that cannot explain, only ``arm`` is known.
 
     Attributes
     ----------
@@ -64,9 +64,11 @@ class Explanation(NamedTuple):
         Expected reward and exploration bonus of each of the k arms. The score of an arm is the sum of the two, and the
         arm with the highest score is chosen.
     theta : (d,) floats
-        The parameter vector used for the chosen arm: ``theta @ contexts[arm]`` is ``estimate[arm]``.
+        The parameter vector used for the chosen arm: ``theta @ contexts[arm] + intercept`` is ``estimate[arm]``.
     sources : tuple of EvidenceSource
         The groups of users whose rewards contribute to ``theta``, largest weight first.
+    intercept : float
+        Estimated reward of a context of zeros: the lower limit of ``reward_range``, or 0 if there is no range.
     """
 
     arm: int
@@ -74,3 +76,4 @@ class Explanation(NamedTuple):
     bonus: Floats | None = None
     theta: Floats | None = None
     sources: tuple[EvidenceSource, ...] | None = None
+    intercept: float = 0.0

@@ -15,6 +15,7 @@ from locb.kernels.confidence_radii import shrinkage
 from locb.policies.base.certificates import CertificateMixin
 from locb.policies.base.explanations import Estimate
 from locb.policies.base.policy import Policy
+from locb.policies.base.reward_scale import RewardScale
 from locb.policies.base.user_batch import BatchMembership, OverlappingGroups, UserBatch
 
 BLOCK_USERS = 8_192  # users per block when distances are computed, so that a block fits into the CPU cache
@@ -32,10 +33,25 @@ class InspectablePolicy(CertificateMixin, Policy):
 
     _state: Any
 
+    def __init__(self, *, n_users: int, dim: int, reward_range: tuple[float, float] | None = None) -> None:
+        super().__init__(n_users=n_users, dim=dim)
+        self._reward_scale = RewardScale(reward_range)
+
+    @property
+    def reward_scale_problem(self) -> str | None:
+        """Which rewards are not of about 0 to 1, although ``reward_range`` is None; None if there are none."""
+        return self._reward_scale.problem
+
     @property
     def theta(self) -> Floats:
         """Estimate of each user's parameter vector, (n, d). Read-only."""
-        return _read_only(self._state.estimates[: self._n_users, : self._dim])
+        return _read_only(self._reward_scale.unmap_difference(self._theta))
+
+    @property
+    def _theta(self) -> Floats:
+        """Estimates of all users on the scale of the kernel, (n, d)."""
+        theta: Floats = self._state.estimates[: self._n_users, : self._dim]
+        return theta
 
     @property
     def served(self) -> Ints:
@@ -45,9 +61,10 @@ class InspectablePolicy(CertificateMixin, Policy):
     @property
     def radii(self) -> Floats:
         """Radius of the confidence region around the estimate of each user, (n,)."""
-        return self._user_radii(np.arange(self._n_users))
+        return self._reward_scale.unmap_difference(self._user_radii(np.arange(self._n_users)))
 
     def _user_radii(self, users: Ints) -> Floats:
+        """Return the radius of each of these users on the scale of the kernel."""
         return np.array([shrinkage(m) for m in self.served[users].tolist()])
 
     def estimate(self, user: int) -> Estimate:
@@ -57,15 +74,18 @@ class InspectablePolicy(CertificateMixin, Policy):
         is I plus the sum of x xᵀ over the contexts x from which the estimate was learned.
         """
         user = self.check_user(user)
-        radius = float(self._user_radii(np.array([user]))[0])
-        return Estimate(self.theta[user], radius, int(self.served[user]), self._deviation(user))
+        unmap = self._reward_scale.unmap_difference
+        radius = unmap(float(self._user_radii(np.array([user]))[0]))
+        theta = _read_only(unmap(self._theta[user]))
+        return Estimate(theta, radius, int(self.served[user]), unmap(self._deviation(user)))
 
     def _deviation(self, user: int) -> Floats:
         return MAX_DEVIATION * np.sqrt(diagonal(self._state.estimates[user, self._dim :].astype(np.float64)))
 
     def user_batch(self, users: Ints) -> UserBatch:
         """Return copies of the estimates and memberships of several users."""
-        return UserBatch(self.theta[users].astype(np.float64), self.served[users], self._batch_membership(users))
+        theta = self._reward_scale.unmap_difference(self._theta[users].astype(np.float64))
+        return UserBatch(theta, self.served[users], self._batch_membership(users))
 
     def _batch_membership(self, users: Ints) -> BatchMembership:
         """Return the memberships of several users. Without an override, the policy has no clusters."""
@@ -93,9 +113,9 @@ class InspectablePolicy(CertificateMixin, Policy):
         peers = np.flatnonzero(is_peer)
         distance = self._distances(user, peers)
         nearest = nearest_first(distance, limit)
-        radii = self._user_radii(peers[nearest])
+        radii, unmap = self._user_radii(peers[nearest]), self._reward_scale.unmap_difference
         return [
-            SimilarUser(int(peers[j]), float(distance[j]), float(radius))
+            SimilarUser(int(peers[j]), unmap(float(distance[j])), unmap(float(radius)))
             for j, radius in zip(nearest, radii, strict=True)
         ]
 
@@ -107,8 +127,8 @@ class InspectablePolicy(CertificateMixin, Policy):
         return is_peer
 
     def _distances(self, user: int, peers: Ints) -> Floats:
-        """Return the distance of the estimate of each of ``peers`` from the estimate of ``user``."""
-        theta, distances = self.theta, np.empty(len(peers))
+        """Return the distance of the estimate of each of ``peers`` from that of ``user``, on the kernel's scale."""
+        theta, distances = self._theta, np.empty(len(peers))
         for start in range(0, len(peers), BLOCK_USERS):
             gaps = theta[peers[start : start + BLOCK_USERS]] - theta[user]
             distances[start : start + BLOCK_USERS] = np.sqrt(np.einsum("ij,ij->i", gaps, gaps))

@@ -36,7 +36,10 @@ class ScoringRowPolicy(CompiledPolicy):
         ties = TIE_RULES[self._parameters["ties"]]
         arm = kernel.explain(rows, row, contexts, alpha, factor, ties, self._state.generator, estimate, bonus)
         self._check_arm(arm, user, contexts)
-        return Explanation(arm, estimate, bonus, rows[row, : self._dim].astype(np.float64), sources)
+        theta = rows[row, : self._dim].astype(np.float64)
+        scale = self._reward_scale
+        estimate, bonus, theta = scale.unmap_scores(estimate, bonus, theta)
+        return Explanation(arm, estimate, bonus, theta, sources, scale.low)
 
     def explain_batch(self, users: Sequence[int], contexts: Sequence[Any]) -> list[Explanation]:
         """Return the result of ``explain`` for each of several users, each with its own contexts."""
