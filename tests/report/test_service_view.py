@@ -42,6 +42,7 @@ def status(**other: Any) -> dict[str, Any]:
         "clusters": {"returned": 2, "forming": 28},
         "backfilling": False,
         "rebuilding": False,
+        "reward_scale_problem": None,
         "store": {"kind": "sqlite", "position": 24_245, "bytes": 14_200_000, "queued_requests": 3, "error": None},
         "snapshot": {"position": 20_000, "time": NOW - 720.0, "events_since": 4_245},
     }
@@ -87,7 +88,7 @@ def groups(count: int = 30) -> dict[str, Any]:
         }
         for index in range(count)
     ]
-    return {"total": 30, "returned": 2, "forming": 28, "clusters": listed}
+    return {"total": 30, "returned": 2, "forming": 28, "max_distance": 2.0, "clusters": listed}
 
 
 def snapshot(**other: Any) -> ServiceSnapshot:
@@ -144,6 +145,10 @@ def test_service_view_fits_the_terminal(width: int, height: int) -> None:
         ),
         ({"status": status(backfilling=True)}, "Reading older events from the log"),
         ({"status": status(rebuilding=True)}, "Rebuilding the policy after the erasure of a user."),
+        (
+            {"status": status(reward_scale_problem="a reward of 500 is not in -0.5 … 1.5")},
+            "about 0 to 1, but a reward of 500 is not in -0.5 … 1.5: start the service with a new store and",
+        ),
         ({"status": status(snapshot=None)}, "Snapshot none yet"),
         (
             {"history": history(total={"rewards": 0, "mean": None, "low": None, "high": None})},
@@ -177,9 +182,14 @@ def test_unknown_values_are_omitted() -> None:
     assert "Reward" not in text
 
 
-@pytest.mark.parametrize(("certificate", "shown"), [(2.0, "2.00"), (2.01, None), (None, None)])
-def test_certificate_above_two_is_not_shown(certificate: float | None, shown: str | None) -> None:
-    single = groups(1)
+@pytest.mark.parametrize(
+    ("certificate", "max_distance", "shown"),
+    [(2.0, 2.0, "2.00"), (2.01, 2.0, None), (None, 2.0, None), (2.01, 100.0, "2.01")],
+)
+def test_certificate_above_the_maximum_distance_is_not_shown(
+    certificate: float | None, max_distance: float, shown: str | None
+) -> None:
+    single = groups(1) | {"max_distance": max_distance}
     single["clusters"][0] |= {"certificate": certificate}
     text = printed(render_service(snapshot(groups=single), 120))
     assert ("2.0" in text) == (shown is not None)

@@ -111,7 +111,8 @@ def existing_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The data folder of a stopped service."""
     folder = tmp_path_factory.mktemp("existing") / "state"
     with ServiceProcess(
-        folder, ["--dim", "3", "--policy", "locb", "--n-seeds", "5", "--parameter", "sigma=0.3"]
+        folder,
+        ["--dim", "3", "--policy", "locb", "--n-seeds", "5", "--parameter", "sigma=0.3", "--reward-range", "-1,2.5"],
     ) as server:
         server.start()
         assert server.stop() == 0
@@ -125,6 +126,8 @@ def existing_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["--policy", "eloc"], "the store was created with --policy locb, not eloc"),
         (["--n-seeds", "6"], "the store was created with --n-seeds 5, not 6"),
         (["--gamma", "0.3"], "the store was created without --gamma 0.3"),
+        (["--reward-range", "-1,3"], "the store was created with --reward-range -1,2.5, not -1,3"),
+        (["--reward-range", "3"], "--reward-range must be two numbers with a comma"),
         (["--parameter", "sigma=0.4"], "the store was created with --parameter sigma=0.3, not 0.4"),
         (["--parameter", "tau=1"], "the store was created without --parameter tau=1"),
         (["--host", "0.0.0.0"], "--host 0.0.0.0 is reachable from other machines: add --token-file"),

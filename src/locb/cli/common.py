@@ -157,6 +157,15 @@ def number(name: str, text: str, alternative: str = "") -> float:
         raise ValueError(f"--{name} must be {choice}, not {text!r}") from None
 
 
+def number_pair(name: str, text: str) -> tuple[float, float]:
+    """Return the value of the option --NAME, two numbers with a comma between them."""
+    try:
+        low, high = map(float, text.split(","))
+    except ValueError:
+        raise ValueError(f"--{name} must be two numbers with a comma, such as 0,5, not {text!r}") from None
+    return low, high
+
+
 def seconds(name: str, text: str) -> float:
     """Return the value of the option --NAME, a duration such as 90, 30s, 10m, 2h or 1d, in seconds."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd]?)", text.strip())

@@ -10,7 +10,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from locb.cli.common import console, seconds
+from locb.cli.common import console, number_pair, seconds
 from locb.cli.errors import leave
 from locb.service.config import PARAMETER_OPTIONS, POLICY, Key, ServiceConfig, describe_key
 
@@ -22,6 +22,11 @@ _POLICY_OPTIONS = {
         1,
     ),
     "alpha": (float | None, "All policies except ELOC: weight of the exploration bonus. Default: 1.", None),
+    "reward_range": (
+        str | None,
+        "Lowest and highest reward, as low,high. Required unless rewards are of about 0 to 1.",
+        None,
+    ),
     "parameter": (
         list[str] | None,
         "Parameter of the policy, as name=value (see the list below). This option can be repeated.",
@@ -61,6 +66,8 @@ def serve(**options: Any) -> None:
 def make_config(options: dict[str, Any]) -> ServiceConfig:
     """Return the configuration that the options of ``locb serve`` describe."""
     parameters = {name: options.pop(name) for name in PARAMETER_OPTIONS}
+    if parameters["reward_range"] is not None:
+        parameters["reward_range"] = list(number_pair("reward-range", parameters["reward_range"]))
     parameters = {name: value for name, value in parameters.items() if value is not None}
     parameters |= dict(_parse_pair(pair) for pair in options.pop("parameter") or [])
     for name, value in options.items():

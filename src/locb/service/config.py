@@ -13,7 +13,7 @@ DEFAULT_POLICY = "locb"
 PERSONALIZER_REWARDS = ("earliest", "sum")
 LOG_LEVELS = ("debug", "info", "warning", "error")
 # Policy parameters that have their own command-line option. All other parameters are set by --parameter name=value.
-PARAMETER_OPTIONS = ("gamma", "n_seeds", "alpha")
+PARAMETER_OPTIONS = ("gamma", "n_seeds", "alpha", "reward_range")
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,4 +191,12 @@ def describe_key(name: str) -> Key:
 def format_parameter(name: str, value: Any) -> str:
     """Return a policy parameter in the form of a ``locb serve`` option, for error messages."""
     has_option = name in ("policy", "dim", *PARAMETER_OPTIONS)
-    return f"--{name.replace('_', '-')} {value}" if has_option else f"--parameter {name}={value}"
+    option = f"--{name.replace('_', '-')} " if has_option else f"--parameter {name}="
+    return option + format_value(name, value)
+
+
+def format_value(name: str, value: Any) -> str:
+    """Return the value of a policy parameter as the option of ``locb serve`` takes it."""
+    if name == "reward_range" and isinstance(value, list | tuple):
+        return ",".join(f"{bound:.15g}" for bound in value)
+    return str(value)

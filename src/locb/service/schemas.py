@@ -63,7 +63,7 @@ class RecommendRequest(PreviewRequest):
 
 
 class RankedArm(ResponseModel):
-    """Arm with its score. The three numbers are null if the policy does not report scores."""
+    """Arm with its score, in units of rewards. The three numbers are null if the policy does not report scores."""
 
     arm: str
     score: Annotated[float | None, Meta(description="estimate + bonus; the arm with the highest score is chosen.")]
@@ -108,7 +108,10 @@ class Explanation(ResponseModel):
     ]
     intercept: Annotated[
         float,
-        Meta(description="Contribution of the constant that the service adds to named features; 0 for an array."),
+        Meta(
+            description="Contribution of the constant that the service adds to named features (0 for an array), plus "
+            "the lower limit of reward_range, if the store has one."
+        ),
     ]
     bonus: Annotated[float, Meta(description="Exploration bonus for the uncertainty of the estimate.")]
     sources: list[EvidenceSource]
@@ -200,7 +203,11 @@ class UserDetail(ResponseModel):
     ]
     theta: Annotated[
         list[float] | None,
-        Meta(description="Estimated preferences, one entry per feature; null if the policy does not estimate them."),
+        Meta(
+            description="Estimated preferences, one entry per feature. The estimated reward of features x is the sum "
+            "of theta_j x_j, plus the lower limit of reward_range, if the store has one. Null if the policy does not "
+            "estimate preferences."
+        ),
     ]
     radius: Annotated[
         float | None, Meta(description="Radius of the confidence region around theta; null if there is none.")
@@ -211,7 +218,8 @@ class UserDetail(ResponseModel):
         Meta(
             description="95% interval of each entry of theta: theta_j ± 1.96 · ½ · √(A⁻¹)_jj. A is the identity plus "
             "the sum of x xᵀ over the user's rewarded decisions with features x. ½ is the largest standard deviation "
-            "of a reward in [0, 1]. ELOC: posterior interval. Null if the policy does not report intervals."
+            "of a reward in [0, 1]; with reward_range it is multiplied by high − low. ELOC: posterior interval. Null "
+            "if the policy does not report intervals."
         ),
     ]
     rewards: Annotated[int, Meta(description="Number of rewards of this user in the log.")]
@@ -260,7 +268,8 @@ class ClusterDetail(ResponseModel):
         float | None,
         Meta(
             description="Upper bound on the distance between the preferences of any two members, with probability "
-            "1 − delta (LOCB: parameter delta, default 0.1; other policies: 0.1); null if the policy has none."
+            "1 − delta (LOCB: parameter delta, default 0.1; other policies: 0.1), in units of rewards; null if the "
+            "policy has none."
         ),
     ]
     certificate_exact: Annotated[

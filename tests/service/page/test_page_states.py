@@ -52,6 +52,10 @@ def test_each_state_has_a_notice(browser: Browser, client: httpx.Client) -> None
         assert "being read from the log" in status.notices_after(backfilling=True)
         assert "being rebuilt" in status.notices_after(backfilling=False, rebuilding=True)
         assert status.notices_after(rebuilding=False) == ""
+        scale = status.notices_after(reward_scale_problem="a reward of 500 is not in -0.5 … 1.5")
+        assert "rewards of about 0 to 1, but a reward of 500 is not in -0.5 … 1.5" in scale
+        assert "--reward-range low,high" in scale
+        assert status.notices_after(reward_scale_problem=None) == ""
         assert "450 requests are queued" in status.notices_after(store=store | {"queued_requests": 450})
         assert page.locator("#connection").inner_text() == "degraded"
         failed = {"store": store | {"error": "disk full"}, "status": "unavailable", "detail": "disk full"}

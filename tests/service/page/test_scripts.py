@@ -62,11 +62,14 @@ def test_group_keeps_its_colour_while_it_is_on_the_map(evaluate: Any) -> None:
     assert colours == [[0, 1, 2], [2, 0], [1, 2, 3, 0], [0]]
 
 
-def test_certificate_of_two_or_more_is_not_informative(evaluate: Any) -> None:
-    show = "return given.map(([certificate, exact]) => m.formatCertificate({ certificate, certificate_exact: exact }));"
-    given = [[1.999, True], [0.5, False], [2.0, True], [2.001, True], [None, False]]
+def test_certificate_of_the_maximum_distance_or_more_is_not_informative(evaluate: Any) -> None:
+    show = """return given.map(([certificate, exact, max_distance]) =>
+        m.formatCertificate({ certificate, certificate_exact: exact, max_distance }));"""
+    given = [[1.999, True, 2], [0.5, False, 2], [2.0, True, 2], [2.001, True, 2], [None, False, 2]]
     expected = ["1.999", "≤ 0.500", "not informative yet (≥ 2)", "not informative yet (≥ 2)", "–"]
     assert evaluate("/page/groups.js", show, given) == expected
+    given = [[99.9, True, 100], [100.0, True, 100]]  # rewards from 0 to 50
+    assert evaluate("/page/groups.js", show, given) == ["99.900", "not informative yet (≥ 100)"]
 
 
 def test_features_have_the_same_colours_in_all_charts(evaluate: Any) -> None:

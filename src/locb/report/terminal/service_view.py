@@ -32,7 +32,6 @@ UNLIMITED_LINES = 10_000
 MIN_BAR_WIDTH = 120  # minimum width of a terminal that shows progress bars in the table of groups
 MIN_CHART_LINES = 6  # lines that a chart needs, including margin and heading
 MAX_CHART_LINES = 8  # lines of the drawing area of a chart
-MAX_CERTIFICATE = 2.0  # maximum distance between two vectors of length 1; a larger bound is not informative
 
 
 def render_service(
@@ -96,6 +95,11 @@ def render_status(snapshot: ServiceSnapshot) -> Text:
         reason = status["detail"] or status["store"]["error"] or status["status"]
         sentences.append(
             f"Store failure: {_end_sentence(reason)} Decisions and rewards are rejected until writes succeed."
+        )
+    if status.get("reward_scale_problem") is not None:
+        sentences.append(
+            f"The policy assumes rewards of about 0 to 1, but {status['reward_scale_problem']}: start the service with "
+            "a new store and --reward-range low,high."
         )
     if status["rebuilding"]:
         sentences.append("Rebuilding the policy after the erasure of a user.")
@@ -220,7 +224,7 @@ def render_group_table(groups: Mapping[str, Any], count: int, width: int) -> Tab
             Text(str(group["seed"] or DASH)),
             f"{group['size']:,}",
             _group_state(group) + ("" if no_bar else f" {render_bar(progress)}"),
-            _max_distance(group),
+            _max_distance(group, groups),
             format_number(group["mean_reward"]),
             Text(_preferences(group) or DASH),
         )
@@ -232,7 +236,8 @@ def render_group_list(groups: Mapping[str, Any], count: int, width: int) -> Rend
     parts: list[RenderableType] = [Text(_group_title(groups, count), style="bold")]
     for group in groups["clusters"][:count]:
         facts = [format_count(group["size"], "user", "users"), _group_state(group)]
-        facts += [f"max distance {_max_distance(group)}"] if _max_distance(group) != DASH else []
+        bound = _max_distance(group, groups)
+        facts += [f"max distance {bound}"] if bound != DASH else []
         facts += [f"mean reward {format_number(group['mean_reward'])}"] if group["mean_reward"] is not None else []
         preferences = _preferences(group)
         parts.append(Text.assemble((str(group["seed"] or DASH), "bold"), ": ", ", ".join(facts)))
@@ -251,10 +256,10 @@ def _group_state(group: Mapping[str, Any]) -> str:
     return "forming" if group["progress"] is None else f"forming {format_percent(group['progress'])}"
 
 
-def _max_distance(group: Mapping[str, Any]) -> str:
+def _max_distance(group: Mapping[str, Any], groups: Mapping[str, Any]) -> str:
     """Format the certificate, an upper bound of the distance between two members; a dash if it is not informative."""
     bound = group["certificate"]
-    return DASH if bound is None or bound > MAX_CERTIFICATE else format_number(bound, ".2f")
+    return DASH if bound is None or bound > groups.get("max_distance", 2.0) else format_number(bound, ".2f")
 
 
 def _preferences(group: Mapping[str, Any]) -> str:

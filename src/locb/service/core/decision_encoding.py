@@ -91,7 +91,7 @@ class DecisionEncoder:
             return None
         arm = explanation.arm
         features = parsed.request.arms[parsed.eligible[arm]].features
-        constant = 0.0
+        intercept = explanation.intercept
         if isinstance(features, list):
             products = (parsed.contexts[arm] * explanation.theta).tolist()
             contributions = dict(zip(self._feature_names, products, strict=True))
@@ -101,13 +101,13 @@ class DecisionEncoder:
             vector, names, indices, weights = feature_contributions(features, len(theta))
             for name, index, weight in zip(names, indices, weights, strict=True):
                 contributions[name] = contributions.get(name, 0.0) + weight * theta[index]
-            constant = float(vector[0]) * theta[0]
+            intercept += float(vector[0]) * theta[0]
         name_of = self._users.name_of
         sources = [
             EvidenceSource(kind, None if seed is None else name_of(seed), weight, users, observations)
             for kind, seed, weight, users, observations in explanation.sources or ()
         ]
-        return Explanation(contributions, constant, float(explanation.bonus[arm]), sources)
+        return Explanation(contributions, intercept, float(explanation.bonus[arm]), sources)
 
 
 class _Response(msgspec.Struct):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import secrets
 from collections.abc import Callable
@@ -22,7 +23,7 @@ from locb.policies.base.capabilities import (
     explainer,
 )
 from locb.policies.base.policy import ServablePolicy
-from locb.service.config import DEFAULT_POLICY, ServiceConfig, format_parameter
+from locb.service.config import DEFAULT_POLICY, ServiceConfig, format_parameter, format_value
 from locb.service.store.log import EventLog
 from locb.service.store.schema import FORMAT
 
@@ -95,7 +96,9 @@ def new_model(policy: str, dim: int, parameters: dict[str, Any]) -> Model:
 
 
 def _check_unchanged(config: ServiceConfig, model: Model) -> None:
-    requested: dict[str, Any] = {"policy": config.policy, "dim": config.dim, **config.parameters}
+    # The store has the parameters as JSON, in which a tuple is a list.
+    parameters = json.loads(json.dumps(config.parameters))
+    requested: dict[str, Any] = {"policy": config.policy, "dim": config.dim, **parameters}
     stored = {"policy": model.policy, "dim": model.dim, **model.parameters}
     for name, value in requested.items():
         if value is None or (name in stored and value == stored[name]):
@@ -103,7 +106,7 @@ def _check_unchanged(config: ServiceConfig, model: Model) -> None:
         if name not in stored:
             found = f"without {format_parameter(name, value)}, which cannot be added later"
         else:
-            found = f"with {format_parameter(name, stored[name])}, not {value}"
+            found = f"with {format_parameter(name, stored[name])}, not {format_value(name, value)}"
         raise ValueError(f"the store was created {found}: choose another --data-dir or --store for a different model")
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from locb.common.rounds import Rounds
 from locb.policies import CompiledPolicy, Policy
 from locb.policies.base.capabilities import SupportsCorrection, class_supports
+from locb.policies.base.reward_scale import report_problems_to
 from locb.service.store.schema import CORRECTION
 
 MIN_PLAYED = 5  # minimum number of observations for one call of ``play``; fewer are faster with ``update``
@@ -38,21 +39,39 @@ def learn(
     request_ids : mapping of int to str or None
         Id of the request that sent each reward, for log messages, by the sequence number of the observation.
     """
+    with report_problems_to(_log_scale_problem):
+        _learn_all(policy, observations, request_ids)
+
+
+def _log_scale_problem(problem: str) -> None:
+    _log.warning(
+        "%s, but the policy assumes rewards of about 0 to 1, and may choose badly: start the service with a new store "
+        "and --reward-range low,high, the lowest and the highest reward",
+        problem,
+    )
+
+
+def _learn_all(policy: Policy, observations: Sequence[Any], request_ids: Mapping[int, str | None]) -> None:
     for corrections, group in groupby(observations, lambda observation: observation.kind >= CORRECTION):
         run = list(group)
-        if corrections or len(run) < MIN_PLAYED or not isinstance(policy, CompiledPolicy):
+        if corrections or len(run) < MIN_PLAYED or not isinstance(policy, CompiledPolicy) or not _play(policy, run):
             for observation in run:
                 _learn_one(policy, observation, request_ids)
-        else:
-            _play(policy, run)
 
 
-def _play(policy: Policy, observations: Sequence[Any]) -> None:
-    """Learn many observations in one call: a round with a single arm has the effect of ``update``."""
+def _play(policy: Policy, observations: Sequence[Any]) -> bool:
+    """Learn many observations in one call: a round with a single arm has the effect of ``update``.
+
+    Return False, and learn nothing, if the policy rejects one of the rewards.
+    """
     users = np.array([observation.user_index for observation in observations])
     contexts = np.frombuffer(b"".join([observation.context for observation in observations]))
     rewards = np.array([[observation.reward] for observation in observations])
-    policy.play(Rounds(users, contexts.reshape(len(observations), 1, policy.dim), rewards))
+    try:
+        policy.play(Rounds(users, contexts.reshape(len(observations), 1, policy.dim), rewards))
+    except ValueError:  # raised before the first round
+        return False
+    return True
 
 
 def _learn_one(policy: Policy, observation: Any, request_ids: Mapping[int, str | None]) -> None:

@@ -18,6 +18,7 @@ from locb.service.dashboard.state_view import StateView
 SORTS = ("size", "reward", "progress", "seed")
 MAX_LIMIT = 200  # rows per page
 MAX_OVERLAP = 12  # clusters of a page whose overlap is computed
+MAX_DISTANCE = 2.0  # between two preference vectors of norm 1
 
 
 class TableQuery(NamedTuple):
@@ -53,7 +54,9 @@ async def cluster_table(
             )
         )
     overlap = ClusterOverlap([row.seed for row in rows[:MAX_OVERLAP]], shares.round(4).tolist())
-    return ClusterTable(len(selection.clusters), selection.returned, selection.forming, rows, overlap)
+    low, high = service.model.parameters.get("reward_range") or (0.0, 1.0)
+    counts = len(selection.clusters), selection.returned, selection.forming
+    return ClusterTable(*counts, MAX_DISTANCE * (high - low), rows, overlap)
 
 
 class _Selection(NamedTuple):

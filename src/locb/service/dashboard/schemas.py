@@ -96,6 +96,13 @@ class Status(ResponseModel):
         ),
     ]
     rebuilding: Annotated[bool, Meta(description="Whether the policy is being rebuilt because a user was erased.")]
+    reward_scale_problem: Annotated[
+        str | None,
+        Meta(
+            description="Which rewards, among those learned since the service started, are not of about 0 to 1, "
+            "although the store has no reward_range; null if there are none."
+        ),
+    ]
     store: StoreStatus
     snapshot: SnapshotStatus | None
 
@@ -223,8 +230,8 @@ class ClusterRow(ResponseModel):
         float | None,
         Meta(
             description="Upper bound on the distance between the preferences of any two members, with probability "
-            "1 − delta (LOCB: parameter delta, default 0.1; other policies: 0.1); null if the policy has none, if the "
-            "cluster has more than 5,000 members, or while it is not computed yet."
+            "1 − delta (LOCB: parameter delta, default 0.1; other policies: 0.1), in units of rewards; null if the "
+            "policy has none, if the cluster has more than 5,000 members, or while it is not computed yet."
         ),
     ]
     certificate_exact: Annotated[
@@ -255,6 +262,13 @@ class ClusterTable(ResponseModel):
     total: Annotated[int, Meta(description="Number of clusters that match the search.")]
     returned: Annotated[int, Meta(description="Number of final clusters.")]
     forming: Annotated[int, Meta(description="Number of clusters that can still change.")]
+    max_distance: Annotated[
+        float,
+        Meta(
+            description="Largest possible distance between the preferences of two users: 2, times high − low with "
+            "reward_range. A certificate of this value or more is not informative."
+        ),
+    ]
     clusters: list[ClusterRow]
     overlap: ClusterOverlap
 

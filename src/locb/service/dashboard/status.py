@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 
+from locb.policies import CompiledPolicy
 from locb.service.core.service import Service
 from locb.service.dashboard.schemas import ClusterCounts, SnapshotStatus, Status, StoreStatus
 from locb.service.dashboard.state_view import StateView
@@ -29,6 +30,7 @@ def status(service: Service, state: StateView | None, store_bytes: int | None, v
     version : str
         Version of locb.
     """
+    policy = service.policy
     event_stats, engine, committer, now = service.event_stats, service.engine, service.committer, time.time()
     # Before the backfill is complete, the policy knows more users with rewards than the statistics do.
     backfilling = service.backfilling
@@ -37,7 +39,7 @@ def status(service: Service, state: StateView | None, store_bytes: int | None, v
     # The period starts at a full second, or at the time when counting started.
     seconds = max(1.0, now - max(math.floor(now - RATE_SECONDS), event_stats.started_at))
     hour = _total([counts for _, counts in event_stats.buckets(TEN_SECONDS, now - SHARE_SECONDS, math.inf)])
-    returned = service.policy.group_summary().returned if state is None else state.returned
+    returned = policy.group_summary().returned if state is None else state.returned
     n_returned = int(returned.sum())
     snapshot = service.snapshots.newest_seq
     return Status(
@@ -58,6 +60,7 @@ def status(service: Service, state: StateView | None, store_bytes: int | None, v
         clusters=ClusterCounts(n_returned, len(returned) - n_returned),
         backfilling=backfilling,
         rebuilding=service.rebuilding,
+        reward_scale_problem=policy.reward_scale_problem if isinstance(policy, CompiledPolicy) else None,
         store=StoreStatus(service.log.backend, engine.seq, store_bytes, committer.queue_length, committer.store_error),
         snapshot=None
         if snapshot is None

@@ -6,7 +6,6 @@ import { userLink } from "./map.js";
 
 const { byId, create, createTable, formatCount, formatNumber, formatPercent, setContent } = window.locbUi;
 const PAGE_SIZE = 25;
-const MAX_DISTANCE = 2; // largest distance between two preference vectors of norm 1; a larger bound is not informative
 const COLUMNS = [
   { name: "seed", title: "Seed", direction: "ascending",
     show: (row) => (row.seed === null ? "–" : create("a", { href: userLink(row.seed), className: "name" }, row.seed)) },
@@ -32,7 +31,7 @@ function progressBar(row) {
 
 export function formatCertificate(row) {
   if (row.certificate === null) return "–";
-  if (row.certificate >= MAX_DISTANCE) return `not informative yet (≥ ${MAX_DISTANCE})`;
+  if (row.certificate >= row.max_distance) return `not informative yet (≥ ${row.max_distance})`;
   return (row.certificate_exact ? "" : "≤ ") + formatNumber(row.certificate);
 }
 
@@ -81,7 +80,7 @@ export class GroupsPanel {
     return request(`/v1/groups?${query}`);
   }
 
-  show({ total, clusters, returned, forming, overlap }) {
+  show({ total, clusters, returned, forming, max_distance, overlap }) {
     if (!clusters.length && this.offset) return this.movePage(-this.offset); // the table has become shorter
     const isEmpty = !total && !this.search;
     setContent(byId("groups-summary"), isEmpty
@@ -89,10 +88,10 @@ export class GroupsPanel {
       : `${formatCount(returned)} final, ${formatCount(forming)} forming. A final group loses no members and accepts `
         + "only users who arrive later; a forming group can still change. The certificate is an upper bound on the "
         + "distance between the preferences of any two members, with probability 1 − delta (by default 0.9). "
-        + `A bound of ${MAX_DISTANCE} or more is not informative, because preferences of norm 1 are at most `
-        + `${MAX_DISTANCE} apart. “≤”: larger than the exact certificate.`);
+        + `A bound of ${max_distance} or more is not informative, because no two users can be farther `
+        + "apart. “≤”: larger than the exact certificate.");
     byId("groups-all").hidden = isEmpty;
-    this.table.update(clusters);
+    this.table.update(clusters.map((row) => ({ ...row, max_distance })));
     byId("groups-pagination").hidden = total <= PAGE_SIZE;
     byId("groups-previous").disabled = this.offset === 0;
     byId("groups-next").disabled = this.offset + clusters.length >= total;

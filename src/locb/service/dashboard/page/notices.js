@@ -21,6 +21,11 @@ export function statusNotices(status) {
     notices.push(["info", "A user was erased. The policy is being rebuilt from the log. In the meantime, the service "
       + "uses the previous policy."]);
   }
+  if (status.reward_scale_problem) {
+    notices.push(["warn", `The policy assumes rewards of about 0 to 1, but ${status.reward_scale_problem}. Choices and `
+      + "groups may be poor. Start the service with a new store and --reward-range low,high, the lowest and the "
+      + "highest reward."]);
+  }
   if (status.decisions === 0 && !status.backfilling) {
     notices.push(["info", "No decisions yet. Send requests to POST /v1/recommend."]);
   } else if (status.rewards === 0 && !status.backfilling) {
