@@ -43,6 +43,44 @@ def test_narrow_terminal_truncates_nothing(tmp_path: Path) -> None:
     assert "…" not in done.stdout.split("Running")[-1], done.stdout
 
 
+def test_reward_range_and_the_note_without_it(tmp_path: Path) -> None:
+    arguments = ("compare", *SMALL, "--policies", "locb,linucb-ind", "--noise", "5", "--jobs", "1")
+    done = call(*arguments, "--output", "plain", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert " ".join(done.stdout.split()).count("The policies assume rewards of about 0 to 1, but rewards from -") == 1
+    assert "--reward-range low,high" in done.stdout
+    assert done.stderr == ""
+    record = json.loads((tmp_path / "plain" / "run.json").read_text())
+    assert "--reward-range" in record["notes"][0]
+    assert record["settings"]["reward_range"] is None
+    done = call(*arguments, "--reward-range", "-20,21", "--output", "ranged", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "rewards of about 0 to 1" not in done.stdout
+    record = json.loads((tmp_path / "ranged" / "run.json").read_text())
+    assert record["notes"] == []
+    assert record["settings"]["reward_range"] == [-20.0, 21.0]
+
+
+def test_reward_range_cannot_be_used_with_scenarios(tmp_path: Path) -> None:
+    done = call("compare", "--scenarios", "all", "--reward-range", "0,5", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith("locb: --reward-range cannot be used with --scenarios")
+
+
+def test_reward_range_needs_policies_with_the_parameter(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "import locb\n"
+        "class Mine(locb.Policy):\n"
+        "    def recommend(self, user, contexts):\n"
+        "        return 0\n"
+        "    def update(self, user, context, reward):\n"
+        "        pass\n"
+    )
+    done = run("compare", *SMALL, "--policies", "mine.py:Mine", "--reward-range", "0,5", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == "locb: --reward-range cannot be set: policy Mine does not have this parameter\n"
+
+
 def test_policy_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(
         "import locb\n"
@@ -74,6 +112,8 @@ def test_policy_from_a_file(tmp_path: Path) -> None:
         (["--output", "file"], "locb: --output: file is a file, not a folder"),
         (["--jobs", "0"], "locb: --jobs must be -1 or at least 1, not 0"),
         (["--alphas", "1,1"], "locb: --alphas must be distinct, not 1.0, 1.0"),
+        (["--reward-range", "5"], "locb: --reward-range must be two numbers with a comma, such as 0,5, not '5'"),
+        (["--reward-range", "5,-1"], "locb: --reward-range must be (low, high), where high exceeds low by at least"),
     ],
 )
 def test_invalid_option_gives_one_line(arguments: list[str], message: str, tmp_path: Path) -> None:

@@ -128,6 +128,23 @@ def test_error_of_a_policy_names_policy_and_cause(monkeypatch: pytest.MonkeyPatc
         locb.compare(["abstract"], **SMALL)
 
 
+def test_reward_range_is_a_parameter_of_all_policies() -> None:
+    setup = SMALL | {"environment": SMALL["environment"] | {"noise": 5.0}}
+    names = ["locb", "club"]
+    with pytest.warns(locb.RewardScaleWarning, match=r"assume rewards of about 0 to 1.*Set reward_range") as caught:
+        plain = locb.compare(names, **setup)
+    assert [(warning.filename, str(warning.message)) for warning in caught] == [(__file__, plain.notes[0])]
+    ranged = locb.compare(names, reward_range=(-20, 21), **setup)
+    assert ranged.notes == []
+    assert ranged.settings["reward_range"] == [-20.0, 21.0]
+    for entry in ranged.results:
+        for repeat, seed in enumerate(ranged.seeds):
+            env = locb.Synthetic(**setup["environment"], seed=seed)
+            policy = locb.make_policy(entry.policy, n_users=15, dim=env.dim, seed=seed, reward_range=(-20, 21))
+            run = locb.simulate(policy, env, rounds=600, seed=seed)
+            assert np.array_equal(entry.regret[repeat], run.regret[ranged.checkpoints - 1])
+
+
 def test_regret_checkpoints_include_the_last_round() -> None:
     assert regret_checkpoints(3).tolist() == [1, 2, 3]
     assert regret_checkpoints(50_000)[[0, -1]].tolist() == [1, 50_000]
@@ -147,6 +164,7 @@ def test_regret_checkpoints_include_the_last_round() -> None:
         ({"alphas": [-1.0]}, "alpha must be at least 0, not -1.0"),
         ({"rounds": 0}, "rounds must be at least 1, not 0"),
         ({"repeats": 0}, "repeats must be at least 1, not 0"),
+        ({"reward_range": (1, 0)}, "reward_range must be \\(low, high\\), where high exceeds low"),
         ({"n_seeds": 16}, "n_seeds must be at most n_users = 15, not 16"),
         ({"environment": {"n_users": 3, "n_clusters": 9}}, "n_clusters must be at most n_users"),
     ],

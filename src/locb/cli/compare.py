@@ -12,6 +12,7 @@ from locb.cli.common import (
     Jobs,
     console,
     number,
+    number_pair,
     preparing,
     print_written,
     reject_options,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from locb.experiments.comparison.comparison_plan import ComparisonPlan
 
 # Options that cannot be used with --scenarios, because each scenario or policy has its own value.
-SCENARIO_OPTIONS = ("users", "clusters", "dim", "arms", "noise", "arrivals", "gamma", "n_seeds")
+SCENARIO_OPTIONS = ("users", "clusters", "dim", "arms", "noise", "arrivals", "gamma", "n_seeds", "reward_range")
 DATA_OPTIONS = (
     "path",
     "zeros",
@@ -81,6 +82,15 @@ def compare(
         typer.Option(
             help="LOCB, ELOC: number of seed users, around each of whom the policy builds one cluster.",
             show_default="30, or all users if there are fewer",
+            rich_help_panel=POLICIES,
+        ),
+    ] = None,
+    reward_range: Annotated[
+        str | None,
+        typer.Option(
+            help="Lowest and highest reward, as low,high: policies learn rewards mapped from this range to 0 … 1. The "
+            "results are in the original units.",
+            show_default="rewards are not mapped",
             rich_help_panel=POLICIES,
         ),
     ] = None,
@@ -261,6 +271,7 @@ def compare(
             environment=environment,
             n_seeds=n_seeds,
             gamma=gamma,
+            reward_range=None if reward_range is None else number_pair("reward-range", reward_range),
             seed=seed,
             custom=custom,
         )

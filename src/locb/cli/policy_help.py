@@ -37,6 +37,6 @@ class PolicyCommand(TyperCommand):
 class CompareCommand(PolicyCommand):
     """Command ``locb compare``, whose help lists only the parameters that its options set."""
 
-    heading = "Parameters of the policies (alpha: --alphas; gamma: --gamma; n_seeds: --n-seeds)"
-    shown = ("alpha", "gamma", "n_seeds")
+    heading = "Parameters of the policies (alpha: --alphas; other parameters: the option of the same name)"
+    shown = ("alpha", "gamma", "n_seeds", "reward_range")
     for_service = False

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from locb.evaluation.results import Comparison
-from locb.experiments.comparison.comparison_plan import DEFAULT_POLICIES, plan_comparison
+from locb.experiments.comparison.comparison_plan import DEFAULT_POLICIES, ComparisonPlan, plan_comparison
 from locb.experiments.parallel import Workers
+from locb.policies import RewardScaleWarning
 
 
 def compare(
@@ -19,6 +21,7 @@ def compare(
     environment: dict[str, Any] | None = None,
     n_seeds: int | None = None,
     gamma: float = 0.2,
+    reward_range: tuple[float, float] | None = None,
     seed: int = 0,
     jobs: int = -1,
     progress: Callable[[int, int], None] | None = None,
@@ -44,6 +47,8 @@ def compare(
         Number of seed users of LOCB and ELOC. The default is 30, or one per user if there are fewer users.
     gamma : float, default 0.2
         Largest distance between the users of one cluster, for LOCB, ELOC and the true clusters of real data.
+    reward_range : (float, float), optional
+        Lowest and highest reward, a parameter of all policies. The results are in the units of the environment.
     seed : int, default 0
         Random seed of the first repeat. Repeat r uses ``seed + r``.
     jobs : int, default -1
@@ -64,8 +69,15 @@ def compare(
     ['linucb-one', 'club']
     """
     setup: dict[str, Any] = {"alphas": alphas, "rounds": rounds, "repeats": repeats, "environment": environment}
-    setup |= {"n_seeds": n_seeds, "gamma": gamma, "seed": seed}
+    setup |= {"n_seeds": n_seeds, "gamma": gamma, "reward_range": reward_range, "seed": seed}
     with Workers(jobs=jobs) as workers:
-        plan = plan_comparison(policies, **setup)
-        plan.prepare()  # in this process, so that the workers load the compiled code from the cache
-        return plan.run(None, workers, progress and (lambda done, total: progress(int(done), int(total))))
+        return _run(plan_comparison(policies, **setup), workers, progress)
+
+
+def _run(plan: ComparisonPlan, workers: Workers, progress: Callable[[int, int], None] | None) -> Comparison:
+    """Run a plan, and issue a warning for each note that the runs have added to the notes of the plan."""
+    plan.prepare()  # in this process, so that the workers load the compiled code from the cache
+    comparison = plan.run(None, workers, progress and (lambda done, total: progress(int(done), int(total))))
+    for note in comparison.notes[len(plan.notes) :]:
+        warnings.warn(note, RewardScaleWarning, stacklevel=3)
+    return comparison

@@ -26,6 +26,7 @@ from locb.experiments.environment_factory import data_digest, ground_truth_note,
 from locb.experiments.jobs import Ledger, code_digest, run_jobs
 from locb.experiments.parallel import Workers
 from locb.policies import POLICIES, REGISTRY
+from locb.policies.parameters import check_reward_range
 
 DEFAULT_POLICIES = tuple(name for name, spec in REGISTRY.items() if spec.compare_by_default)
 
@@ -80,7 +81,7 @@ class ComparisonPlan:
             user_map=_user_map(self.tasks[::repeats], outcomes[::repeats]),
             seeds=[task.seed for task in self.tasks[:repeats]],
             versions=_versions(),
-            notes=self.notes,
+            notes=self.notes + reward_scale_notes(outcomes),
             cluster_checkpoints=np.array(self.tasks[0].cluster_checkpoints),
         )
 
@@ -109,6 +110,7 @@ def plan_comparison(
     environment: dict[str, Any] | None = None,
     n_seeds: int | None = None,
     gamma: float = 0.2,
+    reward_range: tuple[float, float] | None = None,
     seed: int = 0,
     custom: Mapping[str, str] | None = None,
 ) -> ComparisonPlan:
@@ -119,7 +121,9 @@ def plan_comparison(
     environment = dict(environment or {})
     check_settings(policies, alphas, rounds, repeats)
     env = make_environment(environment, seed)
-    common = {"gamma": gamma, "n_seeds": n_seeds}
+    common: dict[str, Any] = {"gamma": gamma, "n_seeds": n_seeds}
+    if reward_range is not None:
+        common["reward_range"] = check_reward_range(reward_range)
     recorded = cluster_checkpoints(rounds, env.n_users)
     sources = {name: policy_source(reference) for name, reference in (custom or {}).items()}
     tasks = [
@@ -140,12 +144,26 @@ def plan_comparison(
         for repeat in range(repeats)
     ]
     for task in tasks[::repeats]:
+        if reward_range is not None and "reward_range" not in accepted_parameters(task.factory, task.parameters):
+            raise ParameterError("reward_range", f" cannot be set: policy {task.policy} does not have this parameter")
         task.make_policy(n_users=env.n_users, dim=env.dim)
     settings = {"policies": list(policies), "alphas": [float(a) for a in alphas], "rounds": rounds, "repeats": repeats}
     settings |= {"n_seeds": n_seeds, "gamma": gamma, "seed": seed, "environment": environment}
+    settings |= {"reward_range": None if reward_range is None else list(common["reward_range"])}
     notes = [note for note in (likes_note(env), ground_truth_note(env, gamma)) if note]
     data = {environment["data"]: data_digest(env)} if "data" in environment else {}
     return ComparisonPlan(settings, tasks, env.n_users, env.dim, notes, data)
+
+
+def reward_scale_notes(outcomes: Sequence[Outcome]) -> list[str]:
+    """Return a note if the rewards of a run are not of about 0 to 1; otherwise an empty list."""
+    problems = [outcome.reward_scale_problem for outcome in outcomes if outcome.reward_scale_problem is not None]
+    if not problems:
+        return []
+    remedy = "Set reward_range (--reward-range low,high) to the lowest and the highest reward."
+    return [
+        f"The policies assume rewards of about 0 to 1, but {problems[0]}: choices and clusters may be poor. {remedy}"
+    ]
 
 
 def parameter_sets(name: str, alphas: Sequence[float], common: dict[str, Any]) -> list[dict[str, Any]]:

@@ -19,6 +19,7 @@ from locb.experiments.environment_factory import make_environment, true_clusters
 from locb.experiments.jobs import Job
 from locb.experiments.simulate import simulate
 from locb.policies import Policy
+from locb.policies.base.reward_scale import report_problems_to
 
 MAX_CHECKPOINTS = 200
 MIN_CLUSTER_CHECKPOINTS, MAX_CLUSTER_CHECKPOINTS = 12, 24
@@ -78,6 +79,7 @@ class Outcome:
     counts: list[int]  # number of distinct clusters at each cluster checkpoint
     f1s: list[float]  # F1 at each cluster checkpoint
     clusters: list[list[Ints]]  # clusters at each cluster checkpoint; empty unless Task.keep_clusters
+    reward_scale_problem: str | None = None  # which rewards are not of about 0 to 1; None if reward_range is set
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
@@ -141,6 +143,7 @@ def run_task(task: Task) -> Outcome:
     counts: list[int] = []
     f1s: list[float] = []
     recorded: list[list[Ints]] = []
+    problems: list[str] = []
 
     @cache  # true clusters of real data take long to compute, and policies without clusters do not need them
     def truth() -> list[Ints]:
@@ -158,14 +161,15 @@ def run_task(task: Task) -> Outcome:
             recorded.append(found if complete else [members[np.isin(members, sampled)] for members in found])
 
     try:
-        run = simulate(
-            policy,
-            env,
-            rounds=task.rounds,
-            seed=task.seed,
-            checkpoints=task.cluster_checkpoints,
-            at_checkpoint=record_clusters,
-        )
+        with report_problems_to(problems.append):
+            run = simulate(
+                policy,
+                env,
+                rounds=task.rounds,
+                seed=task.seed,
+                checkpoints=task.cluster_checkpoints,
+                at_checkpoint=record_clusters,
+            )
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         cause = f"{type(error).__name__}: {error} ({Path(last.filename).name}, line {last.lineno})"
@@ -182,4 +186,5 @@ def run_task(task: Task) -> Outcome:
         counts=counts,
         f1s=f1s,
         clusters=recorded,
+        reward_scale_problem=problems[0] if problems else None,
     )
