@@ -265,7 +265,8 @@ class LOCB(CorrectionMixin, CompiledPolicy):
         user_indices = np.array([user for user, _ in choices])
         scoring.explain(state, user_indices, ends, rows, estimate, bonus, theta, chosen)
         scale, explanations = self._reward_scale, []
-        estimate, bonus, theta = scale.unmap_scores(estimate, bonus, theta)
+        if not scale.is_identity:
+            estimate, bonus, theta = scale.unmap_scores(estimate, bonus, theta)
         for i, ((arm, s), stop) in enumerate(zip(chosen.tolist(), ends.tolist(), strict=True)):
             user, offered = choices[i]
             self._check_arm(arm, user, offered)
