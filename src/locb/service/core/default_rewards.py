@@ -39,6 +39,10 @@ class DefaultRewards:
         if self.reward is not None:
             self._pending.setdefault(decision_id, decision)
 
+    def get(self, decision_id: str) -> CachedDecision | None:
+        """Return a decision that waits for a reward, or None if the decision does not wait."""
+        return self._pending.get(decision_id)
+
     def discard(self, decision_id: str) -> None:
         """Stop waiting for the reward of a decision."""
         self._pending.pop(decision_id, None)

@@ -87,7 +87,7 @@ class Engine:
                 decision_id = command.parsed.request.decision_id
                 if decision_id is not None and decision_id in self._recent:  # a retry: its response is in the log
                     wanted.append(decision_id)
-            elif command.decision_id not in self._recent:
+            elif self._in_memory(command.decision_id) is None:
                 wanted.append(command.decision_id)
         return wanted
 
@@ -238,13 +238,17 @@ class Engine:
         batch.records.users.append((user_index, batch.last_seq, user))
 
     def _find(self, decision_id: str, known: dict[str, FoundDecision], batch: Batch) -> CachedDecision | None:
-        decision = batch.decisions.get(decision_id) or self._recent.get(decision_id)
+        decision = batch.decisions.get(decision_id) or self._in_memory(decision_id)
         if decision is None and decision_id in known:
             row, kind, reward = known[decision_id]
             decision = CachedDecision(row.seq, row.user_index, row.context, row.time, row.active_at, kind, reward)
             # Cached by ``apply``: now it could evict a decision that another command of the batch needs.
             batch.decisions[decision_id] = decision
         return decision
+
+    def _in_memory(self, decision_id: str) -> CachedDecision | None:
+        """Return the only object for a decision: a second one would not know what was learned through the first."""
+        return self._recent.get(decision_id) or self.default_rewards.get(decision_id)
 
     def _reward(self, command: RewardCommand, known: dict[str, FoundDecision], batch: Batch) -> Outcome:
         decision_id = command.decision_id

@@ -1,0 +1,93 @@
+"""Default rewards: a decision is learned once, whatever finds it first."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from locb.service.core.commands import ActivateCommand, Batch, RecommendCommand, RewardCommand
+from locb.service.core.default_rewards import DefaultRewards
+from locb.service.core.engine import Engine
+from locb.service.core.model import new_model
+from locb.service.core.replay import replay
+from locb.service.core.user_index import UserIndex
+from locb.service.request_parsing import parse_request
+from locb.service.schemas import Arm, RecommendRequest
+from locb.service.store.log import EventLog
+from locb.service.store.schema import CORRECTION, DEFAULT, REWARD
+from serving import same_state
+
+MODEL = new_model("locb", 2, {"n_seeds": 2, "gamma": 0.5})
+ARMS = [Arm("x", [1.0, 0.0]), Arm("y", [0.6, 0.8])]
+DEFAULT_REWARD, WAIT = 0.25, 10.0
+
+
+def recommend(decision_id: str) -> RecommendCommand:
+    return RecommendCommand(parse_request(RecommendRequest("ann", ARMS, decision_id=decision_id), 2), 0.0)
+
+
+class EngineWithLog:
+    """An engine that is restored from its log, as at a startup."""
+
+    def __init__(self, log: EventLog, cache_size: int = 1000) -> None:
+        self.log = log
+        policy = MODEL.build()
+        for _ in replay(self.log, policy, 0):
+            pass
+        names = [(index, name.decode()) for index, _, name in self.log.users() if name is not None]
+        pending = DefaultRewards(DEFAULT_REWARD, WAIT)
+        pending.load(self.log)
+        users = UserIndex(policy.n_users, names)
+        self.engine = Engine(policy, users, self.log.last_seq(), default_rewards=pending, cache_size=cache_size)
+
+    def prepare(self, *commands: Any) -> Batch:
+        wanted = [decision_id.encode() for decision_id in self.engine.ids_to_find(commands)]
+        return self.engine.prepare(commands, self.log.find(wanted) if wanted else [])
+
+    def commit(self, batch: Batch) -> list[Any]:
+        self.log.commit(batch.records)
+        self.engine.apply(batch)
+        return batch.outcomes
+
+    def serve(self, *commands: Any) -> list[Any]:
+        return self.commit(self.prepare(*commands))
+
+    def learn_defaults(self) -> int:
+        batch = self.engine.prepare_defaults(WAIT + 1.0, 100)
+        self.commit(batch)
+        return len(batch.records.observations)
+
+    def check_learned_once(self, decision_id: str, reward: float) -> None:
+        """Send the reward of a decision whose default reward was learned, and check that it replaces the default."""
+        for _ in range(2):
+            (outcome,) = self.serve(RewardCommand(decision_id, reward, WAIT + 2.0))
+            assert (outcome.reward, outcome.corrected) == (reward, True)
+        (found,) = self.log.find([decision_id.encode()])
+        assert (found.kind, found.reward) == (CORRECTION, reward)
+        learned = [row.kind for chunk in self.log.observations(0) for row in chunk]
+        assert learned == [REWARD] * (len(learned) - 2) + [DEFAULT, CORRECTION]
+        assert self.engine.policy.served.sum() == len(learned) - 1
+        policy = MODEL.build()
+        for _ in replay(self.log, policy, 0):
+            pass
+        assert same_state(policy, self.engine.policy)
+
+
+@pytest.mark.parametrize("left_memory", ["restart", "full cache"])
+@pytest.mark.parametrize("first", ["activate", "failed reward"])
+def test_late_reward_of_a_decision_that_left_memory(
+    store: Any, open_log: Callable[[Any], EventLog], left_memory: str, first: str
+) -> None:
+    served = EngineWithLog(open_log(store), cache_size=1)
+    served.serve(recommend("d"))
+    if left_memory == "restart":
+        served.log.close()
+        served = EngineWithLog(open_log(store))
+    else:
+        served.serve(recommend("e"), RewardCommand("e", 0.0, 0.0))
+    if first == "activate":
+        served.serve(ActivateCommand("d", 1.0), recommend("f"), RewardCommand("f", 0.0, 1.0))  # in one batch
+    else:
+        served.prepare(RewardCommand("d", 1.0, 1.0))  # the commit fails, and the client gets status 503
+    assert served.learn_defaults() == 1
+    served.check_learned_once("d", 0.75)
