@@ -29,7 +29,11 @@ Columns = Annotated[
 ]
 ItemFeatures = Annotated[
     Path | None,
-    typer.Option(help="Second table, with one row per item and columns that describe it.", rich_help_panel="Data"),
+    typer.Option(
+        help="Second table, with one row per item; it replaces feature=… of --columns. The column of items has the "
+        "name that item=… gives (with --no-header: it is the first column). All other columns are features.",
+        rich_help_panel="Data",
+    ),
 ]
 LikeAbove = Annotated[
     str | None,

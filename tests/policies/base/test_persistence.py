@@ -288,6 +288,14 @@ def test_policy_of_an_undefined_class_is_refused_by_its_full_name(tmp_path: Path
     assert f"import {__name__} before loading" in message
 
 
+def test_file_of_a_class_whose_parameters_changed_is_not_called_damaged(tmp_path: Path) -> None:
+    subclass = define_subclass()
+    subclass(n_users=4, dim=2).save(tmp_path / "policy.locb")
+    rewrite(tmp_path / "policy.locb", with_parameters(speed=9))
+    with pytest.raises(ValueError, match=r"does not match its class '.*LOCB': .*speed.*version of the class that"):
+        locb.load(tmp_path / "policy.locb")
+
+
 def test_missing_folder(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"Folder does not exist: '.*/nowhere'"):
         make("locb", 0).save(tmp_path / "nowhere" / "policy.locb")

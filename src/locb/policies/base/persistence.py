@@ -171,7 +171,12 @@ def load(path: str | os.PathLike[str]) -> CompiledPolicy:
         with skip_row_initialization():
             policy = policy_class(**parameters)
         policy._restore(arrays)
-    except (KeyError, TypeError, ValueError, IndexError, ArithmeticError, MemoryError) as error:
+    except MemoryError as error:
+        raise ValueError(f"{path} cannot be loaded: {error}; memory is insufficient, or the file is damaged") from error
+    except (KeyError, TypeError, ValueError, IndexError, ArithmeticError) as error:
+        if isinstance(error, TypeError) and not _is_built_in(policy_class):
+            advice = "load the file with the version of the class that saved it"
+            raise ValueError(f"{path} does not match its class {header['policy']!r}: {error}; {advice}") from error
         reason = f"{error} is missing" if isinstance(error, KeyError) else error
-        raise ValueError(f"{path} is damaged: {reason}") from error
+        raise ValueError(f"{path} is damaged: {reason}; use another copy of the file") from error
     return cast("CompiledPolicy", policy)

@@ -59,7 +59,7 @@ def connect_to_all(bits: Words, old: int, n: int) -> None:
 
 
 def is_symmetric(bits: Words) -> bool:
-    """Return whether the bit matrix is symmetric, without bits beyond the n users and without edges to oneself.
+    """Return whether the bit matrix is a valid adjacency matrix: symmetric, no self-loops, no bits beyond the n users.
 
     Tests 512 users at a time, to limit memory.
     """

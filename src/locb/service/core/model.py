@@ -84,7 +84,8 @@ def load_or_create_model(config: ServiceConfig, log: EventLog) -> tuple[Model, s
 def new_model(policy: str, dim: int, parameters: dict[str, Any]) -> Model:
     """Return the model of a new store. Its policy is built once, to validate the parameters."""
     if policy not in POLICIES:
-        raise ValueError(f"--policy must be one of {', '.join(POLICIES)}, not {policy!r}")
+        known = ", ".join(POLICIES)
+        raise ValueError(f"--policy must be one of {known}, or file.py:Class for your own policy, not {policy!r}")
     if parameters.get("ties", "first") != "first":
         found = parameters["ties"]
         raise ValueError(f"--parameter ties must be first, not {found}: random choices cannot be replayed from the log")
