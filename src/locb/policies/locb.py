@@ -262,8 +262,7 @@ class LOCB(CorrectionMixin, CompiledPolicy):
         rows = choices[0][1] if len(choices) == 1 else np.concatenate([offered for _, offered in choices])
         estimate, bonus, theta = np.empty(len(rows)), np.empty(len(rows)), np.empty((len(choices), self._dim))
         chosen = np.empty((len(choices), 2), dtype=np.int64)
-        user_indices = np.array([user for user, _ in choices])
-        scoring.explain(state, user_indices, ends, rows, estimate, bonus, theta, chosen)
+        scoring.explain(state, np.array([user for user, _ in choices]), ends, rows, estimate, bonus, theta, chosen)
         scale, explanations = self._reward_scale, []
         if not scale.is_identity:
             estimate, bonus, theta = scale.unmap_scores(estimate, bonus, theta)
