@@ -66,10 +66,10 @@ def serve(**options: Any) -> None:
 def make_config(options: dict[str, Any]) -> ServiceConfig:
     """Return the configuration that the options of ``locb serve`` describe."""
     parameters = {name: options.pop(name) for name in PARAMETER_OPTIONS}
-    if parameters["reward_range"] is not None:
-        parameters["reward_range"] = list(number_pair("reward-range", parameters["reward_range"]))
     parameters = {name: value for name, value in parameters.items() if value is not None}
     parameters |= dict(_parse_pair(pair) for pair in options.pop("parameter") or [])
+    if isinstance(parameters.get("reward_range"), str):
+        parameters["reward_range"] = list(number_pair("reward-range", parameters["reward_range"]))
     for name, value in options.items():
         if describe_key(name).is_duration:
             options[name] = seconds(name.replace("_", "-"), value)

@@ -147,7 +147,7 @@ def check_reward_range(value: Any) -> tuple[float, float]:
     low, high = (check_float("reward_range", bound, -MAX_REWARD) for bound in value)
     least = max(1e-100, 1e-9 * max(abs(low), abs(high)))  # a narrower range would lose the digits of the rewards
     if not high - low >= least:
-        found = f" must be (low, high), where high exceeds low by at least {least:g}, not ({low:g}, {high:g})"
+        found = f" must be (low, high), where high exceeds low by at least {least:g}, not ({low:.15g}, {high:.15g})"
         raise ParameterError("reward_range", found)
     return low, high
 

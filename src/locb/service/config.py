@@ -197,6 +197,6 @@ def format_parameter(name: str, value: Any) -> str:
 
 def format_value(name: str, value: Any) -> str:
     """Return the value of a policy parameter as the option of ``locb serve`` takes it."""
-    if name == "reward_range" and isinstance(value, list | tuple):
+    if name == "reward_range" and isinstance(value, list) and all(isinstance(bound, int | float) for bound in value):
         return ",".join(f"{bound:.15g}" for bound in value)
     return str(value)

@@ -134,6 +134,23 @@ def test_rewards_are_added(policy: str, tmp_path: Path) -> None:
             assert theta == pytest.approx(once, abs=1e-12)
 
 
+def test_added_rewards_are_in_original_units(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"policy": "linucb-ind", "dim": 16, "personalizer_rewards": "sum"}
+    weights = []
+    # In the range (-40, 24), a reward of 8 is learned as 0.75.
+    for name, parameters, rewards in (("plain", {}, (0.25, 0.5)), ("ranged", {"reward_range": [-40, 24]}, (3.0, 5.0))):
+        with serving(tmp_path / name, parameters=parameters, **options) as (client, service):
+            azure = make_client(client.base_url)
+            azure.rank(rank_request(event_id="e"))
+            for reward in rewards:
+                azure.events.reward("e", reward)
+            ann = client.get("/v1/users/ann").json()
+            assert learned(service, "e") == ann["mean_reward"] == sum(rewards)
+            weights.append(ann["theta"])
+    assert any(weights[0])
+    assert weights[1] == pytest.approx([64.0 * weight for weight in weights[0]])
+
+
 def test_rewards_after_the_default_reward_are_added(tmp_path: Path) -> None:
     options: dict[str, Any] = {"default_reward": 0.5, "reward_wait": 0.1, "personalizer_rewards": "sum"}
     with serving(tmp_path, dim=16, **options) as (client, service):
