@@ -155,12 +155,12 @@ def test_every_policy_runs(policy: str, change: dict[str, object]) -> None:
         ({"drift": float("inf")}, "drift must be a finite angle in radians, not inf"),
         ({"drift": 0.1, "raw_dim": 1}, "drift must be 0, not 0.1, if raw_dim is 1"),
         ({"drifters": "everyone"}, "drifters must be one of 'clusters', 'users', not 'everyone'"),
-        ({"norms": (0.0, 1.0)}, "norms must be a pair .* of lengths above 0, not "),
+        ({"norms": (0.0, 1.0)}, "norms must be a pair .* of finite lengths with 0 < low ≤ high, not "),
         ({"norms": (0.9, 0.2)}, "norms must be a pair"),
         ({"norms": 0.5}, "norms must be a pair"),
         ({"norms": (0.5, 2.0)}, "norms must be at most 1 with noise='bernoulli'"),
-        ({"noise": (0.5, 0.1)}, "noise must be 'bernoulli', a standard deviation of at least 0, or a pair"),
-        ({"noise": ("a", "b")}, "noise must be 'bernoulli', a standard deviation of at least 0, or a pair"),
+        ({"noise": (0.5, 0.1)}, "noise must be 'bernoulli', a finite standard deviation of at least 0, or a pair"),
+        ({"noise": ("a", "b")}, "noise must be 'bernoulli', a finite standard deviation of at least 0, or a pair"),
     ],
 )
 def test_invalid_arguments(change: dict[str, object], message: str) -> None:

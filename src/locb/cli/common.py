@@ -78,7 +78,7 @@ def resumable(ledger: Ledger, *more: str) -> Iterator[Ledger]:
         yield ledger
     except KeyboardInterrupt:
         if not ledger.finished:
-            leave("interrupted before the first run was finished", 130)
+            leave("interrupted; no run was finished, so nothing was saved; run the same command to start again", 130)
         kept = f"finished runs in {ledger.folder}: {ledger.finished}"
         leave(f"interrupted; {kept}; to continue, run: {shlex.join(['locb', *sys.argv[1:], *more])}", 130)
 

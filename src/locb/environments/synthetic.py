@@ -62,7 +62,7 @@ class Synthetic(Environment):
         What rotates with ``drift``. "clusters": each cluster as a whole, so that the true clusters stay valid. "users":
         each user independently, so that the true clusters dissolve.
     norms : pair of floats, default (1, 1)
-        Range of the length of an arm's feature vector. Both limits are above 0, and at most 1 with Bernoulli rewards.
+        Lowest and highest length of an arm's feature vector: 0 < low ≤ high, and high ≤ 1 with Bernoulli rewards.
     seed : int, default 0
         Seed of the random generators of users and clusters. The rounds have a seed of their own.
 
@@ -253,7 +253,9 @@ def _check_noise(noise: Any) -> tuple[float, float] | None:
         return float(noise), float(noise)
     pair = _parse_pair(noise)
     if pair is None:
-        allowed = "'bernoulli', a standard deviation of at least 0, or a pair (low, high) of standard deviations"
+        allowed = (
+            "'bernoulli', a finite standard deviation of at least 0, or a pair of them, (low, high) with low ≤ high"
+        )
         raise ParameterError("noise", f" must be {allowed}, not {noise!r}")
     return pair
 
@@ -276,7 +278,9 @@ def _check_drift(drift: Any, raw_dim: int) -> None:
 def _check_norms(norms: Any, *, bernoulli: bool) -> tuple[float, float]:
     pair = _parse_pair(norms)
     if pair is None or pair[0] == 0.0:
-        raise ParameterError("norms", f" must be a pair (low, high) of lengths above 0, not {norms!r}")
+        raise ParameterError(
+            "norms", f" must be a pair (low, high) of finite lengths with 0 < low ≤ high, not {norms!r}"
+        )
     if bernoulli and pair[1] > 1.0:
         raise ParameterError("norms", f" must be at most 1 with noise='bernoulli', not {norms!r}")
     return pair

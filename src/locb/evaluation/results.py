@@ -134,9 +134,10 @@ class Comparison:
         return list(best.values())
 
     def verdict(self) -> str:
-        """Return a sentence that names the policy with the lowest regret and its difference to the second-lowest.
+        """Return a sentence that compares the two policies with the lowest regret.
 
-        The difference and its 95% interval are paired: they are computed from the differences in each repeat.
+        The difference of their regrets and its 95% interval are paired: they are computed from the difference in each
+        repeat.
         """
         ranked = sorted(self.best_per_policy(), key=lambda result: float(result.final_regret.mean()))
         first = ranked[0]

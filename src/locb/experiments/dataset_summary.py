@@ -15,8 +15,8 @@ NO_GAMMA = "no gamma puts half of the users in groups of two or more users"
 class DatasetSummary(NamedTuple):
     """Facts about a data set, formatted for display.
 
-    A true group at a gamma is a set of users whose θ (the ridge estimate from all records) are closer to each other
-    than gamma.
+    The true groups are those of ``Interactions.true_clusters`` with the chosen gamma: any two users of a group have
+    preferences θ (ridge estimates from all records) whose distance is below gamma.
     """
 
     facts: list[tuple[str, str]]  # (name, value)

@@ -64,8 +64,8 @@ def data_digest(env: Any) -> str:
 def true_clusters(env: Environment, gamma: float) -> list[Ints]:
     """Return the true clusters of an environment, each as an array of user indices.
 
-    A synthetic environment defines its clusters. For real data, a true cluster is a set of users whose θ (the ridge
-    estimate from all records) are closer to each other than ``gamma``.
+    A synthetic environment defines its clusters, and ``gamma`` has no effect. For real data, ``gamma`` limits the
+    distance between the preferences of any two users of a cluster: see ``Interactions.true_clusters``.
     """
     return env.true_clusters(gamma) if isinstance(env, Interactions) else env.true_clusters()
 

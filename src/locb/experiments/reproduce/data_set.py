@@ -14,7 +14,7 @@ from locb.experiments.environment_factory import data_digest, ground_truth_note,
 class DataSet:
     """Data set of a reproduction.
 
-    A true group at a gamma is a set of two or more users whose θ are closer to each other than gamma.
+    A true group for a gamma is a set of two or more users. The distance between the θ of any two is below gamma.
     """
 
     name: str  # "synthetic", "movielens", "yelp", "yahoo" or "table"
