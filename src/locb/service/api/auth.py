@@ -30,7 +30,10 @@ class Tokens:
         self._digests = [(_digest(token.encode()), granted) for token, granted in scopes.items()]
 
     def granted(self, token: bytes) -> frozenset[str] | None:
-        """Return the scopes of a token, or None if the token is unknown. The duration does not depend on the token."""
+        """Return the scopes of a token, or None if the token is unknown.
+
+        The token is compared with all known tokens in constant time, so the response time reveals nothing about a token.
+        """
         given = _digest(token)
         found = None
         for digest, granted in self._digests:
@@ -46,15 +49,17 @@ def _digest(token: bytes) -> bytes:
 def authorize(tokens: Tokens, headers: dict[bytes, bytes], scope: str | None) -> None:
     """Check that a request with these headers is allowed.
 
-    If the service has tokens, the request needs a token with this scope; a route with the scope None needs no token.
+    If the service has tokens, the request needs a token with this scope, in the header ``Authorization`` or
+    ``Ocp-Apim-Subscription-Key``. A route with the scope None needs no token.
 
-    If the service has no tokens, the Host header of the request must name this machine, and the request must not come
-    from a web page of another host. Otherwise any web page could use the service through the browser of its visitor.
+    If the service has no tokens, the headers ``Host`` and ``Origin`` must name localhost or a loopback address, unless
+    they are missing. Otherwise any web page could use the service through the browser of its visitor.
 
     Raises
     ------
     ProblemError
-        401 if the token is missing or unknown, 403 if the request is not allowed.
+        401 if the token is missing or unknown. 403 if the token does not have the scope, or if one of the two headers
+        names another host.
     """
     if not tokens:
         _check_local(headers)
@@ -83,7 +88,7 @@ def _check_local(headers: dict[bytes, bytes]) -> None:
 
 
 def _without_port(host: str) -> str:
-    """Return the host name or address of a Host header."""
+    """Return the host name or address in the value of a Host header, without the port and the brackets of IPv6."""
     if host.startswith("["):
         return host.partition("]")[0].strip("[]")
     return host.partition(":")[0]
@@ -91,7 +96,7 @@ def _without_port(host: str) -> str:
 
 @lru_cache(maxsize=256)
 def is_loopback(host: str) -> bool:
-    """Return whether a host name or address is reachable from this machine only."""
+    """Return whether a host is ``localhost`` or a loopback address. Other host names are not resolved."""
     if host.lower() == "localhost":
         return True
     try:

@@ -45,7 +45,7 @@ PARQUET = "application/vnd.apache.parquet"
 
 
 class BatchResults(Struct):
-    """Response to a batch request. Decisions in it are already encoded as JSON."""
+    """Response to a batch request. Its decisions are already encoded as JSON."""
 
     results: list[dict[str, Any]]
 
@@ -106,7 +106,7 @@ def _batch_result(field: str, outcome: Outcome) -> dict[str, Any]:
 
 
 async def similar_users(app: AppContext, user: str, limit: str = "10") -> SimilarUsers:
-    """Return the users who share a cluster with a user, nearest first."""
+    """Return up to ``limit`` users who share a cluster with a user, nearest estimate first."""
     service = app.service
     count = parse_integer("limit", limit, MAX_SIMILAR)
     index = service.require_index(user)
@@ -169,12 +169,12 @@ class _CompleteFileResponse(FileResponse):
 
 
 async def live(app: AppContext) -> Liveness:  # noqa: ARG001 - handlers have the same parameters
-    """Return that the process responds to requests, also while the store is unavailable."""
+    """Return the status ok, even while the store is unavailable."""
     return Liveness()
 
 
 async def health(app: AppContext) -> Response:
-    """Return whether the service can decide and learn: status 200 or 503."""
+    """Return whether the service can decide and learn, with HTTP status 200, or 503 if the store cannot be written."""
     service = app.service
     committer = service.committer
     response = Health(
@@ -190,12 +190,12 @@ async def health(app: AppContext) -> Response:
 
 
 async def ping(app: AppContext) -> Response:  # noqa: ARG001 - handlers have the same parameters
-    """Return an empty response, to measure the overhead of the server."""
+    """Return an empty response, with which a client can measure the overhead of the server."""
     return empty_response()
 
 
 async def ping_with_body(app: AppContext, body: Raw) -> Response:  # noqa: ARG001 - handlers have the same parameters
-    """Read the body and return an empty response, to measure the overhead of the server."""
+    """Decode the body, and return an empty response, with which a client can measure the overhead of the server."""
     return empty_response()
 
 

@@ -62,7 +62,7 @@ class Metrics:
             ),
             (
                 "locb_snapshot_position",
-                "Sequence number of the last event in the newest snapshot; 0 without snapshot.",
+                "Sequence number of the last event in the newest snapshot; 0 if there is no snapshot.",
                 snapshots.newest_seq or 0,
             ),
             (

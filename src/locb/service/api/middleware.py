@@ -33,7 +33,10 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def make_request_id(headers: dict[bytes, bytes]) -> str:
-    """Return the id of a request: the one in its header ``X-Request-Id`` if that is valid, otherwise a new one."""
+    """Return the id of a request: the value of its header ``X-Request-Id``, or a new id.
+
+    A new id is generated if the header is missing, or if its value is not 1 to 128 visible ASCII characters.
+    """
     given = headers.get(REQUEST_ID_HEADER)
     return given.decode() if given and _is_request_id(given) else f"{_id_prefix}{next(_id_numbers):012x}"
 
@@ -181,7 +184,11 @@ def _struct_fields(annotation: Any) -> tuple[FieldInfo, ...]:
 
 
 def to_problem(error: Exception, request: str) -> ProblemError:
-    """Return the problem of an exception. An unexpected exception is logged with the method and path of the request."""
+    """Return the problem for an exception of a handler.
+
+    A ``ProblemError`` is returned unchanged. ``StoreError`` and ``OSError`` give a 503 problem. Any other exception
+    gives a 500 problem and is logged with ``request``, the method and path of the request.
+    """
     if isinstance(error, ProblemError):
         return error
     if isinstance(error, StoreError | OSError):

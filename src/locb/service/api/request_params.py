@@ -17,7 +17,13 @@ _SHOWN = 20  # characters of an invalid value in a message
 
 
 def read_params(request: Request, query: Container[str]) -> dict[str, str]:
-    """Return the decoded path parameters, and the query parameters whose name is in ``query``."""
+    """Return the decoded path parameters, and the query parameters whose name is in ``query``.
+
+    Raises
+    ------
+    ProblemError
+        400 if a path parameter is not percent-encoded UTF-8, 422 if it has more than ``MAX_ID_LENGTH`` characters.
+    """
     params: dict[str, str] = {}
     for name, value in request.path_params.items():
         try:
@@ -50,7 +56,10 @@ def parse_choice(name: str, value: str, choices: Sequence[str]) -> str:
 
 
 def parse_timestamp(name: str, value: str) -> float:
-    """Return the value as a Unix time in seconds, or raise a 422 problem if it is not a number in the range."""
+    """Return the value as a Unix time in seconds.
+
+    Raise a 422 problem if the value is not a number from 0 to ``MAX_TIMESTAMP``.
+    """
     if len(value) > 40 or not _NUMBER.fullmatch(value) or not 0.0 <= float(value) <= MAX_TIMESTAMP:
         raise invalid(f"{name} must be a Unix time from 0 to {MAX_TIMESTAMP:g} seconds, not {value[:_SHOWN]!r}", name)
     return float(value)

@@ -64,7 +64,8 @@ class Route:
     response_type : type or str, optional
         Schema of the response, or its media type if it is not JSON.
     problem_statuses : tuple of int
-        Statuses of the problems that are specific to the route. ``api.openapi`` adds the statuses of all routes.
+        Statuses of the problems that are specific to the route. ``api.openapi`` adds the statuses that all routes have,
+        and those of routes with a token, a body or an id in the path.
     query : dict
         JSON schema of each query parameter.
     status : int, default 200
@@ -92,12 +93,17 @@ class Route:
     limited: bool = True
 
 
-def _integer(maximum: int, default: int) -> dict[str, Any]:
-    return {"type": "integer", "minimum": 0, "maximum": maximum, "default": default}
+def _integer(maximum: int, default: int, description: str) -> dict[str, Any]:
+    return {"type": "integer", "minimum": 0, "maximum": maximum, "default": default, "description": description}
 
 
-_TIMESTAMP = {"type": "number", "minimum": 0, "maximum": MAX_TIMESTAMP, "description": "Unix time in seconds."}
-_TEXT = {"type": "string", "maxLength": MAX_ID_LENGTH}
+def _timestamp(description: str) -> dict[str, Any]:
+    return {"type": "number", "minimum": 0, "maximum": MAX_TIMESTAMP, "description": description}
+
+
+def _text(description: str) -> dict[str, Any]:
+    return {"type": "string", "maxLength": MAX_ID_LENGTH, "description": description}
+
 
 ROUTES = (
     # Decisions and rewards
@@ -113,9 +119,10 @@ ROUTES = (
     Route("GET", "/v1/users/{user}", dashboard.user_detail, "Get the estimate and statistics of a user", "read",
           None, UserDetail, (404,)),
     Route("GET", "/v1/users/{user}/similar", handlers.similar_users, "List similar users, nearest first", "read",
-          None, SimilarUsers, (404, 422), {"limit": _integer(handlers.MAX_SIMILAR, 10)}),
+          None, SimilarUsers, (404, 422), {"limit": _integer(handlers.MAX_SIMILAR, 10, "Maximum number of users.")}),
     Route("GET", "/v1/users/{user}/decisions", dashboard.user_decisions, "List the decisions for a user, newest first",
-          "read", None, UserDecisions, (404, 422, 503), {"limit": _integer(dashboard.MAX_DECISIONS, 20)}),
+          "read", None, UserDecisions, (404, 422, 503),
+          {"limit": _integer(dashboard.MAX_DECISIONS, 20, "Maximum number of decisions.")}),
     Route("POST", "/v1/preview", dashboard.preview, "Get the current recommendation without storing it", "read",
           PreviewRequest, PreviewResponse, (404,)),
     Route("DELETE", "/v1/users/{user}", handlers.erase_user, "Erase a user and everything learned from that user",
@@ -127,16 +134,23 @@ ROUTES = (
     Route("GET", "/v1/status", dashboard.status, "Get the current state of the service", "read", None, Status),
     Route("GET", "/v1/history", dashboard.history, "Get decisions and rewards over time", "read",
           None, History, (422, 503),
-          {"span": {"type": "string", "enum": list(SPANS), "default": "hour"},
+          {"span": {"type": "string", "enum": list(SPANS), "default": "hour", "description": "Period that ends now. "
+                    "`month` means 30 days."},
            "baseline": {"type": "string", "enum": [PREVIOUS], "description": "Compare with the period of the same "
-                        "length that ends where the span starts."},
-           "baseline_from": _TIMESTAMP, "baseline_to": _TIMESTAMP}),
+                        "length that ends where the span starts. Not for the span `all`."},
+           "baseline_from": _timestamp("Start of the period to compare with, as Unix time in seconds."),
+           "baseline_to": _timestamp("End of the period to compare with, as Unix time in seconds.")}),
     Route("GET", "/v1/map", dashboard.user_map, "Get a two-dimensional projection of the users' estimates", "read",
-          None, Map, (422,), {"projection": _TEXT}),
+          None, Map, (422,), {"projection": _text("Id of the projection to use, or `new` to fit a new projection. By "
+                                                  "default, and for an unknown id, the most recent projection.")}),
     Route("GET", "/v1/groups", dashboard.cluster_table, "Get a page of the table of clusters", "read",
           None, ClusterTable, (422, 503),
-          {"sort": {"type": "string", "enum": list(SORTS), "default": "size"}, "limit": _integer(MAX_LIMIT, 50),
-           "offset": _integer(dashboard.MAX_OFFSET, 0), "search": _TEXT}),
+          {"sort": {"type": "string", "enum": list(SORTS), "default": "size", "description": "Column to sort by: "
+                    "`seed` in ascending order, all other columns in descending order."},
+           "limit": _integer(MAX_LIMIT, 50, "Maximum number of clusters on the page."),
+           "offset": _integer(dashboard.MAX_OFFSET, 0, "Number of clusters before the page."),
+           "search": _text("Text that the id of the seed must contain, in upper or lower case. By default all "
+                           "clusters.")}),
     # Operation
     Route("GET", "/v1/export", handlers.export, "Export all decisions and rewards as Parquet", "read",
           None, handlers.PARQUET, (503,)),

@@ -31,7 +31,8 @@ def read_token_file(path: Path) -> dict[str, frozenset[str]]:
     Raises
     ------
     ValueError
-        If the file is invalid. The message contains the path and the line number, never a part of the line.
+        If the file cannot be read or is invalid. The message contains the path and, for an invalid line, the line
+        number, but no part of the line.
     """
     try:
         lines = path.read_text(encoding="utf-8-sig").split("\n")
@@ -57,11 +58,11 @@ def read_token_file(path: Path) -> dict[str, frozenset[str]]:
 
 
 def _check_line(token: str, words: set[str]) -> str | None:
-    """Return what is wrong with a line, or None."""
+    """Return what is wrong with a line, or None if the line is valid."""
     if "," in token:
         return "a token cannot contain a comma; separate the token from its scopes by a space"
     if len(token) < MIN_TOKEN_LENGTH:
-        return f"the token has fewer than {MIN_TOKEN_LENGTH} characters"
+        return f"the token has fewer than {MIN_TOKEN_LENGTH} characters; use a longer token"
     if not words <= {*SCOPES, ALL}:
         allowed = ", ".join((*SCOPES, ALL))
         return f"a word after the token is not a scope; allowed are {allowed}, and comments after ' #'"
@@ -81,7 +82,7 @@ class TokenFile:
     Raises
     ------
     ValueError
-        If the file is invalid.
+        If the file cannot be read or is invalid.
     """
 
     def __init__(self, path: Path, tokens: Tokens) -> None:
@@ -92,17 +93,20 @@ class TokenFile:
         self._load()
 
     def request_reload(self) -> None:
-        """Read the file again at the next check, even if it seems unchanged. Signal handlers can call this method."""
+        """Make the next check read the file, even if it seems unchanged. Signal handlers can call this method."""
         self._reload_requested = True
 
     async def watch(self) -> None:
-        """Check the file at intervals until the task is cancelled."""
+        """Check the file every ``CHECK_INTERVAL`` seconds until the task is cancelled."""
         while True:
             await asyncio.sleep(CHECK_INTERVAL)
             await asyncio.to_thread(self.reload_if_changed)  # a file system that hangs must not block requests
 
     def reload_if_changed(self) -> None:
-        """Read the file again if it has changed. If the new content is invalid, the previous tokens stay valid."""
+        """Read the file again if it has changed, or if ``request_reload`` was called since the last check.
+
+        If the file cannot be read or is invalid, the previous tokens stay valid.
+        """
         version = self._read_version()
         if version == self._version and not self._reload_requested:
             return
@@ -110,7 +114,7 @@ class TokenFile:
         try:
             self._load()
         except ValueError as error:
-            _log.error("the previous tokens stay valid, because the token file is invalid: %s", error)
+            _log.error("the token file was not reloaded, and the previous tokens stay valid: %s", error)
 
     def _read_version(self) -> tuple[int, int, int] | None:
         """Return numbers that differ after a change of the file, or None if the file cannot be found."""

@@ -42,9 +42,9 @@ def to_arguments(rank: RankRequest, dim: int, user_path: str) -> RankArguments:
       with the value 1.
     - A number x becomes asinh x, which is close to x for small x and grows like a logarithm. Clients of Personalizer
       send unscaled numbers such as years and prices.
-    - In a list, each string becomes a feature with the name of the list. For numbers and booleans, the position in the
-      list is appended to the name. Objects in a list are merged.
-    - Null is omitted. Features with the same name are added.
+    - A string in a list becomes a feature with the name of the list. For a number, a boolean or a list in a list, the
+      position in the outer list is appended to the name. Objects in a list are merged.
+    - Null is omitted. The values of features with the same name are added.
 
     An arm has the feature ``action=ID``, the features of the action, and cross features: products of a context feature
     and a feature of the action, named ``context×action``. Context features alone are omitted, because they are the same
@@ -58,8 +58,9 @@ def to_arguments(rank: RankRequest, dim: int, user_path: str) -> RankArguments:
     dim : int
         Number of features per arm.
     user_path : str
-        Path of the user id in the context, such as ``user.id``. The user id is a string or a number, and is not used as
-        a feature. Requests without a user id share the user ``SHARED_USER``.
+        Path of the user id in the context: a name such as ``user.id``, or the names of nested objects, joined by dots.
+        The user id is a string or a number, and is not used as a feature. Requests without a user id share the user
+        ``SHARED_USER``.
 
     Raises
     ------
