@@ -132,8 +132,14 @@ def existing_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["--reward-range", "3"], "--reward-range must be two numbers with a comma"),
         (["--parameter", "sigma=0.4"], "the store was created with --parameter sigma=0.3, not 0.4"),
         (["--parameter", "tau=1"], "the store was created without --parameter tau=1"),
-        (["--host", "0.0.0.0"], "--host 0.0.0.0 is reachable from other machines: add --token-file"),
-        (["--host", "example.com"], "--host example.com is reachable from other machines"),
+        (
+            ["--host", "0.0.0.0"],
+            (
+                "--host 0.0.0.0 is not a loopback address, so other machines could use the service without a token: "
+                "add --token-file"
+            ),
+        ),
+        (["--host", "example.com"], "--host example.com is not a loopback address, so other machines could use"),
         (["--reward-wait", "soon"], "--reward-wait must be a duration such as 30s"),
         (["--log-level", "loud"], "--log-level must be one of debug, info, warning, error, not 'loud'"),
         (["--parameter", "sigma"], "--parameter must be name=value, where name is a parameter of the policy"),

@@ -18,7 +18,7 @@ PARAMETER_OPTIONS = ("gamma", "n_seeds", "alpha", "reward_range")
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """Metadata of a configuration key. The field of ``ServiceConfig`` has its name, type and default.
+    """Metadata of a configuration key, whose name, type and default are those of the field of ``ServiceConfig``.
 
     Attributes
     ----------
@@ -107,12 +107,12 @@ class ServiceConfig:
     )
     personalizer_user: str = _key(
         "user.id",
-        "Where requests of Azure Personalizer clients have the user id: names in contextFeatures, joined by dots.",
+        "Path of the user id in the contextFeatures of Azure Personalizer clients: field names, joined by dots.",
     )
     personalizer_rewards: str = _key(
         "earliest",
-        "What an event of an Azure Personalizer client learns if several rewards arrive: earliest (the first reward) "
-        "or sum (the sum of all rewards).",
+        "Reward that the policy learns if an Azure Personalizer client sends several rewards for an event: earliest "
+        "(the first reward) or sum (the sum of all rewards).",
     )
     host: str = _key("127.0.0.1", "Host name or IP address to listen on.", NETWORK)
     port: int = _key(8080, "TCP port to listen on; 0 chooses a free port.", NETWORK, minimum=0, maximum=65535)
@@ -143,13 +143,14 @@ class ServiceConfig:
     )
     keep_alive_timeout: float = _key(
         75.0,
-        "Time for which an idle connection stays open. Behind a load balancer, use more than its own idle timeout.",
+        "Time for which an idle connection stays open. Behind a load balancer, use a longer time than the idle timeout "
+        "of the load balancer.",
         NETWORK,
         is_duration=True,
         minimum=0,
     )
     backlog: int = _key(
-        2048, "Maximum number of connections that wait to be accepted by the service.", NETWORK, minimum=1
+        2048, "Maximum number of new connections that wait until the service accepts them.", NETWORK, minimum=1
     )
     decision_cache: int = _key(
         100_000,
@@ -189,14 +190,14 @@ def describe_key(name: str) -> Key:
 
 
 def format_parameter(name: str, value: Any) -> str:
-    """Return a policy parameter in the form of a ``locb serve`` option, for error messages."""
+    """Return ``policy``, ``dim`` or a policy parameter as an option of ``locb serve``, for error messages."""
     has_option = name in ("policy", "dim", *PARAMETER_OPTIONS)
     option = f"--{name.replace('_', '-')} " if has_option else f"--parameter {name}="
     return option + format_value(name, value)
 
 
 def format_value(name: str, value: Any) -> str:
-    """Return the value of a policy parameter as the option of ``locb serve`` takes it."""
+    """Return the value of a policy parameter in the form that ``locb serve`` accepts."""
     if name == "reward_range" and isinstance(value, list) and all(isinstance(bound, int | float) for bound in value):
         return ",".join(f"{bound:.15g}" for bound in value)
     return str(value)

@@ -89,17 +89,18 @@ def bad_request(detail: str, *fields: str) -> ProblemError:
 
 
 def unauthorized() -> ProblemError:
-    """Return the problem of a request without a valid token (401)."""
-    return ProblemError(401, "unauthorized", "send a valid token in the header 'Authorization: Bearer TOKEN'")
+    """Return the problem of a request whose token is missing or unknown (401)."""
+    detail = "the token is missing or unknown; send a valid token in the header 'Authorization: Bearer TOKEN'"
+    return ProblemError(401, "unauthorized", detail)
 
 
 def forbidden(detail: str) -> ProblemError:
-    """Return the problem of a request that is not allowed (403)."""
+    """Return the problem of a request whose token, Host header or Origin header does not allow it (403)."""
     return ProblemError(403, "forbidden", detail)
 
 
 def not_found(detail: str) -> ProblemError:
-    """Return the problem of a path that no route has (404)."""
+    """Return the problem of a path that no route or page file has (404)."""
     return ProblemError(404, "not-found", detail)
 
 
@@ -113,12 +114,14 @@ def unknown_decision(decision_id: str) -> ProblemError:
 
 def unknown_user(user: str) -> ProblemError:
     """Return the problem of a request about a user who does not exist (404)."""
-    return ProblemError(404, "unknown-user", f"unknown user {user!r}: the first recommendation creates a user")
+    detail = f"unknown user {user!r}: no recommendation was requested for this user, or the user was erased"
+    return ProblemError(404, "unknown-user", detail)
 
 
 def unknown_cluster(seed: str) -> ProblemError:
     """Return the problem of a request about a cluster that does not exist (404)."""
-    return ProblemError(404, "unknown-cluster", f"no cluster is named after user {seed!r}; see GET /v1/clusters")
+    detail = f"no cluster is named after user {seed!r}; GET /v1/clusters lists the names of all clusters"
+    return ProblemError(404, "unknown-cluster", detail)
 
 
 def method_not_allowed(methods: Iterable[str]) -> ProblemError:
@@ -127,7 +130,7 @@ def method_not_allowed(methods: Iterable[str]) -> ProblemError:
 
 
 def read_timeout(seconds: float) -> ProblemError:
-    """Return the problem of a request that arrives too slowly (408)."""
+    """Return the problem of a request that did not arrive within ``seconds`` (408)."""
     detail = f"the whole request did not arrive within {seconds:g} seconds; send it again"
     return ProblemError(408, "timeout", detail)
 
@@ -151,13 +154,15 @@ def not_activated(decision_id: str) -> ProblemError:
 
 
 def body_too_large(max_body: int) -> ProblemError:
-    """Return the problem of a body that is too large (413)."""
-    return ProblemError(413, "too-large", f"the body is larger than the maximum of {max_body} bytes")
+    """Return the problem of a body of more than ``max_body`` bytes (413)."""
+    advice = "send a smaller body, or start the service with a larger --max-body"
+    detail = f"the body is larger than the maximum of {max_body} bytes; {advice}"
+    return ProblemError(413, "too-large", detail)
 
 
 def unsupported_media_type(media_type: str) -> ProblemError:
     """Return the problem of a body whose content type is not JSON (415)."""
-    detail = f"the content type must be application/json, or end in +json, not {media_type!r}"
+    detail = f"the content type must be application/json or a type that ends in +json, not {media_type!r}"
     return ProblemError(415, "unsupported-media-type", detail)
 
 

@@ -17,7 +17,9 @@ class ReadingConnection(Protocol):
 
 
 class ReadTimeouts:
-    """Read timeouts of all connections, which are checked at intervals: that costs less than one timer per request.
+    """Read timeouts of all connections.
+
+    All connections are checked every quarter of the timeout, which costs less than one timer per request.
 
     Parameters
     ----------

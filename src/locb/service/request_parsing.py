@@ -1,4 +1,4 @@
-"""Parsing of recommend requests: features become context vectors, and errors name the offending field."""
+"""Parsing of recommend requests: conversion of features to vectors, and problems that name the invalid field."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def parse_request(request: RecommendRequest, dim: int) -> ParsedRequest:
     Raises
     ------
     ProblemError
-        422, if two arms have the same id, if all arms are excluded, or if features are invalid.
+        422, if two arms have the same id, if an unknown arm or all arms are excluded, if features are invalid, or if a
+        text is not valid UTF-8.
     """
     arms = request.arms
     ids = [arm.id for arm in arms]

@@ -10,6 +10,7 @@ MAX_ARMS = 1000  # arms in one request
 MAX_BATCH = 1000  # requests or rewards in one batch
 MAX_ID_LENGTH = 256  # characters
 MAX_REWARD = 1e6  # absolute value
+FINAL = "Whether the cluster is final: it loses no members, and accepts only users who arrive later."
 Id = Annotated[str, Meta(min_length=1, max_length=MAX_ID_LENGTH)]
 Features = list[float] | dict[str, float | str | bool]
 
@@ -29,8 +30,8 @@ class Arm(RequestModel):
     features: Annotated[
         Features,
         Meta(
-            description="Array of numbers, as many as the service was created with (`--dim`), or an object of named "
-            "values, which the service hashes into a vector of this length and norm 1."
+            description="Array of `--dim` numbers, or an object of named values, which the service hashes into a "
+            "vector of this length and norm 1."
         ),
     ]
 
@@ -75,10 +76,14 @@ class ClusterSummary(ResponseModel):
     """Cluster of users with similar preferences."""
 
     seed: Annotated[
-        str | None, Meta(description="User around whom the cluster is built; null if the cluster has no seed.")
+        str | None,
+        Meta(
+            description="User around whom the cluster is built; null if the cluster has no seed. For policies without "
+            "seeds (CLUB, SCLUB), `GET /v1/clusters` gives the first member instead."
+        ),
     ]
     size: Annotated[int | None, Meta(description="Number of users; null if the policy does not report it.")]
-    returned: Annotated[bool, Meta(description="Whether the cluster is final; false while it can still change.")]
+    returned: Annotated[bool, Meta(description=FINAL)]
 
 
 class EvidenceSource(ResponseModel):
@@ -122,7 +127,13 @@ class Decision(ResponseModel):
 
     decision_id: Annotated[str, Meta(description="Id to send with the reward.")]
     arm: Annotated[str, Meta(description="Id of the recommended arm.")]
-    ranking: Annotated[list[RankedArm], Meta(description="Arms, best first.")]
+    ranking: Annotated[
+        list[RankedArm],
+        Meta(
+            description="Arms that are not excluded, best first; at most `count`. Only the recommended arm if the "
+            "policy does not report scores."
+        ),
+    ]
     clusters: Annotated[list[ClusterSummary], Meta(description="Clusters that contain the user.")]
     explanation: Annotated[Explanation | None, Meta(description="Null if the policy does not explain its choices.")]
 
@@ -136,10 +147,10 @@ class RecommendBatchRequest(RequestModel):
 class Problem(ResponseModel, omit_defaults=True):
     """Error response (RFC 9457)."""
 
-    type: str
-    title: str
-    status: int
-    detail: str
+    type: Annotated[str, Meta(description="Problem type: `urn:locb:problem:` followed by its name.")]
+    title: Annotated[str, Meta(description="Title of the problem type.")]
+    status: Annotated[int, Meta(description="HTTP status.")]
+    detail: Annotated[str, Meta(description="What is wrong, and what is allowed or what to do.")]
     fields: Annotated[list[str] | UnsetType, Meta(description="Paths of the fields that caused the problem.")] = UNSET
     request_id: Annotated[
         str | UnsetType, Meta(description="Id of the request, as in the header `X-Request-Id` of the response.")
@@ -257,9 +268,15 @@ class ClusterList(ResponseModel):
 class ClusterDetail(ResponseModel):
     """Cluster with its members and certificate."""
 
-    seed: Annotated[str, Meta(description="User after whom the cluster is named.")]
+    seed: Annotated[
+        str,
+        Meta(
+            description="User after whom the cluster is named: its seed, or its first member if the policy has no "
+            "seeds (CLUB, SCLUB)."
+        ),
+    ]
     size: Annotated[int, Meta(description="Number of members.")]
-    returned: Annotated[bool, Meta(description="Whether the cluster is final; false while it can still change.")]
+    returned: Annotated[bool, Meta(description=FINAL)]
     returned_at: Annotated[
         int | None, Meta(description="Round in which the cluster became final; null if it is not final.")
     ]
@@ -301,8 +318,11 @@ class Health(ResponseModel):
     policy: Annotated[str, Meta(description="Name of the policy.")]
     users: Annotated[int, Meta(description="Number of known users.")]
     log_position: Annotated[int, Meta(description="Sequence number of the last event in the log.")]
-    queued_requests: Annotated[int, Meta(description="Requests waiting to be written to the store.")]
+    queued_requests: Annotated[
+        int, Meta(description="Number of decisions and rewards that wait to be written to the store.")
+    ]
     snapshot_position: Annotated[
-        int | None, Meta(description="Sequence number of the last event in the newest snapshot; null without snapshot.")
+        int | None,
+        Meta(description="Sequence number of the last event in the newest snapshot; null if there is no snapshot."),
     ]
     detail: Annotated[str | None, Meta(description="Why the status is not ok; null if it is ok.")] = None

@@ -56,7 +56,11 @@ class JsonFormatter(logging.Formatter):
 
 
 def configure_logging(level: str) -> None:
-    """Write log messages of at least ``level`` (see ``config.LOG_LEVELS``) to standard error as JSON."""
+    """Write log messages to standard error as JSON.
+
+    The logger of the service writes messages of at least ``level``, one of ``config.LOG_LEVELS``. The loggers of the
+    compiler and of uvicorn write warnings and errors.
+    """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
     for name in ("locb.service", "locb.compilation", "uvicorn.error"):
@@ -79,7 +83,8 @@ def serve(config: ServiceConfig, on_listening: Callable[[str], None]) -> None:
     Raises
     ------
     ValueError
-        If the configuration is invalid, or other machines could reach a service without tokens.
+        If the configuration is invalid, if the address cannot be bound, or if other machines could use the service
+        without a token.
     AlreadyOpenError
         If another process uses the same folder or database.
     StoreError
@@ -88,7 +93,8 @@ def serve(config: ServiceConfig, on_listening: Callable[[str], None]) -> None:
     tokens = Tokens()
     token_file = None if config.token_file is None else TokenFile(config.token_file, tokens)
     if not tokens and not is_loopback(config.host):
-        raise ValueError(f"--host {config.host} is reachable from other machines: add --token-file, or use 127.0.0.1")
+        reason = "is not a loopback address, so other machines could use the service without a token"
+        raise ValueError(f"--host {config.host} {reason}: add --token-file, or use --host 127.0.0.1")
     if token_file is not None:
         signal.signal(signal.SIGHUP, lambda *_: token_file.request_reload())
     with listen(config.host, config.port) as listener:

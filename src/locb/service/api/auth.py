@@ -32,7 +32,7 @@ class Tokens:
     def granted(self, token: bytes) -> frozenset[str] | None:
         """Return the scopes of a token, or None if the token is unknown.
 
-        The token is compared with all known tokens in constant time, so the response time reveals nothing about a token.
+        The token is compared with all known tokens in constant time, so the response time reveals nothing about it.
         """
         given = _digest(token)
         found = None
