@@ -79,12 +79,15 @@ def authorize(tokens: Tokens, headers: dict[bytes, bytes], scope: str | None) ->
 def _check_local(headers: dict[bytes, bytes]) -> None:
     host = headers.get(b"host", b"localhost").decode("latin-1")
     if not is_loopback(_without_port(host)):
-        detail = f"this service has no tokens: the Host header must name localhost or a loopback address, not {host!r}"
-        raise errors.forbidden(detail)
+        raise errors.forbidden(_not_local("Host", host))
     origin = headers.get(b"origin", b"http://localhost").decode("latin-1")
     if not is_loopback(_without_port(origin.partition("://")[2])):
-        allowed = "the Origin header must name localhost or a loopback address"
-        raise errors.forbidden(f"this service has no tokens: {allowed}, not {origin!r}")
+        raise errors.forbidden(_not_local("Origin", origin))
+
+
+def _not_local(header: str, value: str) -> str:
+    allowed = f"the {header} header must name localhost or a loopback address, not {value!r}"
+    return f"this service has no tokens: {allowed}; to allow other hosts, start the service with --token-file"
 
 
 def _without_port(host: str) -> str:

@@ -1,7 +1,7 @@
 """Counts of decisions and rewards per time bucket, and of rewards per user.
 
-A decision *used a group* if its estimate is based on rewards of a group of more than one user: a cluster, a component
-or a neighbourhood. The *history* is the part of the log that was written before counting started.
+A decision *used a group* if its estimate is based, at least in part, on the rewards of a group of more than one user: a
+cluster, a component or a neighbourhood. The *history* is the part of the log that was written before counting started.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ class Counts(NamedTuple):
     grouped : float
         Number of decisions that used a group.
     rewards : float
-        Number of rewards.
+        Number of rewards that were learned in the period, including default rewards.
     reward_sum, reward_square_sum : float
-        Sum of the rewards and of their squares.
+        Sum of these rewards and of their squares. A correction changes the sums of the period of the first reward.
     unrewarded : float
-        Number of decisions of the period that have no reward and no default reward, whenever these were learned.
+        Number of decisions of the period that still have neither a reward nor a default reward.
     """
 
     decisions: float = 0.0
@@ -151,7 +151,10 @@ class EventStats:
         return [observation.decision_seq for observation in self._unmatched]
 
     def match_corrections(self, first_times: dict[int, float]) -> None:
-        """Count corrections at the times of the first rewards, given by the sequence number of the decision."""
+        """Count the corrections of the decisions in ``first_times``. The other corrections keep waiting.
+
+        ``first_times`` has the Unix time of the first reward of a decision, by the sequence number of the decision.
+        """
         matched = [observation for observation in self._unmatched if observation.decision_seq in first_times]
         self._unmatched = [
             observation for observation in self._unmatched if observation.decision_seq not in first_times
@@ -166,7 +169,7 @@ class EventStats:
     # Backfill
 
     def add_history_counts(self, decisions: int, rewards: int) -> None:
-        """Add the total number of decisions and rewards in the history."""
+        """Add the numbers of decisions and rewards in the history to ``decisions`` and ``rewards``."""
         self.decisions += decisions
         self.rewards += rewards
 
@@ -191,7 +194,10 @@ class EventStats:
     # Queries
 
     def rewards_by_user(self, indices: Ints) -> Floats:
-        """Return an array with one row per user index: the number of rewards of the user, and their sum."""
+        """Return an array with one row per user index: the number of rewards of the user, and their sum.
+
+        Both are 0 for a user without counted rewards.
+        """
         self._flush()
         found = np.zeros((len(indices), 2))
         known = indices < len(self._user_rewards)
@@ -205,9 +211,10 @@ class EventStats:
         return int(np.count_nonzero(self._user_rewards[:, 0]))
 
     def buckets(self, width: int, start: float, stop: float) -> list[tuple[int, Counts]]:
-        """Return the start time and counts of each non-empty bucket of ``width`` seconds that starts in [start, stop).
+        """Return the start time and counts of each non-empty bucket of ``width`` seconds that overlaps [start, stop).
 
-        All times are Unix times in seconds.
+        All times are Unix times in seconds. The counts are sums over the stored buckets that overlap the period. The
+        width of these is the largest key of ``RETENTION`` that divides ``width``.
         """
         self._flush()
         unit = max(kept for kept in RETENTION if width % kept == 0 and kept <= width)
@@ -217,7 +224,11 @@ class EventStats:
         return [(begin, Counts(*row)) for begin, row in zip(times[filled].tolist(), sums[filled].tolist(), strict=True)]
 
     def total(self, start: float, stop: float, now: float) -> Counts:
-        """Return the counts of the period [start, stop), from the narrowest buckets that are kept for each part."""
+        """Return the counts of the period [start, stop). All times are Unix times in seconds.
+
+        Each part of the period is counted with the narrowest buckets of at least 10 seconds that are still kept at the
+        time ``now``. A bucket that overlaps the period counts as a whole.
+        """
         self._flush()
         total = np.zeros(COLUMNS)
         edge = -math.inf
@@ -229,18 +240,21 @@ class EventStats:
         return Counts(*total.tolist())
 
     def pending_rewards(self, now: float) -> int:
-        """Return the number of decisions of the last 24 hours that have neither a reward nor a default reward."""
+        """Return the number of decisions since ``now`` − 24 hours that have neither a reward nor a default reward.
+
+        The start of this period is rounded down to five minutes.
+        """
         self._flush()
         unrewarded = self._buckets[FIVE_MINUTES].total(now - PENDING_SECONDS, math.inf)[UNREWARDED]
         return max(0, round(float(unrewarded)))  # negative while the decisions of new rewards are not counted yet
 
     def first_time(self) -> float | None:
-        """Return the start time of the first non-empty bucket, or None if nothing is counted."""
+        """Return the start time of the first non-empty bucket of three hours, or None if nothing is counted."""
         self._flush()
         return self._buckets[THREE_HOURS].first_time
 
     def _add_to_buckets(self, times: Ints, values: Floats, precision: int) -> None:
-        """Add rows to the buckets of every width from ``precision`` on, the precision of the times in seconds."""
+        """Add rows to the buckets of all widths of at least ``precision`` seconds, the precision of ``times``."""
         now = time.time()
         for width, buckets in self._buckets.items():
             if width >= precision:

@@ -41,7 +41,7 @@ class HistoryBackfill:
 
     @property
     def running(self) -> bool:
-        """Whether ``event_stats`` does not count the whole log yet."""
+        """Whether the backfill is running, so that ``event_stats`` does not count the whole log yet."""
         return self._backfill is not None and not self._backfill.done()
 
     def restart(self, last: int) -> None:
@@ -74,7 +74,7 @@ async def backfill(log: EventLog, event_stats: EventStats, last: int, stopping: 
 
 
 async def _query_with_retry(stopping: Callable[[], bool], query: Callable[..., T], *arguments: int) -> T:
-    """Run a query in a thread, and repeat it while the store is unavailable."""
+    """Run a query in a thread, and repeat it while the store is unavailable and the service is not stopping."""
     while True:
         try:
             return await asyncio.to_thread(query, *arguments)
@@ -86,7 +86,7 @@ async def _query_with_retry(stopping: Callable[[], bool], query: Callable[..., T
 
 
 async def _backfill_groups(log: EventLog, event_stats: EventStats, last: int, stopping: Callable[[], bool]) -> None:
-    """Count which decisions of the last hour used evidence from a group, up to ``MAX_RESPONSES`` decisions."""
+    """Count which of the newest ``MAX_RESPONSES`` decisions used a group. Decisions older than an hour are omitted."""
     oldest, until = time.time() - MAX_RESPONSE_AGE, last
     for _ in range(0, MAX_RESPONSES, RESPONSES_PER_QUERY):
         try:
@@ -108,7 +108,7 @@ def _read_groups(log: EventLog, until: int, oldest: float) -> tuple[int, list[fl
 
 
 async def match_corrections(log: EventLog, event_stats: EventStats) -> None:
-    """Count the corrections that are not counted yet, at the times of the first rewards of their decisions."""
+    """Count the corrections that are not counted yet. Each counts at the time of the first reward of its decision."""
     unmatched = event_stats.unmatched_corrections
     if unmatched:
         event_stats.match_corrections(await asyncio.to_thread(log.first_reward_times, unmatched))

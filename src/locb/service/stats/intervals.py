@@ -27,10 +27,10 @@ def variance_of_mean(counts: Counts) -> float:
 
 
 def is_binary(counts: Counts) -> bool:
-    """Return whether rewards are 0 or 1: their sum is then equal to the sum of their squares.
+    """Return whether the sum of the rewards is equal to the sum of their squares, as it is for rewards of 0 and 1.
 
-    Other rewards can have equal sums, too. Their mean and variance are then those of rewards of 0 and 1, so that the
-    same interval is valid.
+    Other rewards can have equal sums, too. Their mean and variance are then the same as those of rewards of 0 and 1, so
+    the same interval applies.
     """
     return counts.reward_sum == counts.reward_square_sum
 
@@ -38,8 +38,8 @@ def is_binary(counts: Counts) -> bool:
 def mean_interval(counts: Counts) -> MeanInterval:
     """Return the mean reward with its 95% confidence interval.
 
-    Rewards of 0 and 1 have Wilson's interval, which is inside [0, 1]. Other rewards have the interval of Student's t
-    distribution.
+    If all rewards are 0 or 1, the interval is that of Wilson, which is inside [0, 1]. Otherwise it is that of Student's
+    t distribution.
     """
     if counts.rewards < 1:
         return MeanInterval(None, None, None)
@@ -58,7 +58,8 @@ def difference_interval(counts: Counts, baseline: Counts) -> tuple[float, float 
     """Return the difference of two mean rewards with its 95% confidence interval.
 
     If all rewards are 0 or 1, the interval is that of Newcombe, which combines two Wilson intervals and is inside
-    [−1, 1]. Otherwise it is that of Welch.
+    [−1, 1]. Otherwise it is that of Welch. If the rewards within each period are equal, the interval of Welch has
+    length 0.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Sums per time bucket, in arrays that are ordered by time, so that a query does not visit every bucket in Python."""
+"""Sums per time bucket, in arrays that are ordered by time, so that queries need no loop over the buckets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class TimeBuckets:
     width : int
         Width of a bucket in seconds.
     retention : float
-        Time for which buckets are kept, in seconds.
+        Minimum time for which buckets are kept, in seconds.
     columns : int
         Number of columns of a row.
     """
@@ -30,7 +30,10 @@ class TimeBuckets:
         return len(self._keys)
 
     def add(self, times: Ints, rows: Floats, now: float) -> None:
-        """Add rows to the buckets of the given Unix times; rows of buckets that are no longer kept are ignored."""
+        """Add rows to the buckets of the given Unix times.
+
+        ``now`` is the current Unix time. Rows whose bucket is older than the retention are ignored.
+        """
         oldest = (now - self._retention) / self._width - 1.0
         keys = times // self._width
         recent = keys >= oldest
@@ -47,12 +50,15 @@ class TimeBuckets:
             self._keys, self._sums = self._keys[first:].copy(), self._sums[first:].copy()
 
     def total(self, start: float, stop: float) -> Floats:
-        """Return the sum of the buckets that overlap the period [start, stop)."""
+        """Return the sum of the buckets that overlap the period [start, stop), in Unix time."""
         total: Floats = self._sums[self._slice(start, stop)].sum(axis=0)
         return total
 
     def grouped(self, width: int, start: float, stop: float) -> tuple[Ints, Floats]:
-        """Return start times and sums of buckets of a multiple of the width, from those that overlap [start, stop)."""
+        """Return the start times and sums of wider buckets, which combine the buckets that overlap [start, stop).
+
+        ``width`` is the width of the wider buckets in seconds, a multiple of the width of the buckets.
+        """
         selected = self._slice(start, stop)
         return sum_by_key(self._keys[selected] * self._width // width * width, self._sums[selected])
 
