@@ -4,7 +4,8 @@ const TOKEN_KEY = "locb-token";
 const TIMEOUT_MILLISECONDS = 15000;
 const MAX_PAUSE_SECONDS = 8; // between attempts that fail
 
-/* Failed request. status: HTTP status, 0 if there was no response; type: last part of the problem type. */
+/* Failed request. status: HTTP status, 0 if there was no response. type: last part of the problem type, or "timeout",
+   "unreachable" or "not-json" if the page detected the failure. */
 export class Problem extends Error {
   constructor(status, type, detail) {
     super(detail);
@@ -19,7 +20,8 @@ export const token = {
   remove: () => sessionStorage.removeItem(TOKEN_KEY),
 };
 
-/* Sends GET, or POST if there is a body, and returns a promise of the JSON response. Throws a Problem. */
+/* Sends GET, or POST if there is a body, and returns a promise of the decoded JSON response. The promise is rejected
+   with a Problem if the request fails. */
 export async function request(path, body) {
   const headers = {};
   if (token.get()) headers.authorization = `Bearer ${token.get()}`;
@@ -42,8 +44,8 @@ export async function request(path, body) {
   throw new Problem(response.status, type.split(":").pop(), detail ?? response.statusText);
 }
 
-/* Template tag for paths, which encodes the ids in a path. An id that consists of dots is also encoded, because
-   browsers resolve such path segments. */
+/* Template tag for paths, which encodes the ids in a path. The dots of an id that consists only of dots are encoded,
+   too. Browsers still remove the path segments of the ids “.” and “..”; see DOT_SEGMENTS in user.js. */
 export function path(strings, ...ids) {
   const encoded = ids.map((id) => encodeURIComponent(id).replace(/^\.+$/, (dots) => "%2E".repeat(dots.length)));
   return String.raw({ raw: strings }, ...encoded);

@@ -1,12 +1,13 @@
-/* Charts of the page. The service builds the files that draw the charts once. While these files are not available, each
-   chart shows a message. Numbers and tables do not need the files. */
+/* Charts of the page. The files that draw the charts are built by the service, once per installation. Until they are
+   available, each chart shows a message. Numbers and tables do not need these files. */
 
 import { request } from "./api.js";
 import { formatProblem } from "./format.js";
 
 const ui = window.locbUi;
 const { create, setContent } = ui;
-const PREPARING = "Preparing charts. This takes a few seconds, and only once. Numbers and tables are available.";
+const PREPARING = "Preparing charts, which takes a few seconds and is necessary only once. Numbers and tables are "
+  + "available.";
 const waiting = new Set(); // charts that wait for the files
 let specifications = null;
 

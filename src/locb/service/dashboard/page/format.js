@@ -6,7 +6,7 @@ const { formatCount, formatNumber, formatTime } = window.locbUi;
 
 export const plural = (count, noun) => `${formatCount(count)} ${noun}${count === 1 ? "" : "s"}`;
 
-/* Returns the message for a failed request. retrySeconds: seconds until the next attempt; null if there is none. */
+/* Returns the message for a failed request. retrySeconds: seconds until the next attempt; omit it if there is none. */
 export function formatProblem(problem, retrySeconds) {
   const retry = retrySeconds ? " Retrying automatically." : "";
   if (problem.status === 0 && problem.type === "timeout") return `The service did not respond in time.${retry}`;
@@ -44,7 +44,7 @@ export function formatHistory(history) {
   if (baseline.mean === null) return `${mean} No rewards in the baseline period (${period}).`;
   const base = `Baseline (${period}): ${formatNumber(baseline.mean)}${formatInterval(baseline)}.`;
   if (!change || change.mean === null) {
-    return `${mean} ${base} There are too few rewards outside the baseline period to compare.`;
+    return `${mean} ${base} No comparison: ${spanText} has no rewards outside the baseline period.`;
   }
   const verdict = change.low === null ? "too few rewards for an interval"
     : change.low > 0 ? "significant increase" : change.high < 0 ? "significant decrease" : "not significant";
@@ -56,7 +56,8 @@ export function formatHistory(history) {
   return `${mean} ${base}${rest} ${changed}: ${signed(change.mean)}${formatInterval(change, signed)}, ${verdict}.`;
 }
 
-/* Returns a text that lists the evidence sources of an estimate, largest weight first. */
+/* Returns a text that lists the evidence sources of an estimate, largest weight first. Sources with a weight of 0.5% or
+   less are omitted. */
 export function formatSources(sources) {
   const names = { user: "own rewards", everyone: "all users", population: "population prior", cluster: "group" };
   return sources.filter(({ weight }) => weight > 0.005).sort((a, b) => b.weight - a.weight).map((source) => {
@@ -68,7 +69,7 @@ export function formatSources(sources) {
   }).join("; ");
 }
 
-/* Returns a size in bytes with its unit. */
+/* Returns a number of bytes as text, in bytes, kB (1,000 bytes), MB, GB or TB. */
 export function formatBytes(size) {
   const units = ["bytes", "kB", "MB", "GB", "TB"];
   const power = size < 1 ? 0 : Math.min(4, Math.floor(Math.log10(size) / 3));
@@ -76,7 +77,7 @@ export function formatBytes(size) {
   return `${formatNumber(value, power && value < 100 ? 1 : 0)} ${units[power]}`;
 }
 
-/* Returns a duration in the largest unit of which it has at least one. */
+/* Returns a duration as text, in days, hours, minutes or seconds: the largest unit that fits. */
 export function formatDuration(seconds) {
   const [size, unit] = seconds >= 86400 ? [86400, "day"] : seconds >= 3600 ? [3600, "hour"]
     : seconds >= 60 ? [60, "minute"] : [1, "second"];

@@ -89,7 +89,7 @@ export class GroupsPanel {
         + "only users who arrive later; a forming group can still change. The certificate is an upper bound on the "
         + "distance between the preferences of any two members, with probability 1 − delta (by default 0.9). "
         + `A bound of ${max_distance} or more is not informative, because no two users can be farther `
-        + "apart. “≤”: larger than the exact certificate.");
+        + "apart. “≤” marks the larger bound that is used for groups of more than 300 users.");
     byId("groups-all").hidden = isEmpty;
     this.table.update(clusters.map((row) => ({ ...row, max_distance })));
     byId("groups-pagination").hidden = total <= PAGE_SIZE;

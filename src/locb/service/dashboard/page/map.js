@@ -67,8 +67,8 @@ export class MapPanel {
       this.rows = [];
       this.refresh();
       this.chart.show({
-        empty: "No user has an estimate yet. The map appears after the first rewards, unless the policy has "
-          + "no estimates.",
+        empty: "No user has an estimate yet. The map appears after the first rewards, unless the policy does not "
+          + "report estimates.",
       });
       return;
     }
@@ -118,7 +118,7 @@ export class MapPanel {
     const found = text ? this.rows.filter(({ user }) => user.toLowerCase().includes(text.toLowerCase())) : this.rows;
     const listed = [...found].sort((a, b) => b.served - a.served).slice(0, MAX_LISTED);
     this.table.update(listed);
-    const message = !found.length && text ? "No user on the map matches. “Open” searches all users."
+    const message = !found.length && text ? "No user on the map matches. “Open” opens any user by the exact id."
       : found.length > listed.length
         ? `Showing ${formatCount(MAX_LISTED)} of ${formatCount(found.length)} users: those with the most rewards.` : "";
     setContent(byId("map-message"), message);
@@ -137,7 +137,7 @@ export class MapPanel {
     const none = this.rows.filter((row) => row.group === "none").length;
     return "Each mark is a user. Colour and shape: the smallest listed group that contains the user. Size: number of "
       + `rewards. Ring: the user is in several groups (${formatCount(several)} users). ${formatCount(none)} users are `
-      + "in no group. The legend shows how many users of each group have its colour. Click a user to open the user, "
-      + "or click a group in the legend to highlight the group.";
+      + "in no group. Legend: seed of each group, and how many users have its colour, of how many users in the group. "
+      + "Click a user to open the panel “User”, or click a group in the legend to highlight the group.";
   }
 }

@@ -23,8 +23,8 @@ export function statusNotices(status) {
   }
   if (status.reward_scale_problem) {
     notices.push(["warn", `The policy assumes rewards of about 0 to 1, but ${status.reward_scale_problem}. Choices and `
-      + "groups may be poor. Start the service with a new store and --reward-range low,high, the lowest and the "
-      + "highest reward."]);
+      + "groups may be poor. Start the service with a new store and with --reward-range low,high, where low and high "
+      + "are the lowest and the highest possible reward."]);
   }
   if (status.decisions === 0 && !status.backfilling) {
     notices.push(["info", "No decisions yet. Send requests to POST /v1/recommend."]);
@@ -32,7 +32,7 @@ export function statusNotices(status) {
     notices.push(["info", "No rewards yet. Send rewards to POST /v1/reward. The service learns only from rewards."]);
   }
   if (snapshot === null && store.position > 200000) {
-    notices.push(["warn", "There is no snapshot. The next startup replays the whole log, which can take long."]);
+    notices.push(["warn", "There is no snapshot. The next startup replays the whole log, which can take a long time."]);
   }
   return notices;
 }

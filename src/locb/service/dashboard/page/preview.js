@@ -75,12 +75,15 @@ export class Preview {
     if (first.score === null) this.rankingChart.show({ empty: "The policy does not report scores." });
     else {
       const which = shown.length === ranking.length ? "all arms" : `the best ${shown.length} of ${ranking.length} arms`;
-      this.rankingChart.show({ ...explainRanking(shown), label: "Scores of arms", summary: `Scores of ${which}.` });
+      const summary = `Estimate and exploration bonus of ${which}. The line marks the score, which is their sum.`;
+      this.rankingChart.show({ ...explainRanking(shown), label: "Scores of arms", summary });
     }
     if (!explanation) this.partsChart.show({ empty: "The policy does not explain its decisions." });
     else {
       this.partsChart.show({ ...explainDecisions([{ arm, name: arm, explanation }], this.featureNames),
-        label: `Parts of the score of ${arm}`, summary: "Contribution of each feature of the recommended arm." });
+        label: `Parts of the score of ${arm}`,
+        summary: "Contributions of the features of the recommended arm, and its exploration bonus. The line marks the "
+          + "score, which is their sum." });
     }
   }
 }

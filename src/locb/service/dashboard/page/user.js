@@ -10,7 +10,7 @@ import { Preview } from "./preview.js";
 
 const { byId, create, createTable, formatClock, formatCount, formatNumber, formatTime, setContent } = window.locbUi;
 const MAX_FEATURES = 24; // features in the chart of the estimate
-const DOT_SEGMENTS = [".", ".."]; // user ids that browsers cannot request, because they resolve these path segments
+const DOT_SEGMENTS = [".", ".."]; // user ids that browsers cannot request, because they remove such path segments
 const REWARD_STATUS = {
   pending: ["pending", ""],
   received: ["rewarded", "good"],
@@ -33,7 +33,7 @@ const SIMILAR_COLUMNS = [
 const DECISION_COLUMNS = [
   { name: "time", title: "Time", show: (row) => create("span", { className: "nowrap" }, formatTime(row.time)) },
   { name: "arm", title: "Arm", show: (row) => create("span", { className: "name" }, row.arm) },
-  { name: "reward_status", title: "State", show: (row) => {
+  { name: "reward_status", title: "Reward status", show: (row) => {
     const [text, level] = REWARD_STATUS[row.reward_status] ?? [row.reward_status, ""];
     return create("span", { className: `badge ${level}` }, text);
   } },
@@ -109,7 +109,8 @@ export class UserPanel {
   handleProblem(problem) {
     if (problem.status !== 404) return false;
     byId("user").hidden = true;
-    setContent(byId("user-message"), `Unknown user “${this.user}”. User ids are case-sensitive and include spaces.`);
+    setContent(byId("user-message"),
+      `Unknown user “${this.user}”. Enter the exact id: upper and lower case differ, and spaces count.`);
     return true;
   }
 
