@@ -185,9 +185,14 @@ def stopping() -> ProblemError:
     return ProblemError(503, "stopping", detail, retry_after=RETRY_STOPPING)
 
 
-def store_unavailable(reason: object, *, reading: bool = False) -> ProblemError:
-    """Return the problem of a store that cannot be written or, if ``reading``, cannot be read (503)."""
+def store_unavailable(reason: object, *, reading: bool = False, unknown: bool = False) -> ProblemError:
+    """Return the problem of a store that cannot be written or, if ``reading``, cannot be read (503).
+
+    With ``unknown``, the request may have been stored.
+    """
     detail = f"the store cannot be read: {reason}" if reading else f"the store is unavailable: {reason}"
+    if unknown:
+        detail += "; it is unknown whether the request was stored: repeat it with the same decision_id"
     return ProblemError(503, "unavailable", detail, retry_after=RETRY_STORE)
 
 

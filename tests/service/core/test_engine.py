@@ -7,6 +7,7 @@ import pytest
 
 from locb.service.core.audit import repeat_decisions
 from locb.service.core.commands import Batch, EncodedDecision, RecommendCommand, RewardCommand
+from locb.service.core.decision_encoding import DecisionEncoder
 from locb.service.core.default_rewards import DefaultRewards
 from locb.service.core.engine import Engine
 from locb.service.core.model import new_model
@@ -41,13 +42,13 @@ class EngineWithLog:
         return self.commit(self.engine.prepare(commands)).outcomes
 
     def fail(self, *commands: RecommendCommand | RewardCommand) -> None:
-        self.engine.prepare(commands)
+        self.engine.roll_back(self.engine.prepare(commands))
 
     def check(self, folder: Path) -> None:
         """Check that a replay of the log gives the same policy and the same decisions."""
         policy, mismatches = repeat_decisions(self.log, MODEL, 0)
         assert mismatches == []
-        if policy.n_users < self.engine.policy.n_users:  # users that are not in the log yet
+        if not self.engine.is_logged:
             policy.add_users(self.engine.policy.n_users - policy.n_users)
         policy.save(folder / "replayed")
         self.engine.policy.save(folder / "served")
@@ -71,12 +72,38 @@ def test_replay_after_decisions_and_rewards(served: EngineWithLog) -> None:
     assert served.engine.policy.served.sum() == 40
 
 
-def test_new_users_of_a_failed_commit_are_logged_by_the_next_one(served: EngineWithLog) -> None:
+def test_users_of_a_failed_commit_do_not_exist(served: EngineWithLog) -> None:
+    engine = served.engine
     served.serve(recommend("ann", "a"), recommend("bob", "b"), recommend("eve", "c"))
     served.fail(recommend("joe", "d"), recommend("sue", "e"))
-    served.commit(served.engine.prepare_defaults(100.0, 10))
-    assert [name for _, _, name in served.log.users()] == [b"ann", b"bob", b"eve", b"joe", b"sue"]
-    served.serve(recommend("joe", "d"), RewardCommand("d", 1.0, 1.0))
+    assert (len(engine.users), engine.users.index_of("joe"), engine.is_logged) == (3, None, False)
+    served.commit(engine.prepare_defaults(100.0, 10))
+    assert engine.is_logged
+    assert [name for _, _, name in served.log.users()] == [b"ann", b"bob", b"eve", None, None]
+    served.serve(recommend("sue", "e"), RewardCommand("e", 1.0, 1.0))  # gets the index that joe had
+    assert [name for _, _, name in served.log.users()] == [b"ann", b"bob", b"eve", b"sue", None]
+
+
+def test_users_of_a_failed_commit_are_logged_with_the_next_one(served: EngineWithLog) -> None:
+    served.serve(recommend("ann", "a"), recommend("bob", "b"), recommend("eve", "c"))
+    served.fail(recommend("joe", "d"), recommend("sue", "e"), recommend("kim", "f"))
+    served.serve(recommend("sue", "e"), recommend("joe", "d"))
+    assert [name for _, _, name in served.log.users()] == [b"ann", b"bob", b"eve", b"sue", b"joe", None]
+    served.serve(*(recommend(f"user {number}", f"d{number}") for number in range(3)))
+    assert served.engine.policy.n_users == 8
+
+
+def test_users_of_a_failed_prepare_do_not_exist(served: EngineWithLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise ArithmeticError("the encoder failed")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(DecisionEncoder, "encode", fail)
+        with pytest.raises(ArithmeticError):
+            served.serve(recommend("ann", "a"))
+    assert len(served.engine.users) == 0
+    served.serve(recommend("bob", "b"))
+    assert served.engine.users.index_of("bob") == 0
 
 
 def test_assigning_an_existing_index_is_no_event(served: EngineWithLog) -> None:
@@ -91,8 +118,7 @@ def test_assigning_an_existing_index_is_no_event(served: EngineWithLog) -> None:
     served.log.write_settings({"seq": batch.last_seq})
     engine.apply(batch)
     served.fail(recommend("joe", "d"))
-    (outcome,) = served.serve(RewardCommand("unknown", 1.0, 1.0))
-    assert outcome.status == 404
+    served.serve(recommend("joe", "d"))
     assert {user_index: name for user_index, _, name in served.log.users()}[1] == b"joe"
 
 

@@ -37,14 +37,14 @@ FAILURE_RATE = 0.15
 def flaky_writes(log: EventLog, rng: random.Random) -> Iterator[None]:
     """Let writes fail at random, before or after their effect."""
 
-    def flaky(work: Any) -> Any:
+    def flaky(work: Any, rate: float = FAILURE_RATE) -> Any:
         def try_work(*arguments: Any) -> Any:
             chance = rng.random()
-            if chance < FAILURE_RATE / 2:
+            if chance < rate / 2:
                 log._drop_writer()
                 raise StoreError("lost before")
             result = work(*arguments)
-            if chance < FAILURE_RATE:
+            if chance < rate:
                 raise StoreError("lost after")
             return result
 
@@ -53,6 +53,8 @@ def flaky_writes(log: EventLog, rng: random.Random) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         for name in (*(("stage", "commit_staged") if log.stages_inline else ("commit",)), "write_settings", "erase"):
             patched.setattr(log, name, flaky(getattr(log, name)))
+        # Read after a failed commit. If it fails too, the outcome of the commit stays unknown for a while.
+        patched.setattr(log, "last_seq", flaky(log.last_seq, 0.5))
         yield
 
 

@@ -1,6 +1,8 @@
 """The event log, on SQLite and PostgreSQL."""
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -323,3 +325,16 @@ def test_database_url(tmp_path: Path) -> None:
         url = database_url(tmp_path, f"{scheme}://me:secret@host/name")
         assert url.drivername == "postgresql+psycopg"
         assert "secret" not in repr(url)
+
+
+def test_failed_write_releases_the_lock_of_sqlite(tmp_path: Path) -> None:
+    """The exception refers to the cursor of the failed statement, and a log handler may keep the exception."""
+    log = EventLog(tmp_path)
+    log.commit(Records(users=[user_row(0, 1, "ann")], decisions=[decision(2, "a")]))
+    with closing(sqlite3.connect(tmp_path / "log.db", timeout=0.0, isolation_level=None)) as other:
+        other.execute("ALTER TABLE locb_decisions RENAME TO hidden")
+        with pytest.raises(StoreError, match="no such table") as kept:
+            log.commit(Records(users=[user_row(1, 3, "bob")], decisions=[decision(4, "b", 1)]))
+        other.execute("ALTER TABLE hidden RENAME TO locb_decisions")
+    assert kept.value.__cause__ is not None
+    log.close()

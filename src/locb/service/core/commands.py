@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -23,6 +23,22 @@ class RecommendCommand:
     now: float  # Unix time
     deferred: bool = False  # whether the wait for the reward starts only when the decision is activated
     request_id: str | None = field(default_factory=REQUEST_ID.get)
+
+    def repeat(self, decision_id: str, stored: tuple[bytes, bytes] | None) -> EncodedDecision | ProblemError:
+        """Return the outcome of a repeated command.
+
+        Parameters
+        ----------
+        decision_id : str
+            Id of the decision.
+        stored : (bytes, bytes) or None
+            Packed request and response of the first command with this id; None if it failed.
+        """
+        if stored is None:
+            return errors.internal(f"the first request for decision {decision_id!r} failed; see the log of the service")
+        if stored[0] != self.parsed.packed:
+            return errors.decision_conflict(decision_id)
+        return EncodedDecision(decision_id, stored[1])
 
 
 @dataclass(slots=True)
@@ -73,6 +89,12 @@ class ActivateCommand:
 Command = RecommendCommand | RewardCommand | ActivateCommand
 
 
+def requested_ids(commands: Iterable[Command]) -> list[str]:
+    """Return the decision ids that clients chose themselves in recommend commands."""
+    ids = (command.parsed.request.decision_id for command in commands if isinstance(command, RecommendCommand))
+    return [decision_id for decision_id in ids if decision_id is not None]
+
+
 @dataclass(slots=True)
 class CachedDecision:
     """Fields of a decision that are needed to learn its reward."""
@@ -106,6 +128,8 @@ class Batch:
         Rows to write to the log.
     outcomes : list of Outcome
         Outcome of each command, valid if the commit succeeds.
+    new_users : list of str
+        Users that the batch creates, in the order in which their indices were assigned.
     decisions : dict of str to CachedDecision
         New decisions, and decisions that were read from the log, by id.
     evidence : list
@@ -131,6 +155,7 @@ class Batch:
 
     records: Records = field(default_factory=Records)
     outcomes: list[Outcome] = field(default_factory=list)
+    new_users: list[str] = field(default_factory=list)
     decisions: dict[str, CachedDecision] = field(default_factory=dict)
     evidence: list[Sequence[EvidenceSource] | bytes | None] = field(default_factory=list)
     responses: dict[str, tuple[bytes, bytes]] = field(default_factory=dict)
@@ -141,3 +166,17 @@ class Batch:
     erased_user: str | None = None
     rebuilt: tuple[ServablePolicy, list[int]] | None = None
     last_seq: int = 0
+
+    def observe(
+        self, decision_id: str, decision: CachedDecision, kind: int, previous_reward: float, reward: float, now: float
+    ) -> None:
+        """Add an observation of a decision."""
+        self.last_seq += 1
+        reward += 0.0  # turns −0.0 into 0.0, because SQLite does not keep the sign
+        observation = ObservationRow(
+            self.last_seq, decision.seq, decision.user_index, kind, previous_reward, reward, now, decision.context
+        )
+        self.records.observations.append(observation)
+        self.observed[decision_id] = decision, observation
+        if kind < CORRECTION:
+            self.first_reward_times.append(decision.time)

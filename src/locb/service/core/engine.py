@@ -32,7 +32,7 @@ from locb.service.core.user_index import UserIndex
 from locb.service.errors import ProblemError
 from locb.service.request_parsing import ParsedRequest
 from locb.service.schemas import RewardResponse
-from locb.service.store.schema import CORRECTION, DEFAULT, REWARD, DecisionRow, FoundDecision, ObservationRow
+from locb.service.store.schema import DEFAULT, REWARD, DecisionRow, FoundDecision
 
 _log = logging.getLogger("locb.service")
 
@@ -74,8 +74,7 @@ class Engine:
         # Generated decision ids differ between processes. Within a process they ascend, so index updates are fast.
         self._id_prefix, self._id_count = secrets.token_hex(10), 0
         self._recent: dict[str, CachedDecision] = {}
-        # Users that are in the policy but not in the log yet. If a commit fails, the next commit writes these users.
-        self._unlogged_users: list[tuple[int, bytes | None, bool]] = []  # index, name, whether the policy grew
+        self._logged_indices = policy.n_users  # user indices of the policy that a replay of the log creates
 
     # Lookups before a batch is prepared
 
@@ -91,25 +90,41 @@ class Engine:
                 wanted.append(command.decision_id)
         return wanted
 
-    def requested_ids(self, commands: Iterable[Command]) -> list[str]:
-        """Return the decision ids that clients chose themselves in these recommend commands."""
-        ids = (command.parsed.request.decision_id for command in commands if isinstance(command, RecommendCommand))
-        return [decision_id for decision_id in ids if decision_id is not None]
-
     # Preparing: decisions are made, but the policy does not learn yet
 
     def prepare(self, commands: Sequence[Command], found: Iterable[FoundDecision] = ()) -> Batch:
-        """Return a batch with the rows and outcomes of these commands. Commit it before preparing the next batch."""
+        """Return a batch with the rows and outcomes of these commands.
+
+        Call ``apply`` if the commit succeeds, else ``roll_back``, before the next batch is prepared.
+        """
         batch = self._new_batch()
         known = {row.decision.id.decode(): row for row in found}
         batch.outcomes = [None] * len(commands)
-        self._decide(commands, known, batch)
-        for position, command in enumerate(commands):
-            if isinstance(command, RewardCommand):
-                batch.outcomes[position] = self._reward(command, known, batch)
-            elif isinstance(command, ActivateCommand):
-                batch.outcomes[position] = self._activate(command, known, batch)
+        try:
+            self._decide(commands, known, batch)
+            for position, command in enumerate(commands):
+                if isinstance(command, RewardCommand):
+                    batch.outcomes[position] = self._reward(command, known, batch)
+                elif isinstance(command, ActivateCommand):
+                    batch.outcomes[position] = self._activate(command, known, batch)
+        except BaseException:
+            self.roll_back(batch)
+            raise
         return batch
+
+    def roll_back(self, batch: Batch) -> None:
+        """Forget the users that a batch has created, because it is not committed.
+
+        The policy cannot shrink: it keeps the user indices, which the next batch logs without a user.
+        """
+        for user in batch.new_users:
+            self.users.reclaim(self.users.release(user))
+        self._encoder.clear_cache()
+
+    @property
+    def is_logged(self) -> bool:
+        """Whether a replay of the log gives the current policy: False after ``roll_back``, until the next commit."""
+        return self.policy.n_users == self._logged_indices
 
     def prepare_defaults(self, now: float, limit: int) -> Batch:
         """Return a batch with the observations of up to ``limit`` default rewards that are due."""
@@ -118,7 +133,7 @@ class Engine:
             return Batch(last_seq=self.seq)
         batch = self._new_batch()
         for decision_id, decision in self.default_rewards.due(now, limit):
-            self._observe(batch, decision_id, decision, DEFAULT, 0.0, reward, now)
+            batch.observe(decision_id, decision, DEFAULT, 0.0, reward, now)
         return batch
 
     def prepare_erasure(self, user: str) -> Batch:
@@ -139,10 +154,10 @@ class Engine:
         return self._encoder.encode("", parsed, explanation, self.policy.memberships(user_index))
 
     def _new_batch(self) -> Batch:
-        """Return a batch that starts with the users who are in the policy but not in the log yet."""
+        """Return a batch that starts with the user indices that are in the policy but not in the log."""
         batch = Batch(last_seq=self.seq)
-        for user in self._unlogged_users:
-            self._log_user(batch, *user)
+        for user_index in range(self._logged_indices, self.policy.n_users):
+            self._log_user(batch, user_index, None, True)
         return batch
 
     def _decide(self, commands: Sequence[Command], known: dict[str, FoundDecision], batch: Batch) -> None:
@@ -175,7 +190,10 @@ class Engine:
                 else self._add_decision(batch, decision_id, command, user_index, explanation)
             )
         for position, command, decision_id in repeated:
-            batch.outcomes[position] = self._repeat(decision_id, command, known, batch)
+            stored = batch.responses.get(decision_id)
+            if stored is None and decision_id in known:
+                stored = known[decision_id].decision.request, known[decision_id].decision.response
+            batch.outcomes[position] = command.repeat(decision_id, stored)
 
     def _explain(
         self, indices: list[int], commands: Sequence[RecommendCommand]
@@ -209,27 +227,18 @@ class Engine:
         batch.responses[decision_id] = parsed.packed, response
         return EncodedDecision(decision_id, response)
 
-    def _repeat(
-        self, decision_id: str, command: RecommendCommand, known: dict[str, FoundDecision], batch: Batch
-    ) -> EncodedDecision | ProblemError:
-        """Return the stored response to a repeated request, from the log or from this batch."""
-        earlier = batch.responses.get(decision_id)
-        if earlier is None and decision_id in known:
-            earlier = known[decision_id].decision.request, known[decision_id].decision.response
-        if earlier is None:
-            return errors.internal(f"the first request for decision {decision_id!r} failed; see the log of the service")
-        if earlier[0] != command.parsed.packed:
-            return errors.decision_conflict(decision_id)
-        return EncodedDecision(decision_id, earlier[1])
-
     def _create_user(self, user: str, batch: Batch) -> int:
         user_index = self.users.assign(user)
+        batch.new_users.append(user)
         self._encoder.clear_cache()
+        if self._logged_indices <= user_index < self.policy.n_users:  # the row exists: see _new_batch
+            rows, position = batch.records.users, user_index - self._logged_indices
+            rows[position] = (*rows[position][:2], user.encode())
+            return user_index
         grows = user_index >= self.policy.n_users
         if grows:
             self.policy.add_users(1)
-        self._unlogged_users.append((user_index, user.encode(), grows))
-        self._log_user(batch, *self._unlogged_users[-1])
+        self._log_user(batch, user_index, user.encode(), grows)
         return user_index
 
     def _log_user(self, batch: Batch, user_index: int, user: bytes | None, grows: bool) -> None:
@@ -265,29 +274,9 @@ class Engine:
         if isinstance(effect, RewardResponse | ProblemError):
             return effect
         new_kind, new_reward = effect
-        self._observe(batch, decision_id, decision, new_kind, reward or 0.0, new_reward, command.now)
+        batch.observe(decision_id, decision, new_kind, reward or 0.0, new_reward, command.now)
         batch.request_ids[batch.last_seq] = command.request_id
         return RewardResponse(decision_id, new_reward, new_kind != REWARD)
-
-    def _observe(
-        self,
-        batch: Batch,
-        decision_id: str,
-        decision: CachedDecision,
-        kind: int,
-        previous_reward: float,
-        reward: float,
-        now: float,
-    ) -> None:
-        batch.last_seq += 1
-        reward += 0.0  # turns −0.0 into 0.0, because SQLite does not keep the sign
-        observation = ObservationRow(
-            batch.last_seq, decision.seq, decision.user_index, kind, previous_reward, reward, now, decision.context
-        )
-        batch.records.observations.append(observation)
-        batch.observed[decision_id] = decision, observation
-        if kind < CORRECTION:
-            batch.first_reward_times.append(decision.time)
 
     def _activate(self, command: ActivateCommand, known: dict[str, FoundDecision], batch: Batch) -> Outcome:
         decision_id = command.decision_id
@@ -303,6 +292,11 @@ class Engine:
 
     def apply(self, batch: Batch) -> None:
         """Apply a committed batch: learn its observations, and cache its decisions."""
+        for user in batch.new_users:
+            if user not in self.users:  # rolled back, while it was not known that the batch is in the log
+                self.users.assign(user)  # in the same order, so with the same index
+        if batch.records.users:
+            self._logged_indices = self.policy.n_users
         for decision_id, decision in batch.decisions.items():
             self._cache(decision_id, decision)
         if batch.records.observations:
@@ -314,7 +308,6 @@ class Engine:
             decision.active_at = active_at
             if decision.kind is None:
                 self.default_rewards.track(decision_id, decision)
-        del self._unlogged_users[: len(batch.records.users)]
         if batch.erased_user is not None:
             self._apply_erasure(batch.erased_user)
         if batch.rebuilt is not None:
@@ -333,9 +326,6 @@ class Engine:
         user_index = self.users.release(user)
         self.pending_erasure.append(user_index)
         self._encoder.clear_cache()
-        self._unlogged_users = [
-            (index, None if index == user_index else name, grew) for index, name, grew in self._unlogged_users
-        ]
         self.default_rewards.discard_user(user_index)
         for decision_id in [name for name, decision in self._recent.items() if decision.user_index == user_index]:
             del self._recent[decision_id]

@@ -142,9 +142,8 @@ class Eraser:
             await committer.resolve_in_doubt()
             if engine.pending_erasure != erased:
                 return  # another user was erased, and this policy may depend on that user
+            await committer.commit_unlogged()
             await asyncio.to_thread(self._catch_up, policy, position, engine.seq)
-            if policy.n_users < engine.users.capacity:  # users that are not in the log yet
-                policy.add_users(engine.users.capacity - policy.n_users)
             batch = engine.prepare_rebuild(policy, erased)
             settings = {"rebuilt_at": batch.last_seq, "seq": batch.last_seq}
             await committer.commit_with(batch, self._log.write_settings, settings)

@@ -13,11 +13,11 @@ from threading import Thread
 from typing import Any
 
 from locb.service import errors
-from locb.service.core.commands import Batch, Command, Outcome
+from locb.service.core.commands import Batch, Command, Outcome, requested_ids
 from locb.service.core.default_rewards import CHECK_INTERVAL
 from locb.service.core.engine import Engine
 from locb.service.errors import ProblemError
-from locb.service.store.database import DuplicateDecisionError, StoreError
+from locb.service.store.database import DuplicateDecisionError, OutcomeUnknownError, StoreError
 from locb.service.store.locks import AlreadyOpenError
 from locb.service.store.log import EventLog
 
@@ -164,7 +164,7 @@ class GroupCommitter:
         try:
             await self._commit(batch)
         except DuplicateDecisionError:
-            found += await self._find(engine.requested_ids(commands))
+            found += await self._find(requested_ids(commands))
             batch = engine.prepare(commands, found)
             await self._commit(batch)
         return batch
@@ -198,10 +198,24 @@ class GroupCommitter:
                 await self.write(self.log.commit, records)
         except DuplicateDecisionError:
             self._in_doubt = None  # the log has rejected the whole batch
+            self.engine.roll_back(batch)
             raise
+        except Exception as error:
+            self.engine.roll_back(batch)
+            try:
+                written = await self._was_written(batch)
+            except Exception:  # the store is still unavailable; ``resolve_in_doubt`` tries again
+                raise OutcomeUnknownError(str(error)) from error
+            if not written:
+                self._in_doubt = None
+                raise
         self._in_doubt = None
         self.engine.apply(batch)
         self._clear_store_error()
+
+    async def commit_unlogged(self) -> None:
+        """Commit the user indices that the policy kept from batches that were rolled back."""
+        await self._commit(self.engine.prepare(()))
 
     def _call_after_commit(self, batch: Batch) -> None:
         try:
@@ -227,16 +241,23 @@ class GroupCommitter:
         """After a failed commit, read from the log whether the batch was written, and apply the batch if it was."""
         if self._in_doubt is None:
             return
-        seq = await self.write(self.log.last_seq)
+        written = await self._was_written(self._in_doubt)
         batch, self._in_doubt = self._in_doubt, None
-        if seq == batch.last_seq and seq > self.engine.seq:
+        if written:
             self.engine.apply(batch)
             self._call_after_commit(batch)
-        elif seq != self.engine.seq:
+
+    async def _was_written(self, batch: Batch) -> bool:
+        """Return whether a batch is in the log, although its commit failed."""
+        seq = await self.write(self.log.last_seq)
+        if seq not in (batch.last_seq, self.engine.seq):
             reason = f"the log ends at event {seq} instead of {self.engine.seq}: another process has written to it"
-            self._in_doubt = batch
             self._give_up(reason)
             raise StoreError(reason)
+        if batch.last_seq > self.engine.seq:
+            return bool(seq == batch.last_seq)
+        found = await self._find(list(batch.activated))  # activations are no events
+        return bool(found) and all(row.decision.active_at is not None for row in found)
 
     def to_problem(self, error: Exception, request_ids: Sequence[str | None] = ()) -> ProblemError:
         """Log an exception that a commit raised, and return the problem for the clients with these requests."""
@@ -245,7 +266,7 @@ class GroupCommitter:
             if self.store_error is None:
                 _log.error("the store is unavailable: %s", error, extra=extra)
             self.store_error = str(error)
-            return errors.store_unavailable(error)
+            return errors.store_unavailable(error, unknown=isinstance(error, OutcomeUnknownError))
         _log.exception("a batch of commands failed", exc_info=error, extra=extra)
         return errors.internal()
 
@@ -257,6 +278,7 @@ class GroupCommitter:
         try:
             await self.resolve_in_doubt()
             await self.write(self.log.write_settings, {"seq": self.engine.seq})
+            await self.commit_unlogged()
         except Exception as error:
             self.to_problem(error)
         else:

@@ -161,7 +161,7 @@ class Service:
         self.eraser.cancel()
         await self.committer.stop()
         await self._backfill.stop()
-        if not self.rebuilding and self.fatal_error is None:
+        if not self.rebuilding and self.fatal_error is None and self.engine.is_logged:
             self.snapshots.write_final(self.policy, self.engine.seq)
         await asyncio.to_thread(self.snapshots.wait)
         self.log.close()

@@ -24,6 +24,10 @@ class StoreError(Exception):
     """The store cannot be read or written now; a later attempt may succeed."""
 
 
+class OutcomeUnknownError(StoreError):
+    """A commit failed, and the store cannot be read to learn whether the rows were written."""
+
+
 class DuplicateDecisionError(Exception):
     """The log already has a decision with this id."""
 

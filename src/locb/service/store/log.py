@@ -289,9 +289,11 @@ class EventLog(LogReader):
         writer, self._writer = self._writer, None
         if writer is not None:
             try:
+                if self._sqlite:  # a closed connection keeps its locks while an exception refers to a cursor
+                    self._row_writer.roll_back(writer.connection.driver_connection)
                 writer.invalidate()
                 writer.close()
-            except SQLAlchemyError as error:
+            except self._database_errors as error:
                 _log.debug("cannot close a lost connection: %s", error)
 
 
