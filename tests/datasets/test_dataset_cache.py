@@ -55,7 +55,7 @@ def test_damaged_entry_is_prepared_again(file: str, content: bytes | None, tmp_p
         content = bytearray((entry / file).read_bytes())
         content[-3] ^= 16
     (entry / file).write_bytes(content)
-    with pytest.warns(UserWarning, match="is damaged .* preparing the data again"):
+    with pytest.warns(UserWarning, match="cannot use cache entry .* preparing the data again"):
         again = locb.datasets.movielens(folder, **arguments)
     assert np.array_equal(again.theta, expected)
     assert np.array_equal(locb.datasets.movielens(folder, **arguments).theta, expected)

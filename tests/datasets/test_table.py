@@ -81,7 +81,7 @@ def test_rows_with_nulls_are_skipped(tmp_path: Path) -> None:
         ({"rating": None}, "set exactly one of rating"),
         ({"reward": "liked"}, "set exactly one of rating"),
         ({"rating": None, "reward": "stars"}, r"column stars must have 0 or 1, but row \d+ has"),
-        ({"rating": "who"}, "column who must have numbers, but row 1 has 'user 1'"),
+        ({"rating": "who"}, "column who must have finite numbers, but row 1 has 'user 1'"),
         ({"dim": 1}, "dim must be an integer of at least 2, not 1"),
         ({"item_features": "nowhere.csv"}, "No table at"),
         ({"features": ["price"], "item_features": "x.csv"}, "set features or item_features, not both"),
@@ -138,7 +138,7 @@ def test_item_table_with_text_ids_and_missing_numbers(tmp_path: Path) -> None:
     env = load(tmp_path / "likes.parquet", item_features=tmp_path / "items.parquet")
     assert np.isfinite(env.item_features).all()
     items.with_columns(what=pl.lit("x")).head(1).write_parquet(tmp_path / "others.parquet")
-    with pytest.raises(ValueError, match="no item of column what has a value in price"):
+    with pytest.raises(ValueError, match="no item of column what has a value in price; add values for these items"):
         load(tmp_path / "likes.parquet", item_features=tmp_path / "others.parquet")
     items.select("what").write_parquet(tmp_path / "bare.parquet")
     with pytest.raises(ValueError, match="has no column other than what; add columns that describe the items"):
@@ -151,7 +151,7 @@ def test_item_table_with_text_ids_and_missing_numbers(tmp_path: Path) -> None:
 def test_contradictory_ratings_give_zero_features(tmp_path: Path) -> None:
     rows = [(user, item, star) for user in ("a", "b", "c") for item in (1, 2, 3) for star in (1, 5)]
     pl.DataFrame(rows, schema=["who", "what", "stars"], orient="row").write_csv(tmp_path / "likes.csv")
-    with pytest.raises(ValueError, match=r"no user is eligible; .*\(no zero-reward item: 3"):
+    with pytest.raises(ValueError, match=r"no user is eligible; .*\(number of users with no zero-reward item: 3"):
         load(tmp_path / "likes.csv", n_users=3, n_arms=2, zeros="rated")
     env = load(tmp_path / "likes.csv", n_users=3, n_arms=2, zeros="shown")
     assert (env.item_features[:, :-1] == 0).all()

@@ -117,8 +117,8 @@ def test_item_table_without_header_has_the_item_in_its_first_column(tmp_path: Pa
     ("name", "arguments", "message"),
     [
         ("likes.csv", {"separator": ""}, "separator must have at least one character"),
-        ("likes.parquet", {"separator": ";"}, r"separator is an option of text files, not of \.parquet"),
-        ("likes.jsonl", {"header": False}, r"header is an option of text files, not of \.jsonl"),
+        ("likes.parquet", {"separator": ";"}, r"separator is an option of text files, not of \.parquet files; omit it"),
+        ("likes.jsonl", {"header": False}, r"header is an option of text files, not of \.jsonl files; omit it"),
     ],
 )
 def test_invalid_options(name: str, arguments: dict[str, Any], message: str, tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_file_without_header_that_is_read_with_header(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"has no column who, what, stars; it has .*set header to False"):
         load(path)
     path = write(tmp_path / "likes.csv", ",")
-    with pytest.raises(ValueError, match="column 3 must have numbers, but row 1 has 'stars'"):
+    with pytest.raises(ValueError, match="column 3 must have finite numbers, but row 1 has 'stars'"):
         load(path, **NUMBERS)
 
 

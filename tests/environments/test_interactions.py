@@ -163,7 +163,7 @@ def test_true_clusters_grow_with_gamma() -> None:
         ({"n_arms": 4}, "n_arms must be at most the number of items, 3, not 4"),
         ({"users": [0, 10**12]}, r"users must be numbered consecutively from 0, but users\[1\] is 1000000000000"),
         ({"counts": [1, 0]}, r"counts must be at least 1, but counts\[1\] is 0"),
-        ({"rewards": [0, 0]}, r"no user is eligible; .*\(no liked item: 2"),
+        ({"rewards": [0, 0]}, r"no user is eligible; .*\(number of users with no liked item: 2"),
     ],
 )
 def test_invalid_arguments(change: dict[str, object], message: str) -> None:
@@ -184,7 +184,7 @@ def test_invalid_gamma() -> None:
 def test_item_liked_once_is_not_a_rated_zero() -> None:
     users, items = [0, 0, 0, 0, 1, 1], [0, 0, 1, 2, 0, 0]
     rewards = [1, 0, 0, 0, 1, 0]  # both users liked item 0 in one record and not in another; user 1 has no other item
-    with pytest.warns(UserWarning, match=r"number of eligible users is 1 \(no zero-reward item: 1\)"):
+    with pytest.warns(UserWarning, match=r"number of eligible users is 1 \(excluded users: no zero-reward item: 1\)"):
         env = locb.Interactions(users, items, rewards, np.eye(3), n_users=2, n_arms=2, zeros="rated")
     rounds = env.rounds(100, seed=1)
     assert not (items_of(rounds, np.eye(3))[rounds.rewards == 0] == 0).any()
@@ -198,5 +198,5 @@ def test_default_number_of_arms_follows_the_number_of_items() -> None:
         env = locb.Interactions(users, items, rewards, np.eye(3), n_users=2)
     assert env.n_arms == env.rounds(3, seed=0).n_arms == 3
     assert locb.Interactions(users, items, rewards, np.eye(12), n_users=2).n_arms == 10
-    with pytest.raises(ValueError, match="the number of items must be at least 2, not 1"):
+    with pytest.raises(ValueError, match="item_features must have at least 2 rows, one per item, not 1"):
         locb.Interactions([0], [0], [1], np.eye(1), n_users=1)

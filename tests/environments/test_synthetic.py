@@ -73,7 +73,7 @@ def test_zero_spread_gives_equal_users() -> None:
         ({"n_users": 0}, "n_users must be an integer of at least 1, not 0"),
         ({"n_arms": 2.5}, "n_arms must be an integer of at least 1, not 2.5"),
         ({"n_users": 3, "n_clusters": 4}, "n_clusters must be at most n_users = 3, not 4"),
-        ({"spread": -1.0}, "spread must be a number of at least 0, not -1.0"),
+        ({"spread": -1.0}, "spread must be a finite number of at least 0, not -1.0"),
         ({"noise": "uniform"}, "noise must be 'bernoulli', a standard deviation"),
         ({"noise": float("nan")}, "noise must be 'bernoulli', a standard deviation"),
         ({"arrivals": "poisson"}, "arrivals must be one of 'uniform', 'zipf', not 'poisson'"),

@@ -148,7 +148,7 @@ def test_every_policy_runs(policy: str, change: dict[str, object]) -> None:
     [
         ({"families": 0}, "families must be an integer of at least 1, not 0"),
         ({"families": 6}, "families must be at most n_clusters = 5, not 6"),
-        ({"family_spread": float("nan")}, "family_spread must be a number of at least 0, not nan"),
+        ({"family_spread": float("nan")}, "family_spread must be a finite number of at least 0, not nan"),
         ({"overlap": 1.5}, "overlap must be from 0 to 1, not 1.5"),
         ({"overlap": 0.5, "n_clusters": 1}, "overlap must be 0, not 0.5, if n_clusters is 1"),
         ({"overlap": 0.5, "raw_dim": 1}, "overlap must be 0, not 0.5, if raw_dim is 1"),
@@ -158,7 +158,7 @@ def test_every_policy_runs(policy: str, change: dict[str, object]) -> None:
         ({"norms": (0.0, 1.0)}, "norms must be a pair .* of finite lengths with 0 < low ≤ high, not "),
         ({"norms": (0.9, 0.2)}, "norms must be a pair"),
         ({"norms": 0.5}, "norms must be a pair"),
-        ({"norms": (0.5, 2.0)}, "norms must be at most 1 with noise='bernoulli'"),
+        ({"norms": (0.5, 2.0)}, r"norms \(low, high\) must have high ≤ 1 with noise='bernoulli', not \(0\.5, 2\.0\)"),
         ({"noise": (0.5, 0.1)}, "noise must be 'bernoulli', a finite standard deviation of at least 0, or a pair"),
         ({"noise": ("a", "b")}, "noise must be 'bernoulli', a finite standard deviation of at least 0, or a pair"),
     ],

@@ -16,7 +16,7 @@ import numpy as np
 
 from locb.common.cache_dir import cache_dir
 
-VERSION = 3  # version of the entry format; entries of other versions are not used, because it is part of the key
+VERSION = 3  # version of the entry format; it is part of the key, so entries of other versions are not used
 
 
 def load_or_prepare(
@@ -27,15 +27,16 @@ def load_or_prepare(
     """Return the arrays and facts of a data set from the cache, or prepare them and add them to the cache.
 
     Several processes may prepare the same entry at the same time. The first process to finish renames its folder to the
-    name of the entry, and the other processes discard their copies. If an entry is damaged, it is prepared again with a
-    warning. If the cache folder cannot be written, a warning is issued and the data is returned.
+    name of the entry, and the other processes discard their copies. If an entry cannot be read, a warning is issued and
+    the data is prepared again. If the cache folder cannot be written, a warning is issued and the data is returned.
 
     Parameters
     ----------
     folder : path or None
-        Cache folder; None for $LOCB_CACHE or the cache folder of the operating system user.
+        Cache folder; None for :func:`locb.common.cache_dir.cache_dir`.
     key : mapping
-        All values that determine the data, as JSON. The element "name" is the first part of the name of the entry.
+        All values that determine the data, which can be written as JSON. The element "name" is the first part of the
+        name of the entry.
     prepare : callable
         Function without arguments that returns (arrays, facts): arrays by name, and facts that can be written as JSON.
 
@@ -50,13 +51,14 @@ def load_or_prepare(
         try:
             return _read(entry)
         except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError) as error:
-            warnings.warn(f"cache entry {entry} is damaged ({error}); preparing the data again", stacklevel=2)
+            warnings.warn(f"cannot use cache entry {entry} ({error}); preparing the data again", stacklevel=2)
             shutil.rmtree(entry, ignore_errors=True)
     arrays, facts = prepare()
     try:
         _write(entry, arrays, facts)
     except OSError as error:
-        warnings.warn(f"cannot write the prepared data to the cache {entry.parent}: {error}", stacklevel=2)
+        message = f"cannot write the prepared data to the cache folder {entry.parent} ({error})"
+        warnings.warn(f"{message}; the next command prepares the data again", stacklevel=2)
     return arrays, facts
 
 
@@ -64,7 +66,7 @@ def _read(entry: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     content = json.loads((entry / "facts.json").read_text(encoding="utf-8"))
     if content["checksum"] != _json_checksum(content["arrays"], content["facts"]):
         raise ValueError("the checksum in facts.json does not match its content")
-    # Memory-mapped arrays, so that several processes share one copy.
+    # Several processes share one copy of a memory-mapped array.
     arrays = {name: np.load(entry / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in content["arrays"]}
     for name, (shape, dtype, checksum) in content["arrays"].items():
         array = arrays[name]

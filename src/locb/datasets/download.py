@@ -69,7 +69,9 @@ def download(
         actual = hashlib.file_digest(stream, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
     if actual != found[0]:
         part.unlink()
-        raise ValueError(f"{url} is damaged (MD5 {actual}, expected {found[0]}); the file was deleted, try again")
+        raise ValueError(
+            f"the download of {url} is damaged (MD5 {actual}, expected {found[0]}); the file was deleted, try again"
+        )
     part.replace(target)
     return target
 
@@ -89,18 +91,25 @@ def _fetch(url: str) -> bytes:
         with _open(url, {}) as response:
             return bytes(response.read(4096))
     except urllib.error.HTTPError as error:
-        raise OSError(f"{url}: the server answered with HTTP status {error.code} {error.reason}; try later") from None
+        raise OSError(
+            f"{url}: the server answered with HTTP status {error.code} {error.reason}; try again later"
+        ) from None
 
 
 def _resume(url: str, part: Path, progress: Callable[[int, int | None], None] | None) -> None:
-    """Download the bytes of ``url`` that the file ``part`` does not have yet, and append them to it."""
+    """Download the bytes of ``url`` that the file ``part`` does not have yet, and append them to the file.
+
+    If the server does not support ranges, the file is downloaded from the start.
+    """
     done = part.stat().st_size if part.exists() else 0
     try:
         response = _open(url, {"Range": f"bytes={done}-"} if done else {})
     except urllib.error.HTTPError as error:
         if error.code == 416 and done:  # 416 Range Not Satisfiable: the file is already complete
             return
-        raise OSError(f"{url}: the server answered with HTTP status {error.code} {error.reason}; try later") from None
+        raise OSError(
+            f"{url}: the server answered with HTTP status {error.code} {error.reason}; try again later"
+        ) from None
     with response, part.open("ab") as out:
         if response.status != 206 and done:  # not 206 Partial Content: the server sends the file from the start
             out.truncate(0)

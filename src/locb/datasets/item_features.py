@@ -21,10 +21,12 @@ if TYPE_CHECKING:
 def item_features(records: Records, dim: int) -> Floats:
     """Return an array (items, dim) of item features, computed with a truncated singular value decomposition (SVD).
 
-    The features of an item are a vector of dim − 1 numbers with norm 1/√2, and the constant 1/√2. Therefore the inner
-    product of two items is from 0 to 1. The numbers are the item factors of the SVD of a matrix with one column per
-    item. The matrix has one row per user, with 1 for liked and −1 for not liked, followed by one row per attribute
-    (for example a genre). The attribute rows are scaled to ATTRIBUTE_WEIGHT times the Frobenius norm of the user rows.
+    The SVD is that of a matrix with one column per item. The matrix has one row per user, with 1 for liked, −1 for not
+    liked and 0 without a record, followed by one row per attribute (for example a genre). The attribute rows are scaled
+    to ATTRIBUTE_WEIGHT times the Frobenius norm of the user rows.
+
+    The features of an item are its dim − 1 factors in the SVD, scaled to norm 1/√2, and the constant 1/√2. Therefore
+    the inner product of the features of two items is from 0 to 1.
 
     Parameters
     ----------
@@ -48,7 +50,8 @@ def right_factors(matrix: Any, count: int) -> Floats:
     """Return the ``count`` leading right singular vectors of a sparse matrix, multiplied by their singular values.
 
     The result is an array (columns, count). The element of each vector with the largest absolute value is positive,
-    which makes the signs unique. If the rank of the matrix allows fewer vectors, the remaining columns are zero.
+    which makes the signs unique. At most min(rows, columns) − 1 vectors are computed, and none for a matrix of zeros.
+    The remaining columns are zero.
     """
     rows, columns = matrix.shape
     matrix.eliminate_zeros()
@@ -67,7 +70,7 @@ def right_factors(matrix: Any, count: int) -> Floats:
 def append_constant(values: Any) -> Floats:
     """Scale each row of an array to Euclidean norm 1/√2, append the constant 1/√2, and return the new array.
 
-    In a row of zeros, only the constant differs from zero.
+    A row of zeros is not scaled.
     """
     length = np.linalg.norm(values, axis=1, keepdims=True)
     scaled = np.divide(values, length * math.sqrt(2.0), out=np.zeros_like(values), where=length > 0)
@@ -82,9 +85,10 @@ def one_hot(labels: list[Any], min_items: int = 1, max_labels: int = 1000) -> An
     labels : list of iterables of str
         Labels of each item.
     min_items : int, default 1
-        Labels that fewer items have are dropped.
+        Minimum number of items of a label. Labels of fewer items are dropped.
     max_labels : int, default 1000
-        Maximum number of labels. The most frequent labels are kept.
+        Maximum number of labels. The labels of the most items are kept; of labels with equally many items, those that
+        occur first.
     """
     label_index: dict[str, int] = {}
     indices: list[int] = []

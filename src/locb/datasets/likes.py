@@ -16,7 +16,7 @@ MIN_SHARE, MAX_SHARE = 0.01, 0.95
 
 
 class Likes(NamedTuple):
-    """Which ratings are likes."""
+    """Likes among the ratings of a data set, and the threshold that separates them."""
 
     liked: Any  # bool array: whether each rating is above the threshold
     threshold: float
@@ -46,7 +46,7 @@ def check_like_above(value: Any) -> float | str | None:
 
 
 def find_likes(ratings: Any, like_above: float | str | None, name: str) -> Likes:
-    """Return which ratings are likes.
+    """Return which ratings are likes, and the threshold.
 
     Parameters
     ----------

@@ -36,21 +36,23 @@ def movielens(
     Parameters
     ----------
     path : path
-        Folder of the files, published zip file, or ratings file. The format is detected.
+        Folder of the files, zip file from GroupLens, or ratings file. The format is detected.
     n_users : int, default 100
-        Number of users: those with the most ratings. See :class:`locb.Interactions`.
+        Number of users. The users with the most ratings are selected, see :class:`locb.Interactions`.
     n_arms : int, optional
         Arms per round: one liked movie, and movies with reward 0. The default is 10, or the number of movies if there
         are fewer.
     dim : int, default 10
-        Features per movie: dim − 1 computed from ratings and genres, and a constant.
+        Features per movie, at least 2: dim − 1 computed from ratings and genres, and a constant.
     zeros : {"any", "rated", "shown"}, default "any"
         Which movies are the arms with reward 0. See :class:`locb.Interactions`.
     like_above : float or str, optional
-        Ratings above this threshold are likes. The default is 3. A quantile such as "q75" is the smallest rating that
-        at least 75% of the ratings do not exceed.
+        Ratings above this threshold are likes. A quantile such as "q75" is the smallest rating that at least 75% of the
+        ratings do not exceed. The default is 3. It is rejected if fewer than 1% or more than 95% of the ratings would
+        be likes.
     cache_dir : path, optional
-        Cache folder of the prepared data. The default is $LOCB_CACHE or the cache folder of the user.
+        Cache folder of the prepared data. The default is $LOCB_CACHE if set, else $XDG_CACHE_HOME/locb if set, else
+        ~/.cache/locb.
 
     Returns
     -------
@@ -62,7 +64,8 @@ def movielens(
     FileNotFoundError
         If ``path`` does not exist.
     ValueError
-        If a file is missing or damaged. The message names the file, and the line if there is one.
+        If a file is missing or cannot be read, or if an argument is invalid. A message about an invalid line names the
+        file and the number of the line.
     """
     sources = find_sources(Path(path), LAYOUTS, "MovieLens")
     threshold = check_like_above(like_above)
@@ -94,7 +97,7 @@ def read(ratings: Source, movies: Source, like_above: float | str | None) -> Rec
 
 
 def read_genres(movies: Source) -> dict[int, tuple[str, ...]]:
-    """Return the genres of each movie by the id of the movie. Genres of ml-100k are numbers, as text."""
+    """Return the genres of each movie by the id of the movie. In ml-100k, a genre is a number from 0 to 18, as text."""
     name = Path(movies.member or movies.path).name
     genres: dict[int, tuple[str, ...]] = {}
     for number, line in text_lines(movies):

@@ -36,7 +36,7 @@ class Records:
 
 
 def encode_ids(values: Any) -> tuple[Any, Any]:
-    """Return the sorted distinct values of an array, and the index of each element among them."""
+    """Return the sorted distinct values of an array, and the index of each element in these values."""
     names, indices = np.unique(values, return_inverse=True)
     return names, indices.astype(np.int32)
 
@@ -51,7 +51,7 @@ def load_environment(
     cache_dir: str | Path | None,
     **arguments: Any,
 ) -> Interactions:
-    """Return the environment of a data set, from the cache if files and options are unchanged.
+    """Return the environment of a data set. The prepared data comes from the cache if files and options are unchanged.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def load_environment(
     dim : int or None
         Number of features per item to compute; None if the data set has its own features.
     cache_dir : path or None
-        Cache folder; None for the default folder.
+        Cache folder; None for :func:`locb.common.cache_dir.cache_dir`.
     **arguments
         Arguments of :class:`locb.Interactions`.
     """

@@ -81,19 +81,19 @@ def _archive_members(path: Path) -> list[str]:
             with tarfile.open(path) as tar:
                 return [entry.name for entry in tar if entry.isfile()]
         if path.suffix == ".zip":
-            raise ValueError("it is not a zip file")
+            raise ValueError("not a zip file")
     except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, zlib.error, ValueError) as error:
-        raise ValueError(f"{path} is damaged or truncated ({error}); download it again") from error
+        raise ValueError(f"cannot read {path} as an archive ({error}); check the file or download it again") from error
     return []
 
 
 def find_sources(path: Path, layouts: Sequence[Sequence[str]], data_set: str) -> list[Source]:
-    """Return the files of a data set, in the order of the first layout whose files exist.
+    """Return the files of a data set, in the order of the first layout whose first file exists.
 
     Parameters
     ----------
     path : Path
-        Folder of the files, parent of that folder, archive, or first file of a layout.
+        Folder of the files, parent of that folder, archive of the files, or first file of a layout.
     layouts : sequence of sequences of str
         Lists of the file names that belong together. If the first file of a layout exists, all its files must exist.
     data_set : str
@@ -104,7 +104,8 @@ def find_sources(path: Path, layouts: Sequence[Sequence[str]], data_set: str) ->
     FileNotFoundError
         If ``path`` does not exist.
     ValueError
-        If ``path`` has no files of the data set, has several data sets, or lacks a file.
+        If ``path`` has no files of the data set, has several data sets, lacks a file of the layout, or is an archive
+        that cannot be read.
     """
     if not path.exists():
         raise FileNotFoundError(2, f"No {data_set} data at", str(path))
@@ -131,7 +132,7 @@ def find_sources(path: Path, layouts: Sequence[Sequence[str]], data_set: str) ->
             missing = [name for name in layout if name not in available]
             if missing:
                 raise ValueError(
-                    f"{path} has {layout[0]}, but not {', '.join(missing)}; {data_set} data needs all of "
+                    f"{path}: found {layout[0]}, but not {', '.join(missing)}; {data_set} data needs all of "
                     f"{', '.join(layout)}"
                 )
             return [available[name] for name in layout]

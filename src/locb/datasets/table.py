@@ -42,10 +42,10 @@ def table(
     Parameters
     ----------
     path : path
-        Text file (.csv, .tsv, .dat, .txt), Parquet (.parquet) or JSON lines file (.jsonl, .ndjson, .json). It may be
-        gzipped (.gz).
+        Text file (.csv, .tsv, .dat, .txt), Parquet file (.parquet) or JSON lines file (.jsonl, .ndjson, .json). The
+        file may be gzipped (.gz).
     user, item : str or int
-        Names of the columns of users and items. The values are numbers or text.
+        Names of the columns of users and items, or their numbers without a header. The values are numbers or text.
     rating, reward : str or int
         Set exactly one: the name of a column of ratings, or the name of a column of rewards 0 and 1.
     like_above : float or str, optional
@@ -55,18 +55,27 @@ def table(
     features : sequence of str or int, default ()
         Names of columns that describe the items. Text may have several values, separated by "|".
     item_features : path, optional
-        Second table, used instead of ``features``: the column ``item``, and columns that describe the items. Without a
-        header, the item is its first column.
+        Second table, used instead of ``features``: a column with the name ``item``, and columns that describe the
+        items. Rows of the two tables belong together if their items are equal. Without a header, the item is the first
+        column of the second table.
     separator : str, optional
         Separator of the columns of text files. By default, it is detected: comma, tab, ";", "::" or "|".
     header : bool, default True
         Whether the first line of text files has the names of the columns. If False, columns are numbered from 1.
     n_users, n_arms, zeros
-        Number of users, arms per round, and items with reward 0. See :class:`locb.Interactions`.
+        Number of users, arms per round, and which items have reward 0. See :class:`locb.Interactions`.
     dim : int, default 10
-        Features per item: dim − 1 computed from likes and descriptions, and a constant.
+        Features per item, at least 2: dim − 1 computed from likes and descriptions, and a constant.
     cache_dir : path, optional
-        Cache folder of the prepared data. The default is $LOCB_CACHE or the cache folder of the user.
+        Cache folder of the prepared data. The default is $LOCB_CACHE if set, else $XDG_CACHE_HOME/locb if set, else
+        ~/.cache/locb.
+
+    Raises
+    ------
+    FileNotFoundError
+        If a file does not exist.
+    ValueError
+        If a file cannot be read or lacks a column, or if an argument is invalid.
     """
     columns = _check_columns(user, item, rating, reward, [features] if isinstance(features, str) else features)
     if rating is None and like_above is not None:
@@ -163,12 +172,12 @@ def read(
 
 
 def _check_numbers(complete: Any, name: str, value: str, *, rewards_only: bool) -> Any:
-    """Return a column as floats; raise a ValueError if a row has no number, or a reward other than 0 or 1."""
+    """Return a column as floats; raise a ValueError if a value is not a finite number, or a reward is not 0 or 1."""
     numbers = complete[value].cast(float, strict=False).to_numpy()
     wrong = np.flatnonzero(~np.isfinite(numbers))
     if wrong.size:
         row, shown = complete["row of the table"][int(wrong[0])], complete[value][int(wrong[0])]
-        raise ValueError(f"{name}: column {value} must have numbers, but row {row} has {shown!r}")
+        raise ValueError(f"{name}: column {value} must have finite numbers, but row {row} has {shown!r}")
     wrong = np.flatnonzero((numbers != 0) & (numbers != 1))
     if rewards_only and wrong.size:
         row = complete["row of the table"][int(wrong[0])]
@@ -177,7 +186,7 @@ def _check_numbers(complete: Any, name: str, value: str, *, rewards_only: bool) 
 
 
 def _encode_column(column: Any) -> tuple[Any, Any]:
-    """Return the distinct values of a column in the order of appearance, and the index of each element among them."""
+    """Return the distinct values of a column in the order of appearance, and the index of each element in them."""
     if column.dtype.is_nested():
         raise ValueError(f"column {column.name} must have numbers or text, not {column.dtype}")
     names = column.unique(maintain_order=True)
@@ -186,14 +195,13 @@ def _encode_column(column: Any) -> tuple[Any, Any]:
 
 
 def describe_items(table: Any, item: str, columns: Sequence[str], names: Any) -> tuple[Any, list[str]]:
-    """Return the attributes of the items as a sparse matrix (items, attributes), and notes about gaps and variation.
+    """Return the attributes of the items as a sparse matrix (items, attributes), and notes on the quality of columns.
 
-    The value of an item in a column is the first value that is not missing. Numeric columns are standardized, and
-    missing numbers are replaced by the mean of the column. Text columns become one-hot columns, and missing text gives
-    zeros. Text may have several values, separated by ``|``.
+    The value of an item in a column is the first value that is not missing. An item without a row in ``table`` has only
+    missing values. Numeric columns are standardized, after missing numbers are replaced by the mean of the column. Text
+    columns become one-hot columns, and missing text gives zeros. Text may have several values, separated by ``|``.
 
-    A missing number is replaced by the mean of its column, and missing text gives zeros. An item without a row in
-    ``items`` has only missing values. Text may have several values, separated by ``|``.
+    The notes state which columns have no value for many items, and which have several values for an item.
 
     Parameters
     ----------
@@ -222,7 +230,7 @@ def describe_items(table: Any, item: str, columns: Sequence[str], names: Any) ->
     values = known.group_by(item).agg(pl.col(columns).drop_nulls().first())
     aligned = pl.DataFrame({item: names.cast(pl.String)}).join(values, on=item, how="left", maintain_order="left")
     if all(aligned[column].null_count() == aligned.height for column in columns):
-        raise ValueError(f"no item of column {item} has a value in {', '.join(columns)}; add values")
+        raise ValueError(f"no item of column {item} has a value in {', '.join(columns)}; add values for these items")
     variants = (
         known.join(aligned.select(item), on=item, how="semi")
         .group_by(item)
@@ -243,7 +251,7 @@ def describe_items(table: Any, item: str, columns: Sequence[str], names: Any) ->
 
 
 def _note_quality(column: str, values: Any, n_varying: int) -> list[str]:
-    """Return notes if a column has values for few items, or several values for some items."""
+    """Return a note if fewer than 80% of the items have a value, and a note if items have several values."""
     n_items, notes = len(values), []
     described = n_items - values.null_count()
     if described < MIN_DESCRIBED * n_items:

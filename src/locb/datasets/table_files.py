@@ -22,7 +22,7 @@ class TextFormat(NamedTuple):
     """Format of a text file with a table."""
 
     separator: str | None = None  # separator of the columns; None to detect it
-    header: bool = True  # whether the first line has the names of the columns; otherwise they are numbered from 1
+    header: bool = True  # whether the first line has the names of the columns; if False, columns are numbered from 1
 
 
 def file_suffix(source: Source) -> str:
@@ -31,12 +31,12 @@ def file_suffix(source: Source) -> str:
 
 
 def check_text_format(source: Source, text_format: TextFormat) -> None:
-    """Raise a ValueError if a separator or header is set that the file cannot have."""
+    """Raise a ValueError if the separator is empty, or if a format is set for a Parquet or JSON lines file."""
     if text_format.separator == "":
         raise ParameterError("separator", " must have at least one character, not ''")
     if file_suffix(source) in READERS and text_format != TextFormat():
         option = "header" if text_format.separator is None else "separator"
-        raise ParameterError(option, f" is an option of text files, not of {file_suffix(source)} files")
+        raise ParameterError(option, f" is an option of text files, not of {file_suffix(source)} files; omit it")
 
 
 def read_frame(source: Source, required: Sequence[str], keys: Sequence[str], text_format: TextFormat) -> Any:
@@ -126,9 +126,10 @@ def _read_text(data: bytes, suffix: str, required: Sequence[str], keys: Sequence
 def detect_separator(data: bytes, required: Sequence[str], keys: Sequence[str], header: bool, usual: str) -> str:
     """Return the separator of a text file.
 
-    With a header, it is the first separator that gives the required columns. Without, it is the first separator for
-    which every line has enough columns and the key columns contain no other separator. If there is none, it is the
-    separator that gives the most columns. ``usual`` is tried first.
+    The separator ``usual`` is tried first, then the other elements of ``DETECTED_SEPARATORS``. With a header, the first
+    separator that gives the required columns is returned. Without a header, the first 20 lines are split. The first
+    separator is returned for which every line has enough columns and the key columns contain no other separator. If no
+    separator meets the condition, the separator that gives the most columns is returned.
     """
     sample_lines = 1 if header else SAMPLE_LINES
     sample = b"".join(islice((line for line in BytesIO(data) if line.strip()), sample_lines)).decode("utf-8-sig")

@@ -12,6 +12,8 @@ import numpy as np
 
 from locb.datasets.source_files import Source
 
+RATING = "expected an integer user, an integer item and a finite number"
+
 
 def text_lines(source: Source) -> Iterator[tuple[int, str]]:
     """Yield (line number from 1, line) for each non-empty line of a text file in UTF-8.
@@ -47,7 +49,7 @@ def json_lines(source: Source, kind: Any) -> Iterator[Any]:
 def rating_columns(source: Source, separator: str, header: bool, columns: Sequence[str | int]) -> tuple[Any, Any, Any]:
     """Return three arrays from a ratings file: users (integers), items (integers) and ratings (floats).
 
-    An invalid line raises a ValueError that names the line.
+    An invalid line raises a ValueError that names the line. So does a file without ratings or without a column.
 
     Parameters
     ----------
@@ -107,5 +109,5 @@ def _find_invalid_line(source: Source, separator: str, header: bool, indices: Se
             if not np.isfinite([int(user), int(item), float(rating)]).all():
                 raise ValueError
         except (ValueError, IndexError):
-            return f"{source.name}, line {number}: cannot parse as a rating (user, item and number): {line[:80]!r}"
-    return f"{source.name}: a line cannot be parsed as a rating (user, item and number)"
+            return f"{source.name}, line {number}: cannot parse as a rating ({RATING}): {line[:80]!r}"
+    return f"{source.name}: a line cannot be parsed as a rating ({RATING})"

@@ -38,15 +38,15 @@ def yahoo(
     ----------
     path : path
         File ydata-fp-td-clicks-v1_0.*.gz, or a folder of such files.
-    n_users, n_arms
-        Number of users, which are the clusters with the most visits, and arms per round.
+    n_users, n_arms : int
+        Number of users, by default 100: the clusters with the most visits. Arms per round, by default 10.
     zeros : {"any", "rated", "shown"}, default "shown"
         Which articles are the arms with reward 0. See :class:`locb.Interactions`. "any" and "rated" exclude articles
         that a cluster of visitors ever clicked, which are nearly all articles.
     n_clusters : int, default 500
-        Number of clusters of visitors.
+        Number of clusters, or the number of distinct visitors in the first 65,536 visits if it is smaller.
     cache_dir : path, optional
-        Cache folder of the prepared data. The default is $LOCB_CACHE or the cache folder of the user.
+        Cache folder. The default is $LOCB_CACHE if set, else $XDG_CACHE_HOME/locb if set, else ~/.cache/locb.
 
     Returns
     -------
@@ -58,7 +58,7 @@ def yahoo(
     FileNotFoundError
         If ``path`` does not exist.
     ValueError
-        If a file is missing or damaged. The message names the file, and the line if there is one.
+        If a file is missing or cannot be read, or if an argument is invalid.
     """
     location = Path(path)
     if not location.exists():
@@ -156,7 +156,10 @@ class VisitLog:
 
 
 def _parse_features(fields: list[bytes]) -> list[float] | None:
-    """Return features 2 to 6 from fields such as ``2:0.000012``; None if a feature is missing or out of range."""
+    """Return features 2 to 6 from fields such as ``2:0.000012``.
+
+    The result is None if one of the features 1 to 6 is missing, or if the absolute value of a feature is not below 10⁶.
+    """
     values = dict(field.split(b":", 1) for field in fields)
     if len(values) < N_FEATURES:
         return None
@@ -170,7 +173,7 @@ def _parse_features(fields: list[bytes]) -> list[float] | None:
 def read(sources: list[Source], n_clusters: int) -> Records:
     """Return the records of a Yahoo log, with clusters of visitors as users.
 
-    The first pass clusters the visitors. The second pass counts clicks per cluster and article.
+    The first pass clusters the visitors. The second pass counts visits per cluster, article and click.
     """
     from sklearn.cluster import MiniBatchKMeans
 

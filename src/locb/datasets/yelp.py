@@ -58,33 +58,36 @@ def yelp(
     Parameters
     ----------
     path : path
-        Folder of the JSON files, published tar file, or file of reviews.
+        Folder of the JSON files, tar file from Yelp, or file of reviews.
     n_users : int, default 100
-        Number of users: those with the most reviews. See :class:`locb.Interactions`.
+        Number of users. The users with the most reviews are selected, see :class:`locb.Interactions`.
     n_arms : int, optional
         Arms per round: one liked business, and businesses with reward 0. The default is 10, or the number of
         businesses if there are fewer.
     dim : int, default 10
-        Features per business: dim − 1 computed from reviews, categories and attributes, and a constant.
+        Features per business, at least 2: dim − 1 computed from reviews, categories and attributes, and a constant.
     zeros : {"any", "rated", "shown"}, default "any"
         Which businesses are the arms with reward 0. See :class:`locb.Interactions`.
     like_above : float or str, optional
-        Reviews with more stars than this threshold are likes. The default is 3. A quantile such as "q75" is the
-        smallest number of stars that at least 75% of the reviews do not exceed.
+        Reviews with more stars than this threshold are likes. A quantile such as "q75" is the smallest number of stars
+        that at least 75% of the reviews do not exceed. The default is 3. It is rejected if fewer than 1% or more than
+        95% of the reviews would be likes.
     cache_dir : path, optional
-        Cache folder of the prepared data. The default is $LOCB_CACHE or the cache folder of the user.
+        Cache folder of the prepared data. The default is $LOCB_CACHE if set, else $XDG_CACHE_HOME/locb if set, else
+        ~/.cache/locb.
 
     Returns
     -------
     Interactions
-        Environment in which a user likes the businesses with more stars than ``like_above``.
+        Environment in which a user likes the businesses to which the user gave more stars than ``like_above``.
 
     Raises
     ------
     FileNotFoundError
         If ``path`` does not exist.
     ValueError
-        If a file is missing or damaged. The message names the file, and the line if there is one.
+        If a file is missing or cannot be read, or if an argument is invalid. A message about an invalid line names the
+        file and the number of the line.
     """
     sources = find_sources(Path(path), LAYOUTS, "Yelp")
     threshold = check_like_above(like_above)
@@ -127,7 +130,10 @@ def read(reviews: Source, businesses: Source, like_above: float | str | None) ->
 
 
 def business_labels(business: Business) -> Iterator[str]:
-    """Yield the categories of a business, and its attributes that are present, such as "WiFi=free"."""
+    """Yield the categories of a business, and its attributes with values, such as "WiFi=free".
+
+    Attributes with values such as "no" or "None" are omitted.
+    """
     categories = business.categories or []
     for category in categories.split(",") if isinstance(categories, str) else categories:
         yield category.strip()

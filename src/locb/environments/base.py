@@ -40,7 +40,7 @@ class Environment(ABC):
         """Return ``count`` rounds drawn with the random generator ``rng``."""
 
     def draw_at(self, rng: np.random.Generator, count: int, start: int) -> Rounds:
-        """Return ``count`` rounds drawn with ``rng``, of which the first has number ``start``, counted from 0.
+        """Return rounds ``start`` to ``start + count − 1``, counted from 0 and drawn with ``rng``.
 
         Override this method in an environment that changes over time. The default ignores ``start`` and calls
         :meth:`draw`.
@@ -50,10 +50,15 @@ class Environment(ABC):
 
     @abstractmethod
     def true_clusters(self) -> list[Ints]:
-        """Return the true clusters, the groups of similar users that a policy should find: one array of users each."""
+        """Return the true clusters, the groups of similar users that a policy should find.
+
+        Each cluster is an array of user indices.
+        """
 
     def stream(self, count: int, *, seed: int = 0) -> Iterator[Rounds]:
-        """Yield the rounds of ``rounds(count, seed=seed)`` in blocks, so that memory does not depend on ``count``.
+        """Yield the rounds of ``rounds(count, seed=seed)`` in blocks of at most 4,096 rounds.
+
+        Memory use does not depend on ``count``.
 
         Parameters
         ----------
@@ -74,7 +79,7 @@ class Environment(ABC):
     def rounds(self, count: int, *, seed: int = 0) -> Rounds:
         """Return ``count`` rounds.
 
-        The same seed gives the same rounds. The first rounds do not depend on ``count``.
+        The same seed gives the same rounds. A larger ``count`` gives the same rounds, followed by further rounds.
 
         Parameters
         ----------

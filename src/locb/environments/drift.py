@@ -19,13 +19,13 @@ class Rotation(NamedTuple):
     """Rotation of the preference of every user, from the direction ``first`` towards the direction ``second``."""
 
     angle: float  # radians per ROUNDS_PER_ANGLE rounds
-    first: Floats  # (n, raw_dim) unit vectors
-    second: Floats  # (n, raw_dim) unit vectors, orthogonal to those of ``first``
+    first: Floats  # (n_users, raw_dim) unit vectors
+    second: Floats  # (n_users, raw_dim) unit vectors, each orthogonal to the same row of ``first``
 
     def preferences_at(self, preferences: Floats, users: Ints, rounds: Ints) -> Floats:
-        """Return the preferences (T, raw_dim) of ``users`` (T,) in ``rounds`` (T,).
+        """Return the preference of ``users[t]`` in round ``rounds[t]`` for each t, as an array (T, raw_dim).
 
-        ``preferences`` (n, raw_dim) are those of all users in round 0.
+        ``users`` and ``rounds`` have T elements. ``preferences`` (n_users, raw_dim) has the preferences in round 0.
         """
         start, first, second = preferences[users], self.first[users], self.second[users]
         angle = (self.angle / ROUNDS_PER_ANGLE) * rounds[:, None]
@@ -41,8 +41,8 @@ class Rotation(NamedTuple):
 def draw_rotation(rng: np.random.Generator, angle: float, directions: Floats, labels: Ints) -> Rotation:
     """Draw one random plane per label and return the rotation of all users in the plane of their label.
 
-    The plane of label c contains row c of ``directions`` (labels, raw_dim). ``labels`` (n,) has the label of each user.
-    Users with the same label keep their distances.
+    The plane of label c contains row c of ``directions`` (number of labels, raw_dim). ``labels`` (n_users,) has the
+    label of each user. The distance between two users with the same label does not change.
     """
     step = rng.standard_normal(directions.shape)
     orthogonal = normalize(step - np.einsum("ci,ci->c", step, directions)[:, None] * directions)

@@ -32,15 +32,16 @@ class Interactions(Environment):
     item_features : (items, d) floats
         The d features of each item.
     n_users : int, default 100
-        Size of the pool, the users of the environment. The pool consists of the users with the most records among the
-        eligible users. A user is eligible with at least one liked item and at least one item with reward 0.
+        Size of the pool, the users of the environment. The pool consists of the eligible users with the most records.
+        A user is eligible with at least one liked item and at least one item that can be an arm with reward 0. If there
+        are fewer eligible users, the pool has all of them, and a warning is issued.
     n_arms : int, optional
-        Arms per round: one liked item, and n_arms − 1 items with reward 0. The default is 10, or the number of items if
-        there are fewer.
+        Arms per round, at least 2: one liked item, and n_arms − 1 items with reward 0. The default is 10, or the number
+        of items if there are fewer. If a user has too few items with reward 0, an item can appear twice in a round.
     zeros : {"any", "rated", "shown"}, default "any"
-        Which items can be arms with reward 0. "any": all items that the user never liked, with or without a record.
-        "rated": items with a record of the user, all of whose records have reward 0. "shown": items with at least one
-        record of reward 0, even if the user liked the same item in another record. Use "shown" for click logs.
+        Which items can be arms with reward 0 for a user. "any": all items that the user never liked, with or without a
+        record of the user. "rated": items that have a record of the user, but no like. "shown": items that have a
+        record of the user with reward 0, even if the user liked the item in another record. Use "shown" for click logs.
     counts : (r,) ints, optional
         Number of occurrences of each record, at least 1. By default, each record occurred once.
 
@@ -53,9 +54,10 @@ class Interactions(Environment):
     theta : (n, d) floats
         Ridge estimate of each user from all records of the user. The true clusters are computed from ``theta``.
     records_per_user : (n,) ints
-        Number of records of each user of the pool.
+        Number of records of each user of the pool, counted with ``counts``.
     excluded_users : dict
-        Number of users who are not eligible, by reason.
+        Number of users who are not eligible, by reason: "no liked item" or "no zero-reward item". Reasons without users
+        are omitted.
     about : dict
         Facts about the data set, set by the readers in :mod:`locb.datasets`; empty by default.
 
@@ -111,7 +113,7 @@ class Interactions(Environment):
     ) -> tuple[Ints, dict[str, int]]:
         """Return the eligible users with the most records, and the number of users who are not eligible, by reason."""
         if len(user) == 0:
-            raise ValueError("users must have at least one record, not 0")
+            raise ValueError("users, items and rewards must have at least one element, not 0")
         records = np.bincount(user, weight)
         has_records = np.bincount(user) > 0
         likes = np.bincount(user[liked], minlength=len(records))
@@ -129,13 +131,13 @@ class Interactions(Environment):
         if eligible.size == 0:
             raise ValueError(
                 "no user is eligible; an eligible user has at least one liked item and one item with reward 0 "
-                f"({_format_reasons(excluded)})"
+                f"(number of users with {_format_reasons(excluded)})"
             )
         selected = np.argsort(-records[eligible], kind="stable")[:n_users]
         if len(selected) < n_users:
             reasons = _format_reasons(excluded)
             message = f"n_users is {n_users}, but the number of eligible users is {len(selected)}"
-            warnings.warn(f"{message}{f' ({reasons})' if reasons else ''}", stacklevel=3)
+            warnings.warn(f"{message}{f' (excluded users: {reasons})' if reasons else ''}", stacklevel=3)
         return eligible[selected], {reason: count for reason, count in excluded.items() if count}
 
     def draw(self, rng: np.random.Generator, count: int) -> Rounds:
@@ -147,21 +149,27 @@ class Interactions(Environment):
         return Rounds(users, contexts, rewards)
 
     def true_clusters(self, gamma: float = 0.2, n_groups: int = 5) -> list[Ints]:
-        """Return the true clusters: for each K-means group of θ, the largest set of users with distances below gamma.
+        """Return one true cluster per K-means group of the users' θ, as arrays of user indices.
+
+        A true cluster is a largest set of users of its K-means group such that the distance between the θ of any two of
+        them is below gamma. A true cluster can have a single user.
 
         Parameters
         ----------
         gamma : float, default 0.2
-            Upper limit of the distance between the θ of two users of a cluster.
+            Limit of the distance, above 0. The distance must be smaller.
         n_groups : int, default 5
-            Number of K-means groups.
+            Number of K-means groups. There are fewer groups if the users have fewer distinct θ.
         """
         if not gamma > 0.0:
             raise ParameterError("gamma", f" must be above 0, not {gamma!r}")
         return [members[maximum_clique(self.theta[members], gamma)] for members in self.groups(n_groups)]
 
     def groups(self, n_groups: int = 5) -> list[Ints]:
-        """Return at most ``n_groups`` K-means groups of the users' θ; fewer if there are fewer distinct θ."""
+        """Return the K-means groups of the users' θ, as arrays of user indices.
+
+        The number of groups is ``n_groups``, or the number of distinct θ if it is smaller.
+        """
         from sklearn.cluster import KMeans
 
         n_groups = min(n_groups, len(np.unique(self.theta.round(12), axis=0)))
@@ -169,11 +177,11 @@ class Interactions(Environment):
         return [np.flatnonzero(labels == group) for group in range(n_groups)]
 
     def users_in_groups(self, gamma: float, n_groups: int = 5) -> int:
-        """Return the number of users in the clusters of ``true_clusters`` that have at least two users."""
+        """Return how many users are in true clusters of two or more users. See ``true_clusters`` for the parameters."""
         return sum(len(cluster) for cluster in self.true_clusters(gamma, n_groups) if len(cluster) > 1)
 
     def scaled_gamma(self, share: float = 0.5, n_groups: int = 5) -> float:
-        """Return the smallest gamma for which true clusters of at least two users contain a given share of all users.
+        """Return the smallest gamma at which true clusters of two or more users contain a given share of all users.
 
         Parameters
         ----------
@@ -185,8 +193,8 @@ class Interactions(Environment):
         Returns
         -------
         float
-            Gamma with a relative error of about 1%; infinity if no gamma suffices, for example with fewer users than
-            groups.
+            Gamma with a relative error of about 1%; infinity if no gamma suffices, for example if each K-means group
+            has a single user.
         """
         groups = [self.theta[members] for members in self.groups(n_groups)]
 
@@ -215,7 +223,7 @@ def _check_options(n_users: Any, n_arms: Any, zeros: Any, n_items: int) -> int:
     if zeros not in ZEROS:
         raise ParameterError("zeros", f" must be one of {', '.join(map(repr, ZEROS))}, not {zeros!r}")
     if n_items < 2:
-        raise ValueError(f"the number of items must be at least 2, not {n_items}")
+        raise ValueError(f"item_features must have at least 2 rows, one per item, not {n_items}")
     if n_arms is None:
         if n_items < DEFAULT_ARMS:
             message = f"the number of items is {n_items}, so a round has {n_items} arms instead of {DEFAULT_ARMS}"
@@ -227,7 +235,10 @@ def _check_options(n_users: Any, n_arms: Any, zeros: Any, n_items: int) -> int:
 
 
 def _check_records(users: Any, items: Any, rewards: Any, counts: Any, n_items: int) -> tuple[Any, Any, Any, Any]:
-    """Return user, item, like (bool) and count of each record; raise a ValueError if an array is invalid."""
+    """Return four arrays with the user, item, like (bool) and count of each record; the last is None without counts.
+
+    Raise a ValueError if an array is invalid.
+    """
     user = _check_integers("users", users, None)
     item = _check_integers("items", items, n_items)
     liked = _check_rewards(rewards)
@@ -238,7 +249,10 @@ def _check_records(users: Any, items: Any, rewards: Any, counts: Any, n_items: i
     if weight is not None and weight.size and weight.min() < 1:
         raise ValueError(f"counts must be at least 1, but counts[{weight.argmin()}] is {weight.min()}")
     if len(user) and user.max() >= max(10 * len(user), 100_000_000):
-        raise ValueError(f"users must be numbered consecutively from 0, but users[{user.argmax()}] is {user.max()}")
+        raise ValueError(
+            f"users must be numbered consecutively from 0, but users[{user.argmax()}] is {user.max()} with {len(user)} "
+            "records"
+        )
     return user, item, liked, weight
 
 
@@ -247,7 +261,10 @@ def _format_reasons(excluded: dict[str, int]) -> str:
 
 
 def _check_integers(name: str, values: Any, limit: int | None) -> Any:
-    """Return ``values`` as an array with one integer per record, at least 0 and below ``limit`` unless that is None."""
+    """Return ``values`` as an array of integers, one per record.
+
+    Raise a ValueError if an integer is negative, or is not below ``limit``. None means no limit.
+    """
     array = np.asarray(values)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise ValueError(f"{name} must have one integer per record, not {array.dtype} of shape {array.shape}")
@@ -275,9 +292,9 @@ def _check_rewards(rewards: Any) -> Any:
 
 
 def _group_by_user(user: Ints, item: Ints, weight: Ints, n_users: int) -> tuple[Ints, Ints, Ints]:
-    """Return the records sorted by user: the first record of each user (n + 1,), items, and cumulative weights.
+    """Return the records sorted by user: the start of each user's records (n_users + 1,), items, cumulative weights.
 
-    Cumulative weights restart at each user.
+    Cumulative weights restart at each user. The last start is the number of records.
     """
     order = np.argsort(user, kind="stable")
     start = np.concatenate([[0], np.cumsum(np.bincount(user, minlength=n_users))]).astype(np.int64)
@@ -287,7 +304,10 @@ def _group_by_user(user: Ints, item: Ints, weight: Ints, n_users: int) -> tuple[
 
 
 def _ridge_estimates(user: Ints, item: Ints, liked: Any, weight: Ints, features: Floats, n_users: int) -> Floats:
-    """Return θ = (I + Σ x xᵀ)⁻¹ Σ r x of each user, over the user's records with item features x and reward r."""
+    """Return θ = (I + Σ w x xᵀ)⁻¹ Σ w r x of each user, an array (n_users, d).
+
+    The sums are over the records of the user, with item features x, reward r and weight w.
+    """
     dim = features.shape[1]
     gram, vector = np.tile(np.eye(dim), (n_users, 1, 1)), np.zeros((n_users, dim))
     order = np.argsort(user, kind="stable")

@@ -1,4 +1,4 @@
-"""Preferences of synthetic users: cluster sizes, cluster centres, and users near centres.
+"""Random draws for synthetic users: cluster sizes, cluster centres, and preferences near the centres.
 
 A preference is a unit vector with ``raw_dim`` entries until :func:`lift` appends the constant feature. Distances and
 spreads refer to lifted vectors.
@@ -14,7 +14,7 @@ from locb.common.arrays import Floats, Ints
 
 
 def normalize(vectors: Floats) -> Floats:
-    """Return the vectors along the last axis, scaled to length 1."""
+    """Return the vectors along the last axis, scaled to length 1. No vector may be zero."""
     scaled: Floats = vectors / np.sqrt(np.einsum("...i,...i->...", vectors, vectors))[..., None]
     return scaled
 
@@ -27,7 +27,10 @@ def lift(units: Floats) -> Floats:
 
 
 def draw_cluster_sizes(rng: np.random.Generator, n_users: int, n_clusters: int) -> Ints:
-    """Return random cluster sizes from a quarter of the mean to twice the mean, with sum ``n_users``."""
+    """Return random cluster sizes with sum ``n_users``.
+
+    Each size is at least 1, and from a quarter of the mean size to twice the mean size.
+    """
     mean = n_users / n_clusters
     low, high = max(1, math.ceil(mean / 4)), max(1, math.floor(2 * mean))
     sizes = rng.integers(low, high + 1, size=n_clusters)
@@ -45,9 +48,10 @@ def draw_centres(rng: np.random.Generator, count: int, raw_dim: int) -> Floats:
 
 
 def draw_near(rng: np.random.Generator, centres: Floats, spread: float) -> Floats:
-    """Return one random unit vector per centre, closer than spread/2 to the centre after lifting.
+    """Return one random unit vector per centre, whose distance to the centre after lifting is below spread/2.
 
-    Any two vectors that are drawn near the same centre are therefore closer than ``spread``.
+    The distance between any two vectors that are drawn near the same centre is therefore below ``spread``. If
+    ``spread`` is 0, the vectors are copies of the centres.
     """
     vectors = centres.copy()
     if spread == 0.0:
@@ -64,7 +68,7 @@ def draw_near(rng: np.random.Generator, centres: Floats, spread: float) -> Float
 
 
 def nearest_centres(centres: Floats) -> Ints:
-    """Return, for every centre, the index of the nearest other centre: (clusters,)."""
+    """Return, for each row of ``centres``, the index of the nearest other row."""
     similarity = centres @ centres.T
     np.fill_diagonal(similarity, -np.inf)
     nearest: Ints = similarity.argmax(axis=1)
@@ -72,5 +76,8 @@ def nearest_centres(centres: Floats) -> Ints:
 
 
 def interpolate(first: Floats, second: Floats, fraction: Floats) -> Floats:
-    """Return the points at ``fraction`` of the straight line from ``first`` to ``second``, scaled to length 1."""
+    """Return a point between each row of ``first`` and the same row of ``second``, scaled to length 1.
+
+    ``fraction`` has one element per row: 0 gives the row of ``first``, and 1 the row of ``second``.
+    """
     return normalize(first + fraction[:, None] * (second - first))

@@ -24,8 +24,9 @@ _FAMILIES, _OVERLAP, _NOISE, _DRIFT = 1, 2, 3, 4
 class Synthetic(Environment):
     """Synthetic environment: users in clusters with similar preferences, and arms with random features.
 
-    The preference θ of a user and the features x of an arm are vectors of length 1. Each consists of a random unit
-    vector divided by √2 and the constant feature 1/√2. The mean reward of an arm, θᵀx, is therefore in [0, 1].
+    The preference θ of a user and, with the default ``norms``, the features x of an arm are vectors of length 1. Each
+    consists of a random unit vector divided by √2 and the constant feature 1/√2. The mean reward of an arm, θᵀx, is
+    therefore in [0, 1].
 
     Parameters
     ----------
@@ -41,30 +42,33 @@ class Synthetic(Environment):
         have the same preference.
     noise : "bernoulli", float, or pair of floats, default "bernoulli"
         "bernoulli": a reward is 1 with the mean reward as probability, else 0. A number: a reward is the mean reward
-        plus Gaussian noise with this standard deviation. A pair: each user has its own standard deviation, drawn from
-        this range.
+        plus Gaussian noise with this standard deviation. A pair (low, high): each user has its own standard deviation,
+        drawn uniformly from low to high.
     arrivals : {"uniform", "zipf"}, default "uniform"
         Probability that a round serves a user. "uniform": equal for all users. "zipf": proportional to 1/r for the
         r-th most frequent user.
     families : int, optional
         Number of families, which are groups of similar clusters: each cluster centre is drawn near the centre of its
-        family. The attribute ``family_of`` (n_clusters,) has the family of each cluster. By default, there are none.
+        family. The attribute ``family_of`` (n_clusters,) has the family of each cluster. By default, there are no
+        families, and ``family_of`` is None.
     family_spread : float, default 0.6
         Upper limit of the distance between two cluster centres of a family.
     overlap : float, default 0
         Share of overlapping users, from 0 to 1. The preference of an overlapping user is between the centre of the
         user's cluster and the nearest other centre. The user belongs to both clusters, and the distance to other
-        members may exceed ``spread``.
+        members may exceed ``spread``. Overlap requires at least 2 clusters and a ``raw_dim`` of at least 2.
     drift : float, default 0
         Angle in radians by which preferences rotate per 10,000 rounds. The attribute ``theta`` holds the preferences of
-        round 0. Mean rewards, and therefore regret, are those of the current round.
+        round 0. Mean rewards, and therefore regret, are those of the current round. Drift requires a ``raw_dim`` of at
+        least 2.
     drifters : {"clusters", "users"}, default "clusters"
         What rotates with ``drift``. "clusters": each cluster as a whole, so that the true clusters stay valid. "users":
         each user independently, so that the true clusters dissolve.
     norms : pair of floats, default (1, 1)
-        Lowest and highest length of an arm's feature vector: 0 < low ≤ high, and high ≤ 1 with Bernoulli rewards.
+        Lowest and highest length of the feature vector of an arm, which is drawn uniformly: 0 < low ≤ high, and
+        high ≤ 1 with Bernoulli rewards.
     seed : int, default 0
-        Seed of the random generators of users and clusters. The rounds have a seed of their own.
+        Seed of the random generators of users and clusters. ``rounds`` and ``stream`` have their own seed.
 
     Examples
     --------
@@ -146,14 +150,16 @@ class Synthetic(Environment):
         return [np.flatnonzero((first == c) | (second == c)) for c in range(self.labels.max() + 1)]
 
     def theta_at(self, users: Any, rounds: Any) -> Floats:
-        """Return the preferences θ (T, d) of users in given rounds. Without drift, θ does not depend on the round.
+        """Return the preference θ of a user in a round, for T pairs of user and round, as an array (T, d).
+
+        Without drift, θ does not depend on the round.
 
         Parameters
         ----------
         users : (T,) ints
-            The users.
+            User of each pair.
         rounds : (T,) ints
-            Number of the round for each element of ``users``, counted from 0.
+            Round of each pair, counted from 0.
         """
         user_indices, times = np.asarray(users, dtype=np.int64), np.asarray(rounds, dtype=np.int64)
         if self._rotation is not None:
@@ -162,11 +168,11 @@ class Synthetic(Environment):
         return theta
 
     def draw(self, rng: np.random.Generator, count: int) -> Rounds:
-        """Return the first ``count`` rounds, drawn with ``rng``."""
+        """Return rounds 0 to ``count − 1``, drawn with ``rng``."""
         return self.draw_at(rng, count, 0)
 
     def draw_at(self, rng: np.random.Generator, count: int, start: int) -> Rounds:
-        """Return ``count`` rounds drawn with ``rng``, of which the first has number ``start``, counted from 0."""
+        """Return rounds ``start`` to ``start + count − 1``, counted from 0 and drawn with ``rng``."""
         users = np.minimum(np.searchsorted(self._arrival, rng.random(count), side="right"), self.n_users - 1)
         return self.rounds_of(users, rng, start=start)
 
@@ -228,14 +234,14 @@ def _check_sizes(n_users: Any, n_clusters: Any, raw_dim: Any, n_arms: Any, famil
 def _check_ranges(spread: Any, family_spread: Any, arrivals: Any, drifters: Any) -> None:
     for name, width in (("spread", spread), ("family_spread", family_spread)):
         if not 0.0 <= width < math.inf:
-            raise ParameterError(name, f" must be a number of at least 0, not {width!r}")
+            raise ParameterError(name, f" must be a finite number of at least 0, not {width!r}")
     for name, value, choices in (("arrivals", arrivals, ARRIVALS), ("drifters", drifters, DRIFTERS)):
         if value not in choices:
             raise ParameterError(name, f" must be one of {', '.join(map(repr, choices))}, not {value!r}")
 
 
 def _parse_pair(values: Any) -> tuple[float, float] | None:
-    """Return ``values`` as a pair (low, high) of floats with 0 ≤ low ≤ high, or None if it is not such a pair."""
+    """Return a tuple or list of two numbers as floats (low, high) with 0 ≤ low ≤ high < ∞; None for any other value."""
     if isinstance(values, str) or not isinstance(values, tuple | list) or len(values) != 2:
         return None
     try:
@@ -246,7 +252,7 @@ def _parse_pair(values: Any) -> tuple[float, float] | None:
 
 
 def _check_noise(noise: Any) -> tuple[float, float] | None:
-    """Return the range of standard deviations; None for Bernoulli rewards."""
+    """Return the lowest and the highest standard deviation of the noise; None for Bernoulli rewards."""
     if isinstance(noise, str) and noise == "bernoulli":
         return None
     if isinstance(noise, int | float | np.integer | np.floating) and 0.0 <= noise < math.inf:
@@ -282,5 +288,5 @@ def _check_norms(norms: Any, *, bernoulli: bool) -> tuple[float, float]:
             "norms", f" must be a pair (low, high) of finite lengths with 0 < low ≤ high, not {norms!r}"
         )
     if bernoulli and pair[1] > 1.0:
-        raise ParameterError("norms", f" must be at most 1 with noise='bernoulli', not {norms!r}")
+        raise ParameterError("norms", f" (low, high) must have high ≤ 1 with noise='bernoulli', not {norms!r}")
     return pair
