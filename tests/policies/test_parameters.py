@@ -52,9 +52,9 @@ def test_the_docstring_in_numpydoc_form() -> None:
     assert doc is not None
     assert "\nn_users : int\n    Number of users" in doc
     assert (
-        "\ngamma : float, default=0.2\n    Intended maximum distance between two users of a cluster. Must be > 0.\n"
-        in doc
-    )
+        "\ngamma : float, default=0.2\n"
+        "    Intended maximum distance between preferences of two cluster members. Must be > 0.\n"
+    ) in doc
     assert "\nn_seeds : int or None, default=None\n" in doc
     assert '\nstop : {"radius", "certificate", "published"}, default="radius"\n' in doc
 

@@ -54,7 +54,8 @@ def test_help_for_a_service_gives_the_defaults_of_a_service() -> None:
     assert any(line.startswith('bonus (str, default "pooled";') for line in lines)
     assert any(line.startswith("n_seeds (int or None, default 30;") for line in lines)
     (gamma,) = describe_parameters("locb", only=["gamma"]).splitlines()
-    assert gamma == "gamma (float, default 0.2; > 0): Intended maximum distance between two users of a cluster."
+    description = "Intended maximum distance between preferences of two cluster members."
+    assert gamma == f"gamma (float, default 0.2; > 0): {description}"
 
 
 def test_assignment_registers_a_custom_policy() -> None:

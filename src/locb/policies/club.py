@@ -54,8 +54,8 @@ GRAPHS = {"complete": COMPLETE, "erdos-renyi": SPARSE}
 Alpha2 = Annotated[
     float,
     Parameter(
-        "Factor of the distance at which the edge between two users is deleted. Users with m and m' rounds lose "
-        "their edge if their estimates differ by more than alpha2 · (F(m) + F(m')), where "
+        "Factor of the distance above which the edge between two users is deleted. Users with m and m' rounds lose "
+        "their edge if the distance of their estimates is more than alpha2 · (F(m) + F(m')), where "
         "F(m) = √((1 + log(1 + m)) / (1 + m)).",
         minimum=0.0,
     ),

@@ -53,7 +53,7 @@ from locb.policies.state.seeds import choose_seeds
 # Empty arrays, in place of results that ``compute_posteriors`` need not compute.
 NO_NUMBERS, NO_GROUPS = np.empty((0, 0)), np.empty((0, 0), bool)
 MIN_WEIGHT = 1e-9  # evidence sources with less weight are omitted from explanations
-Gamma = Annotated[float, Parameter("Typical distance between users of one neighbourhood.", above=0.0)]
+Gamma = Annotated[float, Parameter("Typical distance between preferences of users of a neighbourhood.", above=0.0)]
 Beta = Annotated[float, Parameter("Weight of the exploration bonus.", minimum=0.0)]
 Memory = Annotated[
     float | None,
@@ -168,7 +168,7 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         ]
 
     def similar_users(self, user: int, limit: int = 10) -> list[SimilarUser]:
-        """Return users who share a cluster with a user, in the order of the distance of their posterior means."""
+        """Return at most ``limit`` users who share a cluster with a user, nearest posterior mean first."""
         user = self.check_user(user)
         limit = check_int("limit", limit, 0)
         inside = self._explained_by(np.arange(self._n_users))
@@ -184,7 +184,10 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
     def certifier(
         self, cluster: Any, *, sigma: float | None = None, delta: float | None = None
     ) -> Callable[[bool], float]:
-        """Return a function that computes the certificate. Unavailable with ``memory``: preferences may then change."""
+        """Return a function that computes the certificate, as in the base class.
+
+        Raises ``UnavailableError`` if ``memory`` is set, because preferences may then change.
+        """
         if self._parameters["memory"] is not None:
             raise UnavailableError(
                 "certificates are only available for preferences that do not change: memory must be None, "
@@ -275,8 +278,8 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
 
         The sums b of the user, of its neighbourhoods and of all users become what they would be with the new reward.
         The centres of the neighbourhoods follow when they are next recomputed. The gate, the noise, the prior weights
-        of the components and the population keep their values and change only in later rounds. Unavailable with
-        ``memory``, because the current weight of the observation is not known.
+        of the components and the population keep their values and change only in later rounds. Raises
+        ``UnavailableError`` if ``memory`` is set, because the current weight of the observation is not known.
         """
         if self._parameters["memory"] is not None:
             raise UnavailableError(

@@ -31,15 +31,16 @@ from locb.policies.state.corrections import shift_estimate
 from locb.policies.state.user_rows import grow_rows, initial_estimates
 
 Shared = Annotated[
-    bool, Parameter("True: all users share one estimate (LinUCB-ONE). False: each user has its own (LinUCB-IND).")
+    bool,
+    Parameter("True: all users share one estimate (LinUCB-ONE). False: each user has a separate one (LinUCB-IND)."),
 ]
 
 
 class LinUCB(CorrectionMixin, ScoringRowPolicy):
     """LinUCB policy: a linear bandit with upper confidence bounds. The score of an arm is θ̂ᵀx + α √(xᵀA⁻¹x).
 
-    x is the context of the arm, and α is ``alpha``. A is I plus the sum of x xᵀ over the rounds of the user, or of all
-    users with ``shared``. θ̂ is the ridge estimate from the same rounds.
+    x is the context of the arm, and α is ``alpha``. A is I plus the sum of x xᵀ over the rounds of the user, or, with
+    ``shared=True``, over the rounds of all users. θ̂ is the ridge estimate from the same rounds.
 
     Examples
     --------

@@ -56,9 +56,9 @@ from locb.policies.state.seeds import choose_seeds
 STOPS = {"radius": BY_RADIUS, "certificate": BY_CERTIFICATE, "published": AS_PUBLISHED}
 BONUSES = {"mean": MEAN, "pooled": POOLED}
 
-Gamma = Annotated[float, Parameter("Intended maximum distance between two users of a cluster.", above=0.0)]
+Gamma = Annotated[float, Parameter("Intended maximum distance between preferences of two cluster members.", above=0.0)]
 LateSeeds = Annotated[
-    int, Parameter("Number of users added later (``add_users``) who also become seed users.", minimum=0)
+    int, Parameter("Number of users added later, the first ones, who become seed users. Set by a service.", minimum=0)
 ]
 Tau = Annotated[
     float,
@@ -72,7 +72,7 @@ Delta = Annotated[
     float, Parameter("Largest probability that a theory or ellipsoid radius is too small.", above=0.0, below=1.0)
 ]
 Sigma = Annotated[float, Parameter("Sub-Gaussian scale of the noise; 0.5 is valid for rewards in [0, 1].", minimum=0.0)]
-Radius = Annotated[str, Parameter("Formula of the confidence radius of an estimate.", choices=tuple(RADII))]
+Radius = Annotated[str, Parameter("Confidence radius; see docs/explanation/algorithm.md.", choices=tuple(RADII))]
 MinEigenvalue = Annotated[
     float | None,
     Parameter("Smallest eigenvalue of E[x xᵀ] for a random context x; required by the theory radius.", above=0.0),
@@ -168,7 +168,6 @@ class LOCB(CorrectionMixin, CompiledPolicy):
         return bool(self._state.int_params[N_ACTIVE] == 0)
 
     def _user_radii(self, users: Ints) -> Floats:
-        """Return the confidence radius of each of these users in the current round."""
         int_params = self._state.int_params
         delta, sigma = self._parameters["delta"], self._parameters["sigma"]
         ball = radius_scale(int_params[RADIUS_KIND], int_params[T], self._n_users, self._dim, sigma, delta)
@@ -283,9 +282,10 @@ class LOCB(CorrectionMixin, CompiledPolicy):
         return sizes
 
     def add_users(self, count: int) -> None:
-        """Add ``count`` users to every cluster that is not final. A final cluster accepts them once they prove similar.
+        """Add ``count`` users to every cluster that is not final. The first ``late_seeds`` of them become seed users.
 
-        The first ``late_seeds`` users who are added become seed users.
+        A final cluster accepts an added user when the estimate of the user is close to that of the seed user, and the
+        user meets the rule ``stop``.
         """
         count = check_int("count", count, 0)
         old, new = self._n_users, self._n_users + count

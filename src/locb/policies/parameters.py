@@ -141,7 +141,10 @@ def check_dtype(value: Any) -> str:
 
 
 def check_reward_range(value: Any) -> tuple[float, float]:
-    """Return a range of rewards as a pair of floats; the first is lower than the second."""
+    """Return a range of rewards as a pair of floats (low, high).
+
+    Raises a ValueError unless high exceeds low by at least 1e-9 of the larger absolute value, and by at least 1e-100.
+    """
     if isinstance(value, str | bytes) or not isinstance(value, Sequence | np.ndarray) or len(value) != 2:
         raise ParameterError("reward_range", f" must be a pair (low, high) of numbers, not {value!r}")
     low, high = (check_float("reward_range", bound, -MAX_REWARD) for bound in value)
@@ -165,8 +168,8 @@ Alpha = Annotated[float, Parameter("Weight of the exploration bonus.", minimum=0
 NSeeds = Annotated[
     int | None,
     Parameter(
-        "Number of seed users, around whom clusters are built. Seed users are drawn at random with ``seed``. "
-        f"None means {DEFAULT_SEEDS}, or all users if there are fewer.",
+        "Number of seed users, around whom clusters are built. They are drawn at random; in a service, they are the "
+        f"first users who arrive. None means {DEFAULT_SEEDS}, or all users if there are fewer.",
         minimum=1,
     ),
 ]
@@ -179,7 +182,11 @@ Seeds = Annotated[
     ),
 ]
 Ties = Annotated[
-    str, Parameter("Which arm to choose among those within 1e-9 of the highest score.", choices=tuple(TIE_RULES))
+    str,
+    Parameter(
+        "Which of the arms within 1e-9 of the highest score to choose: the first, or a random one.",
+        choices=tuple(TIE_RULES),
+    ),
 ]
 Dtype = Annotated[
     str,
@@ -199,7 +206,7 @@ RewardRange = Annotated[
         check=check_reward_range,
     ),
 ]
-Seed = Annotated[int, Parameter("Seed of the random number generator.", minimum=0)]
+Seed = Annotated[int, Parameter("Seed of the random number generator of the policy.", minimum=0)]
 
 
 def declared_parameters(init: Callable[..., None]) -> tuple[Parameter, ...]:
@@ -265,7 +272,10 @@ def plain_signature(init: Callable[..., None]) -> inspect.Signature:
 
 
 def document_parameters(doc: str | None, parameters: Iterable[Parameter]) -> str | None:
-    """Return the class docstring ``doc`` with a "Parameters" section in numpydoc form, before the other sections."""
+    """Return the class docstring ``doc`` with a "Parameters" section in numpydoc form, before the other sections.
+
+    A docstring that already has such a section, or None, is returned unchanged.
+    """
     if doc is None or _PARAMETERS.search(inspect.cleandoc(doc)):
         return doc
     doc = inspect.cleandoc(doc)

@@ -47,11 +47,12 @@ class PolicySpec:
     label : str, optional
         Name in tables and charts. By default ``name``.
     has_seeds : bool
-        Whether each cluster belongs to a seed user. The policy then has the parameter ``n_seeds``. Without seed users,
-        a cluster is named after its first member.
+        Whether clusters are built around seed users. The policy then has the parameter ``n_seeds``. Otherwise, a
+        cluster is named after its first member.
     late_seeds : bool
         Whether the policy has the parameter ``late_seeds``, with which users who are added later become seed users.
-        Otherwise, a service creates the policy with ``n_seeds`` users and assigns them to the first users who arrive.
+        Otherwise, a service creates a policy that has seeds with ``n_seeds`` users, all of them seed users, and gives
+        their indices to the first users who arrive.
     fixed_seeds : bool
         Whether the seed users never change.
     overlapping : bool
@@ -113,12 +114,12 @@ class PolicySpec:
         return parameters["n_seeds"] if self.has_seeds and not self.late_seeds else 1
 
     def make_for_service(self, *, n_users: int, dim: int, parameters: Mapping[str, Any]) -> Policy:
-        """Return a new policy for a service, in which the first users who arrive become the seed users.
+        """Return a new policy for a service. If it has seed users, these are the first users who arrive.
 
         Raises
         ------
         ValueError
-            If the policy does not have these parameters or rejects their values.
+            If the policy does not have these parameters or rejects their values, or if its class is abstract.
         """
         arguments = {"n_users": n_users, "dim": dim, **parameters}
         if self.late_seeds:
@@ -280,7 +281,9 @@ def make_policy(name: str, **parameters: Any) -> Policy:
     Raises
     ------
     ValueError
-        If no policy has this name, or a parameter is invalid.
+        If no policy has this name, or the value of a parameter is invalid.
+    TypeError
+        If a parameter is unknown, or a required parameter is missing.
 
     Examples
     --------

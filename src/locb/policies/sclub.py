@@ -46,9 +46,9 @@ from locb.policies.state.user_rows import keep_first_rows
 AlphaTheta = Annotated[
     float,
     Parameter(
-        "A user with m rounds is split off from a cluster with M rounds if their estimates differ by more than "
-        "alpha_theta · (F(m) + F(M)), where F(m) = √((1 + log(1 + m)) / (1 + m)). Clusters merge below half this "
-        "distance.",
+        "A user with m rounds is split off from a cluster with M rounds if the distance of their estimates is more "
+        "than alpha_theta · (F(m) + F(M)), where F(m) = √((1 + log(1 + m)) / (1 + m)). Two clusters with M and M' "
+        "rounds merge only if their distance is less than alpha_theta / 2 · (F(M) + F(M')).",
         minimum=0.0,
     ),
 ]
@@ -56,8 +56,8 @@ AlphaP = Annotated[
     float,
     Parameter(
         "A user is split off from a cluster in round t if its frequency (rounds of the user / t) differs from that of "
-        "another user of the cluster by more than 2 · alpha_p · F(t), with F as in alpha_theta. Clusters merge below "
-        "half this difference.",
+        "another user of the cluster by more than 2 · alpha_p · F(t), with F as in alpha_theta. Two clusters merge "
+        "only if their mean frequencies differ by less than alpha_p · F(t).",
         minimum=0.0,
     ),
 ]
@@ -66,9 +66,10 @@ AlphaP = Annotated[
 class SCLUB(CorrectionMixin, ScoringRowPolicy):
     """SCLUB policy: disjoint clusters that split and merge. All users start in one cluster.
 
-    A user is split off from its cluster if its estimate or its frequency of rounds differs too much. Similar clusters
-    are merged. The score of an arm with context x is θ̂ᵀx + α √(xᵀ(I + S)⁻¹x), with α = ``alpha``. θ̂ is the ridge
-    estimate of the cluster of the user. S is the sum of x xᵀ over the rounds of all users of the cluster.
+    A user is split off from its cluster if the estimate of the user differs too much from that of the cluster, or the
+    number of rounds of the user from that of another member. Similar clusters are merged. The score of an arm with
+    context x is θ̂ᵀx + α √(xᵀ(I + S)⁻¹x), with α = ``alpha``. θ̂ is the ridge estimate of the cluster of the user. S is
+    the sum of x xᵀ over the rounds of all users of the cluster.
 
     Examples
     --------

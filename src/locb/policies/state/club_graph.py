@@ -33,7 +33,7 @@ def check_graph_size(n: int, graph: str) -> None:
 
 
 def max_users(graph: str) -> int:
-    """Return the largest capacity (number of user rows) of a graph: about 185,000 for a complete graph."""
+    """Return the largest number of user rows to allocate: about 185,000 for a complete graph, else 2³⁰."""
     return math.isqrt(MAX_GRAPH_BITS) - 63 if graph == "complete" else MAX_GRAPH_EDGES
 
 

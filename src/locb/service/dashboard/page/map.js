@@ -137,7 +137,7 @@ export class MapPanel {
     const none = this.rows.filter((row) => row.group === "none").length;
     return "Each mark is a user. Colour and shape: the smallest listed group that contains the user. Size: number of "
       + `rewards. Ring: the user is in several groups (${formatCount(several)} users). ${formatCount(none)} users are `
-      + "in no group. Legend: seed of each group, and how many users have its colour, of how many users in the group. "
+      + "in no group. Legend: seed of each group, number of users with its colour, and number of its members. "
       + "Click a user to open the panel “User”, or click a group in the legend to highlight the group.";
   }
 }

@@ -82,8 +82,8 @@ export class Preview {
     else {
       this.partsChart.show({ ...explainDecisions([{ arm, name: arm, explanation }], this.featureNames),
         label: `Parts of the score of ${arm}`,
-        summary: "Contributions of the features of the recommended arm, and its exploration bonus. The line marks the "
-          + "score, which is their sum." });
+        summary: "Contributions of the features of the recommended arm, the intercept and the exploration bonus. The "
+          + "line marks the score, which is the sum of these parts." });
     }
   }
 }

@@ -171,8 +171,8 @@ export class UserPanel {
     this.preview.featureNames = content.params.names;
     return this.decisionsChart.show({
       ...content, label: "Score of each recommended arm by feature and bonus",
-      summary: "One bar per decision, newest first: contributions of the features of the arm, and the exploration "
-        + "bonus. The line marks the score, which is their sum.",
+      summary: "One bar per decision, newest first: contributions of the features of the arm, the intercept and the "
+        + "exploration bonus. The line marks the score, which is the sum of these parts.",
     });
   }
 }
