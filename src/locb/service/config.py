@@ -55,6 +55,11 @@ class ServiceConfig:
 
     A store records the policy, ``dim`` and the parameters with which it was created. For an existing store, ``policy``
     and ``dim`` can be None; the service then uses the recorded values.
+
+    Raises
+    ------
+    ValueError
+        If a value is not allowed. The message names the option of ``locb serve``.
     """
 
     data_dir: Path = field(
@@ -97,7 +102,11 @@ class ServiceConfig:
         maximum=1_000_000,
     )
     reward_wait: float = _key(
-        600.0, "Time to wait for a reward before the default reward is learned.", REWARDS, is_duration=True, minimum=0
+        600.0,
+        "Time from a decision, or from the activation of a deferred event, until its default reward is learned.",
+        REWARDS,
+        is_duration=True,
+        minimum=0,
     )
     snapshot_every: int = _key(
         100_000,
@@ -154,8 +163,8 @@ class ServiceConfig:
     )
     decision_cache: int = _key(
         100_000,
-        "Number of recent decisions in memory. For a reward of an older decision, the service reads the decision from "
-        "the store first.",
+        "Maximum number of recent decisions in memory. For a reward of an older decision, the service reads the "
+        "decision from the store first.",
         minimum=1,
     )
     shutdown_timeout: float = _key(

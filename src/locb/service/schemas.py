@@ -233,7 +233,7 @@ class UserDetail(ResponseModel):
             "if the policy does not report intervals."
         ),
     ]
-    rewards: Annotated[int, Meta(description="Number of rewards of this user in the log.")]
+    rewards: Annotated[int, Meta(description="Number of rewards of this user in the log, including default rewards.")]
     mean_reward: Annotated[float | None, Meta(description="Mean reward of this user; null without rewards.")]
     feature_indices: Annotated[
         dict[str, int],
@@ -293,7 +293,7 @@ class ClusterDetail(ResponseModel):
         bool,
         Meta(
             description="Whether the certificate was computed over all pairs of members. For clusters of more than "
-            "2,000 members it is computed from the distances to the centre: still valid, but less tight."
+            "2,000 members, it is computed from the distances to the mean estimate, which gives a larger bound."
         ),
     ]
 

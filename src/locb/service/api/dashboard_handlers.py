@@ -87,7 +87,7 @@ async def user_detail(app: AppContext, user: str) -> UserDetail:
 
 
 async def user_decisions(app: AppContext, user: str, limit: str = "20") -> UserDecisions:
-    """Return the decisions for a user, newest first."""
+    """Return the last ``limit`` decisions for a user, newest first."""
     return await user_views.user_decisions(app.service, user, parse_integer("limit", limit, MAX_DECISIONS))
 
 

@@ -53,7 +53,11 @@ class Metrics:
         for name, description, value in (
             ("locb_users", "Number of known users.", len(service.engine.users)),
             ("locb_log_position", "Sequence number of the last event in the log.", service.engine.seq),
-            ("locb_queued_requests", "Requests waiting to be written to the store.", service.committer.queue_length),
+            (
+                "locb_queued_requests",
+                "Decisions and rewards that wait to be written to the store.",
+                service.committer.queue_length,
+            ),
             ("locb_requests_in_flight", "Requests in progress.", self._limits.in_flight),
             (
                 "locb_pending_rewards",

@@ -131,4 +131,8 @@ class TokenFile:
         without = sum(not granted for granted in scopes.values())
         if without:
             allowed = ", ".join((*SCOPES, ALL))
-            _log.warning("%d of these tokens have no scope and allow nothing: add %s after the token", without, allowed)
+            _log.warning(
+                "%d of these tokens have no scope and allow nothing: add one or more of %s after the token",
+                without,
+                allowed,
+            )
