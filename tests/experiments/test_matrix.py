@@ -119,12 +119,12 @@ def test_report_names_scenarios_in_which_eloc_is_worse(tmp_path: Path) -> None:
     results = [scenario_result("one-cluster", club=100.0, eloc=120.0), scenario_result("arms-3", club=100.0, eloc=50.0)]
     found = summarize(results, ["club", "eloc"], SETTINGS)
     assert (
-        "Scenarios in which a baseline has lower regret than ELOC: one-cluster (1.200 ± 0.000 times club)."
-        in found.notes
+        "Scenarios in which a baseline has lower mean regret than ELOC, and the regret of ELOC: one-cluster "
+        "(1.200 ± 0.000 times the regret of club)." in found.notes
     )
     assert list(found.tables[0].rows[0])[-2:] == ["eloc", "club"]  # ELOC first
     index, tables, figures = write_findings(found, tmp_path)
-    assert "lower regret than ELOC" in index.read_text()
+    assert "lower mean regret than ELOC" in index.read_text()
     rows = list(csv.DictReader((tables / "matrix.csv").read_text().splitlines()))
     assert [(row["scenario"], row["best baseline"], row["eloc"], row["club"]) for row in rows] == [
         ("one-cluster", "club", "1.2", "1"),

@@ -154,7 +154,7 @@ def test_all_targets_on_synthetic_and_real_data(tmp_path: Path) -> None:
     assert measured["paper's F1"] == 0.880
     assert measured["F1 difference"] == pytest.approx(measured["F1"].mean - 0.880)
     regret = next(table for table in findings.tables if table.name == "regret-synthetic")
-    assert [row["policy"] for row in regret.rows if row["difference of regret to LOCB"] is None] == ["LOCB"]
+    assert [row["policy"] for row in regret.rows if row["regret difference from LOCB"] is None] == ["LOCB"]
 
 
 def test_report_covers_all_runs_of_a_folder(tmp_path: Path) -> None:

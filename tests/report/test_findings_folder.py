@@ -36,8 +36,8 @@ def test_csv_has_unrounded_numbers_and_cells_are_formatted() -> None:
     ("column", "text", "shown"),
     [
         ("regret", "889.4", "889"),
-        ("difference of regret to LOCB", "-45.6", "-46"),
-        ("difference of regret to LOCB", "45.6", "+46"),
+        ("regret difference from LOCB", "-45.6", "-46"),
+        ("regret difference from LOCB", "45.6", "+46"),
         ("gamma", "0.2", "0.2"),
         ("F1", "1", "1.000"),
         ("clusters not final", "0", "0"),

@@ -1,1 +1,1 @@
-"""Experiments: simulation of one policy, comparison of several, reproduction of the paper, checks of its theorems."""
+"""Experiments: simulation and comparison of policies, reproduction of the LOCB paper, and checks of its theorems."""

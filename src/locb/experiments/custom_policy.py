@@ -18,8 +18,8 @@ from locb.policies.registry import BUILT_IN_NAMES
 def register_custom_policy(reference: str) -> str:
     """Add a policy class from a Python file to ``locb.POLICIES`` under the name of the class.
 
-    The name of the module is unique, so that a file such as ``json.py`` does not replace another module.
-    Worker processes receive the class by value, so they need not be able to import the file.
+    The file is loaded as a module with a unique name, so that a file such as ``json.py`` does not replace another
+    module. Worker processes receive the class by value, so they need not be able to import the file.
 
     Parameters
     ----------
@@ -34,8 +34,8 @@ def register_custom_policy(reference: str) -> str:
     Raises
     ------
     ValueError
-        If the file does not exist or does not load, the class is not a ``locb.Policy``, or it has the name of a
-        built-in policy.
+        If the file does not exist or cannot be loaded, or if the class does not exist, does not derive from
+        ``locb.Policy`` or has the name of a built-in policy.
     """
     path, _, class_name = reference.rpartition(":")
     source = Path(path)
@@ -73,7 +73,7 @@ def _load_module(source: Path) -> ModuleType:
 def policy_source(reference: str) -> dict[str, str]:
     """Return the file and class of a custom policy, and a digest of the file.
 
-    The digest is part of the identity of a job. After the file changes, its jobs run again.
+    The digest is part of the identity of a job. After the file changes, the jobs of the policy run again.
     """
     path, _, name = reference.rpartition(":")
     file = Path(path).resolve()

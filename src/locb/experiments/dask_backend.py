@@ -15,7 +15,7 @@ class DaskBackend(DaskDistributedBackend):  # type: ignore[misc]  # joblib has n
     """Dask backend that passes the error of a failed task to joblib."""
 
     def effective_n_jobs(self, n_jobs: int) -> int:
-        """Return the number of workers, but at least 2, because with 1 joblib would run all tasks in this process."""
+        """Return the number of workers, or 2 if it is smaller, because with 1 joblib runs all tasks in this process."""
         return max(2, int(super().effective_n_jobs(n_jobs)))
 
     async def _collect(self) -> None:

@@ -15,17 +15,17 @@ NO_GAMMA = "no gamma puts half of the users in groups of two or more users"
 class DatasetSummary(NamedTuple):
     """Facts about a data set, formatted for display.
 
-    The true groups are those of ``Interactions.true_clusters`` with the chosen gamma: any two users of a group have
-    preferences θ (ridge estimates from all records) whose distance is below gamma.
+    The true groups are those of ``Interactions.true_clusters``. Gamma is the smallest gamma at which half of the users
+    are in groups of two or more users (``Interactions.scaled_gamma``).
     """
 
     facts: list[tuple[str, str]]  # (name, value)
-    groups: list[list[int]]  # user indices of the groups on the map of users
+    groups: list[list[int]]  # user indices of each true group, for the map of users
     map_subtitle: str  # explanation of the map
 
 
 def summarize_dataset(env: Interactions) -> DatasetSummary:
-    """Return the sizes of a data set, its likes, the distances between users, and the true groups."""
+    """Return the summary of a data set that a reader of ``locb.datasets`` has loaded."""
     about = env.about
     upper = np.triu_indices(env.n_users, 1)
     distances = np.linalg.norm(env.theta[:, None] - env.theta[None, :], axis=2)[upper]
@@ -67,7 +67,7 @@ def describe_likes(about: dict[str, Any]) -> str:
 
 
 def likes_note(env: Environment) -> str | None:
-    """Return a sentence on the threshold of likes and its effect; None if the environment has no ratings."""
+    """Return a sentence with the threshold of likes and the share of likes; None if the environment has no ratings."""
     if not isinstance(env, Interactions) or not (rule := describe_likes(env.about)):
         return None
     return f"Likes are {rule}: {env.about['share_of_likes']:.1%} of {env.about['records']:,} records."

@@ -57,7 +57,7 @@ def make_environment(settings: dict[str, Any], seed: int, *, warn: bool = True) 
 
 
 def data_digest(env: Any) -> str:
-    """Return a digest of the true preferences θ of the users, which detects that a data set has changed."""
+    """Return a digest of the θ of all users of an environment. Another digest means that the data set has changed."""
     return hashlib.sha256(np.round(env.theta, 6).tobytes()).hexdigest()[:16]
 
 

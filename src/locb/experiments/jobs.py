@@ -36,7 +36,7 @@ class Job:
     objects: dict[str, Any] = field(default_factory=dict)
 
     def run(self) -> dict[str, Any]:
-        """Call the function and return its result, the outcome of the job. It depends on the fields of the job only."""
+        """Call the function and return its result, the outcome of the job. Only the fields determine the outcome."""
         return self.function(environment=self.environment, seed=self.seed, **self.settings, **self.objects)
 
     @property
@@ -84,8 +84,8 @@ class Ledger:
     Raises
     ------
     ValueError
-        If the folder has outcomes with other settings or in another format, if it has files of other programs, or if it
-        cannot be written.
+        If the folder has outcomes with other settings or in another format, if it has files but no settings.json, or if
+        it cannot be read or written.
     """
 
     def __init__(self, folder: Path, identity: dict[str, Any]) -> None:
@@ -147,7 +147,7 @@ class Ledger:
 
     @property
     def finished(self) -> int:
-        """Number of runs whose outcomes are in the folder."""
+        """Number of jobs whose outcomes are in the folder."""
         return sum(1 for _ in self._runs.glob("[!.]*.json"))
 
     def delete(self) -> None:
@@ -160,7 +160,7 @@ class Ledger:
         self._write_settings()
 
     def get(self, job: Job) -> dict[str, Any] | None:
-        """Return the stored outcome of a job; None if there is no file for the job or the file is damaged."""
+        """Return the stored outcome of a job; None if there is no file for the job, or if the file is invalid."""
         try:
             content = json.loads((self._runs / job.name).read_text(encoding="utf-8"))
             outcome: dict[str, Any] = content["outcome"]
@@ -176,7 +176,7 @@ class Ledger:
 def code_digest() -> str:
     """Return a digest of the source code that determines the outcomes of runs.
 
-    A folder of runs stores the digest, so that it never mixes runs of different code.
+    A folder of runs stores the digest, so that the runs of a folder all have the same code.
     """
     root = Path(locb.__file__).parent
     digest = hashlib.sha256()
@@ -201,7 +201,7 @@ def run_jobs(
     jobs : sequence of Job
         Jobs to run.
     ledger : Ledger or None
-        Stored outcomes. It receives the new outcomes. None runs all jobs and stores nothing.
+        Outcomes of finished jobs. New outcomes are added. None runs all jobs and stores nothing.
     workers : Workers
         Processes that run the jobs.
     progress : callable, optional

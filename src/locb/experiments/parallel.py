@@ -19,7 +19,7 @@ from joblib import Parallel, cpu_count, delayed, parallel_config, register_paral
 from locb.common.validation import ParameterError, ParameterName
 
 BACKENDS = ("loky", "dask", "ray")
-MAX_RETRIES = 3  # consecutive worker failures without a finished task
+MAX_RETRIES = 3  # limit of consecutive worker failures without a finished task
 CONNECT_TIMEOUT = 10  # seconds
 
 
@@ -77,7 +77,7 @@ class Workers(AbstractContextManager["Workers"]):
         Raises
         ------
         OSError
-            If workers fail more than 3 times in a row without finishing a task.
+            If workers fail more than 3 times in a row, and no task finishes between the failures.
         """
         pending = list(range(len(tasks)))
         failures = 0
@@ -168,9 +168,10 @@ def _call_with_index(function: Callable[[Any], Any], index: int, task: Any) -> t
 
 
 def _ignore_interrupts(owner: int, function: Callable[[Any], Any], task: Any) -> Any:
-    """Call a function in a process of this machine. Ctrl-C, which a terminal sends to all processes, is for the owner.
+    """Call a function, and ignore Ctrl-C unless this process is the owner of the workers.
 
-    The owner stops the workers. Without this function, workers would print tracebacks.
+    A terminal sends Ctrl-C to all processes of a command. The owner then stops the workers. Workers that do not ignore
+    Ctrl-C would print tracebacks.
     """
     if owner != os.getpid():
         signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -36,7 +36,7 @@ class Scenario:
     role : {"development", "evaluation"}
         Whether the scenario was used to tune policies, or is used to evaluate them.
     family : str
-        Property that the scenario varies: size, noise, arrivals, structure, contexts, drift or real data.
+        What distinguishes the scenario: size, noise, arrivals, structure, contexts, drift or real data.
     settings : dict, default {}
         Settings for :func:`locb.experiments.environment_factory.make_environment`.
     groups : bool or None, default True
@@ -141,7 +141,8 @@ def select_scenarios(names: Sequence[str]) -> list[Scenario]:
     Parameters
     ----------
     names : sequence of str
-        Names in ``SCENARIOS``. "development" and "evaluation" select all scenarios of that role; "all" selects all.
+        Names in ``SCENARIOS``. "development" and "evaluation" select all scenarios of that role. "all" selects all
+        scenarios.
 
     Raises
     ------
@@ -170,12 +171,13 @@ def select_scenarios(names: Sequence[str]) -> list[Scenario]:
 def dataset_scenarios(data: dict[str, Any], role: str) -> list[Scenario]:
     """Return the scenarios of a data set.
 
+    If the settings have ``zeros``, or the data set is Yahoo, there is one scenario. Otherwise there are two: one with
+    ``zeros="rated"`` and one with ``zeros="any"``. See :class:`locb.Interactions` for ``zeros``.
+
     Parameters
     ----------
     data : dict
-        Settings of :func:`~locb.experiments.environment_factory.make_environment`, with the key ``data``. Unless they
-        set ``zeros``, there is one scenario with ``zeros="rated"`` and one with ``zeros="any"``. ``zeros`` selects the
-        items that become arms with reward 0, see :class:`locb.Interactions`. Yahoo data has one scenario.
+        Settings of :func:`~locb.experiments.environment_factory.make_environment`, with the key ``data``.
     role : {"development", "evaluation"}
         Role of the scenarios.
     """

@@ -17,7 +17,7 @@ from locb.policies import Policy
 def split_rounds(blocks: Iterable[Rounds], checkpoints: Sequence[int]) -> Iterator[Rounds]:
     """Yield the rounds of ``blocks``, split so that a block ends at each checkpoint.
 
-    ``checkpoints`` are ascending numbers of rounds, counted from 1.
+    ``checkpoints`` are strictly ascending numbers of rounds, counted from 1.
     """
     pending = list(checkpoints)
     done = 0
@@ -53,13 +53,13 @@ def simulate(
     env : Environment
         Source of the rounds.
     rounds : int
-        Number of rounds.
+        Number of rounds, at least 0.
     seed : int, default 0
         Seed of the rounds. Runs with the same environment and seed have the same rounds.
     progress : callable, optional
-        Called with the number of finished rounds after each block.
+        Called with the number of finished rounds after each block of at most 4,096 rounds.
     checkpoints : sequence of int, default ()
-        Ascending numbers of rounds, counted from 1, after which ``at_checkpoint`` is called.
+        Strictly ascending numbers of rounds, counted from 1, after which ``at_checkpoint`` is called.
     at_checkpoint : callable, optional
         Called without arguments at each checkpoint, for example to record the clusters of the policy.
 
@@ -101,4 +101,6 @@ def _check_arguments(policy: Policy, env: Environment, rounds: int, checkpoints:
     if not isinstance(rounds, int | np.integer) or rounds < 0:
         raise ParameterError("rounds", f" must be an integer of at least 0, not {rounds!r}")
     if any(not low < high <= rounds for low, high in zip([0, *checkpoints], checkpoints, strict=False)):
-        raise ParameterError("checkpoints", f" must be ascending integers from 1 to {rounds}, not {list(checkpoints)}")
+        raise ParameterError(
+            "checkpoints", f" must be strictly ascending integers from 1 to {rounds}, not {list(checkpoints)}"
+        )

@@ -31,22 +31,22 @@ def compare(
     Parameters
     ----------
     policies : sequence of str
-        Names in ``locb.POLICIES``, including names that you added to this dictionary. The default is all policies that
-        are compared by default.
+        Names in ``locb.POLICIES``, including names that you added to this dictionary. The default is the five policies
+        of the paper ("locb", "linucb-one", "linucb-ind", "club" and "sclub") and "eloc".
     alphas : sequence of float, default (1.0,)
         Values of alpha, the exploration strength. Each policy that has this parameter runs once per value and repeat.
     rounds : int, default 50_000
-        Number of rounds per run.
+        Number of rounds per run, at least 1.
     repeats : int, default 5
-        Number of runs per policy and alpha. Each repeat has its own seed.
+        Number of runs per policy and alpha, at least 1. Each repeat has its own seed.
     environment : dict, optional
-        Arguments of :class:`locb.Synthetic`. Or, for a data set, ``data`` ("movielens", "yelp", "yahoo" or "table"),
-        ``path`` and the arguments of that reader in :mod:`locb.datasets`. Repeats on a data set differ in their rounds
-        only.
+        Arguments of :class:`locb.Synthetic`, by default none. For a data set: ``data`` ("movielens", "yelp", "yahoo" or
+        "table"), ``path`` and other arguments of that reader in :mod:`locb.datasets`; repeats differ only in rounds.
     n_seeds : int, optional
         Number of seed users of LOCB and ELOC. The default is 30, or one per user if there are fewer users.
     gamma : float, default 0.2
-        Largest distance between the users of one cluster, for LOCB, ELOC and the true clusters of real data.
+        Intended maximum distance between two users of a cluster of LOCB or ELOC. The true clusters of a data set use
+        the same limit, see :meth:`locb.Interactions.true_clusters`.
     reward_range : (float, float), optional
         Lowest and highest reward, a parameter of all policies. The results are in the units of the environment.
     seed : int, default 0
@@ -75,7 +75,7 @@ def compare(
 
 
 def _run(plan: ComparisonPlan, workers: Workers, progress: Callable[[int, int], None] | None) -> Comparison:
-    """Run a plan, and issue a warning for each note that the runs have added to the notes of the plan."""
+    """Run a plan, return the comparison, and issue a warning for each note that the plan did not have."""
     plan.prepare()  # in this process, so that the workers load the compiled code from the cache
     comparison = plan.run(None, workers, progress and (lambda done, total: progress(int(done), int(total))))
     for note in comparison.notes[len(plan.notes) :]:

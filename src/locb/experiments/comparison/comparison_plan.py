@@ -40,7 +40,7 @@ class ComparisonPlan:
     n_users: int  # users of the environment
     dim: int  # features of the environment
     notes: list[str]  # likes and limitations of the data, to be shown in reports
-    data: dict[str, str]  # digest of real data
+    data: dict[str, str]  # digest of a data set, by its name; empty for a synthetic environment
 
     def prepare(self) -> None:
         """Compile the kernels of the policies, or load them from the cache.
@@ -51,7 +51,10 @@ class ComparisonPlan:
             task.make_policy(n_users=self.n_users, dim=self.dim).prepare()
 
     def open_folder(self, folder: Path) -> Ledger:
-        """Return the ledger of a folder. Raise a ValueError if the folder has runs of other code or other data."""
+        """Return the ledger of a folder, which holds the outcomes of finished runs.
+
+        Raise a ValueError if the folder has runs of another version of the source code or with other data.
+        """
         return Ledger(folder, {"kind": "compare", "code": code_digest(), "data": self.data})
 
     def run(
@@ -62,7 +65,7 @@ class ComparisonPlan:
         Parameters
         ----------
         ledger : Ledger or None
-            Stored outcomes. It receives the new outcomes. None runs all tasks and stores nothing.
+            Outcomes of finished runs. New outcomes are added. None runs all tasks and stores nothing.
         workers : Workers
             Processes that run the tasks.
         progress : callable, optional
@@ -87,7 +90,10 @@ class ComparisonPlan:
 
 
 def check_settings(policies: Sequence[str], alphas: Sequence[float], rounds: int, repeats: int) -> None:
-    """Raise a ValueError if rounds or repeats are below 1, or if policies or alphas are empty or have duplicates."""
+    """Raise a ValueError if a setting is invalid.
+
+    ``rounds`` and ``repeats`` must be at least 1. ``policies`` and ``alphas`` must not be empty or have duplicates.
+    """
     for name, value in (("rounds", rounds), ("repeats", repeats)):
         if value < 1:
             raise ParameterError(name, f" must be at least 1, not {value}")
@@ -156,7 +162,7 @@ def plan_comparison(
 
 
 def reward_scale_notes(outcomes: Sequence[Outcome]) -> list[str]:
-    """Return a note if the rewards of a run are not of about 0 to 1; otherwise an empty list."""
+    """Return a list with one note on the first run whose rewards are not of about 0 to 1; empty without such a run."""
     problems = [outcome.reward_scale_problem for outcome in outcomes if outcome.reward_scale_problem is not None]
     if not problems:
         return []
@@ -174,9 +180,10 @@ def parameter_sets(name: str, alphas: Sequence[float], common: dict[str, Any]) -
     name : str
         Name of the policy.
     alphas : sequence of float
-        Exploration strengths. A policy that has the parameter alpha gets one set per value, any other policy one set.
+        Exploration strengths. A policy that has the parameter alpha gets one set per value. Any other policy gets one
+        set.
     common : dict
-        Parameters of every set.
+        Other parameters, which are part of every set.
     """
     if name not in POLICIES:
         raise ParameterError("policies", f": unknown policy {name!r}; choose from {', '.join(POLICIES)}")
@@ -207,7 +214,7 @@ def _cluster_history(outcomes: list[Outcome]) -> ClusterHistory | None:
 
 
 def _user_map(tasks: list[Task], outcomes: list[Outcome]) -> UserMap | None:
-    """Return the users and clusters of repeat 0 of the first policy that finds clusters; None if no policy does."""
+    """Return the users and clusters of repeat 0 of the first run that finds clusters; None if no run finds clusters."""
     for task, outcome in zip(tasks, outcomes, strict=True):
         if outcome.found:
             env: Any = make_environment(task.environment, task.seed, warn=False)

@@ -38,7 +38,7 @@ class Task:
     environment: dict[str, Any]  # settings of make_environment
     rounds: int
     seed: int  # of the environment and the rounds
-    gamma: float  # largest distance between the users of a true cluster of real data
+    gamma: float  # limit of the distance between two users of a true cluster of a data set
     cluster_checkpoints: tuple[int, ...] = ()  # rounds after which clusters are recorded
     keep_clusters: bool = False  # whether to record the members of clusters, not only their number and F1
     source: dict[str, str] | None = None  # file and digest of a custom policy, see policy_source
@@ -79,7 +79,9 @@ class Outcome:
     counts: list[int]  # number of distinct clusters at each cluster checkpoint
     f1s: list[float]  # F1 at each cluster checkpoint
     clusters: list[list[Ints]]  # clusters at each cluster checkpoint; empty unless Task.keep_clusters
-    reward_scale_problem: str | None = None  # which rewards are not of about 0 to 1; None if reward_range is set
+    reward_scale_problem: str | None = (
+        None  # which rewards are not of about 0 to 1; None if all are, or if reward_range is set
+    )
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
@@ -96,7 +98,7 @@ class Outcome:
 
 
 def accepted_parameters(factory: Callable[..., Any], parameters: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters that ``factory`` accepts. A custom policy may lack alpha, gamma, n_seeds or seed."""
+    """Return the elements of ``parameters`` that ``factory`` accepts as keyword arguments."""
     known = inspect.signature(factory).parameters
     if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in known.values()):
         return parameters
@@ -104,7 +106,7 @@ def accepted_parameters(factory: Callable[..., Any], parameters: dict[str, Any])
 
 
 def regret_checkpoints(rounds: int) -> Ints:
-    """Return the rounds after which regret is recorded: at most 200, evenly spaced, including the last round."""
+    """Return the rounds after which regret is recorded: at most 200, evenly spaced from round 1 to the last round."""
     return np.unique(np.linspace(1, rounds, min(MAX_CHECKPOINTS, rounds)).round().astype(np.int64))
 
 
@@ -130,7 +132,7 @@ def run_job(*, environment: dict[str, Any], seed: int, **settings: Any) -> dict[
 
 
 def run_task(task: Task) -> Outcome:
-    """Run one task of a comparison. The outcome depends on the settings of the task only, except for measured times.
+    """Run one task of a comparison and return its outcome, which depends only on the task, except for measured times.
 
     Raises
     ------

@@ -48,7 +48,7 @@ class MatrixPlan:
 
     @property
     def baselines(self) -> tuple[str, ...]:
-        """Names of the baselines: the planned policies that the registry marks as baselines, or all if it marks none.
+        """Names of the planned built-in policies that are baselines in the registry; all planned policies without them.
 
         The regret of every policy is divided by the regret of the best baseline.
         """
@@ -72,7 +72,7 @@ class MatrixPlan:
         return Ledger(folder, {"kind": "scenarios", "code": code_digest(), "data": self.data})
 
     def run(self, ledger: Ledger, workers: Workers, progress: Callable[[float, float], None] | None = None) -> Findings:
-        """Run the jobs whose outcomes are not in the ledger, and return the tables, heat map and claims.
+        """Run the jobs whose outcomes are not in the ledger, and return the tables, the heat map and the claims.
 
         Parameters
         ----------
@@ -81,7 +81,7 @@ class MatrixPlan:
         workers : Workers
             Processes that run the jobs.
         progress : callable, optional
-            Called with (finished work, total work) after each run.
+            Called with (finished work, total work) after each run, in the unit of ``Job.cost``.
         """
         plan = {
             (scenario.name, name, parameters.get("alpha")): [
@@ -144,7 +144,8 @@ def plan_matrix(
     policies : sequence of str
         Names in ``locb.POLICIES``. Each policy runs with its default parameters, except alpha.
     scenarios : sequence of str, default ("all",)
-        Names of scenarios. "development" and "evaluation" select all scenarios of that role; "all" selects all.
+        Names of scenarios. "development" and "evaluation" select all scenarios of that role. "all" selects all
+        scenarios.
     alphas : sequence of float, default (0.1, 0.3, 1.0)
         Values of alpha, the exploration strength. Each policy that has this parameter runs at each value.
     rounds : int, optional
@@ -152,7 +153,8 @@ def plan_matrix(
     repeats : int, default 5
         Number of runs per scenario, policy and alpha. Each repeat has its own seed.
     seed : int, default 0
-        Number of the first repeat. Repeat r of a scenario uses random seed ``first_seed + seed + r``.
+        Number of seeds of each scenario to skip. Repeat r uses the random seed ``first_seed + seed + r``, where
+        ``first_seed`` belongs to the scenario.
     data : dict, optional
         Settings of :func:`~locb.experiments.environment_factory.make_environment` for a data set. Its scenarios are
         added to ``scenarios``.
@@ -205,7 +207,7 @@ def _add_data(selected: list[Scenario], data: dict[str, Any] | None) -> tuple[di
 def _check_scenario(
     scenario: Scenario, seed: int, policies: Sequence[str], alphas: Sequence[float]
 ) -> tuple[int, int, int]:
-    """Return the numbers of users, features and arms of a scenario.
+    """Return the number of users, features per arm and arms per round of a scenario.
 
     Raise a ValueError if a policy cannot be created for these numbers.
     """

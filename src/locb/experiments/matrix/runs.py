@@ -34,7 +34,7 @@ def run_scenario(
     parameters : dict
         Parameters of the policy that differ from its defaults.
     truth_gamma : float
-        Largest distance between the users of a true cluster of real data.
+        Limit of the distance between two users of a true cluster of a data set. Synthetic environments do not use it.
     source : dict or None
         File and digest of a custom policy, which is registered before the run; None for a built-in policy.
 

@@ -38,7 +38,10 @@ class ScenarioResult:
 
     @property
     def best_per_policy(self) -> dict[str, AlphaResult]:
-        """Result of each policy, by name, at the alpha with the lowest mean regret in this scenario."""
+        """Result of each policy, by name, at the alpha with the lowest mean regret in this scenario.
+
+        If several alphas have the same mean regret, the first of them is used.
+        """
         best: dict[str, AlphaResult] = {}
         for result in self.results:
             known = best.get(result.policy)
@@ -53,14 +56,14 @@ class ScenarioResult:
         return min((best[name] for name in self.baselines), key=lambda result: float(result.regret.mean()))
 
     def ratio(self, policy: str) -> Measurement:
-        """Return the mean regret of a policy divided by the mean regret of the best baseline."""
+        """Return the mean regret of a policy at its best alpha divided by the mean regret of the best baseline."""
         return regret_ratio(self.best_per_policy[policy].regret, self.best_baseline.regret)
 
 
 def regret_ratio(regret: Any, base: Any) -> Measurement:
-    """Return the ratio of two mean regrets, with half of its 95% confidence interval (Student's t) as the margin.
+    """Return the ratio of two mean regrets. The margin is half the width of its 95% confidence interval (Student's t).
 
-    The margin is half of the interval of the mean of ``regret − ratio × base``, divided by the mean of ``base``.
+    The interval is that of the mean of ``regret − ratio × base``, divided by the mean of ``base``.
     Because the values are paired, variation that a policy and the baseline share in a repeat cancels, for example a
     difficult environment.
 
@@ -81,7 +84,7 @@ def regret_ratio(regret: Any, base: Any) -> Measurement:
 
 
 def geometric_mean(ratios: Iterable[Measurement]) -> Measurement:
-    """Return the geometric mean of independent ratios, with half of its 95% confidence interval as the margin.
+    """Return the geometric mean of independent ratios. The margin is half the width of its 95% confidence interval.
 
     The margins of the ratios are combined on the log scale.
 

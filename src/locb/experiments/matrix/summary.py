@@ -160,7 +160,8 @@ def _contender_note(results: Sequence[ScenarioResult], has_contender: bool) -> l
     if not above:
         return ["In no scenario does a baseline have a lower mean regret than ELOC."]
     names = ", ".join(
-        f"{result.scenario.name} ({format_ratio(result.ratio(CONTENDER))} times {result.best_baseline.policy})"
+        f"{result.scenario.name} ({format_ratio(result.ratio(CONTENDER))} times the regret of "
+        f"{result.best_baseline.policy})"
         for result in above
     )
-    return [f"Scenarios in which a baseline has lower regret than ELOC: {names}."]
+    return [f"Scenarios in which a baseline has lower mean regret than ELOC, and the regret of ELOC: {names}."]

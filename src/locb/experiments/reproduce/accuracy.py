@@ -77,7 +77,11 @@ def _setting(record: dict[str, Any]) -> str:
 
 
 def _explanation(data: DataSet, gamma: float, truth_gamma: float, locb: dict[str, Any]) -> str:
-    """Return an explanation of the accuracy of LOCB at a gamma that does not fit the data; empty if gamma fits."""
+    """Return an explanation of the measured accuracy of LOCB.
+
+    If the data set has no scaled gamma, or the true clusters are those of the paper's gamma, the explanation is the
+    limitation of the data set, which may be empty.
+    """
     if data.scaled is None or truth_gamma == paper.GAMMA:
         return data.limitation
     scores = f"precision {locb['precision'].mean:.3f}, recall {locb['recall'].mean:.3f}"

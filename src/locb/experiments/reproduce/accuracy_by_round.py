@@ -119,8 +119,8 @@ def _falls_from_peak(curves: Any) -> list[float]:
     Parameters
     ----------
     curves : (repeats, points) array
-        F1 over rounds. The round of the peak of a repeat is chosen from the other repeats, which avoids a selection
-        bias.
+        F1 over rounds. The round of the peak of a repeat is the round of the highest mean F1 of the other repeats,
+        which avoids a selection bias. A single repeat uses its own peak.
     """
     falls = []
     for repeat in range(len(curves)):

@@ -43,7 +43,8 @@ def plan_seeds(data: DataSet, sizes: Sizes) -> list[Job]:
 def gamma_ranges(data: DataSet) -> list[tuple[float, tuple[float, ...]]]:
     """Return the ranges of gamma to measure, each as (gamma in the centre, all gammas).
 
-    The first range is the paper's. If a larger gamma fits the data, the second range is the paper's range scaled to it.
+    The first range is that of the paper. If the data set has a scaled gamma, the second range is the first range
+    multiplied by scaled gamma / 0.2.
     """
     ranges: list[tuple[float, tuple[float, ...]]] = [(paper.GAMMA, paper.GAMMAS)]
     if data.scaled is not None:
@@ -73,9 +74,9 @@ def _collect(
     name : str
         Name of the setting.
     truth_gamma : float or None
-        Gamma of the true clusters; None for the gamma of each run.
+        Gamma of the true clusters. None selects, for each run, the true clusters at the gamma of the run.
     gamma : float, optional
-        Only runs with this gamma. The default is all runs.
+        Gamma of the runs to select. By default, all runs are selected.
     """
     found: dict[float, dict[int, Any]] = {}
     for job, outcome in outcomes:
@@ -105,7 +106,10 @@ def _chart(
 
 
 def _discrepancy_note(data: DataSet) -> str:
-    """Return a note if the paper reports two different numbers for the same setting of a data set; else empty."""
+    """Return a note on the two different numbers that the paper reports for one setting of a data set.
+
+    The note is empty if the paper has no Table 3 for the data set.
+    """
     if data.name not in paper.F1_BY_SEEDS:
         return ""
     here, there = paper.F1_BY_SEEDS[data.name][-1], paper.ACCURACY[data.name]["LOCB"][0]

@@ -14,12 +14,12 @@ from locb.experiments.environment_factory import data_digest, ground_truth_note,
 class DataSet:
     """Data set of a reproduction.
 
-    A true group for a gamma is a set of two or more users. The distance between the θ of any two is below gamma.
+    A true group at a gamma is a true cluster of two or more users, see ``Interactions.true_clusters``.
     """
 
     name: str  # "synthetic", "movielens", "yelp", "yahoo" or "table"
     environment: dict[str, Any]  # settings of make_environment
-    # Smallest gamma at which half of the users have a true group; None if 0.2 is large enough or no gamma is.
+    # Smallest gamma at which half of the users are in true groups; None if 0.2 is large enough, or if no gamma is.
     scaled: float | None
     note: str | None  # text for the report if 0.2 is too small
     digest: str  # digest of the users' θ, which detects changed data
@@ -40,12 +40,12 @@ class DataSet:
         return [paper.GAMMA] if self.scaled is None else [paper.GAMMA, self.scaled]
 
     def truth_gammas(self, gamma: float) -> list[float]:
-        """Return the gammas of the true clusters against which runs at ``gamma`` are scored."""
+        """Return the gammas of the true clusters with which the clusters of runs at ``gamma`` are compared."""
         return [other for other in self.gammas if other >= gamma] if gamma in self.gammas else [gamma]
 
 
 def open_data_set(name: str, environment: dict[str, Any], seed: int) -> DataSet:
-    """Load a data set and find the smallest gamma at which half of its users have a true group.
+    """Load a data set and find the smallest gamma at which half of its users are in true groups.
 
     Parameters
     ----------
@@ -67,9 +67,9 @@ def open_data_set(name: str, environment: dict[str, Any], seed: int) -> DataSet:
 
 
 def file_suffix(gamma: float, truth_gamma: float) -> str:
-    """Return the part of a file name that states the gamma of the runs, or the gamma of the true clusters.
+    """Return the end of a file name: the gamma of the runs if it is not 0.2, otherwise the gamma of the true clusters.
 
-    The suffix is empty if both are the paper's gamma.
+    The suffix is empty if both gammas are 0.2, the gamma of the paper.
     """
     if gamma != paper.GAMMA:
         return f"-gamma-{gamma:g}"

@@ -90,7 +90,7 @@ def summarize_regret(data: DataSet, sizes: Sizes, outcomes: JobOutcomes) -> Targ
         ]
     for row in rows:
         difference = Criterion.paired("", best[row["policy"]][:, -1], best["LOCB"][:, -1]).difference
-        row["difference of regret to LOCB"] = None if row["policy"] == "LOCB" else difference
+        row["regret difference from LOCB"] = None if row["policy"] == "LOCB" else difference
     rows.sort(key=lambda row: float(row["regret"].mean))
     setting = f"{sizes.rounds:,} rounds; each policy at its best alpha of {', '.join(f'{a:g}' for a in paper.ALPHAS)}"
     note = f"{setting}. The paper shows curves without numbers."
@@ -147,7 +147,7 @@ def _by_setting(x: str, values: dict[float, Any], name: str, section: str, title
 
 
 def summarize_by_seeds(data: DataSet, sizes: Sizes, outcomes: JobOutcomes) -> TargetFindings:
-    """Return the table and the chart of the regret of LOCB by the number of seed users, and the claims about it."""
+    """Return the table, the chart and the claims on the regret of LOCB by the number of seed users."""
     final: dict[float, Any] = {count: _curves(outcomes, "locb", n_seeds=count)[:, -1] for count in paper.SEED_COUNTS}
     name, section = f"regret-by-seeds-{data.name}", "regret-by-seeds"
     title = f"Regret by the number of seeds: {data.label}"
@@ -175,7 +175,7 @@ def _no_minimum_explanation(criteria: list[Criterion]) -> str:
 
 
 def summarize_by_gamma(data: DataSet, sizes: Sizes, outcomes: JobOutcomes) -> TargetFindings:
-    """Return tables and charts of the regret of LOCB by gamma, and the claim that it has a minimum.
+    """Return tables and charts of the regret of LOCB by gamma, and the claim that the regret has a minimum.
 
     The paper states this claim without a figure.
     """

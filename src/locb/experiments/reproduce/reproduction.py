@@ -45,7 +45,7 @@ class Reproduction:
     def notes(self) -> list[str]:
         """Notes for the report: the sizes of the runs, and the limitations of the data."""
         sizes = f"{self.sizes.repeats} repeats, {self.sizes.rounds:,} rounds per regret run, seed {self.sizes.seed}."
-        short = " With few rounds, claims about the long run can have another verdict than at full size."
+        short = f" With fewer than {FULL.rounds:,} rounds, claims about the end of a run can have another verdict."
         note = sizes + (short if self.sizes.rounds < FULL.rounds else "")
         return [note, *(data.note for data in self.data_sets if data.note)]
 
@@ -90,7 +90,7 @@ class Reproduction:
         workers : Workers
             Processes that run the jobs.
         progress : callable, optional
-            Called with (finished work, total work) after each run.
+            Called with (finished work, total work) after each run, in the unit of ``Job.cost``.
         """
         pairs = [(name, data) for name in self.targets for data in self.data_sets]
         plans = [TARGETS[name].plan(data, self.sizes) for name, data in pairs]

@@ -40,7 +40,7 @@ def accuracy(
     environment, seed
         Arguments of ``make_environment``. The seed is also used for the rounds and the policies.
     gamma, n_seeds, sigma, delta
-        Parameters of :class:`locb.LOCB`.
+        Parameters of :class:`locb.LOCB`. The number of seeds is at most the number of users.
     truth_gammas : sequence of float
         Gammas of the true clusters with which the found clusters are compared.
     taus, alphas : sequence of float
@@ -134,7 +134,8 @@ def regret(
 def play_until_final(policy: LOCB, env: Environment, seed: int, max_rounds: int) -> int:
     """Play until all clusters of LOCB are final, and return the round in which the last cluster became final.
 
-    If a cluster is not final after ``max_rounds`` rounds, return ``max_rounds``.
+    The policy plays whole blocks of rounds, so it may have played more rounds. If a cluster is not final after
+    ``max_rounds`` rounds, return ``max_rounds``.
     """
     for block in env.stream(max_rounds, seed=seed):
         policy.play(block)
@@ -165,7 +166,7 @@ def play_until_stable(
     ------
     tuple of str and int
         ("start", round) when the paper's rule stops, then ("change", round) when the second rule stops. At each yield,
-        the policy is in the state of that round.
+        the policy is in the state of that round. A rule that does not stop within ``max_rounds`` gives the last round.
     """
     sizes = policy.cluster_sizes().tobytes()
     changed_at, changed, from_start, played = 0, False, True, 0
@@ -204,7 +205,7 @@ def _make_locb(env: Environment, gamma: float, tau: float, n_seeds: int, sigma: 
 
 
 def _make_policy(name: str, env: Environment, seed: int, parameters: dict[str, Any]) -> Policy:
-    """Return a policy by name, with at most one seed per user."""
+    """Return a policy by name. ``n_seeds`` is reduced to the number of users."""
     arguments = dict(parameters)
     if "n_seeds" in arguments:
         arguments["n_seeds"] = min(arguments["n_seeds"], env.n_users)

@@ -50,12 +50,12 @@ class Target(NamedTuple):
 
 
 def in_seed_order(values: dict[int, float]) -> list[float]:
-    """Return the values of a dictionary by seed, in the ascending order of the seeds."""
+    """Return the values of a dictionary seed → value, in ascending order of the seeds."""
     return [values[seed] for seed in sorted(values)]
 
 
 def f1_row(records: Iterable[dict[str, Any]], published: tuple[float, ...] | None) -> dict[str, Any]:
-    """Return a table row with F1, precision and recall next to the paper's values, and the number of rounds.
+    """Return a table row with F1, precision and recall next to those of the paper, and the number of rounds.
 
     Parameters
     ----------
@@ -79,8 +79,8 @@ def f1_row(records: Iterable[dict[str, Any]], published: tuple[float, ...] | Non
 def inner_optimum(left_statement: str, right_statement: str, values: Any, best: str = "highest") -> list[Criterion]:
     """Return two criteria: the best inner setting is better than the first setting, and better than the last setting.
 
-    Inner settings are all settings except the first and the last. The best inner setting of each repeat is chosen from
-    the other repeats, which avoids a selection bias.
+    Inner settings are all settings except the first and the last. The best inner setting of a repeat is the one with
+    the best mean of the other repeats, which avoids a selection bias.
 
     Parameters
     ----------

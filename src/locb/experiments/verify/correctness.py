@@ -1,7 +1,8 @@
 """Check of Theorem 1: all clusters that become final with tau = 1 are true gamma-clusters.
 
-A cluster of LOCB is final when it does not change any more. A true gamma-cluster is a set of users whose θ are closer
-to each other than gamma. See :class:`locb.LOCB` for gamma, tau and the rules that make a cluster final.
+A cluster of LOCB is final when it does not change any more. A true gamma-cluster is a set of users in which the
+distance between the true θ of any two users is below gamma. See :class:`locb.LOCB` for gamma, tau and the rules that
+make a cluster final.
 """
 
 from __future__ import annotations
@@ -30,9 +31,10 @@ PROOF_GAP = (
 
 
 def plan(n_users: int, gammas: Sequence[float], repeats: int, seed: int) -> list[Job]:
-    """Return the jobs of the check: one per gamma, rule and repeat with random arrivals, plus sequential arrivals.
+    """Return the jobs of the check, with random and with sequential arrivals.
 
-    Sequential arrivals use 10 users, the first gamma, and the rules "radius" and "published".
+    With random arrivals, there is one job per gamma, rule and repeat. With sequential arrivals, there is one job per
+    repeat for each of the rules "radius" and "published", with 10 users and the first gamma.
 
     Parameters
     ----------
@@ -80,7 +82,10 @@ def _make_locb(env: Synthetic, gamma: float, stop: str) -> LOCB:
 
 
 def play_random_arrivals(*, environment: dict[str, Any], seed: int, gamma: float, stop: str) -> dict[str, Any]:
-    """Play rounds with users in random order until all clusters are final, and count the clusters that are too wide."""
+    """Play rounds with users in random order until all clusters are final, and count the clusters that are too wide.
+
+    A cluster is too wide if the distance between the true θ of two members is not below gamma.
+    """
     env = Synthetic(**environment, seed=seed)
     policy = _make_locb(env, gamma, stop)
     return _check_clusters(policy, env, gamma, play_until_final(policy, env, seed, MAX_ROUNDS))
@@ -89,8 +94,8 @@ def play_random_arrivals(*, environment: dict[str, Any], seed: int, gamma: float
 def play_sequential_arrivals(*, environment: dict[str, Any], seed: int, gamma: float, stop: str) -> dict[str, Any]:
     """Play all rounds of one user before those of the next user, and count the final clusters that are too wide.
 
-    The rounds of a user end when the radius of its estimate is below gamma / 8. With this order, the last test of an
-    early user against a late seed user takes place before the seed user has observations.
+    The rounds of a user end when the confidence radius of the user's estimate is below gamma / 8. With this
+    order, the last test of an early user against a late seed user takes place before the seed user has observations.
     """
     env = Synthetic(**environment, seed=seed)
     policy = _make_locb(env, gamma, stop)
@@ -140,7 +145,7 @@ def summarize(outcomes: list[tuple[Job, dict[str, Any]]]) -> tuple[list[ResultTa
     ]
     note = (
         "Ellipsoid radius, δ = 0.1, every user is a seed. Rounds: until the last cluster is final. A gamma-cluster is "
-        "a set of users whose preference vectors are all closer to each other than gamma."
+        "a set of users in which the distance between the preference vectors of any two users is below gamma."
     )
     return [ResultTable("correctness", SECTION, "Theorem 1: final clusters", rows, note)], claims
 

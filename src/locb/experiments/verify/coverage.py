@@ -1,4 +1,4 @@
-"""Check of coverage: the error of the estimate of every user stays below its confidence radius in all rounds."""
+"""Check of coverage: in all rounds, the error of each user's estimate does not exceed the confidence radius."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ def plan(rounds: int, seed: int) -> list[Job]:
 def smallest_eigenvalue(env: Synthetic) -> float:
     """Return λ, the smallest eigenvalue of E[x xᵀ], where x is the feature vector of a random arm.
 
-    The features are a random unit vector with dim − 1 elements divided by √2, and the constant 1/√2. So the dim − 1
-    directions of the random vector have eigenvalue ½ / (dim − 1), and the constant has ½.
+    The features are a random unit vector with dim − 1 elements divided by √2, and the constant 1/√2. So the matrix has
+    dim − 1 eigenvalues of ½ / (dim − 1) for the random vector, and the eigenvalue ½ for the constant.
     """
     return min(0.5, 0.5 / (env.dim - 1))
 
 
 def measure_errors(*, environment: dict[str, Any], seed: int, environments: int, rounds: int) -> dict[str, Any]:
-    """Return the largest error of any user in any round, in units of the radius, per environment and kind of radius.
+    """Return the largest ratio of error to radius over all users and rounds, per environment and kind of radius.
 
     The error of user i is ‖θ̂_i − θ_i‖, the distance of the estimate θ̂_i from the true parameters θ_i. LOCB chooses the
-    arms. A largest error of at most 1 means that the radius covers all errors of the environment.
+    arms. A ratio of at most 1 means that the radius covers all errors of the environment.
     """
     found = []
     sigmas = np.array([SIGMAS[name] for name in RADII])

@@ -51,7 +51,7 @@ def plan(rounds: int, repeats: int, seed: int) -> list[Job]:
 def measure_regret(
     *, environment: dict[str, Any], seed: int, label: str, policy: str, rounds: int, parameters: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return the cumulative regret of a policy from round 100 on, at 8 rounds per decade of rounds."""
+    """Return the cumulative regret of a policy from round 100 to the last round, at 8 points per factor of 10."""
     env = Synthetic(**environment, seed=seed)
     player = make_policy(policy, n_users=env.n_users, dim=env.dim, seed=seed, **parameters)
     run = simulate(player, env, rounds=rounds, seed=seed)
@@ -93,7 +93,7 @@ def summarize(
 def _exponents(rounds: list[int], curves: Floats) -> list[float]:
     """Return the exponent of the growth of regret, one value per repeat.
 
-    The exponent is the slope of log regret by log rounds in the last decade, from one tenth of the rounds to the end.
+    The exponent is the slope of log regret over log rounds in the last decade: from one tenth of the rounds to the end.
     """
     start = next(index for index, t in enumerate(rounds) if t >= rounds[-1] / 10)
     return [float(np.polyfit(np.log(rounds[start:]), np.log(curve[start:]), 1)[0]) for curve in curves]

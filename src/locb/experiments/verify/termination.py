@@ -20,7 +20,7 @@ TITLE = "Theorem 2: rounds until all clusters are final"
 GAMMA = 1.0
 DELTA = 0.1
 MAX_ROUNDS = 1_000_000_000
-# The theory radius shrinks faster if λ is large. λ is the smallest eigenvalue of E[x xᵀ], largest with few features.
+# λ is the smallest eigenvalue of E[x xᵀ]. Few features give a large λ, with which the theory radius shrinks faster.
 ENVIRONMENT: dict[str, Any] = {"n_clusters": 5, "raw_dim": 2, "n_arms": 2}
 MEASURED, BOUND = "measured", "bound of Theorem 2"
 REQUIRED, REFERENCE = "rounds that the theorem requires", "n log n through the first point"
@@ -36,7 +36,10 @@ def plan(user_counts: tuple[int, ...], repeats: int, seed: int) -> list[Job]:
 
 
 def measure_rounds(*, environment: dict[str, Any], seed: int, gamma: float) -> dict[str, Any]:
-    """Return the round in which the last cluster becomes final, with the theory radius and tau = 1."""
+    """Return the round in which the last cluster becomes final, with the theory radius and tau = 1.
+
+    ``finished`` is False if a cluster is not final after MAX_ROUNDS rounds.
+    """
     env = Synthetic(**environment, seed=seed)
     policy = LOCB(
         n_users=env.n_users,
@@ -86,7 +89,10 @@ def summarize(
     for n in rounds_by_n:
         scaled = first["rounds"].mean * n * math.log(n) / (first["users"] * math.log(first["users"]))
         points.append({"line": REFERENCE, "users": n, "rounds": scaled})
-    note = f"d = {env.dim}, λ = {eigenvalue:g}, σ = ½, δ = {DELTA:g}, 10 seeds, uniform arrivals."
+    note = (
+        f"d = {env.dim} features per arm; λ = {eigenvalue:g}, the smallest eigenvalue of the second-moment matrix of "
+        f"the features; σ = ½; δ = {DELTA:g}; 10 seeds; uniform arrivals. n is the number of users."
+    )
     chart = LineChart(
         "termination",
         SECTION,

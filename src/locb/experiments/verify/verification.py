@@ -58,7 +58,7 @@ class Verification:
         workers : Workers
             Processes that run the jobs.
         progress : callable, optional
-            Called with (finished work, total work) after each run.
+            Called with (finished work, total work) after each run, in the unit of ``Job.cost``.
         """
         plans = {
             coverage.SECTION: coverage.plan(self.coverage_rounds, self.seed),

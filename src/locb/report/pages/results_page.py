@@ -34,7 +34,8 @@ final, certificate and F1. This page also uses these terms:
 | N-CLUB, N-LOCB | CLUB and LOCB, stopped when the clusters have not changed for 100 rounds |
 | ST-CLUB, ST-SCLUB | CLUB and SCLUB, stopped in the round in which the last cluster of LOCB becomes final |
 | true clusters, true groups | the groups of users that a policy should find. Synthetic environments define their true \
-groups. In real data, users of a true group are closer to each other than gamma |
+groups. In real data, a true group is a largest set of users, within one of 5 K-means groups, in which the distance \
+between the preference vectors of any two users is below gamma |
 | rounds (column) | number of rounds until the method stops |
 | best inner gamma | the best of the tested values of gamma, except the largest and the smallest |
 | as published, with re-test | without and with a second test of all members before a cluster becomes final |
