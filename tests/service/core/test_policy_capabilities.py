@@ -84,6 +84,19 @@ def test_minimal_policy_is_served_without_missing_capabilities(
     assert "Traceback" not in caplog.text
 
 
+def test_personalizer_ranks_with_a_policy_that_does_not_explain(tmp_path: Path) -> None:
+    actions = [{"id": name, "features": [{"topic": name}]} for name in ("news", "sport", "film", "music")]
+    body = {"actions": actions, "excludedActions": ["news"], "eventId": "e1"}
+    with serving(tmp_path, policy="minimal") as (client, service):
+        for _ in range(2):  # the second response is the stored one
+            answer = client.post("/personalizer/v1.0/rank", json=body)
+            assert answer.status_code == 201, answer.text
+            assert answer.json()["rewardActionId"] == "sport"
+            ranking = [(ranked["id"], ranked["probability"]) for ranked in answer.json()["ranking"]]
+            assert ranking == [("news", 0.0), ("sport", 1.0), ("film", 0.0), ("music", 0.0)]
+        assert sum(len(chunk) for chunk in service.log.decisions()) == 1
+
+
 def test_a_bug_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     options: dict[str, Any] = {"policy": "faulty", "default_reward": 0.0, "reward_wait": 0.0, "snapshot_every": 1}
     with caplog.at_level(logging.INFO), serving(tmp_path, **options) as (client, _):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from msgspec import UNSET, UnsetType
@@ -100,10 +101,12 @@ def to_rank_response(rank: RankRequest, event_id: str, ranked: Sequence[str]) ->
     event_id : str
         Id of the event, which is the id of the decision.
     ranked : sequence of str
-        Ids of the actions that the request does not exclude, best first.
+        Ids of the actions that the request does not exclude, best first. Actions that a policy without explanations did
+        not rank follow in the order of the request.
     """
     excluded = set(rank.excluded_actions or ())
-    remaining = iter(ranked)
+    known = excluded.union(ranked)
+    remaining = chain(ranked, (action.id for action in rank.actions if action.id not in known))
     order = [action.id if action.id in excluded else next(remaining) for action in rank.actions]
     ranking = [RankedAction(action, 1.0 if action == ranked[0] else 0.0) for action in order]
     return RankResponse(ranking, event_id, ranked[0])
