@@ -71,7 +71,7 @@ Graph = Annotated[
 
 
 class CLUB(CorrectionMixin, ScoringRowPolicy):
-    """CLUB policy: the clusters are the connected components of a graph, which loses edges between users who differ.
+    """CLUB policy: clusters are the connected components of a graph that loses edges between users who differ too much.
 
     The users of a component V share a ridge estimate θ_V. In round t, the score of an arm with context x is
     θ_Vᵀx + α √(xᵀA_V⁻¹x · log(t + 1)). V is the component of the user, A_V is I plus the sum of x xᵀ over the rounds of

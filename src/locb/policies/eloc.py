@@ -69,8 +69,8 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
     """ELOC policy: evidence-weighted local clustering. Scores use a mixture of the neighbourhoods of all seed users.
 
     The weight of a neighbourhood depends on how well it explains the rewards of the user. The mixture has two further
-    components: "everyone" (all users are alike) and "population" (all users may differ). Rewards should
-    be of about 0 to 1, or ``reward_range`` should be set. The model is described in docs/explanation/eloc.md.
+    components: "everyone" (all users are alike) and "population" (all users may differ). Rewards should be of about 0
+    to 1, or ``reward_range`` should be set. The model is described in docs/explanation/eloc.md.
 
     Examples
     --------
@@ -149,9 +149,10 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
     def clusters(self) -> list[Cluster]:
         """Return one cluster per seed user, in the order of the seed users, and a last cluster without a seed user.
 
-        A cluster contains its seed user and the users whose evidence (likelihood of the rewards) for its neighbourhood
-        is at least 1/20 of that of their best component. Clusters overlap, and a user with few rounds is in many. The
-        last cluster contains the users for whom "everyone" meets this condition. It is omitted if it is empty.
+        A cluster contains its seed user and each user for whom its neighbourhood has at least 1/20 of the evidence of
+        the best component of the mixture. Evidence is the likelihood of the rewards of the user. Clusters overlap, and
+        a user with few rounds is in many clusters. The last cluster contains the users for whom the component
+        "everyone" meets this condition. It is omitted if it is empty.
         """
         inside = self._explained_by(np.arange(self._n_users))
         members = [np.flatnonzero(row) for row in inside]

@@ -58,7 +58,7 @@ BONUSES = {"mean": MEAN, "pooled": POOLED}
 
 Gamma = Annotated[float, Parameter("Intended maximum distance between preferences of two cluster members.", above=0.0)]
 LateSeeds = Annotated[
-    int, Parameter("Number of users added later, the first ones, who become seed users. Set by a service.", minimum=0)
+    int, Parameter("Number of users who become seed users when they are added later. Set by a service.", minimum=0)
 ]
 Tau = Annotated[
     float,
@@ -69,7 +69,7 @@ Tau = Annotated[
     ),
 ]
 Delta = Annotated[
-    float, Parameter("Largest probability that a theory or ellipsoid radius is too small.", above=0.0, below=1.0)
+    float, Parameter("Largest probability that a theory or ellipsoid radius is ever too small.", above=0.0, below=1.0)
 ]
 Sigma = Annotated[float, Parameter("Sub-Gaussian scale of the noise; 0.5 is valid for rewards in [0, 1].", minimum=0.0)]
 Radius = Annotated[str, Parameter("Confidence radius; see docs/explanation/algorithm.md.", choices=tuple(RADII))]
@@ -100,8 +100,8 @@ Bonus = Annotated[
 class LOCB(CorrectionMixin, CompiledPolicy):
     """LOCB policy: local clustering around seed users. Each arm is scored by the best cluster that contains the user.
 
-    The cluster of a seed user starts with all users and loses users whose estimates differ too much from that of the
-    seed user. Clusters may overlap.
+    The cluster of a seed user starts with all users. Until the cluster is final, a user is a member while the distance
+    between the two estimates is at most the sum of the two confidence radii. Clusters may overlap.
 
     Examples
     --------
@@ -193,7 +193,6 @@ class LOCB(CorrectionMixin, CompiledPolicy):
         return list(_selector(state.cluster_bits[user].tobytes())(self._memberships))
 
     def _refresh_memberships(self) -> None:
-        """Replace the cached memberships of clusters that have changed."""
         state = self._state
         current = [*zip(state.seeds.tolist(), state.sizes.tolist(), state.returned.tolist(), strict=True)]
         for s, (seed, size, returned) in enumerate(current):
@@ -246,8 +245,8 @@ class LOCB(CorrectionMixin, CompiledPolicy):
         """Return the arm that ``recommend`` returns, with the scores of all arms and the evidence behind them.
 
         The estimate and the bonus of an arm are those of the cluster that gives the arm its highest score, among the
-        clusters that contain the user. Of clusters with the same members, the first is named. With ``bonus="mean"``,
-        the time is proportional to the number of members.
+        clusters that contain the user. If there is none, they are those of the user alone. Of clusters with the same
+        members, the first is named. With ``bonus="mean"``, the time is proportional to the number of members.
         """
         return self.explain_batch([user], [contexts])[0]
 

@@ -51,8 +51,8 @@ class PolicySpec:
         cluster is named after its first member.
     late_seeds : bool
         Whether the policy has the parameter ``late_seeds``, with which users who are added later become seed users.
-        Otherwise, a service creates a policy that has seeds with ``n_seeds`` users, all of them seed users, and gives
-        their indices to the first users who arrive.
+        Otherwise, if ``has_seeds``, a service creates the policy with ``n_seeds`` users, who are all seed users, and
+        gives their indices to the first users who arrive.
     fixed_seeds : bool
         Whether the seed users never change.
     overlapping : bool

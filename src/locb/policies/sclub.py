@@ -66,10 +66,10 @@ AlphaP = Annotated[
 class SCLUB(CorrectionMixin, ScoringRowPolicy):
     """SCLUB policy: disjoint clusters that split and merge. All users start in one cluster.
 
-    A user is split off from its cluster if the estimate of the user differs too much from that of the cluster, or the
-    number of rounds of the user from that of another member. Similar clusters are merged. The score of an arm with
-    context x is θ̂ᵀx + α √(xᵀ(I + S)⁻¹x), with α = ``alpha``. θ̂ is the ridge estimate of the cluster of the user. S is
-    the sum of x xᵀ over the rounds of all users of the cluster.
+    A user is split off from its cluster in two cases: if its estimate differs too much from that of the cluster, or if
+    its number of rounds differs too much from that of another member. Similar clusters are merged. The score of an arm
+    with context x is θ̂ᵀx + α √(xᵀ(I + S)⁻¹x), with α = ``alpha``. θ̂ is the ridge estimate of the cluster of the user. S
+    is the sum of x xᵀ over the rounds of all users of the cluster.
 
     Examples
     --------
@@ -111,7 +111,7 @@ class SCLUB(CorrectionMixin, ScoringRowPolicy):
         )
 
     def clusters(self) -> list[Cluster]:
-        """Return the current clusters."""
+        """Return the current clusters, in the order of their slots (see ``locb.kernels.sclub.state``)."""
         return [Cluster(None, members) for members in group_by_label(self._state.slot[: self._n_users])]
 
     def memberships(self, user: int) -> Sequence[Membership]:
@@ -119,7 +119,7 @@ class SCLUB(CorrectionMixin, ScoringRowPolicy):
         return [Membership(None, int(self._state.sizes[self._state.slot[self.check_user(user)]]))]
 
     def group_summary(self) -> GroupSummary:
-        """Return a summary of the current clusters. Clusters are never final."""
+        """Return a summary of the current clusters, in the order of ``clusters``. Clusters are never final."""
         return summarize_open_groups(np.flatnonzero(self._state.sizes > 0))
 
     def _batch_membership(self, users: Ints) -> BatchMembership:
