@@ -34,8 +34,8 @@ class Curve:
 def recent_reward(comparison: Comparison, entry: PolicyResult) -> Floats | None:
     """Return the mean reward per round in the window before each checkpoint: array (repeats, points).
 
-    The window is 5% of all rounds, and shorter at the start. Values before 1% of all rounds are NaN, because a mean of
-    few rewards is not informative. The result is None if the rewards were not recorded.
+    The window has 5% of all rounds, and fewer at the start. Values in the first 1% of all rounds are NaN, because a
+    mean of few rewards is not informative. The result is None if the rewards were not recorded.
     """
     if entry.cumulative_reward is None:
         return None
@@ -108,7 +108,8 @@ def curves_to_json(comparison: Comparison, entry: PolicyResult) -> dict[str, Any
 def curves_page_data(comparison: Comparison) -> dict[str, Any]:
     """Return the curves for a page by name: the values of every repeat, and the mean with its 95% confidence band.
 
-    Large comparisons have only every second point or fewer, which limits the size of the page.
+    In large comparisons, the curves of regret and reward have only every second point, or fewer, to limit the size of
+    the page.
     """
     repeats = comparison.settings["repeats"]
     numbers = (repeats + 3) * len(comparison.results) * 2 * len(comparison.checkpoints)

@@ -37,7 +37,11 @@ CRITERIA_SEPARATOR = "; "  # separates the criteria of a claim in CSV files
 
 
 def format_criterion(criterion: Criterion) -> str:
-    """Return the result of a criterion as text: its statement, and the measured difference ± half of its interval."""
+    """Return the result of a criterion as text.
+
+    The text is the detail of the criterion, if it has one. Otherwise, it is the statement and the measured difference ±
+    half the width of its 95% interval.
+    """
     if criterion.detail:
         return criterion.detail
     mean, margin = criterion.difference.mean, criterion.difference.margin

@@ -38,6 +38,8 @@ def read_run(folder: Path) -> RunRecord:
 
     Raises
     ------
+    OSError
+        If run.json does not exist or cannot be read.
     ValueError
         If run.json does not have the format that ``locb compare`` writes.
     """

@@ -20,11 +20,12 @@ CELL_WIDTH, CELL_HEIGHT = 34, 26  # pixels
 def score_parts_chart() -> Any:
     """Return a chart of stacked bars: the parts of the scores of arms, with a tick at each score.
 
-    The parts are the contributions of features, the intercept and the exploration bonus. The dataset ``parts`` has the
-    fields row (0, 1, … from the top), part ("0" … "4", "rest", "intercept", "estimate" or "bonus"), order (in the
-    stack), value, label and arm. The dataset ``scores`` has the fields row and score. The parameter ``rows`` has the
-    names of the rows, ``names`` has the names of the numbered parts, ``legend_values`` has the parts in the legend, and
-    ``columns`` is the number of columns of the legend.
+    The parts are the contributions of features, the intercept and the exploration bonus. The page sets:
+
+    - Dataset ``parts``: row (0, 1, … from the top), part ("0" … "4", "rest", "intercept", "estimate" or "bonus"), order
+      (position in the stack), value, label and arm.
+    - Dataset ``scores``: row and score. Parameters: ``rows`` (names of the rows), ``names`` (names of the numbered
+      parts), ``legend_values`` (parts in the legend) and ``columns`` (number of columns of the legend).
     """
     domain = [*(str(index) for index in range(MAX_COLOURED_FEATURES)), "rest", "intercept", "estimate", "bonus"]
     colours = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", NEUTRAL, "#56B4E9", "#0072B2", "#E69F00"]
@@ -66,8 +67,7 @@ def score_parts_chart() -> Any:
     scores = alt.Chart(alt.NamedData(name="scores")).encode(
         y=y, x="score:Q", tooltip=[alt.Tooltip("score:Q", format=".4f")]
     )
-    # A dark tick on a wider light tick is visible on every colour.
-    ticks = [
+    ticks = [  # a dark tick on a wider light tick is visible on every colour
         scores.mark_tick(color=colour, thickness=thickness, height=ROW_HEIGHT - 3, opacity=1)
         for colour, thickness in ((BACKGROUND, 5), (FOREGROUND, 2))
     ]
@@ -82,8 +82,8 @@ def score_parts_chart() -> Any:
 def estimate_chart() -> Any:
     """Return a chart of the estimate of a user: one bar per feature with its 95% confidence interval.
 
-    The dataset ``features`` has the fields feature (text), order, value, low and high. low and high are the ends of the
-    interval, or null if it is unknown.
+    The dataset ``features`` has the fields feature (text), order, value, low and high. The fields low and high are the
+    ends of the interval, or null if the interval is unknown.
     """
     features = alt.Chart(alt.NamedData(name="features"))
     axis = alt.Axis(title=None, ticks=False, domain=False, labelLimit=150, labelPadding=8)

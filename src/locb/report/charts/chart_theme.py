@@ -10,7 +10,7 @@ NEUTRAL = "#BBBBBB"  # users in no group, and sums of remaining values
 FOREGROUND, BACKGROUND = "#1A1F26", "#FFFFFF"  # marks on top of any colour, and background of the chart
 FONT = 'system-ui, -apple-system, "Segoe UI", sans-serif'
 
-# Colours that replace those above on light and dark pages, so that every mark has a contrast ratio of at least 3.
+# Colours that replace those above on light and dark pages, so that every mark has a contrast ratio of at least 3 : 1.
 _LIGHT_REPLACEMENTS = {
     "#E69F00": "#A87300",
     "#56B4E9": "#3A8FC9",

@@ -32,10 +32,12 @@ def _time_range() -> tuple[Any, Any]:
 def reward_chart(height: int = 220) -> Any:
     """Return a chart of the mean reward over time with its 95% confidence band, and the mean of a baseline period.
 
-    Times are in milliseconds since 1970. The dataset ``points`` has the fields time, mean, low and high (null without
-    rewards), rewards (their number), and isolated (true if no line leads to the point, which draws a dot). The
-    dataset ``baseline`` has at most one row with the fields from and to (the period), mean, and until (the time of the
-    last point). The parameters ``start`` and ``end`` are the range of the time axis.
+    The page sets the following data and parameters. Times are in milliseconds since 1970.
+
+    - Dataset ``points``: time, mean, low and high (null without rewards), rewards (number of rewards), and isolated
+      (whether the point has no line to another point; it is then drawn as a dot).
+    - Dataset ``baseline``: at most one row with from and to (the period), mean, and until (the time of the last point).
+    - Parameters ``start`` and ``end``: the range of the time axis.
     """
     start = alt.X("time:T", axis=_TIME_AXIS, scale=_TIME_SCALE)
     level = alt.Y(
@@ -69,9 +71,9 @@ def reward_chart(height: int = 220) -> Any:
 def decisions_chart(height: int = 120) -> Any:
     """Return a chart of the number of decisions per time step, coloured by whether the decisions used a group.
 
-    The dataset ``steps`` has the fields time and until (ends of the step in milliseconds since 1970), kind (an element
-    of ``DECISION_KINDS``), decisions, low and high (ends of the bar segment). The parameter ``legend_values`` has the
-    kinds in the legend. The parameters ``start`` and ``end`` are the range of the time axis.
+    The dataset ``steps`` has the fields time and until (start and end of the step in milliseconds since 1970), kind (an
+    element of ``DECISION_KINDS``), decisions, low and high (ends of the bar segment). The parameter ``legend_values``
+    has the kinds in the legend. The parameters ``start`` and ``end`` are the range of the time axis.
     """
     scale = alt.Scale(domain=DECISION_KINDS, range=[PALETTE[2], NEUTRAL, PALETTE[5]])
     legend_values = alt.param(name="legend_values", value=DECISION_KINDS[:2])
@@ -101,12 +103,12 @@ def live_map_chart(height: int = 480) -> Any:
     """Return a scatter chart of users by their estimated preferences in two dimensions.
 
     The colour and shape of a point show the group of the user. The size shows the number of rewards. A ring marks a
-    user who is in several groups.
+    user who is in several groups. The page sets:
 
-    The dataset ``users`` has the fields user, x, y, served (number of rewards), group ("0" … "6", "others" or "none"),
-    group_label and cluster_count (number of groups of the user). The parameter ``names`` has the names of the groups,
-    ``legend_values`` has the values of group in the legend, ``columns`` is the number of columns of the legend, and
-    ``selected_user`` is the user to highlight.
+    - Dataset ``users``: user, x, y, served (number of rewards), group ("0" … "6", "others" or "none"), group_label and
+      cluster_count (number of groups of the user).
+    - Parameters: ``names`` (names of the groups), ``legend_values`` (values of group in the legend), ``columns``
+      (number of columns of the legend) and ``selected_user`` (user to highlight).
     """
     domain = [*(str(index) for index in range(MAX_COLOURED_GROUPS)), "others", "none"]
     colours = [*PALETTE[:MAX_COLOURED_GROUPS], NEUTRAL, NEUTRAL]

@@ -18,7 +18,7 @@ COLOUR_SCALE = ("#08519c", "#6baed6", "#f7f7f7", "#fdae6b", "#a63603")
 
 
 def format_ratio(ratio: float, margin: float | None) -> str:
-    """Format a ratio and its margin (half of the 95% interval) with about three significant digits.
+    """Format a ratio and its margin (half the width of the 95% interval) with about three significant digits.
 
     Examples
     --------

@@ -15,7 +15,7 @@ from locb.report.curves import Curve
 
 
 def label(entry: PolicyResult, sweep: bool) -> str:
-    """Return the name of the line of a result: the policy, followed by its alpha if ``sweep``.
+    """Return the name of the line of a result: the policy, followed by its alpha if ``sweep`` and if it has alpha.
 
     ``sweep`` states whether several values of alpha, the exploration strength, were compared.
     """
@@ -79,9 +79,9 @@ def _banded_lines(data: Any, y: str, title: str, spec: str, colour: Any, selecti
 
 
 def curve_chart(curve: Curve, policies: list[str], height: int = 280) -> Any:
-    """Return a chart of one quantity over rounds, with one line per policy and repeat.
+    """Return a chart of one quantity over rounds, with one line per policy and value of the field ``repeat``.
 
-    The script of the page fills the dataset ``curves``.
+    The script of the page fills the dataset ``curves``. The repeat "mean" is the mean over repeats.
     """
     colours = [PALETTE[i % len(PALETTE)] for i in range(len(policies))]
     colour = _policy_colour(policies, colours, orient="top", columns=3, columnPadding=18)
@@ -99,7 +99,8 @@ def curve_chart(curve: Curve, policies: list[str], height: int = 280) -> Any:
 def regret_chart(comparison: Comparison, width: int = 420, height: int = 340) -> Any:
     """Return a chart of the cumulative regret of each policy over rounds, with the 95% confidence band of the mean.
 
-    If the highest final regret is more than twice the second highest, a second panel omits the worst policy.
+    With three or more policies, a second panel omits the policy with the highest final regret if that regret is more
+    than twice the second highest.
     """
     rows = regret_rows(comparison)
     sweep = len(comparison.settings["alphas"]) > 1

@@ -26,7 +26,7 @@ SHAPES = (
 def project(theta: Floats) -> Floats:
     """Return the positions of users in the plane of the first two principal components: array (users, 2).
 
-    ``theta`` (users, features) has the parameters of each user.
+    ``theta`` (users, features) has the preference vector of each user.
     """
     centred = theta - theta.mean(axis=0)
     _, _, directions = np.linalg.svd(centred, full_matrices=False)
@@ -39,9 +39,9 @@ def project(theta: Floats) -> Floats:
 def assign_clusters(user_map: UserMap) -> tuple[list[int], list[int], list[int]]:
     """Return three lists with one element per user: true cluster, matched true cluster, and number of found clusters.
 
-    The matched true cluster determines the colour of a user among the found clusters. Each found cluster is matched to
-    the true cluster with the highest F1. A user gets the match of the found cluster with the highest F1 that contains
-    the user. −1 means that no cluster contains the user.
+    Each found cluster is matched with the true cluster for which its F1 is highest. Of the found clusters that contain
+    a user, the cluster with the highest F1 determines the matched true cluster of the user, which gives the colour of
+    the user on a map of the found clusters. −1 means that no cluster contains the user.
     """
     count = len(user_map.theta)
     true_of, found_of, cluster_count = np.full(count, -1), np.full(count, -1), np.zeros(count, np.int64)
@@ -115,7 +115,7 @@ def users_chart(user_map: UserMap, size: int = 330) -> Any:
 
 
 def map_chart(n_groups: int, height: int = 340) -> Any:
-    """Return a scatter chart of users, coloured by cluster. A thicker ring marks a user in more clusters.
+    """Return a scatter chart of users, coloured by cluster. A user in more clusters has a thicker ring.
 
     The script of the page fills the dataset ``users``.
     """
@@ -138,7 +138,7 @@ def groups_chart(theta: Floats, groups: list[list[int]], title: str, subtitle: s
     Parameters
     ----------
     theta : (users, features) array
-        Parameters of the users, which are projected on two principal components.
+        Preference vectors of the users, which are projected on two principal components.
     groups : list of list of int
         User indices of each group.
     title, subtitle : str

@@ -1,8 +1,8 @@
 """Files that a browser needs to draw charts: the Vega script and the chart specifications of the dashboard.
 
 ``python -m locb.report.charts.vega_bundle FOLDER`` creates these files in FOLDER. The command takes one to two seconds
-and much memory, so a service runs it in a separate process. The cache folder of the user keeps a copy for other
-services and for reports.
+and much memory, so a service runs it in a separate process. The cache folder (``locb.common.cache_dir``) keeps a copy
+for other services and for reports.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def page_charts() -> dict[str, Any]:
 def vega_script() -> str:
     """Return Vega, Vega-Lite and Vega-Embed as one script.
 
-    The script comes from the cache folder of the user, or is created in about one second.
+    The script comes from the cache folder. If the cache does not have it, it is created in one to two seconds.
     """
     try:
         cached = _cached_folder()
@@ -67,7 +67,7 @@ def make(folder: Path) -> None:
 
 
 def copy(folder: Path) -> bool:
-    """Copy the files from the cache to a new folder. Return False if the cache does not have them."""
+    """Copy the files from the cache to a new folder. Return whether the cache has the files."""
     try:
         cached = {name: (_cached_folder() / name).read_bytes() for name in (SCRIPT, CHARTS)}
     except (OSError, RuntimeError):
@@ -87,9 +87,9 @@ def _create_script() -> str:
 
 
 def _write(folder: Path, files: dict[str, bytes] | None = None) -> None:
-    """Write files (name → content) to a new folder atomically, unless the folder exists.
+    """Write files (name → content) to a new folder atomically. If the folder exists, do nothing.
 
-    If ``files`` is None, the Vega script and the chart specifications are created.
+    If ``files`` is None, the Vega script and the chart specifications are created and written.
     """
     if folder.exists():
         return

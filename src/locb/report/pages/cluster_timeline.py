@@ -16,8 +16,8 @@ def cluster_timeline_data(comparison: Comparison) -> dict[str, Any] | None:
     """Return the positions of users and their clusters at every checkpoint; None if no policy finds clusters.
 
     The list ``entries`` has one element per policy and alpha, which is None for a policy without clusters. True
-    clusters are numbered from 0, and a user in a found cluster has the number of the true cluster that matches it. −1
-    means no cluster.
+    clusters are numbered from 0. A user in found clusters has the number of the matched true cluster (see
+    ``assign_clusters``). −1 means that no cluster contains the user.
     """
     user_map = comparison.user_map
     if user_map is None or not len(comparison.cluster_checkpoints):

@@ -22,7 +22,10 @@ HEADINGS = ("policy", "alpha", "regret", "reward", "clusters", "F1", "µs/round"
 
 
 def format_mean(values: Any, spec: str) -> str:
-    """Return the mean ± half of its 95% confidence interval as text; a dash if all values are NaN."""
+    """Return the mean ± half the width of its 95% confidence interval as text; a dash if all values are NaN.
+
+    A single value has no interval, so the text is the value alone.
+    """
     if np.isnan(values).all():
         return "–"
     margin = float(ci_half_width(values))

@@ -10,7 +10,7 @@ from typing import Any
 
 from locb.evaluation.findings import Measurement, ResultTable
 
-MARGIN = " ±"  # suffix of the column with half of the 95% confidence interval of the previous column
+MARGIN = " ±"  # suffix of the column with half the width of the 95% confidence interval of the previous column
 # Words in the heading of a column that determine the format of its numbers.
 _INTEGER = ("regret", "rounds", "round", "bound", "served")
 _SIGNED = ("difference",)

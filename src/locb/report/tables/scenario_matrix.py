@@ -13,7 +13,7 @@ DESCRIPTIVE_COLUMNS = ("scenario", "groups", "best baseline", "baseline regret")
 
 
 def find_table(findings: Findings, name: str) -> ResultTable:
-    """Return the table of the findings with the name ``name``."""
+    """Return the table of the findings with the name ``name``, which must exist."""
     return next(table for table in findings.tables if table.name == name)
 
 

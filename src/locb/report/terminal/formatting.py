@@ -9,7 +9,7 @@ MINUS = "−"
 
 
 def format_number(value: float | None, spec: str = ".3f") -> str:
-    """Format a number with the minus sign U+2212, and None as a dash. Rounded zero has no sign.
+    """Format a number with the minus sign U+2212, and None as a dash. A number that rounds to 0 has no minus sign.
 
     Examples
     --------

@@ -41,7 +41,7 @@ KINDS = {
 STYLES = ("cyan", "yellow", "green", "magenta", "blue", "red", "white")
 MIN_COMPARISON_WIDTH = 78  # columns of the comparison table
 TWO_CHARTS_WIDTH = 120  # minimum width of a terminal that shows charts side by side
-OUTLIER_FACTOR = 2.0  # a chart omits the policy with the highest regret if it exceeds the second highest by this factor
+OUTLIER_FACTOR = 2.0  # a regret chart omits the worst policy above this multiple of the second highest regret
 
 
 def render_run(folder: Path, width: int, now: float, *, plain: bool = False) -> tuple[RenderableType, bool]:
@@ -104,7 +104,7 @@ def render_comparison(record: RunRecord, folder: Path, width: int, *, plain: boo
 
 
 def render_comparison_list(comparison: Comparison) -> RenderableType:
-    """Render the results of a comparison as one line of text per policy, for terminals narrower than the table."""
+    """Render the results of a comparison as one line of text per policy and alpha, for narrow terminals."""
     return Group(
         *(
             Text.assemble((row[0], "bold"), ": ", ", ".join(f"{name} {cell}" for name, cell in cells if cell != DASH))
@@ -152,26 +152,32 @@ class RunProgress:
 
     @property
     def done(self) -> int:
-        """Number of planned runs that are finished."""
+        """Number of planned runs that are finished; without a plan, the number of finished runs."""
         return len(self.finished) if self.plan is None else sum(name in self.finished for name in self.plan.costs)
 
     @property
     def complete(self) -> bool:
-        """Whether all planned runs are finished and the report index.html is written."""
+        """Whether all planned runs are finished and the report index.html is written.
+
+        While the command runs, index.html must be newer than its start. Without a plan, index.html must exist.
+        """
         if self.plan is None:
             return self.written is not None
         finished = self.done == len(self.plan.costs)
         return finished and self.written is not None and (self.written >= self.plan.started or not self.plan.is_running)
 
     def work_share(self, since: float = 0.0) -> float:
-        """Return the share of the planned work that was finished at or after the time ``since``."""
+        """Return the share of the planned work that was finished at or after the time ``since``; 0 without a plan."""
         if self.plan is None:
             return 0.0
         total = sum(self.plan.costs.values()) or 1.0
         return sum(cost for name, cost in self.plan.costs.items() if self.finished.get(name, -1.0) >= since) / total
 
     def remaining_seconds(self, now: float) -> float | None:
-        """Estimate the remaining time in seconds from the speed of this process; None before its first run finishes."""
+        """Estimate the remaining time in seconds from the work since the start of the command.
+
+        The estimate is None before the first run of the command finishes, and without a plan.
+        """
         if self.plan is None:
             return None
         done, elapsed = self.work_share(self.plan.started), now - self.plan.started
@@ -179,7 +185,7 @@ class RunProgress:
 
 
 def read_progress(folder: Path) -> RunProgress:
-    """Read the progress of an experiment from the files in its folder. Raise a ValueError if they are invalid."""
+    """Read the progress of an experiment from its folder. Raise a ValueError if settings.json is invalid."""
     try:
         settings = json.loads((folder / SETTINGS_FILE).read_text(encoding="utf-8"))
     except ValueError as error:

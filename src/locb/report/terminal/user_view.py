@@ -81,8 +81,8 @@ def _render_groups(groups: Sequence[Mapping[str, Any]]) -> Text:
 def _feature_weights(user: Mapping[str, Any]) -> list[tuple[str, float, list[float] | None]]:
     """Return (feature, weight, interval) of each feature, by decreasing absolute weight.
 
-    The name of a feature is that in recent requests, or its index if requests have no names. A negative index in
-    ``feature_indices`` means that the estimate has the weight of the feature with the opposite sign.
+    A feature has its name in recent requests, or its index if requests have no names. The interval is None if it is
+    unknown. A negative index in ``feature_indices`` means that the estimate has the weight with the opposite sign.
     """
     theta, intervals = user["theta"], user["intervals"]
     signed_indices = {str(index): index for index in range(len(theta))}
