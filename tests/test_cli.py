@@ -112,7 +112,10 @@ def test_policy_from_a_file(tmp_path: Path) -> None:
         (["--output", "file"], "locb: --output: file is a file, not a folder"),
         (["--jobs", "0"], "locb: --jobs must be -1 or at least 1, not 0"),
         (["--alphas", "1,1"], "locb: --alphas must be distinct, not 1.0, 1.0"),
-        (["--reward-range", "5"], "locb: --reward-range must be two numbers with a comma, such as 0,5, not '5'"),
+        (
+            ["--reward-range", "5"],
+            "locb: --reward-range must be two numbers separated by a comma, such as 0,5, not '5'",
+        ),
         (["--reward-range", "5,-1"], "locb: --reward-range must be (low, high), where high exceeds low by at least"),
     ],
 )
@@ -327,21 +330,30 @@ def test_data_reads_other_separators(
         (["compare", "--data", "netflix", "--path", "."], "locb: --data must be one of movielens, yelp, yahoo, table"),
         (["compare", "--data", "movielens", "--path", "."], "locb: . has no MovieLens data"),
         (["data", "movielens", ".", "--output", "x.jpg"], "locb: --output must end in .png or .svg, not 'x.jpg'"),
-        (["compare", "--data", "yelp", "--path", "gone"], "locb: [Errno 2] No Yelp data at: 'gone'"),
+        (
+            ["compare", "--data", "yelp", "--path", "gone"],
+            "locb: [Errno 2] Path of the Yelp data does not exist: 'gone'",
+        ),
         (
             ["compare", "--data", "movielens", "--path", ".", "--noise", "1"],
             "locb: --noise is an option of the synthetic",
         ),
         (["compare", "--path", "."], "locb: --path requires --data"),
-        (["compare", "--data", "yelp", "--path", ".", "--columns", "user=a"], "locb: --columns requires a table"),
+        (
+            ["compare", "--data", "yelp", "--path", ".", "--columns", "user=a"],
+            "locb: --columns is an option of the data set table, not of yelp",
+        ),
         (["data", "table", "x.csv", "--columns", "user=a"], "locb: --columns must set item"),
         (
             ["data", "table", "x.csv", "--columns", "who=a"],
             "locb: --columns must consist of ROLE=COLUMN, where ROLE is user, item, rating, reward or feature",
         ),
         (["data", "table", "x.csv"], "locb: --columns is required for a table: user="),
-        (["data", "yelp", ".", "--separator", ";"], "locb: --separator requires a table, not yelp"),
-        (["data", "yahoo", ".", "--no-header"], "locb: --no-header requires a table, not yahoo"),
+        (
+            ["data", "yelp", ".", "--separator", ";"],
+            "locb: --separator is an option of the data set table, not of yelp",
+        ),
+        (["data", "yahoo", ".", "--no-header"], "locb: --no-header is an option of the data set table, not of yahoo"),
         (["data", "yahoo", ".", "--like-above", "3"], "locb: --like-above requires ratings; yahoo has clicks"),
         (["compare", "--like-above", "3"], "locb: --like-above requires --data"),
         (["data", "yahoo", "--download", "ml-1m"], "locb: --download is available for movielens only"),

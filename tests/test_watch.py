@@ -87,7 +87,11 @@ def test_tokens_and_errors(tmp_path: Path) -> None:
         for more, code, message in (
             ([], 1, f"locb: {url}: The token is missing or unknown"),
             (["--token", DECIDE], 1, f"locb: {url}: The token does not have the scope 'read'"),
-            (["--token-file", "token", "--user", "zoe"], 1, f"locb: {url}: unknown user 'zoe'"),
+            (
+                ["--token-file", "token", "--user", "zoe"],
+                1,
+                f"locb: {url}: unknown user 'zoe': the service has made no decision for",
+            ),
             (["--token-file", "none"], 2, "locb: --token-file: none contains no token with the scope 'read'"),
             (["--token-file", "unknown"], 2, "locb: --token-file: unknown, line 1: a word after the token is not a"),
             (["--span", "week"], 2, "locb: --span must be one of hour, day, month, all, not 'week'"),
@@ -96,7 +100,7 @@ def test_tokens_and_errors(tmp_path: Path) -> None:
             (
                 ["--baseline", "noon/1d"],
                 2,
-                "locb: --baseline must be a duration such as 30s, 10m, 2h or 1d, not 'noon'",
+                "locb: --baseline: 'noon' is neither a time, such as 2026-05-01T12:00, nor an age, such as 2d",
             ),
         ):
             done = call("watch", url, *more, cwd=tmp_path)

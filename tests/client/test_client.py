@@ -162,7 +162,11 @@ def test_read_calls_send_the_expected_requests(calling: Callable[..., Call]) -> 
             ("ann", {"a": [1.0, math.nan]}),
             r"the request\['arms'\]\[0\]\['features'\]\[1\] must be .* not nan",
         ),
-        ("recommend", ("ann", {"a": {"age": object()}}), r"\['features'\]\['age'\] must be finite numbers"),
+        (
+            "recommend",
+            ("ann", {"a": {"age": object()}}),
+            r"\['features'\]\['age'\] must be a finite number, string, boolean, list or dictionary",
+        ),
         ("reward", ("d1", math.inf), r"the request\['reward'\] must be .* not inf"),
         ("recommend_batch", ([{"user": "ann"}],), "argument 'arms' is missing"),
         (
@@ -182,7 +186,7 @@ def test_invalid_arguments_are_named_before_sending(
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"url": "127.0.0.1:80"}, "url must be an address such as"),
+        ({"url": "127.0.0.1:80"}, "url must start with http:// or https://, such as"),
         ({"retries": -1}, "retries must be at least 0, not -1"),
         ({"timeout": 0}, "timeout must be a number of seconds above 0, not 0"),
         ({"total": math.nan}, "total must be a number of seconds above 0, not nan"),

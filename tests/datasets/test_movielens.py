@@ -81,7 +81,7 @@ def test_invalid_line_is_named(line: str, message: str, tmp_path: Path) -> None:
 
 
 def test_missing_and_invalid_files(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="No MovieLens data at"):
+    with pytest.raises(FileNotFoundError, match="Path of the MovieLens data does not exist"):
         load(tmp_path / "nowhere")
     (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match="has no MovieLens data: no file ratings.csv or ratings.dat or u.data"):

@@ -83,7 +83,7 @@ def test_rows_with_nulls_are_skipped(tmp_path: Path) -> None:
         ({"rating": None, "reward": "stars"}, r"column stars must have 0 or 1, but row \d+ has"),
         ({"rating": "who"}, "column who must have finite numbers, but row 1 has 'user 1'"),
         ({"dim": 1}, "dim must be an integer of at least 2, not 1"),
-        ({"item_features": "nowhere.csv"}, "No table at"),
+        ({"item_features": "nowhere.csv"}, "Table does not exist or is not a file"),
         ({"features": ["price"], "item_features": "x.csv"}, "set features or item_features, not both"),
     ],
 )
@@ -108,7 +108,7 @@ def test_invalid_tables(name: str, text: str, message: str, tmp_path: Path) -> N
     (tmp_path / name).write_text(text)
     with pytest.raises(ValueError, match=message):
         load(tmp_path / name)
-    with pytest.raises(FileNotFoundError, match="No table at"):
+    with pytest.raises(FileNotFoundError, match="Table does not exist or is not a file"):
         load(tmp_path / "nowhere.csv")
 
 

@@ -129,7 +129,7 @@ def existing_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["--reward-range", "-1,3"], "the store was created with --reward-range -1,2.5, not -1,3"),
         (["--parameter", "reward_range=-1,3"], "the store was created with --reward-range -1,2.5, not -1,3"),
         (["--parameter", 'reward_range=[0,"a"]'], "the store was created with --reward-range -1,2.5, not [0, 'a']"),
-        (["--reward-range", "3"], "--reward-range must be two numbers with a comma"),
+        (["--reward-range", "3"], "--reward-range must be two numbers separated by a comma"),
         (["--parameter", "sigma=0.4"], "the store was created with --parameter sigma=0.3, not 0.4"),
         (["--parameter", "tau=1"], "the store was created without --parameter tau=1"),
         (

@@ -28,7 +28,7 @@ console = Console(highlight=False)
 Backend = Annotated[
     str,
     typer.Option(
-        help="Where to run: **loky** (processes of this machine), or a **dask** or **ray** cluster.",
+        help="Where to run: **loky** (processes of this machine), **dask** or **ray** (the cluster at --address).",
         rich_help_panel="Execution",
     ),
 ]
@@ -73,7 +73,10 @@ def preparing(path: Path | None) -> Iterator[None]:
 
 @contextmanager
 def resumable(ledger: Ledger, *more: str) -> Iterator[Ledger]:
-    """On Ctrl-C, exit with a message that has the command to continue: the same command, with the options ``more``."""
+    """On Ctrl-C, exit with a message. If runs are finished, the message has the command to continue.
+
+    This command is the same command, with the options ``more`` appended.
+    """
     try:
         yield ledger
     except KeyboardInterrupt:
@@ -91,7 +94,7 @@ def run_all(
     Parameters
     ----------
     run : callable
-        Function that runs the experiment. Its argument is a function that reports progress.
+        Function that runs the experiment. Its argument is a function that reports (finished work, total work).
     prepare : callable
         Function that compiles the policies.
     ledger : Ledger
@@ -130,7 +133,10 @@ def report_findings(findings: Findings, folder: Path) -> None:
 
 
 def reject_options(context: typer.Context, names: tuple[str, ...], reason: str) -> None:
-    """Raise a ValueError if one of the options ``names`` was given. ``reason`` completes the error message."""
+    """Raise a ValueError if one of the options ``names`` was given on the command line.
+
+    The message consists of the option and ``reason``.
+    """
     for name in names:
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
@@ -158,11 +164,11 @@ def number(name: str, text: str, alternative: str = "") -> float:
 
 
 def number_pair(name: str, text: str) -> tuple[float, float]:
-    """Return the value of the option --NAME, two numbers with a comma between them."""
+    """Return the value of the option --NAME, two numbers separated by a comma."""
     try:
         low, high = map(float, text.split(","))
     except ValueError:
-        raise ValueError(f"--{name} must be two numbers with a comma, such as 0,5, not {text!r}") from None
+        raise ValueError(f"--{name} must be two numbers separated by a comma, such as 0,5, not {text!r}") from None
     return low, high
 
 
@@ -170,5 +176,7 @@ def seconds(name: str, text: str) -> float:
     """Return the value of the option --NAME, a duration such as 90, 30s, 10m, 2h or 1d, in seconds."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd]?)", text.strip())
     if found is None:
-        raise ValueError(f"--{name} must be a duration such as 30s, 10m, 2h or 1d, not {text!r}")
+        raise ValueError(
+            f"--{name} must be a duration such as 30s, 10m, 2h or 1d, or a number of seconds, not {text!r}"
+        )
     return float(found[1]) * {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}[found[2]]

@@ -73,7 +73,8 @@ def compare(
     gamma: Annotated[
         float,
         typer.Option(
-            help="LOCB, ELOC: maximum distance between users of a cluster. With --data, also of the true clusters.",
+            help="LOCB, ELOC: intended maximum distance between two users of a cluster. With --data, also the limit of "
+            "the distance in the true clusters.",
             rich_help_panel=POLICIES,
         ),
     ] = 0.2,
@@ -98,7 +99,8 @@ def compare(
         str | None,
         typer.Option(
             help="Compare in several scenarios (named environments): **all**, **evaluation**, **development**, or "
-            "comma-separated names. The result is a matrix of policies and scenarios.",
+            "comma-separated names. An unknown name prints the list of names. The result is a matrix of policies and "
+            "scenarios.",
             rich_help_panel=ENVIRONMENT,
         ),
     ] = None,
@@ -108,7 +110,7 @@ def compare(
             help="Number of users. With --data: the users with the most records.", rich_help_panel=ENVIRONMENT
         ),
     ] = 100,
-    clusters: Annotated[int, typer.Option(help="Number of true clusters.", rich_help_panel=ENVIRONMENT)] = 5,
+    clusters: Annotated[int, typer.Option(help="Number of true clusters of users.", rich_help_panel=ENVIRONMENT)] = 5,
     dim: Annotated[
         int, typer.Option(help="Features per arm, including a constant feature.", min=2, rich_help_panel=ENVIRONMENT)
     ] = 6,
@@ -130,7 +132,8 @@ def compare(
     arrivals: Annotated[
         str,
         typer.Option(
-            help="How often users arrive: **uniform** (all equally often) or **zipf** (few users very often).",
+            help="How often users arrive: **uniform** (all equally often) or **zipf** (the r-th most frequent user in "
+            "proportion to 1/r).",
             rich_help_panel=ENVIRONMENT,
         ),
     ] = "uniform",
@@ -283,7 +286,10 @@ def compare(
 
 
 def _select_policies(policies: str | None, *, default_all: bool) -> tuple[list[str], dict[str, str]]:
-    """Return the names of the selected policies, and the reference file.py:Class of each custom policy by name."""
+    """Return the names of the selected policies, and the reference file.py:Class of each custom policy, by name.
+
+    Custom policies are registered.
+    """
     from locb.experiments.comparison.comparison_plan import DEFAULT_POLICIES
     from locb.experiments.custom_policy import register_custom_policy
     from locb.policies import POLICIES
@@ -309,8 +315,8 @@ def _select_policies(policies: str | None, *, default_all: bool) -> tuple[list[s
 def _run(plan: ComparisonPlan, jobs: int, output: Path, *more: str) -> None:
     """Run a comparison with a progress bar, print its result table, and write the results to ``output``.
 
-    Outcomes of finished runs are in a subfolder until the results are written. ``more`` are the options that a command
-    needs to continue in the same folder.
+    Outcomes of finished runs are in a subfolder until the results are written. After Ctrl-C, the options ``more`` are
+    part of the command that continues.
     """
     from locb.experiments.parallel import Workers
     from locb.report.comparison_folder import write_comparison

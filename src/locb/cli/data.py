@@ -42,7 +42,7 @@ def data(
         ),
     ] = None,
     download: Download = None,
-    users: Annotated[int, typer.Option(help="Number of users in the pool: those with the most records.")] = 100,
+    users: Annotated[int, typer.Option(help="Number of users: those with the most records are selected.")] = 100,
     zeros: Zeros = None,
     columns: Columns = None,
     like_above: LikeAbove = None,
@@ -59,10 +59,13 @@ def data(
 ) -> None:
     """Prepare a data set and print a summary: sizes, likes, distances between users, and true groups.
 
-    A true group is a set of users of whom any two have estimated preferences closer than gamma. The summary shows the
-    true groups at two values of gamma: 0.2, the value of the paper, and the smallest gamma at which half of the users
-    are in groups of two or more. The prepared data is cached, so the next command with the same files and columns
-    starts at once. The command writes a map of the users in two dimensions, coloured by true group at the second gamma.
+    The users are divided into 5 groups by K-means. The true group in each of them is the largest set of users in which
+    the distance between the estimated preferences of any two users is below gamma. The summary shows the true groups at
+    two values of gamma: 0.2, the value of the paper, and the smallest gamma at which half of the users are in true
+    groups of two or more users.
+
+    The prepared data is cached, so the next command with the same files and columns starts at once. The command writes
+    a map of the users in two dimensions, coloured by true group at the second gamma.
 
     Examples:
     - `locb data movielens ml-25m.zip`

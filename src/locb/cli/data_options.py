@@ -13,8 +13,8 @@ Zeros = Annotated[
     str | None,
     typer.Option(
         help="Which items are the arms with reward 0. **any**: all items that the user never liked. **rated**: items "
-        "that the user rated and never liked. **shown**: items of records without a like, even if the user liked the "
-        "item in another record.",
+        "that the user rated and never liked. **shown**: items with a record of the user without a like, even if "
+        "the user liked the item in another record.",
         show_default="any; shown for yahoo",
         rich_help_panel="Data",
     ),
@@ -38,9 +38,9 @@ ItemFeatures = Annotated[
 LikeAbove = Annotated[
     str | None,
     typer.Option(
-        help="Ratings above this number are likes. **q75** is a quantile, the smallest rating that at least 75% of the "
-        "ratings do not exceed. The default is rejected if it makes fewer than 1% or more than 95% of the ratings "
-        "likes.",
+        help="Ratings above this number are likes. A quantile such as **q75** is the smallest rating that at least 75% "
+        "of the ratings do not exceed. The default is rejected if fewer than 1% or more than 95% of the ratings would "
+        "be likes.",
         show_default="3",
         rich_help_panel="Data",
     ),
@@ -66,7 +66,7 @@ CacheDir = Annotated[
     Path | None,
     typer.Option(
         help="Cache folder of prepared data sets.",
-        show_default="$LOCB_CACHE, or locb in your cache folder",
+        show_default="$LOCB_CACHE, else $XDG_CACHE_HOME/locb, else ~/.cache/locb",
         rich_help_panel="Data",
     ),
 ]
@@ -91,7 +91,7 @@ def data_settings(name: str, path: Path, **options: Any) -> dict[str, Any]:
     given = {option: value for option, value in options.items() if value not in (None, False)}
     for option in TABLE_OPTIONS if name != "table" else ():
         if option in given:
-            raise ValueError(f"--{option.replace('_', '-')} requires a table, not {name}")
+            raise ValueError(f"--{option.replace('_', '-')} is an option of the data set table, not of {name}")
     if name == "yahoo" and "like_above" in given:
         raise ValueError("--like-above requires ratings; yahoo has clicks")
     settings: dict[str, Any] = {"data": name, "path": str(path)}
@@ -114,7 +114,7 @@ def _parse_like_above(text: str) -> float | str:
 
 
 def _parse_columns(columns: str | None) -> dict[str, Any]:
-    """Return the columns of a table by role, and the list of its features if there are any."""
+    """Return the columns of a table by role (user, item, rating, reward), and the list of features if there are any."""
     if columns is None:
         raise ValueError("--columns is required for a table: user=…,item=…,rating=…")
     found: dict[str, Any] = {}

@@ -46,7 +46,7 @@ def leave(message: str, code: int) -> NoReturn:
 
 
 def reporting_errors(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the option ``--debug`` to a command. Invalid input gives a one-line message and exit code 2."""
+    """Return the command with the option ``--debug``. A ValueError or OSError gives a one-line text and exit code 2."""
     signature = inspect.signature(command, eval_str=True)
 
     @functools.wraps(command)
@@ -74,7 +74,10 @@ def _describe(error: Exception, signature: inspect.Signature) -> str:
 
 
 def _option_name(signature: inspect.Signature, name: str) -> str:
-    """Return the option or argument of a command that sets a parameter of the library, or the name itself."""
+    """Return the option or argument of a command that sets the parameter ``name`` of the library.
+
+    A parameter without an option is ``--parameter NAME`` if the command has that option, otherwise ``name`` itself.
+    """
     for candidate in (name, OPTION_NAMES.get(name, name)):
         if candidate in signature.parameters:
             metadata = get_args(signature.parameters[candidate].annotation)[1:]
@@ -87,9 +90,9 @@ def _option_name(signature: inspect.Signature, name: str) -> str:
 
 
 def _is_caused_elsewhere(error: Exception) -> bool:
-    """Return whether other code than locb raised the error or its cause, so that a traceback helps to find the reason.
+    """Return whether a traceback helps to find the reason: the error has a cause, or code outside locb raised it.
 
-    A missing package is no such cause, because the message says what to install.
+    A missing package does not count as a cause, because the message says what to install.
     """
     if error.__cause__ is not None:
         return not isinstance(error.__cause__, ImportError)

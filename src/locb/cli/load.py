@@ -35,7 +35,9 @@ def load(
         ),
     ] = "max",
     seconds: Annotated[float, typer.Option(help="Duration of the test in seconds.", rich_help_panel=LOAD)] = 10,
-    connections: Annotated[int, typer.Option(help="Maximum number of concurrent requests.", rich_help_panel=LOAD)] = 50,
+    connections: Annotated[
+        int, typer.Option(help="Number of connections. Each sends one request at a time.", rich_help_panel=LOAD)
+    ] = 50,
     delay: Annotated[float, typer.Option(help="Seconds from a decision to its reward.", rich_help_panel=LOAD)] = 0,
     route: Annotated[
         str,
@@ -58,7 +60,8 @@ def load(
     timeout: Annotated[
         float,
         typer.Option(
-            help="Seconds to wait for a response. The test ends at most --delay + --timeout after --seconds.",
+            help="Seconds to wait for a response. The test ends at most --seconds + --delay + --timeout seconds after "
+            "its start.",
             rich_help_panel=LOAD,
         ),
     ] = 30,
@@ -156,7 +159,7 @@ def _run(plan: Plan) -> Report:
             bar.update(task, completed=plan.seconds)
             return report
     except KeyboardInterrupt:
-        leave("stopped", 130)
+        leave("interrupted before the test started; there are no results", 130)
 
 
 def _format_progress(progress: Progress) -> str:

@@ -15,8 +15,9 @@ def reproduce(
     targets: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Tables and figures of the paper: **users**, **accuracy**, **rounds**, **regret**, **seeds**, "
-            "**regret-by-seeds**, **gamma**, **regret-by-gamma** or **all**.",
+            help="What to reproduce: **users** (map of users), **accuracy** (Tables 1 and 2), **rounds** (accuracy by "
+            "round), **regret** (regret of all policies), **seeds** (Table 3), **regret-by-seeds**, **gamma** "
+            "(Table 4), **regret-by-gamma** or **all**.",
             show_default="all",
         ),
     ] = None,

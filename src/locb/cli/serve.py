@@ -15,7 +15,7 @@ from locb.cli.errors import leave
 from locb.service.config import PARAMETER_OPTIONS, POLICY, Key, ServiceConfig, describe_key
 
 _POLICY_OPTIONS = {
-    "gamma": (float | None, "LOCB, ELOC: maximum distance between the users of one group. Default: 0.2.", None),
+    "gamma": (float | None, "LOCB, ELOC: intended maximum distance between two users of a group. Default: 0.2.", None),
     "n_seeds": (
         int | None,
         "LOCB, ELOC: number of seed users, the first users who arrive. One group is built around each. Default: 30.",
@@ -29,7 +29,7 @@ _POLICY_OPTIONS = {
     ),
     "parameter": (
         list[str] | None,
-        "Parameter of the policy, as name=value (see the list below). This option can be repeated.",
+        "Parameter of the policy, as name=value (see the list below). Repeat the option to set several parameters.",
         None,
     ),
 }
@@ -64,7 +64,7 @@ def serve(**options: Any) -> None:
 
 
 def make_config(options: dict[str, Any]) -> ServiceConfig:
-    """Return the configuration that the options of ``locb serve`` describe."""
+    """Return the configuration from the options of ``locb serve`` (name → value). A custom policy is registered."""
     parameters = {name: options.pop(name) for name in PARAMETER_OPTIONS}
     parameters = {name: value for name, value in parameters.items() if value is not None}
     parameters |= dict(_parse_pair(pair) for pair in options.pop("parameter") or [])

@@ -43,7 +43,7 @@ def verify(
 ) -> None:
     """Check the theorems of the LOCB paper by experiment, in environments with known true clusters.
 
-    - **Coverage**: does the error of every estimate stay below its confidence radius, for each of the four radii?
+    - **Coverage**: does the error of every estimate stay within the confidence radius, for each of the four radii?
     - **Theorem 1**: are all final clusters true clusters? How many rounds does the rule `stop="certificate"` save?
     - **Theorem 2**: how many rounds pass until all clusters are final, compared with the bound of the theorem?
     - **Theorem 3**: how does regret grow with rounds and seed users, compared with the bound of the theorem?

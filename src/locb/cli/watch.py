@@ -133,7 +133,7 @@ def _watch_service(
         if problem is not None and problem.permanent:
             leave(f"{url}: {problem.message}", 1)
         if monitor.user_data is not None and monitor.user_data.user is None and once:
-            leave(f"{url}: unknown user {user!r}", 1)
+            leave(f"{url}: unknown user {user!r}: the service has made no decision for this id", 1)
 
 
 def _render(monitor: ServiceMonitor, height: int | None, plain: bool) -> RenderableType:
@@ -195,7 +195,7 @@ def _read_token(token: str | None, file: Path | None) -> str | None:
 def _parse_baseline(text: str) -> Baseline:
     """Parse a baseline period FROM/TO, where each end is a time or an age.
 
-    The result maps the current time to the start and the end of the period and its name.
+    The result is a function that maps the current time to the period (start and end) and its name.
     """
     ends = text.split("/")
     if len(ends) != 2:
@@ -214,6 +214,10 @@ def _parse_time(text: str) -> Callable[[float], float]:
     try:
         timestamp = datetime.fromisoformat(text).timestamp()
     except ValueError:
-        age = seconds("baseline", text)
+        try:
+            age = seconds("baseline", text)
+        except ValueError:
+            reason = "neither a time, such as 2026-05-01T12:00, nor an age, such as 2d"
+            raise ValueError(f"--baseline: {text!r} is {reason}") from None
         return lambda now: now - age
     return lambda _: timestamp

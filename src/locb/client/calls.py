@@ -26,7 +26,7 @@ def _query(**parameters: Any) -> str:
 
 
 def _recommend_body(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Validate the arguments of ``recommend`` and convert them to a request body."""
+    """Return the request body for arguments of ``recommend``; raise a ValueError if one is unknown or missing."""
     unknown = sorted(set(arguments) - set(ARGUMENTS))
     if unknown:
         raise ValueError(f"unknown argument {unknown[0]!r}; allowed are {', '.join(ARGUMENTS)}")
@@ -97,7 +97,7 @@ def reward(client: BaseClient, decision_id: str, reward: float) -> Exchange[Resp
     Returns
     -------
     Response
-        Confirmation with ``decision_id``, ``reward`` and ``corrected``: whether it replaced a default reward.
+        Confirmation with ``decision_id``, ``reward`` and ``corrected`` (whether the reward replaced a default reward).
     """
     body = {"decision_id": decision_id, "reward": reward}
     response: Response = yield from client.request_json("POST", "/v1/reward", body)
@@ -174,7 +174,7 @@ def user(client: BaseClient, id: str) -> Exchange[Response]:  # noqa: A002 - the
 
 
 def similar(client: BaseClient, id: str, limit: int = 10) -> Exchange[list[Response]]:  # noqa: A002 - the name in the API
-    """Return at most ``limit`` users who share a cluster with the user ``id``, nearest first."""
+    """Return at most ``limit`` users who share a cluster with the user ``id``, by increasing distance of estimates."""
     response = yield from client.request_json("GET", f"{_path('users', id)}/similar{_query(limit=int(limit))}")
     return list(response["similar"])
 
@@ -196,7 +196,7 @@ def cluster(client: BaseClient, seed: str) -> Exchange[Response]:
     Parameters
     ----------
     seed : str
-        User after whom the cluster is named.
+        User after whom the cluster is named: its seed user, or its first member if the policy has no seed users.
 
     Returns
     -------
@@ -217,11 +217,11 @@ def groups(
     sort : "size", "reward", "progress" or "seed", default "size"
         Column by which the table is sorted.
     limit : int, default 50
-        Maximum number of clusters, at most 200.
+        Maximum number of clusters on the page, from 1 to 200.
     offset : int, default 0
         Number of clusters before the page.
     search : str, optional
-        Part of the name of the seed, in upper or lower case; by default all clusters.
+        Text that the name of the seed must contain, in upper or lower case; by default all clusters.
     """
     query = _query(sort=sort, limit=int(limit), offset=int(offset), search=search)
     response: Response = yield from client.request_json("GET", f"/v1/groups{query}")
@@ -276,24 +276,24 @@ def delete_user(client: BaseClient, id: str) -> Exchange[Response]:  # noqa: A00
 
 
 def live(client: BaseClient) -> Exchange[Response]:
-    """Return whether the process of the service responds, even if the store is unavailable. The call is not retried."""
+    """Return the response to a liveness check, which succeeds even if the store is unavailable. It is not retried."""
     response: Response = yield from client.request_json("GET", "/v1/live", retries=0)
     return response
 
 
 def health(client: BaseClient) -> Exchange[Response]:
-    """Return the health of the service. An unhealthy service raises ``ServiceError``. The call is not retried."""
+    """Return the response to a health check. An unhealthy service raises ``ServiceError``. It is not retried."""
     response: Response = yield from client.request_json("GET", "/v1/health", retries=0)
     return response
 
 
 def export(client: BaseClient, path: str | Path) -> Exchange[Path]:
-    """Download all decisions and rewards as a Parquet file, and return its path.
+    """Download all decisions and rewards as a Parquet file, and return the path of the file.
 
     Parameters
     ----------
     path : str or Path
-        Path of the file. An existing file is replaced only when the download is complete.
+        Path of the file. An existing file is replaced when the download is complete.
     """
     part = Path(path).with_name(Path(path).name + ".part")
     try:

@@ -22,7 +22,7 @@ class ConnectionProblem:
 
     message: str
     since: float  # Unix time of the first failed poll
-    permanent: bool = False  # whether a retry cannot succeed
+    permanent: bool = False  # whether retries are useless, for example with an unknown token
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,10 @@ class ServiceMonitor:
         self.user_data: UserData | None = None
 
     def refresh(self) -> ServiceSnapshot:
-        """Poll the service, and return the new state: the status, and every 10 s the history and groups or the user."""
+        """Poll the service and return the new state.
+
+        Each call requests the status. If 10 s have passed, it also requests the user, or the history and the groups.
+        """
         now = self._clock()
         try:
             if not 0.0 <= now - self._slow_at < SLOW_INTERVAL:

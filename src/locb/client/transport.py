@@ -130,7 +130,7 @@ class BaseClient(ABC):
         **options: Any,
     ) -> None:
         if not url.startswith(("http://", "https://")):
-            raise ValueError(f"url must be an address such as http://127.0.0.1:8080, not {url!r}")
+            raise ValueError(f"url must start with http:// or https://, such as http://127.0.0.1:8080, not {url!r}")
         if retries < 0:
             raise ValueError(f"retries must be at least 0, not {retries!r}")
         for name, seconds in (("timeout", timeout), ("total", total)):
@@ -149,7 +149,9 @@ class BaseClient(ABC):
     def request(
         self, method: str, path: str, body: Any = None, *, into: Path | None = None, retries: int | None = None
     ) -> Exchange[RawResponse]:
-        """Send a request, and repeat it until it succeeds, must not be retried, or the retries are used up.
+        """Send a request, repeat it after failures that can be retried, and return the successful response.
+
+        The last attempt is made when the retries are used up, or when the total time of the client would be exceeded.
 
         Parameters
         ----------
@@ -220,13 +222,12 @@ def _describe_invalid(value: Any, path: str) -> str:
             json.dumps({key: element}, default=_to_builtin, allow_nan=False)
         except (TypeError, ValueError):
             return _describe_invalid(element, f"{path}[{key!r}]")
-    return f"{path} must be finite numbers, strings, booleans, lists or dictionaries, not {value!r}"
+    return f"{path} must be a finite number, string, boolean, list or dictionary, not {value!r}"
 
 
 def _backoff(attempt: int, response: RawResponse | Exception | None) -> float:
-    """Return the seconds to wait after an attempt. They grow exponentially, and are at least ``Retry-After``."""
-    # The random number is jitter, not a secret.
-    jitter = random.uniform(0.5, 1.0)  # noqa: S311
+    """Return the seconds to wait after an attempt: exponentially more per attempt, and at least ``Retry-After``."""
+    jitter = random.uniform(0.5, 1.0)  # noqa: S311 - not a secret
     pause = min(MIN_BACKOFF * 2.0 ** min(attempt - 1, 30), MAX_BACKOFF) * jitter
     header = response.headers.get("Retry-After", "") if isinstance(response, RawResponse) else ""
     try:

@@ -108,7 +108,7 @@ def find_sources(path: Path, layouts: Sequence[Sequence[str]], data_set: str) ->
         that cannot be read.
     """
     if not path.exists():
-        raise FileNotFoundError(2, f"No {data_set} data at", str(path))
+        raise FileNotFoundError(2, f"Path of the {data_set} data does not exist", str(path))
     if path.is_dir():
         files = sorted(entry for pattern in ("*", "*/*") for entry in path.glob(pattern) if entry.is_file())
         folders = {entry.parent for entry in files if any(entry.name == layout[0] for layout in layouts)}

@@ -116,7 +116,7 @@ def _check_columns(user: Any, item: Any, rating: Any, reward: Any, features: Seq
 def _check_file(path: str | Path) -> Path:
     file = Path(path)
     if not file.is_file():
-        raise FileNotFoundError(2, "No table at", str(file))
+        raise FileNotFoundError(2, "Table does not exist or is not a file", str(file))
     return file
 
 

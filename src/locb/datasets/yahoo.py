@@ -62,7 +62,7 @@ def yahoo(
     """
     location = Path(path)
     if not location.exists():
-        raise FileNotFoundError(2, "No Yahoo log at", str(location))
+        raise FileNotFoundError(2, "Path of the Yahoo log does not exist", str(location))
     files = sorted(location.glob(PATTERN)) if location.is_dir() else [location]
     if not files:
         raise ValueError(f"{location} has no Yahoo log: no file matches {PATTERN}; choose the folder of these files")

@@ -13,7 +13,7 @@ DIM = 20  # number of hashed features; with 20, no two of the 11 feature names b
 N_FILMS, N_PEOPLE = 120, 160
 FILMS_PER_VISIT = 8  # arms of a decision
 
-# Weight of each feature for the five groups of people. Each group prefers other films.
+# Weight of each feature for the five groups of people. The groups prefer different films.
 GROUP_PREFERENCES: tuple[dict[str, float], ...] = (
     {"genre=drama": 1.2, "from=France": 0.7, "length": 0.5, "genre=action": -0.9},
     {"genre=action": 1.2, "from=USA": 0.7, "length": -0.4, "genre=documentary": -0.9},
@@ -145,8 +145,8 @@ class FilmCatalogue:
     def _make_preferences(self) -> Floats:
         """Return θ of every person, an array (people, DIM).
 
-        The probability that a person likes a film is the inner product of θ and the hashed features of the film. The
-        service hashes features in the same way.
+        The probability that a person likes a film is the inner product of θ and the hashed features of the film,
+        limited to the range from 0.02 to 0.98. The service hashes features in the same way.
         """
         index_and_sign: dict[str, tuple[int, float]] = {}
         for film in self.films:

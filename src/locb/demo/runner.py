@@ -13,7 +13,7 @@ from locb.service.config import ServiceConfig
 from locb.service.server import serve
 
 HOST = "127.0.0.1"
-# Parameters of the policy. gamma is about the distance between two people of the same group.
+# Parameters of the policy. The value of gamma is about the distance between two people of the same group.
 SETTINGS = {"gamma": 0.5, "alpha": 0.3}
 
 

@@ -1,4 +1,4 @@
-"""Simulated visitors: each visitor requests a recommendation, and 98% of the visitors send a reward."""
+"""Simulated visits: each visit requests a recommendation, and 98% of the visits send a reward."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_BATCH = 1000  # visits per batch
 
 
 class Visitors:
-    """Generator of visits at a constant rate.
+    """Simulated visitors, who make visits at a constant rate in a thread.
 
     Parameters
     ----------

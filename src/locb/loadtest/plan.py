@@ -32,9 +32,9 @@ class Plan:
         Address of the service, such as ``http://127.0.0.1:8080``.
     rate : float, optional
         Decisions per second, or pings per second. Each decision is followed by its reward, so there are two requests
-        per decision. Requests are due at equal intervals, even if the service is slower, and latency counts from the
-        time at which a request was due. By default, each connection sends its next request as soon as it receives a
-        response, and latency counts from sending.
+        per decision. Requests are due at equal intervals, even if the service is slower, and latency is measured from
+        the time at which a request was due. By default, each connection sends its next request as soon as it receives a
+        response, and latency is measured from sending.
     users, clusters, arms, dim : int
         Simulated environment, a ``locb.Synthetic``: number of users, number of clusters, arms per decision and
         features per arm. Defaults: 1000, 10, 10, 10.
@@ -91,9 +91,9 @@ class Plan:
         for name in ("rate", "seconds", "timeout"):
             number = getattr(self, name)
             if number is not None and not 0.0 < number < math.inf:
-                raise ParameterError(name, f" must be a number above 0, not {number!r}")
+                raise ParameterError(name, f" must be a finite number above 0, not {number!r}")
         if not 0.0 <= self.delay < math.inf:
-            raise ParameterError("delay", f" must be a number of at least 0, not {self.delay!r}")
+            raise ParameterError("delay", f" must be a finite number of at least 0, not {self.delay!r}")
         if self.route not in ROUTES:
             raise ParameterError("route", f" must be one of {', '.join(map(repr, ROUTES))}, not {self.route!r}")
         if self.token is not None and not (self.token and self.token.isascii() and self.token.isprintable()):
@@ -102,7 +102,7 @@ class Plan:
 
     @property
     def address(self) -> Address:
-        """Parsed address of the service."""
+        """Parsed address of the service. An invalid ``url`` raises a ValueError."""
         parts = urlsplit(self.url)
         try:
             host, port = parts.hostname, parts.port
@@ -110,7 +110,10 @@ class Plan:
             host = port = None
         valid = self.url.isascii() and self.url.isprintable() and " " not in self.url
         if not valid or parts.scheme not in ("http", "https") or not host or parts.query or parts.fragment:
-            raise ParameterError("url", f" must be an address such as http://127.0.0.1:8080, not {self.url!r}")
+            allowed = "http or https, with a valid host and port, without spaces, query or fragment"
+            raise ParameterError(
+                "url", f" must be an address such as http://127.0.0.1:8080 ({allowed}), not {self.url!r}"
+            )
         tls = parts.scheme == "https"
         host_header = parts.netloc.rpartition("@")[2]
         return Address(host, port or (443 if tls else 80), tls, host_header, parts.path.rstrip("/"))

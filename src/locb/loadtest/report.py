@@ -23,7 +23,7 @@ class Latency:
 
 
 def summarize_latencies(seconds: Sequence[float]) -> Latency:
-    """Return the quantiles of latencies, given in seconds. Each quantile is an observed value."""
+    """Return the number and the quantiles of latencies, given in seconds. Each quantile is an observed value."""
     if not len(seconds):
         return Latency(0, 0.0, 0.0, 0.0, 0.0)
     quantiles = 1000.0 * np.percentile(np.asarray(seconds), [50, 90, 99, 100], method="higher")

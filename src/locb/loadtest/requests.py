@@ -28,7 +28,7 @@ class DecisionRequest(NamedTuple):
 
 
 class RequestGenerator:
-    """Infinite iterable of requests for decisions, which also encodes rewards and pings."""
+    """Endless iterable of requests for decisions. The generator also encodes requests for rewards and pings."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -67,7 +67,7 @@ class RequestGenerator:
         return "\r\n".join([*lines, "", ""]).encode()
 
     def _encode_prefix(self, contexts: list[list[float]]) -> bytes:
-        """Encode a request up to the user name. What follows has the same length in every request."""
+        """Encode a request up to the user name. The rest of the request has the same length in every request."""
         fields: dict[str, object] = {} if self.plan.count is None else {"count": self.plan.count}
         fields["arms"] = [{"id": arm, "features": x} for arm, x in zip(self.arms, contexts, strict=True)]
         body = msgspec.json.encode(fields)[:-1] + b',"user":"'

@@ -71,7 +71,7 @@ def run(plan: Plan, progress: Callable[[Progress], None] | None = None) -> Repor
     plan : Plan
         Settings of the load test.
     progress : callable, optional
-        Called about ten times per second.
+        Called with a :class:`Progress` about ten times per second.
 
     Returns
     -------
@@ -81,7 +81,7 @@ def run(plan: Plan, progress: Callable[[Progress], None] | None = None) -> Repor
     Raises
     ------
     ConnectionError
-        If the service is unreachable at the start.
+        If no connection can be opened at the start.
     """
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         return runner.run(_LoadTest(plan).run(progress))
