@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from stress.checks import VIOLATIONS, violations
-from stress.dashboard import dashboard
 from stress.disk_full import disk_full
 from stress.disks import KINDS as DISKS
 from stress.disks import new_disk
 from stress.kill import kill
 from stress.outage import outage
+from stress.reading.dashboard import dashboard
+from stress.reading.loop_blocks import POLICIES, loop_blocks
 from stress.restart import restart, snapshots
 from stress.stores import KINDS as STORES
 from stress.stores import new_store
@@ -34,6 +35,7 @@ MIN_RATIO = 0.45  # throughput of decisions and rewards divided by the throughpu
 MAX_P99_MS = 30.0  # 99% quantile of the latency at half load
 MAX_BLOCKED_MS = 50.0  # time for which a snapshot blocks requests
 MAX_PANEL_SECONDS = 2.0  # time until a panel of the dashboard shows its figures and charts
+MAX_LOOP_BLOCK_MS = 5.0  # time for which a GET request blocks the event loop
 MAX_PAGES_CPU = 2.0  # % of one CPU that the service uses for ten open pages
 
 MORE_VIOLATIONS = ("given up", "other errors", "not erased")  # counts that must be 0, if a test has them
@@ -122,6 +124,15 @@ def _dashboard(options: argparse.Namespace) -> Results:
     yield "Dashboard of a large store", figures, slow
 
 
+def _loop_blocks(options: argparse.Namespace) -> Results:
+    for policy in POLICIES:
+        with new_store("sqlite") as location:
+            figures = loop_blocks(location, policy, options.users)
+        slow = [name for name in figures if name.startswith("GET ") and figures[name] > MAX_LOOP_BLOCK_MS]
+        slow += [] if figures["users"] >= options.users else [f"only {figures['users']} users"]
+        yield f"Longest block of the event loop in milliseconds, at most {MAX_LOOP_BLOCK_MS}, {policy}", figures, slow
+
+
 PARTS: dict[str, Callable[[argparse.Namespace], Results]] = {
     "kill": _kill,
     "outage": _outage,
@@ -129,6 +140,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], Results]] = {
     "restart": _restart,
     "throughput": _throughput,
     "dashboard": _dashboard,
+    "loop-blocks": _loop_blocks,
 }
 
 
@@ -181,11 +193,12 @@ def main() -> int:
 
 
 def _print_figures(title: str, figures: dict[str, Any], failures: list[str]) -> None:
+    width = max(36, *map(len, figures))
     print(f"\n{title}\n")
     for name, figure in figures.items():
         if name not in VIOLATIONS or figure:
-            print(f"  {name:<36} {figure}")
-    print(f"  {'FAILED' if failures else 'passed':<36} {'; '.join(failures)}", flush=True)
+            print(f"  {name:<{width}} {figure}")
+    print(f"  {'FAILED' if failures else 'passed':<{width}} {'; '.join(failures)}", flush=True)
 
 
 def _machine() -> str:

@@ -22,7 +22,15 @@ DIM = 10  # features per arm
 ARMS = 5  # arms per decision
 
 
-def generate_history(folder: Path, store: str | None, events: int, users: int, seed: int = 0) -> int:
+def generate_history(
+    folder: Path,
+    store: str | None,
+    events: int,
+    users: int,
+    seed: int = 0,
+    policy: str | None = None,
+    seconds: float = 0.0,
+) -> int:
     """Fill an empty store with decisions and their rewards, and return the number of events.
 
     Parameters
@@ -37,10 +45,15 @@ def generate_history(folder: Path, store: str | None, events: int, users: int, s
         Number of users.
     seed : int, default 0
         Random seed.
+    policy : str or None, default None
+        Name of the policy; None for the default policy.
+    seconds : float, default 0.0
+        Period that ends now, over which the events are distributed evenly; 0 for the current time.
     """
+    end = time.time()
     log = EventLog(folder, store)
     try:
-        config = ServiceConfig(folder, dim=DIM)
+        config = ServiceConfig(folder, policy=policy, dim=DIM)
         model, _ = load_or_create_model(config, log)
         users_in_policy = UserIndex(model.initial_users)
         engine = Engine(model.build(), users_in_policy, log.last_seq(), cache_size=config.decision_cache)
@@ -50,11 +63,12 @@ def generate_history(folder: Path, store: str | None, events: int, users: int, s
         number = 0
         while engine.seq < events:
             rounds = environment.draw(rng, min(BATCH_SIZE, (events - engine.seq + 1) // 2))
-            now = time.time()
-            commands = []
+            commands: list[RecommendCommand] = []
+            seq = engine.seq
             for user, contexts in zip(rounds.users.tolist(), rounds.contexts.tolist(), strict=True):
                 arms = [Arm(name, features) for name, features in zip(names, contexts, strict=True)]
                 request = RecommendRequest(f"user-{user}", arms, count=1, decision_id=f"past-{number:08x}")
+                now = end - seconds * max(0.0, 1.0 - (seq + 2 * len(commands)) / events)
                 commands.append(RecommendCommand(parse_request(request, DIM), now))
                 number += 1
             batch = engine.prepare(commands)
@@ -62,8 +76,8 @@ def generate_history(folder: Path, store: str | None, events: int, users: int, s
             engine.apply(batch)
             chosen = [row.chosen for row in batch.records.decisions]
             payments = [
-                RewardCommand(outcome.decision_id, float(rewards[arm]), now)
-                for outcome, rewards, arm in zip(batch.outcomes, rounds.rewards, chosen, strict=True)
+                RewardCommand(outcome.decision_id, float(rewards[arm]), command.now)
+                for command, outcome, rewards, arm in zip(commands, batch.outcomes, rounds.rewards, chosen, strict=True)
                 if isinstance(outcome, EncodedDecision)
             ]
             batch = engine.prepare(payments)

@@ -16,6 +16,7 @@ from typing import Any
 
 from stress.postgres import free_port
 
+REQUEST_TIMEOUT = 300.0  # seconds; an export of a large store takes long
 START_TIMEOUT = 600.0  # seconds, including the compilation of kernels
 COMMAND = (sys.executable, "-c", "from locb.cli import main; main()", "serve")
 
@@ -33,6 +34,8 @@ class ServiceProcess:
         Address of a PostgreSQL database. The default is a SQLite file in the data folder.
     before : callable, optional
         Function that the new process calls before it executes the service.
+    command : sequence of str, optional
+        Command that starts the service, instead of ``locb serve``; it has the options ``--data-dir`` and ``--port``.
     """
 
     def __init__(
@@ -41,6 +44,7 @@ class ServiceProcess:
         options: Sequence[str] = (),
         store: str | None = None,
         before: Callable[[], None] | None = None,
+        command: Sequence[str] = COMMAND,
     ) -> None:
         self.folder = folder
         self.store = store
@@ -49,6 +53,7 @@ class ServiceProcess:
         self.lines = folder.with_name(folder.name + ".log")
         self._options = list(options)
         self._before = before
+        self._command = command
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> ServiceProcess:
@@ -73,7 +78,7 @@ class ServiceProcess:
 
     def launch(self) -> None:
         """Start the process without waiting for the service."""
-        command = [*COMMAND, "--data-dir", str(self.folder), "--port", str(self.port), *self._options]
+        command = [*self._command, "--data-dir", str(self.folder), "--port", str(self.port), *self._options]
         # An environment variable passes the address, because it has a password and the process list shows options.
         environment = os.environ | ({} if self.store is None else {"LOCB_STORE": self.store})
         with self.lines.open("ab") as lines:
@@ -134,7 +139,7 @@ class ServiceProcess:
         return status, json.loads(response)
 
     def _request(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30.0)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=REQUEST_TIMEOUT)
         try:
             connection.request(method, path, body, {} if body is None else {"Content-Type": "application/json"})
             response = connection.getresponse()
