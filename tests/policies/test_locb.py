@@ -5,7 +5,6 @@ import pytest
 
 import locb
 import naive
-from locb.policies.base import inspectable
 from policies.helpers import make, make_rounds
 
 pytestmark = pytest.mark.filterwarnings("ignore::locb.RewardScaleWarning")  # the scale of the rewards is arbitrary
@@ -214,7 +213,7 @@ def test_late_seeds_start_with_all_users() -> None:
 
 def test_similar_users_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """The result with a limit equals the first users of the result without a limit, also with equal distances."""
-    monkeypatch.setattr(inspectable, "BLOCK_USERS", 7)
+    monkeypatch.setattr(locb.LOCB, "user_batch_size", 7)
     policy = locb.LOCB(n_users=60, dim=3, n_seeds=4, gamma=5.0, seed=0)
     policy.play(locb.Synthetic(n_users=30, n_clusters=2, raw_dim=2, n_arms=3, seed=0).rounds(300, seed=1))
     similar = policy.similar_users(2, limit=60)

@@ -126,8 +126,10 @@ class CLUB(CorrectionMixin, ScoringRowPolicy):
 
     def group_summary(self) -> GroupSummary:
         """Return a summary of the components, in the order of their first members. Components are never final."""
-        labels, first = np.unique(self._state.component[: self._n_users], return_index=True)
-        return summarize_open_groups(labels[np.argsort(first)])
+        component, users = self._state.component[: self._n_users], np.arange(self._n_users)
+        first = np.empty(self._n_users, np.int64)
+        first[component[::-1]] = users[::-1]  # of several assignments, the last one remains
+        return summarize_open_groups(component[first[component] == users])
 
     def _batch_membership(self, users: Ints) -> BatchMembership:
         return Partition(self._state.component[users])

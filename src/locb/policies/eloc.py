@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from locb.common.arrays import Floats, Ints
 from locb.common.validation import check_int
-from locb.evaluation.clusters import Cluster, Membership, SimilarUser
+from locb.evaluation.clusters import Cluster, Membership
 from locb.kernels.common.linear_algebra import diagonal, packed_identity, unpack_symmetric
 from locb.kernels.eloc import loop as kernel
 from locb.kernels.eloc.state import (
@@ -31,7 +31,6 @@ from locb.policies.base.capabilities import UnavailableError
 from locb.policies.base.compiled import new_generator
 from locb.policies.base.correction import CorrectionMixin
 from locb.policies.base.explanations import Estimate, EvidenceSource
-from locb.policies.base.inspectable import nearest_first
 from locb.policies.base.scoring_rows import ScoringRow, ScoringRowPolicy
 from locb.policies.base.user_batch import GroupSummary, OverlappingGroups, UserBatch, summarize_open_groups
 from locb.policies.parameters import (
@@ -168,24 +167,10 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
             if contains
         ]
 
-    def similar_users(self, user: int, limit: int = 10) -> list[SimilarUser]:
-        """Return at most ``limit`` users who share a cluster with a user, nearest posterior mean first."""
-        user = self.check_user(user)
-        limit = check_int("limit", limit, 0)
-        inside = self._explained_by(np.arange(self._n_users))
-        is_peer: NDArray[np.bool_] = np.any(inside[inside[:, user]], axis=0)
-        is_peer[user] = False
-        peers = np.flatnonzero(is_peer)
-        rows = self._posteriors(np.append(peers, user))
-        distance = np.linalg.norm(rows[:-1, : self._dim] - rows[-1, : self._dim], axis=1)
-        radii = self._spread(rows)
-        nearest, unmap = nearest_first(distance, limit), self._reward_scale.unmap_difference
-        return [SimilarUser(int(peers[j]), unmap(float(distance[j])), unmap(float(radii[j]))) for j in nearest]
-
-    def certifier(
+    def certified_estimates(
         self, cluster: Any, *, sigma: float | None = None, delta: float | None = None
-    ) -> Callable[[bool], float]:
-        """Return a function that computes the certificate, as in the base class.
+    ) -> Callable[[], tuple[Floats, Floats]]:
+        """Return a function that computes own estimates and radii, as in the base class.
 
         Raises ``UnavailableError`` if ``memory`` is set, because preferences may then change.
         """
@@ -194,7 +179,7 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
                 "certificates are only available for preferences that do not change: memory must be None, "
                 f"not {self._parameters['memory']}"
             )
-        return super().certifier(cluster, sigma=sigma, delta=delta)
+        return super().certified_estimates(cluster, sigma=sigma, delta=delta)
 
     def estimate(self, user: int) -> Estimate:
         """Return the posterior mean of a user, the expected error of this mean as ``radius``, and the user's rounds.
@@ -216,8 +201,9 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         rows = np.empty((len(users), self._state.sums.shape[1]))
         inside = np.empty((len(users), len(self._state.seeds) + 1), bool)
         kernel.compute_posteriors(self._state, users, self._dim, rows, NO_NUMBERS, inside)
-        theta = self._reward_scale.unmap_difference(np.ascontiguousarray(rows[:, : self._dim]))
-        return UserBatch(theta, self.served[users], OverlappingGroups.from_matrix(inside))
+        unmap, groups = self._reward_scale.unmap_difference, OverlappingGroups.from_matrix(inside)
+        theta = np.ascontiguousarray(rows[:, : self._dim])
+        return UserBatch(unmap(theta), unmap(self._spread(rows)), self.served[users], groups)
 
     def add_users(self, count: int) -> None:
         """Add ``count`` users without rounds. Like all unserved users, they belong to every cluster."""
@@ -266,13 +252,16 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         spread: Floats = np.sqrt(rows[:, self._dim :] @ packed_identity(self._dim))
         return spread
 
-    def _own_estimates(self, users: Ints) -> Floats:
-        d = self._dim
-        sums = self._state.sums[users].astype(np.float64)
-        inverse = np.linalg.inv(np.eye(d) + unpack_symmetric(sums[:, d:], d))
-        theta = np.einsum("uab,ub->ua", inverse, sums[:, :d])
-        rows, columns = np.triu_indices(d)
-        return np.concatenate([theta, inverse[:, rows, columns]], axis=1)
+    def _own_estimates(self, users: Ints) -> Callable[[], Floats]:
+        d, sums = self._dim, self._state.sums[users].astype(np.float64)
+
+        def compute() -> Floats:
+            inverse = np.linalg.inv(np.eye(d) + unpack_symmetric(sums[:, d:], d))
+            theta = np.einsum("uab,ub->ua", inverse, sums[:, :d])
+            rows, columns = np.triu_indices(d)
+            return np.concatenate([theta, inverse[:, rows, columns]], axis=1)
+
+        return compute
 
     def correct(self, user: int, context: Any, learned: float, reward: float) -> None:
         """Replace the reward ``learned`` of an earlier observation of ``context`` by ``reward``.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -105,7 +106,7 @@ class LinUCB(CorrectionMixin, ScoringRowPolicy):
     def _shift_sums(self, user: int, change: Floats) -> None:
         shift_estimate(self._state.estimates, 0 if self._shared else user, change)
 
-    def _own_estimates(self, users: Ints) -> Floats:
+    def _own_estimates(self, users: Ints) -> Callable[[], Floats]:
         if self._shared:
             raise UnavailableError("certificates need one estimate per user: shared must be False, not True")
         return super()._own_estimates(users)

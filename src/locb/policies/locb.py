@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from functools import lru_cache
 from operator import itemgetter
 from typing import Annotated, Any, ClassVar
@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from locb.common.arrays import Bools, Floats, Ints
+from locb.common.arrays import Floats, Ints
 from locb.common.validation import ParameterError, ParameterName, check_int
 from locb.evaluation.clusters import Cluster, Membership
 from locb.kernels.common.bit_sets import n_words, pack_bits, unpack_bits
@@ -34,6 +34,7 @@ from locb.kernels.locb.state import (
 from locb.policies.base.compiled import CompiledPolicy, new_generator
 from locb.policies.base.correction import CorrectionMixin
 from locb.policies.base.explanations import EvidenceSource, Explanation
+from locb.policies.base.policy import finish
 from locb.policies.base.user_batch import BatchMembership, GroupSummary, OverlappingGroups
 from locb.policies.parameters import (
     TIE_RULES,
@@ -50,6 +51,7 @@ from locb.policies.parameters import (
     validate_parameters,
 )
 from locb.policies.state.corrections import shift_estimate
+from locb.policies.state.locb_progress import certificate_progress, share_of_close_members
 from locb.policies.state.locb_state import SAVED, USER_ROWS, add_seeds, grow, initial_state
 from locb.policies.state.seeds import choose_seeds
 
@@ -208,35 +210,20 @@ class LOCB(CorrectionMixin, CompiledPolicy):
         largest values of distance from the seed user plus radius, or 0 if a member was never served. With any other
         rule, progress is the share of members who were served and whose radius is below gamma · tau / 8.
         """
-        state, returned = self._state, self._state.returned > 0
-        if state.int_params[STOP_RULE] == BY_CERTIFICATE:
-            progress = np.array([self._certificate_progress(s) for s in range(len(returned))])
+        return finish(self.group_summary_steps())
+
+    def group_summary_steps(self) -> Generator[None, None, GroupSummary]:
+        """Compute ``group_summary`` in short steps."""
+        if self._state.int_params[STOP_RULE] == BY_CERTIFICATE:
+            progress = yield from certificate_progress(self, self._parameters["gamma"])
         else:
             limit = self._parameters["gamma"] * self._parameters["tau"] / 8.0
-            is_close = (self.served > 0) & (self._user_radii(np.arange(self._n_users)) < limit)
-            bits = np.zeros(state.members.shape[1], np.uint64)
-            bits[: n_words(self._n_users)] = pack_bits(is_close[None])[0]
-            # One cluster at a time, because a matrix of thousands of clusters and all users would not fit into memory.
-            progress = np.array([np.bitwise_count(row & bits).sum() for row in state.members]) / state.sizes
+            progress = yield from share_of_close_members(self, limit)
+        state, count = self._state, len(progress)
+        returned = state.returned[:count] > 0
         progress = np.where(returned, 1.0, progress)
-        sums = self._reward_scale.unmap_difference(state.sums[:, : self._dim].copy())
-        return GroupSummary(np.arange(len(returned)), state.seeds.copy(), returned, progress, sums)
-
-    def _certificate_progress(self, s: int) -> float:
-        """Return the progress of cluster s with ``stop="certificate"``, as described in ``group_summary``."""
-        state, d = self._state, self._dim
-        if state.returned[s] or state.unserved[s]:
-            return float(state.returned[s] > 0)
-        members = np.flatnonzero(unpack_bits(state.members[s, None], self._n_users)[0])
-        distance = np.linalg.norm(state.estimates[members, :d] - state.estimates[state.seeds[s], :d], axis=1)
-        reach = float(np.sort(distance + self._user_radii(members))[-2:].sum())
-        return min(1.0, float(self._parameters["gamma"]) / reach)
-
-    def _cluster_peers(self, user: int) -> Bools:
-        state = self._state
-        clusters = unpack_bits(state.cluster_bits[user, None], len(state.seeds))[0]
-        is_peer: Bools = unpack_bits(np.bitwise_or.reduce(state.members[clusters], axis=0)[None], self._n_users)[0]
-        return is_peer
+        sums = self._reward_scale.unmap_difference(state.sums[:count, : self._dim].copy())
+        return GroupSummary(np.arange(count), state.seeds[:count].copy(), returned, progress, sums)
 
     def _batch_membership(self, users: Ints) -> BatchMembership:
         return OverlappingGroups(self._state.cluster_bits[users], len(self._state.seeds))

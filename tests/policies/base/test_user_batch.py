@@ -145,3 +145,23 @@ def test_deviation_of_eloc_posteriors() -> None:
     policy = make("eloc")
     estimate = policy.estimate(4)
     assert np.sqrt((estimate.deviation**2).sum()) == pytest.approx(estimate.radius)
+
+
+def test_summary_in_steps_equals_the_summary(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A service computes the summary in steps of a few users, between which it handles requests."""
+    policy = make("locb-certificate", 0, gamma=5.0)
+    policy.play(make_rounds(600))
+    expected = policy.group_summary()
+    assert 0.0 < expected.progress.min() < 1.0
+    monkeypatch.setattr(type(policy), "user_batch_size", 3)
+    steps, count = policy.group_summary_steps(), 0
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            found = end.value
+            break
+        count += 1
+    assert count >= policy.n_users / 3
+    for first, second in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(first, second)

@@ -56,6 +56,17 @@ class CertificateMixin:
         the distances from the mean estimate, which takes linear time and gives a bound that is at least as large. The
         parameters are those of ``certificate``.
         """
+        compute = self.certified_estimates(cluster, sigma=sigma, delta=delta)
+        return lambda all_pairs: certify(*compute(), all_pairs)
+
+    def certified_estimates(
+        self, cluster: Any, *, sigma: float | None = None, delta: float | None = None
+    ) -> Callable[[], tuple[Floats, Floats]]:
+        """Return a function that computes the own estimates of users and their radii from copies, in any thread.
+
+        ``certify`` computes a certificate from them. The users can be passed in several parts, so that each part takes
+        a short time. The parameters are those of ``certificate``.
+        """
         sigma = check_float("sigma", self._parameters.get("sigma", 0.5) if sigma is None else sigma, 0.0)
         delta = self._parameters.get("delta", 0.1) if delta is None else delta
         delta = check_float("delta", delta, 0.0, 1.0, open_ends=True)
@@ -65,24 +76,27 @@ class CertificateMixin:
         if not 0 <= members[0] <= members[-1] < self._n_users:
             low, high = members[[0, -1]].tolist()
             raise ValueError(f"cluster must contain users from 0 to {self._n_users - 1}, not {low} to {high}")
-        estimates = self._own_estimates(members).astype(np.float64)
+        own_estimates = self._own_estimates(members)
         n, dim, unmap = self._n_users, self._dim, self._reward_scale.unmap_difference
 
-        def certify(all_pairs: bool) -> float:
+        def compute() -> tuple[Floats, Floats]:
+            estimates = own_estimates().astype(np.float64)
             spectrum = np.linalg.eigvalsh(unpack_symmetric(estimates[:, dim:], dim))  # of A⁻¹, ascending
             log_det = -np.log(spectrum).sum(axis=1)
-            radii = np.array(
-                [
-                    radius_width(ELLIPSOID, 0, n, dim, sigma, delta, 0.0, float(entropy), float(top))
-                    for entropy, top in zip(log_det, spectrum[:, -1], strict=True)
-                ]
-            )
-            bound = diameter if all_pairs else diameter_bound
-            return unmap(bound(estimates[:, :dim], radii))
+            radii = [
+                radius_width(ELLIPSOID, 0, n, dim, sigma, delta, 0.0, entropy, top)
+                for entropy, top in zip(log_det.tolist(), spectrum[:, -1].tolist(), strict=True)
+            ]
+            return unmap(np.ascontiguousarray(estimates[:, :dim])), unmap(np.array(radii))
 
-        return certify
+        return compute
 
-    def _own_estimates(self, users: Ints) -> Floats:
-        """Return one row (θ̂, A⁻¹) per user, computed from the rounds of that user alone."""
+    def _own_estimates(self, users: Ints) -> Callable[[], Floats]:
+        """Return a function that computes, from copies, a row (θ̂, A⁻¹) per user from the rounds of that user alone."""
         rows: Floats = self._state.estimates[users]
-        return rows
+        return lambda: rows
+
+
+def certify(theta: Floats, radii: Floats, all_pairs: bool) -> float:
+    """Return the certificate of users with these estimates and radii; see ``CertificateMixin.certifier``."""
+    return diameter(theta, radii) if all_pairs else diameter_bound(theta, radii)

@@ -7,18 +7,18 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from locb.common.arrays import Bools, Floats, Ints
+from locb.common.arrays import Floats, Ints
 from locb.common.validation import check_int
 from locb.evaluation.clusters import SimilarUser
 from locb.kernels.common.linear_algebra import diagonal
 from locb.kernels.confidence_radii import shrinkage
 from locb.policies.base.certificates import CertificateMixin
 from locb.policies.base.explanations import Estimate
+from locb.policies.base.nearest_users import NearestUsers
 from locb.policies.base.policy import Policy
 from locb.policies.base.reward_scale import RewardScale
 from locb.policies.base.user_batch import BatchMembership, OverlappingGroups, UserBatch
 
-BLOCK_USERS = 8_192  # users per block when distances are computed, so that a block fits into the CPU cache
 MAX_DEVIATION = 0.5  # largest possible standard deviation of rewards in [0, 1]
 
 
@@ -65,7 +65,9 @@ class InspectablePolicy(CertificateMixin, Policy):
 
     def _user_radii(self, users: Ints) -> Floats:
         """Return the radius of each of these users on the scale of the kernel."""
-        return np.array([shrinkage(m) for m in self.served[users].tolist()])
+        counts, rows = np.unique(self.served[users], return_inverse=True)  # few: each takes a call from Python
+        radii: Floats = np.array([shrinkage(m) for m in counts.tolist()])[rows]
+        return radii
 
     def estimate(self, user: int) -> Estimate:
         """Return the estimate of a user.
@@ -84,8 +86,9 @@ class InspectablePolicy(CertificateMixin, Policy):
 
     def user_batch(self, users: Ints) -> UserBatch:
         """Return copies of the estimates and memberships of several users."""
-        theta = self._reward_scale.unmap_difference(self._theta[users].astype(np.float64))
-        return UserBatch(theta, self.served[users], self._batch_membership(users))
+        unmap, membership = self._reward_scale.unmap_difference, self._batch_membership(users)
+        theta = unmap(self._theta[users].astype(np.float64))
+        return UserBatch(theta, unmap(self._user_radii(users)), self.served[users], membership)
 
     def _batch_membership(self, users: Ints) -> BatchMembership:
         """Return the memberships of several users. Without an override, the policy has no clusters."""
@@ -108,45 +111,12 @@ class InspectablePolicy(CertificateMixin, Policy):
         """
         user = self.check_user(user)
         limit = check_int("limit", limit, 0)
-        is_peer = self._cluster_peers(user)
-        is_peer[user] = False
-        peers = np.flatnonzero(is_peer)
-        distance = self._distances(user, peers)
-        nearest = nearest_first(distance, limit)
-        radii, unmap = self._user_radii(peers[nearest]), self._reward_scale.unmap_difference
-        return [
-            SimilarUser(int(peers[j]), unmap(float(distance[j])), unmap(float(radius)))
-            for j, radius in zip(nearest, radii, strict=True)
-        ]
-
-    def _cluster_peers(self, user: int) -> Bools:
-        """Return, for each of the n users, whether that user shares a cluster with ``user``: (n,)."""
-        is_peer = np.zeros(self._n_users, bool)
-        for cluster in self.clusters_of(user):
-            is_peer[cluster.members] = True
-        return is_peer
-
-    def _distances(self, user: int, peers: Ints) -> Floats:
-        """Return the distance of the estimate of each of ``peers`` from that of ``user``, on the kernel's scale."""
-        theta, distances = self._theta, np.empty(len(peers))
-        for start in range(0, len(peers), BLOCK_USERS):
-            gaps = theta[peers[start : start + BLOCK_USERS]] - theta[user]
-            distances[start : start + BLOCK_USERS] = np.sqrt(np.einsum("ij,ij->i", gaps, gaps))
-        return distances
-
-
-def nearest_first(distance: Floats, limit: int) -> Ints:
-    """Return the indices of the ``limit`` smallest distances in ascending order; ties keep their order.
-
-    Examples
-    --------
-    >>> nearest_first(np.array([3.0, 1.0, 2.0, 1.0]), 3).tolist()
-    [1, 3, 2]
-    """
-    if not 0 < limit < len(distance):
-        return np.argsort(distance, kind="stable")[:limit]
-    candidates = np.flatnonzero(distance <= np.partition(distance, limit - 1)[limit - 1])
-    return candidates[np.argsort(distance[candidates], kind="stable")[:limit]]
+        nearest = NearestUsers(user, limit)
+        if self.memberships(user):
+            for start in range(0, self._n_users, self.user_batch_size):
+                users = np.arange(start, min(start + self.user_batch_size, self._n_users))
+                nearest.add(users, self.user_batch(np.append(users, user)))
+        return nearest.found()
 
 
 def _read_only(view: NDArray[Any]) -> NDArray[Any]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from collections.abc import Generator, Sequence
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,18 @@ from locb.policies.parameters import (
     plain_signature,
     validate_parameters,
 )
+
+T = TypeVar("T")
+
+
+def finish(steps: Generator[None, None, T]) -> T:
+    """Run all steps of a computation, and return its result."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
 
 
 class Policy(ABC):
@@ -171,17 +183,23 @@ class Policy(ABC):
         """Return a summary of the clusters, in the order of ``clusters``, without their members."""
         return summarize_clusters(self.clusters())
 
+    def group_summary_steps(self) -> Generator[None, None, GroupSummary]:
+        """Compute ``group_summary`` in steps of about one millisecond; the policy may learn between two steps."""
+        yield
+        return self.group_summary()
+
     def user_batch(self, users: Ints) -> UserBatch:
         """Return copies of the estimates and memberships of several users; ``users`` is an array (u,) of int.
 
         For a policy without estimates, all estimates are NaN and all numbers of rounds are 0.
         """
         theta, served = np.full((len(users), self._dim), np.nan), np.zeros(len(users), np.int64)
+        radii = np.full(len(users), np.nan)
         if isinstance(self, SupportsEstimates):
             for row, user in enumerate(users.tolist()):
                 estimate = self.estimate(user)
-                theta[row], served[row] = estimate.theta, estimate.served
-        return UserBatch(theta, served, batch_membership(self.clusters(), users))
+                theta[row], radii[row], served[row] = estimate.theta, estimate.radius, estimate.served
+        return UserBatch(theta, radii, served, batch_membership(self.clusters(), users))
 
     def check_user(self, user: Any) -> int:
         """Return ``user`` as an int; raise a ValueError unless it is an integer from 0 to ``n_users`` − 1."""

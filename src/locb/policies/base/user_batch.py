@@ -102,6 +102,11 @@ class OverlappingGroups(NamedTuple):
             total += unpack_bits(self.bits[rows], self.groups).astype(np.float64).T @ values[rows]
         return total[names]
 
+    def share_group_with(self, row: int) -> NDArray[np.bool_]:
+        """Return, per user, whether the user shares a group with the user in a row."""
+        shared: NDArray[np.bool_] = (self.bits & self.bits[row]).any(axis=1)
+        return shared
+
     def take(self, rows: Ints) -> OverlappingGroups:
         """Return the memberships of the users in ``rows``."""
         return OverlappingGroups(self.bits[rows], self.groups)
@@ -147,8 +152,17 @@ class Partition(NamedTuple):
     def first(self, names: Ints) -> Ints:
         """Return the row of the first user of each group in ``names``; −1 for a group without users."""
         found, rows = np.unique(self.names, return_index=True)
-        first_rows = dict(zip(found.tolist(), rows.tolist(), strict=True))
-        return np.array([first_rows.get(name, -1) for name in names.tolist()], np.int64)
+        index = np.searchsorted(found, names)
+        first = np.full(len(names), -1)
+        known = index < len(found)
+        known[known] = found[index[known]] == names[known]
+        first[known] = rows[index[known]]
+        return first
+
+    def share_group_with(self, row: int) -> NDArray[np.bool_]:
+        """Return, per user, whether the user shares a group with the user in a row."""
+        shared: NDArray[np.bool_] = self.names == self.names[row]
+        return shared
 
     def take(self, rows: Ints) -> Partition:
         """Return the memberships of the users in ``rows``."""
@@ -165,6 +179,8 @@ class UserBatch(NamedTuple):
     ----------
     theta : (u, d) floats
         Estimates; NaN for a policy without estimates.
+    radii : (u,) floats
+        Radius of the confidence region of each estimate; NaN for a policy without estimates.
     served : (u,) ints
         Number of rounds per user.
     groups : BatchMembership
@@ -172,6 +188,7 @@ class UserBatch(NamedTuple):
     """
 
     theta: Floats
+    radii: Floats
     served: Ints
     groups: BatchMembership
 
@@ -179,10 +196,12 @@ class UserBatch(NamedTuple):
     def concatenate(cls, parts: Sequence[UserBatch]) -> UserBatch:
         """Return one object with the users of all ``parts``, in order."""
         theta = np.concatenate([part.theta for part in parts])
+        radii = np.concatenate([part.radii for part in parts])
         served = np.concatenate([part.served for part in parts])
         bits = [part.groups for part in parts if isinstance(part.groups, OverlappingGroups)]
         names = [part.groups for part in parts if isinstance(part.groups, Partition)]
-        return cls(theta, served, OverlappingGroups.concatenate(bits) if bits else Partition.concatenate(names))
+        groups = OverlappingGroups.concatenate(bits) if bits else Partition.concatenate(names)
+        return cls(theta, radii, served, groups)
 
 
 def summarize_clusters(clusters: Sequence[Cluster]) -> GroupSummary:

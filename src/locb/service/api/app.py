@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route as StarletteRoute
@@ -49,6 +50,7 @@ def make_app(
     @asynccontextmanager
     async def lifespan(_: Any) -> AsyncIterator[None]:
         await service.start()
+        await run_in_threadpool(int)  # imports modules, for 20 ms, that otherwise the first export would import
         if prepare_charts:
             chart_files.prepare()
         watching = None if token_file is None else asyncio.create_task(token_file.watch())

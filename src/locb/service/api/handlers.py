@@ -13,25 +13,21 @@ from starlette.background import BackgroundTask
 from starlette.responses import FileResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from locb.policies.base.capabilities import SupportsSimilarUsers
 from locb.service.api.context import AppContext
 from locb.service.api.metrics import CONTENT_TYPE
 from locb.service.api.request_params import parse_integer
 from locb.service.core.commands import EncodedDecision, Outcome, RecommendCommand, RewardCommand
+from locb.service.dashboard import user_detail as user_views
 from locb.service.errors import ProblemError
 from locb.service.request_parsing import parse_request
 from locb.service.responses import SECURITY_HEADERS, JsonResponse, empty_response, encode_json
 from locb.service.schemas import (
-    ClusterDetail,
-    ClusterList,
-    ClusterSummary,
     Health,
     Liveness,
     RecommendBatchRequest,
     RecommendRequest,
     RewardBatchRequest,
     RewardRequest,
-    SimilarUser,
     SimilarUsers,
     UserErased,
 )
@@ -107,16 +103,7 @@ def _batch_result(field: str, outcome: Outcome) -> dict[str, Any]:
 
 async def similar_users(app: AppContext, user: str, limit: str = "10") -> SimilarUsers:
     """Return up to ``limit`` users who share a cluster with a user, nearest estimate first."""
-    service = app.service
-    count = parse_integer("limit", limit, MAX_SIMILAR)
-    index = service.require_index(user)
-    name_of = service.engine.users.name_of
-    policy = service.policy
-    nearest = policy.similar_users(index, MAX_SIMILAR) if isinstance(policy, SupportsSimilarUsers) else []
-    found = [(name_of(other), distance, radius) for other, distance, radius in nearest]
-    # Indices that no user has are omitted.
-    similar = [SimilarUser(name, distance, radius) for name, distance, radius in found if name is not None]
-    return SimilarUsers(user, similar[:count])
+    return await user_views.similar_users(app.service, user, parse_integer("limit", limit, MAX_SIMILAR))
 
 
 async def erase_user(app: AppContext, user: str) -> UserErased:
@@ -124,30 +111,14 @@ async def erase_user(app: AppContext, user: str) -> UserErased:
     return UserErased(user, await app.service.erase_user(user))
 
 
-async def list_clusters(app: AppContext) -> ClusterList:
+async def list_clusters(app: AppContext) -> Response:
     """Return all clusters of users, without their members."""
-    service = app.service
-    return ClusterList(
-        [
-            ClusterSummary(
-                service.cluster_name(cluster), service.cluster_size(cluster), cluster.returned_at is not None
-            )
-            for cluster in service.policy.clusters()
-            if cluster.seed is None or service.cluster_name(cluster) is not None
-        ]
-    )
+    return JsonResponse(await app.views.cluster_list())
 
 
-async def cluster_detail(app: AppContext, seed: str) -> ClusterDetail:
+async def cluster_detail(app: AppContext, seed: str) -> Response:
     """Return the members and the certificate of a cluster."""
-    service = app.service
-    cluster = service.find_cluster(seed)
-    names = map(service.engine.users.name_of, cluster.members.tolist())
-    members = [name for name in names if name is not None]
-    bound, exact = await service.certificate(cluster)
-    return ClusterDetail(
-        seed, len(members), cluster.returned_at is not None, cluster.returned_at, members, bound, exact
-    )
+    return JsonResponse(await app.views.cluster_detail(seed))
 
 
 # Operation
@@ -201,4 +172,4 @@ async def ping_with_body(app: AppContext, body: Raw) -> Response:  # noqa: ARG00
 
 async def metrics(app: AppContext) -> Response:
     """Return metrics for Prometheus."""
-    return Response(app.metrics.render(), headers=SECURITY_HEADERS | {"content-type": CONTENT_TYPE})
+    return Response(await app.metrics.render(), headers=SECURITY_HEADERS | {"content-type": CONTENT_TYPE})

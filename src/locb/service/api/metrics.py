@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily
@@ -32,6 +33,7 @@ class Metrics:
         self._problems = Counter(
             "locb_problems", "Problem responses, by HTTP status.", ["status"], registry=self._registry
         )
+        self._gauges: list[GaugeMetricFamily] = []  # as of the last scrape
         self._registry.register(self)
 
     def request_timer(self, route: str) -> Callable[[float], None]:
@@ -42,12 +44,16 @@ class Metrics:
         """Count a problem response."""
         self._problems.labels(str(status)).inc()
 
-    def render(self) -> bytes:
-        """Return all metrics in the text format."""
-        return generate_latest(self._registry)
+    async def render(self) -> bytes:
+        """Return all metrics in the text format. A thread renders the text, which takes some milliseconds."""
+        self._gauges = list(self._read_gauges())
+        return await asyncio.to_thread(generate_latest, self._registry)
 
-    def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Yield the gauges. The registry calls this method at each scrape."""
+    def collect(self) -> Iterable[GaugeMetricFamily]:
+        """Return the gauges that ``render`` has read. The registry calls this method, in the thread of ``render``."""
+        return self._gauges or self._read_gauges()
+
+    def _read_gauges(self) -> Iterator[GaugeMetricFamily]:
         service = self._service
         snapshots = service.snapshots
         for name, description, value in (

@@ -26,9 +26,11 @@ class UserIndex:
 
     def __init__(self, capacity: int, assigned: Iterable[tuple[int, str]] = ()) -> None:
         self._names: list[str | None] = [None] * capacity
+        self._is_assigned = bytearray(capacity)  # 0 or 1 per index
         self._indices: dict[str, int] = {}
         for index, name in assigned:
             self._names[index] = name
+            self._is_assigned[index] = 1
             self._indices[name] = index
         self._free = [index for index, name in enumerate(self._names) if name is None]
 
@@ -58,18 +60,18 @@ class UserIndex:
 
     def assigned(self) -> Ints:
         """Return all assigned indices in ascending order."""
-        if not self.unassigned:
-            return np.arange(len(self._names))
-        return np.array([index for index, name in enumerate(self._names) if name is not None], np.int64)
+        return np.flatnonzero(np.frombuffer(bytes(self._is_assigned), np.bool_))
 
     def assign(self, name: str) -> int:
         """Assign the lowest free index, or a new index, to an unknown user, and return the index."""
         if self._free:
             index = heapq.heappop(self._free)
             self._names[index] = name
+            self._is_assigned[index] = 1
         else:
             index = len(self._names)
             self._names.append(name)
+            self._is_assigned.append(1)
         self._indices[name] = index
         return index
 
@@ -77,6 +79,7 @@ class UserIndex:
         """Remove a user, and return the index, which cannot be assigned again before it is reclaimed."""
         index = self._indices.pop(name)
         self._names[index] = None
+        self._is_assigned[index] = 0
         return index
 
     def reclaim(self, index: int) -> None:

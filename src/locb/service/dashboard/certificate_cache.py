@@ -64,6 +64,6 @@ class CertificateCache:
 
     async def _refresh(self, service: Service, state: StateView, cluster: int, key: int) -> None:
         members = await asyncio.to_thread(state.members, cluster)
-        bound, exact = await service.certify_members(members, len(members) <= MAX_PAIRED)
+        bound, exact = await service.certify(members, len(members) <= MAX_PAIRED)
         self._entries.pop(key, None)
         self._entries[key] = Certificate(bound, exact, time.monotonic())

@@ -1,4 +1,4 @@
-"""Table of clusters: size, progress, certificate, rewards, top features and overlap."""
+"""Clusters: the table of the dashboard, the list of all clusters, and one cluster with its members."""
 
 from __future__ import annotations
 
@@ -8,17 +8,22 @@ from typing import NamedTuple
 import numpy as np
 
 from locb.common.arrays import Floats, Ints
+from locb.service import errors
 from locb.service.core.service import Service
 from locb.service.core.user_index import UserIndex
-from locb.service.dashboard.certificate_cache import CertificateCache
+from locb.service.dashboard.certificate_cache import Certificate, CertificateCache
 from locb.service.dashboard.feature_names import FeatureNames
 from locb.service.dashboard.schemas import ClusterOverlap, ClusterRow, ClusterTable
 from locb.service.dashboard.state_view import StateView
+from locb.service.responses import encode_json
+from locb.service.schemas import ClusterDetail, ClusterSummary
 
 SORTS = ("size", "reward", "progress", "seed")
 MAX_LIMIT = 200  # rows per page
 MAX_OVERLAP = 12  # clusters of a page whose overlap is computed
 MAX_DISTANCE = 2.0  # between two preference vectors of norm 1
+MAX_PAIRED = 2_000  # members; the certificate of a larger cluster is not computed over all pairs of members
+ENCODED_AT_ONCE = 1_000  # clusters; encoding takes less than 1 ms
 
 
 class TableQuery(NamedTuple):
@@ -37,12 +42,28 @@ async def cluster_table(
     selection = await asyncio.to_thread(_select, state, service.engine.users, query)
     page = selection.clusters[query.offset : query.offset + query.limit]
     shares = await asyncio.to_thread(_overlap_shares, state, page[:MAX_OVERLAP])
+    certified = await certificates.get(service, state, page.tolist())
+    rows = await asyncio.to_thread(_table_rows, state, selection.names, names, page.tolist(), certified)
+    overlap = ClusterOverlap([row.seed for row in rows[:MAX_OVERLAP]], shares.round(4).tolist())
+    low, high = service.model.parameters.get("reward_range") or (0.0, 1.0)
+    counts = len(selection.clusters), selection.returned, selection.forming
+    return ClusterTable(*counts, MAX_DISTANCE * (high - low), rows, overlap)
+
+
+def _table_rows(
+    state: StateView,
+    cluster_names: list[str | None],
+    names: FeatureNames,
+    page: list[int],
+    certificates: list[Certificate],
+) -> list[ClusterRow]:
+    """Return the rows of a page. Runs in a thread, because the top features are selected from up to 2,000 names."""
     rows = []
-    for k, certificate in zip(page.tolist(), await certificates.get(service, state, page.tolist()), strict=True):
+    for k, certificate in zip(page, certificates, strict=True):
         progress, (rewards, total) = float(state.progress[k]), state.reward_totals[k].tolist()
         rows.append(
             ClusterRow(
-                selection.names[k],
+                cluster_names[k],
                 int(state.sizes[k]),
                 bool(state.returned[k]),
                 None if np.isnan(progress) else progress,
@@ -53,10 +74,7 @@ async def cluster_table(
                 names.top_features(state.mean_theta[k]),
             )
         )
-    overlap = ClusterOverlap([row.seed for row in rows[:MAX_OVERLAP]], shares.round(4).tolist())
-    low, high = service.model.parameters.get("reward_range") or (0.0, 1.0)
-    counts = len(selection.clusters), selection.returned, selection.forming
-    return ClusterTable(*counts, MAX_DISTANCE * (high - low), rows, overlap)
+    return rows
 
 
 class _Selection(NamedTuple):
@@ -107,3 +125,51 @@ def _overlap_shares(state: StateView, clusters: Ints) -> Floats:
         common += dense.T @ dense
     shares: Floats = common / np.maximum(common.diagonal()[:, None], 1.0)
     return shares
+
+
+# All clusters, and one cluster
+
+
+def encode_cluster_list(state: StateView, users: UserIndex) -> bytes:
+    """Return a ``ClusterList`` as JSON. Runs in a thread.
+
+    The clusters are encoded in parts, because the event loop cannot run while a thread encodes a part.
+    """
+    parts = []
+    for start in range(0, len(state.sizes), ENCODED_AT_ONCE):
+        part = slice(start, start + ENCODED_AT_ONCE)
+        indices = state.representatives[part].tolist()
+        names = [None if index < 0 else users.name_of(index) for index in indices]
+        rows = zip(indices, names, state.sizes[part].tolist(), state.returned[part].tolist(), strict=True)
+        # A cluster whose representative was erased in the meantime is omitted.
+        clusters = [ClusterSummary(name, *row) for index, name, *row in rows if index < 0 or name is not None]
+        if clusters:
+            parts.append(encode_json(clusters)[1:-1])
+    return b'{"clusters":[' + b",".join(parts) + b"]}"
+
+
+async def cluster_detail(service: Service, state: StateView, seed: str) -> ClusterDetail:
+    """Return the cluster that is named after a user, with its members and its certificate.
+
+    Raises
+    ------
+    ProblemError
+        404, if the user is unknown or no cluster is named after the user.
+    """
+    index = service.require_index(seed)
+    found = np.flatnonzero(state.representatives == index)
+    if not len(found):
+        raise errors.unknown_cluster(seed)
+    cluster = int(found[0])
+    returned = bool(state.returned[cluster])
+    rounds = {membership.seed: membership.returned_at for membership in service.policy.memberships(index)}
+    returned_at = rounds.get(index, rounds.get(None)) if returned else None
+    indices = await asyncio.to_thread(state.members, cluster)
+    bound, exact = await service.certify(indices, len(indices) <= MAX_PAIRED)
+    members = await asyncio.to_thread(_member_names, indices, service.engine.users)
+    return ClusterDetail(seed, len(members), returned, returned_at, members, bound, exact)
+
+
+def _member_names(indices: Ints, users: UserIndex) -> list[str]:
+    names = map(users.name_of, indices.tolist())
+    return [name for name in names if name is not None]

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
+import numpy as np
 
 from locb.common.arrays import Floats
 from locb.common.feature_hashing import signed_indices
@@ -51,6 +52,7 @@ class FeatureNames:
 
     def __init__(self, indices: dict[str, int]) -> None:
         self._indices = indices
+        self._names, self._positions = list(indices), np.array(list(indices.values()), np.int64)
 
     @classmethod
     def read(cls, requests: Sequence[tuple[bytes, bytes]], dim: int) -> FeatureNames:
@@ -76,12 +78,10 @@ class FeatureNames:
 
     def top_features(self, theta: Floats) -> list[FeatureWeight]:
         """Return the features with the largest positive weights in ``theta``: by name, or by index without names."""
-        theta_list = theta.tolist()
-        if self._indices:
-            weights = {
-                name: theta_list[index] if index > 0 else -theta_list[-index] for name, index in self._indices.items()
-            }
-        else:
-            weights = {str(index): weight for index, weight in enumerate(theta_list)}
-        best = sorted(weights, key=weights.__getitem__, reverse=True)[:MAX_TOP_FEATURES]
-        return [FeatureWeight(name, weights[name]) for name in best if weights[name] > 0.0]
+        weights = np.sign(self._positions) * theta[np.abs(self._positions)] if self._names else theta
+        best = np.argsort(-weights, kind="stable")[:MAX_TOP_FEATURES].tolist()
+        return [
+            FeatureWeight(self._names[index] if self._names else str(index), float(weights[index]))
+            for index in best
+            if weights[index] > 0.0
+        ]

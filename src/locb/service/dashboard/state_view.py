@@ -16,7 +16,8 @@ from locb.policies.state.locb_state import random_hash_keys
 from locb.service.core.service import Service
 
 MAX_SAMPLE = 3_000  # users on the map, which a browser can draw without delay
-SLICE_SECONDS = 0.002  # target duration of one slice of the capture, during which requests wait
+SLICE_SECONDS = 0.001  # target duration of one slice of the capture, during which requests wait
+SUMMED_AT_ONCE = 4_096  # users whose sums per cluster a thread computes at once
 MIN_SLICE = 16  # users per slice
 
 
@@ -72,26 +73,44 @@ class StateView:
 
 
 async def capture(service: Service) -> StateView:
-    """Capture the current state in slices of users. Requests are served between the slices."""
+    """Capture the current state. The users are read in slices, between which requests are served."""
     indices = service.engine.users.assigned()
-    group_summary = service.policy.group_summary()
-    sums: Floats | float = 0.0
-    batches = []
-    async for start, batch in _slices(service, indices):
-        rewards = service.event_stats.rewards_by_user(indices[start : start + len(batch.served)])
-        sums += await asyncio.to_thread(_cluster_sums, batch, group_summary, rewards)
-        batches.append(batch._replace(theta=batch.theta[:0]))  # the estimates of all users would need too much memory
-    users = UserBatch.concatenate(batches)
-    sample = _sample(np.flatnonzero(users.served > 0), indices)
-    theta = np.concatenate([batch.theta async for _, batch in _slices(service, indices[sample])])
-    has_estimate = np.isfinite(theta).all(axis=1)  # a custom policy may have no estimates
+    group_summary = await summarize_groups(service)
+    sums = _ClusterSums(group_summary)
+    batches, waiting = [], []
+    async for part, batch in user_slices(service, indices):
+        waiting.append((batch, service.event_stats.rewards_by_user(part)))
+        batches.append(batch._replace(theta=batch.theta[:0]))  # the estimates of all users need too much memory
+        if len(waiting) * len(part) >= SUMMED_AT_ONCE:
+            await asyncio.to_thread(sums.add, waiting)
+            waiting = []
+    await asyncio.to_thread(sums.add, waiting)
+    users = await asyncio.to_thread(UserBatch.concatenate, batches)
+    sample = await asyncio.to_thread(_sample, users.served, indices)
+    theta = [batch.theta async for _, batch in user_slices(service, indices[sample])]
+    has_seeds = service.policy_spec.has_seeds
+    return await asyncio.to_thread(_assemble, indices, users, group_summary, sums, sample, theta, has_seeds)
+
+
+def _assemble(
+    indices: Ints,
+    users: UserBatch,
+    group_summary: GroupSummary,
+    cluster_sums: _ClusterSums,
+    sample: Ints,
+    sample_theta: list[Floats],
+    has_seeds: bool,
+) -> StateView:
+    """Return the state that was captured. Runs in a thread, on copies."""
+    theta = np.concatenate(sample_theta)
+    has_estimate = np.isfinite(theta).all(axis=1)  # a custom policy can have none
     n_estimates = int(np.count_nonzero(users.served > 0)) if has_estimate.all() else int(has_estimate.sum())
     representatives = group_summary.seeds
-    if not service.policy_spec.has_seeds:
+    if not has_seeds:
         first = users.groups.first(group_summary.names)
         representatives = np.where((representatives < 0) & (first >= 0), np.append(indices, -1)[first], representatives)
     # Omit empty clusters, and clusters whose seed is an unassigned index.
-    sums = np.asarray(sums)
+    sums = cluster_sums.total
     kept = (sums[:, 0] > 0.0) & ((group_summary.seeds < 0) | np.isin(group_summary.seeds, indices))
     theta_sums = sums[:, 4:] if group_summary.theta is None else group_summary.theta
     return StateView(
@@ -111,34 +130,77 @@ async def capture(service: Service) -> StateView:
     )
 
 
-async def _slices(service: Service, indices: Ints) -> AsyncIterator[tuple[int, UserBatch]]:
-    """Yield the state of these users in slices of about ``SLICE_SECONDS``; the policy is constant within a slice."""
+async def summarize_groups(service: Service) -> GroupSummary:
+    """Return the summary of the clusters. It is computed in short steps, between which requests are served."""
+    steps = service.policy.group_summary_steps()
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            summary: GroupSummary = end.value
+            return summary
+        await asyncio.sleep(0)
+
+
+async def user_slices(
+    service: Service, indices: Ints, also: int | None = None
+) -> AsyncIterator[tuple[Ints, UserBatch]]:
+    """Yield the state of users in slices of about ``SLICE_SECONDS``, between which requests are served.
+
+    The policy does not change within a slice. Without users there is one empty slice.
+
+    Parameters
+    ----------
+    service : Service
+        The service.
+    indices : (u,) ints
+        Indices of the users.
+    also : int or None, default None
+        Index of a user who is added as the last row of every slice.
+
+    Yields
+    ------
+    (ints, UserBatch)
+        Indices of a slice, and the state of these users.
+    """
     start, size = 0, service.policy.user_batch_size
     while start < len(indices) or start == 0:
         begin = time.perf_counter()
-        batch = service.policy.user_batch(indices[start : start + size])
+        part = indices[start : start + size]
+        batch = service.policy.user_batch(part if also is None else np.append(part, also))
         elapsed = max(time.perf_counter() - begin, 1e-6)
-        yield start, batch
+        yield part, batch
         start += size
         size = min(service.policy.user_batch_size, max(MIN_SLICE, int(size * min(2.0, SLICE_SECONDS / elapsed))))
         await asyncio.sleep(0)
 
 
-def _cluster_sums(users: UserBatch, group_summary: GroupSummary, rewards: Floats) -> Floats:
-    """Return sums per cluster, in columns.
+class _ClusterSums:
+    """Sums per cluster: users, users with rewards, rewards, their sum; and θ̂ if the summary does not have it."""
 
-    The columns are: number of users, number of users with rewards, number of rewards, sum of rewards and, unless
-    ``group_summary`` already has it, the sum of the estimates of the users with rewards.
+    def __init__(self, group_summary: GroupSummary) -> None:
+        self._summary = group_summary
+        self.total: Floats = np.zeros(0)
+
+    def add(self, batches: list[tuple[UserBatch, Floats]]) -> None:
+        """Add users, each batch with the number of rewards and their sum per user. Runs in a thread."""
+        if not batches:
+            return
+        users = UserBatch.concatenate([batch for batch, _ in batches])
+        has_rewards = (users.served > 0).astype(np.float64)[:, None]
+        columns = [np.ones_like(has_rewards), has_rewards, np.concatenate([rewards for _, rewards in batches])]
+        if self._summary.theta is None:
+            columns.append(np.where(has_rewards > 0.0, users.theta, 0.0))
+        sums = users.groups.sums(self._summary.names, np.concatenate(columns, axis=1))
+        self.total = self.total + sums if self.total.size else sums
+
+
+def _sample(served: Ints, indices: Ints) -> Ints:
+    """Return the rows of a random sample of the users with rewards.
+
+    The sample is stable: as users are added, few users leave the sample.
     """
-    has_rewards = (users.served > 0).astype(np.float64)[:, None]
-    columns = [np.ones_like(has_rewards), has_rewards, rewards]
-    if group_summary.theta is None:
-        columns.append(np.where(has_rewards > 0.0, users.theta, 0.0))
-    return users.groups.sums(group_summary.names, np.concatenate(columns, axis=1))
-
-
-def _sample(rows: Ints, indices: Ints) -> Ints:
-    """Return a random sample of the rows. The sample is stable: when users are added, few users leave it."""
+    rows = np.flatnonzero(served > 0)
     if len(rows) <= MAX_SAMPLE:
         return rows
     keys = random_hash_keys(int(indices[rows[-1]]) + 1)[indices[rows]]

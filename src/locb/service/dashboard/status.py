@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 
+from locb.common.arrays import Bools
 from locb.policies import CompiledPolicy
 from locb.service.core.service import Service
 from locb.service.dashboard.schemas import ClusterCounts, SnapshotStatus, Status, StoreStatus
@@ -16,7 +17,7 @@ RATE_SECONDS = 10  # period over which rates are computed
 SHARE_SECONDS = 3600  # period over which the share of decisions that used a cluster is computed
 
 
-def status(service: Service, state: StateView | None, store_bytes: int | None, version: str) -> Status:
+def status(service: Service, state: StateView | None, returned: Bools, store_bytes: int | None, version: str) -> Status:
     """Return the current state of the service.
 
     Parameters
@@ -24,7 +25,9 @@ def status(service: Service, state: StateView | None, store_bytes: int | None, v
     service : Service
         The service.
     state : StateView or None
-        Captured state. With None, the counts of clusters and of users with rewards are less exact.
+        Captured state. With None, the number of users with rewards is less exact.
+    returned : (K,) bools
+        Whether each cluster is final.
     store_bytes : int or None
         Size of the store in bytes; None if unknown.
     version : str
@@ -39,7 +42,6 @@ def status(service: Service, state: StateView | None, store_bytes: int | None, v
     # The period starts at a full second, or at the time when counting started.
     seconds = max(1.0, now - max(math.floor(now - RATE_SECONDS), event_stats.started_at))
     hour = _total([counts for _, counts in event_stats.buckets(TEN_SECONDS, now - SHARE_SECONDS, math.inf)])
-    returned = policy.group_summary().returned if state is None else state.returned
     n_returned = int(returned.sum())
     snapshot = service.snapshots.newest_seq
     return Status(

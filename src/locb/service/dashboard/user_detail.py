@@ -1,20 +1,26 @@
-"""Views of one user: estimate, recent decisions and current recommendation."""
+"""Views of one user: estimate, similar users, recent decisions and current recommendation."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
 
+from locb.evaluation.clusters import SimilarUser as PolicySimilarUser
 from locb.evaluation.confidence_intervals import NORMAL_QUANTILE
-from locb.policies.base.capabilities import SupportsEstimates
+from locb.policies.base.capabilities import SupportsEstimates, SupportsSimilarUsers
+from locb.policies.base.inspectable import InspectablePolicy
+from locb.policies.base.nearest_users import NearestUsers
 from locb.service.core.decision_encoding import summarize_membership
 from locb.service.core.service import Service
 from locb.service.dashboard.feature_names import FeatureNames
 from locb.service.dashboard.schemas import PreviewResponse, UserDecision, UserDecisions
+from locb.service.dashboard.state_view import user_slices
 from locb.service.request_parsing import parse_request, parse_stored_request
-from locb.service.schemas import PreviewRequest, RecommendRequest, UserDetail
+from locb.service.schemas import PreviewRequest, RecommendRequest, SimilarUser, SimilarUsers, UserDetail
+from locb.service.store.log import EventLog
 from locb.service.store.schema import CORRECTION, DEFAULT, REWARD, FoundDecision
 
 MAX_NAMES = 300  # feature names in a response
@@ -46,13 +52,41 @@ def user_detail(service: Service, user: str, names: FeatureNames) -> UserDetail:
     )
 
 
+async def similar_users(service: Service, user: str, limit: int) -> SimilarUsers:
+    """Return up to ``limit`` users who share a cluster with a user, nearest first."""
+    index, users = service.require_index(user), service.engine.users
+    similar: list[SimilarUser] = []
+    for other, distance, radius in await _nearest_users(service, index, limit):
+        name = None if len(similar) == limit else users.name_of(other)
+        if name is not None:  # an index without a user is omitted
+            similar.append(SimilarUser(name, distance, radius))
+    return SimilarUsers(user, similar if service.require_index(user) == index else [])
+
+
+async def _nearest_users(service: Service, index: int, limit: int) -> Sequence[PolicySimilarUser]:
+    policy, users = service.policy, service.engine.users
+    if getattr(type(policy), "similar_users", None) is InspectablePolicy.similar_users:
+        nearest = NearestUsers(index, limit)
+        if limit and policy.memberships(index):
+            async for part, batch in user_slices(service, users.assigned(), index):
+                nearest.add(part, batch)
+        return nearest.found()
+    if isinstance(policy, SupportsSimilarUsers):  # a custom policy, which does not know which indices are unassigned
+        return policy.similar_users(index, limit + users.unassigned)
+    return []
+
+
 async def user_decisions(service: Service, user: str, limit: int) -> UserDecisions:
     """Return the last ``limit`` decisions for a user, newest first."""
     index = service.require_index(user)
-    found = await asyncio.to_thread(service.log.recent_decisions, index, limit)
+    decisions = await asyncio.to_thread(_read_decisions, service.log, index, limit, service.model.dim)
     if service.require_index(user) != index:  # the user was erased and created again in the meantime
-        found = []
-    return UserDecisions(user, [_user_decision(decision, service.model.dim) for decision in found])
+        decisions = []
+    return UserDecisions(user, decisions)
+
+
+def _read_decisions(log: EventLog, index: int, limit: int, dim: int) -> list[UserDecision]:
+    return [_user_decision(decision, dim) for decision in log.recent_decisions(index, limit)]
 
 
 def _user_decision(found: FoundDecision, dim: int) -> UserDecision:

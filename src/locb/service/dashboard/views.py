@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from importlib.metadata import version
 
 from locb.service.core.service import Service
@@ -16,11 +17,16 @@ from locb.service.dashboard.cache import (
     ViewCache,
 )
 from locb.service.dashboard.certificate_cache import CertificateCache
-from locb.service.dashboard.cluster_table import TableQuery, cluster_table
+from locb.service.dashboard.cluster_table import (
+    TableQuery,
+    cluster_detail,
+    cluster_table,
+    encode_cluster_list,
+)
 from locb.service.dashboard.feature_names import REQUESTS_READ, FeatureNames
 from locb.service.dashboard.history import Baseline, history
 from locb.service.dashboard.map import MapProjector, to_response
-from locb.service.dashboard.state_view import StateView, capture
+from locb.service.dashboard.state_view import StateView, capture, summarize_groups
 from locb.service.dashboard.status import status, store_size
 from locb.service.responses import encode_json
 from locb.service.store.database import StoreError
@@ -51,6 +57,9 @@ class Views:
         self._clusters = ViewCache(self._compute_clusters, STATE_TTL, TTL_PER_SECOND)
         self._state = ViewCache(self._capture_state, STATE_TTL, TTL_PER_SECOND)
         self._feature_names = ViewCache(self._read_feature_names, FEATURE_NAMES_TTL, TTL_PER_SECOND)
+        self._capturing = asyncio.Lock()
+        # Last result of ``_current_state``: version of the data, monotonic time of the capture, and state.
+        self._captured: tuple[tuple[int, int, int], float, StateView] | None = None
         self._store_size = ViewCache(self._measure_store, STORE_SIZE_TTL)
 
     @property
@@ -75,6 +84,17 @@ class Views:
         state, names = await self._state.get(self._data_version), await self.feature_names()
         return await self._clusters.get((self._data_version, query), state, names, query)
 
+    async def cluster_list(self) -> bytes:
+        """Return all clusters, without their members."""
+        state = await self._current_state()
+        return await asyncio.to_thread(encode_cluster_list, state, self._service.engine.users)
+
+    async def cluster_detail(self, seed: str) -> bytes:
+        """Return the cluster that is named after a user, with its members and its certificate."""
+        self._service.require_index(seed)
+        detail = await cluster_detail(self._service, await self._current_state(), seed)
+        return await asyncio.to_thread(encode_json, detail)
+
     async def feature_names(self) -> FeatureNames:
         """Return the feature names in recent requests."""
         return await self._feature_names.get(self._data_version)
@@ -84,20 +104,32 @@ class Views:
     async def _compute_status(self) -> bytes:
         state = await self._state.get_within(self._data_version, STATE_TIMEOUT)
         size = await self._store_size.get(self._data_version)
-        return encode_json(status(self._service, state, size, self._version))
+        returned = (await summarize_groups(self._service)).returned if state is None else state.returned
+        return encode_json(status(self._service, state, returned, size, self._version))
 
     async def _compute_history(self, span: str, baseline: Baseline | None) -> bytes:
         return encode_json(await history(self._service, span, baseline))
 
     async def _compute_map(self, state: StateView, projection: str | None) -> bytes:
         projected = await self._projector.project(state, projection, self._data_version)
-        return encode_json(to_response(projected, state, self._service.engine.users))
+        response = await asyncio.to_thread(to_response, projected, state, self._service.engine.users)
+        return encode_json(response)
 
     async def _compute_clusters(self, state: StateView, names: FeatureNames, query: TableQuery) -> bytes:
         if self._certificates_version != self._data_version:
             self._certificates.clear()
             self._certificates_version = self._data_version
         return encode_json(await cluster_table(self._service, state, names, self._certificates, query))
+
+    async def _current_state(self) -> StateView:
+        """Return the state at the time of this call or later; requests that wait at the same time share it."""
+        requested = time.monotonic()
+        async with self._capturing:
+            service = self._service
+            version = self._data_version, service.engine.seq, len(service.engine.users)
+            if self._captured is None or (self._captured[0] != version and self._captured[1] < requested):
+                self._captured = version, time.monotonic(), await capture(service)
+            return self._captured[2]
 
     async def _capture_state(self) -> StateView:
         return await capture(self._service)

@@ -5,16 +5,20 @@ from __future__ import annotations
 import shutil
 import tempfile
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
+import polars as pl  # at startup: an import by the first export would block the event loop for 50 ms
 
 from locb.service.schemas import RankedArm, RecommendRequest
 from locb.service.store.log import EventLog
 
 FOLDER_PREFIX = "export-"
+FRAME_ROWS = 50  # rows per data frame; no other thread can run Python code while a frame is built, about 1 ms
+PART_FRAMES = 100  # data frames that are in memory at once
 
 
 class _Response(msgspec.Struct):
@@ -33,8 +37,6 @@ def export_parquet(log: EventLog, folder: Path) -> Path:
     The file is in a new temporary folder inside ``folder``. The log is read in chunks, so the memory use does not
     depend on the length of the log.
     """
-    import polars as pl
-
     time = pl.Datetime("us", "UTC")
     schema: dict[str, Any] = {
         "decision_id": pl.String,
@@ -52,9 +54,13 @@ def export_parquet(log: EventLog, folder: Path) -> Path:
     target = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX, dir=folder))
     try:
         pl.DataFrame(schema=schema).write_parquet(target / "00000000.part")
-        for number, rows in enumerate(log.decisions_with_rewards(), 1):
-            frame = pl.DataFrame([_export_row(row) for row in rows], schema, orient="row")
-            frame.write_parquet(target / f"{number:08d}.part")
+        chunks, number = log.decisions_with_rewards(FRAME_ROWS), 0
+        while frames := [
+            pl.DataFrame([_export_row(row) for row in rows], schema, orient="row")
+            for rows in islice(chunks, PART_FRAMES)
+        ]:
+            number += 1
+            pl.concat(frames).write_parquet(target / f"{number:08d}.part")
         pl.scan_parquet(target / "*.part").sink_parquet(target / "locb.parquet")
         for part in target.glob("*.part"):
             part.unlink()

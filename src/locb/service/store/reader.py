@@ -116,7 +116,7 @@ class LogReader:
         )
         return self._chunks(query, c.seq, 0, None)
 
-    def decisions_with_rewards(self) -> Iterator[list[Any]]:
+    def decisions_with_rewards(self, chunk_rows: int | None = None) -> Iterator[list[Any]]:
         """Yield chunks of decisions, each with its user, request, response, default reward and reward."""
         c, users = tables.decisions.c, tables.users
         default, reward, last = (tables.observations.alias() for _ in range(3))
@@ -133,14 +133,16 @@ class LogReader:
             .outerjoin(default, (default.c.decision_seq == c.seq) & (default.c.kind == tables.DEFAULT))
             .outerjoin(reward, (reward.c.decision_seq == c.seq) & (reward.c.kind == last_kind))
         )  # fmt: skip
-        return self._chunks(query, c.seq, 0, None)
+        return self._chunks(query, c.seq, 0, None, chunk_rows)
 
-    def _chunks(self, query: Any, seq: Any, after: int, until: int | None) -> Iterator[list[Any]]:
+    def _chunks(
+        self, query: Any, seq: Any, after: int, until: int | None, chunk_rows: int | None = None
+    ) -> Iterator[list[Any]]:
         query = query.where(seq > after).order_by(seq)
         if until is not None:
             query = query.where(seq <= until)
         with self._reading() as connection:
-            result = connection.execution_options(yield_per=CHUNK_ROWS).execute(query)
+            result = connection.execution_options(yield_per=chunk_rows or CHUNK_ROWS).execute(query)
             for rows in result.partitions():
                 yield list(rows)
 

@@ -1,0 +1,57 @@
+"""Progress of the clusters of LOCB towards being final, by the two kinds of stop rules."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import numpy as np
+
+from locb.common.arrays import Floats
+from locb.kernels.common.bit_sets import pack_bits, unpack_bits
+
+CLUSTERS_PER_STEP = 100  # about 1 ms with 100,000 users
+
+
+def share_of_close_members(policy: Any, limit: float) -> Generator[None, None, Floats]:
+    """Return the share of members of each cluster who were served and whose radius is below a limit.
+
+    The generator yields after a few clusters, so that a service can handle other requests meanwhile.
+    """
+    is_close = (policy.served > 0) & (policy._user_radii(np.arange(policy.n_users)) < limit)
+    bits = pack_bits(is_close[None])[0]
+    shares = np.zeros(len(policy._state.seeds))
+    for start in range(0, len(shares), CLUSTERS_PER_STEP):
+        state = policy._state  # read again, because the policy may have grown since the last step
+        for s in range(start, min(start + CLUSTERS_PER_STEP, len(shares))):
+            shares[s] = np.bitwise_count(state.members[s, : len(bits)] & bits).sum() / state.sizes[s]
+        yield
+    return shares
+
+
+def certificate_progress(policy: Any, gamma: float) -> Generator[None, None, Floats]:
+    """Return the progress of each cluster towards a certificate below gamma.
+
+    The generator yields after each batch of users, so that a service can handle other requests meanwhile.
+    """
+    progress = np.zeros(len(policy._state.seeds))
+    for s in range(len(progress)):
+        state = policy._state  # read again, because the policy may have grown since the last step
+        if not (state.returned[s] or state.unserved[s]):
+            reach = yield from _largest_reach(policy, state, s)
+            progress[s] = min(1.0, gamma / reach)
+    return progress
+
+
+def _largest_reach(policy: Any, state: Any, s: int) -> Generator[None, None, float]:
+    """Return the sum of the two largest values of distance from the seed user plus radius among the members of s."""
+    dim, block = policy.dim, policy.user_batch_size
+    members = np.flatnonzero(unpack_bits(state.members[s, None], policy.n_users)[0])
+    seed = state.estimates[state.seeds[s], :dim]
+    largest = np.zeros(0)
+    for start in range(0, len(members), block):
+        users = members[start : start + block]
+        reach = np.linalg.norm(state.estimates[users, :dim] - seed, axis=1) + policy._user_radii(users)
+        largest = np.sort(np.concatenate([largest, reach]))[-2:]
+        yield
+    return float(largest.sum())
