@@ -28,6 +28,7 @@ FIGURES: dict[str, dict[str, Any]] = {
     "snapshots": {"blocked, milliseconds": 20.0, "snapshots": 3, "errors": {}},
     "throughput": {"ratio": 0.5, "p99 at half load, milliseconds": 20.0, "errors": 0},
     "dashboard": {"map: chart, seconds": 1.0, "CPU of the pages, %": 1.0},
+    "loop_blocks": {"users": 100_000, "GET /v1/clusters": 4.9},
 }
 
 
@@ -87,6 +88,8 @@ def test_figures_within_the_limits_pass(part: str, monkeypatch: pytest.MonkeyPat
         ),
         ("dashboard", "dashboard", {"map: chart, seconds": 2.1}, "map: chart, seconds"),
         ("dashboard", "dashboard", {"CPU of the pages, %": 2.5}, "CPU of the pages is 2.5%, above 2%"),
+        ("loop-blocks", "loop_blocks", {"GET /v1/clusters": 5.1}, "GET /v1/clusters"),
+        ("loop-blocks", "loop_blocks", {"users": 99_999}, "only 99999 users"),
     ],
 )
 def test_figure_outside_its_limit_fails(
