@@ -78,7 +78,10 @@ def test_reward_range_needs_policies_with_the_parameter(tmp_path: Path) -> None:
     )
     done = run("compare", *SMALL, "--policies", "mine.py:Mine", "--reward-range", "0,5", cwd=tmp_path)
     assert done.returncode == 2
-    assert done.stderr == "locb: --reward-range cannot be set: policy Mine does not have this parameter\n"
+    assert (
+        done.stderr
+        == "locb: --reward-range cannot be set: policy Mine does not have this parameter; omit one of them\n"
+    )
 
 
 def test_policy_from_a_file(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def test_truncated_gzip_and_empty_folder(tmp_path: Path) -> None:
     (tmp_path / "none").mkdir()
     with pytest.raises(ValueError, match="has no Yahoo log: no file matches ydata-fp-td-clicks"):
         locb.datasets.yahoo(tmp_path / "none")
-    with pytest.raises(FileNotFoundError, match="No Yahoo log"):
+    with pytest.raises(FileNotFoundError, match="Path of the Yahoo log does not exist"):
         locb.datasets.yahoo(tmp_path / "nowhere")
     with pytest.raises(ValueError, match="n_clusters must be an integer of at least 1, not 0"):
         locb.datasets.yahoo(folder, n_clusters=0)

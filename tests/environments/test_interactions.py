@@ -159,7 +159,7 @@ def test_true_clusters_grow_with_gamma() -> None:
         ({"n_users": 0}, "n_users must be an integer of at least 1, not 0"),
         ({"n_arms": 1}, "n_arms must be an integer of at least 2, not 1"),
         ({"zeros": "some"}, "zeros must be one of 'any', 'rated', 'shown', not 'some'"),
-        ({"users": [], "items": [], "rewards": []}, "users must have at least one record"),
+        ({"users": [], "items": [], "rewards": []}, "users, items and rewards must have at least one element, not 0"),
         ({"n_arms": 4}, "n_arms must be at most the number of items, 3, not 4"),
         ({"users": [0, 10**12]}, r"users must be numbered consecutively from 0, but users\[1\] is 1000000000000"),
         ({"counts": [1, 0]}, r"counts must be at least 1, but counts\[1\] is 0"),

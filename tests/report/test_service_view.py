@@ -109,7 +109,7 @@ def test_service_view_shows_every_figure(width: int, plain: bool) -> None:
         "+0.052 from 0.560 in the previous hour (95% CI +0.031 to +0.073)",
         "812 users, 640 with a reward",
         "2 final, 28 forming; 74% of decisions in the last hour used a group",
-        "sqlite, 24,245 events, 14.2 MB; 3 requests queued for the disk",
+        "sqlite, 24,245 events, 14.2 MB; 3 requests queued for writing",
         "12 min old, 4,245 events since",
         "[bold] 7",
         "genre=drama +0.62, length −0.31",

@@ -276,13 +276,13 @@ def delete_user(client: BaseClient, id: str) -> Exchange[Response]:  # noqa: A00
 
 
 def live(client: BaseClient) -> Exchange[Response]:
-    """Return the response to a liveness check, which succeeds even if the store is unavailable. It is not retried."""
+    """Return the response to a liveness check, which succeeds even if the store is unavailable. No retries."""
     response: Response = yield from client.request_json("GET", "/v1/live", retries=0)
     return response
 
 
 def health(client: BaseClient) -> Exchange[Response]:
-    """Return the response to a health check. An unhealthy service raises ``ServiceError``. It is not retried."""
+    """Return the response to a health check. An unhealthy service raises ``ServiceError``. No retries."""
     response: Response = yield from client.request_json("GET", "/v1/health", retries=0)
     return response
 

@@ -137,4 +137,4 @@ def find_sources(path: Path, layouts: Sequence[Sequence[str]], data_set: str) ->
                 )
             return [available[name] for name in layout]
     wanted = " or ".join(sorted({layout[0] for layout in layouts}))
-    raise ValueError(f"{path} has no {data_set} data: no file {wanted}; choose the folder or archive that has it")
+    raise ValueError(f"{path} has no {data_set} data: no file {wanted}; choose the folder or archive that contains one")

@@ -39,7 +39,7 @@ class Report:
     plan : Plan
         Settings of the load test.
     seconds : float
-        Time in which new decisions were requested.
+        Time in which new decisions were requested, in seconds.
     per_second : float
         Successful responses per second in this time.
     recommend, reward, ping : Latency

@@ -63,7 +63,7 @@ CURVES = (
     Curve(
         "reward",
         "Reward",
-        "Mean reward per round over the last 5% of all rounds, fewer at the start. Higher is better.",
+        "Mean reward per round over the preceding 5% of all rounds, or fewer at the start. Higher is better.",
         "reward per round",
         ".3f",
         recent_reward,

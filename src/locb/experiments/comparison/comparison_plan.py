@@ -151,7 +151,9 @@ def plan_comparison(
     ]
     for task in tasks[::repeats]:
         if reward_range is not None and "reward_range" not in accepted_parameters(task.factory, task.parameters):
-            raise ParameterError("reward_range", f" cannot be set: policy {task.policy} does not have this parameter")
+            raise ParameterError(
+                "reward_range", f" cannot be set: policy {task.policy} does not have this parameter; omit one of them"
+            )
         task.make_policy(n_users=env.n_users, dim=env.dim)
     settings = {"policies": list(policies), "alphas": [float(a) for a in alphas], "rounds": rounds, "repeats": repeats}
     settings |= {"n_seeds": n_seeds, "gamma": gamma, "seed": seed, "environment": environment}

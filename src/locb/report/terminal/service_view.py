@@ -138,7 +138,7 @@ def _fact_rows(status: Mapping[str, Any], snapshot: ServiceSnapshot) -> list[tup
     pending = f"{format_count(status['pending_rewards'], 'reward', 'rewards')} of the last 24 hours pending"
     decision_rate = format_rate(status["decisions_per_second"])
     reward_rate = format_rate(status["rewards_per_second"])
-    queued = f"{format_count(store['queued_requests'], 'request', 'requests')} queued for the disk"
+    queued = f"{format_count(store['queued_requests'], 'request', 'requests')} queued for writing"
     return [
         ("Rate", f"{decision_rate} decisions and {reward_rate} rewards per second"),
         ("Total", f"{decisions}, {rewards}; {pending}"),
