@@ -1,6 +1,8 @@
 """Default rewards: a decision is learned once, whatever finds it first."""
 
+import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,28 +17,40 @@ from locb.service.request_parsing import parse_request
 from locb.service.schemas import Arm, RecommendRequest
 from locb.service.store.log import EventLog
 from locb.service.store.schema import CORRECTION, DEFAULT, REWARD
-from serving import same_state
+from serving import arms, same_state, serving, wait_for
 
 MODEL = new_model("locb", 2, {"n_seeds": 2, "gamma": 0.5})
 ARMS = [Arm("x", [1.0, 0.0]), Arm("y", [0.6, 0.8])]
-DEFAULT_REWARD, WAIT = 0.25, 10.0
+DEFAULT_REWARD, WAIT, HOUR = 0.25, 10.0, 3600.0
 
 
-def recommend(decision_id: str) -> RecommendCommand:
-    return RecommendCommand(parse_request(RecommendRequest("ann", ARMS, decision_id=decision_id), 2), 0.0)
+class Clock:
+    """A monotonic clock that a test sets."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+
+def recommend(decision_id: str, now: float = 0.0) -> RecommendCommand:
+    return RecommendCommand(parse_request(RecommendRequest("ann", ARMS, decision_id=decision_id), 2), now)
 
 
 class EngineWithLog:
     """An engine that is restored from its log, as at a startup."""
 
-    def __init__(self, log: EventLog, cache_size: int = 1000) -> None:
+    def __init__(self, log: EventLog, cache_size: int = 1000, now: float = 0.0) -> None:
         self.log = log
         policy = MODEL.build()
         for _ in replay(self.log, policy, 0):
             pass
         names = [(index, name.decode()) for index, _, name in self.log.users() if name is not None]
-        pending = DefaultRewards(DEFAULT_REWARD, WAIT)
-        pending.load(self.log)
+        self.clock = Clock()
+        pending = DefaultRewards(DEFAULT_REWARD, WAIT, self.clock)
+        pending.load(self.log, now)
         users = UserIndex(policy.n_users, names)
         self.engine = Engine(policy, users, self.log.last_seq(), default_rewards=pending, cache_size=cache_size)
 
@@ -53,7 +67,7 @@ class EngineWithLog:
         return self.commit(self.prepare(*commands))
 
     def learn_defaults(self) -> int:
-        batch = self.engine.prepare_defaults(WAIT + 1.0, 100)
+        batch = self.engine.prepare_defaults(WAIT, 100)
         self.commit(batch)
         return len(batch.records.observations)
 
@@ -89,5 +103,40 @@ def test_late_reward_of_a_decision_that_left_memory(
         served.serve(ActivateCommand("d", 1.0), recommend("f"), RewardCommand("f", 0.0, 1.0))  # in one batch
     else:
         served.prepare(RewardCommand("d", 1.0, 1.0))  # the commit fails, and the client gets status 503
+    served.clock.seconds = WAIT
     assert served.learn_defaults() == 1
     served.check_learned_once("d", 0.75)
+
+
+def test_waiting_time_does_not_depend_on_the_system_time(store: Any, open_log: Callable[[Any], EventLog]) -> None:
+    served = EngineWithLog(open_log(store))
+    for seconds, now in enumerate([0.0, HOUR, -HOUR, 2.0]):  # the system time at 0, 1, 2 and 3 seconds
+        served.clock.seconds = float(seconds)
+        served.serve(recommend(f"d{seconds}", now))
+    for seconds, learned in ((WAIT - 0.5, 0), (WAIT, 1), (WAIT + 2.0, 2), (WAIT + 3.0, 1)):
+        served.clock.seconds = seconds
+        assert served.learn_defaults() == learned
+
+
+def test_waiting_time_after_a_restart(store: Any, open_log: Callable[[Any], EventLog]) -> None:
+    """The system time of the decision is in the log. If it is in the future, the wait starts again."""
+    served = EngineWithLog(open_log(store))
+    served.serve(*(recommend(f"d{now}", now) for now in (HOUR, 6.0, -HOUR, 3.0)))
+    served.log.close()
+    served = EngineWithLog(open_log(store), now=8.0)
+    served.serve(recommend("new", 8.0))
+    for seconds, learned in ((0.0, 1), (5.0, 1), (8.0, 1), (WAIT - 0.5, 0), (WAIT, 2)):
+        served.clock.seconds = seconds
+        assert served.learn_defaults() == learned
+
+
+@pytest.mark.parametrize("offsets", [(0.0, HOUR, 0.0), (0.0, -HOUR)])
+def test_steps_of_the_system_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, offsets: tuple[float, ...]) -> None:
+    system_time = time.time
+    options: dict[str, Any] = {"default_reward": 0.0, "reward_wait": 0.05}
+    request = {"user": "ann", "arms": arms([1, 0, 0], [0, 1, 0])}
+    with serving(tmp_path, **options) as (client, service):
+        for offset in offsets:
+            monkeypatch.setattr(time, "time", lambda offset=offset: system_time() + offset)
+            client.post("/v1/recommend", json=request).raise_for_status()
+        wait_for(lambda: service.policy.served.sum() == len(offsets), 20.0)

@@ -57,7 +57,7 @@ class EngineWithLog:
 
 @pytest.fixture
 def served(tmp_path: Path) -> Any:
-    served = EngineWithLog(tmp_path / "state", default_rewards=DefaultRewards(0.0, 10.0))
+    served = EngineWithLog(tmp_path / "state", default_rewards=DefaultRewards(0.0, 0.0))
     yield served
     served.check(tmp_path)
     served.log.close()
@@ -77,7 +77,7 @@ def test_users_of_a_failed_commit_do_not_exist(served: EngineWithLog) -> None:
     served.serve(recommend("ann", "a"), recommend("bob", "b"), recommend("eve", "c"))
     served.fail(recommend("joe", "d"), recommend("sue", "e"))
     assert (len(engine.users), engine.users.index_of("joe"), engine.is_logged) == (3, None, False)
-    served.commit(engine.prepare_defaults(100.0, 10))
+    served.commit(engine.prepare_defaults(1.0, 10))
     assert engine.is_logged
     assert [name for _, _, name in served.log.users()] == [b"ann", b"bob", b"eve", None, None]
     served.serve(recommend("sue", "e"), RewardCommand("e", 1.0, 1.0))  # gets the index that joe had

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from itertools import islice
 
 from locb.service.core.commands import CachedDecision
 from locb.service.store.log import EventLog
@@ -11,7 +13,9 @@ CHECK_INTERVAL = 0.25  # seconds between checks for overdue rewards
 
 
 class DefaultRewards:
-    """Decisions that wait for a reward, in the order in which their wait started.
+    """Decisions that wait for a reward, in the order in which their default rewards are due.
+
+    The wait is measured with a monotonic clock, so steps of the system time have no effect on it.
 
     Parameters
     ----------
@@ -19,29 +23,40 @@ class DefaultRewards:
         Default reward; None disables default rewards.
     wait : float
         Seconds from the start of the wait until the default reward is due.
+    clock : callable, default time.monotonic
+        Returns the time in seconds, which never decreases.
     """
 
-    def __init__(self, reward: float | None, wait: float) -> None:
+    def __init__(self, reward: float | None, wait: float, clock: Callable[[], float] = time.monotonic) -> None:
         self.reward = reward
         self.wait = wait
-        self._pending: dict[str, CachedDecision] = {}
+        self._clock = clock
+        # Decisions with the time at which the default reward is due. All waits are equal and the clock never decreases,
+        # so each new decision is due after all others.
+        self._pending: dict[str, tuple[float, CachedDecision]] = {}
 
-    def load(self, log: EventLog) -> None:
-        """Track all decisions in the log that wait for a reward."""
+    def load(self, log: EventLog, now: float) -> None:
+        """Track all decisions in the log that wait for a reward.
+
+        ``now`` is the Unix time. A decision whose wait seems to start in the future, because the system time was set
+        back, waits as long as a new decision.
+        """
         if self.reward is None:
             return
         rows = [row for chunk in log.unrewarded_decisions() for row in chunk]
-        for seq, decision_id, user_index, time, active_at, context in sorted(rows, key=lambda row: row.active_at):
-            self.track(decision_id.decode(), CachedDecision(seq, user_index, context, time, active_at))
+        for seq, decision_id, user_index, decided_at, active_at, context in sorted(rows, key=lambda row: row.active_at):
+            decision = CachedDecision(seq, user_index, context, decided_at, active_at)
+            elapsed = max(now - active_at, 0.0)
+            self._pending[decision_id.decode()] = self._clock() + self.wait - elapsed, decision
 
     def track(self, decision_id: str, decision: CachedDecision) -> None:
-        """Start to wait for the reward of a decision."""
+        """Start to wait for the reward of a decision, unless the decision already waits."""
         if self.reward is not None:
-            self._pending.setdefault(decision_id, decision)
+            self._pending.setdefault(decision_id, (self._clock() + self.wait, decision))
 
     def get(self, decision_id: str) -> CachedDecision | None:
         """Return a decision that waits for a reward, or None if the decision does not wait."""
-        return self._pending.get(decision_id)
+        return self._pending.get(decision_id, (0.0, None))[1]
 
     def discard(self, decision_id: str) -> None:
         """Stop waiting for the reward of a decision."""
@@ -50,17 +65,15 @@ class DefaultRewards:
     def discard_user(self, user_index: int) -> None:
         """Stop waiting for the rewards of an erased user."""
         self._pending = {
-            decision_id: decision
-            for decision_id, decision in self._pending.items()
+            decision_id: (due_at, decision)
+            for decision_id, (due_at, decision) in self._pending.items()
             if decision.user_index != user_index
         }
 
-    def due(self, now: float, limit: int) -> Iterator[tuple[str, CachedDecision]]:
+    def due(self, limit: int) -> Iterator[tuple[str, CachedDecision]]:
         """Yield up to ``limit`` decisions whose default reward is due."""
-        count = 0
-        for decision_id, decision in self._pending.items():
-            if count == limit or (decision.active_at is not None and decision.active_at + self.wait > now):
+        now = self._clock()
+        for decision_id, (due_at, decision) in islice(self._pending.items(), limit):
+            if due_at > now:
                 return
-            if decision.active_at is not None and decision.kind is None:
-                count += 1
-                yield decision_id, decision
+            yield decision_id, decision

@@ -127,12 +127,12 @@ class Engine:
         return self.policy.n_users == self._logged_indices
 
     def prepare_defaults(self, now: float, limit: int) -> Batch:
-        """Return a batch with the observations of up to ``limit`` default rewards that are due."""
+        """Return a batch with the observations of up to ``limit`` due default rewards. ``now`` is the Unix time."""
         reward = self.default_rewards.reward
         if reward is None:
             return Batch(last_seq=self.seq)
         batch = self._new_batch()
-        for decision_id, decision in self.default_rewards.due(now, limit):
+        for decision_id, decision in self.default_rewards.due(limit):
             batch.observe(decision_id, decision, DEFAULT, 0.0, reward, now)
         return batch
 
@@ -316,7 +316,7 @@ class Engine:
 
     def _cache(self, decision_id: str, decision: CachedDecision) -> None:
         self._recent[decision_id] = decision
-        if self.default_rewards.reward is not None and decision.active_at is not None and decision.kind is None:
+        if decision.active_at is not None and decision.kind is None:
             self.default_rewards.track(decision_id, decision)
         while len(self._recent) > self._cache_size:
             self._recent.pop(next(iter(self._recent)))

@@ -66,7 +66,7 @@ class GroupCommitter:
         self._in_doubt: Batch | None = None  # written, but not known to be durable
         self._worker: asyncio.Task[None] | None = None
         self._stopping = False
-        self._next_defaults = 0.0
+        self._next_defaults = 0.0  # monotonic time of the next check for due default rewards
 
     @property
     def queue_length(self) -> int:
@@ -123,7 +123,7 @@ class GroupCommitter:
                 if self.store_error is not None and not self._queue:
                     await self._probe_store()
                 await self._handle_queue()
-                if self.engine.default_rewards.reward is not None and time.time() >= self._next_defaults:
+                if self.engine.default_rewards.reward is not None and time.monotonic() >= self._next_defaults:
                     await self._commit_defaults()
 
     async def _wait_for_work(self) -> None:
@@ -174,7 +174,7 @@ class GroupCommitter:
 
     async def _commit_defaults(self) -> None:
         """Commit the default rewards that are due."""
-        self._next_defaults = time.time() + CHECK_INTERVAL
+        self._next_defaults = time.monotonic() + CHECK_INTERVAL
         try:
             await self.resolve_in_doubt()
             batch = self.engine.prepare_defaults(time.time(), MAX_BATCH)
