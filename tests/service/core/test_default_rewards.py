@@ -34,7 +34,6 @@ class Clock:
         return self.seconds
 
 
-
 def recommend(decision_id: str, now: float = 0.0) -> RecommendCommand:
     return RecommendCommand(parse_request(RecommendRequest("ann", ARMS, decision_id=decision_id), 2), now)
 

@@ -17,6 +17,7 @@ from locb.service.errors import ProblemError
 from locb.service.request_parsing import parse_request
 from locb.service.schemas import Arm, RecommendRequest
 from locb.service.store.database import StoreError, database_url
+from locb.service.store.log import EventLog
 from stress.checks import Acknowledged, check, violations
 
 ARMS = [Arm("x", [1.0, 0.0]), Arm("y", [0.6, 0.8]), Arm("z", [0.0, 1.0])]
@@ -142,31 +143,37 @@ def test_outage(store: Any, open_log: Any) -> None:
     check_log(store, acknowledged, open_log)
 
 
-def test_response_of_the_database_is_lost(store: Any, open_log: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@contextmanager
+def lost_connection(log: EventLog, *, written: bool) -> Iterator[None]:
+    """Let each commit fail, with or without its effect."""
+    name = "commit_staged" if log.stages_inline else "commit"
+    commit = getattr(log, name)
+
+    def fail(*arguments: Any) -> None:
+        if written:
+            commit(*arguments)
+        elif log.stages_inline:
+            log._drop_writer()  # with the staged rows
+        raise StoreError("the connection was lost")
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(log, name, fail)
+        yield
+
+
+def test_response_of_the_database_is_lost(store: Any, open_log: Any) -> None:
     """The service reads whether the batch was written before it responds."""
     acknowledged = Acknowledged()
 
     async def scenario(session: Session) -> None:
-        log, committer = session.service.log, session.service.committer
+        log = session.service.log
         await session.serve(KNOWN)
-        name = "commit_staged" if log.stages_inline else "commit"
-        commit = getattr(log, name)
-
-        def lose_response(*arguments: Any) -> None:
-            commit(*arguments)
-            raise StoreError("the connection was lost")
-
-        def lose_request(*_: Any) -> None:
-            log._drop_writer()
-            raise StoreError("the connection was lost")
-
-        with monkeypatch.context() as patched:
-            patched.setattr(log, name, lose_response)
+        with lost_connection(log, written=True):
             await session.serve(LATER)
-            assert acknowledged.arms.keys() == {*KNOWN, *LATER}
-            patched.setattr(log, name, lose_request)
+        assert acknowledged.arms.keys() == {*KNOWN, *LATER}
+        with lost_connection(log, written=False):
             await session.refuse(REFUSED)
-            assert committer._in_doubt is None
+            assert session.service.committer._in_doubt is None
         await session.recover()
 
     run(store, acknowledged, scenario)
@@ -174,29 +181,19 @@ def test_response_of_the_database_is_lost(store: Any, open_log: Any, monkeypatch
 
 
 def test_activation_whose_outcome_is_unknown(store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreadable() -> None:
+        raise StoreError("the connection was lost")
+
     async def scenario(session: Session) -> None:
         log, committer = session.service.log, session.service.committer
         parsed = parse_request(RecommendRequest("ann", ARMS, decision_id="d"), 2)
         await committer.execute(RecommendCommand(parsed, 0.0, deferred=True))
-        name = "commit_staged" if log.stages_inline else "commit"
-        commit = getattr(log, name)
-
-        def fail(*_: Any) -> None:
-            raise StoreError("the connection was lost")
-
-        def lose_response(*arguments: Any) -> None:
-            commit(*arguments)
-            fail()
-
-        for method, status in ((fail, 409), (lose_response, 200)):
-            with monkeypatch.context() as patched:
-                patched.setattr(log, name, method)
-                patched.setattr(log, "last_seq", fail)
+        for written, status in ((False, 409), (True, 200)):
+            with lost_connection(log, written=written), monkeypatch.context() as patched:
+                patched.setattr(log, "last_seq", unreadable)
                 with pytest.raises(ProblemError, match="it is unknown whether the request was stored"):
                     await committer.execute(ActivateCommand("d", 1.0))
-            log._drop_writer()
             (reward,) = committer.submit([RewardCommand("d", 1.0, 2.0)])
-            outcome = await reward
-            assert getattr(outcome, "status", 200) == status
+            assert getattr(await reward, "status", 200) == status
 
     run(store, Acknowledged(), scenario)
