@@ -73,9 +73,9 @@ def preparing(path: Path | None) -> Iterator[None]:
 
 @contextmanager
 def resumable(ledger: Ledger, *more: str) -> Iterator[Ledger]:
-    """On Ctrl-C, exit with a message. If runs are finished, the message has the command to continue.
+    """On Ctrl-C, exit with a message. If runs are finished, the message has the command that continues.
 
-    This command is the same command, with the options ``more`` appended.
+    That command is the current command with the options ``more`` appended.
     """
     try:
         yield ledger

@@ -151,7 +151,7 @@ class BaseClient(ABC):
     ) -> Exchange[RawResponse]:
         """Send a request, repeat it after failures that can be retried, and return the successful response.
 
-        The last attempt is made when the retries are used up, or when the total time of the client would be exceeded.
+        No further attempt is made after ``retries`` retries, or if it would start after the total time of the client.
 
         Parameters
         ----------

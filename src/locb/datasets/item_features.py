@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 def item_features(records: Records, dim: int) -> Floats:
     """Return an array (items, dim) of item features, computed with a truncated singular value decomposition (SVD).
 
-    The SVD is that of a matrix with one column per item. The matrix has one row per user, with 1 for liked, −1 for not
-    liked and 0 without a record, followed by one row per attribute (for example a genre). The attribute rows are scaled
-    to ATTRIBUTE_WEIGHT times the Frobenius norm of the user rows.
+    The SVD is that of a matrix with one column per item. The matrix has one row per user, with the sum of 1 for each
+    like and −1 for each record without a like, followed by one row per attribute (for example a genre). The attribute
+    rows are scaled to ATTRIBUTE_WEIGHT times the Frobenius norm of the user rows.
 
     The features of an item are its dim − 1 factors in the SVD, scaled to norm 1/√2, and the constant 1/√2. Therefore
     the inner product of the features of two items is from 0 to 1.

@@ -72,7 +72,10 @@ class Source:
 
 
 def _archive_members(path: Path) -> list[str]:
-    """Return the names of the files in an archive; an empty list if ``path`` is not an archive."""
+    """Return the names of the files in an archive; an empty list if ``path`` is not an archive.
+
+    Raise a ValueError if the archive cannot be read.
+    """
     try:
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:

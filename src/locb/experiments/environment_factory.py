@@ -57,7 +57,7 @@ def make_environment(settings: dict[str, Any], seed: int, *, warn: bool = True) 
 
 
 def data_digest(env: Any) -> str:
-    """Return a digest of the θ of all users of an environment. Another digest means that the data set has changed."""
+    """Return a digest of the θ of all users. A different digest means that the data or its settings have changed."""
     return hashlib.sha256(np.round(env.theta, 6).tobytes()).hexdigest()[:16]
 
 
@@ -71,9 +71,9 @@ def true_clusters(env: Environment, gamma: float) -> list[Ints]:
 
 
 def ground_truth_note(env: Environment, gamma: float) -> str | None:
-    """Return a note if fewer than half of the users of real data have a true group at this gamma; else None.
+    """Return a note if fewer than half of the users of a data set are in true groups of two or more users at ``gamma``.
 
-    In that case, F1 of the clusters is not informative.
+    F1 of the clusters is then not informative. Otherwise, and for a synthetic environment, the result is None.
     """
     if not isinstance(env, Interactions):
         return None

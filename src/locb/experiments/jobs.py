@@ -176,7 +176,7 @@ class Ledger:
 def code_digest() -> str:
     """Return a digest of the source code that determines the outcomes of runs.
 
-    A folder of runs stores the digest, so that the runs of a folder all have the same code.
+    A folder of runs stores the digest, so that all runs in the folder have the same version of the code.
     """
     root = Path(locb.__file__).parent
     digest = hashlib.sha256()

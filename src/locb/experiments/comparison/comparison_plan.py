@@ -216,7 +216,7 @@ def _cluster_history(outcomes: list[Outcome]) -> ClusterHistory | None:
 
 
 def _user_map(tasks: list[Task], outcomes: list[Outcome]) -> UserMap | None:
-    """Return the users and clusters of repeat 0 of the first run that finds clusters; None if no run finds clusters."""
+    """Return the users and clusters of the first policy that finds clusters in repeat 0; None if no policy does."""
     for task, outcome in zip(tasks, outcomes, strict=True):
         if outcome.found:
             env: Any = make_environment(task.environment, task.seed, warn=False)

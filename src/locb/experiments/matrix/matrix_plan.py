@@ -48,15 +48,16 @@ class MatrixPlan:
 
     @property
     def baselines(self) -> tuple[str, ...]:
-        """Names of the planned built-in policies that are baselines in the registry; all planned policies without them.
+        """Names of the planned policies with whose best regret the regret of every policy is compared.
 
-        The regret of every policy is divided by the regret of the best baseline.
+        These are the built-in policies that the registry marks as baselines. If none of them is planned, all planned
+        policies are baselines.
         """
         known = tuple(name for name in self.policies if policy_spec(name).is_baseline and name not in self.custom)
         return known or tuple(self.policies)
 
     def prepare(self) -> None:
-        """Compile the kernels of the built-in policies, or load them from the cache."""
+        """Compile the kernels of the planned built-in policies, or load them from the cache."""
         for name in self.policies:
             if name not in self.custom:
                 make_policy(name, n_users=2, dim=2).prepare()

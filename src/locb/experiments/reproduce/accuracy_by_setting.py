@@ -160,7 +160,10 @@ def _seed_claims(label: str, records: dict[float, list[Any]], explanation: str, 
 
 
 def _no_peak_explanation(data: DataSet, centre: float, criteria: list[Criterion]) -> str:
-    """Return an explanation if F1 is highest at the largest or the smallest gamma instead of between them."""
+    """Return an explanation if F1 does not fall at the largest or at the smallest gamma; otherwise empty.
+
+    In the range of the paper, a limitation of the data set is the explanation in every case.
+    """
     if centre == paper.GAMMA and data.limitation:
         return data.limitation
     sentences = []

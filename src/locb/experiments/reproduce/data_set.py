@@ -77,7 +77,10 @@ def file_suffix(gamma: float, truth_gamma: float) -> str:
 
 
 def setting_label(data: DataSet, gamma: float, truth_gamma: float) -> str:
-    """Return the heading of a table: the data set, the gamma of the runs and the gamma of the true clusters."""
+    """Return the name of the data set and, if the data set has a scaled gamma, the gamma of the runs.
+
+    The gamma of the true clusters follows if it differs from the gamma of the runs.
+    """
     if data.scaled is None:
         return data.label
     truth = "" if gamma == truth_gamma else f", true clusters at gamma {truth_gamma:g}"

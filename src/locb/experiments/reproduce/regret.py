@@ -27,7 +27,7 @@ def _job(data: DataSet, sizes: Sizes, repeat: int, policy: str, **parameters: An
 def plan_regret(data: DataSet, sizes: Sizes) -> list[Job]:
     """Return the jobs of the regret comparison for a data set: one job per policy, alpha and repeat.
 
-    LOCB also has one job per gamma of the data set.
+    For LOCB, each of these jobs runs once per gamma of the data set.
     """
     jobs = []
     for repeat in range(sizes.repeats):

@@ -134,7 +134,7 @@ def _render_part(part: str, folder: Path, claims: list[dict[str, str]]) -> list[
 
 
 def copy_results(source: Path, target: Path) -> None:
-    """Replace the folder ``target`` by a folder with the CSV files and SVG figures of the run folder ``source``."""
+    """Replace the content of the folder ``target`` by the CSV files and SVG figures of the run folder ``source``."""
     if target.exists():
         shutil.rmtree(target)
     target.mkdir(parents=True)

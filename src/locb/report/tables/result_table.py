@@ -19,7 +19,7 @@ _COUNTS = ("seeds", "users", "environments", "covered", "violated", "final", "ga
 
 
 def to_csv(table: ResultTable) -> str:
-    """Return a table as CSV. Numbers have six significant digits.
+    """Return a table as CSV. Floats have six significant digits.
 
     A measurement has two columns: the mean, and the margin with " ±" appended to the heading.
     """

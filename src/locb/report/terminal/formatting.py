@@ -28,7 +28,7 @@ def format_interval(low: float | None, high: float | None, spec: str = ".3f") ->
 
 
 def format_rate(value: float) -> str:
-    """Format a rate with one decimal if it is below 100, else without decimals.
+    """Format a rate with one decimal if it is below 100 and not 0, otherwise without decimals.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def format_rate(value: float) -> str:
 
 
 def format_percent(share: float) -> str:
-    """Format a share as a percentage. Only a share of 1 becomes 100%, and a share below 0.01 becomes "less than 1%".
+    """Format a share as a percentage. Only 1 becomes 100%. A share above 0 and below 0.01 becomes "less than 1%".
 
     Examples
     --------

@@ -61,7 +61,7 @@ def render_run(folder: Path, width: int, now: float, *, plain: bool = False) -> 
     Raises
     ------
     ValueError
-        If the folder does not exist or has no run.
+        If the folder does not exist, has no run, or has an invalid settings.json or run.json.
     """
     if not folder.exists():
         raise ValueError(f"folder {folder} does not exist; to watch a service, pass its address, http://…")
