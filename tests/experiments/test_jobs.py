@@ -90,7 +90,7 @@ def test_folder_with_other_settings_is_refused(tmp_path: Path) -> None:
     Ledger(tmp_path, {"rounds": 100, "data": {"movielens": "b"}})  # adding a data set is allowed
     with pytest.raises(ValueError, match="has runs with other settings .rounds was 100 and is now 200.*new folder"):
         Ledger(tmp_path, {"rounds": 200})
-    with pytest.raises(ValueError, match="movielens was 'b' and is now 'c'"):
+    with pytest.raises(ValueError, match="digest of movielens was 'b' and is now 'c'"):
         Ledger(tmp_path, {"rounds": 100, "data": {"movielens": "c"}})
     kept = json.loads((tmp_path / "settings.json").read_text())
     assert kept["data"] == {"synthetic": "a", "movielens": "b"}

@@ -128,7 +128,7 @@ def find_sources(path: Path, layouts: Sequence[Sequence[str]], data_set: str) ->
         available = {entry.name: Source(entry) for entry in sorted(path.parent.iterdir()) if entry.is_file()}
         if not any(layout[0] == path.name for layout in layouts):
             wanted = " or ".join(layout[0] for layout in layouts)
-            raise ValueError(f"{path} is not {data_set} data: expected {wanted}, or an archive that contains it")
+            raise ValueError(f"{path} is not {data_set} data: expected {wanted}, or an archive that contains one")
         layouts = [layout for layout in layouts if layout[0] == path.name]
     for layout in layouts:
         if layout[0] in available:

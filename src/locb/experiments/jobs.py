@@ -131,6 +131,7 @@ class Ledger:
         for name, value in self.identity.items():
             if before.get(name) == value:
                 continue
+            label = "digest of the source code" if name == "code" else name
             if isinstance(value, dict) and isinstance(before.get(name), dict):
                 # A command may add data sets to the folder, but must not change the digest of an existing data set.
                 changed = [key for key in value if key in before[name] and before[name][key] != value[key]]
@@ -138,7 +139,8 @@ class Ledger:
                     self.identity[name] = before[name] | value
                     continue
                 name, value, before = changed[0], value[changed[0]], before[name]
-            difference = f"{name} was {before.get(name)!r} and is now {value!r}"
+                label = f"digest of {name}"
+            difference = f"{label} was {before.get(name)!r} and is now {value!r}"
             raise ParameterError(
                 "folder",
                 f": {self.folder} has runs with other settings ({difference}); choose a new folder, or "

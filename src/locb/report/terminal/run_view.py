@@ -193,7 +193,8 @@ def read_progress(folder: Path) -> RunProgress:
     if not isinstance(settings, dict) or settings.get("kind") not in KINDS:
         kind = settings.get("kind") if isinstance(settings, dict) else settings
         raise ValueError(
-            f"{folder / SETTINGS_FILE} does not describe a run: kind must be one of {', '.join(KINDS)}, not {kind!r}"
+            f"{folder / SETTINGS_FILE} does not describe a run: kind must be one of {', '.join(KINDS)}, not {kind!r}; "
+            "choose the folder of a run"
         )
     finished = {}
     for path in (folder / RUNS_FOLDER).glob("[!.]*.json"):
