@@ -74,7 +74,15 @@ Delta = Annotated[
     float, Parameter("Largest probability that a theory or ellipsoid radius is ever too small.", above=0.0, below=1.0)
 ]
 Sigma = Annotated[float, Parameter("Sub-Gaussian scale of the noise; 0.5 is valid for rewards in [0, 1].", minimum=0.0)]
-Radius = Annotated[str, Parameter("Confidence radius; see docs/explanation/algorithm.md.", choices=tuple(RADII))]
+Radius = Annotated[
+    str,
+    Parameter(
+        "Formula of the confidence radius of an estimate. regret: small radii that give low regret, without a "
+        "guarantee. clustering: the formula of the accuracy experiments of the paper. theory: Lemma 5.2 of the paper; "
+        "needs min_eigenvalue. ellipsoid: valid for any contexts.",
+        choices=tuple(RADII),
+    ),
+]
 MinEigenvalue = Annotated[
     float | None,
     Parameter("Smallest eigenvalue of E[x xᵀ] for a random context x; required by the theory radius.", above=0.0),
@@ -213,7 +221,7 @@ class LOCB(CorrectionMixin, CompiledPolicy):
         return finish(self.group_summary_steps())
 
     def group_summary_steps(self) -> Generator[None, None, GroupSummary]:
-        """Compute ``group_summary`` in short steps."""
+        """Compute ``group_summary`` in steps of about one millisecond; the policy may learn between two steps."""
         if self._state.int_params[STOP_RULE] == BY_CERTIFICATE:
             progress = yield from certificate_progress(self, self._parameters["gamma"])
         else:

@@ -1,4 +1,4 @@
-"""Progress of the clusters of LOCB towards being final, by the two kinds of stop rules."""
+"""Progress of LOCB's clusters towards being final. See ``LOCB.group_summary`` for the definitions."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ CLUSTERS_PER_STEP = 100  # about 1 ms with 100,000 users
 
 
 def share_of_close_members(policy: Any, limit: float) -> Generator[None, None, Floats]:
-    """Return the share of members of each cluster who were served and whose radius is below a limit.
+    """Compute, for each cluster, the share of the members who were served and whose radius is below ``limit``.
 
-    The generator yields after a few clusters, so that a service can handle other requests meanwhile.
+    The generator yields after every ``CLUSTERS_PER_STEP`` clusters, so that a service can handle other requests.
     """
     is_close = (policy.served > 0) & (policy._user_radii(np.arange(policy.n_users)) < limit)
     bits = pack_bits(is_close[None])[0]
@@ -30,9 +30,9 @@ def share_of_close_members(policy: Any, limit: float) -> Generator[None, None, F
 
 
 def certificate_progress(policy: Any, gamma: float) -> Generator[None, None, Floats]:
-    """Return the progress of each cluster towards a certificate below gamma.
+    """Compute the progress of each cluster with ``stop="certificate"``; 0 for a final cluster.
 
-    The generator yields after each batch of users, so that a service can handle other requests meanwhile.
+    The generator yields after each batch of users, so that a service can handle other requests.
     """
     progress = np.zeros(len(policy._state.seeds))
     for s in range(len(progress)):
@@ -44,7 +44,7 @@ def certificate_progress(policy: Any, gamma: float) -> Generator[None, None, Flo
 
 
 def _largest_reach(policy: Any, state: Any, s: int) -> Generator[None, None, float]:
-    """Return the sum of the two largest values of distance from the seed user plus radius among the members of s."""
+    """Compute the sum of the two largest values of distance from the seed user plus radius in cluster s, in steps."""
     dim, block = policy.dim, policy.user_batch_size
     members = np.flatnonzero(unpack_bits(state.members[s, None], policy.n_users)[0])
     seed = state.estimates[state.seeds[s], :dim]

@@ -50,7 +50,7 @@ def make_app(
     @asynccontextmanager
     async def lifespan(_: Any) -> AsyncIterator[None]:
         await service.start()
-        await run_in_threadpool(int)  # imports modules, for 20 ms, that otherwise the first export would import
+        await run_in_threadpool(int)  # makes Starlette import modules, which would delay the first export by 20 ms
         if prepare_charts:
             chart_files.prepare()
         watching = None if token_file is None else asyncio.create_task(token_file.watch())

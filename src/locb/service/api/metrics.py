@@ -45,12 +45,15 @@ class Metrics:
         self._problems.labels(str(status)).inc()
 
     async def render(self) -> bytes:
-        """Return all metrics in the text format. A thread renders the text, which takes some milliseconds."""
+        """Return all metrics in the text format. A thread renders the text, because this takes some milliseconds."""
         self._gauges = list(self._read_gauges())
         return await asyncio.to_thread(generate_latest, self._registry)
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
-        """Return the gauges that ``render`` has read. The registry calls this method, in the thread of ``render``."""
+        """Return the gauges that ``render`` has read or, before its first call, the current gauges.
+
+        The registry calls this method, in the thread of ``render``.
+        """
         return self._gauges or self._read_gauges()
 
     def _read_gauges(self) -> Iterator[GaugeMetricFamily]:
