@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -28,9 +29,9 @@ TTLS = ("STATUS_TTL", "HISTORY_TTL", "STATE_TTL", "FEATURE_NAMES_TTL", "STORE_SI
 class LoopProbe:
     """Measures the iterations of the event loop with a callback that is scheduled again in each iteration.
 
-    The duration of an iteration is the elapsed time, without the time for which the operating system let other
-    processes run instead of the loop; or the CPU time of the process, if that is less. It includes the time for which
-    another thread of the service held Python's global interpreter lock.
+    The duration of an iteration is the elapsed time, without the time for which the operating system let other threads
+    and processes run instead of the loop; or, if that is less, the CPU time of all threads of the service that run
+    Python code. It includes the time for which such a thread held Python's global interpreter lock.
     """
 
     def __init__(self) -> None:
@@ -60,7 +61,9 @@ class LoopProbe:
 
     def _read_clocks(self) -> tuple[float, float]:
         waited = 1e-9 * int(os.pread(self._statistics, 100, 0).split()[1])
-        return time.perf_counter() - waited, time.process_time()
+        threads = [thread.ident for thread in threading.enumerate() if thread.ident is not None]
+        used = sum(time.clock_gettime(time.pthread_getcpuclockid(ident)) for ident in threads)
+        return time.perf_counter() - waited, used
 
 
 def add_probe(app: ASGIApp) -> ASGIApp:

@@ -77,15 +77,14 @@ async def capture(service: Service) -> StateView:
     indices = service.engine.users.assigned()
     group_summary = await summarize_groups(service)
     sums = _ClusterSums(group_summary)
-    batches, waiting = [], []
+    waiting = []
     async for part, batch in user_slices(service, indices):
         waiting.append((batch, service.event_stats.rewards_by_user(part)))
-        batches.append(batch._replace(theta=batch.theta[:0]))  # the estimates of all users need too much memory
         if len(waiting) * len(part) >= SUMMED_AT_ONCE:
             await asyncio.to_thread(sums.add, waiting)
             waiting = []
     await asyncio.to_thread(sums.add, waiting)
-    users = await asyncio.to_thread(UserBatch.concatenate, batches)
+    users = await asyncio.to_thread(UserBatch.concatenate, sums.users)
     sample = await asyncio.to_thread(_sample, users.served, indices)
     theta = [batch.theta async for _, batch in user_slices(service, indices[sample])]
     has_seeds = service.policy_spec.has_seeds
@@ -176,10 +175,14 @@ async def user_slices(
 
 
 class _ClusterSums:
-    """Sums per cluster: users, users with rewards, rewards, their sum; and θ̂ if the summary does not have it."""
+    """Sums per cluster: users, users with rewards, rewards, their sum; and θ̂ if the summary does not have it.
+
+    ``users`` are all users in parts, without their estimates, which need too much memory.
+    """
 
     def __init__(self, group_summary: GroupSummary) -> None:
         self._summary = group_summary
+        self.users: list[UserBatch] = []
         self.total: Floats = np.zeros(0)
 
     def add(self, batches: list[tuple[UserBatch, Floats]]) -> None:
@@ -187,6 +190,7 @@ class _ClusterSums:
         if not batches:
             return
         users = UserBatch.concatenate([batch for batch, _ in batches])
+        self.users.append(users._replace(theta=users.theta[:0], radii=users.radii[:0]))
         has_rewards = (users.served > 0).astype(np.float64)[:, None]
         columns = [np.ones_like(has_rewards), has_rewards, np.concatenate([rewards for _, rewards in batches])]
         if self._summary.theta is None:
