@@ -20,7 +20,7 @@ from locb.kernels.common.bit_sets import n_words
 from locb.policies.base.compiled import new_generator
 from locb.policies.base.correction import CorrectionMixin
 from locb.policies.base.explanations import EvidenceSource
-from locb.policies.base.scoring_rows import ScoringRow, ScoringRowPolicy
+from locb.policies.base.scoring_rows import ScoringRowPolicy, ScoringRows
 from locb.policies.base.user_batch import BatchMembership, GroupSummary, Partition, summarize_open_groups
 from locb.policies.parameters import (
     TIE_RULES,
@@ -164,13 +164,15 @@ class CLUB(CorrectionMixin, ScoringRowPolicy):
         self._state = state
         self._n_users = self._parameters["n_users"] = new
 
-    def _scoring_row(self, user: int) -> ScoringRow:
+    def _scoring_rows(self, users: Ints) -> ScoringRows:
         state = self._state
-        component = int(state.component[user])
-        users, served = int(state.sizes[component]), int(state.cluster_served[component])
+        components = state.component[users].astype(np.int64)
+        sizes, served = state.sizes[components].tolist(), state.cluster_served[components].tolist()
         log_round = math.log(state.int_params[T] + 2.0)  # the same expression as in the kernel
-        sources = (EvidenceSource("component", None, 1.0, users, served),)
-        return ScoringRow(state.cluster_estimates, component, self._parameters["alpha"], log_round, sources)
+        sources = [(EvidenceSource("component", None, 1.0, *counts),) for counts in zip(sizes, served, strict=True)]
+        alphas = np.full(len(users), self._parameters["alpha"])
+        memberships = [[Membership(None, size)] for size in sizes]
+        return ScoringRows(state.cluster_estimates, components, alphas, log_round, sources, memberships)
 
     def _edges(self) -> IndexArray:
         """Return the remaining edges of a random graph: pairs (lower, higher user), sorted by the higher, then lower.

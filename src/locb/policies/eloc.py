@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
-from operator import attrgetter
+from itertools import compress
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -31,7 +30,7 @@ from locb.policies.base.capabilities import UnavailableError
 from locb.policies.base.compiled import new_generator
 from locb.policies.base.correction import CorrectionMixin
 from locb.policies.base.explanations import Estimate, EvidenceSource
-from locb.policies.base.scoring_rows import ScoringRow, ScoringRowPolicy
+from locb.policies.base.scoring_rows import ScoringRowPolicy, ScoringRows
 from locb.policies.base.user_batch import GroupSummary, OverlappingGroups, UserBatch, summarize_open_groups
 from locb.policies.parameters import (
     TIE_RULES,
@@ -161,11 +160,11 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
     def memberships(self, user: int) -> Sequence[Membership]:
         """Return the clusters that contain a user. Sizes are None: computing them would need all users."""
         inside = self._explained_by(np.array([self.check_user(user)]))[:, 0]
-        return [
-            Membership(seed, None)
-            for seed, contains in zip([*self._state.seeds.tolist(), None], inside, strict=True)
-            if contains
-        ]
+        return list(compress(self._all_memberships(), inside.tolist()))
+
+    def _all_memberships(self) -> list[Membership]:
+        """Return one ``Membership`` per seed user, in the order of the seed users, and one for "everyone"."""
+        return [Membership(seed, None) for seed in [*self._state.seeds.tolist(), None]]
 
     def certified_estimates(
         self, cluster: Any, *, sigma: float | None = None, delta: float | None = None
@@ -229,23 +228,26 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         kernel.compute_posteriors(self._state, users, self._dim, NO_NUMBERS, NO_NUMBERS, inside)
         return inside.T
 
-    def _scoring_row(self, user: int) -> ScoringRow:
+    def _scoring_rows(self, users: Ints) -> ScoringRows:
         state, n_seeds = self._state, len(self._state.seeds)
-        row, weights = np.empty((1, state.sums.shape[1])), np.empty((1, n_seeds + 2))
-        kernel.compute_posteriors(state, np.array([user]), self._dim, row, weights, NO_GROUPS)
-        decay = math.sqrt(BONUS_ROUNDS / (BONUS_ROUNDS + int(state.served[user])))
-        *neighbourhood_weights, everyone, population = weights[0].tolist()
-        neighbourhoods = zip(state.seeds.tolist(), neighbourhood_weights, *state.contributors.T.tolist(), strict=True)
-        sources = [
-            EvidenceSource("neighbourhood", seed, weight, users, served)
-            for seed, weight, users, served in neighbourhoods
-            if weight >= MIN_WEIGHT
+        rows, weights = np.empty((len(users), state.sums.shape[1])), np.empty((len(users), n_seeds + 2))
+        inside = np.empty((len(users), n_seeds + 1), bool)
+        kernel.compute_posteriors(state, users, self._dim, rows, weights, inside)
+        alphas = self._parameters["beta"] * np.sqrt(BONUS_ROUNDS / (BONUS_ROUNDS + state.served[users]))
+        everyone = self._n_users, int(state.int_params[T])
+        neighbourhoods = zip(state.seeds.tolist(), state.contributors.tolist(), strict=True)
+        components = [
+            *(("neighbourhood", seed, counts) for seed, counts in neighbourhoods),
+            ("everyone", None, everyone),
+            ("population", None, everyone),
         ]
-        for kind, weight in (("everyone", everyone), ("population", population)):
-            if weight >= MIN_WEIGHT:
-                sources.append(EvidenceSource(kind, None, weight, self._n_users, int(state.int_params[T])))
-        sources.sort(key=attrgetter("weight"), reverse=True)
-        return ScoringRow(row, 0, self._parameters["beta"] * decay, 1.0, tuple(sources))
+        sources = []
+        for own, order in zip(weights.tolist(), np.argsort(-weights, kind="stable").tolist(), strict=True):
+            found = [(own[c], *components[c]) for c in order if own[c] >= MIN_WEIGHT]
+            sources.append(tuple(EvidenceSource(kind, seed, w, *counts) for w, kind, seed, counts in found))
+        clusters = self._all_memberships()
+        memberships = [list(compress(clusters, row)) for row in inside.tolist()]
+        return ScoringRows(rows, np.arange(len(users)), alphas, 1.0, sources, memberships)
 
     def _spread(self, rows: Floats) -> Floats:
         """Return the square root of the trace of V̄ for each row (θ̄, V̄)."""

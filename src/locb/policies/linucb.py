@@ -15,7 +15,7 @@ from locb.policies.base.capabilities import UnavailableError
 from locb.policies.base.compiled import new_generator
 from locb.policies.base.correction import CorrectionMixin
 from locb.policies.base.explanations import EvidenceSource
-from locb.policies.base.scoring_rows import ScoringRow, ScoringRowPolicy
+from locb.policies.base.scoring_rows import ScoringRowPolicy, ScoringRows
 from locb.policies.parameters import (
     TIE_RULES,
     Alpha,
@@ -95,13 +95,18 @@ class LinUCB(CorrectionMixin, ScoringRowPolicy):
             self._state = state._replace(**grow_rows(state, names, max(new, 2 * len(state.served)), blanks))
         self._n_users = self._parameters["n_users"] = new
 
-    def _scoring_row(self, user: int) -> ScoringRow:
+    def _scoring_rows(self, users: Ints) -> ScoringRows:
         state = self._state
+        sources: list[tuple[EvidenceSource, ...]]
         if self._shared:
-            row, source = 0, EvidenceSource("everyone", None, 1.0, self._n_users, int(state.int_params[T]))
+            rows = np.zeros_like(users)
+            sources = [(EvidenceSource("everyone", None, 1.0, self._n_users, int(state.int_params[T])),)] * len(users)
         else:
-            row, source = user, EvidenceSource("user", None, 1.0, 1, int(state.served[user]))
-        return ScoringRow(state.estimates, row, self._parameters["alpha"], 1.0, (source,))
+            rows = users
+            sources = [(EvidenceSource("user", None, 1.0, 1, served),) for served in state.served[users].tolist()]
+        alphas = np.full(len(users), self._parameters["alpha"])
+        memberships = [self.memberships(user) for user in users.tolist()]
+        return ScoringRows(state.estimates, rows, alphas, 1.0, sources, memberships)
 
     def _shift_sums(self, user: int, change: Floats) -> None:
         shift_estimate(self._state.estimates, 0 if self._shared else user, change)

@@ -247,12 +247,10 @@ class LOCB(CorrectionMixin, CompiledPolicy):
 
     def explain_batch(self, users: Sequence[int], contexts: Sequence[Any]) -> list[Explanation]:
         """Return the result of ``explain`` for each of several users, each with its own contexts."""
-        choices = [self._check_choice(user, offered) for user, offered in zip(users, contexts, strict=True)]
+        choices, ends, rows = self._check_choices(users, contexts)
         if not choices:
             return []
         state = self._state
-        ends = np.cumsum([len(offered) for _, offered in choices])
-        rows = choices[0][1] if len(choices) == 1 else np.concatenate([offered for _, offered in choices])
         estimate, bonus, theta = np.empty(len(rows)), np.empty(len(rows)), np.empty((len(choices), self._dim))
         chosen = np.empty((len(choices), 2), dtype=np.int64)
         scoring.explain(state, np.array([user for user, _ in choices]), ends, rows, estimate, bonus, theta, chosen)
@@ -267,7 +265,10 @@ class LOCB(CorrectionMixin, CompiledPolicy):
                 size, served = int(state.sizes[s]), int(state.cluster_served[s])
                 source = EvidenceSource("cluster", int(state.seeds[s]), 1.0, size, served)
             span = slice(stop - len(offered), stop)
-            explanations.append(Explanation(arm, estimate[span], bonus[span], theta[i], (source,), scale.low))
+            memberships = self.memberships(user)
+            explanations.append(
+                Explanation(arm, estimate[span], bonus[span], theta[i], (source,), scale.low, memberships)
+            )
         return explanations
 
     def cluster_sizes(self) -> Ints:

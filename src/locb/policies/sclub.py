@@ -17,7 +17,7 @@ from locb.kernels.sclub.state import MIN_FREQUENCY_GAP, N_QUEUED, N_SLOTS, NO_GA
 from locb.policies.base.compiled import new_generator
 from locb.policies.base.correction import CorrectionMixin
 from locb.policies.base.explanations import EvidenceSource
-from locb.policies.base.scoring_rows import ScoringRow, ScoringRowPolicy
+from locb.policies.base.scoring_rows import ScoringRowPolicy, ScoringRows
 from locb.policies.base.user_batch import BatchMembership, GroupSummary, Partition, summarize_open_groups
 from locb.policies.parameters import (
     TIE_RULES,
@@ -139,11 +139,14 @@ class SCLUB(CorrectionMixin, ScoringRowPolicy):
         add_singletons(self._state, old, new)
         self._n_users = self._parameters["n_users"] = new
 
-    def _scoring_row(self, user: int) -> ScoringRow:
+    def _scoring_rows(self, users: Ints) -> ScoringRows:
         state = self._state
-        slot = int(state.slot[user])
-        source = EvidenceSource("cluster", None, 1.0, int(state.sizes[slot]), int(state.cluster_served[slot]))
-        return ScoringRow(state.cluster_estimates, slot, self._parameters["alpha"], 1.0, (source,))
+        slots = state.slot[users].astype(np.int64)
+        sizes, served = state.sizes[slots].tolist(), state.cluster_served[slots].tolist()
+        sources = [(EvidenceSource("cluster", None, 1.0, *counts),) for counts in zip(sizes, served, strict=True)]
+        alphas = np.full(len(users), self._parameters["alpha"])
+        memberships = [[Membership(None, size)] for size in sizes]
+        return ScoringRows(state.cluster_estimates, slots, alphas, 1.0, sources, memberships)
 
     def _shift_sums(self, user: int, change: Floats) -> None:
         state = self._state

@@ -69,6 +69,7 @@ def test_explain_batch_equals_explain(kind: str) -> None:
     for found, user, arms in zip(batch, users, offered, strict=True):
         expected = single.explain(user, arms)
         assert (found.arm, found.sources) == (expected.arm, expected.sources)
+        assert found.memberships == expected.memberships == single.memberships(user)
         for field in ("estimate", "bonus", "theta"):
             assert getattr(found, field).tolist() == getattr(expected, field).tolist()
     assert state_of(policy) == state_of(single)
@@ -161,8 +162,8 @@ def test_custom_policy_explains_only_the_arm() -> None:
     arms = contexts()
     explain_batch = explainer(policy)
     assert explain_batch([3, 4], [arms, arms[:1]]) == [
-        (policy.recommend(3, arms), None, None, None, None, 0.0),
-        (0, None, None, None, None, 0.0),
+        (policy.recommend(3, arms), None, None, None, None, 0.0, None),
+        (0, None, None, None, None, 0.0, None),
     ]
     policy.recommend = lambda user, contexts: 9  # an invalid arm
     with pytest.raises(ValueError, match="the arm from recommend must be from 0 to 3, not 9"):

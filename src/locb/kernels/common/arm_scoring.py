@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from locb.common.arrays import Floats, Words
+from locb.common.arrays import Floats, Ints, Words
 from locb.common.jit import entry_point, inline, inline_fastmath
 from locb.common.validation import MAX_CONTEXT
 
@@ -114,22 +114,31 @@ def explain_arms(
 @entry_point
 def explain(
     rows: Floats,
-    row: int,
+    indices: Ints,
+    ends: Ints,
     contexts: Floats,
-    alpha: float,
+    alphas: Floats,
     factor: float,
     ties: int,
     generator: Words,
     estimate: Floats,
     bonus: Floats,
-) -> int:
-    """Return the arm to recommend, or −1 if a context is invalid or all scores are NaN.
+    chosen: Ints,
+) -> None:
+    """Choose and explain an arm for each of u users.
 
-    Writes the estimate and the bonus of every arm to ``estimate`` (k,) and ``bonus`` (k,), as ``explain_arms`` does.
+    User number i has the estimate in row indices[i] of ``rows``, the bonus weight alphas[i], and the arms in rows
+    ends[i − 1] to ends[i] − 1 of ``contexts``. Writes the estimate and the bonus of every arm, as ``explain_arms``
+    does, and to ``chosen`` (u,) the arm to recommend, or −1 if a context is invalid or all scores are NaN.
     """
-    if not is_valid(contexts.ravel()):
-        return -1
-    arms = np.empty((contexts.shape[0], rows.shape[1]))
-    expand_contexts(contexts, arms)
-    explain_arms(arms, rows, row, contexts.shape[1], alpha, factor, estimate, bonus)
-    return pick_arm(estimate + bonus, ties, generator)
+    stop = 0
+    for i in range(indices.size):
+        start, stop = stop, ends[i]
+        chosen[i] = -1
+        if not is_valid(contexts[start:stop].ravel()):
+            continue
+        arms = np.empty((stop - start, rows.shape[1]))
+        expand_contexts(contexts[start:stop], arms)
+        own_estimate, own_bonus = estimate[start:stop], bonus[start:stop]
+        explain_arms(arms, rows, indices[i], contexts.shape[1], alphas[i], factor, own_estimate, own_bonus)
+        chosen[i] = pick_arm(own_estimate + own_bonus, ties, generator)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -54,6 +55,16 @@ class CompiledPolicy(PersistentPolicy):
             if len(contexts) == 0:
                 raise ValueError("contexts must have at least one row (arm), not 0")
         return user, contexts
+
+    def _check_choices(
+        self, users: Sequence[Any], contexts: Sequence[Any]
+    ) -> tuple[list[tuple[int, Floats]], Ints, Floats]:
+        """Return the checked users and contexts, and all contexts as one array with the end of each user's rows."""
+        choices = [self._check_choice(user, offered) for user, offered in zip(users, contexts, strict=True)]
+        ends = np.cumsum([len(offered) for _, offered in choices], dtype=np.int64)
+        if len(choices) == 1:
+            return choices, ends, choices[0][1]
+        return choices, ends, np.concatenate([np.empty((0, self._dim)), *(offered for _, offered in choices)])
 
     def _check_arm(self, arm: int, user: int, contexts: Floats) -> int:
         """Return the arm that a kernel chose. If the kernel returned −1, raise an error with the reason."""

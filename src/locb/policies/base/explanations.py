@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from locb.common.arrays import Floats
+from locb.evaluation.clusters import Membership
 
 
 class Estimate(NamedTuple):
@@ -69,6 +71,8 @@ class Explanation(NamedTuple):
         The groups of users whose rewards contribute to ``theta``, largest weight first.
     intercept : float
         Estimated reward of a context of zeros: the lower limit of ``reward_range``, or 0 if there is no range.
+    memberships : sequence of Membership
+        The clusters that contain the user, as ``policy.memberships`` returns them.
     """
 
     arm: int
@@ -77,3 +81,4 @@ class Explanation(NamedTuple):
     theta: Floats | None = None
     sources: tuple[EvidenceSource, ...] | None = None
     intercept: float = 0.0
+    memberships: Sequence[Membership] | None = None

@@ -8,21 +8,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from locb.common.arrays import Floats
+from locb.common.arrays import Floats, Ints
+from locb.evaluation.clusters import Membership
 from locb.kernels.common import arm_scoring as kernel
 from locb.policies.base.compiled import CompiledPolicy
 from locb.policies.base.explanations import EvidenceSource, Explanation
 from locb.policies.parameters import TIE_RULES
 
 
-class ScoringRow(NamedTuple):
-    """The estimate that scores the arms of a user by θ̂ᵀx + alpha · √(xᵀA⁻¹x · factor), and the evidence behind it."""
+class ScoringRows(NamedTuple):
+    """Estimates that score the arms of u users by θ̂ᵀx + alpha · √(xᵀA⁻¹x · factor), and the evidence behind them."""
 
     rows: Floats  # (rows, d + p) θ̂ and packed A⁻¹
-    row: int  # index of the estimate in ``rows``
-    alpha: float  # weight of the bonus
+    indices: Ints  # (u,) index of the estimate of each user in ``rows``
+    alphas: Floats  # (u,) weight of the bonus
     factor: float  # factor of the variance xᵀA⁻¹x
-    sources: tuple[EvidenceSource, ...]
+    sources: Sequence[tuple[EvidenceSource, ...]]  # of each user
+    memberships: Sequence[Sequence[Membership]]  # of each user
 
 
 class ScoringRowPolicy(CompiledPolicy):
@@ -30,21 +32,31 @@ class ScoringRowPolicy(CompiledPolicy):
 
     def explain(self, user: int, contexts: Any) -> Explanation:
         """Return the arm that ``recommend`` returns, with the scores of all arms and the evidence behind them."""
-        user, contexts = self._check_choice(user, contexts)
-        rows, row, alpha, factor, sources = self._scoring_row(user)
-        estimate, bonus = np.empty(len(contexts)), np.empty(len(contexts))
-        ties = TIE_RULES[self._parameters["ties"]]
-        arm = kernel.explain(rows, row, contexts, alpha, factor, ties, self._state.generator, estimate, bonus)
-        self._check_arm(arm, user, contexts)
-        theta = rows[row, : self._dim].astype(np.float64)
-        scale = self._reward_scale
-        estimate, bonus, theta = scale.unmap_scores(estimate, bonus, theta)
-        return Explanation(arm, estimate, bonus, theta, sources, scale.low)
+        return self.explain_batch([user], [contexts])[0]
 
     def explain_batch(self, users: Sequence[int], contexts: Sequence[Any]) -> list[Explanation]:
         """Return the result of ``explain`` for each of several users, each with its own contexts."""
-        return [self.explain(user, offered) for user, offered in zip(users, contexts, strict=True)]
+        choices, ends, arms = self._check_choices(users, contexts)
+        if not choices:
+            return []
+        checked_users = np.array([user for user, _ in choices])
+        rows, indices, alphas, factor, sources, memberships = self._scoring_rows(checked_users)
+        estimate, bonus, chosen = np.empty(len(arms)), np.empty(len(arms)), np.empty(len(choices), np.int64)
+        ties, generator = TIE_RULES[self._parameters["ties"]], self._state.generator
+        kernel.explain(rows, indices, ends, arms, alphas, factor, ties, generator, estimate, bonus, chosen)
+        theta, scale = rows[indices, : self._dim].astype(np.float64), self._reward_scale
+        if not scale.is_identity:
+            estimate, bonus, theta = scale.unmap_scores(estimate, bonus, theta)
+        explanations = []
+        for i, (arm, stop) in enumerate(zip(chosen.tolist(), ends.tolist(), strict=True)):
+            user, offered = choices[i]
+            self._check_arm(arm, user, offered)
+            own = slice(stop - len(offered), stop)
+            explanations.append(
+                Explanation(arm, estimate[own], bonus[own], theta[i], sources[i], scale.low, memberships[i])
+            )
+        return explanations
 
     @abstractmethod
-    def _scoring_row(self, user: int) -> ScoringRow:
-        """Return the estimate that currently scores the arms of a user."""
+    def _scoring_rows(self, users: Ints) -> ScoringRows:
+        """Return the estimates that currently score the arms of these users."""

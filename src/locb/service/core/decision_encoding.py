@@ -72,10 +72,12 @@ class DecisionEncoder:
         )
 
     def _encode_clusters(self, memberships: Sequence[Membership]) -> msgspec.Raw:
-        found = []
-        for membership in memberships:
-            encoded = self._encoded.get(membership)
-            found.append(self._encode_cluster(membership) if encoded is None else encoded)
+        found = [*map(self._encoded.get, memberships)]
+        if None in found:
+            found = [
+                self._encode_cluster(membership) if encoded is None else encoded
+                for membership, encoded in zip(memberships, found, strict=True)
+            ]
         return msgspec.Raw(b"[" + b",".join(filter(None, found)) + b"]")
 
     def _encode_cluster(self, membership: Membership) -> bytes:

@@ -151,7 +151,7 @@ class Engine:
         if user_index is None:
             raise errors.unknown_user(user)
         (explanation,) = self._explain_batch([user_index], [parsed.contexts])
-        return self._encoder.encode("", parsed, explanation, self.policy.memberships(user_index))
+        return self._encode("", parsed, user_index, explanation)
 
     def _new_batch(self) -> Batch:
         """Return a batch that starts with the user indices that are in the policy but not in the log."""
@@ -211,7 +211,7 @@ class Engine:
         self, batch: Batch, decision_id: str, command: RecommendCommand, user_index: int, explanation: Explanation
     ) -> EncodedDecision:
         parsed, now = command.parsed, command.now
-        response = self._encoder.encode(decision_id, parsed, explanation, self.policy.memberships(user_index))
+        response = self._encode(decision_id, parsed, user_index, explanation)
         context = parsed.contexts[explanation.arm].tobytes()
         batch.last_seq += 1
         active_at = None if command.deferred else now
@@ -226,6 +226,12 @@ class Engine:
         batch.decisions[decision_id] = CachedDecision(batch.last_seq, user_index, context, now, active_at)
         batch.responses[decision_id] = parsed.packed, response
         return EncodedDecision(decision_id, response)
+
+    def _encode(self, decision_id: str, parsed: ParsedRequest, user_index: int, explanation: Explanation) -> bytes:
+        memberships = explanation.memberships
+        if memberships is None:  # a custom policy
+            memberships = self.policy.memberships(user_index)
+        return self._encoder.encode(decision_id, parsed, explanation, memberships)
 
     def _create_user(self, user: str, batch: Batch) -> int:
         user_index = self.users.assign(user)
