@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from stress.checks import VIOLATIONS, violations
+from stress.clients.hostile import hostile_clients
 from stress.disk_full import disk_full
 from stress.disks import KINDS as DISKS
 from stress.disks import new_disk
@@ -36,7 +37,11 @@ MAX_P99_MS = 30.0  # 99% quantile of the latency at half load
 MAX_BLOCKED_MS = 50.0  # time for which a snapshot blocks requests
 MAX_PANEL_SECONDS = 2.0  # time until a panel of the dashboard shows its figures and charts
 MAX_LOOP_BLOCK_MS = 5.0  # time for which a GET request blocks the event loop
+MAX_DELAY_MS = 500.0  # slowest request of an ordinary client during an attack
+MAX_GROWTH_MB = 200.0  # memory that an attack takes
 MAX_PAGES_CPU = 2.0  # % of one CPU that the service uses for ten open pages
+
+ATTACK_CONNECTIONS, ATTACK_SECONDS = 1_500, 8.0
 
 MORE_VIOLATIONS = ("given up", "other errors", "not erased")  # counts that must be 0, if a test has them
 REQUIRED = ("acknowledged decisions", "acknowledged rewards")  # counts that must not be 0
@@ -133,6 +138,18 @@ def _loop_blocks(options: argparse.Namespace) -> Results:
         yield f"Longest block of the event loop in milliseconds, at most {MAX_LOOP_BLOCK_MS}, {policy}", figures, slow
 
 
+def _hostile_clients(_: argparse.Namespace) -> Results:
+    with new_store("sqlite") as location:
+        for title, figures in hostile_clients(location, ATTACK_CONNECTIONS, ATTACK_SECONDS):
+            failures = [f"{figures['failed']} requests of other clients failed"] if figures["failed"] else []
+            failures += [] if figures["requests of other clients"] else ["no request of another client"]
+            if figures["slowest, milliseconds"] > MAX_DELAY_MS:
+                failures.append(f"a request took {figures['slowest, milliseconds']} ms, above {MAX_DELAY_MS:g} ms")
+            if figures["memory grown, MB"] > MAX_GROWTH_MB:
+                failures.append(f"the memory grew by {figures['memory grown, MB']} MB, above {MAX_GROWTH_MB:g} MB")
+            yield f"Hostile clients: {title}", figures, failures
+
+
 PARTS: dict[str, Callable[[argparse.Namespace], Results]] = {
     "kill": _kill,
     "outage": _outage,
@@ -141,6 +158,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], Results]] = {
     "throughput": _throughput,
     "dashboard": _dashboard,
     "loop-blocks": _loop_blocks,
+    "hostile": _hostile_clients,
 }
 
 

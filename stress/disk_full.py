@@ -7,8 +7,8 @@ from collections import Counter
 from typing import Any
 
 from locb import loadtest
-from stress.background_load import BackgroundLoad
 from stress.checks import Acknowledged, check
+from stress.clients.background_load import BackgroundLoad
 from stress.disks import Disk
 from stress.service_process import ServiceProcess
 

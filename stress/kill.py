@@ -10,8 +10,8 @@ from typing import Any
 
 from locb import loadtest
 from locb.service.store.log import EventLog
-from stress.background_load import BackgroundLoad
 from stress.checks import Acknowledged, check
+from stress.clients.background_load import BackgroundLoad
 from stress.service_process import ServiceProcess
 from stress.stores import StoreLocation
 

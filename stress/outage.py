@@ -8,8 +8,8 @@ from collections import Counter
 from typing import Any
 
 from locb import loadtest
-from stress.background_load import BackgroundLoad
 from stress.checks import Acknowledged, check
+from stress.clients.background_load import BackgroundLoad
 from stress.service_process import ServiceProcess
 from stress.stores import StoreLocation
 

@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 from locb import loadtest
-from stress.background_load import BackgroundLoad
+from stress.clients.background_load import BackgroundLoad
 from stress.generated_history import ARMS, DIM, generate_history
 from stress.service_process import ServiceProcess
 from stress.stores import StoreLocation

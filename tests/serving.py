@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Iterator
@@ -40,6 +41,19 @@ def serving(folder: Path, tokens: Tokens | None = None, **options: Any) -> Itera
     finally:
         server.should_exit = True
         thread.join()
+
+
+@contextmanager
+def stalled(service: Service) -> Iterator[None]:
+    """Keep all commands in the queue, as while a commit takes long."""
+    committer = service.committer
+    assert committer._worker is not None
+    loop = committer._worker.get_loop()
+    asyncio.run_coroutine_threadsafe(committer.commit_lock.acquire(), loop).result()
+    try:
+        yield
+    finally:
+        loop.call_soon_threadsafe(committer.commit_lock.release)
 
 
 def arms(*vectors: Any) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from playwright.sync_api import Browser, Page, Request
 
 from locb import loadtest
-from stress.background_load import BackgroundLoad
+from stress.clients.background_load import BackgroundLoad
 from stress.generated_history import ARMS, DIM, generate_history
 from stress.service_process import ServiceProcess
 from stress.stores import StoreLocation

@@ -27,6 +27,12 @@ FIGURES: dict[str, dict[str, Any]] = {
     "restart": {"start without a snapshot, seconds": 9.0, "events replayed per second": 200_000},
     "snapshots": {"blocked, milliseconds": 20.0, "snapshots": 3, "errors": {}},
     "throughput": {"ratio": 0.5, "p99 at half load, milliseconds": 20.0, "errors": 0},
+    "hostile_clients": {
+        "requests of other clients": 100,
+        "failed": 0,
+        "slowest, milliseconds": 30.0,
+        "memory grown, MB": 5.0,
+    },
     "dashboard": {"map: chart, seconds": 1.0, "CPU of the pages, %": 1.0},
     "loop_blocks": {"users": 100_000, "GET /v1/clusters": 4.9},
 }
@@ -36,7 +42,8 @@ def run(monkeypatch: pytest.MonkeyPatch, folder: Path, part: str, **changes: Any
     """Run a part with figures instead of a measurement, and return the exit status and the saved results."""
     for name, figures in FIGURES.items():
         replaced = figures | changes.get(name, {})
-        monkeypatch.setattr(program, name, lambda *_, replaced=replaced: replaced)
+        result = [("an attack", replaced)] if name == "hostile_clients" else replaced
+        monkeypatch.setattr(program, name, lambda *_, result=result: result)
     for name in ("new_store", "new_disk"):
         monkeypatch.setattr(program, name, lambda _: nullcontext())
     monkeypatch.setattr(sys, "argv", ["stress", part, "--store", "postgresql", "--output", str(folder)])
@@ -85,6 +92,20 @@ def test_figures_within_the_limits_pass(part: str, monkeypatch: pytest.MonkeyPat
             "throughput",
             {"p99 at half load, milliseconds": 31.0},
             "p99 at half load is 31.0 ms, above 30 ms",
+        ),
+        ("hostile", "hostile_clients", {"failed": 3}, "3 requests of other clients failed"),
+        ("hostile", "hostile_clients", {"requests of other clients": 0}, "no request of another client"),
+        (
+            "hostile",
+            "hostile_clients",
+            {"slowest, milliseconds": 501.0},
+            "a request took 501.0 ms, above 500 ms",
+        ),
+        (
+            "hostile",
+            "hostile_clients",
+            {"memory grown, MB": 201.0},
+            "the memory grew by 201.0 MB, above 200 MB",
         ),
         ("dashboard", "dashboard", {"map: chart, seconds": 2.1}, "map: chart, seconds"),
         ("dashboard", "dashboard", {"CPU of the pages, %": 2.5}, "CPU of the pages is 2.5%, above 2%"),

@@ -28,9 +28,11 @@ CAUSES = {
     "conflict": "A request with different content has used the decision id, or the decision already has a different "
     "reward, or the event of the decision is deferred and not activated.",
     "too-large": "The body of the request is larger than {option}`locb serve --max-body`.",
+    "headers-too-large": "The request line and the headers are larger than {option}`locb serve --max-header-bytes`.",
     "unsupported-media-type": "The content type of the body is not `application/json` and does not end in `+json`.",
     "invalid": "The request can be parsed, but a value is not allowed. `fields` lists the fields with such values.",
-    "too-many-requests": "Too many requests are in progress or waiting for the disk. The header `Retry-After` has the "
+    "too-many-requests": "Too many requests are in progress or waiting for the disk, or the client has too many "
+    "connections. The header `Retry-After` has the "
     "number of seconds to wait before a retry.",
     "unavailable": "The service cannot write to or read from its database. `detail` has the reason. Retry with the "
     "same decision id.",

@@ -24,6 +24,7 @@ TITLES = {
     "method-not-allowed": "Method not allowed",
     "conflict": "Conflict",
     "too-large": "Request too large",
+    "headers-too-large": "Headers too large",
     "unsupported-media-type": "Unsupported media type",
     "too-many-requests": "Too many requests",
     "unavailable": "Store unavailable",
@@ -160,6 +161,13 @@ def body_too_large(max_body: int) -> ProblemError:
     return ProblemError(413, "too-large", detail)
 
 
+def headers_too_large(maximum: int) -> ProblemError:
+    """Return the problem of a request line and headers of more than ``maximum`` bytes (431)."""
+    advice = "send fewer headers, or start the service with a larger --max-header-bytes"
+    detail = f"the request line and the headers are larger than the maximum of {maximum} bytes; {advice}"
+    return ProblemError(431, "headers-too-large", detail)
+
+
 def unsupported_media_type(media_type: str) -> ProblemError:
     """Return the problem of a body whose content type is not JSON (415)."""
     detail = f"the content type must be application/json or a type that ends in +json, not {media_type!r}"
@@ -169,6 +177,14 @@ def unsupported_media_type(media_type: str) -> ProblemError:
 def too_many_in_flight(count: int) -> ProblemError:
     """Return the problem of a request above the limit of requests in progress (429)."""
     detail = f"{count} requests are in progress, which is the maximum; retry later"
+    return ProblemError(429, "too-many-requests", detail, retry_after=RETRY_BUSY)
+
+
+def too_many_connections(client: str | None, maximum: int) -> ProblemError:
+    """Return the problem of an incomplete request on a connection above a limit, of one client or in total (429)."""
+    found = f"there are {maximum} connections" if client is None else f"{client} has {maximum} connections"
+    option = "--max-connections" if client is None else "--max-connections-per-client"
+    detail = f"{found}, the maximum ({option}); those that waited longest for a request were closed"
     return ProblemError(429, "too-many-requests", detail, retry_after=RETRY_BUSY)
 
 

@@ -1,4 +1,4 @@
-"""Extension of uvicorn's HTTP protocol: one write per response, problems for invalid HTTP, and read timeouts."""
+"""Extension of uvicorn's HTTP protocol: one write per response, problems for invalid HTTP, timeouts and limits."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from locb.service import errors
 from locb.service.api.middleware import REQUEST_ID_HEADER, make_request_id
+from locb.service.connections import Connections, client_network
 from locb.service.errors import REQUEST_ID, ProblemError
-from locb.service.read_timeouts import ReadTimeouts
 from locb.service.responses import problem_response
 
+# A request with a chunked body may have at most this many bytes after its head per allowed byte of the body.
+MAX_CHUNKED_OVERHEAD = 2
 _log = logging.getLogger("locb.service")
 
 
@@ -25,24 +27,37 @@ class SingleWriteProtocol(HttpToolsProtocol):
 
     Parameters
     ----------
-    read_timeouts : ReadTimeouts
-        Calls ``on_read_timeout`` when a request takes too long to arrive.
+    open_connections : Connections
+        All connections, which closes those whose requests do not arrive.
+    max_header_bytes : int
+        Maximum size of the request line and the headers of a request in bytes.
+    max_body : int
+        Maximum size of a request body in bytes. The middleware enforces this limit. The protocol closes connections on
+        which much more arrives.
     """
 
-    def __init__(self, *arguments: Any, read_timeouts: ReadTimeouts, **named: Any) -> None:
+    def __init__(
+        self, *arguments: Any, open_connections: Connections, max_header_bytes: int, max_body: int, **named: Any
+    ) -> None:
         super().__init__(*arguments, **named)
         self.reading_since = math.inf
-        self._read_timeouts = read_timeouts
+        self.client_network = ""
+        self._open_connections = open_connections
+        self._max_header_bytes = max_header_bytes
+        self._max_request_bytes = max_header_bytes + MAX_CHUNKED_OVERHEAD * max_body
+        self._arrived_bytes = 0  # of a request that has not arrived completely
+        self._head_complete = False
 
     def connection_made(self, transport: Any) -> None:
         """Start the read timeout of a new connection."""
         super().connection_made(_SingleWriteTransport(transport))  # type: ignore[arg-type]  # duck-typed
         self.reading_since = self.loop.time()
-        self._read_timeouts.add(self)
+        self.client_network = client_network(self.client[0]) if self.client else ""
+        self._open_connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop checking the read timeout of a closed connection."""
-        self._read_timeouts.discard(self)
+        self._open_connections.discard(self)
         super().connection_lost(exc)
 
     def _unset_keepalive_if_required(self) -> None:
@@ -54,30 +69,64 @@ class SingleWriteProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Start the read timeout of a request."""
         self.reading_since = self.loop.time()
+        self._head_complete = False
         super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """Start to handle a request, unless its head is too large."""
+        self._head_complete = True
+        if self._arrived_bytes > self._max_header_bytes:  # with a part of the body
+            size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
+            if size > self._max_header_bytes:
+                raise errors.headers_too_large(self._max_header_bytes)
+        super().on_headers_complete()
 
     def on_message_complete(self) -> None:
         """End the read timeout of a request."""
         self.reading_since = math.inf
+        self._arrived_bytes = 0
         self.headers = []  # they belong to this request, and not to data that follow
         super().on_message_complete()
 
-    def on_read_timeout(self, seconds: float) -> None:
-        """Respond with 408, unless a response has already started, and close the connection."""
-        if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
-            self._respond_and_close(errors.read_timeout(seconds))
-        else:
+    def waiting_since(self) -> float:
+        """Return the event loop time since which no request is in progress; infinite while one is in progress."""
+        if self.reading_since < math.inf or self.timeout_keep_alive_task is None:
+            return self.reading_since
+        return self.timeout_keep_alive_task.when() - self.timeout_keep_alive
+
+    def refuse(self, problem: ProblemError) -> None:
+        """Close the connection, with a problem if a part of a request has arrived and no response has started."""
+        responding = self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete
+        if self.reading_since == math.inf or responding:
             self.transport.close()
+        else:
+            self._respond_and_close(problem)
+        self.reading_since = math.inf
+        if self.transport.get_write_buffer_size():  # the client does not read the responses
+            self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
         """Parse data. Respond to invalid HTTP with 400, and handle requests for a websocket as plain HTTP requests."""
         self._unset_keepalive_if_required()
+        self._arrived_bytes += len(data)
         try:
             self.parser.feed_data(data)
-        except httptools.HttpParserError:
-            self._respond_and_close(errors.bad_request("the request is not valid HTTP"), log=True)
+        except httptools.HttpParserError as error:
+            invalid = errors.bad_request("the request is not valid HTTP")
+            problem = error.__context__ if isinstance(error.__context__, ProblemError) else invalid
+            self._respond_and_close(problem, log=True)
         except httptools.HttpParserUpgrade:
             pass
+        else:
+            if self._arrived_bytes > self._max_header_bytes:
+                self._check_size()
+
+    def _check_size(self) -> None:
+        """Close the connection if the head of the request is too large, or if its body or trailers do not end."""
+        if not self._head_complete:
+            self._respond_and_close(errors.headers_too_large(self._max_header_bytes), log=True)
+        elif self._arrived_bytes > self._max_request_bytes:
+            self.transport.close()
 
     def _respond_and_close(self, error: ProblemError, *, log: bool = False) -> None:
         # In a copy of the context, so that the request id does not apply to later requests of the connection.

@@ -20,15 +20,16 @@ from locb.service.api.app import make_app
 from locb.service.api.auth import Tokens, is_loopback
 from locb.service.api.token_file import TokenFile
 from locb.service.config import ServiceConfig
+from locb.service.connections import Connections
 from locb.service.core.service import Service
 from locb.service.errors import REQUEST_ID
 from locb.service.http_protocol import SingleWriteProtocol
-from locb.service.read_timeouts import ReadTimeouts
 from locb.service.store.database import StoreError
 
 SWITCH_INTERVAL = (
     0.0005  # seconds: with the default, 5 ms, the writer thread waits longer for the GIL than for the disk
 )
+OTHER_FILES = 200  # open files besides connections: database, snapshots, exports
 _log = logging.getLogger("locb.service")
 
 
@@ -115,6 +116,7 @@ def serve(config: ServiceConfig, on_listening: Callable[[str], None]) -> None:
         gc.freeze()
         gc.set_threshold(100_000, 50, 100)
         sys.setswitchinterval(SWITCH_INTERVAL)
+        raise_file_limit(config.max_connections + OTHER_FILES)
         server.run(sockets=[listener])
     _log.info("stopped")
     if service.fatal_error is not None:
@@ -144,13 +146,35 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
+def raise_file_limit(files: int) -> None:
+    """Raise the soft limit of open files of this process to ``files``, or warn if the hard limit is lower."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    unlimited = resource.RLIM_INFINITY
+    if soft != unlimited and soft < files:
+        allowed = files if hard == unlimited else min(files, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+        if allowed < files:
+            advice = "raise the limit (ulimit -n, LimitNOFILE), or lower --max-connections"
+            _log.warning("--max-connections needs %d open files, but the limit is %d: %s", files, hard, advice)
+
+
 def uvicorn_config(app: ASGIApp, config: ServiceConfig) -> uvicorn.Config:
     """Return the uvicorn configuration that corresponds to the configuration of a service."""
+    protocol = partial(
+        SingleWriteProtocol,
+        open_connections=Connections(config.read_timeout, config.max_connections, config.max_connections_per_client),
+        max_header_bytes=config.max_header_bytes,
+        max_body=config.max_body,
+    )
     return uvicorn.Config(
         app,
         host=config.host,
         port=config.port,
-        http=partial(SingleWriteProtocol, read_timeouts=ReadTimeouts(config.read_timeout)),  # type: ignore[arg-type]
+        http=protocol,  # type: ignore[arg-type]  # a factory
         ws="none",
         lifespan="on",
         access_log=False,

@@ -1,6 +1,5 @@
 """A full queue: a batch is queued as a whole or not at all."""
 
-import asyncio
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -13,7 +12,7 @@ import pytest
 from locb.service.config import describe_key
 from locb.service.core.service import Service
 from locb.service.schemas import MAX_BATCH
-from serving import arms, serving, wait_for
+from serving import arms, serving, stalled, wait_for
 
 ARMS = arms([1, 0, 0], [0, 1, 0])
 LIMIT = 1000  # commands in the queue
@@ -26,19 +25,6 @@ def recommend_requests(ids: list[str]) -> list[Any]:
 
 def rewards(ids: list[str], reward: float = 1.0) -> list[Any]:
     return [{"decision_id": decision_id, "reward": reward} for decision_id in ids]
-
-
-@contextmanager
-def stalled(service: Service) -> Iterator[None]:
-    """Keep all commands in the queue, as while a commit takes long."""
-    committer = service.committer
-    assert committer._worker is not None
-    loop = committer._worker.get_loop()
-    asyncio.run_coroutine_threadsafe(committer.commit_lock.acquire(), loop).result()
-    try:
-        yield
-    finally:
-        loop.call_soon_threadsafe(committer.commit_lock.release)
 
 
 @contextmanager

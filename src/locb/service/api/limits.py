@@ -10,7 +10,10 @@ from locb.service.errors import ProblemError
 
 @dataclass(slots=True)
 class Limits:
-    """Configured limits, and the number of requests in progress.
+    """Configured limits, and the numbers of requests in progress and of requests whose body is arriving.
+
+    An arriving request is not in progress. Otherwise clients that do not complete their requests could prevent all
+    other requests.
 
     Parameters
     ----------
@@ -23,6 +26,7 @@ class Limits:
     max_in_flight: int
     max_body: int
     in_flight: int = 0
+    arriving: int = 0
 
     def too_many_requests(self) -> ProblemError:
         """Return the problem of a request that exceeds ``max_in_flight``."""

@@ -67,7 +67,8 @@ class Metrics:
                 "Decisions and rewards that wait to be written to the store.",
                 service.committer.queue_length,
             ),
-            ("locb_requests_in_flight", "Requests in progress.", self._limits.in_flight),
+            ("locb_requests_in_flight", "Requests in progress, whose body has arrived.", self._limits.in_flight),
+            ("locb_requests_arriving", "Requests whose body has not arrived completely.", self._limits.arriving),
             (
                 "locb_pending_rewards",
                 "Decisions of the last 24 hours without a reward or default reward.",

@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from locb.service import errors
 from locb.service.api.auth import authorize
 from locb.service.api.context import AppContext
+from locb.service.api.limits import Limits
 from locb.service.api.request_params import read_params
 from locb.service.api.routes import Route
 from locb.service.errors import REQUEST_ID, ProblemError
@@ -95,22 +96,25 @@ def make_endpoint(app: AppContext, route: Route) -> Endpoint:
 
     async def endpoint(request: Request) -> Response:
         start = time.perf_counter()
-        if limited and limits.in_flight >= limits.max_in_flight:
-            return fail(limits.too_many_requests())
-        limits.in_flight += 1
+        working = False
         try:
             headers = request.scope["headers_by_name"]
             authorize(tokens, headers, scope)
+            content = b"" if decoder is None else await read_body(request.receive, headers, limits)
+            if limited and limits.in_flight >= limits.max_in_flight:
+                raise limits.too_many_requests()
+            limits.in_flight += 1
+            working = True
             if decoder is None:
                 result = await (handler(app, **read_params(request, query)) if has_params else handler(app))
             else:
-                body = decode_body(decoder, await read_body(request.receive, headers, limits.max_body))
+                body = decode_body(decoder, content)
                 result = await (handler(app, body, **read_params(request, query)) if has_params else handler(app, body))
             return result if isinstance(result, Response) else JsonResponse(encode_json(result))
         except Exception as error:
             return fail(to_problem(error, f"{route.method} {route.path}"))
         finally:
-            limits.in_flight -= 1
+            limits.in_flight -= working
             observe_seconds(time.perf_counter() - start)
 
     def fail(problem: ProblemError) -> Response:
@@ -120,14 +124,15 @@ def make_endpoint(app: AppContext, route: Route) -> Endpoint:
     return endpoint
 
 
-async def read_body(receive: Receive, headers: dict[bytes, bytes], max_body: int) -> bytes:
-    """Return the body of a JSON request of at most ``max_body`` bytes.
+async def read_body(receive: Receive, headers: dict[bytes, bytes], limits: Limits) -> bytes:
+    """Return the body of a JSON request of at most ``limits.max_body`` bytes.
 
     Raises
     ------
     ProblemError
         415 for another content type, 413 for a body that is too large, 400 for an incomplete body.
     """
+    max_body = limits.max_body
     content_type = headers.get(b"content-type", b"application/json")
     if content_type != b"application/json":
         media_type = content_type.partition(b";")[0].strip().lower()
@@ -136,11 +141,15 @@ async def read_body(receive: Receive, headers: dict[bytes, bytes], max_body: int
     length = headers.get(b"content-length", b"")
     if length.isdigit() and int(length[:20]) > max_body:
         raise errors.body_too_large(max_body)
-    message = await receive()
-    body: bytes = message.get("body", b"")
-    while message.get("more_body") and len(body) <= max_body:
+    limits.arriving += 1
+    try:
         message = await receive()
-        body += message.get("body", b"")
+        body: bytes = message.get("body", b"")
+        while message.get("more_body") and len(body) <= max_body:
+            message = await receive()
+            body += message.get("body", b"")
+    finally:
+        limits.arriving -= 1
     if len(body) > max_body:
         raise errors.body_too_large(max_body)
     if message["type"] != "http.request":

@@ -157,11 +157,11 @@ ROUTES = (
     Route("GET", "/v1/live", handlers.live, "Check whether the process responds to requests", None, None, Liveness,
           limited=False),
     Route("GET", "/v1/health", handlers.health, "Check whether the service can decide and learn", None, None, Health,
-          other_statuses=(503,)),
+          other_statuses=(503,), limited=False),
     Route("GET", "/v1/ping", handlers.ping, "Get an empty response, to measure the overhead of the server", None,
           status=204),
     Route("POST", "/v1/ping", handlers.ping_with_body, "Send any JSON body and get an empty response, to measure the "
-          "overhead of the server", None, Raw, status=204),
+          "overhead of the server", "decide", Raw, status=204),
     Route("GET", "/metrics", handlers.metrics, "Get metrics for Prometheus", "read", None, metrics.CONTENT_TYPE),
     # Azure Personalizer
     Route("POST", f"{PATH}/rank", personalizer.rank, "Azure Personalizer: rank actions", "decide",

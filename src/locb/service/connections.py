@@ -1,0 +1,114 @@
+"""Open connections: read timeouts, and limits of the number of connections."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import math
+from functools import lru_cache
+from heapq import nsmallest
+from typing import Protocol
+
+from locb.service import errors
+from locb.service.errors import ProblemError
+
+CLOSED_SHARE = 16  # at a limit, 1 of this many connections is closed, so that not every new connection needs a search
+WARNING_INTERVAL = 60.0  # seconds between warnings about a limit
+IPV6_PREFIX = 64  # bits; a client usually has all IPv6 addresses with the same prefix
+_log = logging.getLogger("locb.service")
+
+
+class Connection(Protocol):
+    """Connection of a client."""
+
+    client_network: str  # address of the client, see ``client_network``
+    reading_since: float  # event loop time at which the request began to arrive; infinite if no request is arriving
+
+    def waiting_since(self) -> float:
+        """Return the event loop time since which no request is in progress; infinite while one is in progress."""
+
+    def refuse(self, problem: ProblemError) -> None:
+        """Close the connection, which is waiting for a request, with a problem if a part of a request has arrived."""
+
+
+@lru_cache(maxsize=4096)
+def client_network(host: str) -> str:
+    """Return the address whose connections and failed tokens are counted together: an IPv4 address or IPv6 prefix."""
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return host
+    if isinstance(address, ipaddress.IPv4Address):
+        return host
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return str(ipaddress.IPv6Network((address, IPV6_PREFIX), strict=False))
+
+
+class Connections:
+    """All open connections.
+
+    If a limit is reached, a new connection is still accepted, so that the routes for health checks stay available.
+    Instead, the connections that have waited longest for a request are closed. A client that sends its requests without
+    interruption is therefore not affected by clients that send nothing, or only parts of requests.
+
+    Parameters
+    ----------
+    read_timeout : float
+        Seconds within which a request must arrive. All connections are checked every quarter of this time, which costs
+        less than one timer per request.
+    maximum : int
+        Maximum number of connections, except those with a request in progress.
+    max_per_client : int
+        Maximum number of connections of one client address, with the same exception.
+    """
+
+    def __init__(self, read_timeout: float, maximum: int, max_per_client: int) -> None:
+        self._read_timeout = read_timeout
+        self._maximum = maximum
+        self._max_per_client = max_per_client
+        self._all: dict[Connection, None] = {}
+        self._by_client: dict[str, dict[Connection, None]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._warned_at = -math.inf
+
+    def add(self, connection: Connection) -> None:
+        """Add a new connection. Close connections that wait for a request if there are too many."""
+        client = connection.client_network
+        if len(self._by_client.get(client, ())) >= self._max_per_client:
+            self._close_waiting(self._by_client[client], errors.too_many_connections(client, self._max_per_client))
+        if len(self._all) >= self._maximum:
+            self._close_waiting(self._all, errors.too_many_connections(None, self._maximum))
+        self._all[connection] = self._by_client.setdefault(client, {})[connection] = None
+        self._start_timer()
+
+    def discard(self, connection: Connection) -> None:
+        """Remove a closed connection."""
+        self._all.pop(connection, None)
+        of_client = self._by_client.get(connection.client_network, {})
+        of_client.pop(connection, None)
+        if not of_client:
+            self._by_client.pop(connection.client_network, None)
+
+    def _close_waiting(self, connections: dict[Connection, None], problem: ProblemError) -> None:
+        since = {connection: connection.waiting_since() for connection in connections}
+        for connection in nsmallest(max(1, len(since) // CLOSED_SHARE), since, key=since.__getitem__):
+            if since[connection] < math.inf:
+                self.discard(connection)
+                connection.refuse(problem)
+        now = asyncio.get_running_loop().time()
+        if now >= self._warned_at + WARNING_INTERVAL:
+            self._warned_at = now
+            _log.warning("%s: %s", problem.problem.title, problem.problem.detail)
+
+    def _start_timer(self) -> None:
+        if self._timer is None and self._all:
+            self._timer = asyncio.get_running_loop().call_later(self._read_timeout / 4, self._check)
+
+    def _check(self) -> None:
+        self._timer = None
+        deadline = asyncio.get_running_loop().time() - self._read_timeout
+        for connection in [connection for connection in self._all if connection.reading_since < deadline]:
+            connection.refuse(errors.read_timeout(self._read_timeout))
+        self._start_timer()

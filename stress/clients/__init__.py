@@ -1,0 +1,1 @@
+"""Clients of the service: ordinary load, and hostile clients."""

@@ -1,0 +1,176 @@
+"""Tests of hostile clients: other clients must be served, and the memory must stay bounded."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from stress.service_process import ServiceProcess
+from stress.stores import StoreLocation
+
+HALF_SENT = b"POST /v1/ping HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"
+GET = b"GET /v1/ping HTTP/1.1\r\nHost: localhost\r\n"
+CHUNKED = HALF_SENT.replace(b"Content-Length: 9", b"Transfer-Encoding: chunked")[:-1] + b"fffffff\r\n"
+BODY_CHUNK = b"x" * 65_536
+DECISION = {"user": "ann", "arms": [{"id": "a", "features": [1.0, 0.0]}, {"id": "b", "features": [0.0, 1.0]}]}
+
+
+class Observer:
+    """Ordinary client in a background thread, which counts failed requests and measures the slowest one."""
+
+    def __init__(self, server: ServiceProcess) -> None:
+        self._server = server
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._observe)
+        self.statuses: Counter[int] = Counter()
+        self.slowest = 0.0  # seconds
+
+    def __enter__(self) -> Observer:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        self._thread.join()
+
+    def _observe(self) -> None:
+        while not self._stopping.is_set():
+            for request in (
+                lambda: self._server.get("/v1/health"),
+                lambda: self._server.get("/v1/ping"),
+                lambda: self._server.post("/v1/recommend", DECISION),
+            ):
+                start = time.perf_counter()
+                try:
+                    status = request()[0]
+                except OSError:
+                    status = 0
+                self.slowest = max(self.slowest, time.perf_counter() - start)
+                self.statuses[status] += 1
+
+    @property
+    def failed(self) -> int:
+        """Number of requests without a response or with an error."""
+        return sum(count for status, count in self.statuses.items() if status not in (200, 204))
+
+
+def hostile_clients(location: StoreLocation, connections: int, seconds: float) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the title and the figures of each attack of ``seconds`` seconds on one service.
+
+    ``connections`` is the number of connections of the attacks that use many.
+    """
+    with ServiceProcess(location.folder, ["--dim", "2"], location.url) as server:
+        server.start()
+        server.post("/v1/recommend", DECISION)
+        attacks: dict[str, Callable[[], Any]] = {
+            "half-sent requests": lambda: _half_sent(server, connections),
+            "an endless header": lambda: _endless(server, GET + b"X: ", seconds),
+            "endless headers": lambda: _endless(server, GET, seconds, b"X: y\r\n"),
+            "an endless body": lambda: _endless(server, CHUNKED, seconds),
+            "new connections": lambda: _new_connections(server, seconds),
+        }
+        for title, attack in attacks.items():
+            before = resident_megabytes(server.pid)
+            with Observer(server) as observer, _attacking(attack):
+                time.sleep(seconds)
+                grown = resident_megabytes(server.pid) - before
+            yield (
+                title,
+                {
+                    "requests of other clients": observer.statuses.total(),
+                    "failed": observer.failed,
+                    "slowest, milliseconds": round(1000 * observer.slowest, 1),
+                    "memory grown, MB": round(grown, 1),
+                },
+            )
+        server.stop()
+
+
+@contextmanager
+def _attacking(attack: Callable[[], Any]) -> Iterator[None]:
+    attacker = attack()
+    try:
+        yield
+    finally:
+        attacker.close()
+
+
+class _Attacker:
+    """Attack in a background thread, which ends when it is closed."""
+
+    def __init__(self, step: Callable[[], None]) -> None:
+        self._step = step
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            self._step()
+
+    def close(self) -> None:
+        self._stopping.set()
+        self._thread.join()
+
+
+def _connect(server: ServiceProcess) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", server.port), timeout=5.0)
+
+
+def _half_sent(server: ServiceProcess, connections: int) -> ExitStack:
+    opened = ExitStack()
+    for _ in range(connections):
+        opened.enter_context(_connect(server)).sendall(HALF_SENT)
+    return opened
+
+
+def _endless(server: ServiceProcess, start: bytes, seconds: float, rest: bytes = BODY_CHUNK) -> _Attacker:
+    data = rest * (len(BODY_CHUNK) // len(rest))
+
+    def step() -> None:
+        end = time.monotonic() + seconds
+        try:
+            with _connect(server) as connection:
+                connection.sendall(start)
+                while time.monotonic() < end:
+                    connection.sendall(data)
+        except OSError:  # the service has closed the connection
+            time.sleep(0.01)
+
+    return _Attacker(step)
+
+
+def _new_connections(server: ServiceProcess, seconds: float) -> _Attacker:
+    """Open connections without closing any, until the attack ends."""
+    opened: list[socket.socket] = []
+    end = time.monotonic() + seconds
+
+    def step() -> None:
+        if time.monotonic() > end:
+            while opened:
+                opened.pop().close()
+            time.sleep(0.01)
+            return
+        try:
+            opened.append(_connect(server))
+            opened[-1].sendall(HALF_SENT[:20])
+        except OSError:
+            time.sleep(0.01)
+        if len(opened) > 5_000:
+            opened.pop(0).close()
+
+    return _Attacker(step)
+
+
+def resident_megabytes(pid: int) -> float:
+    """Return the memory of a process in MB."""
+    for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    raise ProcessLookupError(f"the process {pid} has no entry VmRSS")
