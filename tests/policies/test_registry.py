@@ -8,7 +8,7 @@ import pytest
 import locb
 from locb.policies import POLICIES, REGISTRY, PolicySpec, describe_parameters, policy_spec, register_policy
 from locb.policies.base.user_batch import OverlappingGroups, Partition
-from policies.helpers import Popular, make
+from policies.helpers import DIM, Popular, make, make_rounds, state_of
 
 BUILT_IN = ["locb", "eloc", "linucb-one", "linucb-ind", "club", "sclub"]
 
@@ -46,6 +46,23 @@ def test_initial_capacity_of_a_service(name: str) -> None:
     policy.add_users(40)
     if spec.has_seeds:
         assert [cluster.seed for cluster in policy.clusters()][:30] == list(range(30))
+
+
+@pytest.mark.parametrize(("name", "parameters"), [*((name, {}) for name in BUILT_IN), ("club", {"graph": "complete"})])
+def test_users_can_be_added_one_by_one_or_all_at_once(name: str, parameters: dict[str, Any]) -> None:
+    """A service adds users one by one when they arrive, and all at once when it replays its log."""
+    spec = REGISTRY[name]
+    parameters = spec.service_parameters(parameters)
+    rounds, states = make_rounds(300, seed=3), []
+    for counts in ([7], [1] * 7):
+        policy: Any = spec.make_for_service(n_users=spec.initial_capacity(parameters), dim=DIM, parameters=parameters)
+        policy.add_users(50 - policy.n_users)
+        policy.play(rounds)
+        for count in counts:
+            policy.add_users(count)
+        policy.play(rounds)
+        states.append(state_of(policy))
+    assert states[0] == states[1]
 
 
 def test_help_for_a_service_gives_the_defaults_of_a_service() -> None:

@@ -154,13 +154,14 @@ class CLUB(CorrectionMixin, ScoringRowPolicy):
         if new > len(state.served):
             rows = min(2 * len(state.served), max_users(self._parameters["graph"]))
             state = grow(state, max(new, rows), self._dim)
-        edges = NO_EDGES
         if self._parameters["graph"] == "complete":
             connect_to_all(state.neighbour_bits, old, new)
+            club_components.add_users(state, NO_EDGES, old, new, self._dim)
         else:
-            edges = sample_edges(old, new, self._parameters["seed"])
-            state = append_edges(state, edges)
-        club_components.add_users(state, edges, old, new, self._dim)
+            for user in range(old, new):  # the random edges of a user do not depend on the users of the same call
+                edges = sample_edges(user, user + 1, self._parameters["seed"])
+                state = append_edges(state, edges)
+                club_components.add_users(state, edges, user, user + 1, self._dim)
         self._state = state
         self._n_users = self._parameters["n_users"] = new
 

@@ -87,7 +87,7 @@ class SupportsNewUsers(Protocol):
     """Capability to add users at any time."""
 
     def add_users(self, count: int) -> None:
-        """Add ``count`` users, with the next unused indices."""
+        """Add ``count`` users, with the next unused indices, with the effect of ``count`` calls for one user each."""
 
 
 @runtime_checkable
