@@ -37,8 +37,8 @@ class CertificateMixin:
         cluster : Cluster or array of int
             The users of the cluster, at least one.
         sigma, delta : float, optional
-            Scale of the noise, and probability that a bound fails. By default, the parameters of the policy, or 0.5 and
-            0.1 if the policy does not have them.
+            Scale of the noise, and largest probability that a bound is too small. By default, the parameters of the
+            policy, or 0.5 and 0.1 if the policy does not have them.
 
         Raises
         ------
@@ -62,10 +62,11 @@ class CertificateMixin:
     def certified_estimates(
         self, cluster: Any, *, sigma: float | None = None, delta: float | None = None
     ) -> Callable[[], tuple[Floats, Floats]]:
-        """Return a function that computes the own estimates of users and their radii from copies, in any thread.
+        """Return a function that computes the estimates and radii of users from copies, so that any thread can call it.
 
-        ``certify`` computes a certificate from them. The users can be passed in several parts, so that each part takes
-        a short time. The parameters are those of ``certificate``.
+        Each estimate uses only the rounds of that user. ``certify`` computes a certificate from the estimates and
+        radii. The users can be passed in several parts, so that each part takes a short time. The parameters are those
+        of ``certificate``.
         """
         sigma = check_float("sigma", self._parameters.get("sigma", 0.5) if sigma is None else sigma, 0.0)
         delta = self._parameters.get("delta", 0.1) if delta is None else delta
@@ -92,7 +93,10 @@ class CertificateMixin:
         return compute
 
     def _own_estimates(self, users: Ints) -> Callable[[], Floats]:
-        """Return a function that computes, from copies, a row (θ̂, A⁻¹) per user from the rounds of that user alone."""
+        """Return a function that computes one row (θ̂, A⁻¹) per user, from the rounds of that user alone.
+
+        The function uses copies, so that any thread can call it.
+        """
         rows: Floats = self._state.estimates[users]
         return lambda: rows
 

@@ -38,7 +38,15 @@ class CompiledPolicy(PersistentPolicy):
         Returns
         -------
         int
-            Index of the arm with the highest score, a row of ``contexts``.
+            Index of the arm with the highest score, a row of ``contexts``. The parameter ``ties`` decides among arms
+            with equal scores.
+
+        Raises
+        ------
+        ValueError
+            If an argument is invalid.
+        ArithmeticError
+            If all scores are NaN, for example after extremely large rewards.
         """
         user, contexts = self._check_choice(user, contexts)
         return self._check_arm(self._kernel.recommend(self._state, user, contexts), user, contexts)

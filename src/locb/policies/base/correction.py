@@ -31,6 +31,11 @@ class CorrectionMixin(InspectablePolicy):
             The reward that the policy has learned for it. The policy cannot check this value.
         reward : float
             The correct reward.
+
+        Raises
+        ------
+        ValueError
+            If an argument is invalid, or if the user has no rounds.
         """
         user = self.check_user(user)
         context = check_array("context", context, (self._dim,))

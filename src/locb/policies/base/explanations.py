@@ -56,7 +56,7 @@ class EvidenceSource(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """A recommended arm and the reasons for it. For a policy that cannot explain, only ``arm`` is known.
+    """A recommended arm and the reasons for it. For a policy that cannot explain, only ``arm`` is set.
 
     Attributes
     ----------

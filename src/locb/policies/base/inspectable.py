@@ -95,7 +95,7 @@ class InspectablePolicy(CertificateMixin, Policy):
         return OverlappingGroups.from_matrix(np.zeros((len(users), 0), bool))
 
     def similar_users(self, user: int, limit: int = 10) -> list[SimilarUser]:
-        """Return users who share a cluster with a user, nearest estimate first; empty for a policy without clusters.
+        """Return users who share a cluster with a user, nearest estimate first; [] for a policy without clusters.
 
         Parameters
         ----------

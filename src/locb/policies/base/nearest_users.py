@@ -1,4 +1,4 @@
-"""Search for the users who are most similar to a user."""
+"""Search for the users whose estimates are nearest to that of a given user."""
 
 from __future__ import annotations
 

@@ -154,7 +154,9 @@ def load(path: str | os.PathLike[str]) -> CompiledPolicy:
     ------
     ValueError
         If the file is damaged, is not a saved policy, has another format version, or has a policy of a class that is
-        not defined in this process.
+        not defined in this process; also if the memory is insufficient.
+    OSError
+        If the file does not exist or cannot be opened.
     """
     header, arrays = serialization.read(path)
     policy_class = _find_class(path, str(header.get("policy")))

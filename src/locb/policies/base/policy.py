@@ -163,7 +163,7 @@ class Policy(ABC):
         """Do work that would otherwise delay the first round, such as compilation. Does nothing by default."""
 
     def clusters(self) -> list[Cluster]:
-        """Return the clusters found so far; empty for a policy without clusters."""
+        """Return the current clusters; an empty list for a policy without clusters."""
         return []
 
     def cluster_sizes(self) -> Ints:
@@ -171,7 +171,7 @@ class Policy(ABC):
         return np.array([len(cluster) for cluster in self.clusters()], dtype=np.int64)
 
     def clusters_of(self, user: int) -> list[Cluster]:
-        """Return the clusters that contain a user."""
+        """Return the clusters that contain a user, in the order of ``clusters``."""
         user = self.check_user(user)
         return [cluster for cluster in self.clusters() if user in cluster]
 
@@ -184,7 +184,10 @@ class Policy(ABC):
         return summarize_clusters(self.clusters())
 
     def group_summary_steps(self) -> Generator[None, None, GroupSummary]:
-        """Compute ``group_summary`` in steps of about one millisecond; the policy may learn between two steps."""
+        """Compute ``group_summary`` in steps, between which the policy may learn. By default, there is one step.
+
+        A policy whose ``group_summary`` takes long overrides this method, with steps of about one millisecond.
+        """
         yield
         return self.group_summary()
 

@@ -32,7 +32,10 @@ class _FormatError(Exception):
 
 
 def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write a file atomically: the name ``path`` refers to the new file only when it is complete and on disk."""
+    """Write a file atomically: the name ``path`` refers to the new file only when the file is complete and on disk.
+
+    Raises ``FileNotFoundError`` if the folder does not exist.
+    """
     target = Path(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "Folder does not exist", str(target.parent))
@@ -72,6 +75,8 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArra
     ------
     ValueError
         If the file is damaged, is not a saved policy, or has another format version.
+    OSError
+        If the file does not exist or cannot be opened.
     """
     source = Path(path)
     try:

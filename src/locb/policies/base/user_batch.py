@@ -103,7 +103,7 @@ class OverlappingGroups(NamedTuple):
         return total[names]
 
     def share_group_with(self, row: int) -> NDArray[np.bool_]:
-        """Return, per user, whether the user shares a group with the user in a row."""
+        """Return, for each user, whether the user shares a group with the user in row ``row``."""
         shared: NDArray[np.bool_] = (self.bits & self.bits[row]).any(axis=1)
         return shared
 
@@ -160,7 +160,7 @@ class Partition(NamedTuple):
         return first
 
     def share_group_with(self, row: int) -> NDArray[np.bool_]:
-        """Return, per user, whether the user shares a group with the user in a row."""
+        """Return, for each user, whether the user shares a group with the user in row ``row``."""
         shared: NDArray[np.bool_] = self.names == self.names[row]
         return shared
 
