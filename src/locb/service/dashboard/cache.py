@@ -1,4 +1,4 @@
-"""Cache of the dashboard's views, with the time to live (TTL) of each view. Many open pages cost as much as one."""
+"""Cache of the dashboard's views, with which many open pages cause as much load as one."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
-# Time to live of each view in seconds.
+# Time to live (TTL) of each view in seconds.
 STATUS_TTL = 1.0
 HISTORY_TTL = 2.0
 STATE_TTL = 2.0  # captured state, map and table of clusters
 FEATURE_NAMES_TTL = 10.0
 STORE_SIZE_TTL = 10.0
-# Minimum TTL of a view of all users, in seconds per second of its computation: a view takes at most 1/300 of the time.
+# Minimum TTL of a view of all users, in seconds per second of its computation, which thus takes 1/300 of the time.
 TTL_PER_SECOND = 300.0
 
 MAX_ENTRIES = 32  # cached results per view
@@ -29,9 +29,9 @@ class ViewCache(Generic[T]):
     compute : coroutine function
         Computes a result.
     ttl : float
-        Minimum time to live of a result in seconds.
+        Time to live of a result in seconds.
     ttl_per_second : float, default 0.0
-        Minimum time to live of a result, in seconds per second of its computation.
+        Time to live of a result, in seconds per second of its computation. The longer of the two times applies.
     """
 
     def __init__(self, compute: Callable[..., Awaitable[T]], ttl: float, ttl_per_second: float = 0.0) -> None:

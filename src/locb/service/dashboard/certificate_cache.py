@@ -46,7 +46,10 @@ class CertificateCache:
         self._entries.clear()
 
     async def get(self, service: Service, state: StateView, clusters: Iterable[int]) -> list[Certificate]:
-        """Return the certificate of each cluster: ``UNKNOWN`` if the cluster is too large or not certified yet."""
+        """Return the certificate of each cluster; ``clusters`` are positions in ``state.cluster_ids``.
+
+        The result is ``UNKNOWN`` for a cluster that is too large, or whose certificate was not computed yet.
+        """
         clusters, sizes, keys = list(clusters), state.sizes, state.representatives.tolist()
         small = [cluster for cluster in clusters if sizes[cluster] <= MAX_CERTIFIED]
         async with self._lock:

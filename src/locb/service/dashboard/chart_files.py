@@ -35,7 +35,7 @@ class ChartFiles:
         if process is not None and self._failure is None and process.poll():
             lines = process.communicate()[1].decode(errors="replace").strip().splitlines()
             self._failure = lines[-1] if lines else f"the process exited with status {process.returncode}"
-            _log.warning("the dashboard has no charts: %s", self._failure)
+            _log.warning("the chart files could not be built, so the dashboard has no charts: %s", self._failure)
         return self._failure
 
     def prepare(self) -> None:
@@ -54,7 +54,10 @@ class ChartFiles:
         )
 
     def read(self, name: str) -> bytes | None:
-        """Return the content of a file, or None while the files are being built."""
+        """Return the content of a file, or None while the files are being built or if they could not be built.
+
+        The first call starts to build the files if they do not exist.
+        """
         self.prepare()
         try:
             return (self._folder / name).read_bytes()

@@ -87,9 +87,9 @@ class _Selection(NamedTuple):
 
 
 def _select(state: StateView, users: UserIndex, query: TableQuery) -> _Selection:
-    """Search and sort the clusters. Thread-safe, because it only reads.
+    """Search and sort the clusters.
 
-    It runs in a thread, because it takes long for thousands of clusters.
+    The function runs in a thread, because it takes long for thousands of clusters. It only reads its arguments.
     """
     indices = state.representatives.tolist()
     names = [None if index < 0 else users.name_of(index) for index in indices]
@@ -102,7 +102,11 @@ def _select(state: StateView, users: UserIndex, query: TableQuery) -> _Selection
 
 
 def _sort(state: StateView, clusters: list[int], names: list[str | None], sort: str) -> Ints:
-    """Return the clusters in order. Among clusters with equal keys, larger clusters come first."""
+    """Return the clusters in the order of the table.
+
+    Names are in ascending order, and clusters without a name come last. All other keys are in descending order, and
+    among clusters with equal keys, larger clusters come first. Missing values come last.
+    """
     if sort == "seed":
         return np.array(sorted(clusters, key=lambda k: (names[k] is None, names[k])), np.int64)
     found = np.array(clusters, np.int64)

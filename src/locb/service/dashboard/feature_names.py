@@ -77,7 +77,10 @@ class FeatureNames:
         return dict(list(self._indices.items())[:count])
 
     def top_features(self, theta: Floats) -> list[FeatureWeight]:
-        """Return the features with the largest positive weights in ``theta``: by name, or by index without names."""
+        """Return up to ``MAX_TOP_FEATURES`` features with the largest positive weights in ``theta``, largest first.
+
+        Features have names, or indices if no names are known.
+        """
         weights = np.sign(self._positions) * theta[np.abs(self._positions)] if self._names else theta
         best = np.argsort(-weights, kind="stable")[:MAX_TOP_FEATURES].tolist()
         return [

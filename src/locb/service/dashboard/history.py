@@ -30,6 +30,11 @@ async def history(service: Service, span: str, baseline: Baseline | None) -> His
     baseline : (float, float), "previous" or None
         Start and end of the baseline period in Unix time, or ``PREVIOUS``. The baseline is compared with the part of
         the span outside the baseline period.
+
+    Raises
+    ------
+    ValueError
+        If ``baseline`` is ``PREVIOUS`` and the span is the whole history.
     """
     await match_corrections(service.log, service.event_stats)
     event_stats, now = service.event_stats, time.time()

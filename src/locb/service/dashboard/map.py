@@ -1,4 +1,4 @@
-"""Map of users: a projection of their estimates to two dimensions (PCA), which is fitted again only in few cases."""
+"""Map of users: a projection of their estimates to two dimensions by principal component analysis (PCA)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Projection(NamedTuple):
     n_users: int  # number of users that the projection was fitted to
 
     def is_suitable(self, n_users: int) -> bool:
-        """Return whether the projection can be used for ``n_users`` users, or must be fitted again."""
+        """Return whether the projection can be used for ``n_users`` users. If not, fit a new projection."""
         return self.n_users >= MIN_FITTED or n_users < REFIT_GROWTH * self.n_users
 
 
@@ -96,7 +96,11 @@ def project(state: StateView, projection: Projection | None, latest: Projection 
 
 
 def _fit(theta: Floats, latest: Projection | None) -> Projection:
-    """Return the projection to the first two principal components, with the orientation of ``latest``."""
+    """Return the projection to the first two principal components.
+
+    The axes have the orientation of the axes of ``latest``. If ``latest`` is None, their entries have a sum of at least
+    0.
+    """
     centre = theta.mean(axis=0)
     dim = theta.shape[1]
     _, components = np.linalg.eigh((theta - centre).T @ (theta - centre))  # in ascending order
@@ -110,8 +114,8 @@ def _select_clusters(state: StateView) -> tuple[Ints, Ints, Ints]:
     """Return the clusters that get a colour, the number of sampled users in each, and the cluster of each sampled user.
 
     The largest cluster is selected first, then repeatedly the cluster with the most users who are in no selected
-    cluster. The largest clusters alone would be nearly equal. A user is shown in the smallest selected cluster that
-    contains the user. Clusters in which no user is shown are omitted.
+    cluster. The largest clusters alone would have nearly the same users. A user is shown in the smallest selected
+    cluster that contains the user. Clusters in which no user is shown are omitted.
     """
     ids, count, rows = state.cluster_ids, len(state.cluster_ids), state.sample
     memberships = state.memberships.take(rows)

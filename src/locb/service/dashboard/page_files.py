@@ -36,7 +36,7 @@ CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-# Browsers keep the files, but validate them with each request.
+# Browsers cache the files, but check before each use whether the service has a newer version.
 HEADERS = SECURITY_HEADERS | {"content-security-policy": CONTENT_SECURITY_POLICY, "cache-control": "no-cache"}
 
 
@@ -56,7 +56,9 @@ class PageFiles:
         self._files |= {name: _file(name, content) for name, content in GENERATED_FILES.items()}
 
     def get(self, name: str, etag: str = "") -> Response:
-        """Return a file, or 304 if the client has the version with this ETag.
+        """Return a response with a file: 200, or 304 without a body if ``etag`` is the ETag of the current version.
+
+        While the chart files are being built, the response has status 202 and the body ``null``.
 
         Raises
         ------

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Raw
 
-from locb.service.schemas import ClusterSummary, Explanation, Features, RankedArm, ResponseModel
+from locb.service.schemas import FINAL, ClusterSummary, Explanation, Features, RankedArm, ResponseModel
 
 Time = Annotated[float, Meta(description="Unix time in seconds.")]
 Bound = Annotated[
@@ -20,7 +20,7 @@ ChangeBound = Annotated[
     float | None,
     Meta(
         description="Bound of the 95% confidence interval of the difference: Newcombe's interval if all rewards are 0 "
-        "or 1, otherwise that of Welch. Null with fewer than two rewards."
+        "or 1, otherwise that of Welch. Null if one of the periods has fewer than two rewards."
     ),
 ]
 
@@ -38,7 +38,7 @@ class StoreStatus(ResponseModel):
     kind: Annotated[str, Meta(description="sqlite or postgresql.")]
     position: Annotated[int, Meta(description="Sequence number of the last event.")]
     bytes: Annotated[int | None, Meta(description="Size on disk in bytes; null if unknown.")]
-    queued_requests: Annotated[int, Meta(description="Number of requests waiting to be written.")]
+    queued_requests: Annotated[int, Meta(description="Number of decisions and rewards that wait to be written.")]
     error: Annotated[str | None, Meta(description="Why the store cannot be written; null if it can be written.")]
 
 
@@ -108,7 +108,7 @@ class Status(ResponseModel):
 
 
 class HistoryPoint(ResponseModel):
-    """Decisions and rewards of one time step."""
+    """Decisions made and rewards learned in one time step. A correction counts in the step of the first reward."""
 
     time: Annotated[float, Meta(description="Unix time in seconds at which the step starts.")]
     decisions: Annotated[int, Meta(description="Number of decisions.")]
@@ -120,7 +120,7 @@ class HistoryPoint(ResponseModel):
         ),
     ]
     rewards: Annotated[int, Meta(description="Number of rewards.")]
-    mean: Annotated[float | None, Meta(description="Mean reward.")]
+    mean: Annotated[float | None, Meta(description="Mean reward; null without rewards.")]
     low: Bound
     high: Bound
 
@@ -131,7 +131,7 @@ class Period(ResponseModel, rename={"from_": "from"}):
     from_: Time
     to: Time
     rewards: Annotated[int, Meta(description="Number of rewards.")]
-    mean: Annotated[float | None, Meta(description="Mean reward.")]
+    mean: Annotated[float | None, Meta(description="Mean reward; null without rewards.")]
     low: Bound
     high: Bound
 
@@ -168,8 +168,8 @@ class MapCluster(ResponseModel):
 
     seed: Annotated[str | None, Meta(description="User after whom the cluster is named; null if there is none.")]
     size: Annotated[int, Meta(description="Number of members.")]
-    returned: Annotated[bool, Meta(description="Whether the cluster is final; false while it can still change.")]
-    shown: Annotated[int, Meta(description="Number of members that are on the map.")]
+    returned: Annotated[bool, Meta(description=FINAL)]
+    shown: Annotated[int, Meta(description="Number of members who are on the map.")]
 
 
 class MapPoints(ResponseModel):
@@ -194,7 +194,11 @@ class Map(ResponseModel):
 
     projection: Annotated[str | None, Meta(description="Id of the projection; null if no user has an estimate.")]
     explained_variance: Annotated[
-        float | None, Meta(description="Share of the variance of the estimates that the projection preserves.")
+        float | None,
+        Meta(
+            description="Share of the variance of the estimates that the projection preserves; null if all estimates "
+            "are equal or there are none."
+        ),
     ]
     users: Annotated[int, Meta(description="Number of users with an estimate.")]
     shown: Annotated[int, Meta(description="Number of users on the map.")]
@@ -221,7 +225,7 @@ class ClusterRow(ResponseModel):
 
     seed: Annotated[str | None, Meta(description="User after whom the cluster is named; null if there is none.")]
     size: Annotated[int, Meta(description="Number of members.")]
-    returned: Annotated[bool, Meta(description="Whether the cluster is final; false while it can still change.")]
+    returned: Annotated[bool, Meta(description=FINAL)]
     progress: Annotated[
         float | None,
         Meta(description="Progress towards becoming final, from 0 to 1; null if the policy does not report it."),
@@ -236,7 +240,10 @@ class ClusterRow(ResponseModel):
     ]
     certificate_exact: Annotated[
         bool,
-        Meta(description="Whether the certificate was computed over all pairs of members: up to 300 members."),
+        Meta(
+            description="Whether the certificate was computed over all pairs of members, which is done for up to 300 "
+            "members. For larger clusters, the bound is larger."
+        ),
     ]
     rewards: Annotated[int, Meta(description="Number of rewards of the members.")]
     mean_reward: Annotated[float | None, Meta(description="Mean reward of the members; null without rewards.")]
@@ -260,8 +267,8 @@ class ClusterTable(ResponseModel):
     """Page of the table of clusters."""
 
     total: Annotated[int, Meta(description="Number of clusters that match the search.")]
-    returned: Annotated[int, Meta(description="Number of final clusters.")]
-    forming: Annotated[int, Meta(description="Number of clusters that can still change.")]
+    returned: Annotated[int, Meta(description="Number of final clusters, whether or not they match the search.")]
+    forming: Annotated[int, Meta(description="Number of all other clusters, which can still change.")]
     max_distance: Annotated[
         float,
         Meta(
@@ -294,7 +301,13 @@ class UserDecision(ResponseModel):
             extra_json_schema={"$ref": "#/components/schemas/Decision"},
         ),
     ]
-    features: Annotated[Features, Meta(description="Features of the recommended arm, as the client sent them.")]
+    features: Annotated[
+        Features,
+        Meta(
+            description="Features of the recommended arm, as the client sent them. For a client of Azure Personalizer, "
+            "the vector to which the service has hashed them."
+        ),
+    ]
 
 
 class UserDecisions(ResponseModel):

@@ -18,7 +18,7 @@ from locb.service.core.service import Service
 MAX_SAMPLE = 3_000  # users on the map, which a browser can draw without delay
 SLICE_SECONDS = 0.001  # target duration of one slice of the capture, during which requests wait
 SUMMED_AT_ONCE = 4_096  # users whose sums per cluster a thread computes at once
-MIN_SLICE = 16  # users per slice
+MIN_SLICE = 16  # minimum number of users per slice
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,7 +35,8 @@ class StateView:
     cluster_ids : (K,) ints
         Id of each cluster in ``memberships``.
     representatives : (K,) ints
-        Index of the user after whom each cluster is named: its seed, or its first member; −1 if there is none.
+        Index of the user after whom each cluster is named: its seed or, if the policy has no seeds, its first member;
+        −1 if there is none.
     returned, progress : (K,) bools, (K,) floats
         Whether each cluster is final, and its progress towards becoming final, from 0 to 1; NaN if the policy does not
         report the progress.
@@ -44,7 +45,7 @@ class StateView:
     reward_totals : (K, 2) floats
         Number of rewards of the users of each cluster, and the sum of these rewards.
     mean_theta : (K, d) floats
-        Mean estimate, per cluster, of the users who have rewards.
+        Mean estimate of the users of each cluster who have rewards; 0 if there are none.
     n_estimates : int
         Number of users with an estimate.
     sample, sample_theta : (s,) ints, (s, d) floats
@@ -73,7 +74,11 @@ class StateView:
 
 
 async def capture(service: Service) -> StateView:
-    """Capture the current state. The users are read in slices, between which requests are served."""
+    """Capture the current state.
+
+    The users are read in slices, between which requests are served. The slices can therefore show the policy at
+    different times.
+    """
     indices = service.engine.users.assigned()
     group_summary = await summarize_groups(service)
     sums = _ClusterSums(group_summary)
@@ -160,7 +165,7 @@ async def user_slices(
     Yields
     ------
     (ints, UserBatch)
-        Indices of a slice, and the state of these users.
+        Indices of a slice, and the state of these users and of ``also``.
     """
     start, size = 0, service.policy.user_batch_size
     while start < len(indices) or start == 0:
@@ -186,7 +191,10 @@ class _ClusterSums:
         self.total: Floats = np.zeros(0)
 
     def add(self, batches: list[tuple[UserBatch, Floats]]) -> None:
-        """Add users, each batch with the number of rewards and their sum per user. Runs in a thread."""
+        """Add batches of users. Each batch comes with an array: number of rewards, and their sum, per user.
+
+        The method runs in a thread.
+        """
         if not batches:
             return
         users = UserBatch.concatenate([batch for batch, _ in batches])
@@ -200,7 +208,7 @@ class _ClusterSums:
 
 
 def _sample(served: Ints, indices: Ints) -> Ints:
-    """Return the rows of a random sample of the users with rewards.
+    """Return the rows of ``MAX_SAMPLE`` random users with rewards, or of all if there are not more, in ascending order.
 
     The sample is stable: as users are added, few users leave the sample.
     """

@@ -25,7 +25,7 @@ def status(service: Service, state: StateView | None, returned: Bools, store_byt
     service : Service
         The service.
     state : StateView or None
-        Captured state. With None, the number of users with rewards is less exact.
+        Captured state. With None, the number of users with rewards is too low during a backfill.
     returned : (K,) bools
         Whether each cluster is final.
     store_bytes : int or None

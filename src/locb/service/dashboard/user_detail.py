@@ -53,7 +53,7 @@ def user_detail(service: Service, user: str, names: FeatureNames) -> UserDetail:
 
 
 async def similar_users(service: Service, user: str, limit: int) -> SimilarUsers:
-    """Return up to ``limit`` users who share a cluster with a user, nearest first."""
+    """Return up to ``limit`` users who share a cluster with a user, nearest estimate first."""
     index, users = service.require_index(user), service.engine.users
     similar: list[SimilarUser] = []
     for other, distance, radius in await _nearest_users(service, index, limit):

@@ -1,4 +1,4 @@
-"""All views of the dashboard, cached as encoded JSON."""
+"""All views of the dashboard, encoded as JSON."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ STATE_TIMEOUT = 0.3  # seconds that the status waits for a captured state
 
 
 class Views:
-    """Cached views of a service, encoded as JSON.
+    """Views of a service, encoded as JSON. All views except ``cluster_list`` and ``cluster_detail`` are cached.
 
     Cache keys contain the number of erased users, so that no result from before an erasure is returned after it.
 
@@ -122,7 +122,10 @@ class Views:
         return encode_json(await cluster_table(self._service, state, names, self._certificates, query))
 
     async def _current_state(self) -> StateView:
-        """Return the state at the time of this call or later; requests that wait at the same time share it."""
+        """Return a state that was captured after this call, or an earlier one if nothing has changed since then.
+
+        Requests that wait at the same time share one state.
+        """
         requested = time.monotonic()
         async with self._capturing:
             service = self._service
