@@ -80,7 +80,7 @@ def test_minimal_policy_is_served_without_missing_capabilities(
         assert client.get("/v1/clusters/ann").json()["certificate"] is None
         assert client.get("/v1/users/ann/similar").json()["similar"] == []
     assert "snapshots are disabled and every startup replays the whole log: Minimal has no methods" in caplog.text
-    assert "a reward after the default reward is not learned: the policy Minimal has no method correct" in caplog.text
+    assert "a correction of a reward is not learned: the policy Minimal has no method correct" in caplog.text
     assert "Traceback" not in caplog.text
 
 

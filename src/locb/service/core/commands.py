@@ -69,7 +69,8 @@ class RewardCommand:
         if self.aggregation == "none":
             return errors.reward_conflict(self.decision_id, reward)
         if kind >= MAX_KIND:
-            return errors.invalid(f"decision {self.decision_id!r} has too many rewards; no more can be added", "value")
+            detail = f"decision {self.decision_id!r} has too many rewards: the maximum is {MAX_KIND}"
+            return errors.invalid(detail, "value")
         if not abs(total) <= MAX_REWARD:
             limits = f"it must be from {-MAX_REWARD:g} to {MAX_REWARD:g}"
             detail = f"the sum of the rewards of decision {self.decision_id!r} would be {total:.15g}; {limits}"

@@ -9,13 +9,13 @@ from itertools import islice
 from locb.service.core.commands import CachedDecision
 from locb.service.store.log import EventLog
 
-CHECK_INTERVAL = 0.25  # seconds between checks for overdue rewards
+CHECK_INTERVAL = 0.25  # seconds between checks for due default rewards
 
 
 class DefaultRewards:
     """Decisions that wait for a reward, in the order in which their default rewards are due.
 
-    The wait is measured with a monotonic clock, so steps of the system time have no effect on it.
+    The wait is measured with a monotonic clock, so changes of the system time have no effect on it.
 
     Parameters
     ----------

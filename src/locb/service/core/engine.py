@@ -145,7 +145,10 @@ class Engine:
         return Batch(rebuilt=(policy, erased), last_seq=self.seq + 1)
 
     def preview(self, parsed: ParsedRequest) -> bytes:
-        """Return the JSON response that a request would get now, with an empty decision id. No state changes."""
+        """Return the JSON response that a request would get now, with an empty decision id. No state changes.
+
+        Raises a 404 problem for an unknown user.
+        """
         user = parsed.request.user
         user_index = self.users.index_of(user)
         if user_index is None:
@@ -262,7 +265,7 @@ class Engine:
         return decision
 
     def _in_memory(self, decision_id: str) -> CachedDecision | None:
-        """Return the only object for a decision: a second one would not know what was learned through the first."""
+        """Return the only object of a decision, or None if it is not in memory. A second one would miss rewards."""
         return self._recent.get(decision_id) or self.default_rewards.get(decision_id)
 
     def _reward(self, command: RewardCommand, known: dict[str, FoundDecision], batch: Batch) -> Outcome:

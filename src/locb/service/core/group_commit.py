@@ -106,7 +106,13 @@ class GroupCommitter:
         return futures
 
     async def execute(self, command: Command) -> Outcome:
-        """Queue a command, wait until its effect is durable, and return the outcome; raise it if it is a problem."""
+        """Queue a command, wait until its effect is durable and learned, and return the outcome.
+
+        Raises
+        ------
+        ProblemError
+            If the outcome is a problem, or the command cannot be queued.
+        """
         (future,) = self.submit([command])
         outcome = await future
         if isinstance(outcome, ProblemError):

@@ -45,7 +45,7 @@ class Model:
         Raises
         ------
         ValueError
-            If the policy does not accept new users.
+            If the policy rejects the dimension or a parameter, or does not accept new users.
         """
         spec = policy_spec(self.policy)
         policy = spec.make_for_service(n_users=self.initial_users, dim=self.dim, parameters=self.parameters)
@@ -82,7 +82,13 @@ def load_or_create_model(config: ServiceConfig, log: EventLog) -> tuple[Model, s
 
 
 def new_model(policy: str, dim: int, parameters: dict[str, Any]) -> Model:
-    """Return the model of a new store. Its policy is built once, to validate the parameters."""
+    """Return the model of a new store. Its policy is built once, to validate the parameters.
+
+    Raises
+    ------
+    ValueError
+        If the policy is unknown, does not accept new users or rejects a parameter, or if choices would be random.
+    """
     if policy not in POLICIES:
         known = ", ".join(POLICIES)
         raise ValueError(f"--policy must be one of {known}, or file.py:Class for your own policy, not {policy!r}")

@@ -1,4 +1,4 @@
-"""Updates of the policy with observations: rewards, default rewards, and corrections of default rewards.
+"""Updates of the policy with observations: rewards, default rewards, and corrections of earlier rewards.
 
 The same observations in the same order give the same policy, bit for bit.
 """
@@ -45,8 +45,8 @@ def learn(
 
 def _log_scale_problem(problem: str) -> None:
     _log.warning(
-        "%s, but the policy assumes rewards of about 0 to 1, and may choose badly: start the service with a new store "
-        "and --reward-range low,high, the lowest and the highest reward",
+        "%s, but the policy assumes rewards of about 0 to 1, and its choices may be poor: start the service with a new "
+        "store and with --reward-range low,high, the lowest and the highest reward",
         problem,
     )
 
@@ -80,7 +80,7 @@ def _learn_one(policy: Policy, observation: Any, request_ids: Mapping[int, str |
         if observation.kind >= CORRECTION:
             if not class_supports(type(policy), SupportsCorrection):
                 _log.warning(
-                    "a reward after the default reward is not learned: the policy %s has no method correct",
+                    "a correction of a reward is not learned: the policy %s has no method correct",
                     type(policy).__name__,
                     extra={"request_id": request_ids.get(observation.seq)},
                 )

@@ -44,7 +44,10 @@ def replay(log: EventLog, policy: ServablePolicy, after: int, until: int | None 
 
 
 def _learn_chunk(policy: ServablePolicy, chunk: list[Any], new_users: list[int]) -> Iterator[int]:
-    """Learn observations, and add each new user at its position in the log; added users leave ``new_users``."""
+    """Learn observations, and add each new user at its position in the log. Added users are removed from ``new_users``.
+
+    Yields the sequence number of the last observation after each step.
+    """
     seqs = np.array([observation.seq for observation in chunk])
     arrivals = np.array([seq for seq in new_users if seq < seqs[-1]], dtype=np.int64)
     steps = np.arange(0, len(chunk) + 1, OBSERVATIONS_PER_STEP)

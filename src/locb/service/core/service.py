@@ -31,7 +31,8 @@ from locb.service.stats.history_backfill import HistoryBackfill
 from locb.service.store.export import remove_exports
 from locb.service.store.log import EventLog
 
-# Numbers that are copied at once for a certificate. No Python code runs while NumPy computes with them, about 1 ms.
+# Maximum number of floats that are copied at once for a certificate. NumPy computes with them for about 1 ms, during
+# which no other Python code runs.
 CERTIFIED_FLOATS = 6_000
 _log = logging.getLogger("locb.service")
 

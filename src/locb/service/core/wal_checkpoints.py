@@ -28,4 +28,4 @@ async def checkpoint_periodically(committer: GroupCommitter) -> None:
                 await committer.write(log.wal_checkpoint, log.wal_pending)
                 checkpointed = engine.seq
         except StoreError as error:
-            _log.warning("WAL checkpoint failed: %s", error)
+            _log.warning("the checkpoint of the WAL file failed and is tried again later: %s", error)

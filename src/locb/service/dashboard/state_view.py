@@ -180,9 +180,11 @@ async def user_slices(
 
 
 class _ClusterSums:
-    """Sums per cluster: users, users with rewards, rewards, their sum; and θ̂ if the summary does not have it.
+    """Sums over the users of each cluster, in columns.
 
-    ``users`` are all users in parts, without their estimates, which need too much memory.
+    The columns of ``total`` are: number of users, number of users with rewards, number of rewards, sum of rewards and,
+    unless the group summary already has it, the sum of the estimates of the users with rewards. ``users`` are all users
+    in parts, without their estimates, which need too much memory.
     """
 
     def __init__(self, group_summary: GroupSummary) -> None:
