@@ -29,7 +29,7 @@ class OutcomeUnknownError(StoreError):
 
 
 class DuplicateDecisionError(Exception):
-    """The log already has a decision with this id."""
+    """The log already has a decision with this id, or the same observation of a decision."""
 
 
 def database_url(folder: Path, url: str | None) -> URL:

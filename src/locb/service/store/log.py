@@ -120,7 +120,7 @@ class EventLog(LogReader):
         return self._url.get_backend_name()
 
     def size_bytes(self) -> int | None:
-        """Return the size of the database in bytes."""
+        """Return the size in bytes of the database file and its WAL file, or of the tables in PostgreSQL."""
         if self._sqlite:
             files = [Path(f"{self._url.database}{suffix}") for suffix in ("", "-wal")]
             return sum(file.stat().st_size for file in files if file.exists())

@@ -42,7 +42,7 @@ class LogReader:
             return {name: json.loads(value) for name, value in connection.execute(query)}
 
     def find(self, ids: Sequence[bytes]) -> list[FoundDecision]:
-        """Return the decisions with these ids that are in the log."""
+        """Return the decisions with these ids, in any order. Ids that are not in the log are omitted."""
         with self._reading() as connection:
             return _find(connection, tables.decisions.c.id, ids)
 
@@ -70,7 +70,7 @@ class LogReader:
         return sorted(found, key=lambda row: -row.decision.seq)
 
     def totals(self, after: int, until: int, last: int) -> Totals:
-        """Return the totals of the events with ``after`` < seq ≤ ``until``."""
+        """Return the totals of the events with ``after`` < seq ≤ ``until``, as ``compute_totals`` does."""
         with self._reading() as connection:
             return compute_totals(connection, after, until, last)
 
@@ -97,7 +97,10 @@ class LogReader:
             return [(request, response) for request, response in connection.execute(query)]
 
     def first_reward_times(self, decisions: Sequence[int]) -> dict[int, float]:
-        """Return the Unix time at which the first reward or default reward of each decision was learned, by its seq."""
+        """Return the Unix time at which the first reward or default reward of each decision was learned.
+
+        ``decisions`` and the keys of the result are sequence numbers. Decisions without a reward are omitted.
+        """
         c = tables.observations.c
         found: dict[int, float] = {}
         with self._reading() as connection:
@@ -107,7 +110,10 @@ class LogReader:
         return found
 
     def unrewarded_decisions(self) -> Iterator[list[Any]]:
-        """Yield chunks of (seq, id, user_index, active_at, context) of the decisions that wait for a reward."""
+        """Yield chunks of (seq, id, user_index, time, active_at, context) of the decisions that wait for a reward.
+
+        Deferred decisions that are not activated are omitted.
+        """
         c, observations = tables.decisions.c, tables.observations
         query = (
             select(c.seq, c.id, c.user_index, c.time, c.active_at, c.context)
@@ -117,7 +123,10 @@ class LogReader:
         return self._chunks(query, c.seq, 0, None)
 
     def decisions_with_rewards(self, chunk_rows: int | None = None) -> Iterator[list[Any]]:
-        """Yield chunks of decisions, each with its user, request, response, default reward and reward."""
+        """Yield chunks of decisions, each with its user, request, response, default reward and last other reward.
+
+        ``chunk_rows`` is the number of decisions per chunk, by default ``CHUNK_ROWS``.
+        """
         c, users = tables.decisions.c, tables.users
         default, reward, last = (tables.observations.alias() for _ in range(3))
         last_kind = (
