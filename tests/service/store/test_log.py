@@ -45,14 +45,14 @@ def test_empty_log(log: EventLog) -> None:
 def test_committed_events_are_found_after_reopening(store: Any, open_log: Opener) -> None:
     first = open_log(store)
     first.commit(sample_records())
-    first.write_settings({"format": 2, "model": {"dim": 2}})
+    first.write_settings({"format": tables.FORMAT, "model": {"dim": 2}})
     first.close()
     log = open_log(store)
     assert log.last_seq() == 6
     assert log.users() == [(0, 1, b"ann"), (1, 3, b"bob")]
     assert flat(log.decisions()) == [decision(2, "a"), decision(4, "b", 1), decision(5, "c", 1)]
     assert flat(log.observations(0)) == [(6, 0, REWARD, 0.0, 1.0, CONTEXT)]
-    assert log.settings() == {"format": 2, "model": {"dim": 2}}
+    assert log.settings() == {"format": tables.FORMAT, "model": {"dim": 2}}
 
 
 def test_ranges_and_chunks(log: EventLog, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -338,3 +338,13 @@ def test_failed_write_releases_the_lock_of_sqlite(tmp_path: Path) -> None:
         other.execute("ALTER TABLE hidden RENAME TO locb_decisions")
     assert kept.value.__cause__ is not None
     log.close()
+
+
+@pytest.mark.parametrize("kinds", [(REWARD, REWARD), (REWARD, DEFAULT), (DEFAULT, REWARD), (CORRECTION, CORRECTION)])
+def test_a_decision_is_learned_once(log: EventLog, kinds: tuple[int, int]) -> None:
+    log.commit(Records(decisions=[decision(1, "a"), decision(2, "b")], observations=[observation(3, 2, DEFAULT)]))
+    log.commit(Records(observations=[observation(4, 1, kinds[0])]))
+    with pytest.raises(DuplicateDecisionError):
+        log.commit(Records(observations=[observation(5, 1, kinds[1])]))
+    log.commit(Records(observations=[observation(5, 1, CORRECTION + 1)]))
+    assert [row.kind for chunk in log.observations(0) for row in chunk] == [DEFAULT, kinds[0], CORRECTION + 1]

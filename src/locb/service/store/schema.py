@@ -13,16 +13,17 @@ from sqlalchemy import (
     BigInteger,
     Column,
     Double,
+    Index,
     Integer,
     LargeBinary,
     MetaData,
     SmallInteger,
     Table,
     Text,
-    UniqueConstraint,
+    text,
 )
 
-FORMAT = 2  # version of these tables; the service does not open a store with another version
+FORMAT = 3  # version of these tables; the service does not open a store with another version
 
 # Kinds of observations: the first reward of a decision; a default reward, learned when no reward arrives in time; and a
 # correction, which replaces the reward that was learned before. The second correction of a decision has the kind
@@ -77,7 +78,15 @@ observations = Table(
     Column("reward", Double, nullable=False),
     Column("time", Double, nullable=False),
     Column("context", LargeBinary, nullable=False),
-    UniqueConstraint("decision_seq", "kind"),  # the database itself rejects a reward that was already written
+)
+
+# The database itself rejects a second observation of the same kind for a decision. REWARD and DEFAULT count as the same
+# kind, because the later of the two must be a correction.
+Index(
+    "locb_observations_once",
+    observations.c.decision_seq,
+    text("(CASE WHEN kind = 0 THEN 1 ELSE kind END)"),
+    unique=True,
 )
 
 settings = Table(
