@@ -136,7 +136,9 @@ class ServiceConfig:
             )
         },
     )
-    max_body: int = _key(1_048_576, "Maximum size of a request body in bytes.", NETWORK, minimum=1024)
+    max_body: int = _key(
+        1_048_576, "Maximum size of a request body in bytes. A larger body gets status 413.", NETWORK, minimum=1024
+    )
     max_header_bytes: int = _key(
         32_768,
         "Maximum size of the request line and the headers of a request in bytes. A larger request gets status 431.",
@@ -152,15 +154,15 @@ class ServiceConfig:
     )
     max_connections: int = _key(
         10_000,
-        "Maximum number of connections. For further connections, the service closes those that have waited longest for "
-        "a request.",
+        "Maximum number of connections. When a further connection arrives, the service closes those that have waited "
+        "longest for a request.",
         NETWORK,
         minimum=1,
     )
     max_connections_per_client: int = _key(
         1000,
-        "Maximum number of connections per client address. For further connections, the service closes those of the "
-        "address that have waited longest for a request. IPv6 addresses with the same prefix of 64 bits are one "
+        "Maximum number of connections per client address. When a further connection arrives, the service closes those "
+        "of the address that have waited longest for a request. IPv6 addresses with the same prefix of 64 bits are one "
         "address. Behind a proxy, all clients have the address of the proxy.",
         NETWORK,
         minimum=1,

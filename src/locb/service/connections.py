@@ -34,7 +34,7 @@ class Connection(Protocol):
 
 @lru_cache(maxsize=4096)
 def client_network(host: str) -> str:
-    """Return the address whose connections and failed tokens are counted together: an IPv4 address or IPv6 prefix."""
+    """Return the address whose connections are counted together: an IPv4 address, or the prefix of an IPv6 address."""
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
@@ -59,9 +59,10 @@ class Connections:
         Seconds within which a request must arrive. All connections are checked every quarter of this time, which costs
         less than one timer per request.
     maximum : int
-        Maximum number of connections, except those with a request in progress.
+        Number of connections from which on waiting connections are closed. Connections with a request in progress are
+        not closed, so there can be more connections.
     max_per_client : int
-        Maximum number of connections of one client address, with the same exception.
+        The same limit for the connections of one client address.
     """
 
     def __init__(self, read_timeout: float, maximum: int, max_per_client: int) -> None:
@@ -74,7 +75,7 @@ class Connections:
         self._warned_at = -math.inf
 
     def add(self, connection: Connection) -> None:
-        """Add a new connection. Close connections that wait for a request if there are too many."""
+        """Add a new connection. If a limit is reached, first close connections that wait for a request."""
         client = connection.client_network
         if len(self._by_client.get(client, ())) >= self._max_per_client:
             self._close_waiting(self._by_client[client], errors.too_many_connections(client, self._max_per_client))

@@ -181,10 +181,14 @@ def too_many_in_flight(count: int) -> ProblemError:
 
 
 def too_many_connections(client: str | None, maximum: int) -> ProblemError:
-    """Return the problem of an incomplete request on a connection above a limit, of one client or in total (429)."""
+    """Return the problem of an incomplete request whose connection is closed because there are too many (429).
+
+    ``maximum`` is the limit of the connections of ``client`` or, if this is None, of all connections.
+    """
     found = f"there are {maximum} connections" if client is None else f"{client} has {maximum} connections"
     option = "--max-connections" if client is None else "--max-connections-per-client"
-    detail = f"{found}, the maximum ({option}); those that waited longest for a request were closed"
+    closed = "connections that waited longest for a request were closed; send the request again"
+    detail = f"{found}, which is the maximum ({option}): {closed}"
     return ProblemError(429, "too-many-requests", detail, retry_after=RETRY_BUSY)
 
 

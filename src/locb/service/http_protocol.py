@@ -28,7 +28,7 @@ class SingleWriteProtocol(HttpToolsProtocol):
     Parameters
     ----------
     open_connections : Connections
-        All connections, which closes those whose requests do not arrive.
+        All connections. This object closes connections on which requests do not arrive.
     max_header_bytes : int
         Maximum size of the request line and the headers of a request in bytes.
     max_body : int
@@ -122,7 +122,7 @@ class SingleWriteProtocol(HttpToolsProtocol):
                 self._check_size()
 
     def _check_size(self) -> None:
-        """Close the connection if the head of the request is too large, or if its body or trailers do not end."""
+        """Close the connection if the head of the request is too large, or if far more arrives than a body may have."""
         if not self._head_complete:
             self._respond_and_close(errors.headers_too_large(self._max_header_bytes), log=True)
         elif self._arrived_bytes > self._max_request_bytes:

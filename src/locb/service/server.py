@@ -89,7 +89,7 @@ def serve(config: ServiceConfig, on_listening: Callable[[str], None]) -> None:
     AlreadyOpenError
         If another process uses the same folder or database.
     StoreError
-        If another process has written to the log.
+        If the store is unavailable at startup, or if another process has written to the log.
     """
     tokens = Tokens()
     token_file = None if config.token_file is None else TokenFile(config.token_file, tokens)
@@ -147,7 +147,10 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def raise_file_limit(files: int) -> None:
-    """Raise the soft limit of open files of this process to ``files``, or warn if the hard limit is lower."""
+    """Raise the soft limit of open files of this process to ``files``.
+
+    If the hard limit is lower, raise the soft limit to the hard limit, and log a warning.
+    """
     if sys.platform == "win32":
         return
     import resource
