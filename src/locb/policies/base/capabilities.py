@@ -62,15 +62,16 @@ class SupportsSnapshot(Protocol):
 
 @runtime_checkable
 class SupportsCertificates(Protocol):
-    """Capability to bound the distance between the users of a cluster."""
+    """Capability to bound the distance between the parameter vectors of the users of a cluster."""
 
     def certificate(self, cluster: Any) -> float:
-        """Return an upper bound on the distance between any two users of a cluster."""
+        """Return an upper bound on the distance between the parameter vectors of any two users of a cluster."""
 
     def certifier(self, cluster: Any) -> Callable[[bool], float]:
         """Return a function that computes the certificate from a copy of the state, so that any thread can call it.
 
-        The argument is True for the exact bound, and False for a faster, larger bound.
+        With the argument True, the function compares all pairs of users. With False, it may return a larger bound that
+        takes less time to compute.
         """
 
 
@@ -87,7 +88,7 @@ class SupportsNewUsers(Protocol):
     """Capability to add users at any time."""
 
     def add_users(self, count: int) -> None:
-        """Add ``count`` users, with the next unused indices, with the effect of ``count`` calls for one user each."""
+        """Add ``count`` users, with the next unused indices. The effect is that of ``count`` calls with one user."""
 
 
 @runtime_checkable

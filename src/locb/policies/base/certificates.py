@@ -1,4 +1,4 @@
-"""Certificates: upper bounds on the distance between any two users of a cluster."""
+"""Certificates: upper bounds on the distance between the parameter vectors of any two users of a cluster."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class CertificateMixin:
     _reward_scale: RewardScale
 
     def certificate(self, cluster: Any, *, sigma: float | None = None, delta: float | None = None) -> float:
-        """Return an upper bound on the distance between any two users of a cluster.
+        """Return an upper bound on the distance between the parameter vectors of any two users of a cluster.
 
         With probability at least 1 − delta, the bounds of all clusters hold at the same time, however the clusters were
-        found. The bound uses the ``ellipsoid`` radius. It assumes that the parameter vector θ of each user has at most
-        length 1, and that the noise is sub-Gaussian with scale ``sigma``. The bound of a cluster of one user is 0.
+        found. The bound uses the ``ellipsoid`` radius. It assumes that the parameter vector θ of each user has norm at
+        most 1, and that the noise is sub-Gaussian with scale ``sigma``. The bound of a cluster of one user is 0.
         With ``reward_range``, the assumptions apply to mapped rewards, and the bound is in the original units.
 
         Parameters
@@ -44,6 +44,8 @@ class CertificateMixin:
         ------
         UnavailableError
             If the policy cannot compute certificates with its current parameters.
+        ValueError
+            If the cluster is empty or has an unknown user, or if ``sigma`` or ``delta`` is out of range.
         """
         return self.certifier(cluster, sigma=sigma, delta=delta)(True)
 

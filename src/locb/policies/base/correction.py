@@ -28,7 +28,7 @@ class CorrectionMixin(InspectablePolicy):
         context : (d,) array_like
             The features of the observation.
         learned : float
-            The reward that the policy has learned for it. The policy cannot check this value.
+            The reward that the policy has learned for this observation. The policy cannot check this value.
         reward : float
             The correct reward.
 

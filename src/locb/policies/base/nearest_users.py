@@ -38,7 +38,7 @@ class NearestUsers:
         self._radii = np.concatenate([self._radii, batch.radii[rows]])[kept]
 
     def found(self) -> list[SimilarUser]:
-        """Return the users collected so far, nearest first; of equally near users, those that were added first."""
+        """Return the users collected so far, nearest first; equally near users in the order of their addition."""
         columns = self._users.tolist(), self._distances.tolist(), self._radii.tolist()
         return [SimilarUser(*row) for row in zip(*columns, strict=True)]
 

@@ -194,7 +194,7 @@ class Policy(ABC):
     def user_batch(self, users: Ints) -> UserBatch:
         """Return copies of the estimates and memberships of several users; ``users`` is an array (u,) of int.
 
-        For a policy without estimates, all estimates are NaN and all numbers of rounds are 0.
+        For a policy without estimates, all estimates and radii are NaN, and all numbers of rounds are 0.
         """
         theta, served = np.full((len(users), self._dim), np.nan), np.zeros(len(users), np.int64)
         radii = np.full(len(users), np.nan)

@@ -33,7 +33,7 @@ class RewardScaleWarning(UserWarning):
 
 @contextlib.contextmanager
 def report_problems_to(receiver: Callable[[str], None]) -> Iterator[None]:
-    """Call ``receiver`` with the description of a problem, instead of issuing a ``RewardScaleWarning``."""
+    """Context manager in which ``receiver`` is called with each problem, and no ``RewardScaleWarning`` is issued."""
     token = _receiver.set(receiver)
     try:
         yield
@@ -87,7 +87,7 @@ class RewardScale:
         return rewards if self.is_identity else (rewards - self.low) / self.width
 
     def map_one(self, name: str, reward: float, limit: float) -> float:
-        """Return a reward on the scale of the kernel, or raise ValueError if its absolute value exceeds ``limit``."""
+        """Return a reward on the scale of the kernel; raise a ValueError if the result is not within ±``limit``."""
         mapped = self.map(reward)
         if not -limit <= mapped <= limit:
             raise ParameterError(name, f" is {reward:g}, which reward_range maps to {mapped:g}, beyond ±{limit:g}")
@@ -136,7 +136,15 @@ class RewardScale:
             self._report(problem)
 
     def _check_size(self, count: int, largest: float) -> str | None:
-        """Return a problem if all rewards so far are small, but not all are 0."""
+        """Count rewards. Return a problem if the first ``MIN_REWARDS`` or more are all small, but not all are 0.
+
+        Parameters
+        ----------
+        count : int
+            Number of further rewards.
+        largest : float
+            Largest absolute value of these rewards.
+        """
         self._count += count
         self._largest = max(self._largest, largest)
         if self._largest >= MIN_SIZE:

@@ -32,7 +32,8 @@ class GroupSummary(NamedTuple):
     returned : (K,) bools
         Whether each cluster is final (returned).
     progress : (K,) floats
-        Progress of each cluster towards being final, from 0 to 1; NaN if the clusters of the policy are never final.
+        Progress of each cluster towards being final, from 0 to 1; NaN if it is not known, or if clusters are never
+        final.
     theta : (K, d) floats or None
         Sum of the members' estimates for each cluster; None if the policy does not maintain these sums.
     """
