@@ -61,7 +61,8 @@ def test_sigterm_lets_requests_in_progress_finish(tmp_path: Path) -> None:
         server.start()
         assert server.post("/v1/recommend", {"user": "ann", "arms": ARMS})[0] == 200
         body = json.dumps({"user": "bob", "arms": ARMS, "decision_id": "late"}).encode()
-        head = b"POST /v1/recommend HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body)
+        head = b"POST /v1/recommend HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        head += b"Content-Length: %d\r\n\r\n" % len(body)
         with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
             connection.sendall(head + body[:20])
             time.sleep(0.3)

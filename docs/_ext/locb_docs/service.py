@@ -15,10 +15,11 @@ from locb_docs.markdown import entry
 
 # Cause of each problem type, and what the caller can do. A problem type is the kind of an HTTP error response.
 CAUSES = {
-    "bad-request": "The request is not valid HTTP, JSON or UTF-8. NaN and Infinity are not valid JSON.",
+    "bad-request": "The request is not valid HTTP, JSON or UTF-8, or does not have exactly one header `Host`. NaN and "
+    "Infinity are not valid JSON.",
     "unauthorized": "The request has no token, or the token is not in the token file. Send a valid token.",
     "forbidden": "The token does not have the required scope. In a service without tokens: the header `Host` names "
-    "another machine, or the request comes from a web page of another origin.",
+    "another machine, or the request comes from a web page of another origin, including other ports of this machine.",
     "not-found": "No route has this path.",
     "unknown-decision": "No decision has this id, or its user was erased.",
     "unknown-user": "No user has this id, or the user was erased.",
@@ -29,7 +30,8 @@ CAUSES = {
     "reward, or the event of the decision is deferred and not activated.",
     "too-large": "The body of the request is larger than {option}`locb serve --max-body`.",
     "headers-too-large": "The request line and the headers are larger than {option}`locb serve --max-header-bytes`.",
-    "unsupported-media-type": "The content type of the body is not `application/json` and does not end in `+json`.",
+    "unsupported-media-type": "The content type of the body is missing, or is not `application/json` and does not end "
+    "in `+json`.",
     "invalid": "The request can be parsed, but a value is not allowed. `fields` lists the fields with such values.",
     "too-many-requests": "Too many requests are in progress or waiting for the disk, or the client has too many "
     "connections. The header `Retry-After` has the "

@@ -169,8 +169,12 @@ def headers_too_large(maximum: int) -> ProblemError:
 
 
 def unsupported_media_type(media_type: str) -> ProblemError:
-    """Return the problem of a body whose content type is not JSON (415)."""
-    detail = f"the content type must be application/json or a type that ends in +json, not {media_type!r}"
+    """Return the problem of a body whose content type is not JSON, or "" if the header is missing (415)."""
+    allowed = "application/json or a type that ends in +json"
+    if media_type:
+        detail = f"the content type must be {allowed}, not {media_type!r}"
+    else:
+        detail = f"the header Content-Type is missing; it must be {allowed}"
     return ProblemError(415, "unsupported-media-type", detail)
 
 

@@ -17,8 +17,6 @@ from locb.service.connections import Connections, client_network
 from locb.service.errors import REQUEST_ID, ProblemError
 from locb.service.responses import problem_response
 
-# A request with a chunked body may have at most this many bytes after its head per allowed byte of the body.
-MAX_CHUNKED_OVERHEAD = 2
 _log = logging.getLogger("locb.service")
 
 
@@ -30,22 +28,16 @@ class SingleWriteProtocol(HttpToolsProtocol):
     open_connections : Connections
         All connections. This object closes connections on which requests do not arrive.
     max_header_bytes : int
-        Maximum size of the request line and the headers of a request in bytes.
-    max_body : int
-        Maximum size of a request body in bytes. The middleware enforces this limit. The protocol closes connections on
-        which much more arrives.
+        Maximum size of the request line and the headers of a request, and of the trailers of its body, in bytes.
     """
 
-    def __init__(
-        self, *arguments: Any, open_connections: Connections, max_header_bytes: int, max_body: int, **named: Any
-    ) -> None:
+    def __init__(self, *arguments: Any, open_connections: Connections, max_header_bytes: int, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self.reading_since = math.inf
         self.client_network = ""
         self._open_connections = open_connections
         self._max_header_bytes = max_header_bytes
-        self._max_request_bytes = max_header_bytes + MAX_CHUNKED_OVERHEAD * max_body
-        self._arrived_bytes = 0  # of a request that has not arrived completely
+        self._header_bytes = 0  # bytes since the start of the request, or since the last part of its body
         self._head_complete = False
 
     def connection_made(self, transport: Any) -> None:
@@ -75,16 +67,21 @@ class SingleWriteProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Start to handle a request, unless its head is too large."""
         self._head_complete = True
-        if self._arrived_bytes > self._max_header_bytes:  # with a part of the body
+        if self._header_bytes > self._max_header_bytes:  # perhaps with a part of the body
             size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
             if size > self._max_header_bytes:
                 raise errors.headers_too_large(self._max_header_bytes)
         super().on_headers_complete()
 
+    def on_body(self, body: bytes) -> None:
+        """Receive a part of the body, whose size the middleware limits."""
+        self._header_bytes = 0
+        super().on_body(body)
+
     def on_message_complete(self) -> None:
         """End the read timeout of a request."""
         self.reading_since = math.inf
-        self._arrived_bytes = 0
+        self._header_bytes = 0
         self.headers = []  # they belong to this request, and not to data that follow
         super().on_message_complete()
 
@@ -108,7 +105,7 @@ class SingleWriteProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Parse data. Respond to invalid HTTP with 400, and handle requests for a websocket as plain HTTP requests."""
         self._unset_keepalive_if_required()
-        self._arrived_bytes += len(data)
+        self._header_bytes += len(data)
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserError as error:
@@ -118,15 +115,15 @@ class SingleWriteProtocol(HttpToolsProtocol):
         except httptools.HttpParserUpgrade:
             pass
         else:
-            if self._arrived_bytes > self._max_header_bytes:
-                self._check_size()
+            if self._header_bytes > self._max_header_bytes:
+                self._close_large()
 
-    def _check_size(self) -> None:
-        """Close the connection if the head of the request is too large, or if far more arrives than a body may have."""
-        if not self._head_complete:
-            self._respond_and_close(errors.headers_too_large(self._max_header_bytes), log=True)
-        elif self._arrived_bytes > self._max_request_bytes:
+    def _close_large(self) -> None:
+        """Close the connection because of a large head or, without a response, because of large trailers."""
+        if self._head_complete:
             self.transport.close()
+        else:
+            self._respond_and_close(errors.headers_too_large(self._max_header_bytes), log=True)
 
     def _respond_and_close(self, error: ProblemError, *, log: bool = False) -> None:
         # In a copy of the context, so that the request id does not apply to later requests of the connection.

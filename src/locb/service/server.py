@@ -171,7 +171,6 @@ def uvicorn_config(app: ASGIApp, config: ServiceConfig) -> uvicorn.Config:
         SingleWriteProtocol,
         open_connections=Connections(config.read_timeout, config.max_connections, config.max_connections_per_client),
         max_header_bytes=config.max_header_bytes,
-        max_body=config.max_body,
     )
     return uvicorn.Config(
         app,

@@ -102,12 +102,10 @@ def test_tokens_are_not_disclosed(with_tokens: tuple[httpx.Client, Service], cap
             for route in ROUTES:
                 response = send(client, route, {"Authorization": f"Bearer {token}"})
                 assert token not in response.text
-        service.engine.policy.explain, explain = None, service.engine.policy.explain
-        try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(service.engine, "_explain_batch", None)
             body = {"user": "ann", "arms": [{"id": "a", "features": [1, 0, 0]}]}
             failed = client.post("/v1/recommend", json=body, headers={"Authorization": f"Bearer {ALL_SCOPES}"})
-        finally:
-            service.engine.policy.explain = explain
     assert failed.status_code == 500
     assert "Traceback" not in failed.text
     assert "Traceback" in caplog.text
@@ -121,6 +119,7 @@ def test_without_tokens_only_local_requests_are_accepted(
     without_tokens: tuple[httpx.Client, Service], route: Route
 ) -> None:
     client, service = without_tokens
+    own = f"http://127.0.0.1:{client.base_url.port}"
     for headers in (
         {"Host": "evil.example"},
         {"Host": "127.0.0.1.evil.example"},
@@ -130,6 +129,11 @@ def test_without_tokens_only_local_requests_are_accepted(
         {"Origin": "https://evil.example"},
         {"Origin": "http://localhost.evil.example"},
         {"Origin": "null"},
+        {"Origin": "http://127.0.0.1:3000"},  # a page of another program on this machine
+        {"Origin": "http://localhost"},
+        {"Origin": ""},
+        {"Origin": own.replace("http://", "https://")},
+        {"Origin": own.replace("127.0.0.1", "localhost")},
     ):
         response = send(client, route, headers)
         assert response.status_code == 403, headers
@@ -138,8 +142,8 @@ def test_without_tokens_only_local_requests_are_accepted(
         {"Host": "LOCALHOST:8080"},
         {"Host": "127.0.0.1"},
         {"Host": "[::1]:8080"},
-        {"Origin": "http://127.0.0.1:3000"},
-        {"Origin": "http://localhost"},
+        {"Origin": own},
+        {"Host": "localhost:9000", "Origin": "http://localhost:9000"},  # a forwarded port
     ):
         check_accepted(route, send(client, route, headers))
     assert service.engine.seq == 0

@@ -429,6 +429,15 @@ def test_other_content_types(running: tuple[httpx.Client, Service], content_type
     assert state(service) == before
 
 
+def test_missing_content_type(running: tuple[httpx.Client, Service]) -> None:
+    client, service = running
+    before = state(service)
+    response = client.post(RECOMMEND, content=recommend_body())
+    check_problem(response, 415, "unsupported-media-type")
+    assert "the header Content-Type is missing" in response.json()["detail"]
+    assert state(service) == before
+
+
 def test_chunked_body(running: tuple[httpx.Client, Service]) -> None:
     client, service = running
     before = state(service)

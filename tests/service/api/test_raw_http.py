@@ -86,6 +86,25 @@ def test_invalid_http(running: tuple[httpx.Client, Service], request_bytes: byte
     wait_for(lambda: "locb_requests_in_flight 1.0" in client.get("/metrics").text)
 
 
+@pytest.mark.parametrize(
+    ("lines", "status"),
+    [
+        (b"HTTP/1.1\r\n", b"400"),
+        (b"HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n", b"400"),
+        (b"HTTP/1.1\r\nHost: evil.example\r\nhost: localhost\r\n", b"400"),
+        (b"HTTP/1.1\r\nHost: localhost\r\nAccept: a\r\nAccept: b\r\n", b"204"),
+        (b"HTTP/1.0\r\n", b"204"),  # does not require the header
+    ],
+)
+def test_missing_and_duplicate_host(running: tuple[httpx.Client, Service], lines: bytes, status: bytes) -> None:
+    head, _, body = send_raw(running[0], b"GET /v1/ping " + lines + b"Connection: close\r\n\r\n").partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 " + status)
+    if status == b"400":
+        assert b"\r\nx-request-id: " in head
+        assert json.loads(body)["type"] == "urn:locb:problem:bad-request"
+        assert "Host header" in json.loads(body)["detail"]
+
+
 def test_client_disconnects_during_a_request(running: tuple[httpx.Client, Service]) -> None:
     client, service = running
     before = state(service)
@@ -160,7 +179,7 @@ def test_export_ignores_ranges_and_removes_its_files(running: tuple[httpx.Client
 def test_export_fails(running: tuple[httpx.Client, Service], error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     client, service = running
 
-    def fail() -> None:
+    def fail(*_: object) -> None:
         raise error
 
     monkeypatch.setattr(service.log, "decisions_with_rewards", fail)

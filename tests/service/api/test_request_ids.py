@@ -112,7 +112,7 @@ def test_invalid_http_has_an_id(running: tuple[httpx.Client, Service], request_b
     assert (entry["level"], entry["request_id"]) == ("warning", request_id)
 
 
-@pytest.mark.parametrize("end", [b"Content-Length: 50\r\n\r\n{", b"Accept"])
+@pytest.mark.parametrize("end", [b"Content-Type: application/json\r\nContent-Length: 50\r\n\r\n{", b"Accept"])
 def test_slow_request_has_an_id(tmp_path: Path, end: bytes) -> None:
     request = b"POST /v1/recommend HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: mine\r\n" + end
     with serving(tmp_path, read_timeout=0.4) as (client, _):

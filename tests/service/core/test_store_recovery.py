@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from serving import arms, serving
 
@@ -32,6 +33,10 @@ def test_database_outage(postgres: Any, tmp_path: Path) -> None:
                 assert "the store is unavailable" in refused.json()["detail"]
             health = client.get("/v1/health")
             assert (health.status_code, health.json()["status"]) == (503, "unavailable")
+            address = urlsplit(str(service.config.store))
+            assert f"port {address.port} failed" in client.get("/v1/status").json()["detail"]
+            assert str(address.port) not in health.text  # the route needs no token
+            assert str(address.hostname) not in health.text
             assert client.get("/v1/users/ann").status_code == 200
         finally:
             postgres.start()
@@ -58,7 +63,8 @@ def test_requests_without_writes_do_not_clear_the_error(tmp_path: Path, monkeypa
         assert client.post("/v1/reward", json={"decision_id": "unknown", "reward": 1}).status_code == 404
         again = client.post("/v1/recommend", json=REQUEST | {"decision_id": "a"})
         assert again.status_code == 200
-        assert client.get("/v1/health").json()["detail"] == "database or disk is full"
+        assert client.get("/v1/health").json()["detail"].startswith("the store cannot be written")
+        assert client.get("/v1/status").json()["detail"] == "database or disk is full"
         assert client.get("/v1/live").json() == {"status": "ok"}
         time.sleep(1.2)
         assert client.get("/v1/health").status_code == 503

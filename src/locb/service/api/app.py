@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from locb.service import errors
 from locb.service.api.auth import Tokens, authorize
 from locb.service.api.context import AppContext
-from locb.service.api.middleware import Endpoint, MethodRouter, RequestRouter, make_endpoint, to_problem
+from locb.service.api.middleware import Endpoint, MethodRouter, RequestRouter, make_endpoint, respond, to_problem
 from locb.service.api.openapi import describe_api
 from locb.service.api.routes import ROUTES
 from locb.service.api.token_file import TokenFile
@@ -97,6 +97,4 @@ def _static_endpoint(body: bytes) -> Endpoint:
 
 async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
     problem = errors.not_found(f"no route has the path {scope['path'][:100]!r}; /openapi.json lists all routes")
-    response = problem_response(problem)
-    response.raw_headers += scope["response_headers"]
-    await response(scope, receive, send)
+    await respond(problem_response(problem), scope, receive, send)

@@ -52,14 +52,15 @@ def authorize(tokens: Tokens, headers: dict[bytes, bytes], scope: str | None) ->
     If the service has tokens, the request needs a token with this scope, in the header ``Authorization`` or
     ``Ocp-Apim-Subscription-Key``. A route with the scope None needs no token.
 
-    If the service has no tokens, the headers ``Host`` and ``Origin`` must name localhost or a loopback address, unless
-    they are missing. Otherwise any web page could use the service through the browser of its visitor.
+    If the service has no tokens, the header ``Host`` must name localhost or a loopback address, and the header
+    ``Origin``, which browsers send, must be the origin of the service itself. Otherwise any web page could use the
+    service through the browser of its visitor.
 
     Raises
     ------
     ProblemError
         401 if the token is missing or unknown. 403 if the token does not have the scope, or if one of the two headers
-        names another host.
+        has another value.
     """
     if not tokens:
         _check_local(headers)
@@ -79,15 +80,15 @@ def authorize(tokens: Tokens, headers: dict[bytes, bytes], scope: str | None) ->
 def _check_local(headers: dict[bytes, bytes]) -> None:
     host = headers.get(b"host", b"localhost").decode("latin-1")
     if not is_loopback(_without_port(host)):
-        raise errors.forbidden(_not_local("Host", host))
-    origin = headers.get(b"origin", b"http://localhost").decode("latin-1")
-    if not is_loopback(_without_port(origin.partition("://")[2])):
-        raise errors.forbidden(_not_local("Origin", origin))
+        raise errors.forbidden(_not_local("Host", "name localhost or a loopback address", host))
+    origin = headers.get(b"origin", b"").decode("latin-1")
+    if b"origin" in headers and origin != f"http://{host}":
+        raise errors.forbidden(_not_local("Origin", f"be the address of this service, 'http://{host}'", origin))
 
 
-def _not_local(header: str, value: str) -> str:
-    allowed = f"the {header} header must name localhost or a loopback address, not {value!r}"
-    return f"this service has no tokens: {allowed}; to allow other hosts, start the service with --token-file"
+def _not_local(header: str, allowed: str, value: str) -> str:
+    problem = f"the {header} header must {allowed}, not {value!r}"
+    return f"this service has no tokens: {problem}; to allow other hosts, start the service with --token-file"
 
 
 def _without_port(host: str) -> str:

@@ -148,6 +148,8 @@ async def health(app: AppContext) -> Response:
     """Return whether the service can decide and learn, with HTTP status 200, or 503 if the store cannot be written."""
     service = app.service
     committer = service.committer
+    # Without the reason, which can contain the address of the database. The route needs no token.
+    unavailable = "the store cannot be written; GET /v1/status and the log of the service have the reason"
     response = Health(
         "ok" if committer.store_error is None else "unavailable",
         service.model.policy,
@@ -155,7 +157,7 @@ async def health(app: AppContext) -> Response:
         service.engine.seq,
         committer.queue_length,
         service.snapshots.newest_seq,
-        committer.store_error,
+        None if committer.store_error is None else unavailable,
     )
     return JsonResponse(encode_json(response), 200 if committer.store_error is None else 503)
 

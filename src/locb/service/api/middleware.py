@@ -62,7 +62,23 @@ class RequestRouter:
             request_id = make_request_id(headers)
             REQUEST_ID.set(request_id)
             scope["response_headers"] = ((REQUEST_ID_HEADER, request_id.encode()),)
+            if (b"host" not in headers or len(headers) < len(scope["headers"])) and not has_one_host(scope):
+                problem = errors.bad_request("an HTTP/1.1 request must have exactly one Host header")
+                await respond(problem_response(problem), scope, receive, send)
+                return
         await self._router(scope, receive, send)
+
+
+def has_one_host(scope: Scope) -> bool:
+    """Return whether a request has one ``Host`` header or, as HTTP/1.0 allows, none."""
+    count = sum(name == b"host" for name, _ in scope["headers"])
+    return count == 1 or bool(count == 0 and scope["http_version"] == "1.0")
+
+
+async def respond(response: Response, scope: Scope, receive: Receive, send: Send) -> None:
+    """Send a response with the id of its request."""
+    response.raw_headers += scope["response_headers"]
+    await response(scope, receive, send)
 
 
 class MethodRouter:
@@ -80,8 +96,7 @@ class MethodRouter:
             response.headers["allow"] = ", ".join(self._endpoints)
         else:
             response = await endpoint(Request(scope, receive))
-        response.raw_headers += scope["response_headers"]
-        await response(scope, receive, send)
+        await respond(response, scope, receive, send)
 
 
 def make_endpoint(app: AppContext, route: Route) -> Endpoint:
@@ -130,10 +145,10 @@ async def read_body(receive: Receive, headers: dict[bytes, bytes], limits: Limit
     Raises
     ------
     ProblemError
-        415 for another content type, 413 for a body that is too large, 400 for an incomplete body.
+        415 for a missing or another content type, 413 for a body that is too large, 400 for an incomplete body.
     """
     max_body = limits.max_body
-    content_type = headers.get(b"content-type", b"application/json")
+    content_type = headers.get(b"content-type", b"")
     if content_type != b"application/json":
         media_type = content_type.partition(b";")[0].strip().lower()
         if media_type != b"application/json" and not media_type.endswith(b"+json"):

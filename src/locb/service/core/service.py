@@ -28,8 +28,10 @@ from locb.service.core.user_index import UserIndex
 from locb.service.core.wal_checkpoints import checkpoint_periodically
 from locb.service.stats.event_stats import EventStats, uses_group
 from locb.service.stats.history_backfill import HistoryBackfill
+from locb.service.store.database import database_url
 from locb.service.store.export import remove_exports
 from locb.service.store.log import EventLog
+from locb.service.store.permissions import protect
 
 # Maximum number of floats that are copied at once for a certificate. NumPy computes with them for about 1 ms, during
 # which no other Python code runs.
@@ -61,6 +63,8 @@ class Service:
     def __init__(self, config: ServiceConfig, on_fatal_error: Callable[[str], None] | None = None) -> None:
         self.config = config
         self._on_fatal_error = on_fatal_error
+        url = database_url(config.data_dir, config.store)
+        protect(config.data_dir, url.database if url.get_backend_name() == "sqlite" else None)
         self.log = EventLog(config.data_dir, config.store)
         try:
             remove_exports(config.data_dir)

@@ -15,6 +15,7 @@ from locb.policies import CompiledPolicy, Policy, load
 from locb.policies.base.capabilities import SupportsSnapshot
 from locb.policies.base.checkpoints import BufferPool
 from locb.policies.base.policy import ServablePolicy
+from locb.service.store.permissions import PRIVATE_FILE
 
 KEPT_SNAPSHOTS = 2
 RESERVE_INTERVAL = 0.5  # seconds between checks that enough memory is reserved for the next snapshot
@@ -120,7 +121,9 @@ class Snapshots:
 
         def save() -> None:
             try:
-                checkpoint.save(self._folder / f"{self._store_id}-{seq:016d}.locb")
+                path = self._folder / f"{self._store_id}-{seq:016d}.locb"
+                checkpoint.save(path)
+                path.chmod(PRIVATE_FILE)
             except OSError as error:
                 _log.warning("cannot write the snapshot of event %d: %s; the service tries again later", seq, error)
             else:
