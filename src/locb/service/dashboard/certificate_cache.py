@@ -1,8 +1,8 @@
 """Cache of certificates for the table of clusters.
 
-A certificate is an upper bound on the distance between the preferences of any two members of a cluster. The policy
-computes it with its method ``certifier``, which takes long for large clusters. Each request for the table therefore
-computes only a few certificates; all other certificates come from this cache.
+A certificate is an upper bound on the distance between the preferences of any two members of a cluster.
+``Service.certify`` computes it, which takes long for large clusters. Each request for the table therefore computes only
+a few certificates; all other certificates come from this cache.
 """
 
 from __future__ import annotations

@@ -30,7 +30,11 @@ class Projection(NamedTuple):
     n_users: int  # number of users that the projection was fitted to
 
     def is_suitable(self, n_users: int) -> bool:
-        """Return whether the projection can be used for ``n_users`` users. If not, fit a new projection."""
+        """Return whether the projection can be used for ``n_users`` users.
+
+        A projection that was fitted to fewer than ``MIN_FITTED`` users cannot be used for ``REFIT_GROWTH`` times as
+        many users or more.
+        """
         return self.n_users >= MIN_FITTED or n_users < REFIT_GROWTH * self.n_users
 
 
@@ -82,7 +86,8 @@ class MapProjector:
 def project(state: StateView, projection: Projection | None, latest: Projection | None) -> ProjectedState:
     """Project the sampled users of a state.
 
-    If ``projection`` is None or not suitable, a new projection is fitted, with the orientation of ``latest``.
+    If ``projection`` is None or not suitable (``is_suitable``), a new projection is fitted, with the orientation of
+    ``latest``.
     """
     rows, theta = state.sample, state.sample_theta
     if len(rows) and (projection is None or not projection.is_suitable(len(rows))):

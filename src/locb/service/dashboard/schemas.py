@@ -158,7 +158,7 @@ class History(ResponseModel):
         MeanChange | None,
         Meta(
             description="Mean reward of the span without the baseline period, minus the mean reward of the baseline "
-            "period; null if one of them has no rewards."
+            "period; null if one of the two has no rewards, or if there is no baseline period."
         ),
     ]
 
@@ -291,7 +291,7 @@ class UserDecision(ResponseModel):
         str,
         Meta(
             description="pending (no reward yet), received, default (the default reward was learned) or corrected (a "
-            "reward replaced the default reward)."
+            "later reward replaced the default reward or, with `--personalizer-rewards sum`, was added)."
         ),
     ]
     response: Annotated[
@@ -318,7 +318,7 @@ class UserDecisions(ResponseModel):
 
 
 class PreviewResponse(ResponseModel):
-    """Arm that would be recommended now, with its explanation. The fields are those of a decision."""
+    """Arm that would be recommended now, with its explanation. The fields are those of a decision, without its id."""
 
     arm: str
     ranking: list[RankedArm]
