@@ -169,7 +169,10 @@ def headers_too_large(maximum: int) -> ProblemError:
 
 
 def unsupported_media_type(media_type: str) -> ProblemError:
-    """Return the problem of a body whose content type is not JSON, or "" if the header is missing (415)."""
+    """Return the problem of a body whose content type is not JSON (415).
+
+    ``media_type`` is the content type without its parameters; "" if the header is missing.
+    """
     allowed = "application/json or a type that ends in +json"
     if media_type:
         detail = f"the content type must be {allowed}, not {media_type!r}"

@@ -119,7 +119,10 @@ class SingleWriteProtocol(HttpToolsProtocol):
                 self._close_large()
 
     def _close_large(self) -> None:
-        """Close the connection because of a large head or, without a response, because of large trailers."""
+        """Close the connection because the head or the trailers of a request are too large.
+
+        A large head gets a response with status 431; large trailers get no response.
+        """
         if self._head_complete:
             self.transport.close()
         else:
