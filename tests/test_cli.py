@@ -106,7 +106,7 @@ def test_policy_from_a_file(tmp_path: Path) -> None:
         (["--policies", "none.py:X"], "locb: --policies: no file 'none.py'"),
         (["--alphas", "much"], "locb: --alphas must be a number, not 'much'"),
         (["--noise", "loud"], "locb: --noise must be 'bernoulli' or a number, not 'loud'"),
-        (["--noise", "-1"], "locb: --noise must be 'bernoulli', a standard deviation"),
+        (["--noise", "-1"], "locb: --noise must be 'bernoulli', a finite standard deviation"),
         (["--arrivals", "never"], "locb: --arrivals must be one of"),
         (["--clusters", "50"], "locb: --clusters must be at most --users = 12, not 50"),
         (["--rounds", "0"], "locb: --rounds must be at least 1"),
