@@ -34,7 +34,7 @@ CAUSES = {
     "in `+json`.",
     "invalid": "The request can be parsed, but a value is not allowed. `fields` lists the fields with such values.",
     "too-many-requests": "Too many requests are in progress or waiting for the disk, or the client has too many "
-    "connections. The header `Retry-After` has the "
+    "connections, or has sent too many unknown tokens. The header `Retry-After` has the "
     "number of seconds to wait before a retry.",
     "unavailable": "The service cannot write to or read from its database. `detail` has the reason. Retry with the "
     "same decision id.",

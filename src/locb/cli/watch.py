@@ -181,9 +181,11 @@ def _read_token(token: str | None, file: Path | None) -> str | None:
     """Return the token: the first token with the scope read in ``file``, or ``token`` if there is no file."""
     if file is None:
         return token
-    from locb.service.api.token_file import read_token_file
+    from locb.service.api.token_file import HASHED, read_token_file
 
     for found, scopes in read_token_file(file).items():
+        if found.startswith(HASHED):
+            continue  # only the service can use a hashed token
         if "read" in scopes:
             return found
     raise ValueError(

@@ -136,6 +136,13 @@ class ServiceConfig:
             )
         },
     )
+    max_failed_tokens: int = _key(
+        100,
+        "Maximum number of requests with an unknown token per minute and client address. Further requests get status "
+        "429, except with tokens that were accepted from the same address before.",
+        NETWORK,
+        minimum=1,
+    )
     max_body: int = _key(
         1_048_576, "Maximum size of a request body in bytes. A larger body gets status 413.", NETWORK, minimum=1024
     )

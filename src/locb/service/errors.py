@@ -199,6 +199,12 @@ def too_many_connections(client: str | None, maximum: int) -> ProblemError:
     return ProblemError(429, "too-many-requests", detail, retry_after=RETRY_BUSY)
 
 
+def too_many_failed_tokens(client: str, seconds: int) -> ProblemError:
+    """Return the problem of a request of a client that has sent too many unknown tokens (429)."""
+    detail = f"{client} has sent too many unknown tokens; retry after {seconds} seconds, with a valid token"
+    return ProblemError(429, "too-many-requests", detail, retry_after=seconds)
+
+
 def queue_full(waiting: int, count: int, maximum: int) -> ProblemError:
     """Return the problem of ``count`` requests that the queue of the store cannot take (503)."""
     waits = f"{waiting} requests are waiting, and {count} more would exceed the maximum of {maximum}"

@@ -2,12 +2,13 @@
 
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
 from msgspec import Raw
 
-from locb.service.api.auth import Tokens
+from locb.service.api.auth import MAX_CLIENTS, FailedTokens, Tokens
 from locb.service.api.routes import ROUTES, Route
 from locb.service.api.token_file import SCOPES
 from locb.service.core.service import Service
@@ -22,7 +23,7 @@ ROUTE_NAMES = [f"{route.method} {route.path}" for route in ROUTES]
 @pytest.fixture(scope="module")
 def with_tokens(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[httpx.Client, Service]]:
     scopes = {ALL_SCOPES: frozenset(SCOPES)} | {token: frozenset((scope,)) for scope, token in ONE_SCOPE.items()}
-    with serving(tmp_path_factory.mktemp("state"), Tokens(scopes)) as (client, service):
+    with serving(tmp_path_factory.mktemp("state"), Tokens(scopes), max_failed_tokens=10_000) as (client, service):
         yield client, service
 
 
@@ -112,6 +113,53 @@ def test_tokens_are_not_disclosed(with_tokens: tuple[httpx.Client, Service], cap
     for token in (ALL_SCOPES, *ONE_SCOPE.values(), unknown):
         assert token not in caplog.text
         assert token not in repr(vars(service))
+
+
+def test_unknown_tokens_are_limited_per_client(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    tokens = Tokens(dict.fromkeys(("first-valid-token", "second-valid-token"), frozenset({"read"})))
+    with (
+        caplog.at_level(logging.WARNING),
+        serving(tmp_path, tokens, max_failed_tokens=3) as (client, _),
+        httpx.Client(base_url=client.base_url, transport=httpx.HTTPTransport(local_address="127.0.0.2")) as other,
+    ):
+
+        def status(token: str | None, client: httpx.Client = client) -> int:
+            headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+            return client.get("/v1/clusters", headers=headers).status_code
+
+        assert status("first-valid-token") == 200
+        assert [status(None) for _ in range(5)] == [401] * 5  # no token was guessed
+        assert [status(f"guess-{number}") for number in range(5)] == [401, 401, 401, 429, 429]
+        assert status("first-valid-token") == 200  # was used before from the same address
+        assert status("second-valid-token") == 429  # could be a guess
+        assert status("second-valid-token", other) == 200
+        assert status("guess", other) == 401
+        refused = client.get("/v1/clusters", headers={"Authorization": "Bearer guess"})
+        assert 1 <= int(refused.headers["retry-after"]) <= 60
+        assert refused.json()["type"] == "urn:locb:problem:too-many-requests"
+        assert client.get("/v1/health", headers={"Authorization": "Bearer guess"}).status_code == 200
+    (record,) = [record for record in caplog.records if "unknown token" in record.getMessage()]
+    assert record.getMessage().startswith("127.0.0.1 has sent 3 requests with an unknown token within a minute")
+
+
+def test_failed_tokens_are_counted_per_period(monkeypatch: pytest.MonkeyPatch) -> None:
+    failures = FailedTokens(2)
+    now = 1000.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    for _ in range(2):
+        assert failures.retry_after("ann") == 0
+        failures.add("ann")
+    assert failures.retry_after("ann") == 60
+    now += 59.5
+    assert failures.retry_after("ann") == 1
+    assert failures.retry_after("bob") == 0
+    now += 1.0
+    assert failures.retry_after("ann") == 0
+    failures.add("ann")
+    assert failures.retry_after("ann") == 0
+    for number in range(3 * MAX_CLIENTS):
+        failures.add(f"client {number}")
+    assert len(failures) == MAX_CLIENTS
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=ROUTE_NAMES)

@@ -1,15 +1,18 @@
 """Tokens and their scopes, and the file that contains them. No message contains a token."""
 
+import hashlib
 import logging
 import os
 from pathlib import Path
 
 import pytest
 
+from locb.cli.watch import _read_token
 from locb.service.api.auth import Tokens, is_loopback
 from locb.service.api.token_file import SCOPES, TokenFile, read_token_file
 
 FIRST, SECOND = "first-token-of-a-client", "second-token-of-a-client"
+HASHED = f"sha256:{hashlib.sha256(FIRST.encode()).hexdigest()}"
 ALL_SCOPES = frozenset(SCOPES)
 
 
@@ -36,6 +39,8 @@ def write_tokens(folder: Path, *lines: str) -> Path:
         (f"{FIRST} all", FIRST, set(SCOPES)),
         (f"{FIRST} all read", FIRST, set(SCOPES)),
         (FIRST, FIRST, set()),
+        (f"{HASHED} decide # the shop", HASHED, {"decide"}),
+        (f"{HASHED.upper().replace('SHA', 'sha')} read", HASHED, {"read"}),
         (f"{FIRST} # all", FIRST, set()),
         (f"{FIRST} ,", FIRST, set()),
     ],
@@ -44,6 +49,8 @@ def test_lines(line: str, token: str, scopes: set[str], tmp_path: Path) -> None:
     found = read_token_file(write_tokens(tmp_path, line))
     assert found[token] == scopes
     assert set(found) <= {token, FIRST, SECOND}
+    assert Tokens(found).granted((FIRST if token == HASHED else token).encode()) == scopes
+    assert Tokens(found).granted(HASHED.encode()) is None  # the hash is not a token
 
 
 def test_tokens_match_exactly() -> None:
@@ -70,6 +77,9 @@ def test_no_tokens() -> None:
         ([f"{FIRST} ALL"], "tokens, line 1: a word after the token"),
         ([f"{FIRST}-SECRET,decide"], "tokens, line 1: a token cannot contain a comma"),
         ([f"{FIRST}-SECRET read", f"{FIRST}-SECRET all"], "tokens, line 2: the token is already in an earlier line"),
+        ([f"{FIRST} read", f"{HASHED} all"], "tokens, line 2: the token is already in an earlier line"),
+        (["sha256:SECRET0123456789 all"], "tokens, line 1: 'sha256:' must be followed by 64 hexadecimal digits"),
+        ([f"{HASHED}0 all"], "tokens, line 1: 'sha256:' must be followed by 64 hexadecimal digits"),
         (["# comments only"], "tokens contains no token"),
         ([], "tokens contains no token"),
     ],
@@ -129,6 +139,21 @@ def replace_file(path: Path, text: str) -> None:
     new.write_text(text, encoding="utf-8")
     os.utime(new, ns=(status.st_atime_ns, status.st_mtime_ns))
     new.replace(path)
+
+
+@pytest.mark.parametrize(("mode", "warns"), [(0o600, False), (0o640, False), (0o644, True), (0o602, True)])
+def test_warning_for_a_file_that_others_can_access(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, mode: int, warns: bool
+) -> None:
+    path = write_tokens(tmp_path, f"{FIRST} read")
+    path.chmod(mode)
+    with caplog.at_level(logging.WARNING):
+        TokenFile(path, Tokens())
+    assert (f"all users of this machine can access the token file; run: chmod o= {path}" in caplog.text) == warns
+
+
+def test_watch_skips_hashed_tokens(tmp_path: Path) -> None:
+    assert _read_token(None, write_tokens(tmp_path, f"{HASHED} read", f"{SECOND} read")) == SECOND
 
 
 def test_previous_tokens_stay_valid_while_the_file_is_invalid(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -15,7 +15,7 @@ from starlette.routing import Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from locb.service import errors
-from locb.service.api.auth import Tokens, authorize
+from locb.service.api.auth import Tokens
 from locb.service.api.context import AppContext
 from locb.service.api.middleware import Endpoint, MethodRouter, RequestRouter, make_endpoint, respond, to_problem
 from locb.service.api.openapi import describe_api
@@ -65,7 +65,7 @@ def make_app(
     endpoints: dict[str, dict[str, Endpoint]] = {}
     for route in ROUTES:
         endpoints.setdefault(route.path, {})[route.method] = make_endpoint(app, route)
-    page = _page_endpoint(tokens, PageFiles(chart_files))
+    page = _page_endpoint(app, PageFiles(chart_files))
     endpoints |= {"/": {"GET": page}, "/page/{file}": {"GET": page}}
     description = encode_json(describe_api(ROUTES, service.model.dim, bool(tokens)))
     endpoints["/openapi.json"] = {"GET": _static_endpoint(description)}
@@ -73,14 +73,14 @@ def make_app(
     return RequestRouter(Router(routes, default=_not_found, lifespan=lifespan, redirect_slashes=False))
 
 
-def _page_endpoint(tokens: Tokens, files: PageFiles) -> Endpoint:
+def _page_endpoint(app: AppContext, files: PageFiles) -> Endpoint:
     """Return the endpoint of the page's files, which contain no data and need no token."""
 
     async def endpoint(request: Request) -> Response:
         headers = request.scope["headers_by_name"]
         name = request.path_params.get("file", INDEX)
         try:
-            authorize(tokens, headers, None)
+            app.authorizer.check(request.scope, None)
             return files.get(name, headers.get(b"if-none-match", b"").decode("latin-1"))
         except Exception as error:
             return problem_response(to_problem(error, f"GET {request.scope['path']}"))

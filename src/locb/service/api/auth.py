@@ -5,9 +5,20 @@ from __future__ import annotations
 import hashlib
 import hmac
 import ipaddress
+import logging
+import math
+import time
 from functools import lru_cache
 
+from starlette.types import Scope
+
 from locb.service import errors
+from locb.service.api.token_file import token_digest
+from locb.service.connections import client_network
+
+PERIOD = 60.0  # seconds over which failed tokens are counted
+MAX_CLIENTS = 10_000  # client addresses whose failed tokens, and used tokens, are in memory
+_log = logging.getLogger("locb.service")
 
 
 class Tokens:
@@ -27,14 +38,17 @@ class Tokens:
 
     def replace(self, scopes: dict[str, frozenset[str]]) -> None:
         """Replace all tokens and their scopes. The next request is checked with the new tokens."""
-        self._digests = [(_digest(token.encode()), granted) for token, granted in scopes.items()]
+        self._digests = [(token_digest(token), granted) for token, granted in scopes.items()]
 
     def granted(self, token: bytes) -> frozenset[str] | None:
-        """Return the scopes of a token, or None if the token is unknown.
+        """Return the scopes of a token, or None if the token is unknown."""
+        return self.granted_to(hashlib.sha256(token).digest())
 
-        The token is compared with all known tokens in constant time, so the response time reveals nothing about it.
+    def granted_to(self, given: bytes) -> frozenset[str] | None:
+        """Return the scopes of the token with this digest, or None if the token is unknown.
+
+        The digest is compared with all known tokens in constant time, so the response time reveals nothing about it.
         """
-        given = _digest(token)
         found = None
         for digest, granted in self._digests:
             if hmac.compare_digest(digest, given):
@@ -42,39 +56,107 @@ class Tokens:
         return found
 
 
-def _digest(token: bytes) -> bytes:
-    return hashlib.sha256(token).digest()
+class FailedTokens:
+    """Numbers of requests with an unknown token per client address, in periods of ``PERIOD`` seconds.
 
-
-def authorize(tokens: Tokens, headers: dict[bytes, bytes], scope: str | None) -> None:
-    """Check that a request with these headers is allowed.
-
-    If the service has tokens, the request needs a token with this scope, in the header ``Authorization`` or
-    ``Ocp-Apim-Subscription-Key``. A route with the scope None needs no token.
-
-    If the service has no tokens, the header ``Host`` must name localhost or a loopback address, and the header
-    ``Origin``, which browsers send, must be the origin of the service itself. Otherwise any web page could use the
-    service through the browser of its visitor.
-
-    Raises
-    ------
-    ProblemError
-        401 if the token is missing or unknown. 403 if the token does not have the scope, or if one of the two headers
-        has another value.
+    Parameters
+    ----------
+    maximum : int
+        Number of such requests per period after which further requests are refused.
     """
-    if not tokens:
-        _check_local(headers)
-        return
-    if scope is None:
-        return
-    scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
-    if scheme.lower() != b"bearer":
-        token = headers.get(b"ocp-apim-subscription-key", b"")
-    granted = tokens.granted(token.strip())
-    if granted is None:
-        raise errors.unauthorized()
-    if scope not in granted:
-        raise errors.forbidden(f"this token does not have the scope {scope!r}; use a token with this scope")
+
+    def __init__(self, maximum: int) -> None:
+        self._maximum = maximum
+        self._counts: dict[str, tuple[int, float]] = {}  # count and end of the period, in the order of the ends
+
+    def __len__(self) -> int:
+        return len(self._counts)
+
+    def add(self, client: str) -> None:
+        """Count a request."""
+        now = time.monotonic()
+        count, end = self._counts.get(client, (0, now))
+        if end <= now:
+            self._counts.pop(client, None)
+            count, end = 0, now + PERIOD
+        if len(self._counts) >= MAX_CLIENTS and client not in self._counts:
+            del self._counts[next(iter(self._counts))]  # the client whose period ends first
+        self._counts[client] = count + 1, end
+        if count + 1 == self._maximum:
+            advice = "further requests with new tokens are refused (--max-failed-tokens)"
+            _log.warning("%s has sent %d requests with an unknown token within a minute: %s", client, count + 1, advice)
+
+    def retry_after(self, client: str) -> int:
+        """Return the number of seconds for which requests of a client are refused; 0 if they are not refused."""
+        count, end = self._counts.get(client, (0, 0.0))
+        return max(0, math.ceil(end - time.monotonic())) if count >= self._maximum else 0
+
+
+class Authorizer:
+    """Check whether requests are allowed.
+
+    Parameters
+    ----------
+    tokens : Tokens
+        Tokens that clients may use.
+    max_failed_tokens : int
+        Number of requests with an unknown token per minute and client address, after which the service refuses tokens
+        that the client has not used before. A client that shares its address with another one, for example behind a
+        proxy, is therefore not affected by the other one.
+    """
+
+    def __init__(self, tokens: Tokens, max_failed_tokens: int) -> None:
+        self._tokens = tokens
+        self._failures = FailedTokens(max_failed_tokens)
+        self._used: set[tuple[str, bytes]] = set()  # client addresses with the valid tokens (digests) they have used
+
+    def check(self, request: Scope, scope: str | None) -> None:
+        """Check that a request is allowed.
+
+        If the service has tokens, the request needs a token with this scope, in the header ``Authorization`` or
+        ``Ocp-Apim-Subscription-Key``. A route with the scope None needs no token.
+
+        If the service has no tokens, the header ``Host`` must name localhost or a loopback address, and the header
+        ``Origin``, which browsers send, must be the origin of the service itself. Otherwise any web page could use the
+        service through the browser of its visitor.
+
+        Raises
+        ------
+        ProblemError
+            401 if the token is missing or unknown. 403 if the token does not have the scope, or if one of the two
+            headers has another value. 429 if the client has sent too many unknown tokens.
+        """
+        headers: dict[bytes, bytes] = request["headers_by_name"]
+        if not self._tokens:
+            _check_local(headers)
+            return
+        if scope is None:
+            return
+        scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
+        if scheme.lower() != b"bearer":
+            token = headers.get(b"ocp-apim-subscription-key", b"")
+        granted = self._granted(token.strip(), client_network(request["client"][0]) if request["client"] else "")
+        if scope not in granted:
+            raise errors.forbidden(f"this token does not have the scope {scope!r}; use a token with this scope")
+
+    def _granted(self, token: bytes, client: str) -> frozenset[str]:
+        if not token:
+            raise errors.unauthorized()
+        digest = hashlib.sha256(token).digest()
+        granted = self._tokens.granted_to(digest)
+        used = client, digest
+        if used not in self._used:
+            seconds = self._failures.retry_after(client)
+            if seconds:
+                raise errors.too_many_failed_tokens(client, seconds)
+            if granted is not None:
+                if len(self._used) >= MAX_CLIENTS:
+                    self._used.clear()
+                self._used.add(used)
+        if granted is None:
+            self._failures.add(client)
+            raise errors.unauthorized()
+        return granted
 
 
 def _check_local(headers: dict[bytes, bytes]) -> None:

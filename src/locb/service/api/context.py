@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from locb.service.api.auth import Tokens
+from locb.service.api.auth import Authorizer, Tokens
 from locb.service.api.limits import Limits
 from locb.service.api.metrics import Metrics
 from locb.service.core.service import Service
@@ -14,7 +14,7 @@ class AppContext:
 
     def __init__(self, service: Service, tokens: Tokens) -> None:
         self.service = service
-        self.tokens = tokens
+        self.authorizer = Authorizer(tokens, service.config.max_failed_tokens)
         self.limits = Limits(service.config.max_in_flight, service.config.max_body)
         self.metrics = Metrics(service, self.limits)
         self.views = Views(service)

@@ -17,7 +17,6 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from locb.service import errors
-from locb.service.api.auth import authorize
 from locb.service.api.context import AppContext
 from locb.service.api.limits import Limits
 from locb.service.api.request_params import read_params
@@ -101,7 +100,7 @@ class MethodRouter:
 
 def make_endpoint(app: AppContext, route: Route) -> Endpoint:
     """Return the endpoint of a route: its handler, with the limits, authorization, problems and metrics of the app."""
-    limits, tokens, metrics, limited = app.limits, app.tokens, app.metrics, route.limited
+    limits, authorizer, metrics, limited = app.limits, app.authorizer, app.metrics, route.limited
     handler, scope, query = route.handler, route.scope, route.query
     decoder: msgspec.json.Decoder[Any] | None = (
         None if route.request_type is None else msgspec.json.Decoder(route.request_type)
@@ -114,7 +113,7 @@ def make_endpoint(app: AppContext, route: Route) -> Endpoint:
         working = False
         try:
             headers = request.scope["headers_by_name"]
-            authorize(tokens, headers, scope)
+            authorizer.check(request.scope, scope)
             content = b"" if decoder is None else await read_body(request.receive, headers, limits)
             if limited and limits.in_flight >= limits.max_in_flight:
                 raise limits.too_many_requests()

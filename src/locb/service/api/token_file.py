@@ -6,8 +6,12 @@ This module imports only the standard library, because ``locb watch`` reads toke
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
+import os
 import re
+import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,16 +20,25 @@ if TYPE_CHECKING:
 
 SCOPES = ("decide", "read", "delete")
 ALL = "all"  # stands for all scopes
+HASHED = "sha256:"  # precedes the digest of a token
 MIN_TOKEN_LENGTH = 16  # characters
 CHECK_INTERVAL = 1.0  # seconds between checks whether the file has changed
 _log = logging.getLogger("locb.service")
 
 
+def token_digest(text: str) -> bytes:
+    """Return the SHA-256 digest of a token in a token file: of the token itself, or the digest after ``sha256:``."""
+    if text.startswith(HASHED):
+        return bytes.fromhex(text.removeprefix(HASHED))
+    return hashlib.sha256(text.encode()).digest()
+
+
 def read_token_file(path: Path) -> dict[str, frozenset[str]]:
-    """Return the scopes of each token in a file.
+    """Return the scopes of each token in a file. A hashed token is ``sha256:`` and 64 lower-case hexadecimal digits.
 
     A line has a token and, after white space, the scopes of the token, separated by white space or commas. The word
-    ``all`` stands for all scopes. A token without a scope allows nothing. A ``#`` at the start of a line or after white
+    ``all`` stands for all scopes. Instead of a token, the line can have ``sha256:`` and the SHA-256 digest of the token
+    in hexadecimal digits. A token without a scope allows nothing. A ``#`` at the start of a line or after white
     space starts a comment. The file is UTF-8 text, with or without a byte-order mark.
 
     Raises
@@ -41,16 +54,20 @@ def read_token_file(path: Path) -> dict[str, frozenset[str]]:
     except UnicodeDecodeError:  # the message of this exception contains bytes of the file, which can be a token
         raise ValueError(f"--token-file: {path} is not UTF-8 text; save the file as UTF-8") from None
     found: dict[str, frozenset[str]] = {}
+    digests: set[bytes] = set()
     for number, line in enumerate(lines, 1):
         token, *rest = re.split(r"(?:^|\s)#", line, maxsplit=1)[0].split(maxsplit=1) or [""]
         if not token:
             continue
         words = set(" ".join(rest).replace(",", " ").split())
+        if token.startswith(HASHED):
+            token = token.lower()
         problem = _check_line(token, words)
-        if token in found:
+        if problem is None and token_digest(token) in digests:
             problem = "the token is already in an earlier line; keep one of the two lines"
         if problem is not None:
             raise ValueError(f"--token-file: {path}, line {number}: {problem}")
+        digests.add(token_digest(token))
         found[token] = frozenset(SCOPES if ALL in words else words)
     if not found:
         raise ValueError(f"--token-file: {path} contains no token; write one token per line, followed by its scopes")
@@ -61,6 +78,8 @@ def _check_line(token: str, words: set[str]) -> str | None:
     """Return what is wrong with a line, or None if the line is valid."""
     if "," in token:
         return "a token cannot contain a comma; separate the token from its scopes by a space"
+    if token.startswith(HASHED) and not re.fullmatch(r"[0-9a-f]{64}", token.removeprefix(HASHED)):
+        return f"{HASHED!r} must be followed by 64 hexadecimal digits, the SHA-256 digest of the token"
     if len(token) < MIN_TOKEN_LENGTH:
         return f"the token has fewer than {MIN_TOKEN_LENGTH} characters; use a longer token"
     if not words <= {*SCOPES, ALL}:
@@ -128,6 +147,9 @@ class TokenFile:
         scopes = read_token_file(self._path)
         self._tokens.replace(scopes)
         _log.info("tokens read from %s: %d", self._path, len(scopes))
+        with suppress(OSError):
+            if os.name != "nt" and self._path.stat().st_mode & stat.S_IRWXO:
+                _log.warning("all users of this machine can access the token file; run: chmod o= %s", self._path)
         without = sum(not granted for granted in scopes.values())
         if without:
             allowed = ", ".join((*SCOPES, ALL))
