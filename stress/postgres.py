@@ -41,6 +41,11 @@ def find_programs() -> Path | None:
 class PostgresServer:
     """PostgreSQL server that a test can stop without a checkpoint and restart with the same data.
 
+    Parameters
+    ----------
+    fsync : bool, default True
+        Whether committed data survive a crash of the machine. A crash of the server alone loses nothing in either case.
+
     Raises
     ------
     FileNotFoundError
@@ -49,7 +54,7 @@ class PostgresServer:
         If the server does not start.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, fsync: bool = True) -> None:
         bin_folder = find_programs()
         if bin_folder is None:
             raise FileNotFoundError(
@@ -60,6 +65,7 @@ class PostgresServer:
         self._password = secrets.token_hex(16)
         self._server: subprocess.Popen[bytes] | None = None
         self._databases = 0
+        self._fsync = "on" if fsync else "off"
         self.port = 0
         self.folder = Path(tempfile.mkdtemp(prefix="locb-postgres-"))
         try:
@@ -138,7 +144,7 @@ class PostgresServer:
         # setpriv stops the server when this process ends, even if this process is killed.
         prefix = ["setpriv", "--pdeathsig", "QUIT"] if shutil.which("setpriv") else []
         settings = {
-            "listen_addresses": "127.0.0.1", "port": self.port, "unix_socket_directories": "", "fsync": "on",
+            "listen_addresses": "127.0.0.1", "port": self.port, "unix_socket_directories": "", "fsync": self._fsync,
             "recovery_init_sync_method": "syncfs",
             "max_connections": 50, "shared_buffers": "64MB", "max_wal_size": "1GB",
         }  # fmt: skip
