@@ -34,7 +34,10 @@ class Connection(Protocol):
 
 @lru_cache(maxsize=4096)
 def client_network(host: str) -> str:
-    """Return the address whose connections are counted together: an IPv4 address, or the prefix of an IPv6 address."""
+    """Return the address under which the connections and unknown tokens of a client are counted.
+
+    It is the IPv4 address of the client, or the first 64 bits of its IPv6 address.
+    """
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:

@@ -73,7 +73,7 @@ class FailedTokens:
         return len(self._counts)
 
     def add(self, client: str) -> None:
-        """Count a request."""
+        """Count a request of a client with an unknown token."""
         now = time.monotonic()
         count, end = self._counts.get(client, (0, now))
         if end <= now:
@@ -101,8 +101,8 @@ class Authorizer:
         Tokens that clients may use.
     max_failed_tokens : int
         Number of requests with an unknown token per minute and client address, after which the service refuses tokens
-        that the client has not used before. A client that shares its address with another one, for example behind a
-        proxy, is therefore not affected by the other one.
+        that were not accepted from this address before. A client with an accepted token is therefore not affected by
+        other clients with the same address, for example behind a proxy.
     """
 
     def __init__(self, tokens: Tokens, max_failed_tokens: int) -> None:

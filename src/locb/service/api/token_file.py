@@ -27,14 +27,14 @@ _log = logging.getLogger("locb.service")
 
 
 def token_digest(text: str) -> bytes:
-    """Return the SHA-256 digest of a token in a token file: of the token itself, or the digest after ``sha256:``."""
+    """Return the digest (SHA-256) for an entry of a token file: a token, or ``sha256:`` followed by its digest."""
     if text.startswith(HASHED):
         return bytes.fromhex(text.removeprefix(HASHED))
     return hashlib.sha256(text.encode()).digest()
 
 
 def read_token_file(path: Path) -> dict[str, frozenset[str]]:
-    """Return the scopes of each token in a file. A hashed token is ``sha256:`` and 64 lower-case hexadecimal digits.
+    """Return the scopes of each token in a file. The key of a hashed token is ``sha256:`` and the digest in lower case.
 
     A line has a token and, after white space, the scopes of the token, separated by white space or commas. The word
     ``all`` stands for all scopes. Instead of a token, the line can have ``sha256:`` and the SHA-256 digest of the token
