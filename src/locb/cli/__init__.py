@@ -16,6 +16,7 @@ from locb.cli.load import load
 from locb.cli.policy_help import CompareCommand, PolicyCommand
 from locb.cli.reproduce import reproduce
 from locb.cli.serve import serve
+from locb.cli.store import store_app
 from locb.cli.verify import verify
 from locb.cli.watch import watch
 
@@ -34,6 +35,7 @@ app.command()(reporting_errors(demo))
 app.command()(reporting_errors(load))
 app.command()(reporting_errors(reproduce))
 app.command(cls=PolicyCommand)(reporting_errors(serve))
+app.add_typer(store_app, name="store")
 app.command()(reporting_errors(verify))
 app.command()(reporting_errors(watch))
 

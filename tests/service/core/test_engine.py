@@ -106,16 +106,16 @@ def test_users_of_a_failed_prepare_do_not_exist(served: EngineWithLog, monkeypat
     assert served.engine.users.index_of("bob") == 0
 
 
-def test_assigning_an_existing_index_is_no_event(served: EngineWithLog) -> None:
+def test_reassigned_index_keeps_the_event_of_the_extension(served: EngineWithLog) -> None:
     """The seq of an index is that of the extension of the policy, not that of the assignment to a new user."""
     served.serve(recommend("ann", "a"), recommend("bob", "b"), recommend("eve", "c"))
     engine = served.engine
     batch = engine.prepare_erasure("bob")
-    served.log.erase(1, {"seq": batch.last_seq})
+    served.log.erase(1)
     engine.apply(batch)
     policy, _ = repeat_decisions(served.log, MODEL, 0)
     batch = engine.prepare_rebuild(policy, [1])
-    served.log.write_settings({"seq": batch.last_seq})
+    served.log.record_rebuild()
     engine.apply(batch)
     served.fail(recommend("joe", "d"))
     served.serve(recommend("joe", "d"))

@@ -1,7 +1,9 @@
-"""Another process writes to the log of a running service: the service reports it, and only the command exits."""
+"""Another process takes over the log of a running service: the service reports it, and only the command exits."""
 
 import asyncio
 import signal
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +17,11 @@ from locb.service.request_parsing import parse_request
 from locb.service.schemas import Arm, RecommendRequest
 from locb.service.store.database import StoreError
 from locb.service.store.log import EventLog
-from locb.service.store.schema import Records
-from service.store.sample_rows import decision
+from service.store.test_locks import terminate_connections
 from stress.service_process import ServiceProcess
 
 ARMS = [Arm("x", [1.0, 0.0]), Arm("y", [0.0, 1.0])]
-REASON = "the log ends at event 9 instead of 1: another process has written to it"
-
-
-def write_as_another_process(folder: Path, url: str) -> None:
-    """Add an event to a log from another data folder, as a second service would."""
-    log = EventLog(folder, url)
-    log.commit(Records(decisions=[decision(9, "foreign")]))
-    log.close()
+REASON = "another process has taken over the log (epoch 2 instead of 1): this process must stop"
 
 
 async def recommend(service: Service) -> Any:
@@ -41,7 +35,9 @@ def test_service_in_a_library_calls_back_and_sends_no_signal(tmp_path: Path, mon
     path = tmp_path / "log.db"
 
     def fail() -> None:
-        write_as_another_process(tmp_path / "other", f"sqlite:///{path}")
+        # A process on another machine, for which the lock of the file has no effect.
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute("UPDATE locb_head SET epoch = epoch + 1")
         raise StoreError("the connection was lost")
 
     async def main() -> Service:
@@ -56,7 +52,7 @@ def test_service_in_a_library_calls_back_and_sends_no_signal(tmp_path: Path, mon
             with pytest.raises(ProblemError, match="the connection was lost"):
                 await recommend(service)
         for _ in range(3):
-            with pytest.raises(ProblemError, match="another process has written to it") as problem:
+            with pytest.raises(ProblemError, match="another process has taken over the log") as problem:
                 await recommend(service)
             assert problem.value.status == 503
         assert service.committer.store_error == REASON
@@ -81,12 +77,11 @@ def test_command_stops_with_exit_status_1(postgres: Any, tmp_path: Path) -> None
         server.start()
         request = {"user": "ann", "arms": [{"id": arm.id, "features": arm.features} for arm in ARMS]}
         assert server.post("/v1/recommend", request)[0] == 200
-        postgres.restart()  # the lock of the database is lost
-        write_as_another_process(tmp_path / "other", url)
-        assert server.post("/v1/recommend", request)[0] == 503
+        terminate_connections(url)  # the lock of the database is lost
+        EventLog(tmp_path / "other", url).close()
         process = server._process
         assert process is not None
-        # The service probes the store at intervals, so that it stops without another request.
+        # The service extends its lease at intervals, so that it stops without a request.
         assert process.wait(120) == 1
         assert f"the service cannot continue: {REASON}" in server.output()
         assert server.output().endswith(f"locb: {REASON}\n")

@@ -12,7 +12,7 @@ from locb.service.core.group_commit import WriterThread
 
 @pytest.fixture
 def writer() -> Iterator[WriterThread]:
-    writer = WriterThread("test")
+    writer = WriterThread()
     yield writer
     writer.stop()
 
@@ -29,7 +29,7 @@ def test_jobs_run_in_order_in_another_thread(writer: WriterThread) -> None:
         return await asyncio.gather(writer.run(work, 1, 0.02), writer.run(work, 2, 0.0), writer.run(work, 3, 0.01))
 
     assert asyncio.run(main()) == [1, 4, 9]
-    assert done == [(1, "test"), (2, "test"), (3, "test")]
+    assert done == [(number, "locb-writer") for number in (1, 2, 3)]
 
 
 def test_exception_of_a_job_is_raised_by_its_future(writer: WriterThread) -> None:
@@ -55,7 +55,7 @@ def test_cancelled_futures_are_ignored(writer: WriterThread) -> None:
 
 
 def test_stop_finishes_the_queued_jobs() -> None:
-    writer, done = WriterThread("test"), []
+    writer, done = WriterThread(), []
 
     async def main() -> None:
         for number in range(3):
@@ -67,7 +67,7 @@ def test_stop_finishes_the_queued_jobs() -> None:
 
 
 def test_jobs_whose_event_loop_is_closed_are_finished() -> None:
-    writer, closed, done = WriterThread("test"), threading.Event(), []
+    writer, closed, done = WriterThread(), threading.Event(), []
 
     async def main() -> None:
         for number in range(2):

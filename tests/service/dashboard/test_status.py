@@ -4,10 +4,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
 from dashboard_data import LOCB, count_decisions, get, play, read_observations
 from sqlalchemy import select, update
 
 import locb
+from locb.service.core import service as service_module
 from locb.service.store.log import EventLog
 from locb.service.store.schema import decisions, observations
 from serving import serving, wait_for
@@ -53,8 +55,11 @@ def pending_metric(client: Any) -> float:
     return float(line.split()[1])
 
 
-def test_pending_rewards_are_the_decisions_of_the_last_day_without_a_reward(tmp_path: Path) -> None:
+def test_pending_rewards_are_the_decisions_of_the_last_day_without_a_reward(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The status and the metric count the same, before and after a restart."""
+    monkeypatch.setattr(service_module, "CHECKED_EVENTS", 0)  # the test edits the log
     with serving(tmp_path, **LOCB) as (client, service):
         first = play(client, 20)
         pending = count_decisions(service) - len(read_observations(service))

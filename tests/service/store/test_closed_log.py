@@ -7,10 +7,12 @@ import pytest
 from sqlalchemy import event
 from sqlalchemy.pool import Pool
 
+from locb.service.store import locks
 from locb.service.store import log as log_module
 from locb.service.store.database import StoreError
-from locb.service.store.log import EventLog, Redaction
+from locb.service.store.log import EventLog
 from locb.service.store.schema import Records
+from locb.service.store.user_decisions import Redaction
 from service.store.sample_rows import decision, sample_records
 
 Opener = Callable[[Any], EventLog]
@@ -56,7 +58,7 @@ def all_writes(log: EventLog) -> dict[str, Callable[[], Any]]:
         "commit_staged": log.commit_staged,
         "write_settings": lambda: log.write_settings({"a": 1}),
         "redact": lambda: log.redact(Redaction("a", "b", 0, 6)),
-        "erase": lambda: log.erase(0, {}),
+        "erase": lambda: log.erase(0),
         "last_seq": log.last_seq,
     }
 
@@ -109,7 +111,7 @@ def test_write_that_outlives_the_log_closes_its_connection(
     log.commit(sample_records())
     log._drop_writer()
     with monkeypatch.context() as patched:
-        patched.setattr(log_module, "lock_database", lambda _: log.close())
+        patched.setattr(locks, "lock_database", lambda *_: log.close())
         with pytest.raises(StoreError):
             log.commit(Records(decisions=[decision(7, "later")]))
     assert not connections

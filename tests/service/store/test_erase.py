@@ -15,18 +15,18 @@ from service.store.sample_rows import decision, observation, sample_records, use
 
 def test_erase_user(log: EventLog) -> None:
     log.commit(sample_records())
-    assert log.erase(1, {"rebuilt_at": None, "seq": 7}) == 2
+    assert log.erase(1) == 2
     assert log.users() == [(0, 1, b"ann"), (1, 3, None)]
     assert [row[1] for chunk in log.decisions() for row in chunk] == [b"a"]
     assert log.last_seq() == 7
-    assert log.settings() == {"rebuilt_at": None, "seq": 7}
-    assert log.erase(0, {}) == 1
+    assert log.settings() == {"rebuilt_at": None}
+    assert log.erase(0) == 1
     assert list(log.observations(0)) == []
 
 
 def test_reassigned_index_keeps_its_seq(log: EventLog) -> None:
     log.commit(sample_records())
-    log.erase(1, {"seq": 7})
+    log.erase(1)
     log.commit(Records(users=[user_row(1, 8, "eve")]))
     assert log.users() == [(0, 1, b"ann"), (1, 3, b"eve")]
 
@@ -56,7 +56,7 @@ def test_erased_data_is_in_no_file(tmp_path: Path) -> None:
             seq += 40
             log.wal_checkpoint()
         assert any(secret in path.read_bytes() for path in tmp_path.iterdir())
-        assert log.erase(1, {"seq": seq}) == 200
+        assert log.erase(1) == 200
         files = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
         assert kept in files["log.db"]
         assert [name for name, content in files.items() if secret in content] == []
@@ -74,7 +74,7 @@ def test_erased_data_is_removed_from_the_wal_after_a_concurrent_read(
         log.commit(sample_records())
         reading = log.decisions()
         assert next(reading)[0].id == b"a"
-        log.erase(1, {"seq": 7})
+        log.erase(1)
         assert b"bob" in wal.read_bytes()
         assert log.wal_pending
         assert [row.id for chunk in reading for row in chunk] == [b"b", b"c"]

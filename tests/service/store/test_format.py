@@ -7,8 +7,8 @@ import pytest
 
 from locb.service.config import ServiceConfig
 from locb.service.core.service import Service
-from locb.service.store.log import EventLog, StoreFormatError
-from locb.service.store.schema import FORMAT
+from locb.service.store.log import EventLog
+from locb.service.store.schema import FORMAT, StoreFormatError
 
 # The tables of format 1, as that version created them.
 FORMAT_1 = """

@@ -9,11 +9,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
-from locb.service.store.database import StoreError
+from locb.service.store import locks
+from locb.service.store.database import FencedError, StoreError
 from locb.service.store.locks import AlreadyOpenError
 from locb.service.store.log import EventLog
+from service.store.sample_rows import sample_records
+from serving import wait_for
 
 HOLD = """
 import sys
@@ -39,6 +43,14 @@ def lock_in_another_process(folder: Path, url: str | None) -> Iterator[subproces
         process.communicate()
 
 
+def terminate_connections(url: str) -> None:
+    """Terminate all other connections to a database, as a failover or an administrator does."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        query = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
+        others = f"{query} AND pid <> pg_backend_pid()"
+        wait_for(lambda: connection.execute(others).fetchall() == [])  # until the server has ended them
+
+
 def test_folder_is_locked(store: Any) -> None:
     with lock_in_another_process(store.folder, store.url) as holder:
         for _ in range(2):
@@ -52,7 +64,10 @@ def test_folder_is_locked(store: Any) -> None:
 def test_database_is_locked(postgres: Any, tmp_path: Path) -> None:
     url = postgres.create_database()
     with lock_in_another_process(tmp_path / "one", url):
-        with pytest.raises(AlreadyOpenError, match="another process uses this database: stop that process"):
+        with pytest.raises(
+            AlreadyOpenError,
+            match="another process uses this database, .*: stop that process",
+        ):
             EventLog(tmp_path / "two", url)
         other = EventLog(tmp_path / "two", postgres.create_database())  # the refused log has unlocked the folder
         other.close()
@@ -70,12 +85,80 @@ def test_lost_lock_of_a_database_is_not_taken_back(postgres: Any, tmp_path: Path
     url = postgres.create_database()
     first = EventLog(tmp_path / "one", url)
     try:
-        postgres.restart()
+        terminate_connections(url)
         with lock_in_another_process(tmp_path / "two", url):
             with pytest.raises(StoreError):
                 first.last_seq()
-            with pytest.raises(AlreadyOpenError):
+            with pytest.raises(FencedError, match=r"has taken over the log \(epoch 2 instead of 1\)"):
                 first.last_seq()
-        assert first.last_seq() == 0
+        for write in (first.last_seq, lambda: first.commit(sample_records()), lambda: first.write_settings({"a": 1})):
+            with pytest.raises(FencedError):
+                write()
+        assert first.settings() == {}
     finally:
         first.close()
+
+
+def test_lock_is_taken_back_after_lost_connections(postgres: Any, tmp_path: Path) -> None:
+    url = postgres.create_database()
+    log = EventLog(tmp_path, url)
+    terminate_connections(url)
+    with pytest.raises(StoreError):
+        log.last_seq()
+    log.commit(sample_records())
+    assert log.last_seq() == 6
+    log.close()
+
+
+def test_database_of_a_suspended_process_is_taken_over(
+    postgres: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = postgres.create_database()
+    with lock_in_another_process(tmp_path / "one", url) as holder:
+        os.kill(holder.pid, signal.SIGSTOP)
+        try:
+            with pytest.raises(AlreadyOpenError, match="a process that is not alive for 15 s is replaced"):
+                EventLog(tmp_path / "two", url)
+            with psycopg.connect(url) as connection:  # 20 seconds pass
+                connection.execute("UPDATE locb_lease SET alive_at = alive_at - 20")
+            log = EventLog(tmp_path / "two", url)
+        finally:
+            os.kill(holder.pid, signal.SIGCONT)
+    log.commit(sample_records())
+    log.close()
+
+
+def test_lease_is_extended_and_its_loss_is_reported(
+    postgres: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locks, "HEARTBEAT_INTERVAL", 0.01)
+    url = postgres.create_database()
+    reasons: list[str] = []
+    log = EventLog(tmp_path, url, reasons.append)
+
+    def alive_at() -> float:
+        with psycopg.connect(url) as connection:
+            return float(connection.execute("SELECT alive_at FROM locb_lease").fetchall()[0][0])
+
+    start = alive_at()
+    wait_for(lambda: alive_at() > start)
+    assert reasons == []
+    with psycopg.connect(url) as connection:
+        connection.execute("UPDATE locb_lease SET epoch = epoch + 1")
+    wait_for(lambda: reasons)
+    assert "another process has taken over the log" in reasons[0]
+    log.close()
+
+
+@pytest.mark.parametrize("path", ["state/log.db", "link.db"])
+def test_sqlite_file_is_locked_for_other_folders(tmp_path: Path, path: str) -> None:
+    (tmp_path / "link.db").symlink_to(tmp_path / "state" / "log.db")
+    with lock_in_another_process(tmp_path / "state", None) as holder:
+        with pytest.raises(AlreadyOpenError) as caught:
+            EventLog(tmp_path / "other", f"sqlite:///{tmp_path / path}")
+        database = tmp_path / "state" / "log.db"
+        assert f"another process (PID {holder.pid}) uses the database {database}: stop" in str(caught.value)
+    log = EventLog(tmp_path / "other", f"sqlite:///{tmp_path / path}")
+    with pytest.raises(AlreadyOpenError):
+        EventLog(tmp_path / "state")
+    log.close()

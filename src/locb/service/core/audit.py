@@ -1,19 +1,25 @@
-"""Audit of an event log: replay the log, and check that the replayed policy makes the same decisions."""
+"""Audit of an event log: check that it is intact, and that a replay of the log makes the same decisions."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from heapq import merge
 from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 from locb.policies import Policy
 from locb.service.config import ServiceConfig
 from locb.service.core.model import Model, load_or_create_model
 from locb.service.core.observations import learn
 from locb.service.request_parsing import parse_stored_request
+from locb.service.store.integrity import Damage
 from locb.service.store.log import EventLog
+
+MAX_DAMAGE = 20  # damaged events that ``check_log`` reports
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +65,49 @@ def audit(data_dir: str | os.PathLike[str], store: str | None = None) -> tuple[P
     ValueError
         If ``data_dir`` is not a folder or has no event log.
     """
+    with _opened(data_dir, store) as (log, settings):
+        model, _ = load_or_create_model(ServiceConfig(Path(data_dir), store), log)
+        rebuilt_at = settings["rebuilt_at"]
+        return repeat_decisions(log, model, log.last_seq() if rebuilt_at is None else rebuilt_at)
+
+
+def check_log(
+    data_dir: str | os.PathLike[str], store: str | None = None, limit: int = MAX_DAMAGE
+) -> tuple[int, list[Damage]]:
+    """Compare every event in the log of a stopped service with its digest, and the digests with the running hash.
+
+    Parameters
+    ----------
+    data_dir : path
+        The value of ``--data-dir``.
+    store : str or None, default None
+        The value of ``--store``.
+    limit : int
+        Maximum number of damaged events to return.
+
+    Returns
+    -------
+    events : int
+        Sequence number of the last event.
+    damage : list of Damage
+        The first damaged events; empty if the log is intact.
+
+    Raises
+    ------
+    AlreadyOpenError
+        If the service is running.
+    ValueError
+        If ``data_dir`` is not a folder or has no event log.
+    """
+    with _opened(data_dir, store) as (log, settings):
+        damage = log.check_all(limit)
+        missing = log.track_position(settings["store"])
+        return log.last_seq(), damage if missing is None else [*damage, missing]
+
+
+@contextmanager
+def _opened(data_dir: str | os.PathLike[str], store: str | None) -> Iterator[tuple[EventLog, dict[str, Any]]]:
+    """Open the log of a stopped service, and yield it with its settings."""
     folder = Path(data_dir)
     if not folder.is_dir():
         raise ValueError(f"{folder} is not a folder: pass the --data-dir of a service")
@@ -66,9 +115,7 @@ def audit(data_dir: str | os.PathLike[str], store: str | None = None) -> tuple[P
     try:
         if "model" not in (settings := log.settings()):
             raise ValueError(f"{folder} has no event log: pass the --data-dir and --store of a service")
-        model, _ = load_or_create_model(ServiceConfig(folder, store), log)
-        rebuilt_at = settings["rebuilt_at"]
-        return repeat_decisions(log, model, log.last_seq() if rebuilt_at is None else rebuilt_at)
+        yield log, settings
     finally:
         log.close()
 

@@ -160,7 +160,7 @@ class Engine:
         """Return a batch that starts with the user indices that are in the policy but not in the log."""
         batch = Batch(last_seq=self.seq)
         for user_index in range(self._logged_indices, self.policy.n_users):
-            self._log_user(batch, user_index, None, True)
+            self._log_user(batch, user_index, None)
         return batch
 
     def _decide(self, commands: Sequence[Command], known: dict[str, FoundDecision], batch: Batch) -> None:
@@ -244,15 +244,13 @@ class Engine:
             rows, position = batch.records.users, user_index - self._logged_indices
             rows[position] = (*rows[position][:2], user.encode())
             return user_index
-        grows = user_index >= self.policy.n_users
-        if grows:
+        if user_index >= self.policy.n_users:
             self.policy.add_users(1)
-        self._log_user(batch, user_index, user.encode(), grows)
+        self._log_user(batch, user_index, user.encode())
         return user_index
 
-    def _log_user(self, batch: Batch, user_index: int, user: bytes | None, grows: bool) -> None:
-        # Assigning an existing index to a user does not change the policy, so it is not an event.
-        batch.last_seq += grows
+    def _log_user(self, batch: Batch, user_index: int, user: bytes | None) -> None:
+        batch.last_seq += 1
         batch.records.users.append((user_index, batch.last_seq, user))
 
     def _find(self, decision_id: str, known: dict[str, FoundDecision], batch: Batch) -> CachedDecision | None:

@@ -15,9 +15,9 @@ from locb.service.core.group_commit import RETRY_INTERVAL, GroupCommitter
 from locb.service.core.model import Model
 from locb.service.core.replay import replay
 from locb.service.core.snapshots import Snapshots
-from locb.service.store.database import StoreError
+from locb.service.store.database import FencedError, StoreError
 from locb.service.store.locks import AlreadyOpenError
-from locb.service.store.log import Redaction
+from locb.service.store.user_decisions import Redaction
 
 REDACTED_PER_STEP = 1_000  # events per redaction step, during which requests wait about 20 ms
 MAX_FINAL_CATCH_UP = 2_000  # maximum number of events that a rebuild replays while requests wait
@@ -77,8 +77,7 @@ class Eraser:
         if user_index is None:
             raise errors.unknown_user(user)
         batch = self._engine.prepare_erasure(user)
-        settings = {"rebuilt_at": None, "seq": batch.last_seq}
-        erased = await self._committer.commit_with(batch, self._log.erase, user_index, settings, redaction)
+        erased = await self._committer.commit_with(batch, self._log.erase, user_index, redaction)
         self._committer.after_commit(batch)
         return int(erased)
 
@@ -124,6 +123,9 @@ class Eraser:
         while self._engine.pending_erasure:
             try:
                 await self._rebuild_once()
+            except FencedError as error:
+                self._committer.to_problem(error)
+                return
             except (StoreError, AlreadyOpenError) as error:
                 _log.warning("the rebuild of the policy is waiting for the store: %s", error)
                 await asyncio.sleep(RETRY_INTERVAL)
@@ -145,8 +147,7 @@ class Eraser:
             await committer.commit_unlogged()
             await asyncio.to_thread(self._catch_up, policy, position, engine.seq)
             batch = engine.prepare_rebuild(policy, erased)
-            settings = {"rebuilt_at": batch.last_seq, "seq": batch.last_seq}
-            await committer.commit_with(batch, self._log.write_settings, settings)
+            await committer.commit_with(batch, self._log.record_rebuild)
             await asyncio.to_thread(self._snapshots.remove_all)  # these snapshots contain the erased users
             self._snapshots.write_if_supported(engine.policy, engine.seq)
         _log.info("the policy was rebuilt from the log without %d erased users", len(erased))

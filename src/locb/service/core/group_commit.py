@@ -17,7 +17,7 @@ from locb.service.core.commands import Batch, Command, Outcome, requested_ids
 from locb.service.core.default_rewards import CHECK_INTERVAL
 from locb.service.core.engine import Engine
 from locb.service.errors import ProblemError
-from locb.service.store.database import DuplicateDecisionError, OutcomeUnknownError, StoreError
+from locb.service.store.database import DuplicateDecisionError, FencedError, OutcomeUnknownError, StoreError
 from locb.service.store.locks import AlreadyOpenError
 from locb.service.store.log import EventLog
 
@@ -39,7 +39,7 @@ class GroupCommitter:
         Called with each batch that was committed and learned, after its commands were answered and before the next
         batch is prepared.
     give_up : callable
-        Called with the reason if another process has written to the log, so that the state in memory is invalid.
+        Called once, with the reason, if another process has taken over the log, so that the state in memory is invalid.
     max_queue : int
         Maximum number of queued commands; further commands are rejected with 503.
     """
@@ -59,10 +59,11 @@ class GroupCommitter:
         self.commit_lock = asyncio.Lock()  # held while a batch is handled: only the holder changes the policy
         self.store_error: str | None = None  # why the last commit failed
         self._give_up = give_up
+        self._fatal_error: str | None = None  # why no further command is accepted
         self._max_queue = max_queue
         self._queue: deque[tuple[Command, asyncio.Future[Outcome]]] = deque()
         self._wake = asyncio.Event()
-        self._writer = WriterThread("locb-writer")
+        self._writer = WriterThread()
         self._in_doubt: Batch | None = None  # written, but not known to be durable
         self._worker: asyncio.Task[None] | None = None
         self._stopping = False
@@ -97,10 +98,11 @@ class GroupCommitter:
         """
         if self._stopping:
             raise errors.stopping()
+        if self._fatal_error is not None:
+            raise errors.store_unavailable(self._fatal_error)
         if len(self._queue) + len(commands) > self._max_queue:
             raise errors.queue_full(len(self._queue), len(commands), self._max_queue)
-        create_future = asyncio.get_running_loop().create_future
-        futures: list[asyncio.Future[Outcome]] = [create_future() for _ in commands]
+        futures: list[asyncio.Future[Outcome]] = [asyncio.get_running_loop().create_future() for _ in commands]
         self._queue.extend(zip(commands, futures, strict=True))
         self._wake.set()
         return futures
@@ -202,7 +204,7 @@ class GroupCommitter:
                 await self.write(self.log.commit_staged)
             else:
                 await self.write(self.log.commit, records)
-        except DuplicateDecisionError:
+        except (DuplicateDecisionError, FencedError):
             self._in_doubt = None  # the log has rejected the whole batch
             self.engine.roll_back(batch)
             raise
@@ -210,7 +212,9 @@ class GroupCommitter:
             self.engine.roll_back(batch)
             try:
                 written = await self._was_written(batch)
-            except Exception:  # the store is still unavailable; ``resolve_in_doubt`` tries again
+            except Exception as second:  # the store is still unavailable; ``resolve_in_doubt`` tries again
+                if isinstance(second, FencedError):
+                    self.fail(str(second))
                 raise OutcomeUnknownError(str(error)) from error
             if not written:
                 self._in_doubt = None
@@ -257,9 +261,7 @@ class GroupCommitter:
         """Return whether a batch is in the log, although its commit failed."""
         seq = await self.write(self.log.last_seq)
         if seq not in (batch.last_seq, self.engine.seq):
-            reason = f"the log ends at event {seq} instead of {self.engine.seq}: another process has written to it"
-            self._give_up(reason)
-            raise StoreError(reason)
+            raise FencedError(f"the log ends at event {seq} instead of {self.engine.seq}: another process wrote to it")
         if batch.last_seq > self.engine.seq:
             return bool(seq == batch.last_seq)
         found = await self._find(list(batch.activated))  # activations are no events
@@ -269,21 +271,26 @@ class GroupCommitter:
         """Log an exception that a commit raised, and return the problem for the clients with these requests."""
         extra = {"request_ids": request_ids} if request_ids else None
         if isinstance(error, StoreError | AlreadyOpenError):
-            if self.store_error is None:
+            if isinstance(error, FencedError):
+                self.fail(str(error))
+            elif self.store_error is None:
                 _log.error("the store is unavailable: %s", error, extra=extra)
-            self.store_error = str(error)
+            self.store_error = self._fatal_error or str(error)
             return errors.store_unavailable(error, unknown=isinstance(error, OutcomeUnknownError))
         _log.exception("a batch of commands failed", exc_info=error, extra=extra)
         return errors.internal()
 
-    async def _probe_store(self) -> None:
-        """Try to write to the store, and clear ``store_error`` if the write succeeds.
+    def fail(self, reason: str) -> None:
+        """Refuse all further commands with 503, because another process has taken over the log."""
+        if self._fatal_error is None:
+            self.store_error = self._fatal_error = reason
+            self._give_up(reason)
 
-        This is necessary because a load balancer sends no requests to an unhealthy service.
-        """
+    async def _probe_store(self) -> None:
+        """Clear ``store_error`` if the store can be written. A load balancer sends no requests until it is cleared."""
         try:
             await self.resolve_in_doubt()
-            await self.write(self.log.write_settings, {"seq": self.engine.seq})
+            await self.write(self.log.write_settings, {})
             await self.commit_unlogged()
         except Exception as error:
             self.to_problem(error)
@@ -303,16 +310,11 @@ class WriterThread:
     """Thread that runs function calls for the event loop, one at a time.
 
     Passing a call to this thread takes half the time of ``run_in_executor``. Every batch passes at least one call.
-
-    Parameters
-    ----------
-    name : str
-        Name of the thread.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self) -> None:
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
-        self._thread = Thread(target=self._run, name=name, daemon=True)
+        self._thread = Thread(target=self._run, name="locb-writer", daemon=True)
         self._thread.start()
 
     def run(self, work: Callable[..., Any], *arguments: Any) -> asyncio.Future[Any]:

@@ -77,7 +77,7 @@ def load_or_create_model(config: ServiceConfig, log: EventLog) -> tuple[Model, s
         raise ValueError("--dim, the number of features per arm, is required for a new store: add --dim N")
     model = new_model(config.policy or DEFAULT_POLICY, config.dim, config.parameters)
     store_id = secrets.token_hex(4)
-    log.write_settings({"format": FORMAT, "store": store_id, "model": asdict(model), "rebuilt_at": 0, "seq": 0})
+    log.write_settings({"format": FORMAT, "store": store_id, "model": asdict(model), "rebuilt_at": 0})
     return model, store_id
 
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import numpy as np
 
@@ -30,12 +31,14 @@ from locb.service.stats.event_stats import EventStats, uses_group
 from locb.service.stats.history_backfill import HistoryBackfill
 from locb.service.store.database import database_url
 from locb.service.store.export import remove_exports
+from locb.service.store.integrity import Damage, DamagedLogError
 from locb.service.store.log import EventLog
 from locb.service.store.permissions import protect
 
 # Maximum number of floats that are copied at once for a certificate. NumPy computes with them for about 1 ms, during
 # which no other Python code runs.
 CERTIFIED_FLOATS = 6_000
+CHECKED_EVENTS = 2_000  # newest events whose content is checked at startup
 _log = logging.getLogger("locb.service")
 
 
@@ -47,8 +50,8 @@ class Service:
     config : ServiceConfig
         The configuration.
     on_fatal_error : callable, optional
-        Called once, with the reason, if the service cannot continue because another process has written to its log. All
-        further commands fail with 503. Stop the service, and create another one to recover.
+        Called once, with the reason, if the service cannot continue because another process has taken over its log.
+        All further commands fail with 503. Stop the service, and create another one to recover.
 
     Raises
     ------
@@ -57,7 +60,7 @@ class Service:
     ValueError
         If the configuration is invalid, or does not match the store.
     StoreError
-        If the store is unavailable.
+        If the store is unavailable, or the log is damaged.
     """
 
     def __init__(self, config: ServiceConfig, on_fatal_error: Callable[[str], None] | None = None) -> None:
@@ -65,13 +68,14 @@ class Service:
         self._on_fatal_error = on_fatal_error
         url = database_url(config.data_dir, config.store)
         protect(config.data_dir, url.database if url.get_backend_name() == "sqlite" else None)
-        self.log = EventLog(config.data_dir, config.store)
+        self._loop: asyncio.AbstractEventLoop | None = None  # set by ``start``
+        self.log = EventLog(config.data_dir, config.store, self._on_fenced)
         try:
             remove_exports(config.data_dir)
             self.model, store_id = load_or_create_model(config, self.log)
             self.policy_spec = policy_spec(self.model.policy)
             self.snapshots = Snapshots(config.data_dir / "snapshots", store_id, config.snapshot_every)
-            self.engine = self._recover()
+            self.engine = self._recover(store_id)
         except BaseException:
             self.log.close()
             raise
@@ -109,12 +113,22 @@ class Service:
         """Whether the policy still depends on erased users and is being rebuilt without these users."""
         return bool(self.engine.pending_erasure)
 
-    def _recover(self) -> Engine:
-        """Load the newest snapshot, replay the events after it, and return the engine."""
+    def _check_log(self, damage: Sequence[Damage]) -> None:
+        """Refuse to start with a damaged log."""
+        if damage:
+            seq, description = min(damage)
+            advice = "restore the store from a backup; locb store check reports all damage"
+            raise DamagedLogError(f"the log is damaged: event {seq}: {description}; {advice}")
+
+    def _recover(self, store_id: str) -> Engine:
+        """Load the newest snapshot, check and replay the events after it, and return the engine."""
+        damage = self.log.track_position(store_id)
+        self._check_log([] if damage is None else [damage])
         last = self.log.last_seq()
         rebuilt_at = self.log.settings()["rebuilt_at"]
         snapshot = self.snapshots.load_newest(last + 1 if rebuilt_at is None else rebuilt_at, last)
         policy, seq = snapshot or (self.model.build(), 0)
+        self._check_log(self.log.check_sequence(seq) or self.log.check_recent(CHECKED_EVENTS))
         _log.info(
             "preparing the policy and reading the log; after an installation or upgrade, compiling takes up to a minute"
         )
@@ -150,6 +164,7 @@ class Service:
             give_up=self._give_up,
             max_queue=self.config.max_queue,
         )
+        self._loop = asyncio.get_running_loop()
         self.eraser = Eraser(self.committer, self.model, self.snapshots, lambda: self._stopping)
         self.committer.start()
         self._background = [
@@ -193,6 +208,12 @@ class Service:
             self.eraser.start_rebuild()
         else:
             self.snapshots.write_if_due(self.policy, self.engine.seq)
+
+    def _on_fenced(self, reason: str) -> None:
+        """Stop handling commands; called in another thread."""
+        if self._loop is not None:  # during the startup, the first write finds it
+            with suppress(RuntimeError):  # the event loop is closed
+                self._loop.call_soon_threadsafe(self.committer.fail, reason)
 
     def _give_up(self, reason: str) -> None:
         """Report that the service cannot continue, because its state in memory does not match the log."""

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
+from zlib import crc32
 
 from sqlalchemy import URL, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from locb.service.store import sqlite
-from locb.service.store.schema import Records
+from locb.service.store.schema import CommitRow, Head, Records, UserRow
 
-BUSY_TIMEOUT = 5  # seconds that a connection to SQLite waits for a lock
 CONNECT_TIMEOUT = 5  # seconds to connect to PostgreSQL
-_UPSERT_USER = text(
-    "INSERT INTO locb_users (user_index, seq, id) VALUES (:user_index, :seq, :id)"
-    " ON CONFLICT (user_index) DO UPDATE SET id = excluded.id"
+# Seconds after which a lost peer is noticed: the client notices a lost server, and the server a lost client.
+KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, KEEPALIVE_COUNT = 5, 2, 3
+_KEEPALIVES = {"keepalives_idle": KEEPALIVE_IDLE, "keepalives_interval": KEEPALIVE_INTERVAL}
+_KEEPALIVES |= {"keepalives_count": KEEPALIVE_COUNT}
+# An index can only be assigned to a user while no user has it. Nothing is overwritten.
+_ASSIGN_USER = text(
+    "INSERT INTO locb_users (user_index, seq, assigned_seq, id, salt)"
+    " VALUES (:user_index, :seq, :assigned_seq, :id, :salt)"
+    " ON CONFLICT (user_index) DO UPDATE"
+    " SET assigned_seq = excluded.assigned_seq, id = excluded.id, salt = excluded.salt WHERE locb_users.id IS NULL"
 )
 _ACTIVATE = text("UPDATE locb_decisions SET active_at = :active_at WHERE seq = :seq")
 
@@ -26,6 +34,10 @@ class StoreError(Exception):
 
 class OutcomeUnknownError(StoreError):
     """A commit failed, and the store cannot be read to learn whether the rows were written."""
+
+
+class FencedError(StoreError):
+    """Another process has taken over the log, or has written to it. This process must not write any more."""
 
 
 class DuplicateDecisionError(Exception):
@@ -83,11 +95,39 @@ def describe_url(url: URL, option: str | None) -> str:
 def connect(url: URL) -> Engine:
     """Return a SQLAlchemy engine for the database at an address."""
     if url.get_backend_name() == "sqlite":
-        engine = create_engine(url, connect_args={"check_same_thread": False, "timeout": float(BUSY_TIMEOUT)})
+        engine = create_engine(url, connect_args={"check_same_thread": False, "timeout": float(sqlite.BUSY_TIMEOUT)})
         event.listen(engine, "connect", sqlite.configure)
         return engine
+    settings = {"connect_timeout": CONNECT_TIMEOUT} | _KEEPALIVES
+    settings = {name: value for name, value in settings.items() if name not in url.query}
     # Positional parameters let rows pass to the driver without conversion.
-    return create_engine(url, paramstyle="format", connect_args={"connect_timeout": CONNECT_TIMEOUT})
+    engine = create_engine(url, paramstyle="format", connect_args=settings)
+    event.listen(engine, "connect", _set_server_keepalives)
+    return engine
+
+
+def _set_server_keepalives(connection: Any, _: Any) -> None:
+    """Let the PostgreSQL server end this connection, and release its lock, soon after this machine is lost."""
+    connection.execute(
+        f"SET tcp_keepalives_idle = {KEEPALIVE_IDLE}; SET tcp_keepalives_interval = {KEEPALIVE_INTERVAL};"
+        f" SET tcp_keepalives_count = {KEEPALIVE_COUNT}"
+    )
+    connection.commit()
+
+
+class Writes(NamedTuple):
+    """Rows of one transaction, with the end of the log before and after it."""
+
+    records: Records
+    users: Sequence[UserRow]
+    commit: CommitRow | None
+    before: Head
+    after: Head
+
+    @property
+    def decisions(self) -> list[tuple[Any, ...]]:
+        """Rows of the table of decisions."""
+        return [(*row, crc32(row.response)) for row in self.records.decisions]
 
 
 class RowWriter(Protocol):
@@ -95,8 +135,11 @@ class RowWriter(Protocol):
 
     stages_inline: bool  # whether ``write`` is fast enough to be called in the event loop
 
-    def write(self, connection: Any, records: Records) -> None:
-        """Write rows; ``commit`` or ``roll_back`` must follow."""
+    def write(self, connection: Any, writes: Writes) -> bool:
+        """Write rows, and return whether the end of the log was as expected; ``commit`` or ``roll_back`` must follow.
+
+        If it was not as expected, nothing is written, or ``roll_back`` must follow.
+        """
 
     def commit(self, connection: Any) -> None:
         """Make the written rows durable."""
@@ -107,12 +150,12 @@ class RowWriter(Protocol):
 
 def make_row_writer(engine: Engine) -> RowWriter:
     """Return the row writer for the database system of a SQLAlchemy engine."""
-    upsert_user, activate = (str(statement.compile(dialect=engine.dialect)) for statement in (_UPSERT_USER, _ACTIVATE))
+    assign_user, activate = (str(statement.compile(dialect=engine.dialect)) for statement in (_ASSIGN_USER, _ACTIVATE))
     if engine.dialect.name == "sqlite":
-        return sqlite.SqliteWriter(upsert_user, activate)
+        return sqlite.SqliteWriter(assign_user, activate)
     from locb.service.store import postgresql  # imported on use: SQLite must work without the driver of PostgreSQL
 
-    return postgresql.PostgresqlWriter(upsert_user, activate)
+    return postgresql.PostgresqlWriter(assign_user, activate)
 
 
 def summarize_error(error: Exception) -> str:

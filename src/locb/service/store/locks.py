@@ -1,19 +1,41 @@
-"""Locks that allow only one service per data folder and per database."""
+"""Locks that allow only one service per data folder and per database, and the lease of a PostgreSQL database."""
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
+import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
-from sqlalchemy import Connection, text
+from sqlalchemy import URL, Connection, Engine, text
+from sqlalchemy.exc import SQLAlchemyError
 
+from locb.service.store.permissions import PRIVATE_FILE
+
+LEASE_SECONDS = 15.0  # a process that has not extended its lease for this time can be replaced
+HEARTBEAT_INTERVAL = 3.0  # seconds between extensions of the lease
+RECONNECT_TIMEOUT = 2.0  # seconds that the server may take to release the lock of a connection that was lost
+TERMINATION_TIMEOUT = 5.0  # seconds that the server may take to end the connection of a process that is replaced
 _ADVISORY_LOCK = 0x6C6F6362  # key of the advisory lock in PostgreSQL: "locb" in ASCII
+_LEASE_AGE = "SELECT extract(epoch FROM clock_timestamp()) - max(alive_at) FROM locb_lease"
+_TERMINATE = (
+    "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1"
+    " AND classid = 0 AND objid = :key AND pid <> pg_backend_pid()"
+    " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+)
+_HEARTBEAT = "UPDATE locb_lease SET alive_at = extract(epoch FROM clock_timestamp()) WHERE epoch = :epoch"
+_log = logging.getLogger("locb.service")
 
 
 class AlreadyOpenError(Exception):
     """Another process has locked the data folder or the database."""
+
+
+# Files
 
 
 def lock_folder(folder: Path) -> IO[str]:
@@ -28,10 +50,32 @@ def lock_folder(folder: Path) -> IO[str]:
     """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # private, because it contains personal data
-        handle = (folder / "lock").open("a+", encoding="utf-8")
+        return _lock(folder / "lock", str(folder), "--data-dir")
     except OSError as error:
         reason = error.strerror or error
         raise ValueError(f"--data-dir: cannot use {folder}: {reason}; choose a folder that can be written") from None
+
+
+def lock_sqlite(url: URL) -> IO[str] | None:
+    """Lock a SQLite database, under whatever path it was opened, until the returned file is closed.
+
+    Return None if the folder of the database cannot be written; SQLite reports that itself.
+
+    Raises
+    ------
+    AlreadyOpenError
+        If another process holds the lock.
+    """
+    # A separate file: closing the database file itself would release the locks that SQLite holds on it.
+    database = Path(str(url.database)).resolve()
+    try:
+        return _lock(database.with_name(f"{database.name}.lock"), f"the database {database}", "--store")
+    except OSError:
+        return None
+
+
+def _lock(path: Path, used: str, option: str) -> IO[str]:
+    handle = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE_FILE), "r+", encoding="utf-8")
     try:
         _lock_file(handle)
     except OSError as error:
@@ -39,7 +83,7 @@ def lock_folder(folder: Path) -> IO[str]:
         owner = handle.read().strip()
         handle.close()
         owned = f" (PID {owner})" if owner else ""
-        message = f"another process{owned} uses {folder}: stop that process, or choose another --data-dir"
+        message = f"another process{owned} uses {used}: stop that process, or choose another {option}"
         raise AlreadyOpenError(message) from error
     handle.truncate(0)
     handle.write(f"{os.getpid()}\n")
@@ -58,17 +102,92 @@ def _lock_file(handle: IO[str]) -> None:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def lock_database(connection: Connection) -> None:
-    """Lock a PostgreSQL database until the connection is closed. For SQLite, ``lock_folder`` is sufficient.
+# PostgreSQL
+
+
+def lock_database(connection: Connection, timeout: float = 0.0) -> None:
+    """Lock a PostgreSQL database until the connection is closed. A SQLite database is locked by ``lock_sqlite``.
+
+    If the process that holds the lock has not extended its lease for ``LEASE_SECONDS``, its connection is terminated.
+    Otherwise the lock is awaited for ``timeout`` seconds.
 
     Raises
     ------
     AlreadyOpenError
-        If another process holds the lock.
+        If another process holds the lock, and its lease.
     """
-    if connection.dialect.name != "postgresql":
+    if connection.dialect.name != "postgresql" or _wait_for_lock(connection, timeout):
         return
+    age = _lease_age(connection)
+    if age is None or age < LEASE_SECONDS:
+        last = "" if age is None else f", which was last alive {max(age, 0):.0f} s ago"
+        wait = f"a process that is not alive for {LEASE_SECONDS:g} s is replaced"
+        advice = f"stop that process, or choose another --store; {wait}"
+        raise AlreadyOpenError(f"another process uses this database{last}: {advice}")
+    _log.warning("the process that uses the database was last alive %.0f s ago: taking over", age)
     with connection.begin():
-        locked = connection.execute(text("SELECT pg_try_advisory_lock(:key)"), {"key": _ADVISORY_LOCK}).scalar()
-    if not locked:
-        raise AlreadyOpenError("another process uses this database: stop that process, or choose another --store")
+        connection.execute(text(_TERMINATE), {"key": _ADVISORY_LOCK})
+    if not _wait_for_lock(connection, TERMINATION_TIMEOUT):
+        reason = f"its connection did not end within {TERMINATION_TIMEOUT:g} s"
+        raise AlreadyOpenError(f"cannot take over the database from another process: {reason}; stop that process")
+
+
+def _wait_for_lock(connection: Connection, timeout: float) -> bool:
+    """Try to get the lock for ``timeout`` seconds, and return whether this succeeded."""
+    end = time.monotonic() + timeout
+    while True:
+        with connection.begin():
+            query = text("SELECT pg_try_advisory_lock(:key)")
+            if connection.execute(query, {"key": _ADVISORY_LOCK}).scalar():
+                return True
+        if time.monotonic() >= end:
+            return False
+        time.sleep(0.02)
+
+
+def _lease_age(connection: Connection) -> float | None:
+    """Return the seconds since the lease was extended; None if there is no lease."""
+    with connection.begin():
+        if connection.execute(text("SELECT to_regclass('locb_lease')")).scalar() is None:
+            return None  # the other process is creating the tables
+        age = connection.execute(text(_LEASE_AGE)).scalar()
+    return None if age is None else float(age)
+
+
+class Heartbeat:
+    """Thread that extends the lease of a PostgreSQL database at intervals.
+
+    Parameters
+    ----------
+    engine : Engine
+        Opens a connection for each extension, because the writer's connection may be busy.
+    epoch : int
+        Epoch of this process.
+    on_lost : callable
+        Called with the new epoch, in the thread, if another process has taken over. The thread then ends.
+    """
+
+    def __init__(self, engine: Engine, epoch: int, on_lost: Callable[[int], None]) -> None:
+        self._engine, self._epoch, self._on_lost = engine, epoch, on_lost
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="locb-lease", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._stopped.set()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopped.wait(HEARTBEAT_INTERVAL):
+            try:
+                with self._engine.begin() as connection:
+                    extended = connection.execute(text(_HEARTBEAT), {"epoch": self._epoch}).rowcount
+                    epoch = 0 if extended else connection.execute(text("SELECT max(epoch) FROM locb_lease")).scalar()
+            except SQLAlchemyError as error:
+                _log.debug("the lease of the database was not extended: %s", error)
+            else:
+                if not extended:
+                    self._on_lost(int(epoch or 0))
+                    return

@@ -2,57 +2,38 @@
 
 from __future__ import annotations
 
-import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, inspect, select, text, update
+from sqlalchemy import Connection, func, insert, select
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
+from locb.service.store import fencing, locks, sqlite, user_decisions
 from locb.service.store import schema as tables
-from locb.service.store import user_decisions
+from locb.service.store.chain import Chain
 from locb.service.store.database import (
-    BUSY_TIMEOUT,
     DuplicateDecisionError,
+    FencedError,
     StoreError,
+    Writes,
     connect,
     database_url,
     describe_url,
     make_row_writer,
     summarize_error,
 )
-from locb.service.store.locks import AlreadyOpenError, lock_database, lock_folder
+from locb.service.store.integrity import Damage, PositionFile
 from locb.service.store.reader import LogReader
-from locb.service.store.schema import Records
+from locb.service.store.schema import Head, Records
+from locb.service.store.user_decisions import Redaction, redact
 
 MAX_WAL_BYTES = 1 << 26  # a larger WAL file is truncated
 MAX_UNINDEXED_EVENTS = 2_000  # events that the table of user decisions may lack; queries by user scan these events
 CLOSE_TIMEOUT = 5.0  # seconds that ``close`` waits for running reads and writes
-CHECKPOINT_TIMEOUT_MS = 100  # milliseconds that a truncating WAL checkpoint waits for readers
 _log = logging.getLogger("locb.service")
-_REDACT = {
-    "sqlite": "UPDATE locb_decisions SET response = CAST(replace(CAST(response AS TEXT), :old, :new) AS BLOB)"
-    " WHERE seq > :after AND seq <= :until AND instr(response, :sought) > 0",
-    "postgresql": "UPDATE locb_decisions SET response ="
-    " convert_to(replace(convert_from(response, 'UTF8'), CAST(:old AS TEXT), CAST(:new AS TEXT)), 'UTF8')"
-    " WHERE seq > :after AND seq <= :until AND position(CAST(:sought AS BYTEA) IN response) > 0",
-}
-
-
-class StoreFormatError(ValueError):
-    """The store was written by another version of locb, in a format that this version does not support."""
-
-
-class Redaction(NamedTuple):
-    """Replacement of a text in the stored responses with ``after`` < seq ≤ ``until``."""
-
-    old: str
-    new: str
-    after: int
-    until: int
 
 
 class EventLog(LogReader):
@@ -66,6 +47,8 @@ class EventLog(LogReader):
         The data folder. It is locked until the log is closed.
     url : str or None, default None
         Address of a SQLite or PostgreSQL database; None means the SQLite file ``log.db`` in the folder.
+    on_fenced : callable, optional
+        Called with the reason, in another thread, if another process has taken over the log while this log is idle.
 
     Raises
     ------
@@ -77,24 +60,32 @@ class EventLog(LogReader):
         If the database cannot be opened.
     """
 
-    def __init__(self, folder: Path, url: str | None = None) -> None:
+    def __init__(self, folder: Path, url: str | None = None, on_fenced: Callable[[str], None] | None = None) -> None:
         super().__init__()
         self._url = database_url(folder, url)
-        self._folder_lock = lock_folder(folder)
         self._sqlite = self._url.get_backend_name() == "sqlite"
+        self._locks = [locks.lock_folder(folder)]
+        self._on_fenced = on_fenced
+        self._chain: Chain
+        self._claimed = False  # whether this process may write
+        self._lease: locks.Heartbeat | None = None
+        self._position: PositionFile | None = None
+        self._folder = folder
         self._engine = connect(self._url)
         self._writer: Connection | None = None
-        self._last_decision = 0
+        self._last_decision = self._user_decisions_end = 0
         self._erased_in_wal = False  # whether the WAL file may still contain erased data
         self._row_writer = make_row_writer(self._engine)
         dbapi = self._engine.dialect.loaded_dbapi
         self._integrity_errors = IntegrityError, dbapi.IntegrityError
         self._database_errors = SQLAlchemyError, dbapi.Error
         try:
-            with self._writing() as connection:
-                _check_format(connection)
-                tables.metadata.create_all(connection)
-                self._user_decisions_end = user_decisions.extend(connection)
+            if self._sqlite and (lock := locks.lock_sqlite(self._url)) is not None:
+                self._locks.append(lock)
+            with self._translating_errors(), self._locked_writer().begin() as transaction:
+                self._claim(transaction.connection)
+            if not self._sqlite:
+                self._lease = locks.Heartbeat(self._engine, self._chain.head.epoch, self._lose)
             self._erased_in_wal = self._sqlite  # a killed process may have left erased data in the WAL file
             with suppress(StoreError):  # for example on a full disk
                 self.wal_checkpoint(True)
@@ -105,14 +96,25 @@ class EventLog(LogReader):
             raise
 
     def close(self) -> None:
-        """Wait for running reads and writes, then close the database and unlock the folder.
-
-        A closed log refuses reads and writes with ``StoreError``.
-        """
+        """Wait for running reads and writes, then close and unlock the database. Later reads and writes are refused."""
         self._refuse_operations(CLOSE_TIMEOUT)
+        if self._lease is not None:
+            self._lease.stop()
         self._drop_writer()
         self._engine.dispose()
-        self._folder_lock.close()
+        if self._position is not None:
+            self._position.close()
+        for lock in self._locks:
+            lock.close()
+
+    def track_position(self, store_id: str) -> Damage | None:
+        """Compare the end of the log with the position file of the data folder, which each commit updates from now on.
+
+        Return the damage if events are missing. Close the log in this case.
+        """
+        self._position = PositionFile(self._folder / "position", store_id)
+        with self._reading() as connection:
+            return self._position.check(connection)
 
     @property
     def backend(self) -> str:
@@ -122,8 +124,7 @@ class EventLog(LogReader):
     def size_bytes(self) -> int | None:
         """Return the size in bytes of the database file and its WAL file, or of the tables in PostgreSQL."""
         if self._sqlite:
-            files = [Path(f"{self._url.database}{suffix}") for suffix in ("", "-wal")]
-            return sum(file.stat().st_size for file in files if file.exists())
+            return sqlite.file_size(str(self._url.database))
         with self._reading() as connection:
             sizes = [func.pg_total_relation_size(table.name) for table in tables.metadata.sorted_tables]
             return sum(int(size) for size in connection.execute(select(*sizes)).one())
@@ -137,6 +138,8 @@ class EventLog(LogReader):
         ------
         DuplicateDecisionError
             If the log already has a decision with one of the ids.
+        FencedError
+            If another process has taken over the log, or has written to it.
         StoreError
             If the store is unavailable. The rows may have been written; ``last_seq`` shows whether they were.
         """
@@ -151,12 +154,16 @@ class EventLog(LogReader):
     def stage(self, records: Records) -> None:
         """Write rows without making them durable; ``commit_staged`` must follow."""
         with self._translating_errors():
-            connection = self._locked_writer().connection.driver_connection
+            chain, connection = self._chain, self._locked_writer().connection.driver_connection
+            users, commit, head = chain.link(records)
             try:
-                self._row_writer.write(connection, records)
+                if not self._row_writer.write(connection, Writes(records, users, commit, chain.head, head)):
+                    self._row_writer.roll_back(connection)
+                    raise fencing.explain_refusal(self._locked_writer(), chain.head, records)
             except self._integrity_errors:
                 self._row_writer.roll_back(connection)
                 raise
+        self._staged = head
         if records.decisions:
             self._last_decision = records.decisions[-1].seq
 
@@ -166,6 +173,7 @@ class EventLog(LogReader):
             if self._writer is None:
                 raise StoreError("the connection to the database was lost before the commit")
             self._row_writer.commit(self._writer.connection.driver_connection)
+            self._set_head(self._staged)
         if self._last_decision - self._user_decisions_end >= MAX_UNINDEXED_EVENTS:
             with suppress(StoreError), self._writing() as connection:  # the next commit tries again
                 self._user_decisions_end = user_decisions.extend(connection)
@@ -173,22 +181,30 @@ class EventLog(LogReader):
     def write_settings(self, values: dict[str, Any]) -> None:
         """Write these settings. All other settings keep their values."""
         with self._writing() as connection:
-            _set(connection, values)
+            tables.write_settings(connection, values)
+
+    def record_rebuild(self) -> None:
+        """Append the event that the policy was rebuilt from the log, without the erased users."""
+        with self._writing() as connection:
+            commit, head = self._chain.link_rebuild()
+            fencing.advance(connection, commit, head)
+            tables.write_settings(connection, {"rebuilt_at": head.last_seq})
+        self._set_head(head)
 
     def redact(self, redaction: Redaction) -> None:
         """Replace a text in the stored responses of a range of events."""
         with self._writing() as connection:
-            _redact(connection, redaction)
+            redact(connection, redaction)
 
-    def erase(self, user_index: int, settings: dict[str, Any], redaction: Redaction | None = None) -> int:
-        """Erase a user's name, decisions and observations in one transaction.
+    def erase(self, user_index: int, redaction: Redaction | None = None) -> int:
+        """Erase a user's name, decisions and observations in one transaction, which is one event.
+
+        The setting ``rebuilt_at`` is null until ``record_rebuild`` is called.
 
         Parameters
         ----------
         user_index : int
             Index of the user to erase.
-        settings : dict
-            Settings to write in the same transaction.
         redaction : Redaction or None, default None
             Replacement that removes the user's name from responses to other users.
 
@@ -199,24 +215,38 @@ class EventLog(LogReader):
         """
         with self._writing() as connection:
             if redaction is not None:
-                _redact(connection, redaction)
-            connection.execute(delete(tables.observations).where(tables.observations.c.user_index == user_index))
-            count = user_decisions.erase(connection, user_index)
-            connection.execute(update(tables.users).where(tables.users.c.user_index == user_index).values(id=None))
-            _set(connection, settings)
+                redact(connection, redaction)
+            count, erased = user_decisions.erase(connection, user_index)
+            commit, head = self._chain.link_erasure(erased)
+            if erased:
+                rows = [{"seq": seq, "erasure_seq": head.last_seq} for seq in erased]
+                connection.execute(insert(tables.erasures), rows)
+            tables.write_settings(connection, {"rebuilt_at": None})
+            fencing.advance(connection, commit, head)
+        self._set_head(head)
         if self._sqlite:  # the WAL file must not keep the erased data
             self.wal_checkpoint(True)
         return count
 
     def last_seq(self) -> int:
-        """Return the sequence number of the last event, or 0 if the log is empty."""
-        with self._writing() as connection:  # on the writer's connection, which is opened again if it was lost
-            found = [
-                connection.execute(select(func.max(table.c.seq))).scalar()
-                for table in (tables.users, tables.decisions, tables.observations)
-            ]
-            setting = _read_setting(connection, "seq")
-        return max(0, int(setting or 0), *(int(seq) for seq in found if seq is not None))
+        """Return the sequence number of the last event, or 0 if the log is empty.
+
+        After a commit with an unknown outcome, this method must be called before the next commit.
+
+        Raises
+        ------
+        FencedError
+            If another process has taken over the log.
+        """
+        expected = self._chain.head
+        with self._translating_errors():
+            writer = self._locked_writer()  # which is opened again if it was lost
+            with writer.begin():
+                found = fencing.read_head(writer)
+            if found.epoch != expected.epoch:
+                raise fencing.describe_difference(expected, found)
+        self._set_head(found)
+        return found.last_seq
 
     # The write-ahead log of SQLite
 
@@ -229,12 +259,7 @@ class EventLog(LogReader):
             return
         with self._reading() as connection:
             if truncate:  # an active reader can prevent the truncation; ``wal_pending`` then stays true
-                connection.exec_driver_sql(f"PRAGMA busy_timeout={CHECKPOINT_TIMEOUT_MS}")
-                try:
-                    blocked = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").scalar()
-                    self._erased_in_wal = bool(blocked)
-                finally:
-                    connection.exec_driver_sql(f"PRAGMA busy_timeout={BUSY_TIMEOUT * 1000}")
+                self._erased_in_wal = not sqlite.truncate_wal(connection)
             else:
                 connection.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)")
 
@@ -246,12 +271,32 @@ class EventLog(LogReader):
 
     # The writer's connection
 
+    def _claim(self, connection: Connection) -> None:
+        """Create the tables if needed, and become the only process that can write."""
+        tables.check_format(connection)
+        tables.metadata.create_all(connection)
+        head = fencing.claim(connection)
+        self._chain, self._claimed = Chain.load(connection, head), True
+        self._staged = head
+        self._user_decisions_end = user_decisions.extend(connection)
+
+    def _set_head(self, head: Head) -> None:
+        """Continue after this end of the log, which is durable."""
+        self._chain.head = head
+        if self._position is not None:
+            self._position.write(head)
+
+    def _lose(self, epoch: int) -> None:
+        if self._on_fenced is not None:
+            self._on_fenced(str(fencing.describe_difference(self._chain.head, self._chain.head._replace(epoch=epoch))))
+
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
-        """Open a transaction on the writer's connection."""
+        """Open a transaction on the writer's connection, and check the end of the log."""
         with self._translating_errors():
             connection = self._locked_writer()
             with connection.begin():
+                fencing.check(connection, self._chain.head)
                 yield connection
 
     def _locked_writer(self) -> Connection:
@@ -259,7 +304,12 @@ class EventLog(LogReader):
         connection = self._writer
         if connection is None:
             self._writer = connection = self._engine.connect()
-            lock_database(connection)
+            if self._claimed:  # another process may have taken over, even if its lock is released again
+                with connection.begin():
+                    found = fencing.read_head(connection)
+                if found.epoch != self._chain.head.epoch:
+                    raise fencing.describe_difference(self._chain.head, found)
+            locks.lock_database(connection, locks.RECONNECT_TIMEOUT if self._claimed else 0.0)
         return connection
 
     @contextmanager
@@ -275,7 +325,7 @@ class EventLog(LogReader):
                 finally:
                     if self._closed:  # ``close`` did not wait for this write, so it may have missed the connection
                         self._drop_writer()
-        except AlreadyOpenError:
+        except (locks.AlreadyOpenError, FencedError):
             self._drop_writer()
             raise
         except self._integrity_errors as error:
@@ -295,36 +345,3 @@ class EventLog(LogReader):
                 writer.close()
             except self._database_errors as error:
                 _log.debug("cannot close a lost connection: %s", error)
-
-
-def _check_format(connection: Connection) -> None:
-    """Raise ``StoreFormatError`` unless the store is new or has the supported format."""
-    if not inspect(connection).has_table(tables.settings.name):
-        return
-    found = _read_setting(connection, "format")
-    if found is None or found == tables.FORMAT:
-        return
-    advice = (
-        "install the version of locb that wrote it"
-        if found > tables.FORMAT
-        else "keep the version of locb that wrote it, or start a new store with another --data-dir or --store"
-    )
-    raise StoreFormatError(
-        f"the store has format {found}, but this version of locb supports only format {tables.FORMAT}: {advice}"
-    )
-
-
-def _redact(connection: Connection, redaction: Redaction) -> None:
-    values = redaction._asdict() | {"sought": redaction.old.encode()}
-    connection.execute(text(_REDACT[connection.dialect.name]), values)
-
-
-def _read_setting(connection: Connection, name: str) -> Any:
-    value = connection.execute(select(tables.settings.c.value).where(tables.settings.c.name == name)).scalar()
-    return None if value is None else json.loads(value)
-
-
-def _set(connection: Connection, values: dict[str, Any]) -> None:
-    for name, value in values.items():
-        connection.execute(delete(tables.settings).where(tables.settings.c.name == name))
-        connection.execute(insert(tables.settings).values(name=name, value=json.dumps(value)))

@@ -12,7 +12,7 @@ from psycopg.pq import Format
 from sqlalchemy import BigInteger, Double, Integer, LargeBinary, SmallInteger, Table
 
 from locb.service.store import schema as tables
-from locb.service.store.schema import Records
+from locb.service.store.database import Writes
 
 # SQL name of the array type, OID of the element type, and binary format of an element with its length prefix.
 _ARRAY_TYPES: dict[type, tuple[str, int, Struct | None]] = {
@@ -23,6 +23,11 @@ _ARRAY_TYPES: dict[type, tuple[str, int, Struct | None]] = {
     LargeBinary: ("bytea[]", 17, None),
 }
 _ARRAY_HEADER = Struct("!iiIii")  # dimensions, has nulls, OID of the element type, length, lower bound
+# The row lock of this update makes a process that takes over wait for the end of the transaction.
+_ADVANCE = (
+    "UPDATE locb_head SET last_seq = %s::bigint, hash = %s::bytea"
+    " WHERE epoch = %s::bigint AND last_seq = %s::bigint RETURNING 1"
+)
 _LENGTH = Struct("!i")
 _NULL = _LENGTH.pack(-1)
 
@@ -54,31 +59,45 @@ class _BinaryArrayDumper(Dumper):
 class PostgresqlWriter:
     """Row writer for PostgreSQL. It inserts all decisions and observations of a batch with one statement.
 
+    The same statement checks the end of the log: it inserts nothing if another process has written or taken over.
+
     Parameters
     ----------
-    upsert_user, activate : str
+    assign_user, activate : str
         SQL statements that write a user, and the activation time of a decision.
     """
 
     stages_inline = False  # each statement waits for the server
 
-    def __init__(self, upsert_user: str, activate: str) -> None:
-        self._upsert_user, self._activate = upsert_user, activate
-        decisions, observations = _insert_statement(tables.decisions), _insert_statement(tables.observations)
-        self._insert = f"WITH decisions AS ({decisions}), observations AS ({observations}) SELECT"
+    def __init__(self, assign_user: str, activate: str) -> None:
+        self._assign_user, self._activate = assign_user, activate
+        inserts = [
+            f"{table.name}_rows AS ({_insert_statement(table)})"
+            for table in (tables.commits, tables.decisions, tables.observations)
+        ]
+        self._insert = f"WITH head AS ({_ADVANCE}), {', '.join(inserts)} SELECT count(*) FROM head"  # noqa: S608
 
-    def write(self, connection: Connection[Any], records: Records) -> None:
+    def write(self, connection: Connection[Any], writes: Writes) -> bool:
         """Write rows over a driver connection; the rows are durable after ``commit`` at the latest."""
+        before, after, records = writes.before, writes.after, writes.records
         # A single statement is a transaction by itself, which saves the round trips for BEGIN and COMMIT.
-        connection.autocommit = not (records.users or records.activations)
-        columns = [*_columns(tables.decisions, records.decisions), *_columns(tables.observations, records.observations)]
+        connection.autocommit = not (writes.users or records.activations)
+        parameters = [after.last_seq, after.hash, before.epoch, before.last_seq]
+        parameters += _columns(tables.commits, [] if writes.commit is None else [writes.commit])
+        parameters += _columns(tables.decisions, writes.decisions)
+        parameters += _columns(tables.observations, records.observations)
         with connection.cursor() as cursor:
             cursor.adapters.register_dumper(_BinaryArray, _BinaryArrayDumper)
-            if records.users:
-                cursor.executemany(self._upsert_user, records.users)
-            cursor.execute(self._insert, columns, prepare=True)
+            cursor.execute(self._insert, parameters, prepare=True)
+            if cursor.fetchone() != (1,):
+                return False
+            if writes.users:
+                cursor.executemany(self._assign_user, writes.users)
+                if cursor.rowcount != len(writes.users):
+                    return False
             if records.activations:  # in a later statement, because the decision may be inserted by the one above
                 cursor.executemany(self._activate, records.activations)
+        return True
 
     def commit(self, connection: Connection[Any]) -> None:
         """Make the written rows durable."""
@@ -97,7 +116,8 @@ def _column_types(table: Table) -> list[type]:
 
 def _insert_statement(table: Table) -> str:
     arrays = ", ".join(f"%b::{_ARRAY_TYPES[column_type][0]}" for column_type in _column_types(table))
-    return f"INSERT INTO {table.name} SELECT * FROM unnest({arrays})"  # noqa: S608 - no input
+    rows = f"SELECT * FROM unnest({arrays}) WHERE EXISTS (SELECT FROM head)"  # noqa: S608 - no input
+    return f"INSERT INTO {table.name} {rows}"
 
 
 def _columns(table: Table, rows: Sequence[tuple[Any, ...]]) -> list[_BinaryArray]:

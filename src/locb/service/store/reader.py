@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from threading import Condition
 from typing import Any
 
 from sqlalchemy import Connection, Engine, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
+from locb.service.store import integrity, user_decisions
 from locb.service.store import schema as tables
-from locb.service.store import user_decisions
 from locb.service.store.database import StoreError, summarize_error
+from locb.service.store.fencing import read_head
+from locb.service.store.integrity import Damage
 from locb.service.store.schema import DecisionRow, FoundDecision
 from locb.service.store.totals import Totals, compute_totals
 
@@ -61,7 +64,7 @@ class LogReader:
 
     def decisions(self, after: int = 0, until: int | None = None) -> Iterator[list[Any]]:
         """Yield chunks of decisions in the order of the log, with the columns of ``DecisionRow``."""
-        return self._chunks(select(tables.decisions), tables.decisions.c.seq, after, until)
+        return self._chunks(select(*tables.DECISION_COLUMNS), tables.decisions.c.seq, after, until)
 
     def recent_decisions(self, user_index: int, limit: int) -> list[FoundDecision]:
         """Return the last ``limit`` decisions of a user, newest first."""
@@ -144,6 +147,24 @@ class LogReader:
         )  # fmt: skip
         return self._chunks(query, c.seq, 0, None, chunk_rows)
 
+    # Integrity
+
+    def check_sequence(self, after: int) -> list[Damage]:
+        """Return the damage of the hash chain, and gaps and duplicates in the events with seq > ``after``."""
+        with self._reading() as connection:
+            return list(integrity.check_sequence(connection, after))
+
+    def check_recent(self, count: int) -> list[Damage]:
+        """Return the damage of the content of the last ``count`` events."""
+        with self._reading() as connection:
+            last = read_head(connection).last_seq
+            return list(integrity.check_contents(connection, max(0, last - count)))
+
+    def check_all(self, limit: int) -> list[Damage]:
+        """Return up to ``limit`` places where the log is damaged. This reads the whole log."""
+        with self._reading() as connection:
+            return list(islice(integrity.check_all(connection), limit))
+
     def _chunks(
         self, query: Any, seq: Any, after: int, until: int | None, chunk_rows: int | None = None
     ) -> Iterator[list[Any]]:
@@ -200,7 +221,7 @@ def _find(connection: Connection, column: Any, values: Sequence[Any]) -> list[Fo
     found: list[FoundDecision] = []
     c = tables.observations.c
     for chunk in _parameter_chunks(values):
-        matches = select(tables.decisions).where(column.in_(chunk))
+        matches = select(*tables.DECISION_COLUMNS).where(column.in_(chunk))
         rows = [DecisionRow(*row) for row in connection.execute(matches)]
         observed = select(c.decision_seq, c.kind, c.reward).where(c.decision_seq.in_([row.seq for row in rows]))
         last = {seq: (kind, reward) for seq, kind, reward in connection.execute(observed.order_by(c.seq))}

@@ -1,17 +1,20 @@
 """Tables and rows of the event log.
 
-New users, decisions and observations are the events of the log. A common sequence number, ``seq``, orders all events.
-An observation is a reward that the policy learns for a decision. Its kind is REWARD, DEFAULT or CORRECTION.
+The events of the log are new users, decisions, observations, erasures, and rebuilds of the policy after an erasure. A
+common sequence number, ``seq``, numbers all events without gaps. An observation is a reward that the policy learns for
+a decision. Its kind is REWARD, DEFAULT or CORRECTION.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     BigInteger,
     Column,
+    Connection,
     Double,
     Index,
     Integer,
@@ -20,10 +23,14 @@ from sqlalchemy import (
     SmallInteger,
     Table,
     Text,
+    delete,
+    insert,
+    inspect,
+    select,
     text,
 )
 
-FORMAT = 3  # version of these tables; the service does not open a store with another version
+FORMAT = 4  # version of these tables; the service does not open a store with another version
 
 # Kinds of observations: the first reward of a decision; a default reward, learned when no reward arrives in time; and a
 # correction, which replaces the reward that was learned before. The second correction of a decision has the kind
@@ -31,15 +38,23 @@ FORMAT = 3  # version of these tables; the service does not open a store with an
 REWARD, DEFAULT, CORRECTION = 0, 1, 2
 MAX_KIND = 32_767  # of the column type
 
+# Kinds of commits: any number of users, decisions and observations; one erasure; one rebuild of the policy.
+RECORDS, ERASURE, REBUILD = 0, 1, 2
+
 metadata = MetaData()
+
+# In SQLite only a primary key of type INTEGER is stored without a separate index.
+_Position = BigInteger().with_variant(Integer, "sqlite")
 
 # Ids are stored as UTF-8 bytes, because the text type of PostgreSQL rejects some strings.
 users = Table(
     "locb_users",
     metadata,
     Column("user_index", Integer, primary_key=True, autoincrement=False),
-    Column("seq", BigInteger, nullable=False),  # event with which the policy was extended to this index
+    Column("seq", BigInteger, nullable=False, unique=True),  # first event with this index
+    Column("assigned_seq", BigInteger, nullable=False, unique=True),  # event that assigned the index to this user
     Column("id", LargeBinary, unique=True),  # null: the index is unassigned
+    Column("salt", LargeBinary),  # of the digests of this user's events, see ``chain``; erased with the user
 )
 
 decisions = Table(
@@ -54,6 +69,7 @@ decisions = Table(
     Column("context", LargeBinary, nullable=False),  # features of the chosen arm, float64
     Column("request", LargeBinary, nullable=False),  # MessagePack
     Column("response", LargeBinary, nullable=False),  # JSON
+    Column("response_crc", BigInteger, nullable=False),  # CRC-32 of the response, which a redaction changes
     # Rows of more than 2 KB stay uncompressed while they fit into a page: compression takes longer than the write.
     postgresql_with={"toast_tuple_target": 8160},
 )
@@ -89,6 +105,43 @@ Index(
     unique=True,
 )
 
+# One row per commit that has events. The primary key makes two commits after the same event impossible.
+commits = Table(
+    "locb_commits",
+    metadata,
+    Column("previous_seq", _Position, primary_key=True, autoincrement=False),  # last event before the commit
+    Column("epoch", BigInteger, nullable=False),  # of the process that wrote it
+    Column("kind", SmallInteger, nullable=False),
+    Column("digests", LargeBinary, nullable=False),  # one digest per event, in the order of seq
+    Column("hash", LargeBinary, nullable=False),  # running hash of all commits so far
+)
+
+# One row: the end of the log, and the epoch of the only process that may write. Every transaction checks this row.
+head = Table(
+    "locb_head",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("epoch", BigInteger, nullable=False),
+    Column("last_seq", BigInteger, nullable=False),
+    Column("hash", LargeBinary, nullable=False),
+)
+
+# One row: the process with this epoch was alive at this time. Only used with PostgreSQL.
+lease = Table(
+    "locb_lease",
+    metadata,
+    Column("epoch", BigInteger, primary_key=True, autoincrement=False),
+    Column("alive_at", Double, nullable=False),  # Unix time of the database server
+)
+
+# Events whose rows were deleted because their user was erased.
+erasures = Table(
+    "locb_erasures",
+    metadata,
+    Column("seq", _Position, primary_key=True, autoincrement=False),
+    Column("erasure_seq", BigInteger, nullable=False),
+)
+
 settings = Table(
     "locb_settings",
     metadata,
@@ -98,7 +151,7 @@ settings = Table(
 
 
 class DecisionRow(NamedTuple):
-    """Row of the table of decisions."""
+    """Row of the table of decisions, without the checksum of the response."""
 
     seq: int
     id: bytes
@@ -124,6 +177,37 @@ class ObservationRow(NamedTuple):
     context: bytes
 
 
+DECISION_COLUMNS = [decisions.c[name] for name in DecisionRow._fields]
+
+
+class UserRow(NamedTuple):
+    """Row of the table of users."""
+
+    user_index: int
+    seq: int
+    assigned_seq: int
+    id: bytes | None
+    salt: bytes | None
+
+
+class CommitRow(NamedTuple):
+    """Row of the table of commits."""
+
+    previous_seq: int
+    epoch: int
+    kind: int
+    digests: bytes
+    hash: bytes
+
+
+class Head(NamedTuple):
+    """End of the log: epoch of the writer, sequence number of the last event, and running hash."""
+
+    epoch: int
+    last_seq: int
+    hash: bytes
+
+
 class FoundDecision(NamedTuple):
     """Decision with the kind and reward of its last observation; both are None if there is no observation."""
 
@@ -140,3 +224,37 @@ class Records:
     decisions: list[DecisionRow] = field(default_factory=list)
     observations: list[ObservationRow] = field(default_factory=list)
     activations: list[tuple[float, int]] = field(default_factory=list)  # Unix time, seq of the decision
+
+
+class StoreFormatError(ValueError):
+    """The store was written by another version of locb, in a format that this version does not support."""
+
+
+def check_format(connection: Connection) -> None:
+    """Raise ``StoreFormatError`` unless the store is new or has the supported format."""
+    if not inspect(connection).has_table(settings.name):
+        return
+    found = read_setting(connection, "format")
+    if found is None or found == FORMAT:
+        return
+    advice = (
+        "install the version of locb that wrote it"
+        if found > FORMAT
+        else "keep the version of locb that wrote it, or start a new store with another --data-dir or --store"
+    )
+    raise StoreFormatError(
+        f"the store has format {found}, but this version of locb supports only format {FORMAT}: {advice}"
+    )
+
+
+def read_setting(connection: Connection, name: str) -> Any:
+    """Return the value of a setting, or None if it does not exist."""
+    value = connection.execute(select(settings.c.value).where(settings.c.name == name)).scalar()
+    return None if value is None else json.loads(value)
+
+
+def write_settings(connection: Connection, values: dict[str, Any]) -> None:
+    """Write settings in the current transaction. All other settings keep their values."""
+    for name, value in values.items():
+        connection.execute(delete(settings).where(settings.c.name == name))
+        connection.execute(insert(settings).values(name=name, value=json.dumps(value)))

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Table
+from sqlalchemy import Connection, Table
 
 from locb.service.store import schema as tables
-from locb.service.store.schema import Records
 
+if TYPE_CHECKING:
+    from locb.service.store.database import Writes
+
+BUSY_TIMEOUT = 5  # seconds that a connection waits for a lock
+CHECKPOINT_TIMEOUT_MS = 100  # milliseconds that a truncating WAL checkpoint waits for readers
+_ADVANCE = "UPDATE locb_head SET last_seq = ?, hash = ? WHERE epoch = ? AND last_seq = ?"
+_ADD_COMMIT = "INSERT INTO locb_commits (previous_seq, epoch, kind, digests, hash) VALUES (?, ?, ?, ?, ?)"
 # Rows per INSERT statement. Each statement is prepared once; unused rows are filled with NULL and skipped.
 ROWS_PER_STATEMENT = (1, 4, 16, 64, 256)
 
@@ -27,34 +34,58 @@ def configure(connection: Any, _: Any) -> None:
         connection.execute(f"PRAGMA {pragma}").close()
 
 
+def file_size(database: str) -> int:
+    """Return the size in bytes of a database file and of its WAL file."""
+    files = [Path(f"{database}{suffix}") for suffix in ("", "-wal")]
+    return sum(file.stat().st_size for file in files if file.exists())
+
+
+def truncate_wal(connection: Connection) -> bool:
+    """Move the content of the WAL file into the database file, empty the WAL file, and return whether this succeeded.
+
+    An active reader can prevent it.
+    """
+    connection.exec_driver_sql(f"PRAGMA busy_timeout={CHECKPOINT_TIMEOUT_MS}")
+    try:
+        return not connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").scalar()
+    finally:
+        connection.exec_driver_sql(f"PRAGMA busy_timeout={BUSY_TIMEOUT * 1000}")
+
+
 class SqliteWriter:
     """Row writer for SQLite. It inserts several rows per statement, which is 20% faster than one row per statement.
 
     Parameters
     ----------
-    upsert_user, activate : str
+    assign_user, activate : str
         SQL statements that write a user, and the activation time of a decision.
     """
 
     stages_inline = True  # writing to the page cache is fast; only the commit waits for the disk
 
-    def __init__(self, upsert_user: str, activate: str) -> None:
-        self._upsert_user, self._activate = upsert_user, activate
+    def __init__(self, assign_user: str, activate: str) -> None:
+        self._assign_user, self._activate = assign_user, activate
         self._insert = {
             (table, size): _insert_statement(table, size)
             for table in (tables.decisions, tables.observations)
             for size in ROWS_PER_STATEMENT
         }
 
-    def write(self, connection: Any, records: Records) -> None:
+    def write(self, connection: Any, writes: Writes) -> bool:
         """Write rows over a driver connection; the rows are durable after ``commit``."""
         cursor = connection.cursor()
-        if records.users:
-            cursor.executemany(self._upsert_user, records.users)
-        self._write_rows(cursor, tables.decisions, records.decisions)
+        before, after, records = writes.before, writes.after, writes.records
+        if cursor.execute(_ADVANCE, (after.last_seq, after.hash, before.epoch, before.last_seq)).rowcount != 1:
+            return False
+        if writes.users and cursor.executemany(self._assign_user, writes.users).rowcount != len(writes.users):
+            return False
+        if writes.commit is not None:
+            cursor.execute(_ADD_COMMIT, writes.commit)
+        self._write_rows(cursor, tables.decisions, writes.decisions)
         self._write_rows(cursor, tables.observations, records.observations)
         if records.activations:
             cursor.executemany(self._activate, records.activations)
+        return True
 
     def _write_rows(self, cursor: Any, table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
         for start in range(0, len(rows), ROWS_PER_STATEMENT[-1]):

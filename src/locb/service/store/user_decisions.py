@@ -1,4 +1,4 @@
-"""Table that lists the decisions of each user.
+"""Decisions of each user: the table that lists them, their erasure, and the redaction of a name in responses.
 
 A database index on the user of each decision would double the cost of a commit, because users arrive in random order.
 This table is extended in batches instead. A scan of the end of the log finds the decisions that it does not list yet.
@@ -6,9 +6,10 @@ This table is extended in batches instead. A scan of the end of the log finds th
 
 from __future__ import annotations
 
-import json
+from typing import NamedTuple
+from zlib import crc32
 
-from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy import Connection, delete, func, insert, select, update
 
 from locb.service.store import schema as tables
 
@@ -25,8 +26,7 @@ def extend(connection: Connection) -> int:
     missing = select(decisions.c.user_index, decisions.c.seq).where(decisions.c.seq > end, decisions.c.seq <= last)
     columns = ["user_index", "seq"]
     connection.execute(insert(user_decisions).from_select(columns, missing.order_by(*columns)))
-    connection.execute(delete(tables.settings).where(tables.settings.c.name == END_SETTING))
-    connection.execute(insert(tables.settings).values(name=END_SETTING, value=json.dumps(last)))
+    tables.write_settings(connection, {END_SETTING: last})
     return int(last)
 
 
@@ -41,16 +41,47 @@ def recent(connection: Connection, user_index: int, limit: int) -> list[int]:
     return sorted(found, reverse=True)[:limit]
 
 
-def erase(connection: Connection, user_index: int) -> int:
-    """Delete all decisions of a user in the current transaction, and return the number of deleted decisions."""
+def erase(connection: Connection, user_index: int) -> tuple[int, list[int]]:
+    """Delete a user with all decisions and observations in the current transaction.
+
+    Return the number of deleted decisions, and the sequence numbers of all deleted events.
+    """
     extend(connection)
-    table = tables.user_decisions
+    table, decisions, observations, users = tables.user_decisions, tables.decisions, tables.observations, tables.users
     own = select(table.c.seq).where(table.c.user_index == user_index)
-    count = connection.execute(delete(tables.decisions).where(tables.decisions.c.seq.in_(own))).rowcount
+    is_own = users.c.user_index == user_index
+    named = select(users.c.assigned_seq).where(is_own, users.c.id.is_not(None))
+    observed = observations.c.user_index == user_index
+    erased = [int(seq) for query in (own, named) for seq in connection.execute(query).scalars()]
+    erased += [int(seq) for seq in connection.execute(select(observations.c.seq).where(observed)).scalars()]
+    count = connection.execute(delete(decisions).where(decisions.c.seq.in_(own))).rowcount
+    connection.execute(delete(observations).where(observed))
     connection.execute(delete(table).where(table.c.user_index == user_index))
-    return int(count)
+    connection.execute(update(users).where(is_own).values(id=None, salt=None))
+    return int(count), erased
+
+
+class Redaction(NamedTuple):
+    """Replacement of a text in the stored responses with ``after`` < seq ≤ ``until``."""
+
+    old: str
+    new: str
+    after: int
+    until: int
+
+
+def redact(connection: Connection, redaction: Redaction) -> None:
+    """Replace a text in the stored responses of a range of events in the current transaction."""
+    c = tables.decisions.c
+    old, new = redaction.old.encode(), redaction.new.encode()
+    find = func.instr if connection.dialect.name == "sqlite" else func.pg_catalog.position
+    is_affected = find(c.response, old) > 0
+    query = select(c.seq, c.response).where(c.seq > redaction.after, c.seq <= redaction.until, is_affected)
+    changed = [(seq, bytes(response).replace(old, new)) for seq, response in connection.execute(query)]
+    for seq, response in changed:
+        values = {"response": response, "response_crc": crc32(response)}
+        connection.execute(update(tables.decisions).where(c.seq == seq).values(values))
 
 
 def _read_end(connection: Connection) -> int:
-    found = connection.execute(select(tables.settings.c.value).where(tables.settings.c.name == END_SETTING)).scalar()
-    return 0 if found is None else int(json.loads(found))
+    return tables.read_setting(connection, END_SETTING) or 0

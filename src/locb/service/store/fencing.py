@@ -1,0 +1,73 @@
+"""Fencing: only the process that claimed the log last can write to it.
+
+The row of the table ``locb_head`` has the epoch of this process and the end of the log. A process that opens the log
+increments the epoch. Every transaction that writes checks the epoch and the last sequence number, and locks the row
+until its end.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, delete, insert, select, text, update
+
+from locb.service.store import schema as tables
+from locb.service.store.chain import EMPTY
+from locb.service.store.database import FencedError
+from locb.service.store.schema import CommitRow, Head, Records
+
+_HEAD = tables.head
+
+
+def claim(connection: Connection) -> Head:
+    """Increment the epoch in the current transaction, and return the end of the log."""
+    if connection.execute(update(_HEAD).values(epoch=_HEAD.c.epoch + 1)).rowcount == 0:
+        connection.execute(insert(_HEAD).values(id=0, epoch=1, last_seq=0, hash=EMPTY))
+    found = read_head(connection)
+    if connection.dialect.name == "postgresql":
+        connection.execute(delete(tables.lease))
+        now = text("extract(epoch FROM clock_timestamp())")
+        connection.execute(insert(tables.lease).values(epoch=found.epoch, alive_at=now))
+    return found
+
+
+def read_head(connection: Connection) -> Head:
+    """Return the end of the log."""
+    return Head(*connection.execute(select(_HEAD.c.epoch, _HEAD.c.last_seq, _HEAD.c.hash)).one())
+
+
+def check(connection: Connection, expected: Head) -> None:
+    """Lock the end of the log until the end of the transaction.
+
+    Raises
+    ------
+    FencedError
+        If the end of the log is not as expected.
+    """
+    matching = (_HEAD.c.epoch == expected.epoch) & (_HEAD.c.last_seq == expected.last_seq)
+    # An update, not a query: it also locks the row in SQLite.
+    if connection.execute(update(_HEAD).where(matching).values(epoch=expected.epoch)).rowcount != 1:
+        raise describe_difference(expected, read_head(connection))
+
+
+def advance(connection: Connection, commit: CommitRow, head: Head) -> None:
+    """Append a commit in the current transaction, which has called ``check``."""
+    connection.execute(insert(tables.commits), [commit._asdict()])
+    connection.execute(update(_HEAD).values(last_seq=head.last_seq, hash=head.hash))
+
+
+def describe_difference(expected: Head, found: Head) -> FencedError:
+    """Return the error that another process has taken over the log or has written to it."""
+    if found.epoch != expected.epoch:
+        epochs = f"epoch {found.epoch} instead of {expected.epoch}"
+        return FencedError(f"another process has taken over the log ({epochs}): this process must stop")
+    cause = f"the log ends at event {found.last_seq} instead of {expected.last_seq}"
+    return FencedError(f"{cause}: another process has written to it")
+
+
+def explain_refusal(connection: Connection, expected: Head, records: Records) -> FencedError:
+    """Return the error that rows were not written."""
+    with connection.begin():
+        found = read_head(connection)
+    if found[:2] != expected[:2]:
+        return describe_difference(expected, found)
+    indices = ", ".join(str(user_index) for user_index, *_ in records.users)
+    return FencedError(f"one of the user indices {indices} already has a user: another process has written to the log")

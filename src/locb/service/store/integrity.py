@@ -1,0 +1,272 @@
+"""Integrity check of the event log: gaps, duplicates, order, hash chain, and the content of each event."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections import Counter
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+from zlib import crc32
+
+from sqlalchemy import Connection, except_, func, select, union
+
+from locb.service.store import schema as tables
+from locb.service.store.chain import (
+    DIGEST_BYTES,
+    EMPTY,
+    digest_decision,
+    digest_erasure,
+    digest_observation,
+    digest_rebuild,
+    digest_user,
+    load_salts,
+    running_hash,
+)
+from locb.service.store.database import StoreError
+from locb.service.store.fencing import read_head
+from locb.service.store.permissions import PRIVATE_FILE
+from locb.service.store.schema import ERASURE, RECORDS, CommitRow, DecisionRow, Head, ObservationRow
+
+EVENTS_PER_STEP = 20_000  # events whose rows are read at a time
+_log = logging.getLogger("locb.service")
+
+
+class DamagedLogError(StoreError):
+    """The event log was truncated or edited."""
+
+
+class Damage(NamedTuple):
+    """Damage of the log: the sequence number of the first event concerned, and a description."""
+
+    seq: int
+    description: str
+
+
+def check_sequence(connection: Connection, after: int) -> Iterator[Damage]:
+    """Yield the damage of the hash chain, and of the sequence numbers of the events with seq > ``after``.
+
+    The content of the events is not read, so 1,000,000 events take less than a second.
+    """
+    head, damage = read_head(connection), list[Damage]()
+    for _ in _verified_commits(connection, *_find_commit(connection, after), head, damage):
+        pass
+    yield from damage
+    counts = [
+        connection.execute(select(func.count(), func.sum(query.c.seq)).select_from(query)).one()
+        for query in _counted_tables(after)
+    ]
+    kinds = tables.commits.c
+    control = select(func.count(), func.sum(kinds.previous_seq + 1)).where(kinds.kind != RECORDS)
+    counts.append(connection.execute(control.where(kinds.previous_seq >= after)).one())
+    number, total = sum(count for count, _ in counts), sum(int(total or 0) for _, total in counts)
+    expected = head.last_seq - after
+    if not damage and (number, total) != (expected, expected * (after + head.last_seq + 1) // 2):
+        yield from _locate(connection, after, head.last_seq)
+
+
+def check_contents(connection: Connection, after: int) -> Iterator[Damage]:
+    """Yield the damage of the events with seq > ``after``: of their sequence numbers, content and hash chain."""
+    head, damage = read_head(connection), list[Damage]()
+    window: list[CommitRow] = []
+    count = 0
+    for commit in _verified_commits(connection, *_find_commit(connection, after), head, damage):
+        window.append(commit)
+        count += len(commit.digests) // DIGEST_BYTES
+        if count >= EVENTS_PER_STEP:
+            yield from _check_window(connection, window)
+            window, count = [], 0
+    if window:
+        yield from _check_window(connection, window)
+    yield from damage
+
+
+def check_all(connection: Connection) -> Iterator[Damage]:
+    """Yield the damage of the whole log."""
+    yield from check_contents(connection, 0)
+    head = read_head(connection)
+    for query in _counted_tables(head.last_seq):
+        first = connection.execute(select(func.min(query.c.seq))).scalar()
+        if first is not None:
+            yield Damage(first, f"follows the end of the log, event {head.last_seq}")
+
+
+# The hash chain
+
+
+def _find_commit(connection: Connection, seq: int) -> tuple[int, bytes]:
+    """Return the event before the commit that contains the event after ``seq``, and the running hash there."""
+    c = tables.commits.c
+    rows = connection.execute(
+        select(c.previous_seq, c.hash).where(c.previous_seq <= seq).order_by(c.previous_seq.desc()).limit(2)
+    ).all()
+    if not rows:
+        return 0, EMPTY
+    return rows[0].previous_seq, rows[1].hash if len(rows) > 1 else EMPTY
+
+
+def _verified_commits(
+    connection: Connection, start: int, hash_before: bytes, head: Head, damage: list[Damage]
+) -> Iterator[CommitRow]:
+    """Yield the commits after an event, as far as the chain is intact; add what is wrong to ``damage``."""
+    position, running, epoch = start, hash_before, 0
+    c = tables.commits.c
+    query = select(*tables.commits.c).where(c.previous_seq >= start).order_by(c.previous_seq)
+    with connection.execute(query, execution_options={"yield_per": EVENTS_PER_STEP}) as result:
+        for row in chain.from_iterable(result.partitions()):
+            commit = CommitRow(*row)
+            if commit.previous_seq != position:
+                relation = "missing" if commit.previous_seq > position else "written twice"
+                damage.append(Damage(min(position, commit.previous_seq) + 1, f"{relation} in the table locb_commits"))
+                return
+            running = running_hash(running, position, commit.kind, commit.digests)
+            if running != commit.hash or len(commit.digests) % DIGEST_BYTES or commit.epoch < epoch:
+                damage.append(Damage(position + 1, "the running hash of its commit does not match: it was edited"))
+                return
+            position += len(commit.digests) // DIGEST_BYTES
+            epoch = commit.epoch
+            yield commit
+    if (position, running) != (head.last_seq, head.hash):
+        damage.append(Damage(min(position, head.last_seq) + 1, f"the log ends here instead of at {head.last_seq}"))
+
+
+# The rows of the events
+
+
+def _counted_tables(after: int) -> list[Any]:
+    """Return one query per table, for the sequence numbers greater than ``after`` of its events."""
+    users, erased = tables.users.c, tables.erasures.c
+    named = union(
+        select(users.seq.label("seq")).where(users.seq > after),
+        select(users.assigned_seq.label("seq")).where(users.assigned_seq > after),
+    ).subquery()
+    queries = [except_(select(named.c.seq), select(erased.seq).where(erased.seq > after)).subquery()]
+    others = (tables.decisions, tables.observations, tables.erasures)
+    return queries + [select(table.c.seq).where(table.c.seq > after).subquery() for table in others]
+
+
+def _locate(connection: Connection, after: int, last: int) -> Iterator[Damage]:
+    """Yield the events after ``after`` that are missing, occur twice, or follow the end of the log."""
+    found: Counter[int] = Counter()
+    for query in _counted_tables(after):
+        found.update(connection.execute(select(query.c.seq)).scalars())
+    c = tables.commits.c
+    control = select(c.previous_seq + 1).where(c.kind != RECORDS, c.previous_seq >= after)
+    found.update(connection.execute(control).scalars())
+    for seq in range(after + 1, last + 1):
+        if found[seq] != 1:
+            yield Damage(seq, f"occurs {found[seq]} times" if found[seq] else "missing")
+    yield from (Damage(seq, f"follows the end of the log, event {last}") for seq in sorted(found) if seq > last)
+
+
+def _check_window(connection: Connection, commits: list[CommitRow]) -> Iterator[Damage]:
+    """Compare the rows of the events of some commits with their digests."""
+    after = commits[0].previous_seq
+    digests = b"".join(commit.digests for commit in commits)
+    until = after + len(digests) // DIGEST_BYTES
+    computed: dict[int, list[bytes | None]] = {}
+    damaged: list[Damage] = []
+    for seq, digest in _row_digests(connection, after, until, damaged):
+        computed.setdefault(seq, []).append(digest)
+    for commit in commits:
+        if commit.kind != RECORDS:
+            seq = commit.previous_seq + 1
+            computed.setdefault(seq, []).append(_control_digest(connection, seq, commit.kind))
+    for number, seq in enumerate(range(after + 1, until + 1)):
+        rows = computed.get(seq, [])
+        if not rows:
+            damaged.append(Damage(seq, "missing"))
+        elif len(rows) > 1:
+            damaged.append(Damage(seq, f"occurs {len(rows)} times"))
+        elif rows[0] not in (None, digests[number * DIGEST_BYTES : (number + 1) * DIGEST_BYTES]):
+            damaged.append(Damage(seq, "edited: its content does not match its digest"))
+    yield from sorted(damaged)
+
+
+def _row_digests(
+    connection: Connection, after: int, until: int, damaged: list[Damage]
+) -> Iterator[tuple[int, bytes | None]]:
+    """Yield the sequence number and the digest of each row of a range; None stands for an erased event."""
+
+    def rows(table: Any) -> Any:
+        return connection.execute(select(table).where(table.c.seq > after, table.c.seq <= until))
+
+    erased = {row.seq for row in rows(tables.erasures)}
+    yield from ((seq, None) for seq in erased)
+    users = tables.users.c
+    salts = load_salts(connection)
+    in_range = users.seq.between(after + 1, until) | users.assigned_seq.between(after + 1, until)
+    for row in connection.execute(select(tables.users).where(in_range)):
+        events = {row.seq: (b"", None)} | {row.assigned_seq: (row.salt or b"", row.id)}
+        for seq, (salt, name) in events.items():
+            if after < seq <= until and seq not in erased:
+                yield seq, digest_user(salt, seq, row.user_index, name)
+    for row in rows(tables.decisions):
+        *fields, checksum = row
+        if crc32(row.response) != checksum:
+            damaged.append(Damage(row.seq, "edited: its response does not match its checksum"))
+        yield row.seq, digest_decision(salts.get(row.user_index, b""), DecisionRow(*fields))
+    for row in rows(tables.observations):
+        yield row.seq, digest_observation(salts.get(row.user_index, b""), ObservationRow(*row))
+
+
+def _control_digest(connection: Connection, seq: int, kind: int) -> bytes:
+    if kind != ERASURE:
+        return digest_rebuild(seq)
+    erased = tables.erasures.c
+    return digest_erasure(seq, connection.execute(select(erased.seq).where(erased.erasure_seq == seq)).scalars())
+
+
+# The position file
+
+
+class PositionFile:
+    """File in the data folder with the last acknowledged event and the running hash there.
+
+    It shows that the end of the log was lost: with its last commits, a log also loses every trace of these commits.
+
+    Parameters
+    ----------
+    path : Path
+        Path of the file, created if needed.
+    store_id : str
+        Id of the store. The position of another store is ignored.
+    """
+
+    def __init__(self, path: Path, store_id: str) -> None:
+        self.path = path
+        self._store_id = store_id
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
+
+    def close(self) -> None:
+        """Close the file; closing it again has no effect."""
+        if self._file >= 0:
+            os.close(self._file)
+        self._file = -1
+
+    def write(self, head: Head) -> None:
+        """Write the end of the log. It is not synchronised: after a power failure, the file may be behind the log."""
+        if self._file < 0:
+            return
+        try:
+            os.pwrite(self._file, f"{self._store_id} {head.last_seq:020d} {head.hash.hex()}\n".encode(), 0)
+        except OSError as error:
+            _log.warning("cannot write %s: %s", self.path, error)
+
+    def check(self, connection: Connection) -> Damage | None:
+        """Return the damage if the log does not contain the position of the file."""
+        found = os.pread(self._file, 200, 0).decode(errors="replace").split()
+        if len(found) != 3 or found[0] != self._store_id:
+            return None
+        seq, head = int(found[1]), read_head(connection)
+        advice = f"restore the missing events from a backup or, to continue without them, delete {self.path}"
+        if seq > head.last_seq:
+            lost = f"the log ends at event {head.last_seq}, but events up to {seq} were written"
+            return Damage(head.last_seq + 1, f"missing: {lost}; {advice}")
+        c = tables.commits.c
+        last = select(c.hash).where(c.previous_seq < seq).order_by(c.previous_seq.desc()).limit(1)
+        if seq and (connection.execute(last).scalar() or b"").hex() != found[2]:
+            return Damage(seq, f"differs from the event that this folder has recorded; {advice}")
+        return None
