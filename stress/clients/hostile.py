@@ -18,7 +18,12 @@ HALF_SENT = b"POST /v1/ping HTTP/1.1\r\nHost: localhost\r\nContent-Type: applica
 GET = b"GET /v1/ping HTTP/1.1\r\nHost: localhost\r\n"
 CHUNKED = HALF_SENT.replace(b"Content-Length: 9", b"Transfer-Encoding: chunked")[:-1] + b"fffffff\r\n"
 BODY_CHUNK = b"x" * 65_536
-DECISION = {"user": "ann", "arms": [{"id": "a", "features": [1.0, 0.0]}, {"id": "b", "features": [0.0, 1.0]}]}
+DECISION = {"user": "ann", "arms": [{"id": "a", "features": {"old": 1.0}}, {"id": "b", "features": {"new": 1.0}}]}
+RANK = {
+    "contextFeatures": [{"user": {"id": "ann"}}, {f"context {number}": number for number in range(300)}],
+    "actions": [{"id": f"action {number}"} for number in range(1000)],
+}
+MANY_NAMES = {"user": "bob", "arms": [{"id": "a", "features": {f"name {number}": 1.0 for number in range(50_000)}}]}
 
 
 class Observer:
@@ -65,7 +70,7 @@ def hostile_clients(location: StoreLocation, connections: int, seconds: float) -
 
     ``connections`` is the number of connections of the attacks that use many.
     """
-    with ServiceProcess(location.folder, ["--dim", "2"], location.url) as server:
+    with ServiceProcess(location.folder, ["--dim", "64"], location.url) as server:
         server.start()
         server.post("/v1/recommend", DECISION)
         attacks: dict[str, Callable[[], Any]] = {
@@ -74,6 +79,9 @@ def hostile_clients(location: StoreLocation, connections: int, seconds: float) -
             "endless headers": lambda: _endless(server, GET, seconds, b"X: y\r\n"),
             "an endless body": lambda: _endless(server, CHUNKED, seconds),
             "new connections": lambda: _new_connections(server, seconds),
+            "ranks of 1,000 actions": lambda: _Attacker(lambda: _send(server, "/personalizer/v1.0/rank", RANK)),
+            "50,000 feature names": lambda: _Attacker(lambda: _send(server, "/v1/recommend", MANY_NAMES)),
+            "a user, after 50,000 feature names": lambda: _Attacker(lambda: _send(server, "/v1/users/bob", None)),
         }
         for title, attack in attacks.items():
             before = resident_megabytes(server.pid)
@@ -117,6 +125,12 @@ class _Attacker:
     def close(self) -> None:
         self._stopping.set()
         self._thread.join()
+
+
+def _send(server: ServiceProcess, path: str, body: Any) -> None:
+    status = server.get(path)[0] if body is None else server.post(path, body)[0]
+    if status not in (200, 201):
+        raise RuntimeError(f"{path} has status {status}")
 
 
 def _connect(server: ServiceProcess) -> socket.socket:

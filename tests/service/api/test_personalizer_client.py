@@ -1,8 +1,10 @@
 """The unmodified client library of Azure Personalizer, used with the service."""
 
+import threading
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import polars as pl
 import pytest
 from azure.cognitiveservices.personalizer import PersonalizerClient
@@ -10,10 +12,14 @@ from azure.cognitiveservices.personalizer.models import RankableAction, RankRequ
 from msrest.authentication import CognitiveServicesCredentials
 from msrest.exceptions import HttpOperationError
 
+from locb.common.feature_hashing import feature_row
 from locb.service.api.auth import Tokens
+from locb.service.api.personalizer import handlers, schemas
+from locb.service.api.personalizer.conversion import to_arguments
 from locb.service.api.token_file import SCOPES
 from locb.service.core.audit import repeat_decisions
 from locb.service.core.service import Service
+from locb.service.request_parsing import parse_stored_request
 from serving import same_state, serving, wait_for
 
 KEY = "key-of-the-application"
@@ -178,7 +184,7 @@ def test_rewards_of_events_that_are_not_activated_are_ignored(tmp_path: Path) ->
         azure.rank(rank_request(event_id="shown"))
         wait_for(lambda: learned(service, "shown") == 0.0, 60.0)  # the default rewards are due
         assert (learned(service, "never"), learned(service, "later")) == (None, None)
-        assert service.policy.served.sum() == 1
+        wait_for(lambda: service.policy.served.sum() == 1)  # after the commit
         azure.events.activate("later")
         azure.events.reward("later", 1.0)
         assert learned(service, "later") == 1.0
@@ -212,3 +218,42 @@ def test_decisions_are_explained_by_feature_names(tmp_path: Path) -> None:
         replayed, mismatches = repeat_decisions(service.log, service.model, 0)
         assert mismatches == []
         assert same_state(replayed, service.policy)
+
+
+@pytest.mark.parametrize(
+    ("actions", "context"),
+    [
+        (1, 2),
+        (3, 10),
+        (1000, 10),  # many cross features
+        (1, 3000),  # many features
+    ],
+)
+def test_large_requests_are_converted_in_a_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, actions: int, context: int
+) -> None:
+    threads = []
+
+    def record(*arguments: Any) -> Any:
+        threads.append(threading.current_thread().name)
+        return to_arguments(*arguments)
+
+    monkeypatch.setattr(handlers, "to_arguments", record)
+    features = {f"feature {number}": number for number in range(context)}
+    body = {
+        "actions": [{"id": f"a{number}", "features": [{"kind": str(number % 7)}]} for number in range(actions)],
+        "contextFeatures": [{"user": {"id": "ann"}}, {"nested": [{"deeper": features}]}],
+        "eventId": "e1",
+    }
+    with serving(tmp_path, dim=16) as (client, service):
+        response = client.post("/personalizer/v1.0/rank", json=body)
+        assert response.status_code == 201, response.text
+        assert len(response.json()["ranking"]) == actions
+        invalid = body | {"actions": [{"id": "a", "features": ["x"]}] * actions}
+        assert client.post("/personalizer/v1.0/rank", json=invalid).status_code == 400
+        parsed = parse_stored_request(service.log.recent_requests(1, 1 << 24)[0][0], 16)
+    (in_thread,) = {thread.startswith("locb-personalizer") for thread in threads}
+    assert in_thread == (max(actions, context) >= 1000)
+    request = msgspec.convert(body, schemas.RankRequest)
+    expected = [feature_row(row, 16) for _, row in to_arguments(request, 16, "user.id").arms]
+    assert parsed.contexts.tolist() == expected

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import islice
 
 import msgspec
 import numpy as np
@@ -13,7 +14,8 @@ from locb.common.feature_hashing import signed_indices
 from locb.service.dashboard.schemas import FeatureWeight
 from locb.service.schemas import RecommendRequest
 
-REQUESTS_READ = 300  # most recent requests
+# Limits of the most recent requests that are read, so that requests with many names take neither much time nor memory.
+REQUESTS_READ, BYTES_READ, NAMES_READ = 300, 1 << 22, 100_000
 MAX_NAMES = 2_000
 MAX_TOP_FEATURES = 3
 
@@ -56,19 +58,25 @@ class FeatureNames:
 
     @classmethod
     def read(cls, requests: Sequence[tuple[bytes, bytes]], dim: int) -> FeatureNames:
-        """Return the ``MAX_NAMES`` most frequent feature names in these requests and responses from the log.
+        """Return the ``MAX_NAMES`` most frequent of the first ``NAMES_READ`` feature names in requests from the log.
 
         The requests of Azure Personalizer clients are stored without names. Their responses have the names of the
         features of the recommended arm.
         """
         counts: Counter[str] = Counter()
         indices: dict[str, int] = {}
+        remaining = NAMES_READ
         for request, response in requests if dim > 1 else ():
             named = [arm.features for arm in _unpack(request).arms if isinstance(arm.features, dict)]
             for features in named or _explained_features(response, dim):
-                found = signed_indices(features, dim)
+                found = signed_indices(dict(islice(features.items(), remaining)), dim)
                 indices |= found
                 counts.update(found.keys())
+                remaining -= len(features)
+                if remaining <= 0:
+                    break
+            if remaining <= 0:
+                break
         by_frequency = sorted(counts, key=counts.__getitem__, reverse=True)
         return cls({name: indices[name] for name in by_frequency[:MAX_NAMES]})
 

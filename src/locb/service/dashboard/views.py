@@ -23,7 +23,7 @@ from locb.service.dashboard.cluster_table import (
     cluster_table,
     encode_cluster_list,
 )
-from locb.service.dashboard.feature_names import REQUESTS_READ, FeatureNames
+from locb.service.dashboard.feature_names import BYTES_READ, REQUESTS_READ, FeatureNames
 from locb.service.dashboard.history import Baseline, history
 from locb.service.dashboard.map import MapProjector, to_response
 from locb.service.dashboard.state_view import StateView, capture, summarize_groups
@@ -139,7 +139,7 @@ class Views:
 
     async def _read_feature_names(self) -> FeatureNames:
         try:
-            requests = await asyncio.to_thread(self._service.log.recent_requests, REQUESTS_READ)
+            requests = await asyncio.to_thread(self._service.log.recent_requests, REQUESTS_READ, BYTES_READ)
         except StoreError:
             return FeatureNames({})  # features have no names until the store is available again
         return await asyncio.to_thread(FeatureNames.read, requests, self._service.model.dim)

@@ -92,12 +92,21 @@ class LogReader:
         with self._reading() as connection:
             return [(*row,) for row in connection.execute(query)]
 
-    def recent_requests(self, limit: int) -> list[tuple[bytes, bytes]]:
-        """Return the last ``limit`` recommend requests (MessagePack) with their responses (JSON), newest first."""
+    def recent_requests(self, limit: int, max_bytes: int) -> list[tuple[bytes, bytes]]:
+        """Return the last recommend requests (MessagePack) with their responses (JSON), newest first.
+
+        The result has at most ``limit`` requests, and ends with the request that exceeds ``max_bytes`` in total.
+        """
         c = tables.decisions.c
+        found: list[tuple[bytes, bytes]] = []
         with self._reading() as connection:
             query = select(c.request, c.response).order_by(c.seq.desc()).limit(limit)
-            return [(request, response) for request, response in connection.execute(query)]
+            for request, response in connection.execution_options(yield_per=1).execute(query):
+                found.append((request, response))
+                max_bytes -= len(request) + len(response)
+                if max_bytes < 0:
+                    break
+        return found
 
     def first_reward_times(self, decisions: Sequence[int]) -> dict[int, float]:
         """Return the Unix time at which the first reward or default reward of each decision was learned.

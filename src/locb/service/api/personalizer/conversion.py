@@ -20,6 +20,7 @@ from locb.service.schemas import MAX_ID_LENGTH
 
 SHARED_USER = "personalizer:everyone"  # user of requests without a user id
 MAX_DEPTH = 16  # nested objects and lists
+MAX_SMALL = 2_000  # features and cross features of a request that is not large
 CROSSES_PER_DIM, MAX_CROSSES = 4, 256  # an action has at most min(4 · dim, 256) cross features
 
 
@@ -86,6 +87,22 @@ def to_arguments(rank: RankRequest, dim: int, user_path: str) -> RankArguments:
             features[name] = features.get(name, 0.0) + value
         arms.append((action.id, features | _crosses(context, features, max_crosses)))
     return RankArguments(user or SHARED_USER, arms, excluded, rank.event_id or None, bool(rank.defer_activation))
+
+
+def is_large(rank: RankRequest, dim: int) -> bool:
+    """Return whether the conversion of a request takes more than a few milliseconds, because it has many features."""
+    if len(rank.actions) * min(CROSSES_PER_DIM * dim, MAX_CROSSES) > MAX_SMALL:
+        return True
+    values: list[Any] = [rank.context_features, *(action.features for action in rank.actions)]
+    count = 0
+    while values and count + len(values) <= MAX_SMALL:
+        value = values.pop()
+        count += 1
+        if isinstance(value, dict):
+            values.extend(value.values())
+        elif isinstance(value, list):
+            values.extend(value)
+    return bool(values)
 
 
 def to_rank_response(rank: RankRequest, event_id: str, ranked: Sequence[str]) -> RankResponse:

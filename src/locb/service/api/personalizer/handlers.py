@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import cast
 
 import msgspec
@@ -12,11 +14,11 @@ from starlette.responses import Response
 
 from locb.common.feature_hashing import feature_row
 from locb.service.api.context import AppContext
-from locb.service.api.personalizer.conversion import to_arguments, to_error_response, to_rank_response
+from locb.service.api.personalizer.conversion import is_large, to_arguments, to_error_response, to_rank_response
 from locb.service.api.personalizer.schemas import EVENT_STATUS, RANK_STATUS, RankRequest, RewardRequest
 from locb.service.core.commands import ActivateCommand, EncodedDecision, RecommendCommand, RewardCommand
 from locb.service.errors import ProblemError, invalid
-from locb.service.request_parsing import parse_request
+from locb.service.request_parsing import ParsedRequest, parse_request
 from locb.service.responses import JsonResponse, empty_response, encode_json, problem_headers
 from locb.service.schemas import Arm, Features, RecommendRequest
 
@@ -29,15 +31,29 @@ class _Ranking(msgspec.Struct):
     ranking: list[_RankedArm]
 
 
+# A thread converts large requests, one at a time, while the event loop serves other requests.
+_large_requests = ThreadPoolExecutor(1, "locb-personalizer")
 _decode_ranking = msgspec.json.Decoder(_Ranking).decode
 
 
 async def rank(app: AppContext, body: RankRequest) -> Response:
     """Rank the actions of a request, and store the recommended action as a decision."""
     service = app.service
-    dim = service.model.dim
+    arguments = body, service.model.dim, service.config.personalizer_user
+    if is_large(body, service.model.dim):
+        parsed, deferred = await asyncio.get_running_loop().run_in_executor(_large_requests, _parse, *arguments)
+    else:
+        parsed, deferred = _parse(*arguments)
+    outcome = await service.committer.execute(RecommendCommand(parsed, time.time(), deferred))
+    assert isinstance(outcome, EncodedDecision)  # noqa: S101 - problems are raised
+    ranked = [ranked_arm.arm for ranked_arm in _decode_ranking(outcome.response).ranking]
+    return JsonResponse(encode_json(to_rank_response(body, outcome.decision_id, ranked)), RANK_STATUS)
+
+
+def _parse(body: RankRequest, dim: int, user_path: str) -> tuple[ParsedRequest, bool]:
+    """Convert a rank request, and return whether it is deferred."""
     try:
-        arguments = to_arguments(body, dim, service.config.personalizer_user)
+        arguments = to_arguments(body, dim, user_path)
         # Features are hashed here, so that the log stores dim numbers and not the many names of the cross features.
         hashed = [Arm(name, feature_row(features, dim)) for name, features in arguments.arms]
     except ValueError as error:
@@ -46,10 +62,7 @@ async def rank(app: AppContext, body: RankRequest) -> Response:
     parsed = parse_request(request, dim)
     # The explanation of the decision uses the names.
     parsed.request = replace(request, arms=[Arm(name, cast(Features, features)) for name, features in arguments.arms])
-    outcome = await service.committer.execute(RecommendCommand(parsed, time.time(), arguments.deferred))
-    assert isinstance(outcome, EncodedDecision)  # noqa: S101 - problems are raised
-    ranked = [ranked_arm.arm for ranked_arm in _decode_ranking(outcome.response).ranking]
-    return JsonResponse(encode_json(to_rank_response(body, outcome.decision_id, ranked)), RANK_STATUS)
+    return parsed, arguments.deferred
 
 
 async def reward_event(app: AppContext, body: RewardRequest, event: str) -> Response:
