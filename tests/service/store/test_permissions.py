@@ -37,8 +37,7 @@ def test_new_files_are_private(tmp_path: Path, caplog: pytest.LogCaptureFixture,
     found |= rights(folder)  # with the snapshot of the shutdown
     del found["."]
     assert len(found) >= 5
-    # A lock file contains only a process id.
-    assert {path: mode for path, mode in found.items() if mode & 0o077 and not path.endswith(".lock")} == {}
+    assert {path: mode for path, mode in found.items() if mode & 0o077} == {}
     assert "other users" not in caplog.text
 
 

@@ -32,7 +32,7 @@ def protect(folder: Path, database: str | None) -> None:
     with suppress(OSError):
         folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
         (folder / "snapshots").mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
-        for path in (folder / "lock", *([] if database is None else [Path(database)])):
+        for path in (folder / "lock", *([] if database is None else [Path(database), Path(f"{database}.lock")])):
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, PRIVATE_FILE))
         readable = list(_readable_by_others(_files(folder, database)))
         if readable:
@@ -45,7 +45,7 @@ def _files(folder: Path, database: str | None) -> Iterator[Path]:
     yield from (folder / name for name in ("lock", "snapshots"))
     yield from sorted((folder / "snapshots").glob("*.locb"))
     if database is not None:
-        yield from (Path(f"{database}{suffix}") for suffix in ("", "-wal", "-shm"))
+        yield from (Path(f"{database}{suffix}") for suffix in ("", "-wal", "-shm", ".lock"))
 
 
 def _readable_by_others(paths: Iterable[Path]) -> Iterator[Path]:
