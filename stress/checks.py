@@ -16,7 +16,7 @@ import numpy as np
 from locb.loadtest import Report
 from locb.policies.base import serialization as storage
 from locb.service.config import ServiceConfig
-from locb.service.core.audit import repeat_decisions
+from locb.service.core.audit import MAX_DAMAGE, repeat_decisions
 from locb.service.core.model import load_or_create_model
 from locb.service.core.snapshots import Snapshots
 from locb.service.store.log import EventLog
@@ -32,6 +32,7 @@ VIOLATIONS = (
     "choices that differ",
     "arrays that differ",
     "snapshots missing",
+    "damaged events",
 )
 
 
@@ -76,7 +77,8 @@ def check(folder: Path, store: str | None, acknowledged: Acknowledged) -> dict[s
             "rewards missing": len(acknowledged.rewards.keys() - rewards.keys()),
             "rewards that differ": _count_differing(acknowledged.rewards, rewards),
         }
-        return counts | _compare(log, folder, observations, repeated)
+        damaged = {"damaged events": len(log.check_all(MAX_DAMAGE))}
+        return counts | damaged | _compare(log, folder, observations, repeated)
     finally:
         log.close()
 

@@ -81,7 +81,7 @@ LAST_OBSERVATION = "WHERE seq = (SELECT max(seq) FROM locb_observations)"
             "choices that",
         ),
         (lambda folder: execute(folder, f"UPDATE locb_observations SET reward = -9 {LAST_OBSERVATION}"), "arrays that"),
-        (lambda folder: execute(folder, f"DELETE FROM locb_observations {LAST_OBSERVATION}"), "snapshots missing"),
+        (lambda folder: execute(folder, f"DELETE FROM locb_observations {LAST_OBSERVATION}"), "damaged events"),
         (lambda folder: shutil.rmtree(folder / "snapshots"), "snapshots missing"),
     ],
     ids=["arm", "reward", "deleted reward", "deleted snapshot"],

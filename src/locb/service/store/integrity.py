@@ -48,7 +48,7 @@ class Damage(NamedTuple):
 def check_sequence(connection: Connection, after: int) -> Iterator[Damage]:
     """Yield the damage of the hash chain, and of the sequence numbers of the events with seq > ``after``.
 
-    The content of the events is not read, so 1,000,000 events take less than a second.
+    The content of the events is not read: a check takes about 3 µs per commit, and less per event.
     """
     head, damage = read_head(connection), list[Damage]()
     for _ in _verified_commits(connection, *_find_commit(connection, after), head, damage):
