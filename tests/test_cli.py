@@ -344,7 +344,7 @@ def test_data_reads_other_separators(
         (["compare", "--path", "."], "locb: --path requires --data"),
         (
             ["compare", "--data", "yelp", "--path", ".", "--columns", "user=a"],
-            "locb: --columns is an option of the data set table, not of yelp",
+            "locb: --columns is allowed only with the data set 'table', not with 'yelp'",
         ),
         (["data", "table", "x.csv", "--columns", "user=a"], "locb: --columns must set item"),
         (
@@ -354,9 +354,12 @@ def test_data_reads_other_separators(
         (["data", "table", "x.csv"], "locb: --columns is required for a table: user="),
         (
             ["data", "yelp", ".", "--separator", ";"],
-            "locb: --separator is an option of the data set table, not of yelp",
+            "locb: --separator is allowed only with the data set 'table', not with 'yelp'",
         ),
-        (["data", "yahoo", ".", "--no-header"], "locb: --no-header is an option of the data set table, not of yahoo"),
+        (
+            ["data", "yahoo", ".", "--no-header"],
+            "locb: --no-header is allowed only with the data set 'table', not with 'yahoo'",
+        ),
         (["data", "yahoo", ".", "--like-above", "3"], "locb: --like-above requires ratings; yahoo has clicks"),
         (["compare", "--like-above", "3"], "locb: --like-above requires --data"),
         (["data", "yahoo", "--download", "ml-1m"], "locb: --download is available for movielens only"),

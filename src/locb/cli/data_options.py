@@ -91,7 +91,9 @@ def data_settings(name: str, path: Path, **options: Any) -> dict[str, Any]:
     given = {option: value for option, value in options.items() if value not in (None, False)}
     for option in TABLE_OPTIONS if name != "table" else ():
         if option in given:
-            raise ValueError(f"--{option.replace('_', '-')} is an option of the data set table, not of {name}")
+            raise ValueError(
+                f"--{option.replace('_', '-')} is allowed only with the data set 'table', not with {name!r}"
+            )
     if name == "yahoo" and "like_above" in given:
         raise ValueError("--like-above requires ratings; yahoo has clicks")
     settings: dict[str, Any] = {"data": name, "path": str(path)}

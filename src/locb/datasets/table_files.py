@@ -126,10 +126,10 @@ def _read_text(data: bytes, suffix: str, required: Sequence[str], keys: Sequence
 def detect_separator(data: bytes, required: Sequence[str], keys: Sequence[str], header: bool, usual: str) -> str:
     """Return the separator of a text file.
 
-    The separator ``usual`` is tried first, then the other elements of ``DETECTED_SEPARATORS``. With a header, the first
-    separator that gives the required columns is returned. Without a header, the first 20 lines are split. The first
-    separator is returned for which every line has enough columns and the key columns contain no other separator. If no
-    separator meets the condition, the separator that gives the most columns is returned.
+    The function tries ``usual`` first, then the other elements of ``DETECTED_SEPARATORS``. With a header, it returns
+    the first separator that gives all ``required`` columns. Without a header, it returns the first separator that gives
+    each of the first 20 lines enough columns, and ``keys`` columns that contain no other separator. If no separator
+    qualifies, it returns the one that gives the most columns.
     """
     sample_lines = 1 if header else SAMPLE_LINES
     sample = b"".join(islice((line for line in BytesIO(data) if line.strip()), sample_lines)).decode("utf-8-sig")

@@ -115,7 +115,7 @@ def render_comparison_list(comparison: Comparison) -> RenderableType:
 
 
 def render_curves(curve_means: CurveMeans, width: int, styles: Mapping[str, str], height: int = 10) -> Text:
-    """Render a chart of one curve with one line per policy.
+    """Render a chart of one quantity over rounds, such as regret, with one line per policy.
 
     A regret chart omits an outlier (see OUTLIER_FACTOR) and names it in the title.
     """

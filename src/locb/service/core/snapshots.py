@@ -70,10 +70,10 @@ class Snapshots:
         for seq, path in sorted(self._paths().items(), reverse=True):
             if not first <= seq <= last:
                 _log.warning(
-                    "snapshot %s deleted: its last event is not in the log, or precedes an erasure (allowed: %d to %d)",
+                    "deleted snapshot %s: it ends at event %d, which is not in the log or precedes an erasure; no action "
+                    "is needed: the service uses another snapshot or replays the log",
                     path.name,
-                    first,
-                    last,
+                    seq,
                 )
                 path.unlink()
                 continue

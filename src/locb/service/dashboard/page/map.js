@@ -135,9 +135,9 @@ export class MapPanel {
   summarize() {
     const several = this.rows.filter((row) => row.cluster_count > 1).length;
     const none = this.rows.filter((row) => row.group === "none").length;
-    return "Each mark is a user. Colour and shape: the smallest listed group that contains the user. Size: number of "
-      + `rewards. Ring: the user is in several groups (${formatCount(several)} users). ${formatCount(none)} users are `
-      + "in no group. Legend: seed of each group, number of users with its colour, and number of its members. "
+    return "Each mark is a user. Colour and shape: the smallest group in the legend that contains the user. Size: "
+      + `number of rewards. Ring: the user is in several groups. Users with a ring: ${formatCount(several)}. Users in `
+      + `no group: ${formatCount(none)}. Legend: seed of each group (number of users with its colour, of its members). `
       + "Click a user to open the panel “User”, or click a group in the legend to highlight the group.";
   }
 }
