@@ -1,0 +1,1 @@
+"""Randomised fault tests: clients record all requests, and a checker compares the record with the event log."""
