@@ -61,6 +61,16 @@ def test_folder_is_locked(store: Any) -> None:
     EventLog(store.folder, store.url).close()
 
 
+def test_closed_log_has_released_the_lock(postgres: Any, tmp_path: Path) -> None:
+    """A service that restarts must not find the lock of the process that it replaces."""
+    url = postgres.create_database()
+    with psycopg.connect(url, autocommit=True) as connection:
+        for _ in range(20):
+            EventLog(tmp_path, url).close()
+            query = "SELECT count(*) FROM pg_locks JOIN pg_database ON oid = database WHERE locktype = 'advisory'"
+            assert connection.execute(f"{query} AND datname = current_database()").fetchone() == (0,)
+
+
 def test_database_is_locked(postgres: Any, tmp_path: Path) -> None:
     url = postgres.create_database()
     with lock_in_another_process(tmp_path / "one", url):

@@ -70,8 +70,8 @@ class Snapshots:
         for seq, path in sorted(self._paths().items(), reverse=True):
             if not first <= seq <= last:
                 _log.warning(
-                    "deleted snapshot %s: it ends at event %d, which is not in the log or precedes an erasure; no action "
-                    "is needed: the service uses another snapshot or replays the log",
+                    "deleted snapshot %s: it ends at event %d, which is not in the log or precedes an erasure; no "
+                    "action is needed: the service uses another snapshot or replays the log",
                     path.name,
                     seq,
                 )

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -18,7 +19,7 @@ from locb.service.store.permissions import PRIVATE_FILE
 
 LEASE_SECONDS = 15.0  # a process that has not extended its lease for this time can be replaced
 HEARTBEAT_INTERVAL = 3.0  # seconds between extensions of the lease
-RECONNECT_TIMEOUT = 2.0  # seconds that the server may take to release the lock of a connection that was lost
+RELEASE_TIMEOUT = 2.0  # seconds that the server may take to release the lock of a connection that was lost
 TERMINATION_TIMEOUT = 5.0  # seconds that the server may take to end the connection of a process that is replaced
 _ADVISORY_LOCK = 0x6C6F6362  # key of the advisory lock in PostgreSQL: "locb" in ASCII
 _LEASE_AGE = "SELECT extract(epoch FROM clock_timestamp()) - max(alive_at) FROM locb_lease"
@@ -105,18 +106,19 @@ def _lock_file(handle: IO[str]) -> None:
 # PostgreSQL
 
 
-def lock_database(connection: Connection, timeout: float = 0.0) -> None:
+def lock_database(connection: Connection) -> None:
     """Lock a PostgreSQL database until the connection is closed. A SQLite database is locked by ``lock_sqlite``.
 
     If the process that holds the lock has not extended its lease for ``LEASE_SECONDS``, its connection is terminated.
-    Otherwise the lock is awaited for ``timeout`` seconds.
+    Otherwise the lock is awaited for ``RELEASE_TIMEOUT``, because the server needs some time to notice that a process
+    has ended.
 
     Raises
     ------
     AlreadyOpenError
         If another process holds the lock, and its lease.
     """
-    if connection.dialect.name != "postgresql" or _wait_for_lock(connection, timeout):
+    if connection.dialect.name != "postgresql" or _wait_for_lock(connection, RELEASE_TIMEOUT):
         return
     age = _lease_age(connection)
     if age is None or age < LEASE_SECONDS:
@@ -130,6 +132,13 @@ def lock_database(connection: Connection, timeout: float = 0.0) -> None:
     if not _wait_for_lock(connection, TERMINATION_TIMEOUT):
         reason = f"its connection did not end within {TERMINATION_TIMEOUT:g} s"
         raise AlreadyOpenError(f"cannot take over the database from another process: {reason}; stop that process")
+
+
+def unlock_database(connection: Connection) -> None:
+    """Unlock a PostgreSQL database, so that another process need not wait until the server has ended the connection."""
+    if connection.dialect.name == "postgresql":
+        with suppress(SQLAlchemyError), connection.begin():
+            connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": _ADVISORY_LOCK})
 
 
 def _wait_for_lock(connection: Connection, timeout: float) -> bool:

@@ -100,6 +100,8 @@ class EventLog(LogReader):
         self._refuse_operations(CLOSE_TIMEOUT)
         if self._lease is not None:
             self._lease.stop()
+        if self._writer is not None and not self._operations:
+            locks.unlock_database(self._writer)
         self._drop_writer()
         self._engine.dispose()
         if self._position is not None:
@@ -309,7 +311,7 @@ class EventLog(LogReader):
                     found = fencing.read_head(connection)
                 if found.epoch != self._chain.head.epoch:
                     raise fencing.describe_difference(self._chain.head, found)
-            locks.lock_database(connection, locks.RECONNECT_TIMEOUT if self._claimed else 0.0)
+            locks.lock_database(connection)
         return connection
 
     @contextmanager
