@@ -174,6 +174,13 @@ class ServiceConfig:
         NETWORK,
         minimum=1,
     )
+    max_exports: int = _key(
+        2,
+        "Maximum number of exports (GET /v1/export) in progress. Further exports get status 429. An export uses a "
+        "process of its own and space in the data folder until its response is complete.",
+        NETWORK,
+        minimum=1,
+    )
     max_queue: int = _key(
         20_000,
         "Maximum number of decisions and rewards that wait to be written to the store. A request or a whole batch that "

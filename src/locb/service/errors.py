@@ -40,6 +40,7 @@ REQUEST_ID: ContextVar[str | None] = ContextVar("request_id", default=None)
 # Seconds after which a client can retry, by cause.
 RETRY_BUSY = 1
 RETRY_STORE = 2
+RETRY_EXPORT = 10
 RETRY_STOPPING = 5
 
 
@@ -205,6 +206,12 @@ def too_many_failed_tokens(client: str, seconds: int) -> ProblemError:
     return ProblemError(429, "too-many-requests", detail, retry_after=seconds)
 
 
+def too_many_exports(maximum: int) -> ProblemError:
+    """Return the problem of an export above the limit of exports in progress (429)."""
+    detail = f"{maximum} exports are in progress, which is the maximum (--max-exports); retry later"
+    return ProblemError(429, "too-many-requests", detail, retry_after=RETRY_EXPORT)
+
+
 def queue_full(waiting: int, count: int, maximum: int) -> ProblemError:
     """Return the problem of ``count`` requests that the queue of the store cannot take (503)."""
     waits = f"{waiting} requests are waiting, and {count} more would exceed the maximum of {maximum}"
@@ -226,6 +233,12 @@ def store_unavailable(reason: object, *, reading: bool = False, unknown: bool = 
     detail = f"the store cannot be read: {reason}" if reading else f"the store is unavailable: {reason}"
     if unknown:
         detail += "; it is unknown whether the request was stored: repeat it with the same decision_id"
+    return ProblemError(503, "unavailable", detail, retry_after=RETRY_STORE)
+
+
+def export_failed(reason: object) -> ProblemError:
+    """Return the problem of an export whose file cannot be written (503)."""
+    detail = f"the export cannot be written to the data folder: {reason}; free disk space, or retry later"
     return ProblemError(503, "unavailable", detail, retry_after=RETRY_STORE)
 
 

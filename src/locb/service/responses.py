@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable
+from typing import TypeVar
+
 import msgspec
 from starlette.responses import Response
+from starlette.types import Receive
 
 from locb.service.errors import ProblemError
 
@@ -16,6 +21,7 @@ SECURITY_HEADERS = {
 _JSON_HEADERS = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
 _JSON_HEADERS.append((b"content-type", b"application/json"))
 
+T = TypeVar("T")
 encode_json = msgspec.json.Encoder().encode
 
 
@@ -50,3 +56,25 @@ def problem_headers(error: ProblemError) -> dict[str, str]:
     if error.status == 408:  # the missing part of the body can still arrive and must not be parsed as the next request
         headers["connection"] = "close"
     return headers
+
+
+async def until_disconnect(work: Awaitable[T], receive: Receive) -> T | None:
+    """Return the result of ``work``, or cancel it when the client closes the connection, and return None.
+
+    The body of the request must be empty or read.
+    """
+    working, leaving = asyncio.ensure_future(work), asyncio.create_task(_wait_for_disconnect(receive))
+    try:
+        await asyncio.wait([working, leaving], return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            return working.result()
+    finally:
+        leaving.cancel()
+        working.cancel()
+        await asyncio.wait([working])
+    return None
+
+
+async def _wait_for_disconnect(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -11,7 +11,6 @@ import pytest
 
 from locb.service.core.service import Service
 from locb.service.responses import SECURITY_HEADERS
-from locb.service.store.database import StoreError
 from serving import arms, is_safe, serving, state, wait_for
 
 
@@ -173,19 +172,3 @@ def test_export_ignores_ranges_and_removes_its_files(running: tuple[httpx.Client
         assert response.headers["content-type"] == "application/vnd.apache.parquet"
         assert response.content[:4] == response.content[-4:] == b"PAR1"
     wait_for(lambda: not list(service.config.data_dir.glob("export-*")))
-
-
-@pytest.mark.parametrize("error", [StoreError("connection lost"), OSError(28, "No space left on device", "/secret")])
-def test_export_fails(running: tuple[httpx.Client, Service], error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
-    client, service = running
-
-    def fail(*_: object) -> None:
-        raise error
-
-    monkeypatch.setattr(service.log, "decisions_with_rewards", fail)
-    response = client.get("/v1/export")
-    assert response.status_code == 503
-    assert response.headers["retry-after"] == "2"
-    assert response.json()["type"] == "urn:locb:problem:unavailable"
-    assert "secret" not in response.text
-    assert not list(service.config.data_dir.glob("export-*"))

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
+import logging
 import time
 from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Raw, Struct
-from starlette.background import BackgroundTask
 from starlette.responses import FileResponse, Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from locb.service.api.context import AppContext
 from locb.service.api.metrics import CONTENT_TYPE
@@ -20,7 +19,7 @@ from locb.service.core.commands import EncodedDecision, Outcome, RecommendComman
 from locb.service.dashboard import user_detail as user_views
 from locb.service.errors import ProblemError
 from locb.service.request_parsing import parse_request
-from locb.service.responses import SECURITY_HEADERS, JsonResponse, empty_response, encode_json
+from locb.service.responses import SECURITY_HEADERS, JsonResponse, empty_response, encode_json, until_disconnect
 from locb.service.schemas import (
     Health,
     Liveness,
@@ -31,10 +30,12 @@ from locb.service.schemas import (
     SimilarUsers,
     UserErased,
 )
-from locb.service.store.export import export_parquet
+from locb.service.store.export import FILE_NAME, Export, Exports
 
 MAX_SIMILAR = 1000
 PARQUET = "application/vnd.apache.parquet"
+SEND_TIMEOUT = 60.0  # seconds that a client may take to read a part of an export
+_log = logging.getLogger("locb.service")
 
 
 # Decisions and rewards
@@ -126,17 +127,33 @@ async def cluster_detail(app: AppContext, seed: str) -> Response:
 
 async def export(app: AppContext) -> Response:
     """Return all decisions and rewards as a Parquet file."""
-    path = await asyncio.to_thread(export_parquet, app.service.log, app.service.config.data_dir)
-    headers = SECURITY_HEADERS | {"accept-ranges": "none"}
-    remove = BackgroundTask(shutil.rmtree, path.parent, ignore_errors=True)
-    return _CompleteFileResponse(path, 200, headers, PARQUET, remove, "locb.parquet")
+    exports = app.service.exports
+    return _ExportResponse(exports, await exports.write())
 
 
-class _CompleteFileResponse(FileResponse):
-    """File response that ignores Range headers, because the file is written for this response only."""
+class _ExportResponse(FileResponse):
+    """Response with the file of an export, which is removed at the end.
+
+    The response ignores Range headers, because the file is written for this response only. It ends when the client
+    closes the connection, or reads nothing for ``SEND_TIMEOUT`` seconds.
+    """
+
+    def __init__(self, exports: Exports, export: Export) -> None:
+        headers = SECURITY_HEADERS | {"accept-ranges": "none"}
+        super().__init__(export.path, 200, headers, PARQUET, filename=FILE_NAME)
+        self._exports, self._export = exports, export
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await super().__call__({**scope, "headers": []}, receive, send)
+        async def send_in_time(message: Message) -> None:
+            async with asyncio.timeout(SEND_TIMEOUT):
+                await send(message)
+
+        try:
+            await until_disconnect(super().__call__({**scope, "headers": []}, receive, send_in_time), receive)
+        except TimeoutError:
+            _log.warning("an export was cancelled, because the client read nothing for %g s", SEND_TIMEOUT)
+        finally:
+            await self._exports.remove(self._export)
 
 
 async def live(app: AppContext) -> Liveness:  # noqa: ARG001 - handlers have the same parameters

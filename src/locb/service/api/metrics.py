@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from locb.service.api.limits import Limits
 from locb.service.core.service import Service
@@ -33,7 +33,7 @@ class Metrics:
         self._problems = Counter(
             "locb_problems", "Problem responses, by HTTP status.", ["status"], registry=self._registry
         )
-        self._gauges: list[GaugeMetricFamily] = []  # as of the last scrape
+        self._gauges: list[Metric] = []  # as of the last scrape
         self._registry.register(self)
 
     def request_timer(self, route: str) -> Callable[[float], None]:
@@ -49,14 +49,14 @@ class Metrics:
         self._gauges = list(self._read_gauges())
         return await asyncio.to_thread(generate_latest, self._registry)
 
-    def collect(self) -> Iterable[GaugeMetricFamily]:
+    def collect(self) -> Iterable[Metric]:
         """Return the gauges that ``render`` has read or, before its first call, the current gauges.
 
         The registry calls this method, in the thread of ``render``.
         """
         return self._gauges or self._read_gauges()
 
-    def _read_gauges(self) -> Iterator[GaugeMetricFamily]:
+    def _read_gauges(self) -> Iterator[Metric]:
         service = self._service
         snapshots = service.snapshots
         for name, description, value in (
@@ -96,3 +96,9 @@ class Metrics:
             ),
         ):
             yield GaugeMetricFamily(name, description, value=float(value))
+        failures = CounterMetricFamily(
+            "locb_background_failures", "Failures of background tasks, which start again, by task.", labels=["task"]
+        )
+        for task, count in service.background.failures.items():
+            failures.add_metric([task], count)
+        yield failures

@@ -22,7 +22,7 @@ from locb.service.api.limits import Limits
 from locb.service.api.request_params import read_params
 from locb.service.api.routes import Route
 from locb.service.errors import REQUEST_ID, ProblemError
-from locb.service.responses import JsonResponse, encode_json, problem_response
+from locb.service.responses import JsonResponse, encode_json, problem_response, until_disconnect
 from locb.service.store.database import StoreError
 
 REQUEST_ID_HEADER = b"x-request-id"
@@ -119,7 +119,9 @@ def make_endpoint(app: AppContext, route: Route) -> Endpoint:
                 raise limits.too_many_requests()
             limits.in_flight += 1
             working = True
-            if decoder is None:
+            if route.ends_with_client:
+                result = await until_disconnect(handler(app), request.receive)
+            elif decoder is None:
                 result = await (handler(app, **read_params(request, query)) if has_params else handler(app))
             else:
                 body = decode_body(decoder, content)

@@ -76,6 +76,8 @@ class Route:
         Converts a ``ProblemError`` to a response.
     limited : bool, default True
         Whether a request is rejected with 429 while the maximum number of requests is in progress.
+    ends_with_client : bool, default False
+        Whether the handler is cancelled when the client closes the connection. Only for routes without a body.
     """
 
     method: str
@@ -91,6 +93,7 @@ class Route:
     other_statuses: tuple[int, ...] = ()
     render_problem: Callable[[ProblemError], Response] = problem_response
     limited: bool = True
+    ends_with_client: bool = False
 
 
 def _integer(maximum: int, default: int, description: str) -> dict[str, Any]:
@@ -153,7 +156,7 @@ ROUTES = (
                            "clusters.")}),
     # Operation
     Route("GET", "/v1/export", handlers.export, "Export all decisions and rewards as Parquet", "read",
-          None, handlers.PARQUET, (503,)),
+          None, handlers.PARQUET, (503,), ends_with_client=True),
     Route("GET", "/v1/live", handlers.live, "Check whether the process responds to requests", None, None, Liveness,
           limited=False),
     Route("GET", "/v1/health", handlers.health, "Check whether the service can decide and learn", None, None, Health,

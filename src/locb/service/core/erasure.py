@@ -10,6 +10,7 @@ from collections.abc import Callable
 from locb.policies import policy_spec
 from locb.policies.base.policy import ServablePolicy
 from locb.service import errors
+from locb.service.core.background import BackgroundTasks, WorkerThread
 from locb.service.core.decision_encoding import encode_seed
 from locb.service.core.group_commit import RETRY_INTERVAL, GroupCommitter
 from locb.service.core.model import Model
@@ -36,12 +37,19 @@ class Eraser:
         Builds the policy without the erased users.
     snapshots : Snapshots
         Snapshots of the policy, which are deleted because they contain the erased users.
+    background : BackgroundTasks
+        Runs the rebuild of the policy.
     stopping : callable
         Returns whether the service is stopping. If it is, a rebuild ends early.
     """
 
     def __init__(
-        self, committer: GroupCommitter, model: Model, snapshots: Snapshots, stopping: Callable[[], bool]
+        self,
+        committer: GroupCommitter,
+        model: Model,
+        snapshots: Snapshots,
+        background: BackgroundTasks,
+        stopping: Callable[[], bool],
     ) -> None:
         self._committer = committer
         self._engine = committer.engine
@@ -49,7 +57,9 @@ class Eraser:
         self._model = model
         self._policy_spec = policy_spec(model.policy)
         self._snapshots = snapshots
+        self._background = background
         self._stopping = stopping
+        self._thread = WorkerThread("locb-rebuild")  # of its own: a rebuild can be long, and must not wait for others
         self._rebuild: asyncio.Task[None] | None = None
 
     async def erase(self, user: str) -> int:
@@ -66,7 +76,7 @@ class Eraser:
                 erased = await self._commit_erasure(user, redaction)
             except (StoreError, AlreadyOpenError) as error:
                 raise self._committer.to_problem(error) from error
-            await asyncio.to_thread(self._snapshots.remove_all)
+            await self._committer.write(self._snapshots.remove_all)
         if self._rebuild is not None:
             await asyncio.shield(self._rebuild)
         return erased
@@ -112,12 +122,13 @@ class Eraser:
     def start_rebuild(self) -> None:
         """Start a rebuild of the policy in the background if the policy depends on erased users."""
         if self._engine.pending_erasure and (self._rebuild is None or self._rebuild.done()):
-            self._rebuild = asyncio.create_task(self._rebuild_all())
+            self._rebuild = self._background.start("rebuild", self._rebuild_all)
 
-    def cancel(self) -> None:
+    def stop(self) -> None:
         """Cancel a rebuild; the service rebuilds the policy at its next startup."""
         if self._rebuild is not None:
             self._rebuild.cancel()
+        self._thread.stop(wait=False)
 
     async def _rebuild_all(self) -> None:
         while self._engine.pending_erasure:
@@ -138,17 +149,17 @@ class Eraser:
         position = 0
         while engine.seq - position > MAX_FINAL_CATCH_UP and engine.pending_erasure == erased:
             until = engine.seq
-            await asyncio.to_thread(self._catch_up, policy, position, until)
+            await self._thread.run(self._catch_up, policy, position, until)
             position = until
         async with committer.commit_lock:
             await committer.resolve_in_doubt()
             if engine.pending_erasure != erased:
                 return  # another user was erased, and this policy may depend on that user
             await committer.commit_unlogged()
-            await asyncio.to_thread(self._catch_up, policy, position, engine.seq)
+            await committer.write(self._catch_up, policy, position, engine.seq)
             batch = engine.prepare_rebuild(policy, erased)
             await committer.commit_with(batch, self._log.record_rebuild)
-            await asyncio.to_thread(self._snapshots.remove_all)  # these snapshots contain the erased users
+            await committer.write(self._snapshots.remove_all)  # these snapshots contain the erased users
             self._snapshots.write_if_supported(engine.policy, engine.seq)
         _log.info("the policy was rebuilt from the log without %d erased users", len(erased))
 

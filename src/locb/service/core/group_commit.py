@@ -8,11 +8,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from queue import SimpleQueue
-from threading import Thread
 from typing import Any
 
 from locb.service import errors
+from locb.service.core.background import BackgroundTasks, WorkerThread
 from locb.service.core.commands import Batch, Command, Outcome, requested_ids
 from locb.service.core.default_rewards import CHECK_INTERVAL
 from locb.service.core.engine import Engine
@@ -63,7 +62,7 @@ class GroupCommitter:
         self._max_queue = max_queue
         self._queue: deque[tuple[Command, asyncio.Future[Outcome]]] = deque()
         self._wake = asyncio.Event()
-        self._writer = WriterThread()
+        self._writer = WorkerThread("locb-writer")
         self._in_doubt: Batch | None = None  # written, but not known to be durable
         self._worker: asyncio.Task[None] | None = None
         self._stopping = False
@@ -74,9 +73,9 @@ class GroupCommitter:
         """Number of queued commands."""
         return len(self._queue)
 
-    def start(self) -> None:
-        """Start the task that handles commands."""
-        self._worker = asyncio.create_task(self._run())
+    def start(self, background: BackgroundTasks) -> None:
+        """Start the task that handles commands until ``stop`` is called."""
+        self._worker = asyncio.create_task(background.supervise("commits", self._run))
 
     async def stop(self) -> None:
         """Handle the queued commands, then end the task and the writer thread."""
@@ -301,50 +300,3 @@ class GroupCommitter:
         if self.store_error is not None:
             _log.info("the store is available again")
         self.store_error = None
-
-
-Job = tuple[asyncio.Future[Any], Callable[..., Any], tuple[Any, ...]]
-
-
-class WriterThread:
-    """Thread that runs function calls for the event loop, one at a time.
-
-    Passing a call to this thread takes half the time of ``run_in_executor``. Every batch passes at least one call.
-    """
-
-    def __init__(self) -> None:
-        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
-        self._thread = Thread(target=self._run, name="locb-writer", daemon=True)
-        self._thread.start()
-
-    def run(self, work: Callable[..., Any], *arguments: Any) -> asyncio.Future[Any]:
-        """Queue a call, and return a future of its result."""
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._jobs.put((future, work, arguments))
-        return future
-
-    def stop(self) -> None:
-        """Finish the queued calls and end the thread."""
-        self._jobs.put(None)
-        self._thread.join()
-
-    def _run(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            future, work, arguments = job
-            result, error = None, None
-            try:
-                result = work(*arguments)
-            except BaseException as raised:
-                error = raised
-            with suppress(RuntimeError):  # the event loop is closed, so nothing waits for the result
-                future.get_loop().call_soon_threadsafe(_set_result, future, result, error)
-            del job, future, work, arguments, result, error  # otherwise they would stay in memory until the next job
-
-
-def _set_result(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
-    if future.done():  # cancelled
-        return
-    if error is None:
-        future.set_result(result)
-    else:
-        future.set_exception(error)

@@ -17,6 +17,7 @@ from locb.policies.base.certificates import CertificateMixin, certify
 from locb.policies.base.policy import ServablePolicy
 from locb.service import errors
 from locb.service.config import ServiceConfig
+from locb.service.core.background import BackgroundTasks, checkpoint_periodically
 from locb.service.core.commands import Batch
 from locb.service.core.default_rewards import DefaultRewards
 from locb.service.core.engine import Engine
@@ -26,11 +27,10 @@ from locb.service.core.model import load_or_create_model, warm_up
 from locb.service.core.replay import replay
 from locb.service.core.snapshots import Snapshots
 from locb.service.core.user_index import UserIndex
-from locb.service.core.wal_checkpoints import checkpoint_periodically
 from locb.service.stats.event_stats import EventStats, uses_group
 from locb.service.stats.history_backfill import HistoryBackfill
 from locb.service.store.database import database_url
-from locb.service.store.export import remove_exports
+from locb.service.store.export import Exports
 from locb.service.store.integrity import Damage, DamagedLogError
 from locb.service.store.log import EventLog
 from locb.service.store.permissions import protect
@@ -71,7 +71,7 @@ class Service:
         self._loop: asyncio.AbstractEventLoop | None = None  # set by ``start``
         self.log = EventLog(config.data_dir, config.store, self._on_fenced)
         try:
-            remove_exports(config.data_dir)
+            self.exports = Exports(url, config.data_dir, config.max_exports)
             self.model, store_id = load_or_create_model(config, self.log)
             self.policy_spec = policy_spec(self.model.policy)
             self.snapshots = Snapshots(config.data_dir / "snapshots", store_id, config.snapshot_every)
@@ -90,8 +90,11 @@ class Service:
         self.erasure_count = 0  # users erased by this process; results cached before an erasure may name erased users
         self.fatal_error: str | None = None  # why the service cannot continue
         self._stopping = False
-        self._background: list[asyncio.Task[None]] = []
-        self._backfill = HistoryBackfill(self.log, lambda: self._stopping)
+        self.background = BackgroundTasks()
+        self._counted_seq = self.engine.seq  # last event that was added to the statistics
+        self._backfill = HistoryBackfill(
+            self.log, self.background.start, lambda: self._counted_seq, lambda: self._stopping
+        )
 
     @property
     def policy(self) -> ServablePolicy:
@@ -165,21 +168,19 @@ class Service:
             max_queue=self.config.max_queue,
         )
         self._loop = asyncio.get_running_loop()
-        self.eraser = Eraser(self.committer, self.model, self.snapshots, lambda: self._stopping)
-        self.committer.start()
-        self._background = [
-            asyncio.create_task(checkpoint_periodically(self.committer)),
-            asyncio.create_task(self.snapshots.reserve_periodically(lambda: self.policy)),
-        ]
+        self.eraser = Eraser(self.committer, self.model, self.snapshots, self.background, lambda: self._stopping)
+        self.committer.start(self.background)
+        self.background.start("wal-checkpoint", lambda: checkpoint_periodically(self.committer))
+        self.background.start("snapshot-memory", lambda: self.snapshots.reserve_periodically(lambda: self.policy))
         self._backfill.restart(self.engine.seq)
 
     async def stop(self) -> None:
         """Handle the queued commands, write a snapshot, and close the store."""
         _log.info("stopping")
         self._stopping = True
-        for task in self._background:
-            task.cancel()
-        self.eraser.cancel()
+        self.background.cancel()
+        self.exports.stop()
+        self.eraser.stop()
         await self.committer.stop()
         await self._backfill.stop()
         if not self.rebuilding and self.fatal_error is None and self.engine.is_logged:
@@ -198,6 +199,7 @@ class Service:
         return await self.eraser.erase(user)
 
     def _after_commit(self, batch: Batch) -> None:
+        self._counted_seq = batch.last_seq
         if batch.erased_user is None:
             grouped = [uses_group(evidence) for evidence in batch.evidence]
             self.event_stats.add(batch.records, grouped, batch.first_reward_times)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from itertools import count
 from typing import TypeVar
 
 from locb.service.stats.event_stats import EventStats, uses_group
@@ -18,6 +19,7 @@ MAX_RESPONSE_AGE = 3600.0  # seconds; older responses are not read
 MATCH_INTERVAL = 20.0  # seconds between attempts to match corrections
 RETRY_INTERVAL = 1.0  # seconds between attempts while the store is unavailable
 T = TypeVar("T")
+StartTask = Callable[[str, Callable[[], Awaitable[None]]], asyncio.Task[None]]
 _log = logging.getLogger("locb.service")
 
 
@@ -28,13 +30,21 @@ class HistoryBackfill:
     ----------
     log : EventLog
         The log to count.
+    start : callable
+        Starts a background task with a name and a coroutine function, which is called again if it fails.
+    position : callable
+        Returns the sequence number of the last event that was added to the statistics.
     stopping : callable
         Returns whether the service is stopping. If it is, the backfill ends early.
     """
 
-    def __init__(self, log: EventLog, stopping: Callable[[], bool]) -> None:
+    def __init__(
+        self, log: EventLog, start: StartTask, position: Callable[[], int], stopping: Callable[[], bool]
+    ) -> None:
         self.event_stats = EventStats()
         self._log = log
+        self._start = start
+        self._position = position
         self._stopping = stopping
         self._backfill: asyncio.Task[None] | None = None
         self._matching: asyncio.Task[None] | None = None
@@ -50,8 +60,16 @@ class HistoryBackfill:
             if task is not None:
                 task.cancel()
         self.event_stats = event_stats = EventStats()
-        self._backfill = asyncio.create_task(backfill(self._log, event_stats, last, self._stopping))
-        self._matching = asyncio.create_task(_match_periodically(self._log, event_stats))
+        attempts = count()
+
+        async def run() -> None:
+            if next(attempts):  # the first attempt failed, and may have counted a part of the log
+                self.restart(self._position())
+            else:
+                await backfill(self._log, event_stats, last, self._stopping)
+
+        self._backfill = self._start("statistics", run)
+        self._matching = self._start("corrections", lambda: _match_periodically(self._log, event_stats))
 
     async def stop(self) -> None:
         """Stop the background tasks, and wait for a query that is running."""

@@ -1,24 +1,42 @@
-"""Export of the event log as a Parquet file."""
+"""Export of the event log as a Parquet file. Each export runs in a process of its own (``python -m`` this module).
+
+The process uses its own CPU time, memory and connection to the database, so an export delays no other request. It can
+also be ended at any time.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import json
+import os
+import re
 import shutil
+import subprocess
+import sys
 import tempfile
+import threading
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
-import polars as pl  # at startup: an import by the first export would block the event loop for 50 ms
+from sqlalchemy import URL, make_url
 
+from locb.service import errors
 from locb.service.schemas import RankedArm, RecommendRequest
-from locb.service.store.log import EventLog
+from locb.service.store.database import StoreError, connect
+from locb.service.store.reader import LogReader
 
 FOLDER_PREFIX = "export-"
-FRAME_ROWS = 50  # rows per data frame; no other thread can run Python code while a frame is built, about 1 ms
-PART_FRAMES = 100  # data frames that are in memory at once
+FILE_NAME = "locb.parquet"
+READ_ROWS = 20  # rows that are read at a time; the largest has about 2 MB
+PART_BYTES = 1 << 25  # bytes of requests and responses per row group; the process uses about 10 times this memory
+MAX_ROW_GROUPS = 10_000
+_STORE_FAILED, _WRITE_FAILED = 3, 4  # exit statuses, with the reason on standard output
 
 
 class _Response(msgspec.Struct):
@@ -31,12 +49,126 @@ _decode_request = msgspec.msgpack.Decoder(RecommendRequest).decode
 _encode_json = msgspec.json.Encoder().encode
 
 
-def export_parquet(log: EventLog, folder: Path) -> Path:
-    """Write all decisions with their rewards to a Parquet file, and return the path of the file.
+# In the service
 
-    The file is in a new temporary folder inside ``folder``. The log is read in chunks, so the memory use does not
-    depend on the length of the log.
+
+class Exports:
+    """Exports of one event log.
+
+    Parameters
+    ----------
+    url : URL
+        Address of the database.
+    folder : Path
+        Folder for the files. Files that a killed process has left are removed.
+    maximum : int
+        Maximum number of exports at a time.
     """
+
+    def __init__(self, url: URL, folder: Path, maximum: int) -> None:
+        self._url = url.render_as_string(hide_password=False)
+        self._folder = folder
+        self._maximum = maximum
+        self._running: set[Export] = set()
+        self._threads = ThreadPoolExecutor(maximum, "locb-export")
+        for left in folder.glob(f"{FOLDER_PREFIX}*"):
+            shutil.rmtree(left, ignore_errors=True)
+
+    async def write(self) -> Export:
+        """Write all decisions with their rewards to a file. The caller must call ``remove`` with the export.
+
+        If the caller is cancelled, the export ends.
+
+        Raises
+        ------
+        ProblemError
+            429 if too many exports are in progress; 503 if the store cannot be read, or the file cannot be written.
+        """
+        if len(self._running) >= self._maximum:
+            raise errors.too_many_exports(self._maximum)
+        export = Export(self._folder)
+        self._running.add(export)
+        running = asyncio.get_running_loop().run_in_executor(self._threads, export.run, self._url)
+        try:
+            await asyncio.shield(running)
+        except BaseException:
+            export.kill()
+            await asyncio.wait([running])
+            await self.remove(export)
+            raise
+        return export
+
+    async def remove(self, export: Export) -> None:
+        """Remove the file of an export, so that another export can start."""
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._threads, export.remove)
+        finally:
+            self._running.discard(export)
+
+    def stop(self) -> None:
+        """End all exports."""
+        for export in self._running:
+            export.kill()
+        self._threads.shutdown(wait=False)
+
+
+class Export:
+    """Export to a file in a new folder inside ``folder``."""
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            self._target = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX, dir=folder))
+        except OSError as error:
+            raise errors.export_failed(error.strerror) from error
+        self.path = self._target / FILE_NAME
+        self._process: subprocess.Popen[bytes] | None = None
+        self._killed = False
+
+    def run(self, url: str) -> None:
+        """Run the process of the export until it ends."""
+        environment = os.environ | {
+            "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry),
+            "POLARS_MAX_THREADS": "1",
+        }
+        command = [sys.executable, "-P", "-m", __name__]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "bufsize": 0}
+        with subprocess.Popen(command, env=environment, **pipes) as process:  # type: ignore[call-overload]  # noqa: S603
+            self._process = process
+            if self._killed:
+                process.kill()
+            # The address is not an argument, because all users of the machine can see arguments. If the process has
+            # ended, its status tells why.
+            with suppress(BrokenPipeError):
+                process.stdin.write(json.dumps([url, str(self._target)]).encode() + b"\n")
+            reason = process.stdout.read().decode()  # the input stays open until the process ends
+        if process.returncode == _STORE_FAILED:
+            raise StoreError(reason)
+        if process.returncode == _WRITE_FAILED:
+            raise errors.export_failed(reason)
+        if process.returncode != 0:
+            raise RuntimeError(f"the process of an export ended with status {process.returncode}")
+
+    def kill(self) -> None:
+        """End the process of the export."""
+        self._killed = True
+        if self._process is not None:
+            self._process.kill()
+
+    def remove(self) -> None:
+        """Remove the file."""
+        shutil.rmtree(self._target, ignore_errors=True)
+
+
+# In the process of an export
+
+
+def write_parquet(log: LogReader, target: Path) -> None:
+    """Write all decisions with their rewards to the file ``FILE_NAME`` in the folder ``target``.
+
+    The log is read in parts of a bounded number of bytes, so the memory use does not depend on the length of the log.
+    """
+    import polars as pl  # not in the service
+
     time = pl.Datetime("us", "UTC")
     schema: dict[str, Any] = {
         "decision_id": pl.String,
@@ -51,29 +183,33 @@ def export_parquet(log: EventLog, folder: Path) -> Path:
         "reward_time": time,
         "reward_is_default": pl.Boolean,
     }
-    target = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX, dir=folder))
-    try:
-        pl.DataFrame(schema=schema).write_parquet(target / "00000000.part")
-        chunks, number = log.decisions_with_rewards(FRAME_ROWS), 0
-        while frames := [
-            pl.DataFrame([_export_row(row) for row in rows], schema, orient="row")
-            for rows in islice(chunks, PART_FRAMES)
-        ]:
-            number += 1
-            pl.concat(frames).write_parquet(target / f"{number:08d}.part")
-        pl.scan_parquet(target / "*.part").sink_parquet(target / "locb.parquet")
-        for part in target.glob("*.part"):
-            part.unlink()
-    except BaseException:
-        shutil.rmtree(target, ignore_errors=True)
-        raise
-    return target / "locb.parquet"
+    pl.DataFrame(schema=schema).write_parquet(target / "00000000.part")
+    rows = (row for chunk in log.decisions_with_rewards(READ_ROWS) for row in chunk)
+    lengths = []
+    for number, part in enumerate(split_by_bytes(rows, PART_BYTES), 1):
+        frame = pl.DataFrame(part, schema, orient="row")
+        lengths.append(len(part))
+        del part[:]
+        frame.write_parquet(target / f"{number:08d}.part")
+    # The last part may be small. The others have about PART_BYTES, so a row group of so many rows has no more.
+    group_rows = max(min(lengths[:-1], default=1 << 16), sum(lengths) // MAX_ROW_GROUPS, 1)
+    pl.scan_parquet(target / "*.part").sink_parquet(target / FILE_NAME, row_group_size=group_rows)
+    for path in target.glob("*.part"):
+        path.unlink()
 
 
-def remove_exports(folder: Path) -> None:
-    """Remove the export folders that a killed process has left."""
-    for export in folder.glob(f"{FOLDER_PREFIX}*"):
-        shutil.rmtree(export, ignore_errors=True)
+def split_by_bytes(rows: Iterable[Any], max_bytes: int) -> Iterator[list[tuple[Any, ...]]]:
+    """Yield the rows of the export in parts, each of which ends when it has at least ``max_bytes``."""
+    part: list[tuple[Any, ...]] = []
+    size = 0
+    for row in rows:
+        part.append(_export_row(row))
+        size += len(row.request) + len(row.response) + len(row.context)
+        if size >= max_bytes:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
 
 
 def _export_row(row: Any) -> tuple[Any, ...]:
@@ -97,3 +233,36 @@ def _export_row(row: Any) -> tuple[Any, ...]:
 
 def _utc(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
+
+
+class _ReadLog(LogReader):
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        self._engine = connect(make_url(url))
+
+
+def _exit_with_service() -> None:
+    os.read(sys.stdin.fileno(), 1)  # returns when the service ends, also if it is killed
+    os._exit(1)
+
+
+def main() -> int:
+    """Write the export that standard input names, and return the exit status."""
+    import polars as pl
+
+    url, target = json.loads(sys.stdin.buffer.readline())
+    threading.Thread(target=_exit_with_service, daemon=True).start()
+    try:
+        write_parquet(_ReadLog(url), Path(target))
+    except StoreError as error:
+        sys.stdout.write(str(error))
+        return _STORE_FAILED
+    except (OSError, pl.exceptions.PolarsError) as error:
+        found = re.search(r"([^:]+) \(os error \d+\)", str(error))  # in a message of Polars
+        sys.stdout.write(found[1].strip() if found else str(getattr(error, "strerror", None) or error))
+        return _WRITE_FAILED
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,96 @@
+"""Exports: they run in processes of their own, end with their client, and are limited in number."""
+
+import asyncio
+import socket
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from locb.service.store import export
+from serving import arms, play, serving, wait_for
+
+
+@pytest.fixture
+def hanging_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exports whose process does not end."""
+    program = tmp_path / "hangs"
+    program.write_text("#!/bin/sh\nexec sleep 1000\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(export.sys, "executable", str(program))
+
+
+@pytest.mark.usefixtures("hanging_export")
+def test_abandoned_export_ends_and_others_are_limited(tmp_path: Path) -> None:
+    data = tmp_path / "state"
+    with serving(data, max_exports=1) as (client, _):
+        with socket.create_connection(("127.0.0.1", client.base_url.port)) as connection:
+            connection.sendall(b"GET /v1/export HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            wait_for(lambda: list(data.glob("export-*")))
+            refused = client.get("/v1/export")
+            assert refused.status_code == 429
+            assert "1 exports are in progress" in refused.json()["detail"]
+            assert "retry-after" in refused.headers
+        wait_for(lambda: not list(data.glob("export-*")))
+        with socket.create_connection(("127.0.0.1", client.base_url.port)) as connection:
+            connection.sendall(b"GET /v1/export HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            wait_for(lambda: list(data.glob("export-*")))
+
+
+def test_commits_do_not_wait_for_shared_threads(tmp_path: Path) -> None:
+    released = threading.Event()
+    with serving(tmp_path) as (client, service):
+        play(client, np.random.default_rng(0), ["ann", "bob"], 4)
+        worker = service.committer._worker
+        assert worker is not None
+        loop = worker.get_loop()
+
+        async def occupy_threads() -> Any:
+            return [loop.run_in_executor(None, released.wait) for _ in range(64)]
+
+        try:
+            asyncio.run_coroutine_threadsafe(occupy_threads(), loop).result()
+            assert client.delete("/v1/users/ann").json()["erased_decisions"] >= 1
+            response = client.post("/v1/recommend", json={"user": "bob", "arms": arms([1, 0, 0])})
+            assert response.status_code == 200
+        finally:
+            released.set()
+
+
+def test_failed_exports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    data, full = tmp_path / "state", tmp_path / "full"
+    full.write_text(f'#!/bin/sh\nulimit -f 0\nexec {sys.executable} "$@"\n')
+    full.chmod(0o755)
+    with serving(data) as (client, service):
+        monkeypatch.setattr(export.sys, "executable", str(full))
+        response = client.get("/v1/export")
+        assert response.status_code == 503
+        assert response.headers["retry-after"] == "2"
+        assert response.json()["type"] == "urn:locb:problem:unavailable"
+        assert "the export cannot be written to the data folder: File too large" in response.json()["detail"]
+        monkeypatch.undo()
+        monkeypatch.setattr(service.exports, "_url", "postgresql+psycopg://127.0.0.1:1/none")
+        response = client.get("/v1/export")
+        assert response.status_code == 503
+        assert "the store cannot be read: " in response.json()["detail"]
+        monkeypatch.setattr(export.sys, "executable", "/bin/false")
+        assert client.get("/v1/export").status_code == 500
+        assert "the process of an export ended with status 1" in caplog.text
+        assert not list(data.glob("export-*"))
+
+
+def test_parts_are_limited_in_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(tmp_path) as (client, service):
+        play(client, np.random.default_rng(0), ["ann", "bob"], 7)
+        rows = [row for chunk in service.log.decisions_with_rewards() for row in chunk]
+        size = max(len(row.request) + len(row.response) + len(row.context) for row in rows)
+        assert [len(part) for part in export.split_by_bytes(rows, 2 * size)] == [3, 3, 1]
+        monkeypatch.setattr(export, "PART_BYTES", 2 * size)
+        export.write_parquet(service.log, tmp_path)
+        assert pl.read_parquet(tmp_path / export.FILE_NAME)["decision_id"].to_list() == [
+            row.id.decode() for row in rows
+        ]
