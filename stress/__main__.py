@@ -38,6 +38,7 @@ MAX_BLOCKED_MS = 50.0  # time for which a snapshot blocks requests
 MAX_PANEL_SECONDS = 2.0  # time until a panel of the dashboard shows its figures and charts
 MAX_LOOP_BLOCK_MS = 5.0  # time for which a GET request blocks the event loop
 MAX_DELAY_MS = 500.0  # slowest request of an ordinary client during an attack
+MAX_TOKENS_CHECKED = 100  # the default of --max-failed-tokens, per minute
 MAX_GROWTH_MB = 200.0  # memory that an attack takes
 MAX_PAGES_CPU = 2.0  # % of one CPU that the service uses for ten open pages
 
@@ -147,6 +148,8 @@ def _hostile_clients(_: argparse.Namespace) -> Results:
                 failures.append(f"a request took {figures['slowest, milliseconds']} ms, above {MAX_DELAY_MS:g} ms")
             if figures["memory grown, MB"] > MAX_GROWTH_MB:
                 failures.append(f"the memory grew by {figures['memory grown, MB']} MB, above {MAX_GROWTH_MB:g} MB")
+            if figures.get("tokens checked", 0) > MAX_TOKENS_CHECKED:
+                failures.append(f"{figures['tokens checked']} unknown tokens checked, above {MAX_TOKENS_CHECKED}")
             yield f"Hostile clients: {title}", figures, failures
 
 

@@ -51,6 +51,7 @@ class ServiceProcess:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.lines = folder.with_name(folder.name + ".log")
+        self.headers: dict[str, str] = {}  # of each request, for example a token
         self._options = list(options)
         self._before = before
         self._command = command
@@ -141,7 +142,8 @@ class ServiceProcess:
     def _request(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=REQUEST_TIMEOUT)
         try:
-            connection.request(method, path, body, {} if body is None else {"Content-Type": "application/json"})
+            content = {} if body is None else {"Content-Type": "application/json"}
+            connection.request(method, path, body, self.headers | content)
             response = connection.getresponse()
             return response.status, response.read()
         except http.client.HTTPException as error:

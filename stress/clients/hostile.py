@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import http.client
 import socket
 import threading
 import time
@@ -17,6 +19,7 @@ from stress.stores import StoreLocation
 HALF_SENT = b"POST /v1/ping HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"
 GET = b"GET /v1/ping HTTP/1.1\r\nHost: localhost\r\n"
 CHUNKED = HALF_SENT.replace(b"Content-Length: 9", b"Transfer-Encoding: chunked")[:-1] + b"fffffff\r\n"
+TOKEN = "token-of-an-ordinary-client"
 BODY_CHUNK = b"x" * 65_536
 DECISION = {"user": "ann", "arms": [{"id": "a", "features": {"old": 1.0}}, {"id": "b", "features": {"new": 1.0}}]}
 RANK = {
@@ -84,20 +87,44 @@ def hostile_clients(location: StoreLocation, connections: int, seconds: float) -
             "a user, after 50,000 feature names": lambda: _Attacker(lambda: _send(server, "/v1/users/bob", None)),
         }
         for title, attack in attacks.items():
-            before = resident_megabytes(server.pid)
-            with Observer(server) as observer, _attacking(attack):
-                time.sleep(seconds)
-                grown = resident_megabytes(server.pid) - before
-            yield (
-                title,
-                {
-                    "requests of other clients": observer.statuses.total(),
-                    "failed": observer.failed,
-                    "slowest, milliseconds": round(1000 * observer.slowest, 1),
-                    "memory grown, MB": round(grown, 1),
-                },
-            )
+            yield title, _observe(server, attack, seconds)
         server.stop()
+    yield "unknown tokens", _unknown_tokens(location, seconds)
+
+
+def _observe(server: ServiceProcess, attack: Callable[[], Any], seconds: float) -> dict[str, Any]:
+    before = resident_megabytes(server.pid)
+    with Observer(server) as observer, _attacking(attack):
+        time.sleep(seconds)
+        grown = resident_megabytes(server.pid) - before
+    return {
+        "requests of other clients": observer.statuses.total(),
+        "failed": observer.failed,
+        "slowest, milliseconds": round(1000 * observer.slowest, 1),
+        "memory grown, MB": round(grown, 1),
+    }
+
+
+def _unknown_tokens(location: StoreLocation, seconds: float) -> dict[str, Any]:
+    """Guess tokens from the address of an ordinary client, which has used its token before."""
+    file = location.folder.with_name("tokens")
+    file.touch(0o600)
+    file.write_text(f"sha256:{hashlib.sha256(TOKEN.encode()).hexdigest()} all\n", encoding="ascii")
+    with ServiceProcess(location.folder, ["--token-file", str(file)], location.url) as server:
+        server.start()
+        server.headers = {"Authorization": f"Bearer {TOKEN}"}
+        server.post("/v1/recommend", DECISION)
+        guesses: Counter[int] = Counter()
+
+        def guess() -> None:
+            connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30.0)
+            connection.request("GET", "/v1/status", headers={"Authorization": f"Bearer guess-{guesses.total()}"})
+            guesses[connection.getresponse().status] += 1
+            connection.close()
+
+        figures = _observe(server, lambda: _Attacker(guess), seconds)
+        server.stop()
+    return figures | {"tokens checked": guesses[401], "tokens refused": guesses[429]}
 
 
 @contextmanager

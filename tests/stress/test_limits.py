@@ -93,6 +93,7 @@ def test_figures_within_the_limits_pass(part: str, monkeypatch: pytest.MonkeyPat
             {"p99 at half load, milliseconds": 31.0},
             "p99 at half load is 31.0 ms, above 30 ms",
         ),
+        ("hostile", "hostile_clients", {"tokens checked": 101}, "101 unknown tokens checked, above 100"),
         ("hostile", "hostile_clients", {"failed": 3}, "3 requests of other clients failed"),
         ("hostile", "hostile_clients", {"requests of other clients": 0}, "no request of another client"),
         (
