@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -14,6 +15,7 @@ import httpx
 import pytest
 
 from locb.cli import main
+from locb.service.server import raise_file_limit
 from serving import wait_for
 from stress.service_process import COMMAND, ServiceProcess
 
@@ -54,6 +56,25 @@ def run_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[s
 def log_entries(server: ServiceProcess) -> list[dict[str, str]]:
     """Return the JSON entries of the log output, without the messages at startup."""
     return [json.loads(line) for line in server.output().splitlines() if line.startswith("{")]
+
+
+@pytest.mark.parametrize(
+    ("limits", "files", "raised"),
+    [((1024, 4096), 3000, 3000), ((1024, 4096), 1000, None), ((1024, 2000), 3000, 2000), ((1024, -1), 3000, 3000)],
+)
+def test_limit_of_open_files_is_raised(
+    limits: tuple[int, int],
+    files: int,
+    raised: int | None,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    changes: list[tuple[int, int]] = []
+    monkeypatch.setattr(resource, "getrlimit", lambda _: limits)
+    monkeypatch.setattr(resource, "setrlimit", lambda _, changed: changes.append(changed))
+    raise_file_limit(files)
+    assert changes == ([] if raised is None else [(raised, limits[1])])
+    assert ("--max-connections" in caplog.text) == (raised == 2000)
 
 
 def test_sigterm_lets_requests_in_progress_finish(tmp_path: Path) -> None:
