@@ -251,13 +251,15 @@ class PositionFile:
         if self._file < 0:
             return
         try:
-            os.pwrite(self._file, f"{self._store_id} {head.last_seq:020d} {head.hash.hex()}\n".encode(), 0)
+            os.lseek(self._file, 0, os.SEEK_SET)
+            os.write(self._file, f"{self._store_id} {head.last_seq:020d} {head.hash.hex()}\n".encode())
         except OSError as error:
             _log.warning("cannot write %s: %s", self.path, error)
 
     def check(self, connection: Connection) -> Damage | None:
         """Return the damage if the log does not contain the position of the file."""
-        found = os.pread(self._file, 200, 0).decode(errors="replace").split()
+        os.lseek(self._file, 0, os.SEEK_SET)
+        found = os.read(self._file, 200).decode(errors="replace").split()
         if len(found) != 3 or found[0] != self._store_id:
             return None
         seq, head = int(found[1]), read_head(connection)
