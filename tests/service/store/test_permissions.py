@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from locb.report.charts import vega_bundle
 from locb.service.config import ServiceConfig
 from locb.service.core.service import Service
+from locb.service.dashboard.chart_files import ChartFiles
 from serving import arms, serving
 
 
@@ -39,6 +41,20 @@ def test_new_files_are_private(tmp_path: Path, caplog: pytest.LogCaptureFixture,
     assert len(found) >= 5
     assert {path: mode for path, mode in found.items() if mode & 0o077} == {}
     assert "other users" not in caplog.text
+
+
+@pytest.mark.usefixtures("ordinary_umask")
+def test_chart_files_are_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache, folder = tmp_path / "cache", tmp_path / "state"
+    cache.mkdir()
+    folder.mkdir(mode=0o700)
+    for name in (vega_bundle.SCRIPT, vega_bundle.CHARTS):
+        (cache / name).write_text("content")
+    monkeypatch.setattr(vega_bundle, "_cached_folder", lambda: cache)
+    ChartFiles(folder).prepare()
+    found = rights(folder)
+    assert len(found) == 4
+    assert {path: mode for path, mode in found.items() if mode & 0o077} == {}
 
 
 @pytest.mark.usefixtures("ordinary_umask")

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from locb.report.charts import vega_bundle
+from locb.service.store.permissions import OTHER_USERS, make_private
 
 _log = logging.getLogger("locb.service")
 
@@ -45,12 +46,14 @@ class ChartFiles:
         for outdated in self._data_dir.glob("page-*"):
             shutil.rmtree(outdated, ignore_errors=True)
         if vega_bundle.copy(self._folder):
+            make_private(self._folder)
             return
         self._process = subprocess.Popen(  # noqa: S603 - Python itself, with a module of this package
             [sys.executable, "-m", "locb.report.charts.vega_bundle", str(self._folder)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
+            umask=OTHER_USERS,  # only this user can read the files
         )
 
     def read(self, name: str) -> bytes | None:

@@ -40,6 +40,13 @@ def protect(folder: Path, database: str | None) -> None:
             _log.warning("other users can access %s; to prevent that, run: chmod -R go= %s", listed, folder)
 
 
+def make_private(folder: Path) -> None:
+    """Let only the owner access a folder of files."""
+    folder.chmod(PRIVATE_FOLDER)
+    for path in folder.iterdir():
+        path.chmod(PRIVATE_FILE)
+
+
 def _files(folder: Path, database: str | None) -> Iterator[Path]:
     yield folder
     yield from (folder / name for name in ("lock", "snapshots"))
