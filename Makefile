@@ -62,7 +62,7 @@ bench: $(VENV)/bench ## run the benchmarks and update the tables of docs/explana
 	@$(FRESH) $(BIN)/python benchmarks/scaling.py --busy --into docs
 	@$(FRESH) $(BIN)/python benchmarks/dataset_preparation.py --scale 0.05
 
-stress: $(VENV)/dev ## test the service under faults and load (about one hour); results in runs/stress
+stress: $(VENV)/dev ## test the service under faults and load (about 90 minutes); results in runs/stress
 	@SCHEMA_EXAMPLES=200 $(FRESH) $(BIN)/python -m pytest -q tests/service/api/test_openapi.py
 	@$(FRESH) $(BIN)/python -m stress
 

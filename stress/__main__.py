@@ -20,13 +20,14 @@ from stress.clients.hostile import hostile_clients
 from stress.disk_full import disk_full
 from stress.disks import KINDS as DISKS
 from stress.disks import new_disk
+from stress.histories.run import histories
 from stress.kill import kill
 from stress.outage import outage
 from stress.reading.dashboard import dashboard
 from stress.reading.loop_blocks import POLICIES, loop_blocks
 from stress.restart import restart, snapshots
 from stress.stores import KINDS as STORES
-from stress.stores import new_store
+from stress.stores import new_store, new_stores
 from stress.throughput import throughput
 
 # Limits of the measurements. A test fails if a measurement is outside its limit.
@@ -153,6 +154,16 @@ def _hostile_clients(_: argparse.Namespace) -> Results:
             yield f"Hostile clients: {title}", figures, failures
 
 
+def _histories(options: argparse.Namespace) -> Results:
+    for kind in options.store:
+        with new_stores(kind) as new_location:
+            seeds = range(options.seed, options.seed + options.histories)
+            figures = histories(kind, seeds, new_location, print)
+        failures = [f"{count} with {name}" for name, count in figures["histories with violations"].items()]
+        failures += [] if figures["requests acknowledged"] else ["no acknowledged requests"]
+        yield f"Random faults and recorded requests, {kind}", figures, failures
+
+
 PARTS: dict[str, Callable[[argparse.Namespace], Results]] = {
     "kill": _kill,
     "outage": _outage,
@@ -162,6 +173,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], Results]] = {
     "dashboard": _dashboard,
     "loop-blocks": _loop_blocks,
     "hostile": _hostile_clients,
+    "histories": _histories,
 }
 
 
@@ -179,6 +191,10 @@ def main() -> int:
     parser.add_argument(
         "--clients", type=int, default=200, help="number of concurrent connections (default: %(default)s)"
     )
+    parser.add_argument(
+        "--histories", type=int, default=200, help="number of histories with random faults (default: %(default)s)"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="seed of the first history (default: %(default)s)")
     parser.add_argument(
         "--events", type=int, default=1_000_000, help="events in the large store (default: %(default)s)"
     )

@@ -66,10 +66,9 @@ def check(folder: Path, store: str | None, acknowledged: Acknowledged) -> dict[s
     log = EventLog(folder, store)
     try:
         arms, rewards, repeated = _read(log)
-        observations = sum(row.kind < CORRECTION for chunk in log.observations(0) for row in chunk)
         counts = {
             "decisions": len(arms),
-            "observations": observations,
+            "observations": _count_observations(log),
             "acknowledged decisions": len(acknowledged.arms),
             "acknowledged rewards": len(acknowledged.rewards),
             "decisions missing": len(acknowledged.arms.keys() - arms.keys()),
@@ -77,8 +76,9 @@ def check(folder: Path, store: str | None, acknowledged: Acknowledged) -> dict[s
             "rewards missing": len(acknowledged.rewards.keys() - rewards.keys()),
             "rewards that differ": _count_differing(acknowledged.rewards, rewards),
         }
-        damaged = {"damaged events": len(log.check_all(MAX_DAMAGE))}
-        return counts | damaged | _compare(log, folder, observations, repeated)
+        differences = compare_with_replay(log, folder)
+        differences["learned twice"] += repeated
+        return counts | differences
     finally:
         log.close()
 
@@ -108,17 +108,22 @@ def _count_differing(acknowledged: dict[str, Any], logged: dict[str, Any]) -> in
     return sum(logged.get(name, value) != value for name, value in acknowledged.items())
 
 
-def _compare(log: EventLog, folder: Path, observations: int, repeated: int) -> dict[str, int]:
+def _count_observations(log: EventLog) -> int:
+    return sum(row.kind < CORRECTION for chunk in log.observations(0) for row in chunk)
+
+
+def compare_with_replay(log: EventLog, folder: Path) -> dict[str, int]:
     """Return the numbers of differences between the final snapshot of the service and a replay of the whole log."""
     model, store_id = load_or_create_model(ServiceConfig(folder), log)
     rebuilt_at, last = log.settings()["rebuilt_at"] or 0, log.last_seq()
     replayed, mismatches = repeat_decisions(log, model, rebuilt_at)
     snapshot = Snapshots(folder / "snapshots", store_id, interval=0).load_newest(rebuilt_at, last)
-    counts = {"learned twice": repeated, "choices that differ": len(mismatches), "arrays that differ": 0}
+    counts = {"learned twice": 0, "choices that differ": len(mismatches), "arrays that differ": 0}
+    counts["damaged events"] = len(log.check_all(MAX_DAMAGE))
     if snapshot is None or snapshot[1] != last:
         return counts | {"snapshots missing": 1}
     served, expected = _saved_arrays(snapshot[0]), _saved_arrays(replayed)
-    counts["learned twice"] += abs(int(served["served"].sum()) - observations)
+    counts["learned twice"] = abs(int(served["served"].sum()) - _count_observations(log))
     counts["arrays that differ"] = sum(
         name not in served or name not in expected or served[name].tobytes() != expected[name].tobytes()
         for name in served.keys() | expected.keys()

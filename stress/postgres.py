@@ -111,6 +111,14 @@ class PostgresServer:
         self.stop()
         self.start()
 
+    def processes(self) -> list[int]:
+        """Return the ids of the processes of the running server."""
+        if self._server is None:
+            return []
+        parent = self._server.pid  # setpriv replaces itself by the server
+        children = Path(f"/proc/{parent}/task/{parent}/children").read_text(encoding="ascii").split()
+        return [parent, *map(int, children)]
+
     def close(self) -> None:
         """Stop the server and remove its folder."""
         self.stop()

@@ -12,13 +12,28 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol, Self
 
 from stress.postgres import free_port
 
 REQUEST_TIMEOUT = 300.0  # seconds; an export of a large store takes long
 START_TIMEOUT = 600.0  # seconds, including the compilation of kernels
 COMMAND = (sys.executable, "-c", "from locb.cli import main; main()", "serve")
+
+
+class Process(Protocol):
+    """Process with the methods of ``subprocess.Popen`` that ``ServiceProcess`` needs."""
+
+    pid: int
+
+    def poll(self) -> int | None:
+        """Return the exit status, or None if the process is running."""
+
+    def wait(self, timeout: float, /) -> int:
+        """Wait for the end of the process, and return its exit status."""
+
+    def send_signal(self, number: signal.Signals, /) -> None:
+        """Send a signal to the process."""
 
 
 class ServiceProcess:
@@ -55,9 +70,9 @@ class ServiceProcess:
         self._options = list(options)
         self._before = before
         self._command = command
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Process | None = None
 
-    def __enter__(self) -> ServiceProcess:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

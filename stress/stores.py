@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from stress.postgres import PostgresServer
@@ -31,3 +32,17 @@ def new_store(kind: str) -> Iterator[StoreLocation]:
         else:
             with PostgresServer() as cluster:
                 yield StoreLocation(Path(parent) / "state", cluster.create_database(), cluster)
+
+
+@contextmanager
+def new_stores(kind: str) -> Iterator[Callable[[], StoreLocation]]:
+    """Provide a function that creates empty stores of the kind "sqlite" or "postgresql" on the same server."""
+    with tempfile.TemporaryDirectory(prefix="locb-stress-") as parent, ExitStack() as stack:
+        cluster = stack.enter_context(PostgresServer(fsync=False)) if kind == "postgresql" else None
+        numbers = count()
+
+        def create() -> StoreLocation:
+            folder = Path(parent) / str(next(numbers)) / "state"
+            return StoreLocation(folder, None if cluster is None else cluster.create_database(), cluster)
+
+        yield create

@@ -83,9 +83,9 @@ class _Checker:
         if request.status == 404:
             return decided and not self._is_erasable(request.user)
         rewards = {attempt.reward for attempt in self.attempts["reward", request.decision_id]}
-        activated = ("activate", request.decision_id)
-        deferred = activated in self.attempts and not self._acknowledged_before(activated, request.sent)
-        return len(rewards) == 1 and not deferred
+        deferred = any(attempt.deferred for attempt in self.attempts["decide", request.decision_id])
+        waiting = deferred and not self._acknowledged_before(("activate", request.decision_id), request.sent)
+        return len(rewards) == 1 and not waiting
 
     def _acknowledged_before(self, key: tuple[Kind, str], time: float) -> bool:
         return any(attempt.outcome == "acknowledged" and attempt.answered < time for attempt in self.attempts[key])
@@ -200,7 +200,7 @@ class _Checker:
     def check_sequence(self) -> Iterator[Violation]:
         """Sequence numbers are unique; without erasures, no number is missing. Observations follow decisions."""
         logged = self.logged
-        numbers = [user.seq for user in logged.users if user.is_event]
+        numbers = [seq for user in logged.users for seq in {user.seq, user.assigned_seq}]
         numbers += [decision.seq for decision in logged.decisions] + [row.seq for row in logged.observations]
         counts = Counter(numbers)
         for seq in sorted(seq for seq, count in counts.items() if count > 1):

@@ -35,6 +35,8 @@ class Request:
         Reward that was sent.
     result : str, float or None
         Arm of the decision, or reward, in the response.
+    deferred : bool
+        Whether a decision must be activated before its reward.
     """
 
     kind: Kind
@@ -47,6 +49,7 @@ class Request:
     writer: str = ""
     reward: float | None = None
     result: str | float | None = None
+    deferred: bool = False
 
     @property
     def outcome(self) -> Outcome:
@@ -63,11 +66,11 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class LoggedUser:
-    """User index of the log. It is an event if the index was not in the policy from the beginning."""
+    """User index of the log: its first event, the event that assigned it to its user, and the name of the user."""
 
     seq: int
+    assigned_seq: int
     name: str | None
-    is_event: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ FIGURES: dict[str, dict[str, Any]] = {
         "memory grown, MB": 5.0,
     },
     "dashboard": {"map: chart, seconds": 1.0, "CPU of the pages, %": 1.0},
+    "histories": {"requests acknowledged": 100, "histories with violations": {}},
     "loop_blocks": {"users": 100_000, "GET /v1/clusters": 4.9},
 }
 
@@ -44,7 +45,7 @@ def run(monkeypatch: pytest.MonkeyPatch, folder: Path, part: str, **changes: Any
         replaced = figures | changes.get(name, {})
         result = [("an attack", replaced)] if name == "hostile_clients" else replaced
         monkeypatch.setattr(program, name, lambda *_, result=result: result)
-    for name in ("new_store", "new_disk"):
+    for name in ("new_store", "new_stores", "new_disk"):
         monkeypatch.setattr(program, name, lambda _: nullcontext())
     monkeypatch.setattr(sys, "argv", ["stress", part, "--store", "postgresql", "--output", str(folder)])
     status = program.main()
@@ -111,6 +112,8 @@ def test_figures_within_the_limits_pass(part: str, monkeypatch: pytest.MonkeyPat
         ("dashboard", "dashboard", {"map: chart, seconds": 2.1}, "map: chart, seconds"),
         ("dashboard", "dashboard", {"CPU of the pages, %": 2.5}, "CPU of the pages is 2.5%, above 2%"),
         ("loop-blocks", "loop_blocks", {"GET /v1/clusters": 5.1}, "GET /v1/clusters"),
+        ("histories", "histories", {"histories with violations": {"lost reward": 2}}, "2 with lost reward"),
+        ("histories", "histories", {"requests acknowledged": 0}, "no acknowledged requests"),
         ("loop-blocks", "loop_blocks", {"users": 99_999}, "only 99999 users"),
     ],
 )
