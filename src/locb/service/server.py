@@ -5,9 +5,11 @@ from __future__ import annotations
 import gc
 import json
 import logging
+import os
 import signal
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable
 from functools import partial
@@ -104,6 +106,9 @@ def serve(config: ServiceConfig, on_listening: Callable[[str], None]) -> None:
 
         def stop(*_: object) -> None:
             server.should_exit = True
+            timer = threading.Timer(config.shutdown_timeout, lambda: _exit_without_store(service))
+            timer.daemon = True
+            timer.start()
 
         service = Service(config, on_fatal_error=stop)
         app = make_app(service, tokens, token_file, prepare_charts=True)
@@ -121,6 +126,14 @@ def serve(config: ServiceConfig, on_listening: Callable[[str], None]) -> None:
     _log.info("stopped")
     if service.fatal_error is not None:
         raise StoreError(service.fatal_error)
+
+
+def _exit_without_store(service: Service) -> None:
+    """End the process if it cannot stop because the store does not respond. The log has all acknowledged events."""
+    reason = service.committer.store_error
+    if reason is not None:
+        _log.critical("exit without a final snapshot, because the store is unavailable: %s", reason)
+        os._exit(1)
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -48,6 +48,7 @@ def test_service_in_a_library_calls_back_and_sends_no_signal(tmp_path: Path, mon
         await service.start()
         await recommend(service)
         with monkeypatch.context() as patched:
+            patched.setattr(service.log, "try_begin", lambda: True)
             patched.setattr(service.log, "stage", lambda _: fail())
             with pytest.raises(ProblemError, match="the connection was lost"):
                 await recommend(service)

@@ -146,13 +146,13 @@ def test_outage(store: Any, open_log: Any) -> None:
 @contextmanager
 def lost_connection(log: EventLog, *, written: bool) -> Iterator[None]:
     """Let each commit fail, with or without its effect."""
-    name = "commit_staged" if log.stages_inline else "commit"
+    name = "commit_staged" if log.backend == "sqlite" else "commit"
     commit = getattr(log, name)
 
     def fail(*arguments: Any) -> None:
         if written:
             commit(*arguments)
-        elif log.stages_inline:
+        elif log.backend == "sqlite":
             log._drop_writer()  # with the staged rows
         raise StoreError("the connection was lost")
 

@@ -67,6 +67,11 @@ class Metrics:
                 "Decisions and rewards that wait to be written to the store.",
                 service.committer.queue_length,
             ),
+            (
+                "locb_oldest_request_seconds",
+                "Time for which the oldest decision or reward has waited to be written to the store, in seconds.",
+                service.committer.oldest_wait,
+            ),
             ("locb_requests_in_flight", "Requests in progress, whose body has arrived.", self._limits.in_flight),
             ("locb_requests_arriving", "Requests whose body has not arrived completely.", self._limits.arriving),
             (

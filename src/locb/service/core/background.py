@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from locb.service.core.group_commit import GroupCommitter
 
 RESTART_INTERVAL = 1.0  # seconds until a failed task starts again
+WATCH_INTERVAL = 0.5  # seconds between checks that the store responds
+STORE_TIMEOUT = 4.0  # seconds for a response of the store; longer than locks are awaited
 CHECKPOINT_INTERVAL = 0.5  # seconds between WAL checkpoints: short, so that each checkpoint is small
 _log = logging.getLogger("locb.service")
 
@@ -66,10 +69,25 @@ async def checkpoint_periodically(committer: GroupCommitter) -> None:
                 async with committer.commit_lock:
                     # After a second checkpoint, without writers, the next commit starts at the beginning of the WAL
                     # file. Overwriting allocated blocks is much faster than allocating new blocks.
-                    await committer.write(log.wal_checkpoint, log.wal_pending)
+                    await committer.write_slow(log.wal_checkpoint, log.wal_pending)
                     checkpointed = engine.seq
             except StoreError as error:
                 _log.warning("the checkpoint of the WAL file failed and is tried again later: %s", error)
+    finally:
+        thread.stop(wait=False)
+
+
+async def watch_store(committer: GroupCommitter) -> None:
+    """Report a store that does not respond within ``STORE_TIMEOUT``. PostgreSQL is asked, even without requests."""
+    log, thread = committer.log, WorkerThread("locb-watchdog")
+    try:
+        while True:
+            await asyncio.sleep(WATCH_INTERVAL)
+            if log.backend == "postgresql" and not thread.busy_seconds:
+                thread.run(log.ping).add_done_callback(asyncio.Future.exception)  # a failed commit reports errors
+            seconds = max(committer.blocked_seconds, thread.busy_seconds)
+            if seconds > STORE_TIMEOUT:
+                committer.report_hang(seconds)
     finally:
         thread.stop(wait=False)
 
@@ -90,8 +108,15 @@ class WorkerThread:
 
     def __init__(self, name: str) -> None:
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._busy_since: float | None = None
         self._thread = Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
+
+    @property
+    def busy_seconds(self) -> float:
+        """Seconds for which the current call has been running; 0 if there is none."""
+        since = self._busy_since
+        return 0.0 if since is None else time.monotonic() - since
 
     def run(self, work: Callable[..., Any], *arguments: Any) -> asyncio.Future[Any]:
         """Queue a call, and return a future of its result."""
@@ -109,10 +134,12 @@ class WorkerThread:
         while (job := self._jobs.get()) is not None:
             future, work, arguments = job
             result, error = None, None
+            self._busy_since = time.monotonic()
             try:
                 result = work(*arguments)
             except BaseException as raised:
                 error = raised
+            self._busy_since = None
             with suppress(RuntimeError):  # the event loop is closed, so nothing waits for the result
                 future.get_loop().call_soon_threadsafe(_set_result, future, result, error)
             del job, future, work, arguments, result, error  # otherwise they would stay in memory until the next job

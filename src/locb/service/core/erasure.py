@@ -76,7 +76,7 @@ class Eraser:
                 erased = await self._commit_erasure(user, redaction)
             except (StoreError, AlreadyOpenError) as error:
                 raise self._committer.to_problem(error) from error
-            await self._committer.write(self._snapshots.remove_all)
+            await self._committer.write_slow(self._snapshots.remove_all)
         if self._rebuild is not None:
             await asyncio.shield(self._rebuild)
         return erased
@@ -112,7 +112,7 @@ class Eraser:
             redaction = redaction._replace(after=redaction.until, until=redaction.until + REDACTED_PER_STEP)
             async with self._committer.commit_lock:
                 try:
-                    await self._committer.write(self._log.redact, redaction)
+                    await self._committer.write_slow(self._log.redact, redaction)
                 except (StoreError, AlreadyOpenError) as error:
                     raise self._committer.to_problem(error) from error
         return redaction._replace(after=redaction.until, until=_END)
@@ -156,10 +156,10 @@ class Eraser:
             if engine.pending_erasure != erased:
                 return  # another user was erased, and this policy may depend on that user
             await committer.commit_unlogged()
-            await committer.write(self._catch_up, policy, position, engine.seq)
+            await committer.write_slow(self._catch_up, policy, position, engine.seq)
             batch = engine.prepare_rebuild(policy, erased)
             await committer.commit_with(batch, self._log.record_rebuild)
-            await committer.write(self._snapshots.remove_all)  # these snapshots contain the erased users
+            await committer.write_slow(self._snapshots.remove_all)  # these snapshots contain the erased users
             self._snapshots.write_if_supported(engine.policy, engine.seq)
         _log.info("the policy was rebuilt from the log without %d erased users", len(erased))
 

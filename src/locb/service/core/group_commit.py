@@ -21,6 +21,7 @@ from locb.service.store.locks import AlreadyOpenError
 from locb.service.store.log import EventLog
 
 MAX_BATCH = 256  # commands, whose preparation takes about 10 ms
+MAX_SLOW_SECONDS = 60.0  # for calls such as an erasure, which take longer than a commit
 RETRY_INTERVAL = 1.0  # seconds between attempts to write to an unavailable store while no requests arrive
 _log = logging.getLogger("locb.service")
 
@@ -60,7 +61,9 @@ class GroupCommitter:
         self._give_up = give_up
         self._fatal_error: str | None = None  # why no further command is accepted
         self._max_queue = max_queue
-        self._queue: deque[tuple[Command, asyncio.Future[Outcome]]] = deque()
+        self._queue: deque[tuple[Command, asyncio.Future[Outcome], float]] = deque()  # with the monotonic time
+        self._batch_since: float | None = None  # time of the oldest command of the batch that is handled
+        self._slow = False  # whether the writer thread runs a call that may take long
         self._wake = asyncio.Event()
         self._writer = WorkerThread("locb-writer")
         self._in_doubt: Batch | None = None  # written, but not known to be durable
@@ -72,6 +75,17 @@ class GroupCommitter:
     def queue_length(self) -> int:
         """Number of queued commands."""
         return len(self._queue)
+
+    @property
+    def oldest_wait(self) -> float:
+        """Seconds since the oldest command that has no outcome yet was queued; 0 if there is none."""
+        since = self._queue[0][2] if self._batch_since is None and self._queue else self._batch_since
+        return 0.0 if since is None else time.monotonic() - since
+
+    @property
+    def blocked_seconds(self) -> float:
+        """Seconds for which the writer thread has waited for the store, more than a slow call may take."""
+        return self._writer.busy_seconds - (MAX_SLOW_SECONDS if self._slow else 0.0)
 
     def start(self, background: BackgroundTasks) -> None:
         """Start the task that handles commands until ``stop`` is called."""
@@ -102,7 +116,8 @@ class GroupCommitter:
         if len(self._queue) + len(commands) > self._max_queue:
             raise errors.queue_full(len(self._queue), len(commands), self._max_queue)
         futures: list[asyncio.Future[Outcome]] = [asyncio.get_running_loop().create_future() for _ in commands]
-        self._queue.extend(zip(commands, futures, strict=True))
+        now = time.monotonic()
+        self._queue.extend((command, future, now) for command, future in zip(commands, futures, strict=True))
         self._wake.set()
         return futures
 
@@ -143,17 +158,19 @@ class GroupCommitter:
 
     async def _handle_queue(self) -> None:
         queue = self._queue
-        taken = [queue.popleft() for _ in range(min(len(queue), MAX_BATCH))]
+        queued = [queue.popleft() for _ in range(min(len(queue), MAX_BATCH))]
         # A cancelled request has no effect yet and is dropped.
-        taken = [(command, future) for command, future in taken if not future.done()]
+        taken = [(command, future) for command, future, _ in queued if not future.done()]
         if not taken:
             return
-        batch = None
+        batch, self._batch_since = None, queued[0][2]
         try:
             batch = await self._handle([command for command, _ in taken])
             outcomes = batch.outcomes
         except Exception as error:
             outcomes = [self.to_problem(error, [command.request_id for command, _ in taken])] * len(taken)
+        finally:
+            self._batch_since = None
         for (_, future), outcome in zip(taken, outcomes, strict=True):
             if not future.done():
                 future.set_result(outcome)
@@ -198,7 +215,7 @@ class GroupCommitter:
             return
         self._in_doubt = batch
         try:
-            if self.log.stages_inline:
+            if self.log.try_begin():
                 self.log.stage(records)
                 await self.write(self.log.commit_staged)
             else:
@@ -238,10 +255,18 @@ class GroupCommitter:
         """Call a function in the writer thread."""
         return await self._writer.run(work, *arguments)
 
+    async def write_slow(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a function, which may take some seconds, in the writer thread."""
+        self._slow = True
+        try:
+            return await self.write(work, *arguments)
+        finally:
+            self._slow = False
+
     async def commit_with(self, batch: Batch, work: Callable[..., Any], *arguments: Any) -> Any:
         """Commit a batch that has no rows by calling ``work`` in the writer thread, and apply it."""
         self._in_doubt = batch
-        result = await self.write(work, *arguments)
+        result = await self.write_slow(work, *arguments)
         self._in_doubt = None
         self.engine.apply(batch)
         return result
@@ -278,6 +303,17 @@ class GroupCommitter:
             return errors.store_unavailable(error, unknown=isinstance(error, OutcomeUnknownError))
         _log.exception("a batch of commands failed", exc_info=error, extra=extra)
         return errors.internal()
+
+    def report_hang(self, seconds: float) -> None:
+        """Refuse the queued commands with 503, and end the connections, because the store does not respond."""
+        reason = f"the database has not responded for {seconds:.1f} s"
+        problem = self.to_problem(StoreError(reason))
+        while self._queue:
+            future = self._queue.popleft()[1]
+            if not future.done():
+                future.set_result(problem)
+        self.log.interrupt()
+        self._wake.set()
 
     def fail(self, reason: str) -> None:
         """Refuse all further commands with 503, because another process has taken over the log."""

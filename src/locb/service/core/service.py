@@ -17,7 +17,7 @@ from locb.policies.base.certificates import CertificateMixin, certify
 from locb.policies.base.policy import ServablePolicy
 from locb.service import errors
 from locb.service.config import ServiceConfig
-from locb.service.core.background import BackgroundTasks, checkpoint_periodically
+from locb.service.core.background import BackgroundTasks, checkpoint_periodically, watch_store
 from locb.service.core.commands import Batch
 from locb.service.core.default_rewards import DefaultRewards
 from locb.service.core.engine import Engine
@@ -170,6 +170,9 @@ class Service:
         self._loop = asyncio.get_running_loop()
         self.eraser = Eraser(self.committer, self.model, self.snapshots, self.background, lambda: self._stopping)
         self.committer.start(self.background)
+        self._watchdog = asyncio.create_task(
+            self.background.supervise("store-watchdog", lambda: watch_store(self.committer))
+        )
         self.background.start("wal-checkpoint", lambda: checkpoint_periodically(self.committer))
         self.background.start("snapshot-memory", lambda: self.snapshots.reserve_periodically(lambda: self.policy))
         self._backfill.restart(self.engine.seq)
@@ -182,6 +185,9 @@ class Service:
         self.exports.stop()
         self.eraser.stop()
         await self.committer.stop()
+        self._watchdog.cancel()
+        if self.committer.store_error is not None:
+            self.log.interrupt()  # no read must delay the shutdown
         await self._backfill.stop()
         if not self.rebuilding and self.fatal_error is None and self.engine.is_logged:
             self.snapshots.write_final(self.policy, self.engine.seq)

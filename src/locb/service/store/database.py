@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
+from weakref import WeakKeyDictionary, WeakSet
 from zlib import crc32
 
 from sqlalchemy import URL, Engine, create_engine, event, make_url, text
@@ -14,6 +18,8 @@ from locb.service.store import sqlite
 from locb.service.store.schema import CommitRow, Head, Records, UserRow
 
 CONNECT_TIMEOUT = 5  # seconds to connect to PostgreSQL
+LOCK_TIMEOUT = 3.0  # seconds that a statement waits for a lock of PostgreSQL
+STATEMENT_TIMEOUT = 60.0  # seconds per statement of PostgreSQL
 # Seconds after which a lost peer is noticed: the client notices a lost server, and the server a lost client.
 KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, KEEPALIVE_COUNT = 5, 2, 3
 _KEEPALIVES = {"keepalives_idle": KEEPALIVE_IDLE, "keepalives_interval": KEEPALIVE_INTERVAL}
@@ -25,6 +31,7 @@ _ASSIGN_USER = text(
     " ON CONFLICT (user_index) DO UPDATE"
     " SET assigned_seq = excluded.assigned_seq, id = excluded.id, salt = excluded.salt WHERE locb_users.id IS NULL"
 )
+_opened: WeakKeyDictionary[Engine, WeakSet[Any]] = WeakKeyDictionary()  # connections to PostgreSQL
 _ACTIVATE = text("UPDATE locb_decisions SET active_at = :active_at WHERE seq = :seq")
 
 
@@ -102,14 +109,28 @@ def connect(url: URL) -> Engine:
     settings = {name: value for name, value in settings.items() if name not in url.query}
     # Positional parameters let rows pass to the driver without conversion.
     engine = create_engine(url, paramstyle="format", connect_args=settings)
-    event.listen(engine, "connect", _set_server_keepalives)
+    opened = _opened.setdefault(engine, WeakSet())
+    event.listen(engine, "connect", lambda connection, _: opened.add(connection))
+    event.listen(engine, "connect", _set_server_timeouts)
     return engine
 
 
-def _set_server_keepalives(connection: Any, _: Any) -> None:
-    """Let the PostgreSQL server end this connection, and release its lock, soon after this machine is lost."""
+def interrupt(engine: Engine) -> None:
+    """Close the sockets of all connections to PostgreSQL, so that threads no longer wait for the server.
+
+    This is necessary because a server that hangs does not enforce its own timeouts.
+    """
+    for connection in list(_opened.get(engine, ())):
+        # An exception means that the connection is closed.
+        with suppress(Exception), socket.socket(fileno=os.dup(connection.fileno())) as duplicate:
+            duplicate.shutdown(socket.SHUT_RDWR)
+
+
+def _set_server_timeouts(connection: Any, _: Any) -> None:
+    """Limit the time of statements, and let the server end this connection soon after this machine is lost."""
     connection.execute(
-        f"SET tcp_keepalives_idle = {KEEPALIVE_IDLE}; SET tcp_keepalives_interval = {KEEPALIVE_INTERVAL};"
+        f"SET lock_timeout = {round(1000 * LOCK_TIMEOUT)}; SET statement_timeout = {round(1000 * STATEMENT_TIMEOUT)};"
+        f" SET tcp_keepalives_idle = {KEEPALIVE_IDLE}; SET tcp_keepalives_interval = {KEEPALIVE_INTERVAL};"
         f" SET tcp_keepalives_count = {KEEPALIVE_COUNT}"
     )
     connection.commit()
@@ -133,7 +154,8 @@ class Writes(NamedTuple):
 class RowWriter(Protocol):
     """Writer of rows over a connection of the database driver."""
 
-    stages_inline: bool  # whether ``write`` is fast enough to be called in the event loop
+    def try_begin(self, connection: Any) -> bool:
+        """Start a transaction without waiting, and return whether ``write`` can be called in the event loop."""
 
     def write(self, connection: Any, writes: Writes) -> bool:
         """Write rows, and return whether the end of the log was as expected; ``commit`` or ``roll_back`` must follow.

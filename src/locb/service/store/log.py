@@ -148,10 +148,9 @@ class EventLog(LogReader):
         self.stage(records)
         self.commit_staged()
 
-    @property
-    def stages_inline(self) -> bool:
-        """Whether ``stage`` is fast enough to be called from the event loop."""
-        return self._row_writer.stages_inline
+    def try_begin(self) -> bool:
+        """Start a transaction without waiting, and return whether ``stage`` can now be called from the event loop."""
+        return self._writer is not None and self._row_writer.try_begin(self._writer.connection.driver_connection)
 
     def stage(self, records: Records) -> None:
         """Write rows without making them durable; ``commit_staged`` must follow."""

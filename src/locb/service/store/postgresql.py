@@ -67,8 +67,6 @@ class PostgresqlWriter:
         SQL statements that write a user, and the activation time of a decision.
     """
 
-    stages_inline = False  # each statement waits for the server
-
     def __init__(self, assign_user: str, activate: str) -> None:
         self._assign_user, self._activate = assign_user, activate
         inserts = [
@@ -76,6 +74,10 @@ class PostgresqlWriter:
             for table in (tables.commits, tables.decisions, tables.observations)
         ]
         self._insert = f"WITH head AS ({_ADVANCE}), {', '.join(inserts)} SELECT count(*) FROM head"  # noqa: S608
+
+    def try_begin(self, connection: Connection[Any]) -> bool:  # noqa: ARG002 - as for other databases
+        """Return False: each statement waits for the server."""
+        return False
 
     def write(self, connection: Connection[Any], writes: Writes) -> bool:
         """Write rows over a driver connection; the rows are durable after ``commit`` at the latest."""

@@ -14,7 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from locb.service.store import integrity, user_decisions
 from locb.service.store import schema as tables
-from locb.service.store.database import StoreError, summarize_error
+from locb.service.store.database import StoreError, interrupt, summarize_error
 from locb.service.store.fencing import read_head
 from locb.service.store.integrity import Damage
 from locb.service.store.schema import DecisionRow, FoundDecision
@@ -37,6 +37,15 @@ class LogReader:
         self._operations = 0  # number of running reads and writes in all threads
         self._operations_changed = Condition()
         self._closed = False
+
+    def ping(self) -> None:
+        """Wait for a response of the database."""
+        with self._reading() as connection:
+            connection.execute(select(1))
+
+    def interrupt(self) -> None:
+        """End all reads and writes that wait for a PostgreSQL server; they raise ``StoreError``."""
+        interrupt(self._engine)
 
     def settings(self) -> dict[str, Any]:
         """Return all settings of the store by name."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
@@ -14,7 +15,7 @@ from locb.service.store import schema as tables
 if TYPE_CHECKING:
     from locb.service.store.database import Writes
 
-BUSY_TIMEOUT = 5  # seconds that a connection waits for a lock
+BUSY_TIMEOUT = 3  # seconds that a connection waits for a lock
 CHECKPOINT_TIMEOUT_MS = 100  # milliseconds that a truncating WAL checkpoint waits for readers
 _ADVANCE = "UPDATE locb_head SET last_seq = ?, hash = ? WHERE epoch = ? AND last_seq = ?"
 _ADD_COMMIT = "INSERT INTO locb_commits (previous_seq, epoch, kind, digests, hash) VALUES (?, ?, ?, ?, ?)"
@@ -61,8 +62,6 @@ class SqliteWriter:
         SQL statements that write a user, and the activation time of a decision.
     """
 
-    stages_inline = True  # writing to the page cache is fast; only the commit waits for the disk
-
     def __init__(self, assign_user: str, activate: str) -> None:
         self._assign_user, self._activate = assign_user, activate
         self._insert = {
@@ -70,6 +69,20 @@ class SqliteWriter:
             for table in (tables.decisions, tables.observations)
             for size in ROWS_PER_STATEMENT
         }
+
+    def try_begin(self, connection: Any) -> bool:
+        """Start a transaction; return False if another process holds the lock.
+
+        In the transaction, writing to the page cache is fast; only the commit waits for the disk.
+        """
+        connection.execute("PRAGMA busy_timeout=0")
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return False
+        finally:
+            connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT * 1000}")
+        return True
 
     def write(self, connection: Any, writes: Writes) -> bool:
         """Write rows over a driver connection; the rows are durable after ``commit``."""
