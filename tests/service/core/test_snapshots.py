@@ -89,7 +89,7 @@ def test_snapshots_outside_the_log_are_deleted(tmp_path: Path, caplog: pytest.Lo
     _, seq = snapshots.load_newest(0, 6) or pytest.fail("none")  # the restored log ends at seq 6
     assert seq == 3
     assert list_names(tmp_path) == file_names(3)
-    assert "its last event is not in the log" in caplog.text
+    assert "it ends at event 7, which is not in the log" in caplog.text
     assert snapshots.load_newest(4, 6) is None  # an erasure rebuilt the policy at seq 4
     assert list_names(tmp_path) == []
 
