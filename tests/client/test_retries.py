@@ -67,6 +67,21 @@ def test_retry_repeats_the_same_request(calling: Callable[..., Call], lost: Repl
     assert len({request.body for request in server.received}) == 1
 
 
+@pytest.mark.usefixtures("clock")
+@pytest.mark.parametrize(("lost", "found"), [(None, True), ((503, {}, {}), True), ((429, {}, b""), False)])
+def test_retry_of_a_successful_erasure(calling: Callable[..., Call], lost: Reply, found: bool) -> None:
+    unknown = 404, {}, {"title": "Unknown user", "status": 404}
+    with loopback(in_turn(lost, unknown)) as server:
+        call = calling(server.url)
+        if found:  # the first attempt may have erased the user
+            assert call("delete_user", "ann") == {"user": "ann", "erased_decisions": None}
+        else:
+            with pytest.raises(ServiceError, match="404 Unknown user"):
+                call("delete_user", "ann")
+        with pytest.raises(ServiceError, match="404 Unknown user"):
+            call("delete_user", "ann")
+
+
 def test_timeout_is_retried(calling: Callable[..., Call]) -> None:
     seen: list[ReceivedRequest] = []
 

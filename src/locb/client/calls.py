@@ -270,8 +270,16 @@ def map(client: BaseClient, projection: str | None = None) -> Exchange[Response]
 
 
 def delete_user(client: BaseClient, id: str) -> Exchange[Response]:  # noqa: A002 - the name in the API
-    """Erase the user with this id, and everything that was learned from the user."""
-    response: Response = yield from client.request_json("DELETE", _path("users", id))
+    """Erase the user with this id, and everything that was learned from the user.
+
+    If the response of a successful attempt is lost, the retry finds no such user. ``erased_decisions`` is then None.
+    """
+    try:
+        response: Response = yield from client.request_json("DELETE", _path("users", id))
+    except ServiceError as error:
+        if error.status != 404 or not error.in_doubt:
+            raise
+        return Response(user=id, erased_decisions=None)
     return response
 
 

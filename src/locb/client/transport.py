@@ -47,6 +47,8 @@ class ServiceError(Exception):
         Kind of the problem, and what was wrong.
     problem : Response
         All fields of the problem response (RFC 9457); empty if no response arrived.
+    in_doubt : bool
+        Whether an earlier attempt of the same request may have succeeded, although its response did not arrive.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class ServiceError(Exception):
         super().__init__(status, title, detail)
         self.status, self.title, self.detail = status, title, detail
         self.problem = Response(problem or {})
+        self.in_doubt = False
 
     def __str__(self) -> str:
         summary = self.title if self.status is None else f"{self.status} {self.title}"
@@ -172,13 +175,14 @@ class BaseClient(ABC):
         content = None if body is None else _encode(body)
         retries = self.retries if retries is None else retries
         deadline = time.monotonic() + self.total
-        attempt = 0
+        attempt, in_doubt = 0, False
         while True:
             remaining = max(deadline - time.monotonic(), 0.001)
             response = yield Request(method, self.url + path, content, min(self.timeout, remaining), into)
             attempt += 1
             if isinstance(response, RawResponse) and response.status not in RETRY_STATUSES:
                 break
+            in_doubt |= not isinstance(response, RawResponse) or response.status >= 500
             pause = _backoff(attempt, response)
             if attempt > retries or time.monotonic() + pause >= deadline:
                 break
@@ -186,7 +190,9 @@ class BaseClient(ABC):
         if isinstance(response, RawResponse):
             if 200 <= response.status < 300:
                 return response
-            raise _error_from_response(response)
+            error = _error_from_response(response)
+            error.in_doubt = in_doubt
+            raise error
         attempts = "" if attempt == 1 else f" ({attempt} attempts)"
         reason = str(response) or type(response).__name__
         raise ServiceError(None, "no response", f"{self.url}: {reason}{attempts}") from response

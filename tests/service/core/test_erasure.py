@@ -1,6 +1,7 @@
 """Erasure of users: their events and names are deleted, and the policy is rebuilt without them."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,8 @@ import numpy as np
 import pytest
 
 from locb.service.core.audit import repeat_decisions
-from serving import arms, in_path, play, same_state, serving
+from locb.service.core.erasure import Eraser
+from serving import arms, in_path, play, same_state, serving, wait_for
 
 
 @pytest.mark.parametrize("name", ["locb", "eloc", "club", "sclub", "linucb-one", "linucb-ind"])
@@ -97,3 +99,33 @@ def test_name_is_redacted_in_responses_to_other_users(store: Any, policy: str, m
         content = file.read_bytes() if file.is_file() else b""
         assert erased.encode() not in content, file
         assert escaped not in content, file
+
+
+def test_erasure_ends_although_further_users_are_erased(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("locb.service.core.erasure.MAX_FINAL_CATCH_UP", 0)
+    users = [f"u{number}" for number in range(7)]
+    catch_up, rebuilds, rebuilds_at_end = Eraser._catch_up, 0, []
+    with ThreadPoolExecutor(len(users)) as threads, serving(tmp_path) as (client, service):
+        play(client, np.random.default_rng(5), [*users, "kept"], 80)
+
+        def erase_next(eraser: Eraser, policy: Any, after: int, until: int) -> None:
+            nonlocal rebuilds
+            if after == 0:  # in each rebuild, another user is erased
+                rebuilds += 1
+                if rebuilds < len(users):
+                    pending = len(service.engine.pending_erasure)
+                    responses.append(threads.submit(client.delete, f"/v1/users/{users[rebuilds]}"))
+                    wait_for(lambda: len(service.engine.pending_erasure) > pending)
+            catch_up(eraser, policy, after, until)
+
+        monkeypatch.setattr(Eraser, "_catch_up", erase_next)
+        first = threads.submit(client.delete, "/v1/users/u0")
+        first.add_done_callback(lambda _: rebuilds_at_end.append(rebuilds))
+        responses = [first]
+        wait_for(lambda: rebuilds >= len(users) and not service.rebuilding)
+        assert [response.result().status_code for response in responses] == [200] * len(users)
+        assert rebuilds_at_end[0] < len(users)
+        play(client, np.random.default_rng(6), ["kept", "new"], 20)
+        replayed, mismatches = repeat_decisions(service.log, service.model, service.log.settings()["rebuilt_at"])
+        assert mismatches == []
+        assert same_state(replayed, service.policy)

@@ -61,6 +61,7 @@ class Eraser:
         self._stopping = stopping
         self._thread = WorkerThread("locb-rebuild")  # of its own: a rebuild can be long, and must not wait for others
         self._rebuild: asyncio.Task[None] | None = None
+        self._rebuilt = asyncio.Condition()  # notified after each rebuild
 
     async def erase(self, user: str) -> int:
         """Erase a user, wait until the policy is rebuilt without the user, and return the number of erased decisions.
@@ -68,20 +69,23 @@ class Eraser:
         Raises
         ------
         ProblemError
-            404 for an unknown user; 503 if the store is unavailable.
+            404 for an unknown user; 503 if the store is unavailable, or the service is stopping.
         """
         redaction = await self._redact(user) if self._may_be_named(user) else None
         async with self._committer.commit_lock:
             try:
-                erased = await self._commit_erasure(user, redaction)
+                user_index, erased = await self._commit_erasure(user, redaction)
             except (StoreError, AlreadyOpenError) as error:
                 raise self._committer.to_problem(error) from error
             await self._committer.write_slow(self._snapshots.remove_all)
-        if self._rebuild is not None:
-            await asyncio.shield(self._rebuild)
+        async with self._rebuilt:
+            await self._rebuilt.wait_for(lambda: user_index not in self._engine.pending_erasure or self._stopping())
+        if user_index in self._engine.pending_erasure:
+            raise errors.stopping()
         return erased
 
-    async def _commit_erasure(self, user: str, redaction: Redaction | None) -> int:
+    async def _commit_erasure(self, user: str, redaction: Redaction | None) -> tuple[int, int]:
+        """Commit the erasure, and return the index of the user and the number of erased decisions."""
         await self._committer.resolve_in_doubt()
         user_index = self._engine.users.index_of(user)
         if user_index is None:
@@ -89,7 +93,7 @@ class Eraser:
         batch = self._engine.prepare_erasure(user)
         erased = await self._committer.commit_with(batch, self._log.erase, user_index, redaction)
         self._committer.after_commit(batch)
-        return int(erased)
+        return user_index, int(erased)
 
     # Redaction of the user's name in responses to other users
 
@@ -124,11 +128,13 @@ class Eraser:
         if self._engine.pending_erasure and (self._rebuild is None or self._rebuild.done()):
             self._rebuild = self._background.start("rebuild", self._rebuild_all)
 
-    def stop(self) -> None:
+    async def stop(self) -> None:
         """Cancel a rebuild; the service rebuilds the policy at its next startup."""
         if self._rebuild is not None:
             self._rebuild.cancel()
         self._thread.stop(wait=False)
+        async with self._rebuilt:
+            self._rebuilt.notify_all()
 
     async def _rebuild_all(self) -> None:
         while self._engine.pending_erasure:
@@ -142,25 +148,31 @@ class Eraser:
                 await asyncio.sleep(RETRY_INTERVAL)
 
     async def _rebuild_once(self) -> None:
-        """Replay the log on a new policy while requests are served, then replace the current policy."""
+        """Replay the log on a new policy while requests are served, then replace the current policy.
+
+        The new policy may depend on users that are erased in the meantime. The next rebuild removes all of them, so
+        each erasure is complete after at most two rebuilds, however many follow.
+        """
         engine, committer = self._engine, self._committer
         erased = list(engine.pending_erasure)
         policy = self._model.build()
         position = 0
-        while engine.seq - position > MAX_FINAL_CATCH_UP and engine.pending_erasure == erased:
+        while engine.seq - position > MAX_FINAL_CATCH_UP:
             until = engine.seq
             await self._thread.run(self._catch_up, policy, position, until)
             position = until
         async with committer.commit_lock:
             await committer.resolve_in_doubt()
-            if engine.pending_erasure != erased:
-                return  # another user was erased, and this policy may depend on that user
             await committer.commit_unlogged()
             await committer.write_slow(self._catch_up, policy, position, engine.seq)
             batch = engine.prepare_rebuild(policy, erased)
-            await committer.commit_with(batch, self._log.record_rebuild)
+            complete = engine.pending_erasure == erased
+            await committer.commit_with(batch, self._log.record_rebuild, complete)
             await committer.write_slow(self._snapshots.remove_all)  # these snapshots contain the erased users
-            self._snapshots.write_if_supported(engine.policy, engine.seq)
+            if complete:
+                self._snapshots.write_if_supported(engine.policy, engine.seq)
+        async with self._rebuilt:
+            self._rebuilt.notify_all()
         _log.info("the policy was rebuilt from the log without %d erased users", len(erased))
 
     def _catch_up(self, policy: ServablePolicy, after: int, until: int) -> None:

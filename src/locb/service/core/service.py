@@ -183,7 +183,7 @@ class Service:
         self._stopping = True
         self.background.cancel()
         self.exports.stop()
-        self.eraser.stop()
+        await self.eraser.stop()
         await self.committer.stop()
         self._watchdog.cancel()
         if self.committer.store_error is not None:

@@ -184,12 +184,13 @@ class EventLog(LogReader):
         with self._writing() as connection:
             tables.write_settings(connection, values)
 
-    def record_rebuild(self) -> None:
-        """Append the event that the policy was rebuilt from the log, without the erased users."""
+    def record_rebuild(self, complete: bool = True) -> None:
+        """Append the event that the policy was rebuilt; ``complete`` means without all users that were erased."""
         with self._writing() as connection:
             commit, head = self._chain.link_rebuild()
             fencing.advance(connection, commit, head)
-            tables.write_settings(connection, {"rebuilt_at": head.last_seq})
+            if complete:
+                tables.write_settings(connection, {"rebuilt_at": head.last_seq})
         self._set_head(head)
 
     def redact(self, redaction: Redaction) -> None:
@@ -200,7 +201,7 @@ class EventLog(LogReader):
     def erase(self, user_index: int, redaction: Redaction | None = None) -> int:
         """Erase a user's name, decisions and observations in one transaction, which is one event.
 
-        The setting ``rebuilt_at`` is null until ``record_rebuild`` is called.
+        The setting ``rebuilt_at`` is null until ``record_rebuild`` records a complete rebuild.
 
         Parameters
         ----------
