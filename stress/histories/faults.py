@@ -14,8 +14,9 @@ from pathlib import Path
 import psycopg
 
 from stress.histories.clients import Clients
-from stress.histories.forks import ForkedService
+from stress.histories.forks import LEASE_SECONDS, ForkedService
 from stress.histories.plan import Fault
+from stress.histories.proxy import Proxy
 from stress.stores import StoreLocation
 
 TAKEOVER_SECONDS = 3.0  # time after which a second service that cannot open the store is given up
@@ -40,11 +41,22 @@ class Faults:
         Second service, with another data folder on the same store. It is running only during a fault.
     clients : Clients
         Clients, which some faults redirect to the second service.
+    proxy : Proxy or None
+        Proxy through which the service connects to PostgreSQL.
     """
 
-    def __init__(self, location: StoreLocation, service: ForkedService, other: ForkedService, clients: Clients) -> None:
+    def __init__(
+        self,
+        location: StoreLocation,
+        service: ForkedService,
+        other: ForkedService,
+        clients: Clients,
+        proxy: Proxy | None,
+    ) -> None:
+        self._proxy = proxy
         self._location, self._service, self._other, self._clients = location, service, other, clients
         self.takeovers = 0  # number of times that the second service was ready
+        self.lost_responses = 0  # number of commits whose response was lost
 
     def inject(self, fault: Fault) -> None:
         """Inject a fault, and wait until the service is ready again."""
@@ -59,6 +71,8 @@ class Faults:
             "terminate connections": self._terminate,
             "crash store": self._crash_store,
             "take over": self._take_over,
+            "expire lease": self._expire_lease,
+            "lose responses": self._lose_responses,
         }
         faults[fault.name](fault)
         self._service.wait_ready()
@@ -119,12 +133,24 @@ class Faults:
             time.sleep(fault.seconds / 2)
             self._location.cluster.start()
 
+    def _lose_responses(self, fault: Fault) -> None:
+        """Close the connection of a commit after PostgreSQL has executed it, several times."""
+        if self._proxy is not None:
+            for _ in range(1 + int(fault.strength * 3)):
+                self.lost_responses += self._proxy.lose_response(fault.seconds)
+                time.sleep(fault.seconds / 5)
+
     # Two services on one store
 
     def _start_second(self, fault: Fault) -> None:  # noqa: ARG002
-        """Start a second service while the first one is running. It must not get the store."""
-        self._try_second(0.0)
+        """Start a second service while the first one is running.
+
+        It gets the store only if the first one was too slow to extend its lease.
+        """
+        ready = self._try_second(0.0)
         self._other.stop()
+        if ready:
+            self._wait_for_exit()
 
     def _take_over(self, fault: Fault) -> None:
         """Let a second service take the store while the first one has lost its connections, then return."""
@@ -135,14 +161,27 @@ class Faults:
         with stopped([self._service.pid] if fault.strength > 0.75 else []):
             self._terminate(fault)
             ready = self._try_second(TAKEOVER_SECONDS)
+        self._use_second(fault, ready, others)
+        self._clients.services = before
+
+    def _expire_lease(self, fault: Fault) -> None:
+        """Let a second service take the store while the first one hangs, then continue the first one."""
+        others = [self._other] if fault.strength < 0.5 else [self._service, self._other]
+        with stopped([self._service.pid]):
+            time.sleep(LEASE_SECONDS)
+            ready = self._try_second(TAKEOVER_SECONDS)
+        self._use_second(fault, ready, others)
+
+    def _use_second(self, fault: Fault, ready: bool, others: list[ForkedService]) -> None:
+        """Send requests to the services ``others``, then to the first one, which must end; then start it again."""
         if ready:
+            before = [self._service]
             self._clients.services = others
             time.sleep(fault.seconds)
             self._clients.services = before
             time.sleep(fault.seconds / 2)  # the first service gets requests while the second one has the store
             self._other.kill() if fault.seconds < 0.5 else self._other.stop()
             self._wait_for_exit()
-        self._clients.services = before
         self._other.kill()
 
     def _wait_for_exit(self) -> None:

@@ -1,6 +1,7 @@
 """Services that start fast: one process imports the package and loads the kernels once, and forks for each start.
 
-The forked process runs ``locb serve`` with its usual options. Only its system time can be changed by the test.
+The forked process runs ``locb serve`` with its usual options. The test can change its system time, and its lease of the
+database is shorter.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any
 from stress.service_process import ServiceProcess
 
 POLL_INTERVAL = 0.01  # seconds
+LEASE_SECONDS, HEARTBEAT_INTERVAL = 3.0, 0.5  # shorter than those of a service, so that a history is short
 _CLOCK_BYTES = 8  # a float64: seconds that are added to the system time
 
 
@@ -136,6 +138,7 @@ class ForkedService(ServiceProcess):
 def _serve(arguments: list[str], environment: dict[str, str], output: str, clock: str) -> None:
     """Run ``locb serve`` in the forked process, and end the process."""
     from locb.cli import main as locb
+    from locb.service.store import locks
 
     lines = os.open(output, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -146,6 +149,7 @@ def _serve(arguments: list[str], environment: dict[str, str], output: str, clock
         offset = mmap.mmap(file.fileno(), _CLOCK_BYTES, access=mmap.ACCESS_READ)
     system_time = time.time
     time.time = lambda: system_time() + struct.unpack("d", offset)[0]
+    locks.LEASE_SECONDS, locks.HEARTBEAT_INTERVAL = LEASE_SECONDS, HEARTBEAT_INTERVAL
     sys.argv = ["locb", "serve", *arguments]
     status = 1
     try:

@@ -9,7 +9,7 @@ FAULTS: dict[str, tuple[str, ...]] = {
     "sqlite": ("kill", "stop", "hang service", "hang store", "full disk", "clock step", "second service"),
     "postgresql": (
         "kill", "stop", "hang service", "hang store", "full disk", "clock step", "second service",
-        "terminate connections", "crash store", "take over",
+        "terminate connections", "crash store", "take over", "expire lease", "lose responses",
     ),
 }  # fmt: skip
 

@@ -6,7 +6,10 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
+
+from sqlalchemy import make_url
 
 from stress.histories.checker import Violation, find_violations
 from stress.histories.clients import Clients
@@ -14,6 +17,7 @@ from stress.histories.faults import Faults, second_service_store
 from stress.histories.forks import ForkedService, Forks
 from stress.histories.log_content import count_waiting, read_log
 from stress.histories.plan import Plan, draw_plan
+from stress.histories.proxy import Proxy
 from stress.histories.record import History, Logged
 from stress.stores import StoreLocation
 
@@ -27,13 +31,14 @@ def run_history(forks: Forks, location: StoreLocation, plan: Plan) -> tuple[Hist
     options = list(plan.options)
     failures: list[Violation] = []
     with (
-        ForkedService(forks, "A", folder, options, location.url) as service,
+        _proxy(location) as proxy,
+        ForkedService(forks, "A", folder, options, _address(location, proxy)) as service,
         ForkedService(forks, "B", second, options, second_service_store(location)) as other,
     ):
         service.start()
         clients = Clients(plan, [service])
         try:
-            failures += _inject(Faults(location, service, other, clients), service, plan)
+            failures += _inject(Faults(location, service, other, clients, proxy), service, plan)
         finally:
             requests = clients.stop()
         history = History(requests, plan.default_reward)
@@ -46,6 +51,17 @@ def run_history(forks: Forks, location: StoreLocation, plan: Plan) -> tuple[Hist
                 failures.append(Violation("exit", f"status {status} after SIGTERM: {service.output()[-1000:]}"))
     logged = read_log(location)
     return history, logged, failures + find_violations(history, logged)
+
+
+def _proxy(location: StoreLocation) -> AbstractContextManager[Proxy | None]:
+    return nullcontext() if location.cluster is None else Proxy(location.cluster.port)
+
+
+def _address(location: StoreLocation, proxy: Proxy | None) -> str | None:
+    """Return the address under which the service opens the store."""
+    if location.url is None or proxy is None:
+        return location.url
+    return make_url(location.url).set(port=proxy.port).render_as_string(hide_password=False)
 
 
 def _inject(faults: Faults, service: ForkedService, plan: Plan) -> list[Violation]:

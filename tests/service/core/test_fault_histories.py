@@ -46,7 +46,7 @@ def test_history_on_sqlite(forks: Forks, tmp_path: Path, seed: int) -> None:
 
 def test_history_on_postgresql(forks: Forks, postgres: Any, tmp_path: Path) -> None:
     location = StoreLocation(tmp_path / "state", postgres.create_database(), postgres)
-    history, logged, violations = run_history(forks, location, draw_plan("postgresql", 18, SECONDS))
+    history, logged, violations = run_history(forks, location, draw_plan("postgresql", 54, SECONDS))
     assert violations == []
     assert logged.decisions
     assert any(request.outcome == "acknowledged" for request in history.requests)
