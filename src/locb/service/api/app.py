@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -53,12 +52,11 @@ def make_app(
         await run_in_threadpool(int)  # makes Starlette import modules, which would delay the first export by 20 ms
         if prepare_charts:
             chart_files.prepare()
-        watching = None if token_file is None else asyncio.create_task(token_file.watch())
+        if token_file is not None:
+            service.background.start("token-file", token_file.watch)
         try:
             yield
         finally:
-            if watching is not None:
-                watching.cancel()
             chart_files.stop()
             await service.stop()
 
