@@ -7,6 +7,7 @@ import resource
 import signal
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -55,8 +56,7 @@ class Faults:
     ) -> None:
         self._proxy = proxy
         self._location, self._service, self._other, self._clients = location, service, other, clients
-        self.takeovers = 0  # number of times that the second service was ready
-        self.lost_responses = 0  # number of commits whose response was lost
+        self.effects: Counter[str] = Counter()
 
     def inject(self, fault: Fault) -> None:
         """Inject a fault, and wait until the service is ready again."""
@@ -137,7 +137,7 @@ class Faults:
         """Close the connection of a commit after PostgreSQL has executed it, several times."""
         if self._proxy is not None:
             for _ in range(1 + int(fault.strength * 3)):
-                self.lost_responses += self._proxy.lose_response(fault.seconds)
+                self.effects["responses of commits lost"] += self._proxy.lose_response(fault.seconds)
                 time.sleep(fault.seconds / 5)
 
     # Two services on one store
@@ -207,7 +207,7 @@ class Faults:
                 if time.monotonic() > end:
                     return False
             else:
-                self.takeovers += 1
+                self.effects["stores taken over"] += 1
                 return True
 
 

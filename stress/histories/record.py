@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -123,12 +124,18 @@ class Logged:
 class History:
     """All requests of a history, and the default reward of the service.
 
-    ``settled`` states whether the service had enough time to learn all default rewards.
+    Attributes
+    ----------
+    settled : bool
+        Whether the service had enough time to learn all default rewards.
+    effects : Counter
+        Numbers of effects of the faults, by name.
     """
 
     requests: list[Request] = field(default_factory=list)
     default_reward: float | None = None
     settled: bool = False
+    effects: Counter[str] = field(default_factory=Counter)
 
     @property
     def erases(self) -> bool:

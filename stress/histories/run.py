@@ -37,11 +37,12 @@ def run_history(forks: Forks, location: StoreLocation, plan: Plan) -> tuple[Hist
     ):
         service.start()
         clients = Clients(plan, [service])
+        faults = Faults(location, service, other, clients, proxy)
         try:
-            failures += _inject(Faults(location, service, other, clients, proxy), service, plan)
+            failures += _inject(faults, service, plan)
         finally:
             requests = clients.stop()
-        history = History(requests, plan.default_reward)
+        history = History(requests, plan.default_reward, effects=faults.effects)
         if not failures:
             if plan.default_reward is not None:
                 _wait_for_defaults(location)
@@ -101,7 +102,7 @@ def histories(
     report : callable
         Called with a line for each history with violations.
     """
-    requests, faults, failed = Counter[str](), Counter[str](), Counter[str]()
+    requests, faults, effects, failed = (Counter[str]() for _ in range(4))
     count, events, slowest, start = 0, 0, 0.0, time.perf_counter()
     with Forks() as forks:
         for seed in seeds:
@@ -113,6 +114,7 @@ def histories(
             slowest = max(slowest, time.perf_counter() - began)
             events += len(logged.decisions) + len(logged.observations)
             requests.update(request.outcome for request in history.requests)
+            effects.update(history.effects)
             faults.update(fault.name for fault in plan.faults)
             if violations:
                 names = [fault.name for fault in plan.faults]
@@ -131,5 +133,6 @@ def histories(
         "requests with an unknown outcome": requests["unknown"],
         "decisions and observations": events,
         "faults": dict(sorted(faults.items())),
+        "effects": dict(sorted(effects.items())),
         "histories with violations": dict(sorted(failed.items())),
     }
