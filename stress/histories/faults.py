@@ -27,6 +27,8 @@ TERMINATE = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
     " WHERE datname = current_database() AND pid <> pg_backend_pid()"
 )
+MIN_FILE_BYTES = 1 << 14  # limit of the file size; snapshots are larger
+COMMIT_SECONDS = 10.0  # time in which the clients send a request that is committed
 
 
 class Faults:
@@ -97,10 +99,10 @@ class Faults:
     # Faults of the store
 
     def _fill_disk(self, fault: Fault) -> None:
-        """Limit the size of the files that the service writes: the log (SQLite) and the snapshots."""
+        """Limit the size of the files that the service writes: the log (SQLite only) and the snapshots."""
         largest = max((path.stat().st_size for path in self._service.folder.glob("log.db*")), default=0)
         unlimited = resource.RLIM_INFINITY
-        resource.prlimit(self._service.pid, resource.RLIMIT_FSIZE, (max(largest, 1 << 14), unlimited))
+        resource.prlimit(self._service.pid, resource.RLIMIT_FSIZE, (max(largest, MIN_FILE_BYTES), unlimited))
         try:
             time.sleep(fault.seconds)
         finally:
@@ -137,7 +139,7 @@ class Faults:
         """Close the connection of a commit after PostgreSQL has executed it, several times."""
         if self._proxy is not None:
             for _ in range(1 + int(fault.strength * 3)):
-                self.effects["responses of commits lost"] += self._proxy.lose_response(fault.seconds)
+                self.effects["responses of commits lost"] += self._proxy.lose_response(COMMIT_SECONDS)
                 time.sleep(fault.seconds / 5)
 
     # Two services on one store

@@ -21,7 +21,8 @@ from stress.histories.proxy import Proxy
 from stress.histories.record import History, Logged
 from stress.stores import StoreLocation
 
-DEFAULTS_SECONDS = 20.0  # time in which the service must learn all default rewards after the last request
+DEFAULTS_SECONDS = 120.0  # time in which even a busy machine must learn all default rewards after the last request
+OUTPUT_CHARACTERS = 3_000  # end of the output of the service that is reported with a violation
 
 
 def run_history(forks: Forks, location: StoreLocation, plan: Plan) -> tuple[History, Logged, list[Violation]]:
@@ -122,6 +123,8 @@ def histories(
                 report(f"  repeat: python -m stress histories --store {kind} --seed {seed} --histories 1")
                 for violation in violations[:10]:
                     report(f"  {violation.kind}: {violation.found}")
+                output = location.folder.with_name(f"{location.folder.name}.log").read_text(errors="replace")
+                report(f"  end of the output of the service: {output[-OUTPUT_CHARACTERS:]}")
                 failed.update({violation.kind for violation in violations})
     return {
         "histories": count,
