@@ -32,6 +32,7 @@ def test_service_whose_first_failure_is_a_read_does_not_continue(
         with serving(tmp_path / "b", store=url) as (second, _):
             assert recommend(second, "bob", "b1") == 200
             assert second.post("/v1/reward", json={"decision_id": "b1", "reward": 1.0}).status_code == 200
+        terminate_connections(url)  # those that a background task of the first service has opened
         assert recommend(first, "ann", "a1") == 503  # a repeated request: the service reads the log, and cannot
         # Without further requests, the service probes the store and connects again.
         wait_for(lambda: first_service.fatal_error is not None or first.get("/v1/health").status_code == 200)

@@ -1,6 +1,7 @@
 """A closed event log: it refuses to open connections, and none stays open."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -115,3 +116,13 @@ def test_write_that_outlives_the_log_closes_its_connection(
         with pytest.raises(StoreError):
             log.commit(Records(decisions=[decision(7, "later")]))
     assert not connections
+
+
+def test_query_that_outlives_the_pool_closes_its_connection(postgres: Any, tmp_path: Path) -> None:
+    log = EventLog(tmp_path, postgres.create_database())
+    with log._reading() as connection:
+        driver_connection = connection.connection.driver_connection
+        assert driver_connection is not None
+        log._engine.dispose()  # as another thread does after a failed write
+    assert driver_connection.closed
+    log.close()

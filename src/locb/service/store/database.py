@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 from weakref import WeakKeyDictionary, WeakSet
 from zlib import crc32
 
-from sqlalchemy import URL, Engine, create_engine, event, make_url, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from locb.service.store import sqlite
@@ -113,6 +113,18 @@ def connect(url: URL) -> Engine:
     event.listen(engine, "connect", lambda connection, _: opened.add(connection))
     event.listen(engine, "connect", _set_server_timeouts)
     return engine
+
+
+@contextmanager
+def pooled_connection(engine: Engine) -> Iterator[Connection]:
+    """Open a connection that returns to the pool, or is closed if the pool was disposed of in the meantime."""
+    pool = engine.pool
+    with engine.connect() as connection:
+        try:
+            yield connection
+        finally:
+            if engine.pool is not pool:
+                connection.invalidate()
 
 
 def interrupt(engine: Engine) -> None:

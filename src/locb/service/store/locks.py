@@ -15,6 +15,7 @@ from typing import IO
 from sqlalchemy import URL, Connection, Engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
+from locb.service.store.database import pooled_connection
 from locb.service.store.permissions import PRIVATE_FILE
 
 LEASE_SECONDS = 15.0  # a process that has not extended its lease for this time can be replaced
@@ -191,7 +192,7 @@ class Heartbeat:
     def _run(self) -> None:
         while not self._stopped.wait(HEARTBEAT_INTERVAL):
             try:
-                with self._engine.begin() as connection:
+                with pooled_connection(self._engine) as connection, connection.begin():
                     extended = connection.execute(text(_HEARTBEAT), {"epoch": self._epoch}).rowcount
                     epoch = 0 if extended else connection.execute(text("SELECT max(epoch) FROM locb_lease")).scalar()
             except SQLAlchemyError as error:

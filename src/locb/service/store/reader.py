@@ -14,7 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from locb.service.store import integrity, user_decisions
 from locb.service.store import schema as tables
-from locb.service.store.database import StoreError, interrupt, summarize_error
+from locb.service.store.database import StoreError, interrupt, pooled_connection, summarize_error
 from locb.service.store.fencing import read_head
 from locb.service.store.integrity import Damage
 from locb.service.store.schema import DecisionRow, FoundDecision
@@ -199,12 +199,8 @@ class LogReader:
         """Open a connection for one query."""
         with self._operation():
             try:
-                with self._engine.connect() as connection:
-                    try:
-                        yield connection
-                    finally:
-                        if self._closed:  # ``close`` did not wait for this query, so it has missed the connection
-                            connection.invalidate()
+                with pooled_connection(self._engine) as connection:
+                    yield connection
             except SQLAlchemyError as error:
                 raise StoreError(summarize_error(error)) from error
 
