@@ -71,7 +71,8 @@ def test_hanging_server(tmp_path: Path, postgres: PostgresServer) -> None:
         assert waiting.result().status_code == 503  # the service has stopped
 
 
-def test_locked_table(tmp_path: Path, postgres: PostgresServer) -> None:
+def test_locked_table(tmp_path: Path, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background, "STORE_TIMEOUT", 60.0)  # on a busy machine, a commit may take a second
     url = postgres.create_database()
     with serving(tmp_path, store=url) as (client, _):
         with psycopg.connect(url) as other:
