@@ -10,7 +10,7 @@ from sqlalchemy.pool import Pool
 
 from locb.service.store import locks
 from locb.service.store import log as log_module
-from locb.service.store.database import StoreError
+from locb.service.store.database import StoreError, close_pool
 from locb.service.store.log import EventLog
 from locb.service.store.schema import Records
 from locb.service.store.user_decisions import Redaction
@@ -123,6 +123,6 @@ def test_query_that_outlives_the_pool_closes_its_connection(postgres: Any, tmp_p
     with log._reading() as connection:
         driver_connection = connection.connection.driver_connection
         assert driver_connection is not None
-        log._engine.dispose()  # as another thread does after a failed write
+        close_pool(log._engine)  # as another thread does after a failed write
     assert driver_connection.closed
     log.close()

@@ -117,14 +117,21 @@ def connect(url: URL) -> Engine:
 
 @contextmanager
 def pooled_connection(engine: Engine) -> Iterator[Connection]:
-    """Open a connection that returns to the pool, or is closed if the pool was disposed of in the meantime."""
+    """Open a connection that returns to the pool, or is closed if ``close_pool`` was called in the meantime."""
     pool = engine.pool
-    with engine.connect() as connection:
-        try:
+    try:
+        with engine.connect() as connection:
             yield connection
-        finally:
-            if engine.pool is not pool:
-                connection.invalidate()
+    finally:
+        if engine.pool is not pool:
+            pool.dispose()
+
+
+def close_pool(engine: Engine) -> None:
+    """Close all connections in the pool, and replace the pool."""
+    pool = engine.pool
+    engine.dispose()
+    pool.dispose()  # connections that another thread has returned while the pool was being replaced
 
 
 def interrupt(engine: Engine) -> None:

@@ -19,6 +19,7 @@ from locb.service.store.database import (
     FencedError,
     StoreError,
     Writes,
+    close_pool,
     connect,
     database_url,
     describe_url,
@@ -103,7 +104,7 @@ class EventLog(LogReader):
         if self._writer is not None and not self._operations:
             locks.unlock_database(self._writer)
         self._drop_writer()
-        self._engine.dispose()
+        close_pool(self._engine)
         if self._position is not None:
             self._position.close()
         for lock in self._locks:
@@ -334,7 +335,7 @@ class EventLog(LogReader):
             raise DuplicateDecisionError(summarize_error(error)) from error
         except self._database_errors as error:
             self._drop_writer()
-            self._engine.dispose()  # the other connections in the pool are probably lost, too
+            close_pool(self._engine)  # the other connections in the pool are probably lost, too
             raise StoreError(summarize_error(error)) from error
 
     def _drop_writer(self) -> None:
