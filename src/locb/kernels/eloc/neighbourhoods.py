@@ -145,9 +145,10 @@ def update_centres(state: ELOCState, scratch: ELOCScratch) -> None:
 
 @inline
 def find_redundant_seed(state: ELOCState, d: int) -> int:
-    """Return the redundant seed whose user has the fewest rounds, the first if several have; −1 if there is none.
+    """Return the index of the redundant seed whose user has the fewest rounds, or −1 if no seed is redundant.
 
-    A seed is redundant if its centre is closer than REDUNDANT_DISTANCE · γ to that of another seed.
+    A seed is redundant if its centre is closer than REDUNDANT_DISTANCE · γ to that of another seed. Of seeds with
+    equally few rounds, the first is returned.
     """
     centres, served, seeds = state.centres, state.served, state.seeds
     limit = REDUNDANT_DISTANCE * state.float_params[GAMMA]

@@ -189,7 +189,7 @@ def add_users(state: LOCBState, old: int, new: int, dim: int) -> None:
 
 @entry_point
 def rebuild_derived(state: LOCBState, dim: int) -> None:
-    """Recompute the arrays that are derived from ``estimates``, ``served`` and ``members`` after a replacement."""
+    """Recompute the arrays derived from ``estimates``, ``served`` and ``members``, after these have changed."""
     cluster_bits, members, hash_keys = state.cluster_bits, state.members, state.hash_keys
     state.sizes[:] = 0
     state.unserved[:] = 0
