@@ -12,6 +12,16 @@ from locb.cli import common, main
 
 Done = subprocess.CompletedProcess[str]
 
+# A file with a custom policy for ``--policies mine.py:Mine``.
+CUSTOM_POLICY = """\
+import locb
+class Mine(locb.Policy):
+    def recommend(self, user, contexts):
+        return 0
+    def update(self, user, context, reward):
+        pass
+"""
+
 
 def surroundings(cwd: Path, width: int) -> dict[str, str]:
     """Return additional environment variables of a command."""

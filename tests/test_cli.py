@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from commandline import call, run
+from commandline import CUSTOM_POLICY, call, run
 from datasets import files
 
 SMALL = ["--rounds", "400", "--repeats", "2", "--users", "12", "--clusters", "2", "--arms", "4"]
@@ -68,14 +68,7 @@ def test_reward_range_cannot_be_used_with_scenarios(tmp_path: Path) -> None:
 
 
 def test_reward_range_needs_policies_with_the_parameter(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text(
-        "import locb\n"
-        "class Mine(locb.Policy):\n"
-        "    def recommend(self, user, contexts):\n"
-        "        return 0\n"
-        "    def update(self, user, context, reward):\n"
-        "        pass\n"
-    )
+    (tmp_path / "mine.py").write_text(CUSTOM_POLICY)
     done = run("compare", *SMALL, "--policies", "mine.py:Mine", "--reward-range", "0,5", cwd=tmp_path)
     assert done.returncode == 2
     assert (
@@ -85,14 +78,7 @@ def test_reward_range_needs_policies_with_the_parameter(tmp_path: Path) -> None:
 
 
 def test_policy_from_a_file(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text(
-        "import locb\n"
-        "class Mine(locb.Policy):\n"
-        "    def recommend(self, user, contexts):\n"
-        "        return 0\n"
-        "    def update(self, user, context, reward):\n"
-        "        pass\n"
-    )
+    (tmp_path / "mine.py").write_text(CUSTOM_POLICY)
     done = run("compare", *SMALL, "--policies", "mine.py:Mine,linucb-one", "--output", "out", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "Mine" in done.stdout

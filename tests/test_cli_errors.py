@@ -113,7 +113,7 @@ def test_debug_shows_the_error_that_a_message_replaces(capsys: pytest.CaptureFix
     def command() -> None:
         debug_mode.set(True)
         try:
-            import no_such_package  # noqa: F401
+            import no_such_package  # noqa: F401 - the import fails
         except ImportError:
             leave("the command needs a package", 2)
 

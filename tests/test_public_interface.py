@@ -52,7 +52,7 @@ def test_dir_shows_the_public_names_and_nothing_else() -> None:
         assert getattr(locb, name) is not None
     assert dir(locb) == sorted(locb.__all__)
     with pytest.raises(AttributeError, match="module 'locb' has no attribute 'oracle'"):
-        locb.oracle  # noqa: B018
+        locb.oracle  # noqa: B018 - the access is the test
 
 
 def test_a_typed_consumer(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import locb
-from commandline import call, run
+from commandline import CUSTOM_POLICY, call, run
 from datasets import files
 from locb.cli import app
 from locb.evaluation.findings import FAILS, HOLDS, UNDECIDED, Findings, Measurement
@@ -246,14 +246,7 @@ def test_invalid_settings_fail_before_any_run(change: dict[str, Any], message: s
 
 def test_command_runs_a_policy_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(locb.POLICIES, "Mine", WithoutAlpha)  # removes the entry of the command afterwards
-    (tmp_path / "mine.py").write_text(
-        "import locb\n"
-        "class Mine(locb.Policy):\n"
-        "    def recommend(self, user, contexts):\n"
-        "        return 0\n"
-        "    def update(self, user, context, reward):\n"
-        "        pass\n"
-    )
+    (tmp_path / "mine.py").write_text(CUSTOM_POLICY)
     arguments = ["compare", "--scenarios", "overlap,one-cluster", "--policies", "linucb-one,linucb-ind,mine.py:Mine"]
     arguments += ["--rounds", "200", "--repeats", "2", "--output", "out"]
     done = run(*arguments, cwd=tmp_path)

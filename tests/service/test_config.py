@@ -42,7 +42,7 @@ def test_invalid_values_are_refused(options: dict[str, Any], message: str) -> No
 
 def test_server_options_come_from_the_configuration() -> None:
     config = ServiceConfig(Path("state"), backlog=17, keep_alive_timeout=3.5, shutdown_timeout=1.5)
-    used = uvicorn_config(lambda *_: None, config)  # type: ignore[arg-type,return-value]
+    used = uvicorn_config(lambda *_: None, config)  # type: ignore[arg-type,return-value]  # not called
     assert (used.backlog, used.timeout_keep_alive, used.timeout_graceful_shutdown) == (17, 3.5, 1.5)
 
 

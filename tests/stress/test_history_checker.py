@@ -87,7 +87,7 @@ class Example:
 
     def delete(self, seq: int) -> None:
         for rows in (self.logged.users, self.logged.decisions, self.logged.observations):
-            rows[:] = [row for row in rows if row.seq != seq]  # type: ignore[attr-defined]
+            rows[:] = [row for row in rows if row.seq != seq]  # type: ignore[attr-defined]  # all have seq
 
     def change(self, number: int, **values: Any) -> None:
         for rows in (self.logged.users, self.logged.decisions, self.logged.observations):

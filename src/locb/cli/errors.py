@@ -62,7 +62,7 @@ def reporting_errors(command: Callable[..., None]) -> Callable[..., None]:
 
     added = inspect.Parameter("debug", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Debug)
     parameters = [*signature.parameters.values(), added]
-    reporting.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    reporting.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]  # not declared for functions
     reporting.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return reporting
 

@@ -125,5 +125,5 @@ def _format_duration(value: Any) -> str:
     return f"{value / 60:g}m" if value >= 60 and value % 60 == 0 else f"{value:g}s"
 
 
-serve.__signature__ = inspect.Signature(list(_options()))  # type: ignore[attr-defined]
+serve.__signature__ = inspect.Signature(list(_options()))  # type: ignore[attr-defined]  # not declared for functions
 serve.__annotations__ = {parameter.name: parameter.annotation for parameter in _options()} | {"return": None}

@@ -65,9 +65,11 @@ def test_failed_exports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog:
     data, full = tmp_path / "state", tmp_path / "full"
     full.write_text(f'#!/bin/sh\nulimit -f 0\nexec {sys.executable} "$@"\n')
     full.chmod(0o755)
+    responses = []
     with serving(data) as (client, service):
         monkeypatch.setattr(export.sys, "executable", str(full))
         response = client.get("/v1/export")
+        responses.append(response)
         assert response.status_code == 503
         assert response.headers["retry-after"] == "2"
         assert response.json()["type"] == "urn:locb:problem:unavailable"
@@ -75,12 +77,15 @@ def test_failed_exports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog:
         monkeypatch.undo()
         monkeypatch.setattr(service.exports, "_url", "postgresql+psycopg://127.0.0.1:1/none")
         response = client.get("/v1/export")
+        responses.append(response)
         assert response.status_code == 503
         assert "the store cannot be read: " in response.json()["detail"]
         monkeypatch.setattr(export.sys, "executable", "/bin/false")
-        assert client.get("/v1/export").status_code == 500
+        responses.append(client.get("/v1/export"))
+        assert responses[-1].status_code == 500
         assert "the process of an export ended with status 1" in caplog.text
         assert not list(data.glob("export-*"))
+    assert not any(str(tmp_path) in response.text for response in responses)  # paths are not disclosed
 
 
 def test_parts_are_limited_in_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

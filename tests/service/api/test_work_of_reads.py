@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import locb
@@ -14,6 +13,7 @@ from locb.service.core import service as service_module
 from locb.service.core.service import Service
 from locb.service.core.user_index import UserIndex
 from locb.service.dashboard import cluster_table
+from service.core.test_policy_capabilities import Minimal
 from serving import arms, serving
 
 USERS = [f"user {number}" for number in range(60)]
@@ -142,22 +142,10 @@ def test_erased_users_are_replaced_by_the_next_similar_users(tmp_path: Path) -> 
         assert not set(after) & set(before[:3])
 
 
-class Custom(locb.Policy):
+class Custom(Minimal):
     """A custom policy with its own search for similar users, which records the limits."""
 
     limits: list[int]
-
-    def recommend(self, user: int, contexts: Any) -> int:
-        return 0
-
-    def update(self, user: int, context: Any, reward: float) -> None:
-        pass
-
-    def add_users(self, count: int) -> None:
-        self._n_users += count
-
-    def clusters(self) -> list[locb.Cluster]:
-        return [locb.Cluster(None, np.arange(self.n_users))]
 
     def similar_users(self, user: int, limit: int = 10) -> list[SimilarUser]:
         type(self).limits.append(limit)

@@ -64,7 +64,7 @@ class Policy(ABC):
         super().__init_subclass__(**arguments)
         init = vars(cls).get("__init__")
         cls.parameters = declared_parameters(cls.__init__)
-        cls.__signature__ = plain_signature(cls.__init__)  # type: ignore[attr-defined]
+        cls.__signature__ = plain_signature(cls.__init__)  # type: ignore[attr-defined]  # not declared for type
         if init is not None and any(parameter.description for parameter in cls.parameters):
             cls.__doc__ = document_parameters(cls.__doc__, cls.parameters)
 

@@ -73,7 +73,7 @@ class PostgresqlWriter:
             f"{table.name}_rows AS ({_insert_statement(table)})"
             for table in (tables.commits, tables.decisions, tables.observations)
         ]
-        self._insert = f"WITH head AS ({_ADVANCE}), {', '.join(inserts)} SELECT count(*) FROM head"  # noqa: S608
+        self._insert = f"WITH head AS ({_ADVANCE}), {', '.join(inserts)} SELECT count(*) FROM head"  # noqa: S608 - no input
 
     def try_begin(self, connection: Connection[Any]) -> bool:  # noqa: ARG002 - as for other databases
         """Return False: each statement waits for the server."""
