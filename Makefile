@@ -13,7 +13,7 @@ FRESH := NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache/$(shell find src/locb/kernels sr
 TWO := -n 2 --dist worksteal
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help run page test versions interpreted coverage lint bench stress verify results screenshots docs clean
+.PHONY: help run page test versions interpreted coverage lint bench stress soak verify results screenshots docs clean
 help:            ## list the targets of this file
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
@@ -65,6 +65,9 @@ bench: $(VENV)/bench ## run the benchmarks and update the tables of docs/explana
 stress: $(VENV)/dev ## test the service under faults and load (about 90 minutes); results in runs/stress
 	@SCHEMA_EXAMPLES=200 $(FRESH) $(BIN)/python -m pytest -q tests/service/api/test_openapi.py
 	@$(FRESH) $(BIN)/python -m stress
+
+soak: $(VENV)/dev ## keep the service under load for 30 minutes per store and policy (about 2 hours, 30 GB of disk); results in runs/stress
+	@$(FRESH) $(BIN)/python -m stress soak
 
 verify: $(VENV)/dev ## check the theorems of the paper, and compare all policies with the reference implementation (about 20 minutes); results in runs/verify
 	@$(FRESH) $(BIN)/locb verify --output runs/verify

@@ -12,6 +12,7 @@ import platform
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ from stress.outage import outage
 from stress.reading.dashboard import dashboard
 from stress.reading.loop_blocks import POLICIES, loop_blocks
 from stress.restart import restart, snapshots
+from stress.soak import POLICIES as SOAK_POLICIES
+from stress.soak import soak
 from stress.stores import KINDS as STORES
 from stress.stores import new_store, new_stores
 from stress.throughput import throughput
@@ -42,8 +45,13 @@ MAX_DELAY_MS = 500.0  # slowest request of an ordinary client during an attack
 MAX_TOKENS_CHECKED = 100  # the default of --max-failed-tokens, per minute
 MAX_GROWTH_MB = 200.0  # memory that an attack takes
 MAX_PAGES_CPU = 2.0  # % of one CPU that the service uses for ten open pages
+MAX_MEMORY_GROWTH, MAX_CPU_GROWTH = 5.0, 15.0  # %, from the second to the last third of a soak test
+MIN_ANSWERED = 0.99  # decisions of a soak test, divided by the planned decisions
 
 ATTACK_CONNECTIONS, ATTACK_SECONDS = 1_500, 8.0
+
+SNAPSHOT_RATE, SOAK_RATE = 400.0, 2_000.0  # decisions per second
+NOT_BY_DEFAULT = ("soak",)  # ``make soak`` runs it
 
 MORE_VIOLATIONS = ("given up", "other errors", "not erased")  # counts that must be 0, if a test has them
 REQUIRED = ("acknowledged decisions", "acknowledged rewards")  # counts that must not be 0
@@ -94,7 +102,7 @@ def _restart(options: argparse.Namespace) -> Results:
             if figures["events replayed per second"] < MIN_REPLAY_RATE:
                 slow.append("events replayed per second")
             yield f"Restart, {kind}", figures, slow
-            figures = snapshots(location, options.users, options.rate)
+            figures = snapshots(location, options.users, options.rate or SNAPSHOT_RATE)
             blocked = figures["blocked, milliseconds"]
             failures = (
                 []
@@ -164,6 +172,31 @@ def _histories(options: argparse.Namespace) -> Results:
         yield f"Random faults and recorded requests, {kind}", figures, failures
 
 
+def _soak(options: argparse.Namespace) -> Results:
+    for kind in options.store:
+        for policy in options.policy or SOAK_POLICIES:
+            title = f"Sustained load, {policy}, {kind}"
+            print(f"\n{title}\n", flush=True)
+            with new_store(kind) as location:
+                rate, report = options.rate or SOAK_RATE, partial(print, flush=True)
+                figures = soak(location, policy, options.minutes, rate, options.users, report)
+            yield title, figures, _soak_failures(figures)
+
+
+def _soak_failures(figures: dict[str, Any]) -> list[str]:
+    failures = [f"errors: {figures['errors']}"] if figures["errors"] else []
+    if figures["decisions"] < MIN_ANSWERED * figures["planned decisions"]:
+        failures.append(f"only {figures['decisions']} of {figures['planned decisions']} decisions")
+    slow = [str(row["minute"]) for row in figures["per minute"] if row["p99"] > MAX_P99_MS]
+    if slow:
+        failures.append(f"p99 is above {MAX_P99_MS:g} ms in these minutes: {', '.join(slow)}")
+    for name, limit in (("memory", MAX_MEMORY_GROWTH), ("CPU per decision", MAX_CPU_GROWTH)):
+        grown = figures[f"growth of the {name}, %"]
+        if grown is not None and grown > limit:
+            failures.append(f"the {name} grew by {grown}%, above {limit:g}%")
+    return failures
+
+
 PARTS: dict[str, Callable[[argparse.Namespace], Results]] = {
     "kill": _kill,
     "outage": _outage,
@@ -174,13 +207,14 @@ PARTS: dict[str, Callable[[argparse.Namespace], Results]] = {
     "loop-blocks": _loop_blocks,
     "hostile": _hostile_clients,
     "histories": _histories,
+    "soak": _soak,
 }
 
 
 def main() -> int:
     """Run the selected tests, and return the exit status."""
     parser = argparse.ArgumentParser(prog="stress", description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="tests to run (default: all)")
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="tests to run (default: all except soak)")
     parser.add_argument(
         "--store", action="append", choices=STORES, help="store to test (default: both); can be repeated"
     )
@@ -202,8 +236,13 @@ def main() -> int:
     parser.add_argument(
         "--rate",
         type=float,
-        default=400.0,
-        help="decisions per second while snapshots are written (default: %(default)s)",
+        help=f"decisions per second (default: {SNAPSHOT_RATE:g} while snapshots are written, {SOAK_RATE:g} in soak)",
+    )
+    parser.add_argument(
+        "--minutes", type=int, default=30, help="minutes of soak per store and policy (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--policy", action="append", choices=SOAK_POLICIES, help="policy of soak (default: both); can be repeated"
     )
     parser.add_argument(
         "--output", type=Path, default=Path("runs/stress"), help="folder of the results (default: %(default)s)"
@@ -212,7 +251,7 @@ def main() -> int:
     options.store = options.store or list(STORES)
     options.output.mkdir(parents=True, exist_ok=True)
     ran, failed = 0, False
-    for name in options.parts or PARTS:
+    for name in options.parts or [name for name in PARTS if name not in NOT_BY_DEFAULT]:
         all_figures = {}
         for title, figures, failures in PARTS[name](options):
             _print_figures(title, figures, failures)
@@ -233,7 +272,7 @@ def _print_figures(title: str, figures: dict[str, Any], failures: list[str]) -> 
     width = max(36, *map(len, figures))
     print(f"\n{title}\n")
     for name, figure in figures.items():
-        if name not in VIOLATIONS or figure:
+        if name != "per minute" and (name not in VIOLATIONS or figure):
             print(f"  {name:<{width}} {figure}")
     print(f"  {'FAILED' if failures else 'passed':<{width}} {'; '.join(failures)}", flush=True)
 

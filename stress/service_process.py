@@ -172,3 +172,17 @@ class ServiceProcess:
             if line.startswith(f"{name} "):
                 return float(line.split()[1])
         raise KeyError(name)
+
+
+def cpu_seconds(pid: int) -> float:
+    """Return the CPU time that a process has used so far, in seconds."""
+    after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, after_name[11:13])) / os.sysconf("SC_CLK_TCK")
+
+
+def resident_megabytes(pid: int) -> float:
+    """Return the memory of a process in MB."""
+    for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    raise ProcessLookupError(f"the process {pid} has no entry VmRSS")

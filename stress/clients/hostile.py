@@ -10,10 +10,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import Any
 
-from stress.service_process import ServiceProcess
+from stress.service_process import ServiceProcess, resident_megabytes
 from stress.stores import StoreLocation
 
 HALF_SENT = b"POST /v1/ping HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"
@@ -207,11 +206,3 @@ def _new_connections(server: ServiceProcess, seconds: float) -> _Attacker:
             opened.pop(0).close()
 
     return _Attacker(step)
-
-
-def resident_megabytes(pid: int) -> float:
-    """Return the memory of a process in MB."""
-    for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) / 1024
-    raise ProcessLookupError(f"the process {pid} has no entry VmRSS")

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,7 +16,7 @@ from playwright.sync_api import Browser, Page, Request
 from locb import loadtest
 from stress.clients.background_load import BackgroundLoad
 from stress.generated_history import ARMS, DIM, generate_history
-from stress.service_process import ServiceProcess
+from stress.service_process import ServiceProcess, cpu_seconds
 from stress.stores import StoreLocation
 from tools.chromium import chromium
 
@@ -154,11 +152,6 @@ def _replay_requests(port: int, requests: list[tuple[float, str]]) -> None:
 
 def _cpu_share(pid: int, seconds: float) -> float:
     """Return the share of one CPU that a process uses during the next ``seconds``."""
-    before, start = _cpu_seconds(pid), time.perf_counter()
+    before, start = cpu_seconds(pid), time.perf_counter()
     time.sleep(seconds)
-    return (_cpu_seconds(pid) - before) / (time.perf_counter() - start)
-
-
-def _cpu_seconds(pid: int) -> float:
-    after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return sum(map(int, after_name[11:13])) / os.sysconf("SC_CLK_TCK")
+    return (cpu_seconds(pid) - before) / (time.perf_counter() - start)

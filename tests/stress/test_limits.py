@@ -36,6 +36,14 @@ FIGURES: dict[str, dict[str, Any]] = {
     "dashboard": {"map: chart, seconds": 1.0, "CPU of the pages, %": 1.0},
     "histories": {"requests acknowledged": 100, "histories with violations": {}},
     "loop_blocks": {"users": 100_000, "GET /v1/clusters": 4.9},
+    "soak": {
+        "planned decisions": 1000,
+        "decisions": 995,
+        "errors": {},
+        "growth of the memory, %": 4.9,
+        "growth of the CPU per decision, %": None,
+        "per minute": [{"minute": 1, "p99": 30.0}, {"minute": 2, "p99": 9.0}],
+    },
 }
 
 
@@ -114,6 +122,21 @@ def test_figures_within_the_limits_pass(part: str, monkeypatch: pytest.MonkeyPat
         ("loop-blocks", "loop_blocks", {"GET /v1/clusters": 5.1}, "GET /v1/clusters"),
         ("histories", "histories", {"histories with violations": {"lost reward": 2}}, "2 with lost reward"),
         ("histories", "histories", {"requests acknowledged": 0}, "no acknowledged requests"),
+        ("soak", "soak", {"errors": {"503": 2}}, "errors: {'503': 2}"),
+        ("soak", "soak", {"decisions": 989}, "only 989 of 1000 decisions"),
+        ("soak", "soak", {"growth of the memory, %": 5.1}, "the memory grew by 5.1%, above 5%"),
+        (
+            "soak",
+            "soak",
+            {"growth of the CPU per decision, %": 15.1},
+            "the CPU per decision grew by 15.1%, above 15%",
+        ),
+        (
+            "soak",
+            "soak",
+            {"per minute": [{"minute": minute, "p99": p99} for minute, p99 in ((1, 31.0), (2, 30.0), (3, 99.0))]},
+            "p99 is above 30 ms in these minutes: 1, 3",
+        ),
         ("loop-blocks", "loop_blocks", {"users": 99_999}, "only 99999 users"),
     ],
 )

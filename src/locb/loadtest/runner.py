@@ -9,7 +9,7 @@ import random
 import time
 from array import array
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -40,6 +40,7 @@ class Progress(NamedTuple):
     per_second: float  # successful responses per second since the previous progress report
     waiting: int  # requests that are due but not sent yet
     errors: int  # failed attempts so far
+    latencies: Mapping[str, Sequence[float]]  # in seconds, since the previous progress report, by kind as in ``Report``
 
 
 class _DecisionResponse(msgspec.Struct):
@@ -138,6 +139,7 @@ class _LoadTest:
     async def _wait_until_done(self, progress: Callable[[Progress], None] | None) -> None:
         """Wait until every request is answered or has timed out, and report progress."""
         previous_count, previous_time = 0, self.start
+        reported = dict.fromkeys(self.times, 0)  # latencies that were passed to ``progress``
         while True:
             await asyncio.sleep(CHECK_INTERVAL)
             now = self.clock()
@@ -148,9 +150,11 @@ class _LoadTest:
                 connection.close()
             if progress is not None:
                 per_second = (self.answered - previous_count) / (now - previous_time)
+                new = {kind: times[reported[kind] :] for kind, times in self.times.items()}
                 errors = self.errors.total()
-                progress(Progress(now - self.start, self.answered, per_second, len(self.waiting), errors))
+                progress(Progress(now - self.start, self.answered, per_second, len(self.waiting), errors, new))
                 previous_count, previous_time = self.answered, now
+                reported = {kind: len(times) for kind, times in self.times.items()}
             if now >= self.end and not (self.busy or self.waiting or self.later):
                 return
             if now >= self.end + self.plan.delay + self.plan.timeout:

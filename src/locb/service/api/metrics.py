@@ -101,6 +101,11 @@ class Metrics:
             ),
         ):
             yield GaugeMetricFamily(name, description, value=float(value))
+        yield CounterMetricFamily(
+            "locb_commits",
+            "Commits of decisions and rewards to the store. Under load, many decisions and rewards share one commit.",
+            value=service.committer.commit_count,
+        )
         failures = CounterMetricFamily(
             "locb_background_failures", "Failures of background tasks, which start again, by task.", labels=["task"]
         )

@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Any
 
 from locb.service import errors
 from locb.service.core.background import BackgroundTasks, WorkerThread
-from locb.service.core.commands import Batch, Command, Outcome, requested_ids
+from locb.service.core.commands import Batch, Command, CommandQueue, Outcome, requested_ids
 from locb.service.core.default_rewards import CHECK_INTERVAL
 from locb.service.core.engine import Engine
 from locb.service.errors import ProblemError
@@ -58,13 +56,11 @@ class GroupCommitter:
         self.after_commit = after_commit
         self.commit_lock = asyncio.Lock()  # held while a batch is handled: only the holder changes the policy
         self.store_error: str | None = None  # why the last commit failed
+        self.commit_count = 0
         self._give_up = give_up
         self._fatal_error: str | None = None  # why no further command is accepted
-        self._max_queue = max_queue
-        self._queue: deque[tuple[Command, asyncio.Future[Outcome], float]] = deque()  # with the monotonic time
-        self._batch_since: float | None = None  # time of the oldest command of the batch that is handled
+        self._queue = CommandQueue(max_queue)
         self._slow = False  # whether the writer thread runs a call that may take long
-        self._wake = asyncio.Event()
         self._writer = WorkerThread("locb-writer")
         self._in_doubt: Batch | None = None  # written, but not known to be durable
         self._worker: asyncio.Task[None] | None = None
@@ -79,8 +75,7 @@ class GroupCommitter:
     @property
     def oldest_wait(self) -> float:
         """Seconds since the oldest command that has no outcome yet was queued; 0 if there is none."""
-        since = self._queue[0][2] if self._batch_since is None and self._queue else self._batch_since
-        return 0.0 if since is None else time.monotonic() - since
+        return self._queue.oldest_wait
 
     @property
     def blocked_seconds(self) -> float:
@@ -94,7 +89,7 @@ class GroupCommitter:
     async def stop(self) -> None:
         """Handle the queued commands, then end the task and the writer thread."""
         self._stopping = True
-        self._wake.set()
+        self._queue.wake()
         if self._worker is not None:
             await self._worker
         self._writer.stop()
@@ -113,13 +108,7 @@ class GroupCommitter:
             raise errors.stopping()
         if self._fatal_error is not None:
             raise errors.store_unavailable(self._fatal_error)
-        if len(self._queue) + len(commands) > self._max_queue:
-            raise errors.queue_full(len(self._queue), len(commands), self._max_queue)
-        futures: list[asyncio.Future[Outcome]] = [asyncio.get_running_loop().create_future() for _ in commands]
-        now = time.monotonic()
-        self._queue.extend((command, future, now) for command, future in zip(commands, futures, strict=True))
-        self._wake.set()
-        return futures
+        return self._queue.put(commands)
 
     async def execute(self, command: Command) -> Outcome:
         """Queue a command, wait until its effect is durable and learned, and return the outcome.
@@ -141,6 +130,7 @@ class GroupCommitter:
                 if self._stopping:
                     return
                 await self._wait_for_work()
+            await self._queue.collect()
             async with self.commit_lock:
                 if self.store_error is not None and not self._queue:
                     await self._probe_store()
@@ -149,28 +139,25 @@ class GroupCommitter:
                     await self._commit_defaults()
 
     async def _wait_for_work(self) -> None:
-        self._wake.clear()
         timeout = None if self.engine.default_rewards.reward is None else CHECK_INTERVAL
         if self.store_error is not None:
             timeout = RETRY_INTERVAL
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._wake.wait(), timeout)
+        await self._queue.wait(timeout)
 
     async def _handle_queue(self) -> None:
-        queue = self._queue
-        queued = [queue.popleft() for _ in range(min(len(queue), MAX_BATCH))]
         # A cancelled request has no effect yet and is dropped.
-        taken = [(command, future) for command, future, _ in queued if not future.done()]
+        taken = [(command, future) for command, future, _ in self._queue.take(MAX_BATCH) if not future.done()]
         if not taken:
+            self._queue.end_batch()
             return
-        batch, self._batch_since = None, queued[0][2]
+        batch = None
         try:
             batch = await self._handle([command for command, _ in taken])
             outcomes = batch.outcomes
         except Exception as error:
             outcomes = [self.to_problem(error, [command.request_id for command, _ in taken])] * len(taken)
         finally:
-            self._batch_since = None
+            self._queue.end_batch()
         for (_, future), outcome in zip(taken, outcomes, strict=True):
             if not future.done():
                 future.set_result(outcome)
@@ -236,6 +223,7 @@ class GroupCommitter:
                 self._in_doubt = None
                 raise
         self._in_doubt = None
+        self.commit_count += 1
         self.engine.apply(batch)
         self._clear_store_error()
 
@@ -308,12 +296,9 @@ class GroupCommitter:
         """Refuse the queued commands with 503, and end the connections, because the store does not respond."""
         reason = f"the database has not responded for {seconds:.1f} s"
         problem = self.to_problem(StoreError(reason))
-        while self._queue:
-            future = self._queue.popleft()[1]
-            if not future.done():
-                future.set_result(problem)
+        self._queue.refuse(problem)
         self.log.interrupt()
-        self._wake.set()
+        self._queue.wake()
 
     def fail(self, reason: str) -> None:
         """Refuse all further commands with 503, because another process has taken over the log."""
