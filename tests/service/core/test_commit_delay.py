@@ -149,6 +149,8 @@ def test_concurrent_clients_share_commits(service: Service) -> None:
 
     async def client(number: int) -> None:
         for _ in range(50):
+            for _ in range(5 * number):  # the requests do not arrive in the same iteration of the event loop
+                await asyncio.sleep(0)
             with pytest.raises(ProblemError):
                 await service.committer.execute(reward(number))
 
