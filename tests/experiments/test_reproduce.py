@@ -139,6 +139,14 @@ def test_all_targets_on_synthetic_and_real_data(tmp_path: Path) -> None:
         findings = plan.run(ledger, workers)
     assert list(findings.sections) == list(TARGETS)
     assert {claim.section for claim in findings.claims} == set(TARGETS)
+    figures = {(claim.section, claim.source) for claim in findings.claims if "Figure" in claim.source}
+    assert figures == {
+        ("users", "Cluster structure, Figure 1"),
+        ("rounds", "Varying accuracy, Figure 2"),
+        ("regret", "Regret comparison, Figure 3"),
+        ("regret", "Regret comparison, Figure 4"),
+        ("regret-by-seeds", "Regret by seeds, Figure 5"),
+    }
     names = [table.name for table in findings.tables]
     assert len(set(names)) == len(names)
     assert {claim.evidence for claim in findings.claims} <= set(names)

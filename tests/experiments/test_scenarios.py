@@ -79,6 +79,9 @@ def test_dataset_scenarios() -> None:
         ("movielens-rated", "rated", None),
         ("movielens-any", "any", None),
     ]
+    assert both[0].description == "Real data (movielens), zero-reward arms: rated."
+    (fewer,) = dataset_scenarios({"data": "yahoo", "path": "x", "n_users": 30}, EVALUATION)
+    assert fewer.description == "Real data (yahoo), up to 30 users."
     assert both[0].first_seed not in [scenario.first_seed for scenario in SCENARIOS.values()]
     assert [
         scenario.name for scenario in dataset_scenarios({"data": "yelp", "path": "x", "zeros": "any"}, EVALUATION)

@@ -70,9 +70,17 @@ def test_help_for_a_service_gives_the_defaults_of_a_service() -> None:
     lines = describe_parameters("locb", for_service=True).splitlines()
     assert any(line.startswith('bonus (str, default "pooled";') for line in lines)
     assert any(line.startswith("n_seeds (int or None, default 30;") for line in lines)
+    assert not any(line.startswith(("seeds ", "late_seeds ", "n_users ", "dim ")) for line in lines)
     (gamma,) = describe_parameters("locb", only=["gamma"]).splitlines()
     description = "Intended maximum distance between preferences of two cluster members."
     assert gamma == f"gamma (float, default 0.2; > 0): {description}"
+
+
+@pytest.mark.parametrize(("name", "parameter"), [("locb", "late_seeds"), ("eloc", "seeds"), ("club", "n_users")])
+def test_service_refuses_parameters_that_it_sets(name: str, parameter: str) -> None:
+    message = f"{parameter} cannot be set, because the service sets it: choose from .*alpha|gamma"
+    with pytest.raises(ValueError, match=message):
+        policy_spec(name).service_parameters({parameter: 3})
 
 
 def test_assignment_registers_a_custom_policy() -> None:

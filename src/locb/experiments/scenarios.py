@@ -190,6 +190,7 @@ def dataset_scenarios(data: dict[str, Any], role: str) -> list[Scenario]:
         arms = "" if kind is None else f", zero-reward arms: {kind}"
         first = FIRST_SEED[role] + (50 + index) * SEEDS_PER_SCENARIO
         label = name if kind is None else f"{name}-{kind}"
-        description = f"Real data ({name}): 100 users{arms}."
+        users = f", up to {settings['n_users']} users" if "n_users" in settings else ""
+        description = f"Real data ({name}){users}{arms}."
         scenarios.append(Scenario(label, description, role, "real data", settings, None, DATA_ROUNDS, first))
     return scenarios

@@ -102,8 +102,24 @@ class PolicySpec:
         declared = getattr(self.policy_class, "parameters", ())
         return tuple(parameter for parameter in declared if parameter.name not in fixed)
 
+    @property
+    def parameters_of_service(self) -> tuple[Parameter, ...]:
+        """The parameters that the configuration of a service can set. The service sets the users and the dimension."""
+        set_by_service = ("n_users", "dim", "seeds", "late_seeds") if self.has_seeds else ("n_users", "dim")
+        return tuple(parameter for parameter in self.parameters if parameter.name not in set_by_service)
+
     def service_parameters(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the parameters ``given``, and the defaults of a service for parameters that are not given."""
+        """Return the parameters ``given``, and the defaults of a service for parameters that are not given.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is set by the service itself.
+        """
+        own = {parameter.name for parameter in self.parameters} - {p.name for p in self.parameters_of_service}
+        for name in own.intersection(given):
+            allowed = ", ".join(parameter.name for parameter in self.parameters_of_service)
+            raise ParameterError(name, f" cannot be set, because the service sets it: choose from {allowed}")
         parameters = {**self.service_defaults, **given}
         if self.has_seeds:
             parameters["n_seeds"] = check_int("n_seeds", parameters.get("n_seeds", DEFAULT_SEEDS), 1)
@@ -132,7 +148,7 @@ class PolicySpec:
         try:
             inspect.signature(self.factory).bind(**arguments)
         except TypeError as error:
-            allowed = ", ".join(p.name for p in self.parameters if p.name not in ("n_users", "dim"))
+            allowed = ", ".join(parameter.name for parameter in self.parameters_of_service)
             hint = f"; its parameters are {allowed}" if allowed else ""
             unknown = [name for name in parameters if name not in inspect.signature(self.factory).parameters]
             if unknown:
@@ -303,9 +319,10 @@ def describe_parameters(name: str, only: Collection[str] = (), *, for_service: b
     only : collection of str, optional
         Names of the parameters to describe. By default, all parameters except ``n_users`` and ``dim``.
     for_service : bool, default=False
-        Whether to show the defaults of a service instead of those of the policy.
+        Whether to show the parameters and defaults of a service instead of those of the policy.
     """
     spec = policy_spec(name)
     defaults = spec.service_parameters({}) if for_service else {}
-    shown = [p for p in spec.parameters if (p.name in only if only else p.name not in ("n_users", "dim"))]
+    declared = spec.parameters_of_service if for_service else spec.parameters
+    shown = [p for p in declared if (p.name in only if only else p.name not in ("n_users", "dim"))]
     return "\n".join(format_parameter(replace(p, default=defaults.get(p.name, p.default))) for p in shown)

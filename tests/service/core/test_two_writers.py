@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from locb.service.api.routes import ROUTES
 from locb.service.core import background, group_commit
 from locb.service.core.audit import audit
 from locb.service.store import locks
@@ -40,6 +41,15 @@ def test_service_whose_first_failure_is_a_read_does_not_continue(
         assert statuses == [503] * 4
         assert first_service.fatal_error is not None
         assert first.get("/v1/health").status_code == 503
+        found = {
+            (route.method, route.path): first.request(
+                route.method, route.path.format(user="ann", seed="ann", event="a1"), json={}
+            )
+            for route in ROUTES
+        }
+        assert [key for key, response in found.items() if response.status_code != 503] == [("GET", "/v1/live")]
+        detail = found["GET", "/v1/users/{user}"].json()["detail"]
+        assert detail == f"the store is unavailable: {first_service.fatal_error}"
         decisions = [(row.seq, row.id) for chunk in first_service.log.decisions() for row in chunk]
         assert decisions == [(2, b"a1"), (4, b"b1")]
         assert [name for _, _, name in first_service.log.users()] == [b"ann", b"bob"]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from dashboard_data import DIM, LOCB, genre_arms, get, read_observations
 
+from locb.service.dashboard import user_detail
 from serving import serving, state, wait_for
 
 
@@ -57,6 +58,23 @@ def test_decisions(tmp_path: Path) -> None:
         user = get(client, "/v1/users/ann")
         assert (user["rewards"], user["mean_reward"]) == (4, mean)
         assert get(client, "/v1/history")["total"]["mean"] == mean
+
+
+def test_decisions_are_limited_in_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    long_arms = [{"id": f"{number} {'x' * 240}", "features": [1, 0, 0]} for number in range(1000)]
+    ids = [f"d{number}" for number in range(20)]
+    with serving(tmp_path) as (client, _):
+        for decision_id in ids:
+            body = {"user": "ann", "arms": long_arms, "decision_id": decision_id, "count": 1000}
+            client.post("/v1/recommend", json=body).raise_for_status()
+        response = client.get("/v1/users/ann/decisions?limit=100")
+        found = [decision["decision_id"] for decision in response.json()["decisions"]]
+        assert found == ids[::-1][: len(found)]
+        assert 1 < len(found) < 20
+        assert len(response.content) < user_detail.MAX_DECISION_BYTES
+        monkeypatch.setattr(user_detail, "MAX_DECISION_BYTES", 1)
+        (decision,) = get(client, "/v1/users/ann/decisions")["decisions"]
+        assert decision["decision_id"] == "d19"
 
 
 def test_preview_decides_nothing(served: Any) -> None:

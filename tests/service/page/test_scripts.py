@@ -1,6 +1,7 @@
 """Functions of the page's scripts, evaluated in the page."""
 
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -28,6 +29,16 @@ def evaluate(browser: Browser, client: httpx.Client) -> Any:
             )
 
         yield evaluate
+
+
+@pytest.mark.parametrize("user", ["ann", "a/b?c#d", "...", ".a", "%2E", "ä ö", ".", ".."])
+def test_path_of_a_user_reaches_the_user_or_is_refused(evaluate: Any, user: str) -> None:
+    expression = """let path;
+        try { path = m.path`/v1/users/${given}/similar`; } catch (problem) { return problem.message; }
+        return new URL(path, location.href).pathname;"""
+    refused = f"Browsers cannot request “{user}”. Use locb watch or the API instead."
+    expected = refused if user in (".", "..") else f"/v1/users/{quote(user, safe='')}/similar"
+    assert evaluate("/page/api.js", expression, user) == expected
 
 
 @pytest.mark.parametrize(

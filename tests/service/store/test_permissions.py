@@ -2,6 +2,7 @@
 
 import logging
 import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -70,3 +71,22 @@ def test_warning_for_files_that_others_can_access(
         Service(config).log.close()
     assert f"other users can access {folder / name}; to prevent that, run: chmod -R go= {folder}" in caplog.text
     assert rights(folder)[name] == mode  # not changed
+
+
+@pytest.mark.usefixtures("ordinary_umask")
+def test_advice_covers_a_database_outside_the_data_folder(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    folder, database = tmp_path / "state", tmp_path / "another folder" / "name.db"
+    database.parent.mkdir()
+    config = ServiceConfig(folder, f"sqlite:///{database}", dim=3, policy="linucb-ind")
+    for path, advised in ((database, f"'{database}'"), (folder, str(folder))):
+        Service(config).log.close()
+        path.chmod(0o755)
+        with caplog.at_level(logging.WARNING):
+            Service(config).log.close()
+        assert f"other users can access {path}; to prevent that, run: chmod -R go= {advised}" in caplog.text
+        command = caplog.text.partition("run: ")[2].strip()
+        subprocess.run(command, shell=True, check=True)
+        caplog.clear()
+        with caplog.at_level(logging.WARNING):
+            Service(config).log.close()
+        assert caplog.text == ""

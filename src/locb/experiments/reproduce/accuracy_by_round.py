@@ -15,7 +15,7 @@ from locb.experiments.reproduce.target import JobOutcomes, Sizes, TargetFindings
 from locb.policies import policy_spec
 
 SECTION = "rounds"
-SOURCE = "Varying accuracy, figure in Section 1"
+SOURCE = "Varying accuracy, Figure 2"
 MAX_POINTS = 50  # per curve
 LABELS = {name: policy_spec(name).label for name in ("locb", "club", "sclub")}
 BASELINES = {name: label for name, label in LABELS.items() if name != "locb"}

@@ -107,7 +107,7 @@ def summarize_regret(data: DataSet, sizes: Sizes, outcomes: JobOutcomes) -> Targ
 
 def _order_claims(data: DataSet, rounds: list[int], best: dict[str, Any], evidence: str) -> list[Claim]:
     final = {label: curves[:, -1] for label, curves in best.items()}
-    source = f"Regret comparison, figure {1 if data.name in ('synthetic', 'yelp') else 2}"
+    source = f"Regret comparison, Figure {3 if data.name in ('synthetic', 'yelp') else 4}"
 
     def lower(better: str, worse: str) -> Criterion:
         return Criterion.paired(f"regret of {worse} above regret of {better}", final[worse], final[better])
@@ -159,7 +159,7 @@ def summarize_by_seeds(data: DataSet, sizes: Sizes, outcomes: JobOutcomes) -> Ta
     ]
     statement = "reduction of regret from 5 to 20 seeds above reduction from 20 to 100"
     beyond = [Criterion.paired(statement, few - medium, medium - many)]
-    source = "Regret by seeds, figure 3"
+    source = "Regret by seeds, Figure 5"
     found.claims.append(Claim(section, data.label, "More seeds reduce the regret.", source, more, evidence=name))
     found.claims.append(
         Claim(section, data.label, "Beyond 20 seeds the regret falls little.", source, beyond, evidence=name)

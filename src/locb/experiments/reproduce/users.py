@@ -43,7 +43,7 @@ def summarize(data: DataSet, sizes: Sizes, outcomes: JobOutcomes) -> TargetFindi
     different = int((distances > 0.0).sum())
     criteria = [Criterion.always("pairs of users with different preference vectors", different, distances.size)]
     statement = "No two users have the same preference vector."
-    source = "Cluster structure, figure in Section 1"
+    source = "Cluster structure, Figure 1"
     return TargetFindings(
         [ResultTable(name, SECTION, title, [row])],
         [GroupMap(name, SECTION, title, subtitle, env.theta, groups)],

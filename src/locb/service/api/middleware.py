@@ -101,6 +101,7 @@ class MethodRouter:
 def make_endpoint(app: AppContext, route: Route) -> Endpoint:
     """Return the endpoint of a route: its handler, with the limits, authorization, problems and metrics of the app."""
     limits, authorizer, metrics, limited = app.limits, app.authorizer, app.metrics, route.limited
+    service = app.service
     handler, scope, query = route.handler, route.scope, route.query
     decoder: msgspec.json.Decoder[Any] | None = (
         None if route.request_type is None else msgspec.json.Decoder(route.request_type)
@@ -114,6 +115,8 @@ def make_endpoint(app: AppContext, route: Route) -> Endpoint:
         try:
             headers = request.scope["headers_by_name"]
             authorizer.check(request.scope, scope)
+            if limited and service.fatal_error is not None:  # the state in memory does not match the log
+                raise errors.store_unavailable(service.fatal_error)
             content = b"" if decoder is None else await read_body(request.receive, headers, limits)
             if limited and limits.in_flight >= limits.max_in_flight:
                 raise limits.too_many_requests()

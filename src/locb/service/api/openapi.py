@@ -17,7 +17,12 @@ from locb.service.responses import problem_response
 from locb.service.schemas import Id, Problem
 
 # Problem statuses of all routes; of routes that need a token; that have a body; and that have an id in the path.
-ALL_STATUSES, TOKEN_STATUSES, BODY_STATUSES, ID_STATUSES = (400, 429, 431), (401, 403), (408, 413, 415, 422), (422,)
+ALL_STATUSES, TOKEN_STATUSES, BODY_STATUSES, ID_STATUSES = (
+    (400, 429, 431, 503),
+    (401, 403),
+    (408, 413, 415, 422),
+    (422,),
+)
 # The header with the id of a request, which requests can have and all responses have.
 REQUEST_ID_PARAMETER = {
     "name": "X-Request-Id",
@@ -113,7 +118,7 @@ def _operation(route: Route, schema_of: dict[type, dict[str, Any]], has_tokens: 
 def _problem_statuses(route: Route, has_tokens: bool, has_id: bool) -> set[int]:
     statuses = {*ALL_STATUSES, *route.problem_statuses}
     if not route.limited:
-        statuses.discard(429)
+        statuses -= {429, 503}
     if not has_tokens:
         statuses.add(403)
     elif route.scope:

@@ -75,7 +75,8 @@ class Route:
     render_problem : callable, default ``problem_response``
         Converts a ``ProblemError`` to a response.
     limited : bool, default True
-        Whether a request is rejected with 429 while the maximum number of requests is in progress.
+        Whether a request is rejected with 429 while the maximum number of requests is in progress, and with 503 after
+        another process has taken over the log.
     ends_with_client : bool, default False
         Whether the handler is cancelled when the client closes the connection. Only for routes without a body.
     """

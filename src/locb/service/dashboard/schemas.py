@@ -311,7 +311,7 @@ class UserDecision(ResponseModel):
 
 
 class UserDecisions(ResponseModel):
-    """Decisions for a user, newest first."""
+    """Decisions for a user, newest first. Fewer than `limit` are listed if they are large."""
 
     user: str
     decisions: list[UserDecision]

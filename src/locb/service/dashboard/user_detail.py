@@ -23,6 +23,7 @@ from locb.service.schemas import PreviewRequest, RecommendRequest, SimilarUser, 
 from locb.service.store.log import EventLog
 from locb.service.store.schema import CORRECTION, DEFAULT, REWARD, FoundDecision
 
+MAX_DECISION_BYTES = 4_000_000  # requests and responses of the decisions in a response
 MAX_NAMES = 300  # feature names in a response
 REWARD_STATUS = {None: "pending", REWARD: "received", DEFAULT: "default", CORRECTION: "corrected"}
 _decode_preview = msgspec.json.Decoder(PreviewResponse).decode  # ignores the empty decision id
@@ -77,7 +78,7 @@ async def _nearest_users(service: Service, index: int, limit: int) -> Sequence[P
 
 
 async def user_decisions(service: Service, user: str, limit: int) -> UserDecisions:
-    """Return the last ``limit`` decisions for a user, newest first."""
+    """Return the last ``limit`` decisions for a user, newest first, or fewer if they are large."""
     index = service.require_index(user)
     decisions = await asyncio.to_thread(_read_decisions, service.log, index, limit, service.model.dim)
     if service.require_index(user) != index:  # the user was erased and created again in the meantime
@@ -86,7 +87,7 @@ async def user_decisions(service: Service, user: str, limit: int) -> UserDecisio
 
 
 def _read_decisions(log: EventLog, index: int, limit: int, dim: int) -> list[UserDecision]:
-    return [_user_decision(decision, dim) for decision in log.recent_decisions(index, limit)]
+    return [_user_decision(decision, dim) for decision in log.recent_decisions(index, limit, MAX_DECISION_BYTES)]
 
 
 def _user_decision(found: FoundDecision, dim: int) -> UserDecision:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shlex
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -37,7 +38,9 @@ def protect(folder: Path, database: str | None) -> None:
         readable = list(_readable_by_others(_files(folder, database)))
         if readable:
             listed = ", ".join(map(str, readable[:MAX_LISTED])) + (", …" if len(readable) > MAX_LISTED else "")
-            _log.warning("other users can access %s; to prevent that, run: chmod -R go= %s", listed, folder)
+            outside = [str(path) for path in readable if not path.is_relative_to(folder)]
+            changed = shlex.join([str(folder)] * (len(outside) < len(readable)) + outside)
+            _log.warning("other users can access %s; to prevent that, run: chmod -R go= %s", listed, changed)
 
 
 def make_private(folder: Path) -> None:

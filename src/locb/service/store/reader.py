@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -21,6 +22,7 @@ from locb.service.store.schema import DecisionRow, FoundDecision
 from locb.service.store.totals import Totals, compute_totals
 
 CHUNK_ROWS = 20_000  # rows that are read at a time
+LARGE_CHUNK_ROWS = 10  # rows that are read at a time if their total size is limited
 MAX_PARAMETERS = 500  # values per IN clause: SQLite limits the parameters of a statement
 
 
@@ -75,11 +77,22 @@ class LogReader:
         """Yield chunks of decisions in the order of the log, with the columns of ``DecisionRow``."""
         return self._chunks(select(*tables.DECISION_COLUMNS), tables.decisions.c.seq, after, until)
 
-    def recent_decisions(self, user_index: int, limit: int) -> list[FoundDecision]:
-        """Return the last ``limit`` decisions of a user, newest first."""
+    def recent_decisions(self, user_index: int, limit: int, max_bytes: float = math.inf) -> list[FoundDecision]:
+        """Return the last ``limit`` decisions of a user, newest first.
+
+        Decisions after the first one are omitted if the requests and responses exceed ``max_bytes`` in total.
+        """
+        found: list[FoundDecision] = []
         with self._reading() as connection:
-            found = _find(connection, tables.decisions.c.seq, user_decisions.recent(connection, user_index, limit))
-        return sorted(found, key=lambda row: -row.decision.seq)
+            numbers = user_decisions.recent(connection, user_index, limit)
+            for start in range(0, len(numbers), LARGE_CHUNK_ROWS):
+                part = _find(connection, tables.decisions.c.seq, numbers[start : start + LARGE_CHUNK_ROWS])
+                for row in sorted(part, key=lambda row: -row.decision.seq):
+                    max_bytes -= len(row.decision.request) + len(row.decision.response)
+                    if max_bytes < 0 and found:
+                        return found
+                    found.append(row)
+        return found
 
     def totals(self, after: int, until: int, last: int) -> Totals:
         """Return the totals of the events with ``after`` < seq ≤ ``until``, as ``compute_totals`` does."""

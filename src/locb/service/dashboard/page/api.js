@@ -44,11 +44,14 @@ export async function request(path, body) {
   throw new Problem(response.status, type.split(":").pop(), detail ?? response.statusText);
 }
 
-/* Template tag for paths, which encodes the ids in a path. The dots of an id that consists only of dots are encoded,
-   too. Browsers still remove the path segments of the ids “.” and “..”; see DOT_SEGMENTS in user.js. */
+/* Template tag for paths, which encodes the ids in a path. Throws a Problem for the ids “.” and “..”, because browsers
+   remove such path segments, even if they are encoded, and would request another path. */
 export function path(strings, ...ids) {
-  const encoded = ids.map((id) => encodeURIComponent(id).replace(/^\.+$/, (dots) => "%2E".repeat(dots.length)));
-  return String.raw({ raw: strings }, ...encoded);
+  const removed = ids.find((id) => id === "." || id === "..");
+  if (removed !== undefined) {
+    throw new Problem(400, "dot-segment", `Browsers cannot request “${removed}”. Use locb watch or the API instead.`);
+  }
+  return String.raw({ raw: strings }, ...ids.map(encodeURIComponent));
 }
 
 /* Repeated requests while the page is visible. The pauses become longer while requests fail. */

@@ -10,7 +10,6 @@ import { Preview } from "./preview.js";
 
 const { byId, create, createTable, formatClock, formatCount, formatNumber, formatTime, setContent } = window.locbUi;
 const MAX_FEATURES = 24; // features in the chart of the estimate
-const DOT_SEGMENTS = [".", ".."]; // user ids that browsers cannot request, because they remove such path segments
 const REWARD_STATUS = {
   pending: ["pending", ""],
   received: ["rewarded", "good"],
@@ -89,11 +88,6 @@ export class UserPanel {
     setContent(byId("user-title"), this.user ?? "User");
     setContent(byId("user-message"),
       this.user === null ? "Enter a user id, or select a user on the map or in a group." : "Loading …");
-    if (DOT_SEGMENTS.includes(this.user)) {
-      setContent(byId("user-message"),
-        `Browsers cannot request the user “${this.user}”. Use locb watch or the API instead.`);
-      this.user = null;
-    }
     if (this.user !== null) this.preview.open(this.user);
   }
 
@@ -107,10 +101,10 @@ export class UserPanel {
   }
 
   handleProblem(problem) {
-    if (problem.status !== 404) return false;
+    if (problem.status !== 404 && problem.type !== "dot-segment") return false;
     byId("user").hidden = true;
-    setContent(byId("user-message"),
-      `Unknown user “${this.user}”. Enter the exact id: upper and lower case differ, and spaces count.`);
+    setContent(byId("user-message"), problem.status !== 404 ? problem.message
+      : `Unknown user “${this.user}”. Enter the exact id: upper and lower case differ, and spaces count.`);
     return true;
   }
 
