@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from locb import datasets
     from locb.common.feature_hashing import features
     from locb.common.rounds import Rounds
-    from locb.environments import Environment, Interactions, Synthetic
+    from locb.environments import Categorical, Environment, Interactions, Synthetic
     from locb.evaluation.clusters import Cluster, ClusterScore, Membership, SimilarUser, match_clusters
     from locb.evaluation.results import Comparison, Run
     from locb.experiments.comparison.compare import compare
@@ -40,6 +40,7 @@ __all__ = [
     "LOCB",
     "POLICIES",
     "SCLUB",
+    "Categorical",
     "Checkpoint",
     "Cluster",
     "ClusterScore",
@@ -74,7 +75,7 @@ __all__ = [
 _MODULES = {
     "locb.common.feature_hashing": ("features",),
     "locb.common.rounds": ("Rounds",),
-    "locb.environments": ("Environment", "Interactions", "Synthetic"),
+    "locb.environments": ("Categorical", "Environment", "Interactions", "Synthetic"),
     "locb.evaluation.clusters": ("Cluster", "ClusterScore", "Membership", "SimilarUser", "match_clusters"),
     "locb.evaluation.results": ("Comparison", "Run"),
     "locb.experiments.comparison.compare": ("compare",),

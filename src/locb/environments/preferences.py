@@ -42,6 +42,13 @@ def draw_cluster_sizes(rng: np.random.Generator, n_users: int, n_clusters: int) 
     return sizes
 
 
+def draw_labels(rng: np.random.Generator, n_users: int, n_clusters: int) -> Ints:
+    """Return the cluster of each user (n_users,), for clusters of random sizes (see ``draw_cluster_sizes``)."""
+    labels: Ints = np.repeat(np.arange(n_clusters), draw_cluster_sizes(rng, n_users, n_clusters))
+    rng.shuffle(labels)
+    return labels
+
+
 def draw_centres(rng: np.random.Generator, count: int, raw_dim: int) -> Floats:
     """Return random unit vectors: (count, raw_dim)."""
     return normalize(rng.standard_normal((count, raw_dim)))
