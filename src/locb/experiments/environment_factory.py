@@ -10,7 +10,7 @@ import numpy as np
 
 from locb.common.arrays import Ints
 from locb.common.validation import ParameterError
-from locb.environments import Environment, Interactions, Synthetic
+from locb.environments import Categorical, Environment, Interactions, Synthetic
 
 DATA = ("movielens", "yelp", "yahoo", "table")
 
@@ -21,9 +21,9 @@ def make_environment(settings: dict[str, Any], seed: int, *, warn: bool = True) 
     Parameters
     ----------
     settings : dict
-        Without the key ``data``: arguments of :class:`locb.Synthetic`. With it: ``data`` is the name of a reader in
-        :mod:`locb.datasets` ("movielens", "yelp", "yahoo" or "table"), ``path`` is the location of the files, and the
-        other keys are arguments of that reader.
+        With the key ``data``: the name of a reader in :mod:`locb.datasets` ("movielens", "yelp", "yahoo" or "table").
+        ``path`` is then the location of the files, and the other keys are arguments of that reader. With the key
+        ``categories``: arguments of :class:`locb.Categorical`. Otherwise: arguments of :class:`locb.Synthetic`.
     seed : int
         Seed of a synthetic environment. The environment of a data set does not depend on the seed.
     warn : bool, default True
@@ -39,7 +39,7 @@ def make_environment(settings: dict[str, Any], seed: int, *, warn: bool = True) 
             warnings.simplefilter("ignore")
             return make_environment(settings, seed)
     if "data" not in settings:
-        return Synthetic(**settings, seed=seed)
+        return (Categorical if "categories" in settings else Synthetic)(**settings, seed=seed)
     arguments = dict(settings)
     name, path = arguments.pop("data"), arguments.pop("path", None)
     if name not in DATA:

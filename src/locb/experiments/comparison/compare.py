@@ -40,8 +40,8 @@ def compare(
     repeats : int, default 5
         Number of runs per policy and alpha, at least 1. Each repeat has its own seed.
     environment : dict, optional
-        Arguments of :class:`locb.Synthetic`, by default none. For a data set: ``data`` ("movielens", "yelp", "yahoo" or
-        "table"), ``path`` and other arguments of that reader in :mod:`locb.datasets`; repeats differ only in rounds.
+        Arguments of :class:`locb.Synthetic` (default: none), or of :class:`locb.Categorical` with ``categories``. For a
+        data set: ``data`` ("movielens", "yelp", "yahoo" or "table"), ``path`` and other arguments of its reader.
     n_seeds : int, optional
         Number of seed users of LOCB and ELOC. The default is 30, or one per user if there are fewer users.
     gamma : float, default 0.2

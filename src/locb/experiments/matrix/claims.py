@@ -37,7 +37,7 @@ def build_claims(results: Sequence[ScenarioResult], section: str, evidence: str)
             continue
         data = _count(selected, f"{role} scenario")
         goals = {NEVER_WORSE: [_never_worse(selected)]}
-        grouped = [result for result in selected if result.scenario.groups]
+        grouped = [result for result in selected if result.scenario.counts_in_means]
         if grouped:
             limit = MAX_MEAN_RATIO
             statement = f"In scenarios with groups, ELOC has at most {limit:g} times the regret of the best baseline."

@@ -20,13 +20,15 @@ MATRIX_NOTE = (
     "alphas are chosen from the same runs, which favours the baselines."
 )
 POLICIES_NOTE = (
-    "Mean ratio: geometric mean of the ratios over the scenarios with groups. Intervals of different scenarios are "
-    "independent, because no two scenarios share a random seed. F1: mean over the same scenarios."
+    "Mean ratio: geometric mean of the ratios over the scenarios with groups, without copies of scenarios with scaled "
+    "rewards. Intervals of different scenarios are independent, because no two of these scenarios share a random seed. "
+    "F1: mean over the same scenarios."
 )
 SCENARIOS_NOTE = (
     "The constants of ELOC were tuned on development scenarios. Evaluation scenarios have other random seeds, and most "
-    "of them have settings that were never used for tuning. Real data has the same users in both roles; only the "
-    "rounds differ. First seed: the random seed of the first repeat."
+    "of them have settings that were never used for tuning. Development: the development scenario of the same kind as "
+    "an evaluation scenario, or – if its kind was never used for tuning. Real data has the same users in both roles; "
+    "only the rounds differ. First seed: the random seed of the first repeat."
 )
 GROUPS = {True: "yes", False: "no", None: "unknown"}
 
@@ -78,7 +80,7 @@ def _matrix_table(results: Sequence[ScenarioResult], names: Sequence[str]) -> Re
 
 def _policies_table(results: Sequence[ScenarioResult], names: Sequence[str]) -> ResultTable:
     rows = []
-    grouped = [result for result in results if result.scenario.groups]
+    grouped = [result for result in results if result.scenario.counts_in_means]
     for name in names:
         row: dict[str, Any] = {"policy": name}
         for role in (EVALUATION, DEVELOPMENT):
@@ -126,6 +128,7 @@ def _scenarios_table(results: Sequence[ScenarioResult]) -> ResultTable:
             "role": result.scenario.role,
             "description": result.scenario.description,
             "groups": GROUPS[result.scenario.groups],
+            "development": result.scenario.development,
             "first seed": str(result.scenario.first_seed),
         }
         for result in results

@@ -1,24 +1,25 @@
-"""Scenarios: named environments with settings, in which policies are compared.
+"""Registry of the scenarios: named environments with settings, in which policies are compared.
 
-Each scenario has one of two roles. Development scenarios were used to tune the constants of the policies. Evaluation
-scenarios use other seeds, and most of them have settings that were never used for tuning. No two synthetic scenarios
-share a seed, so no user of a development scenario occurs in an evaluation scenario. Scenarios of real data read the
-same files in both roles, and only their rounds differ.
-
-Settings that a scenario does not list are those of the paper's synthetic environment: 100 users in 5 clusters,
-6 features per arm, 10 arms per round, rewards of 0 or 1.
+Each scenario has one of two roles. Development scenarios are used to set the constants of the policies. Evaluation
+scenarios use other seeds, and most of them have settings that were never used for tuning. No user of a development
+scenario occurs in an evaluation scenario, because scenarios do not share seeds. The only exception is a scenario with
+scaled rewards, which has the seeds of its original. Scenarios of real data read the same files in both roles, and only
+their rounds differ.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from locb.common.validation import ParameterError, ParameterName
+from locb.experiments.scenarios.development import DEVELOPMENT_COPIES, DEVELOPMENT_KINDS
+from locb.experiments.scenarios.evaluation import EVALUATION_COPIES, EVALUATION_KINDS
+from locb.experiments.scenarios.kinds import REWARDS, ROUNDS
 
 DEVELOPMENT, EVALUATION = "development", "evaluation"
-ROUNDS, DATA_ROUNDS = 50_000, 30_000
+DATA_ROUNDS = 30_000
 SEEDS_PER_SCENARIO = 1_000
 FIRST_SEED = {DEVELOPMENT: 100_000, EVALUATION: 200_000}
 
@@ -36,7 +37,8 @@ class Scenario:
     role : {"development", "evaluation"}
         Whether the scenario was used to tune policies, or is used to evaluate them.
     family : str
-        What distinguishes the scenario: size, noise, arrivals, structure, contexts, drift or real data.
+        What distinguishes the scenario: size, noise, arrivals, structure, contexts, drift, categories, rewards or real
+        data.
     settings : dict, default {}
         Settings for :func:`locb.experiments.environment_factory.make_environment`.
     groups : bool or None, default True
@@ -45,6 +47,12 @@ class Scenario:
         Number of rounds per run, unless the caller chooses another number.
     first_seed : int, default 0
         Seed of repeat 0. Repeat r uses seed ``first_seed + r``.
+    development : str, optional
+        For an evaluation scenario: the name of the development scenario of the same kind. None if the kind was not used
+        for development.
+    original : str, optional
+        Name of the scenario with the same seeds and settings, except ``reward_scale`` and ``reward_shift``. None if
+        there is no such scenario.
     """
 
     name: str
@@ -55,6 +63,16 @@ class Scenario:
     groups: bool | None = True
     rounds: int = ROUNDS
     first_seed: int = 0
+    development: str | None = None
+    original: str | None = None
+
+    @property
+    def counts_in_means(self) -> bool:
+        """Whether means over the scenarios with groups include the scenario. Scenarios with an original do not count.
+
+        The draws of such a scenario are those of its original, which would otherwise count twice.
+        """
+        return bool(self.groups) and self.original is None
 
     def seed(self, repeat: int) -> int:
         """Return the seed of a repeat, which determines its environment and its rounds."""
@@ -66,73 +84,31 @@ class Scenario:
         return self.first_seed + repeat
 
 
-class _Kind(NamedTuple):
-    """Properties of a scenario that do not depend on its role."""
-
-    name: str
-    description: str
-    family: str
-    settings: dict[str, Any]
-    groups: bool = True
-
-
-# Kinds with settings that were used for tuning. There is a development and an evaluation scenario of each kind.
-_TUNED_KINDS = [
-    _Kind("bernoulli-100", "The paper's environment: 100 users in 5 clusters, rewards of 0 or 1.", "size", {}),
-    _Kind("bernoulli-500", "500 users.", "size", {"n_users": 500}),
-    _Kind("gaussian-0.05", "Gaussian noise with standard deviation 0.05.", "noise", {"noise": 0.05}),
-    _Kind("gaussian-0.1", "Gaussian noise with standard deviation 0.1.", "noise", {"noise": 0.1}),
-    _Kind("gaussian-0.5", "Gaussian noise with standard deviation 0.5.", "noise", {"noise": 0.5}),
-    _Kind("zipf-300", "300 users with Zipf arrivals.", "arrivals", {"n_users": 300, "arrivals": "zipf"}),
-    _Kind("no-structure", "Each user is in a cluster of its own.", "structure", {"n_clusters": 100}, groups=False),
-    _Kind("one-cluster", "All users are in one cluster.", "structure", {"n_clusters": 1}, groups=False),
-]
-# Kinds with settings that were never used for tuning. There is only an evaluation scenario of each kind.
-_HELD_OUT_KINDS = [
-    _Kind("two-clusters", "2 clusters.", "structure", {"n_clusters": 2}),
-    _Kind("many-clusters", "300 users in 50 clusters.", "structure", {"n_users": 300, "n_clusters": 50}),
-    _Kind(
-        "hierarchy",
-        "120 users in 12 clusters, which form 3 families.",
-        "structure",
-        {"n_users": 120, "n_clusters": 12, "families": 3},
-    ),
-    _Kind("overlap", "30% of the users lie between two clusters.", "structure", {"overlap": 0.3}),
-    _Kind("arms-3", "3 arms per round.", "size", {"n_arms": 3}),
-    _Kind("arms-50", "50 arms per round.", "size", {"n_arms": 50}),
-    _Kind("features-20", "20 features per arm.", "size", {"raw_dim": 19}),
-    _Kind(
-        "unequal-noise",
-        "Gaussian noise; the standard deviation of each user is between 0.05 and 1.",
-        "noise",
-        {"noise": (0.05, 1.0)},
-    ),
-    _Kind("mixed-norms", "Feature vectors with a Euclidean norm from 0.2 to 1.", "contexts", {"norms": (0.2, 1.0)}),
-    _Kind("drift-clusters", "Each cluster drifts as a whole, 0.1 radians per 10,000 rounds.", "drift", {"drift": 0.1}),
-    _Kind(
-        "drift-users",
-        "Each user drifts independently, 0.1 radians per 10,000 rounds.",
-        "drift",
-        {"drift": 0.1, "drifters": "users"},
-    ),
-]
-
-
 def _registry() -> dict[str, Scenario]:
     scenarios: dict[str, Scenario] = {}
-    for role, prefix, kinds in (
-        (EVALUATION, "", _TUNED_KINDS + _HELD_OUT_KINDS),
-        (DEVELOPMENT, "dev-", _TUNED_KINDS),
+    for role, kinds, copies in (
+        (EVALUATION, EVALUATION_KINDS, EVALUATION_COPIES),
+        (DEVELOPMENT, DEVELOPMENT_KINDS, DEVELOPMENT_COPIES),
     ):
-        for index, kind in enumerate(kinds):
-            name, first = prefix + kind.name, FIRST_SEED[role] + index * SEEDS_PER_SCENARIO
-            scenarios[name] = Scenario(
-                name, kind.description, role, kind.family, kind.settings, kind.groups, ROUNDS, first
+        for position, kind in enumerate(kinds):
+            first_seed = FIRST_SEED[role] + position * SEEDS_PER_SCENARIO
+            scenarios[kind.name] = Scenario(role=role, first_seed=first_seed, **kind._asdict())
+        for copy in copies:
+            original = scenarios[copy.original]
+            mapping = {"reward_scale": copy.scale, "reward_shift": copy.shift}
+            scenarios[copy.name] = replace(
+                original,
+                name=copy.name,
+                description=f"Rewards of {original.name}, mapped from r to {copy.scale:g} · r + {copy.shift:g}.",
+                family=REWARDS,
+                settings=original.settings | mapping,
+                development=copy.development,
+                original=original.name,
             )
     return scenarios
 
 
-SCENARIOS = _registry()  # append new kinds to the end of their list, so that existing scenarios keep their seeds
+SCENARIOS = _registry()
 
 
 def select_scenarios(names: Sequence[str]) -> list[Scenario]:
