@@ -135,6 +135,25 @@ def test_report_names_scenarios_in_which_eloc_is_worse(tmp_path: Path) -> None:
     assert alone.claims == []
 
 
+def test_scaled_copies_do_not_count_in_means() -> None:
+    results = [
+        scenario_result("bernoulli-100", club=100.0, eloc=60.0),
+        scenario_result("scaled-bernoulli", club=25_000.0, eloc=50_000.0),
+        scenario_result("three-categories", club=100.0, eloc=15.0),
+    ]
+    found = summarize(results, ["club", "eloc"], SETTINGS)
+    tables = {table.name: table.rows for table in found.tables}
+    assert tables["policies"][0]["mean ratio, evaluation"].mean == pytest.approx(0.3)
+    assert tables["policies"][0]["worst scenario"] == "scaled-bernoulli"
+    assert [claim.verdict for claim in found.claims[:2]] == [FAILS, HOLDS]
+    developed = {row["scenario"]: row["development"] for row in tables["scenarios"]}
+    assert developed == {
+        "bernoulli-100": "dev-bernoulli-100",
+        "scaled-bernoulli": "dev-scaled-bernoulli",
+        "three-categories": None,
+    }
+
+
 def test_matrix_matches_simulations(tmp_path: Path) -> None:
     names = ["linucb-one", "linucb-ind", "sclub"]
     found = run_matrix(tmp_path / "out", names, ["one-cluster", "drift-users"])
