@@ -51,8 +51,7 @@ class DefaultRewards:
 
     def track(self, decision_id: str, decision: CachedDecision) -> None:
         """Start to wait for the reward of a decision, unless the decision already waits."""
-        if self.reward is not None:
-            self._pending.setdefault(decision_id, (self._clock() + self.wait, decision))
+        self._pending.setdefault(decision_id, (self._clock() + self.wait, decision))
 
     def get(self, decision_id: str) -> CachedDecision | None:
         """Return a decision that waits for a reward, or None if the decision does not wait."""

@@ -74,7 +74,8 @@ class Engine:
         # Generated decision ids differ between processes. Within a process they ascend, so index updates are fast.
         self._id_prefix, self._id_count = secrets.token_hex(10), 0
         self._recent: dict[str, CachedDecision] = {}
-        self._logged_indices = policy.n_users  # user indices of the policy that a replay of the log creates
+        # User indices of the policy that a replay of the log does not create. They follow all indices that it creates.
+        self._unlogged_indices = range(policy.n_users, policy.n_users)
 
     # Lookups before a batch is prepared
 
@@ -119,12 +120,13 @@ class Engine:
         """
         for user in batch.new_users:
             self.users.reclaim(self.users.release(user))
+        self._unlogged_indices = range(self._unlogged_indices.start, self.policy.n_users)
         self._encoder.clear_cache()
 
     @property
     def is_logged(self) -> bool:
         """Whether a replay of the log gives the current policy: False after ``roll_back``, until the next commit."""
-        return self.policy.n_users == self._logged_indices
+        return self.policy.n_users == self._unlogged_indices.start
 
     def prepare_defaults(self, now: float, limit: int) -> Batch:
         """Return a batch with the observations of up to ``limit`` due default rewards. ``now`` is the Unix time."""
@@ -159,7 +161,7 @@ class Engine:
     def _new_batch(self) -> Batch:
         """Return a batch that starts with the user indices that are in the policy but not in the log."""
         batch = Batch(last_seq=self.seq)
-        for user_index in range(self._logged_indices, self.policy.n_users):
+        for user_index in self._unlogged_indices:
             self._log_user(batch, user_index, None)
         return batch
 
@@ -240,8 +242,8 @@ class Engine:
         user_index = self.users.assign(user)
         batch.new_users.append(user)
         self._encoder.clear_cache()
-        if self._logged_indices <= user_index < self.policy.n_users:  # the row exists: see _new_batch
-            rows, position = batch.records.users, user_index - self._logged_indices
+        if user_index in self._unlogged_indices:  # the row exists: see _new_batch
+            rows, position = batch.records.users, self._unlogged_indices.index(user_index)
             rows[position] = (*rows[position][:2], user.encode())
             return user_index
         if user_index >= self.policy.n_users:
@@ -303,7 +305,7 @@ class Engine:
             if user not in self.users:  # rolled back, while it was not known that the batch is in the log
                 self.users.assign(user)  # in the same order, so with the same index
         if batch.records.users:
-            self._logged_indices = self.policy.n_users
+            self._unlogged_indices = range(self.policy.n_users, self.policy.n_users)
         for decision_id, decision in batch.decisions.items():
             self._cache(decision_id, decision)
         if batch.records.observations:
@@ -313,8 +315,7 @@ class Engine:
             self.default_rewards.discard(decision_id)
         for decision_id, (decision, active_at) in batch.activated.items():
             decision.active_at = active_at
-            if decision.kind is None:
-                self.default_rewards.track(decision_id, decision)
+            self._await_reward(decision_id, decision)
         if batch.erased_user is not None:
             self._apply_erasure(batch.erased_user)
         if batch.rebuilt is not None:
@@ -323,10 +324,13 @@ class Engine:
 
     def _cache(self, decision_id: str, decision: CachedDecision) -> None:
         self._recent[decision_id] = decision
-        if decision.active_at is not None and decision.kind is None:
-            self.default_rewards.track(decision_id, decision)
+        self._await_reward(decision_id, decision)
         while len(self._recent) > self._cache_size:
             self._recent.pop(next(iter(self._recent)))
+
+    def _await_reward(self, decision_id: str, decision: CachedDecision) -> None:
+        if self.default_rewards.reward is not None and decision.active_at is not None and decision.kind is None:
+            self.default_rewards.track(decision_id, decision)
 
     def _apply_erasure(self, user: str) -> None:
         """Remove a user's name and decisions; the rebuild of the policy removes what was learned from the decisions."""
