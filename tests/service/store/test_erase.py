@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from locb.service.store import log as log_module
 from locb.service.store import reader as reader_module
+from locb.service.store import sqlite
 from locb.service.store.log import EventLog
 from locb.service.store.schema import Records
 from service.store.sample_rows import decision, observation, sample_records, user_row
@@ -104,7 +104,7 @@ def test_large_wal_is_truncated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         wal = tmp_path / "log.db-wal"
         assert wal.stat().st_size > 0
         assert not log.wal_pending
-        monkeypatch.setattr(log_module, "MAX_WAL_BYTES", 10)
+        monkeypatch.setattr(sqlite, "MAX_WAL_BYTES", 10)
         assert log.wal_pending
         log.wal_checkpoint(True)
         assert wal.stat().st_size == 0

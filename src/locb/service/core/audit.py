@@ -16,7 +16,7 @@ from locb.service.config import ServiceConfig
 from locb.service.core.model import Model, load_or_create_model
 from locb.service.core.observations import learn
 from locb.service.request_parsing import parse_stored_request
-from locb.service.store.integrity import Damage
+from locb.service.store.chain import Damage
 from locb.service.store.log import EventLog
 
 MAX_DAMAGE = 20  # damaged events that ``check_log`` reports

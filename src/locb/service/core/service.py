@@ -29,9 +29,10 @@ from locb.service.core.snapshots import Snapshots
 from locb.service.core.user_index import UserIndex
 from locb.service.stats.event_stats import EventStats, uses_group
 from locb.service.stats.history_backfill import HistoryBackfill
+from locb.service.store.chain import Damage
 from locb.service.store.database import database_url
 from locb.service.store.export import Exports
-from locb.service.store.integrity import Damage, DamagedLogError
+from locb.service.store.integrity import DamagedLogError
 from locb.service.store.log import EventLog
 from locb.service.store.permissions import protect
 

@@ -9,15 +9,21 @@ Responses and activation times are not part of the chain, because they change: a
 
 from __future__ import annotations
 
+import logging
+import os
 import secrets
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
+from pathlib import Path
 from struct import Struct
+from typing import NamedTuple
+from zlib import crc32
 
 from sqlalchemy import Connection, select
 
 from locb.service.store import schema as tables
-from locb.service.store.database import FencedError
+from locb.service.store.database import FencedError, Writes
+from locb.service.store.permissions import PRIVATE_FILE
 from locb.service.store.schema import (
     ERASURE,
     REBUILD,
@@ -38,6 +44,7 @@ _DECISION = Struct("<cqidii16s")
 _OBSERVATION = Struct("<cqqihddd")
 _COMMIT = Struct("<16sqi")
 _SEQ = Struct("<cq")
+_log = logging.getLogger("locb.service")
 
 
 def digest_user(salt: bytes, seq: int, user_index: int, user: bytes | None) -> bytes:
@@ -111,16 +118,14 @@ class Chain:
         """Return the end of the chain of a log that ends at ``head``."""
         return cls(head, load_salts(connection))
 
-    def link(self, records: Records) -> tuple[list[UserRow], CommitRow | None, Head]:
-        """Return the rows of the users, the row of the commit (None without events), and the new end of the log.
+    def link(self, records: Records) -> Writes:
+        """Return the rows to write: with salts and checksums, and with the commit that appends them to the chain.
 
         Raises
         ------
         FencedError
             If the first event does not follow the end of the log.
         """
-        if not (records.users or records.decisions or records.observations):
-            return [], None, self.head
         salts = self._salts
         users = []
         digests: dict[int, bytes] = {}
@@ -133,14 +138,20 @@ class Chain:
             digests[decision.seq] = digest_decision(salts.get(decision.user_index, b""), decision)
         for observation in records.observations:
             digests[observation.seq] = digest_observation(salts.get(observation.user_index, b""), observation)
+        commit, head = self._link_events(digests, len(users) + len(records.decisions) + len(records.observations))
+        decisions = [(*decision, crc32(decision.response)) for decision in records.decisions]
+        return Writes(users, decisions, records.observations, records.activations, commit, self.head, head)
+
+    def _link_events(self, digests: dict[int, bytes], count: int) -> tuple[CommitRow | None, Head]:
+        """Return the row of the commit of ``count`` events, None without events, and the new end of the log."""
+        if not count:
+            return None, self.head
         first = self.head.last_seq + 1
-        count = len(records.users) + len(records.decisions) + len(records.observations)
         try:
-            commit, head = self._append(RECORDS, [digests[seq] for seq in range(first, first + count)])
+            return self._append(RECORDS, [digests[seq] for seq in range(first, first + count)])
         except KeyError:
             found = f"from {min(digests)} to {max(digests)}"
             raise FencedError(f"the log ends at event {first - 1}, but {count} new events are {found}") from None
-        return users, commit, head
 
     def link_erasure(self, erased: Sequence[int]) -> tuple[CommitRow, Head]:
         """Return the row of the commit that erases these events, and the new end of the log."""
@@ -155,3 +166,62 @@ class Chain:
         joined = b"".join(digests)
         new_hash = running_hash(previous, last_seq, kind, joined)
         return CommitRow(last_seq, epoch, kind, joined, new_hash), Head(epoch, last_seq + len(digests), new_hash)
+
+
+class Damage(NamedTuple):
+    """Damage of the log: the sequence number of the first event concerned, and a description."""
+
+    seq: int
+    description: str
+
+
+class PositionFile:
+    """File in the data folder with the last acknowledged event and the running hash there.
+
+    It shows that the end of the log was lost: with its last commits, a log also loses every trace of these commits.
+
+    Parameters
+    ----------
+    path : Path
+        Path of the file, created if needed.
+    store_id : str
+        Id of the store. The position of another store is ignored.
+    """
+
+    def __init__(self, path: Path, store_id: str) -> None:
+        self.path = path
+        self._store_id = store_id
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
+
+    def close(self) -> None:
+        """Close the file; closing it again has no effect."""
+        if self._file >= 0:
+            os.close(self._file)
+        self._file = -1
+
+    def write(self, head: Head) -> None:
+        """Write the end of the log. It is not synchronised: after a power failure, the file may be behind the log."""
+        if self._file < 0:
+            return
+        try:
+            os.lseek(self._file, 0, os.SEEK_SET)
+            os.write(self._file, f"{self._store_id} {head.last_seq:020d} {head.hash.hex()}\n".encode())
+        except OSError as error:
+            _log.warning("cannot write %s: %s", self.path, error)
+
+    def check(self, connection: Connection, head: Head) -> Damage | None:
+        """Return the damage if a log that ends at ``head`` does not contain the position of the file."""
+        os.lseek(self._file, 0, os.SEEK_SET)
+        found = os.read(self._file, 200).decode(errors="replace").split()
+        if len(found) != 3 or found[0] != self._store_id:
+            return None
+        seq = int(found[1])
+        advice = f"restore the missing events from a backup or, to continue without them, delete {self.path}"
+        if seq > head.last_seq:
+            lost = f"the log ends at event {head.last_seq}, but events up to {seq} were written"
+            return Damage(head.last_seq + 1, f"missing: {lost}; {advice}")
+        c = tables.commits.c
+        last = select(c.hash).where(c.previous_seq < seq).order_by(c.previous_seq.desc()).limit(1)
+        if seq and (connection.execute(last).scalar() or b"").hex() != found[2]:
+            return Damage(seq, f"differs from the event that this folder has recorded; {advice}")
+        return None

@@ -9,13 +9,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 from weakref import WeakKeyDictionary, WeakSet
-from zlib import crc32
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from locb.service.store import sqlite
-from locb.service.store.schema import CommitRow, Head, Records, UserRow
+from locb.service.store.schema import CommitRow, Head, ObservationRow, UserRow
 
 CONNECT_TIMEOUT = 5  # seconds to connect to PostgreSQL
 LOCK_TIMEOUT = 3.0  # seconds that a statement waits for a lock of PostgreSQL
@@ -156,18 +155,15 @@ def _set_server_timeouts(connection: Any, _: Any) -> None:
 
 
 class Writes(NamedTuple):
-    """Rows of one transaction, with the end of the log before and after it."""
+    """Rows that one transaction writes, with the end of the log before and after it."""
 
-    records: Records
     users: Sequence[UserRow]
+    decisions: Sequence[tuple[Any, ...]]  # with the checksum of the response
+    observations: Sequence[ObservationRow]
+    activations: Sequence[tuple[float, int]]  # Unix time, seq of the decision
     commit: CommitRow | None
     before: Head
     after: Head
-
-    @property
-    def decisions(self) -> list[tuple[Any, ...]]:
-        """Rows of the table of decisions."""
-        return [(*row, crc32(row.response)) for row in self.records.decisions]
 
 
 class RowWriter(Protocol):

@@ -237,7 +237,6 @@ def _utc(seconds: float) -> datetime:
 
 class _ReadLog(LogReader):
     def __init__(self, url: str) -> None:
-        super().__init__()
         self._engine = connect(make_url(url))
 
 

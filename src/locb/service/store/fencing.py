@@ -34,6 +34,21 @@ def read_head(connection: Connection) -> Head:
     return Head(*connection.execute(select(_HEAD.c.epoch, _HEAD.c.last_seq, _HEAD.c.hash)).one())
 
 
+def check_epoch(connection: Connection, expected: Head) -> Head:
+    """Return the end of the log, which need not be as expected, in a transaction of its own.
+
+    Raises
+    ------
+    FencedError
+        If another process has taken over the log.
+    """
+    with connection.begin():
+        found = read_head(connection)
+    if found.epoch != expected.epoch:
+        raise describe_difference(expected, found)
+    return found
+
+
 def check(connection: Connection, expected: Head) -> None:
     """Lock the end of the log until the end of the transaction.
 

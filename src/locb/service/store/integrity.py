@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import logging
-import os
 from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from zlib import crc32
 
 from sqlalchemy import Connection, except_, func, select, union
@@ -17,6 +14,7 @@ from locb.service.store import schema as tables
 from locb.service.store.chain import (
     DIGEST_BYTES,
     EMPTY,
+    Damage,
     digest_decision,
     digest_erasure,
     digest_observation,
@@ -27,22 +25,13 @@ from locb.service.store.chain import (
 )
 from locb.service.store.database import StoreError
 from locb.service.store.fencing import read_head
-from locb.service.store.permissions import PRIVATE_FILE
 from locb.service.store.schema import ERASURE, RECORDS, CommitRow, DecisionRow, Head, ObservationRow
 
 EVENTS_PER_STEP = 20_000  # events whose rows are read at a time
-_log = logging.getLogger("locb.service")
 
 
 class DamagedLogError(StoreError):
     """The event log was truncated or edited."""
-
-
-class Damage(NamedTuple):
-    """Damage of the log: the sequence number of the first event concerned, and a description."""
-
-    seq: int
-    description: str
 
 
 def check_sequence(connection: Connection, after: int) -> Iterator[Damage]:
@@ -217,58 +206,3 @@ def _control_digest(connection: Connection, seq: int, kind: int) -> bytes:
         return digest_rebuild(seq)
     erased = tables.erasures.c
     return digest_erasure(seq, connection.execute(select(erased.seq).where(erased.erasure_seq == seq)).scalars())
-
-
-# The position file
-
-
-class PositionFile:
-    """File in the data folder with the last acknowledged event and the running hash there.
-
-    It shows that the end of the log was lost: with its last commits, a log also loses every trace of these commits.
-
-    Parameters
-    ----------
-    path : Path
-        Path of the file, created if needed.
-    store_id : str
-        Id of the store. The position of another store is ignored.
-    """
-
-    def __init__(self, path: Path, store_id: str) -> None:
-        self.path = path
-        self._store_id = store_id
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
-
-    def close(self) -> None:
-        """Close the file; closing it again has no effect."""
-        if self._file >= 0:
-            os.close(self._file)
-        self._file = -1
-
-    def write(self, head: Head) -> None:
-        """Write the end of the log. It is not synchronised: after a power failure, the file may be behind the log."""
-        if self._file < 0:
-            return
-        try:
-            os.lseek(self._file, 0, os.SEEK_SET)
-            os.write(self._file, f"{self._store_id} {head.last_seq:020d} {head.hash.hex()}\n".encode())
-        except OSError as error:
-            _log.warning("cannot write %s: %s", self.path, error)
-
-    def check(self, connection: Connection) -> Damage | None:
-        """Return the damage if the log does not contain the position of the file."""
-        os.lseek(self._file, 0, os.SEEK_SET)
-        found = os.read(self._file, 200).decode(errors="replace").split()
-        if len(found) != 3 or found[0] != self._store_id:
-            return None
-        seq, head = int(found[1]), read_head(connection)
-        advice = f"restore the missing events from a backup or, to continue without them, delete {self.path}"
-        if seq > head.last_seq:
-            lost = f"the log ends at event {head.last_seq}, but events up to {seq} were written"
-            return Damage(head.last_seq + 1, f"missing: {lost}; {advice}")
-        c = tables.commits.c
-        last = select(c.hash).where(c.previous_seq < seq).order_by(c.previous_seq.desc()).limit(1)
-        if seq and (connection.execute(last).scalar() or b"").hex() != found[2]:
-            return Damage(seq, f"differs from the event that this folder has recorded; {advice}")
-        return None

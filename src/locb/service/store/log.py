@@ -6,19 +6,19 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Condition
 from typing import Any
 
-from sqlalchemy import Connection, func, insert, select
+from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from locb.service.store import fencing, locks, sqlite, user_decisions
 from locb.service.store import schema as tables
-from locb.service.store.chain import Chain
+from locb.service.store.chain import Chain, Damage, PositionFile
 from locb.service.store.database import (
     DuplicateDecisionError,
     FencedError,
     StoreError,
-    Writes,
     close_pool,
     connect,
     database_url,
@@ -26,12 +26,10 @@ from locb.service.store.database import (
     make_row_writer,
     summarize_error,
 )
-from locb.service.store.integrity import Damage, PositionFile
 from locb.service.store.reader import LogReader
 from locb.service.store.schema import Head, Records
 from locb.service.store.user_decisions import Redaction, redact
 
-MAX_WAL_BYTES = 1 << 26  # a larger WAL file is truncated
 MAX_UNINDEXED_EVENTS = 2_000  # events that the table of user decisions may lack; queries by user scan these events
 CLOSE_TIMEOUT = 5.0  # seconds that ``close`` waits for running reads and writes
 _log = logging.getLogger("locb.service")
@@ -62,7 +60,9 @@ class EventLog(LogReader):
     """
 
     def __init__(self, folder: Path, url: str | None = None, on_fenced: Callable[[str], None] | None = None) -> None:
-        super().__init__()
+        self._operations = 0  # number of running reads and writes in all threads
+        self._operations_changed = Condition()
+        self._closed = False
         self._url = database_url(folder, url)
         self._sqlite = self._url.get_backend_name() == "sqlite"
         self._locks = [locks.lock_folder(folder)]
@@ -98,7 +98,9 @@ class EventLog(LogReader):
 
     def close(self) -> None:
         """Wait for running reads and writes, then close and unlock the database. Later reads and writes are refused."""
-        self._refuse_operations(CLOSE_TIMEOUT)
+        with self._operations_changed:
+            self._closed = True
+            self._operations_changed.wait_for(lambda: self._operations == 0, CLOSE_TIMEOUT)
         if self._lease is not None:
             self._lease.stop()
         if self._writer is not None and not self._operations:
@@ -117,20 +119,7 @@ class EventLog(LogReader):
         """
         self._position = PositionFile(self._folder / "position", store_id)
         with self._reading() as connection:
-            return self._position.check(connection)
-
-    @property
-    def backend(self) -> str:
-        """Name of the database system: "sqlite" or "postgresql"."""
-        return self._url.get_backend_name()
-
-    def size_bytes(self) -> int | None:
-        """Return the size in bytes of the database file and its WAL file, or of the tables in PostgreSQL."""
-        if self._sqlite:
-            return sqlite.file_size(str(self._url.database))
-        with self._reading() as connection:
-            sizes = [func.pg_total_relation_size(table.name) for table in tables.metadata.sorted_tables]
-            return sum(int(size) for size in connection.execute(select(*sizes)).one())
+            return self._position.check(connection, self._chain.head)
 
     # Writing
 
@@ -156,16 +145,16 @@ class EventLog(LogReader):
     def stage(self, records: Records) -> None:
         """Write rows without making them durable; ``commit_staged`` must follow."""
         with self._translating_errors():
-            chain, connection = self._chain, self._locked_writer().connection.driver_connection
-            users, commit, head = chain.link(records)
+            connection = self._locked_writer().connection.driver_connection
+            writes = self._chain.link(records)
             try:
-                if not self._row_writer.write(connection, Writes(records, users, commit, chain.head, head)):
+                if not self._row_writer.write(connection, writes):
                     self._row_writer.roll_back(connection)
-                    raise fencing.explain_refusal(self._locked_writer(), chain.head, records)
+                    raise fencing.explain_refusal(self._locked_writer(), writes.before, records)
             except self._integrity_errors:
                 self._row_writer.roll_back(connection)
                 raise
-        self._staged = head
+        self._staged = writes.after
         if records.decisions:
             self._last_decision = records.decisions[-1].seq
 
@@ -219,11 +208,8 @@ class EventLog(LogReader):
         with self._writing() as connection:
             if redaction is not None:
                 redact(connection, redaction)
-            count, erased = user_decisions.erase(connection, user_index)
+            count, erased = user_decisions.erase(connection, user_index, self._chain.head.last_seq + 1)
             commit, head = self._chain.link_erasure(erased)
-            if erased:
-                rows = [{"seq": seq, "erasure_seq": head.last_seq} for seq in erased]
-                connection.execute(insert(tables.erasures), rows)
             tables.write_settings(connection, {"rebuilt_at": None})
             fencing.advance(connection, commit, head)
         self._set_head(head)
@@ -241,13 +227,9 @@ class EventLog(LogReader):
         FencedError
             If another process has taken over the log.
         """
-        expected = self._chain.head
         with self._translating_errors():
-            writer = self._locked_writer()  # which is opened again if it was lost
-            with writer.begin():
-                found = fencing.read_head(writer)
-            if found.epoch != expected.epoch:
-                raise fencing.describe_difference(expected, found)
+            # The writer's connection is opened again if it was lost.
+            found = fencing.check_epoch(self._locked_writer(), self._chain.head)
         self._set_head(found)
         return found.last_seq
 
@@ -269,10 +251,9 @@ class EventLog(LogReader):
     @property
     def wal_pending(self) -> bool:
         """Whether the WAL file must be truncated, because it may contain erased data or is too large."""
-        file = Path(f"{self._url.database}-wal")
-        return self._sqlite and (self._erased_in_wal or (file.exists() and file.stat().st_size > MAX_WAL_BYTES))
+        return self._sqlite and (self._erased_in_wal or sqlite.is_wal_large(str(self._url.database)))
 
-    # The writer's connection
+    # Connections
 
     def _claim(self, connection: Connection) -> None:
         """Create the tables if needed, and become the only process that can write."""
@@ -294,6 +275,25 @@ class EventLog(LogReader):
             self._on_fenced(str(fencing.describe_difference(self._chain.head, self._chain.head._replace(epoch=epoch))))
 
     @contextmanager
+    def _operation(self) -> Iterator[None]:
+        """Count a read or write while it is running; raise ``StoreError`` if the log is closed."""
+        with self._operations_changed:
+            if self._closed:
+                raise StoreError("the event log is closed: open it again to read or write")
+            self._operations += 1
+        try:
+            yield
+        finally:
+            with self._operations_changed:
+                self._operations -= 1
+                self._operations_changed.notify_all()
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        with self._operation(), super()._reading() as connection:
+            yield connection
+
+    @contextmanager
     def _writing(self) -> Iterator[Connection]:
         """Open a transaction on the writer's connection, and check the end of the log."""
         with self._translating_errors():
@@ -308,10 +308,7 @@ class EventLog(LogReader):
         if connection is None:
             self._writer = connection = self._engine.connect()
             if self._claimed:  # another process may have taken over, even if its lock is released again
-                with connection.begin():
-                    found = fencing.read_head(connection)
-                if found.epoch != self._chain.head.epoch:
-                    raise fencing.describe_difference(self._chain.head, found)
+                fencing.check_epoch(connection, self._chain.head)
             locks.lock_database(connection)
         return connection
 

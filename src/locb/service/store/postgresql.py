@@ -81,13 +81,13 @@ class PostgresqlWriter:
 
     def write(self, connection: Connection[Any], writes: Writes) -> bool:
         """Write rows over a driver connection; the rows are durable after ``commit`` at the latest."""
-        before, after, records = writes.before, writes.after, writes.records
+        before, after = writes.before, writes.after
         # A single statement is a transaction by itself, which saves the round trips for BEGIN and COMMIT.
-        connection.autocommit = not (writes.users or records.activations)
+        connection.autocommit = not (writes.users or writes.activations)
         parameters = [after.last_seq, after.hash, before.epoch, before.last_seq]
         parameters += _columns(tables.commits, [] if writes.commit is None else [writes.commit])
         parameters += _columns(tables.decisions, writes.decisions)
-        parameters += _columns(tables.observations, records.observations)
+        parameters += _columns(tables.observations, writes.observations)
         with connection.cursor() as cursor:
             cursor.adapters.register_dumper(_BinaryArray, _BinaryArrayDumper)
             cursor.execute(self._insert, parameters, prepare=True)
@@ -97,8 +97,8 @@ class PostgresqlWriter:
                 cursor.executemany(self._assign_user, writes.users)
                 if cursor.rowcount != len(writes.users):
                     return False
-            if records.activations:  # in a later statement, because the decision may be inserted by the one above
-                cursor.executemany(self._activate, records.activations)
+            if writes.activations:  # in a later statement, because the decision may be inserted by the one above
+                cursor.executemany(self._activate, writes.activations)
         return True
 
     def commit(self, connection: Connection[Any]) -> None:

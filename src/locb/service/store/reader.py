@@ -7,17 +7,16 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from threading import Condition
 from typing import Any
 
 from sqlalchemy import Connection, Engine, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from locb.service.store import integrity, user_decisions
+from locb.service.store import integrity, sqlite, user_decisions
 from locb.service.store import schema as tables
+from locb.service.store.chain import Damage
 from locb.service.store.database import StoreError, interrupt, pooled_connection, summarize_error
 from locb.service.store.fencing import read_head
-from locb.service.store.integrity import Damage
 from locb.service.store.schema import DecisionRow, FoundDecision
 from locb.service.store.totals import Totals, compute_totals
 
@@ -35,11 +34,6 @@ class LogReader:
 
     _engine: Engine
 
-    def __init__(self) -> None:
-        self._operations = 0  # number of running reads and writes in all threads
-        self._operations_changed = Condition()
-        self._closed = False
-
     def ping(self) -> None:
         """Wait for a response of the database."""
         with self._reading() as connection:
@@ -48,6 +42,19 @@ class LogReader:
     def interrupt(self) -> None:
         """End all reads and writes that wait for a PostgreSQL server; they raise ``StoreError``."""
         interrupt(self._engine)
+
+    @property
+    def backend(self) -> str:
+        """Name of the database system: "sqlite" or "postgresql"."""
+        return self._engine.dialect.name
+
+    def size_bytes(self) -> int:
+        """Return the size in bytes of the database file and its WAL file, or of the tables in PostgreSQL."""
+        if self.backend == "sqlite":
+            return sqlite.file_size(str(self._engine.url.database))
+        with self._reading() as connection:
+            sizes = [func.pg_total_relation_size(table.name) for table in tables.metadata.sorted_tables]
+            return sum(int(size) for size in connection.execute(select(*sizes)).one())
 
     def settings(self) -> dict[str, Any]:
         """Return all settings of the store by name."""
@@ -210,32 +217,11 @@ class LogReader:
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
         """Open a connection for one query."""
-        with self._operation():
-            try:
-                with pooled_connection(self._engine) as connection:
-                    yield connection
-            except SQLAlchemyError as error:
-                raise StoreError(summarize_error(error)) from error
-
-    @contextmanager
-    def _operation(self) -> Iterator[None]:
-        """Count a read or write while it is running; raise ``StoreError`` if the log is closed."""
-        with self._operations_changed:
-            if self._closed:
-                raise StoreError("the event log is closed: open it again to read or write")
-            self._operations += 1
         try:
-            yield
-        finally:
-            with self._operations_changed:
-                self._operations -= 1
-                self._operations_changed.notify_all()
-
-    def _refuse_operations(self, timeout: float) -> None:
-        """Refuse new reads and writes, and wait at most ``timeout`` seconds for running reads and writes."""
-        with self._operations_changed:
-            self._closed = True
-            self._operations_changed.wait_for(lambda: self._operations == 0, timeout)
+            with pooled_connection(self._engine) as connection:
+                yield connection
+        except SQLAlchemyError as error:
+            raise StoreError(summarize_error(error)) from error
 
 
 def _parameter_chunks(values: Sequence[Any]) -> Iterator[Sequence[Any]]:

@@ -15,6 +15,7 @@ from locb.service.store import schema as tables
 if TYPE_CHECKING:
     from locb.service.store.database import Writes
 
+MAX_WAL_BYTES = 1 << 26  # a larger WAL file is truncated
 BUSY_TIMEOUT = 3  # seconds that a connection waits for a lock
 CHECKPOINT_TIMEOUT_MS = 100  # milliseconds that a truncating WAL checkpoint waits for readers
 _ADVANCE = "UPDATE locb_head SET last_seq = ?, hash = ? WHERE epoch = ? AND last_seq = ?"
@@ -39,6 +40,12 @@ def file_size(database: str) -> int:
     """Return the size in bytes of a database file and of its WAL file."""
     files = [Path(f"{database}{suffix}") for suffix in ("", "-wal")]
     return sum(file.stat().st_size for file in files if file.exists())
+
+
+def is_wal_large(database: str) -> bool:
+    """Return whether the WAL file of a database file is larger than ``MAX_WAL_BYTES``."""
+    file = Path(f"{database}-wal")
+    return file.exists() and file.stat().st_size > MAX_WAL_BYTES
 
 
 def truncate_wal(connection: Connection) -> bool:
@@ -87,7 +94,7 @@ class SqliteWriter:
     def write(self, connection: Any, writes: Writes) -> bool:
         """Write rows over a driver connection; the rows are durable after ``commit``."""
         cursor = connection.cursor()
-        before, after, records = writes.before, writes.after, writes.records
+        before, after = writes.before, writes.after
         if cursor.execute(_ADVANCE, (after.last_seq, after.hash, before.epoch, before.last_seq)).rowcount != 1:
             return False
         if writes.users and cursor.executemany(self._assign_user, writes.users).rowcount != len(writes.users):
@@ -95,9 +102,9 @@ class SqliteWriter:
         if writes.commit is not None:
             cursor.execute(_ADD_COMMIT, writes.commit)
         self._write_rows(cursor, tables.decisions, writes.decisions)
-        self._write_rows(cursor, tables.observations, records.observations)
-        if records.activations:
-            cursor.executemany(self._activate, records.activations)
+        self._write_rows(cursor, tables.observations, writes.observations)
+        if writes.activations:
+            cursor.executemany(self._activate, writes.activations)
         return True
 
     def _write_rows(self, cursor: Any, table: Table, rows: Sequence[tuple[Any, ...]]) -> None:

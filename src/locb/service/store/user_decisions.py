@@ -41,10 +41,11 @@ def recent(connection: Connection, user_index: int, limit: int) -> list[int]:
     return sorted(found, reverse=True)[:limit]
 
 
-def erase(connection: Connection, user_index: int) -> tuple[int, list[int]]:
+def erase(connection: Connection, user_index: int, erasure_seq: int) -> tuple[int, list[int]]:
     """Delete a user with all decisions and observations in the current transaction.
 
-    Return the number of deleted decisions, and the sequence numbers of all deleted events.
+    Return the number of deleted decisions, and the sequence numbers of all deleted events. The table of erasures lists
+    these events with ``erasure_seq``, the sequence number of the erasure.
     """
     extend(connection)
     table, decisions, observations, users = tables.user_decisions, tables.decisions, tables.observations, tables.users
@@ -58,6 +59,9 @@ def erase(connection: Connection, user_index: int) -> tuple[int, list[int]]:
     connection.execute(delete(observations).where(observed))
     connection.execute(delete(table).where(table.c.user_index == user_index))
     connection.execute(update(users).where(is_own).values(id=None, salt=None))
+    if erased:
+        rows = [{"seq": seq, "erasure_seq": erasure_seq} for seq in erased]
+        connection.execute(insert(tables.erasures), rows)
     return int(count), erased
 
 
