@@ -1,4 +1,4 @@
-"""HTTP responses of the service: JSON, problems, and the security headers that every response has."""
+"""Problem responses, the security headers that every response has, and responses that end with their client."""
 
 from __future__ import annotations
 
@@ -18,26 +18,9 @@ SECURITY_HEADERS = {
     "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",
 }
-_JSON_HEADERS = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
-_JSON_HEADERS.append((b"content-type", b"application/json"))
 
 T = TypeVar("T")
 encode_json = msgspec.json.Encoder().encode
-
-
-class JsonResponse(Response):
-    """Response with an encoded JSON body. The constant headers are built only once, for speed."""
-
-    def __init__(self, body: bytes, status: int = 200) -> None:
-        self.status_code = status
-        self.background = None
-        self.body = body
-        self.raw_headers = [*_JSON_HEADERS, (b"content-length", b"%d" % len(body))]
-
-
-def empty_response(status: int = 204) -> Response:
-    """Return a response without a body."""
-    return Response(status_code=status, headers=SECURITY_HEADERS)
 
 
 def problem_response(error: ProblemError) -> Response:

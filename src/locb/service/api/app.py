@@ -16,14 +16,22 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from locb.service import errors
 from locb.service.api.auth import Tokens
 from locb.service.api.context import AppContext
-from locb.service.api.middleware import Endpoint, MethodRouter, RequestRouter, make_endpoint, respond, to_problem
+from locb.service.api.middleware import (
+    Endpoint,
+    JsonResponse,
+    MethodRouter,
+    RequestRouter,
+    make_endpoint,
+    respond,
+    to_problem,
+)
 from locb.service.api.openapi import describe_api
 from locb.service.api.routes import ROUTES
 from locb.service.api.token_file import TokenFile
 from locb.service.core.service import Service
 from locb.service.dashboard.chart_files import ChartFiles
 from locb.service.dashboard.page_files import INDEX, PageFiles
-from locb.service.responses import JsonResponse, encode_json, problem_response
+from locb.service.responses import encode_json, problem_response
 
 
 def make_app(

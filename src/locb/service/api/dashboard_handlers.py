@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from starlette.responses import Response
-
 from locb.common.spans import SPANS
 from locb.service.api.context import AppContext
 from locb.service.api.request_params import check_length, parse_choice, parse_integer, parse_timestamp
@@ -12,16 +10,15 @@ from locb.service.dashboard.cluster_table import MAX_LIMIT, SORTS, TableQuery
 from locb.service.dashboard.history import PREVIOUS, Baseline
 from locb.service.dashboard.schemas import PreviewResponse, UserDecisions
 from locb.service.errors import invalid
-from locb.service.responses import JsonResponse
 from locb.service.schemas import PreviewRequest, UserDetail
 
 MAX_DECISIONS = 100
 MAX_OFFSET = 1_000_000
 
 
-async def status(app: AppContext) -> Response:
+async def status(app: AppContext) -> bytes:
     """Return the current state of the service."""
-    return JsonResponse(await app.views.status())
+    return await app.views.status()
 
 
 async def history(
@@ -30,10 +27,10 @@ async def history(
     baseline: str | None = None,
     baseline_from: str | None = None,
     baseline_to: str | None = None,
-) -> Response:
+) -> bytes:
     """Return decisions and rewards over time."""
     parse_choice("span", span, list(SPANS))
-    return JsonResponse(await app.views.history(span, _parse_baseline(span, baseline, baseline_from, baseline_to)))
+    return await app.views.history(span, _parse_baseline(span, baseline, baseline_from, baseline_to))
 
 
 def _parse_baseline(
@@ -61,15 +58,15 @@ def _parse_baseline(
     return start, stop
 
 
-async def user_map(app: AppContext, projection: str | None = None) -> Response:
+async def user_map(app: AppContext, projection: str | None = None) -> bytes:
     """Return a two-dimensional projection of the users' estimates."""
     check_length("projection", projection or "")
-    return JsonResponse(await app.views.map(projection))
+    return await app.views.map(projection)
 
 
 async def cluster_table(
     app: AppContext, sort: str = "size", limit: str = "50", offset: str = "0", search: str = ""
-) -> Response:
+) -> bytes:
     """Return a page of the table of clusters."""
     check_length("search", search)
     query = TableQuery(
@@ -78,7 +75,7 @@ async def cluster_table(
         parse_integer("offset", offset, MAX_OFFSET),
         search,
     )
-    return JsonResponse(await app.views.clusters(query))
+    return await app.views.clusters(query)
 
 
 async def user_detail(app: AppContext, user: str) -> UserDetail:

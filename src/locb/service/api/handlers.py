@@ -19,7 +19,7 @@ from locb.service.core.commands import EncodedDecision, Outcome, RecommendComman
 from locb.service.dashboard import user_detail as user_views
 from locb.service.errors import ProblemError
 from locb.service.request_parsing import parse_request
-from locb.service.responses import SECURITY_HEADERS, JsonResponse, empty_response, encode_json, until_disconnect
+from locb.service.responses import SECURITY_HEADERS, encode_json, until_disconnect
 from locb.service.schemas import (
     Health,
     Liveness,
@@ -47,11 +47,11 @@ class BatchResults(Struct):
     results: list[dict[str, Any]]
 
 
-async def recommend(app: AppContext, body: RecommendRequest) -> Response:
+async def recommend(app: AppContext, body: RecommendRequest) -> bytes:
     """Recommend an arm, and return the stored decision."""
     outcome = await app.service.committer.execute(_recommend_command(app, body))
     assert isinstance(outcome, EncodedDecision)  # noqa: S101 - problems are raised
-    return JsonResponse(outcome.response)
+    return outcome.response
 
 
 async def recommend_batch(app: AppContext, body: RecommendBatchRequest) -> BatchResults:
@@ -112,14 +112,14 @@ async def erase_user(app: AppContext, user: str) -> UserErased:
     return UserErased(user, await app.service.erase_user(user))
 
 
-async def list_clusters(app: AppContext) -> Response:
+async def list_clusters(app: AppContext) -> bytes:
     """Return all clusters of users, without their members."""
-    return JsonResponse(await app.views.cluster_list())
+    return await app.views.cluster_list()
 
 
-async def cluster_detail(app: AppContext, seed: str) -> Response:
+async def cluster_detail(app: AppContext, seed: str) -> bytes:
     """Return the members and the certificate of a cluster."""
-    return JsonResponse(await app.views.cluster_detail(seed))
+    return await app.views.cluster_detail(seed)
 
 
 # Operation
@@ -176,17 +176,16 @@ async def health(app: AppContext) -> Response:
         service.snapshots.newest_seq,
         None if committer.store_error is None else unavailable,
     )
-    return JsonResponse(encode_json(response), 200 if committer.store_error is None else 503)
+    status = 200 if committer.store_error is None else 503
+    return Response(encode_json(response), status, SECURITY_HEADERS, "application/json")
 
 
-async def ping(app: AppContext) -> Response:  # noqa: ARG001 - handlers have the same parameters
+async def ping(app: AppContext) -> None:
     """Return an empty response, with which a client can measure the overhead of the server."""
-    return empty_response()
 
 
-async def ping_with_body(app: AppContext, body: Raw) -> Response:  # noqa: ARG001 - handlers have the same parameters
+async def ping_with_body(app: AppContext, body: Raw) -> None:
     """Decode the body, and return an empty response, with which a client can measure the overhead of the server."""
-    return empty_response()
 
 
 async def metrics(app: AppContext) -> Response:

@@ -1,4 +1,4 @@
-"""Middleware of all routes: routing, request ids, limits, authorization, request body, problems and metrics."""
+"""Middleware of all routes: routing, request ids, limits, authorization, bodies, responses, problems and metrics."""
 
 from __future__ import annotations
 
@@ -22,13 +22,15 @@ from locb.service.api.limits import Limits
 from locb.service.api.request_params import read_params
 from locb.service.api.routes import Route
 from locb.service.errors import REQUEST_ID, ProblemError
-from locb.service.responses import JsonResponse, encode_json, problem_response, until_disconnect
+from locb.service.responses import SECURITY_HEADERS, encode_json, problem_response, until_disconnect
 from locb.service.store.database import StoreError
 
 REQUEST_ID_HEADER = b"x-request-id"
 _log = logging.getLogger("locb.service")
 _is_request_id = re.compile(rb"[!-~]{1,128}").fullmatch  # visible ASCII characters
 _id_prefix, _id_numbers = secrets.token_hex(10), count(1)  # generated ids differ between processes
+_JSON_HEADERS = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
+_JSON_HEADERS.append((b"content-type", b"application/json"))
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
@@ -129,7 +131,7 @@ def make_endpoint(app: AppContext, route: Route) -> Endpoint:
             else:
                 body = decode_body(decoder, content)
                 result = await (handler(app, body, **read_params(request, query)) if has_params else handler(app, body))
-            return result if isinstance(result, Response) else JsonResponse(encode_json(result))
+            return make_response(result, route.status)
         except Exception as error:
             return fail(to_problem(error, f"{route.method} {route.path}"))
         finally:
@@ -141,6 +143,27 @@ def make_endpoint(app: AppContext, route: Route) -> Endpoint:
         return route.render_problem(problem)
 
     return endpoint
+
+
+class JsonResponse(Response):
+    """Response with an encoded JSON body. The constant headers are built only once, for speed."""
+
+    def __init__(self, body: bytes, status: int = 200) -> None:
+        self.status_code = status
+        self.background = None
+        self.body = body
+        self.raw_headers = [*_JSON_HEADERS, (b"content-length", b"%d" % len(body))]
+
+
+def make_response(result: Any, status: int) -> Response:
+    """Return the response of a route with this status to a successful request, from the result of the handler."""
+    if isinstance(result, bytes):
+        return JsonResponse(result, status)
+    if isinstance(result, Response):
+        return result
+    if result is None:
+        return Response(status_code=status, headers=SECURITY_HEADERS)
+    return JsonResponse(encode_json(result), status)
 
 
 async def read_body(receive: Receive, headers: dict[bytes, bytes], limits: Limits) -> bytes:

@@ -13,7 +13,7 @@ from locb.common.spans import SPANS
 from locb.service.api import dashboard_handlers as dashboard
 from locb.service.api import handlers, metrics
 from locb.service.api.personalizer import handlers as personalizer
-from locb.service.api.personalizer.schemas import PATH, RankRequest, RankResponse
+from locb.service.api.personalizer.schemas import EVENT_STATUS, PATH, RANK_STATUS, RankRequest, RankResponse
 from locb.service.api.personalizer.schemas import RewardRequest as PersonalizerRewardRequest
 from locb.service.api.request_params import MAX_TIMESTAMP
 from locb.service.dashboard.cluster_table import MAX_LIMIT, SORTS
@@ -54,7 +54,8 @@ class Route:
         HTTP method, and path with ``{parameters}``.
     handler : coroutine function
         Called with the application context, the decoded body if ``request_type`` is set, and the path and query
-        parameters by name. Returns a response, or an object that is encoded as JSON.
+        parameters by name. Returns an object that is encoded as JSON, bytes that are encoded JSON, None for a response
+        without a body, or another response.
     summary : str
         One line for the OpenAPI description.
     scope : str or None
@@ -169,10 +170,10 @@ ROUTES = (
     Route("GET", "/metrics", handlers.metrics, "Get metrics for Prometheus", "read", None, metrics.CONTENT_TYPE),
     # Azure Personalizer
     Route("POST", f"{PATH}/rank", personalizer.rank, "Azure Personalizer: rank actions", "decide",
-          RankRequest, RankResponse, (409, 503), status=201, render_problem=personalizer.error_response),
+          RankRequest, RankResponse, (409, 503), status=RANK_STATUS, render_problem=personalizer.error_response),
     Route("POST", f"{PATH}/events/{{event}}/reward", personalizer.reward_event, "Azure Personalizer: reward an event",
-          "decide", PersonalizerRewardRequest, None, (404, 503), status=204,
+          "decide", PersonalizerRewardRequest, None, (404, 503), status=EVENT_STATUS,
           render_problem=personalizer.error_response),
     Route("POST", f"{PATH}/events/{{event}}/activate", personalizer.activate_event, "Azure Personalizer: activate an "
-          "event", "decide", None, None, (404, 503), status=204, render_problem=personalizer.error_response),
+          "event", "decide", None, None, (404, 503), status=EVENT_STATUS, render_problem=personalizer.error_response),
 )  # fmt: skip

@@ -15,11 +15,11 @@ from starlette.responses import Response
 from locb.common.feature_hashing import feature_row
 from locb.service.api.context import AppContext
 from locb.service.api.personalizer.conversion import is_large, to_arguments, to_error_response, to_rank_response
-from locb.service.api.personalizer.schemas import EVENT_STATUS, RANK_STATUS, RankRequest, RewardRequest
+from locb.service.api.personalizer.schemas import RankRequest, RankResponse, RewardRequest
 from locb.service.core.commands import ActivateCommand, EncodedDecision, RecommendCommand, RewardCommand
 from locb.service.errors import ProblemError, invalid
 from locb.service.request_parsing import ParsedRequest, parse_request
-from locb.service.responses import JsonResponse, empty_response, encode_json, problem_headers
+from locb.service.responses import SECURITY_HEADERS, encode_json, problem_headers
 from locb.service.schemas import Arm, Features, RecommendRequest
 
 
@@ -36,7 +36,7 @@ _large_requests = ThreadPoolExecutor(1, "locb-personalizer")
 _decode_ranking = msgspec.json.Decoder(_Ranking).decode
 
 
-async def rank(app: AppContext, body: RankRequest) -> Response:
+async def rank(app: AppContext, body: RankRequest) -> RankResponse:
     """Rank the actions of a request, and store the recommended action as a decision."""
     service = app.service
     arguments = body, service.model.dim, service.config.personalizer_user
@@ -47,7 +47,7 @@ async def rank(app: AppContext, body: RankRequest) -> Response:
     outcome = await service.committer.execute(RecommendCommand(parsed, time.time(), deferred))
     assert isinstance(outcome, EncodedDecision)  # noqa: S101 - problems are raised
     ranked = [ranked_arm.arm for ranked_arm in _decode_ranking(outcome.response).ranking]
-    return JsonResponse(encode_json(to_rank_response(body, outcome.decision_id, ranked)), RANK_STATUS)
+    return to_rank_response(body, outcome.decision_id, ranked)
 
 
 def _parse(body: RankRequest, dim: int, user_path: str) -> tuple[ParsedRequest, bool]:
@@ -65,17 +65,15 @@ def _parse(body: RankRequest, dim: int, user_path: str) -> tuple[ParsedRequest, 
     return parsed, arguments.deferred
 
 
-async def reward_event(app: AppContext, body: RewardRequest, event: str) -> Response:
+async def reward_event(app: AppContext, body: RewardRequest, event: str) -> None:
     """Store and learn the reward of an event. The reward of an event that is not activated is ignored."""
     aggregation = app.service.config.personalizer_rewards
     await app.service.committer.execute(RewardCommand(event, body.value, time.time(), aggregation))
-    return empty_response(EVENT_STATUS)
 
 
-async def activate_event(app: AppContext, event: str) -> Response:
+async def activate_event(app: AppContext, event: str) -> None:
     """Activate an event: the wait for its reward starts."""
     await app.service.committer.execute(ActivateCommand(event, time.time()))
-    return empty_response(EVENT_STATUS)
 
 
 def error_response(error: ProblemError) -> Response:
@@ -83,6 +81,4 @@ def error_response(error: ProblemError) -> Response:
     problem = error.for_request()
     target = problem.fields[0] if problem.fields else UNSET
     status, body = to_error_response(problem.status, problem.detail, target, problem.request_id)
-    response = JsonResponse(encode_json(body), status)
-    response.headers.update(problem_headers(error))
-    return response
+    return Response(encode_json(body), status, SECURITY_HEADERS | problem_headers(error), "application/json")
