@@ -46,11 +46,13 @@ MAX_TOKENS_CHECKED = 100  # the default of --max-failed-tokens, per minute
 MAX_GROWTH_MB = 200.0  # memory that an attack takes
 MAX_PAGES_CPU = 2.0  # % of one CPU that the service uses for ten open pages
 MAX_MEMORY_GROWTH, MAX_CPU_GROWTH = 5.0, 15.0  # %, from the second to the last third of a soak test
+MAX_CPU_MS = {600.0: 0.5, 1_200.0: 0.35}  # CPU time per decision and reward, by decisions per second
 MIN_ANSWERED = 0.99  # decisions of a soak test, divided by the planned decisions
 
 ATTACK_CONNECTIONS, ATTACK_SECONDS = 1_500, 8.0
 
 SNAPSHOT_RATE, SOAK_RATE = 400.0, 2_000.0  # decisions per second
+COST_USERS, COST_SECONDS = 1_000, 20.0
 NOT_BY_DEFAULT = ("soak",)  # ``make soak`` runs it
 
 MORE_VIOLATIONS = ("given up", "other errors", "not erased")  # counts that must be 0, if a test has them
@@ -172,6 +174,18 @@ def _histories(options: argparse.Namespace) -> Results:
         yield f"Random faults and recorded requests, {kind}", figures, failures
 
 
+def _cost(options: argparse.Namespace) -> Results:
+    for kind in options.store:
+        for policy in options.policy or SOAK_POLICIES:
+            for rate, limit in MAX_CPU_MS.items():
+                with new_store(kind) as location:
+                    figures = soak(location, policy, 1, rate, COST_USERS, lambda _: None, COST_SECONDS)
+                cost = figures["CPU per decision and reward, milliseconds"]
+                failures = [f"errors: {figures['errors']}"] if figures["errors"] else []
+                failures += [] if cost <= limit else [f"{cost} ms of CPU time per decision, above {limit} ms"]
+                yield f"CPU time at {rate:g} decisions per second, {policy}, {kind}", figures, failures
+
+
 def _soak(options: argparse.Namespace) -> Results:
     for kind in options.store:
         for policy in options.policy or SOAK_POLICIES:
@@ -207,6 +221,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], Results]] = {
     "loop-blocks": _loop_blocks,
     "hostile": _hostile_clients,
     "histories": _histories,
+    "cost": _cost,
     "soak": _soak,
 }
 
@@ -242,7 +257,10 @@ def main() -> int:
         "--minutes", type=int, default=30, help="minutes of soak per store and policy (default: %(default)s)"
     )
     parser.add_argument(
-        "--policy", action="append", choices=SOAK_POLICIES, help="policy of soak (default: both); can be repeated"
+        "--policy",
+        action="append",
+        choices=SOAK_POLICIES,
+        help="policy of cost and soak (default: both); can be repeated",
     )
     parser.add_argument(
         "--output", type=Path, default=Path("runs/stress"), help="folder of the results (default: %(default)s)"

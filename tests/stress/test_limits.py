@@ -37,6 +37,7 @@ FIGURES: dict[str, dict[str, Any]] = {
     "histories": {"requests acknowledged": 100, "histories with violations": {}},
     "loop_blocks": {"users": 100_000, "GET /v1/clusters": 4.9},
     "soak": {
+        "CPU per decision and reward, milliseconds": 0.35,
         "planned decisions": 1000,
         "decisions": 995,
         "errors": {},
@@ -123,6 +124,7 @@ def test_figures_within_the_limits_pass(part: str, monkeypatch: pytest.MonkeyPat
         ("histories", "histories", {"histories with violations": {"lost reward": 2}}, "2 with lost reward"),
         ("histories", "histories", {"requests acknowledged": 0}, "no acknowledged requests"),
         ("soak", "soak", {"errors": {"503": 2}}, "errors: {'503': 2}"),
+        ("cost", "soak", {"errors": {"503": 2}}, "errors: {'503': 2}"),
         ("soak", "soak", {"decisions": 989}, "only 989 of 1000 decisions"),
         ("soak", "soak", {"growth of the memory, %": 5.1}, "the memory grew by 5.1%, above 5%"),
         (
@@ -146,6 +148,17 @@ def test_figure_outside_its_limit_fails(
     status, results = run(monkeypatch, tmp_path, part, **{name: change})
     assert status == 1
     assert {failure for result in results.values() for failure in result["failures"]} == {failure}
+
+
+@pytest.mark.parametrize(("cost", "failing"), [(0.36, ["1200"]), (0.51, ["600", "1200"])])
+def test_cost_has_a_limit_per_rate(
+    cost: float, failing: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    change = {"CPU per decision and reward, milliseconds": cost}
+    status, results = run(monkeypatch, tmp_path, "cost", soak=change)
+    assert status == 1
+    rates = [title.split()[3] for title, result in results.items() if result["failures"]]
+    assert rates == failing * 2  # for each policy
 
 
 def test_nothing_tested_is_a_failure(

@@ -203,6 +203,8 @@ class Engine:
     def _explain(
         self, indices: list[int], commands: Sequence[RecommendCommand]
     ) -> Sequence[Explanation | ProblemError]:
+        if not indices:
+            return ()
         try:
             return self._explain_batch(indices, [command.parsed.contexts for command in commands])
         except Exception as error:  # a custom policy may raise any exception
