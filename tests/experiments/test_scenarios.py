@@ -17,6 +17,7 @@ from locb.experiments.scenarios import (
     select_scenarios,
 )
 from locb.experiments.scenarios.kinds import FAMILIES
+from locb.experiments.scenarios.registry import DATA_POSITION, FIRST_SEED
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "scenarios.md"
 
@@ -96,11 +97,13 @@ def test_evaluation_scenarios_state_whether_their_kind_was_developed() -> None:
 
 def test_scaled_scenarios_have_the_draws_of_their_originals() -> None:
     scaled = [scenario for scenario in SCENARIOS.values() if scenario.original is not None]
+    assert SCENARIOS["scaled-bernoulli"].description == "Rewards of bernoulli-100, mapped from r to 250 · r − 40."
+    assert SCENARIOS["dev-scaled-gaussian"].description == "Rewards of dev-gaussian-0.1, mapped from r to 0.01 · r."
     assert len(scaled) >= 5
     for scenario in scaled:
         original = SCENARIOS[scenario.original]
         scale, shift = scenario.settings["reward_scale"], scenario.settings["reward_shift"]
-        assert scenario.description == f"Rewards of {original.name}, mapped from r to {scale:g} · r + {shift:g}."
+        assert f"Rewards of {original.name}, mapped from r to {scale:g} · r" in scenario.description
         assert (scenario.role, scenario.seed(3), scenario.rounds) == (original.role, original.seed(3), original.rounds)
         first, second = (
             make_environment(item.settings, item.seed(3)).rounds(500, seed=item.seed(3))
@@ -137,7 +140,9 @@ def test_dataset_scenarios() -> None:
     assert both[0].description == "Real data (movielens), zero-reward arms: rated."
     (fewer,) = dataset_scenarios({"data": "yahoo", "path": "x", "n_users": 30}, EVALUATION)
     assert fewer.description == "Real data (yahoo), up to 30 users."
-    assert both[0].first_seed not in [scenario.first_seed for scenario in SCENARIOS.values()]
+    for scenario in SCENARIOS.values():
+        assert scenario.first_seed - FIRST_SEED[scenario.role] < DATA_POSITION * SEEDS_PER_SCENARIO
+    assert both[0].first_seed == FIRST_SEED[EVALUATION] + DATA_POSITION * SEEDS_PER_SCENARIO
     assert [
         scenario.name for scenario in dataset_scenarios({"data": "yelp", "path": "x", "zeros": "any"}, EVALUATION)
     ] == ["yelp-any"]

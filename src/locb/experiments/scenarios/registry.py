@@ -21,6 +21,7 @@ from locb.experiments.scenarios.kinds import REWARDS, ROUNDS
 DEVELOPMENT, EVALUATION = "development", "evaluation"
 DATA_ROUNDS = 30_000
 SEEDS_PER_SCENARIO = 1_000
+DATA_POSITION = 50  # first position of the seeds of real data; the lists of kinds are shorter
 FIRST_SEED = {DEVELOPMENT: 100_000, EVALUATION: 200_000}
 
 
@@ -96,10 +97,11 @@ def _registry() -> dict[str, Scenario]:
         for copy in copies:
             original = scenarios[copy.original]
             mapping = {"reward_scale": copy.scale, "reward_shift": copy.shift}
+            shift = f" {'−' if copy.shift < 0.0 else '+'} {abs(copy.shift):g}" if copy.shift else ""
             scenarios[copy.name] = replace(
                 original,
                 name=copy.name,
-                description=f"Rewards of {original.name}, mapped from r to {copy.scale:g} · r + {copy.shift:g}.",
+                description=f"Rewards of {original.name}, mapped from r to {copy.scale:g} · r{shift}.",
                 family=REWARDS,
                 settings=original.settings | mapping,
                 development=copy.development,
@@ -164,7 +166,7 @@ def dataset_scenarios(data: dict[str, Any], role: str) -> list[Scenario]:
         settings = data if zeros is None else data | {"zeros": zeros}
         kind = settings.get("zeros")
         arms = "" if kind is None else f", zero-reward arms: {kind}"
-        first = FIRST_SEED[role] + (50 + index) * SEEDS_PER_SCENARIO
+        first = FIRST_SEED[role] + (DATA_POSITION + index) * SEEDS_PER_SCENARIO
         label = name if kind is None else f"{name}-{kind}"
         users = f", up to {settings['n_users']} users" if "n_users" in settings else ""
         description = f"Real data ({name}){users}{arms}."
