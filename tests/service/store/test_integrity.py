@@ -107,9 +107,10 @@ def test_lost_write_ahead_log_is_found(tmp_path: Path, monkeypatch: pytest.Monke
         file.truncate(wal.stat().st_size // 2)
     with pytest.raises(DamagedLogError, match=f"missing: the log ends at event .*, but events up to {last} were"):
         Service(ServiceConfig(copy))
-    done = call("store", "check", "--data-dir", "copy", cwd=tmp_path)
-    assert done.returncode == 1
-    assert f"but events up to {last} were written" in done.stdout
+    for _ in range(2):  # the first check does not change the recorded position
+        done = call("store", "check", "--data-dir", "copy", cwd=tmp_path)
+        assert done.returncode == 1
+        assert f"but events up to {last} were written" in done.stdout
     (copy / "position").unlink()  # the message says so
     with serving(copy) as (client, service):
         assert 0 < service.engine.seq < last

@@ -115,11 +115,14 @@ class EventLog(LogReader):
     def track_position(self, store_id: str) -> Damage | None:
         """Compare the end of the log with the position file of the data folder, which each commit updates from now on.
 
-        Return the damage if events are missing. Close the log in this case.
+        Return the damage if events are missing. The file is not updated in this case.
         """
         self._position = PositionFile(self._folder / "position", store_id)
         with self._reading() as connection:
-            return self._position.check(connection, self._chain.head)
+            damage = self._position.check(connection, self._chain.head)
+        if damage is not None:
+            self._position.close()
+        return damage
 
     # Writing
 
