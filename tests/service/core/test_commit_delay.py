@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from locb.service.config import ServiceConfig
-from locb.service.core import commands
-from locb.service.core.commands import CommandQueue, RewardCommand
+from locb.service.core import background
+from locb.service.core.background import CommandQueue
+from locb.service.core.commands import RewardCommand
 from locb.service.core.service import Service
 from locb.service.errors import ProblemError
 
@@ -19,7 +20,7 @@ HOUR = 3600.0
 
 @pytest.fixture(autouse=True)
 def long_delay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commands, "MAX_DELAY", HOUR)
+    monkeypatch.setattr(background, "MAX_DELAY", HOUR)
 
 
 def reward(number: int = 0) -> RewardCommand:
@@ -80,11 +81,11 @@ def test_requests_of_a_single_client_are_not_delayed(size: int) -> None:
 def test_client_that_remains_after_load_is_delayed_a_few_times_only(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
         queue = await queue_under_load(20)
-        monkeypatch.setattr(commands, "MAX_DELAY", 0.0)
+        monkeypatch.setattr(background, "MAX_DELAY", 0.0)
         for _ in range(10):
             queue.put([reward()])
             assert await handle_batch(queue) == 1
-        monkeypatch.setattr(commands, "MAX_DELAY", HOUR)
+        monkeypatch.setattr(background, "MAX_DELAY", HOUR)
         for _ in range(10):
             queue.put([reward()])
             assert await handle_batch(queue) == 1
@@ -98,8 +99,8 @@ def test_requests_that_arrive_during_commits_start_the_delay(monkeypatch: pytest
         queue.put([reward()])
         for _ in range(10):
             assert await handle_batch(queue, arriving=1) >= 1
-            monkeypatch.setattr(commands, "MAX_DELAY", 0.0)
-        monkeypatch.setattr(commands, "MAX_DELAY", HOUR)
+            monkeypatch.setattr(background, "MAX_DELAY", 0.0)
+        monkeypatch.setattr(background, "MAX_DELAY", HOUR)
         collecting = asyncio.create_task(queue.collect())
         await asyncio.sleep(0)
         queue.put([reward()])
@@ -112,13 +113,13 @@ def test_requests_that_arrive_during_commits_start_the_delay(monkeypatch: pytest
 def test_long_queue_is_not_delayed() -> None:
     async def main() -> None:
         queue = await queue_under_load(100)
-        queue.put([reward() for _ in range(commands.UNDELAYED_COMMANDS)])
-        assert await handle_batch(queue) == commands.UNDELAYED_COMMANDS
+        queue.put([reward() for _ in range(background.UNDELAYED_COMMANDS)])
+        assert await handle_batch(queue) == background.UNDELAYED_COMMANDS
         collecting = [asyncio.create_task(queue.collect())]  # the queue is empty
         queue.put([reward()])
         collecting.append(asyncio.create_task(queue.collect()))
         await asyncio.sleep(0)
-        queue.put([reward() for _ in range(commands.UNDELAYED_COMMANDS)])
+        queue.put([reward() for _ in range(background.UNDELAYED_COMMANDS)])
         await asyncio.wait_for(asyncio.gather(*collecting), 60.0)
 
     asyncio.run(main())

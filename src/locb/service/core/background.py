@@ -1,27 +1,144 @@
-"""Threads and tasks that run beside the requests."""
+"""Queue, threads and tasks through which requests reach the store, and tasks that run beside the requests."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
-from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from queue import SimpleQueue
 from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from locb.service import errors
+from locb.service.core.commands import Command, Outcome
+from locb.service.errors import ProblemError
 from locb.service.store.database import StoreError
 
 if TYPE_CHECKING:
     from locb.service.core.group_commit import GroupCommitter
 
+MAX_DELAY = 0.002  # seconds for which a batch waits for further requests
+UNDELAYED_COMMANDS = 32  # a batch of so many commands is not delayed: its fixed costs per command are small
+_SMOOTHING = 0.125  # weight of the newest batch in the smoothed concurrency
+_MIN_CONCURRENCY = 0.1  # requests at the same time, besides the first one, above which batches are delayed
 RESTART_INTERVAL = 1.0  # seconds until a failed task starts again
 WATCH_INTERVAL = 0.5  # seconds between checks that the store responds
 STORE_TIMEOUT = 4.0  # seconds for a response of the store; longer than locks are awaited
 CHECKPOINT_INTERVAL = 0.5  # seconds between WAL checkpoints: short, so that each checkpoint is small
 _log = logging.getLogger("locb.service")
+
+
+class QueuedCommand(NamedTuple):
+    """Command that waits for its outcome."""
+
+    command: Command
+    future: asyncio.Future[Outcome]
+    queued_at: float  # monotonic time
+
+
+class CommandQueue:
+    """Queue of commands, which are taken in batches, one batch at a time.
+
+    Under sustained load a batch waits for further requests, because each commit has fixed costs. It waits until as many
+    requests are queued as there are at the same time on average, but at most ``MAX_DELAY``. Requests of a single client
+    that come one after the other are never delayed: while one of them is handled, no other arrives.
+
+    Parameters
+    ----------
+    max_length : int
+        Maximum number of queued commands; further commands are rejected with 503.
+    """
+
+    def __init__(self, max_length: int) -> None:
+        self._max_length = max_length
+        self._commands: deque[QueuedCommand] = deque()
+        self._requests = 0  # calls of ``put`` since the last batch was taken
+        self._requests_in_batch = 0
+        self._batch_since: float | None = None  # monotonic time of the oldest command of the batch that is handled
+        self._concurrency = 1.0  # smoothed number of requests in a batch and of those that arrived while it was handled
+        self._wake = asyncio.Event()
+        self._wake_at = 1  # number of requests that ends ``wait`` or ``collect``
+
+    def __len__(self) -> int:
+        return len(self._commands)
+
+    @property
+    def oldest_wait(self) -> float:
+        """Seconds since the oldest command that has no outcome yet was queued; 0 if there is none."""
+        since = self._batch_since
+        if since is None and self._commands:
+            since = self._commands[0].queued_at
+        return 0.0 if since is None else time.monotonic() - since
+
+    def put(self, commands: Sequence[Command]) -> list[asyncio.Future[Outcome]]:
+        """Queue the commands of a request, all or none of them, and return a future of the outcome of each.
+
+        Raises
+        ------
+        ProblemError
+            503, if the queue cannot take all commands.
+        """
+        if len(self._commands) + len(commands) > self._max_length:
+            raise errors.queue_full(len(self._commands), len(commands), self._max_length)
+        loop, now = asyncio.get_running_loop(), time.monotonic()
+        queued = [QueuedCommand(command, loop.create_future(), now) for command in commands]
+        self._commands.extend(queued)
+        self._requests += 1
+        if self._requests >= self._wake_at or len(self._commands) >= UNDELAYED_COMMANDS:
+            self._wake.set()
+        return [future for _, future, _ in queued]
+
+    def wake(self) -> None:
+        """End a wait for commands."""
+        self._wake.set()
+
+    async def wait(self, timeout: float | None) -> None:
+        """Wait until there are commands, until ``wake`` is called, or for ``timeout`` seconds."""
+        self._wake.clear()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._wake.wait(), timeout)
+
+    async def collect(self) -> None:
+        """Under sustained load, wait for further requests."""
+        expected, before = math.ceil(self._concurrency - _MIN_CONCURRENCY), self._requests
+        if not self._commands or before >= expected or len(self._commands) >= UNDELAYED_COMMANDS:
+            return
+        self._wake.clear()
+        self._wake_at = expected
+        timer = asyncio.get_running_loop().call_later(MAX_DELAY, self._wake.set)
+        try:
+            await self._wake.wait()
+        finally:
+            timer.cancel()
+            self._wake_at = 1
+        if self._requests == before:  # the load has probably ended
+            self._concurrency = (self._concurrency + before) / 2
+
+    def take(self, limit: int) -> list[QueuedCommand]:
+        """Remove and return up to ``limit`` commands, the batch that is handled until ``end_batch`` is called."""
+        taken = [self._commands.popleft() for _ in range(min(len(self._commands), limit))]
+        self._batch_since = taken[0].queued_at if taken else None
+        self._requests_in_batch, self._requests = self._requests, 0
+        return taken
+
+    def refuse(self, problem: ProblemError) -> None:
+        """Remove all commands, with a problem as their outcome."""
+        while self._commands:
+            future = self._commands.popleft().future
+            if not future.done():
+                future.set_result(problem)
+
+    def end_batch(self) -> None:
+        """Note that the batch has been handled.
+
+        Call this before the outcomes of the batch are set: the requests that follow a response are not concurrent.
+        """
+        self._batch_since = None
+        self._concurrency += _SMOOTHING * (self._requests_in_batch + self._requests - self._concurrency)
 
 
 class BackgroundTasks:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from locb.service import errors
-from locb.service.core.background import BackgroundTasks, WorkerThread
-from locb.service.core.commands import Batch, Command, CommandQueue, Outcome, requested_ids
+from locb.service.core.background import BackgroundTasks, CommandQueue, WorkerThread
+from locb.service.core.commands import Batch, Command, Outcome, requested_ids
 from locb.service.core.default_rewards import CHECK_INTERVAL
 from locb.service.core.engine import Engine
 from locb.service.errors import ProblemError
