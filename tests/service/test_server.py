@@ -222,7 +222,7 @@ def test_data_folder_that_is_a_file_is_refused(
     (tmp_path / "file").touch()
     for folder, reason in ((tmp_path / "file", "File exists"), (tmp_path / "file" / "state", "Not a directory")):
         output = run_refused(monkeypatch, capsys, "--data-dir", str(folder), "--dim", "3")
-        assert output == f"locb: --data-dir: cannot use {folder}: {reason}; choose a folder that can be written\n"
+        assert output == f"locb: --data-dir: cannot use {folder}: {reason}; choose a folder that you can write to\n"
 
 
 def test_store_that_cannot_be_opened_is_named(tmp_path: Path) -> None:

@@ -50,5 +50,6 @@ def check(
     for seq, description in damage:
         console.print(f"event {seq}: {description}", markup=False, highlight=False)
     if damage:
-        leave(f"the log is damaged: the first damaged event is {damage[0].seq} of {events}", 1)
+        first = min(damage).seq
+        leave(f"the log of {events} events is damaged, first at event {first}: restore the store from a backup", 1)
     console.print(f"The log is intact: {events:,} events.", highlight=False)

@@ -61,9 +61,12 @@ def test_intact_log(log: EventLog) -> None:
         ("UPDATE locb_observations SET seq = 15 WHERE seq = 14", (14, "missing"), True),
         ("DELETE FROM locb_erasures WHERE seq = 4", (4, "missing"), True),
         ("DELETE FROM locb_commits WHERE previous_seq = 6", (7, "missing in the table locb_commits"), True),
-        ("DELETE FROM locb_commits WHERE previous_seq = 13", (14, "the log ends here instead of at 14"), True),
+        ("DELETE FROM locb_commits WHERE previous_seq = 13", (14, "missing in the table locb_commits: "), True),
         ("UPDATE locb_commits SET digests = hash WHERE previous_seq = 6", (7, "the running hash"), True),
-        ("UPDATE locb_head SET last_seq = 13", (14, "the log ends here"), True),
+        ("UPDATE locb_head SET last_seq = 13", (14, "follows the end of the log, event 13"), True),
+        ("UPDATE locb_head SET hash = (SELECT hash FROM locb_commits WHERE previous_seq = 0)",
+         (14, "the running hash of its commit does not match the table locb_head"), True),
+        ("UPDATE locb_commits SET epoch = 9 WHERE previous_seq = 0", (7, "its commit has epoch 1, but"), True),
     ],
 )  # fmt: skip
 def test_damage_is_found(log: EventLog, statement: str, expected: tuple[int, str], in_sequence: bool) -> None:
@@ -89,7 +92,7 @@ def test_service_refuses_a_damaged_log(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (2, "locb: state is not a folder: pass the --data-dir of a service\n")
     done = call("store", "check", "--data-dir", ".", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "event 12: edited: its content does not match its digest\n")
-    assert done.stderr == "locb: the log is damaged: the first damaged event is 12 of 12\n"
+    assert done.stderr == "locb: the log of 12 events is damaged, first at event 12: restore the store from a backup\n"
 
 
 def test_lost_write_ahead_log_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +131,7 @@ def test_replaced_log_is_found(tmp_path: Path) -> None:
         with serving(tmp_path / name) as (client, _):
             play(client, np.random.default_rng(0), ["ann", "bob"], 3)
     shutil.copy(tmp_path / "one" / "log.db", tmp_path / "two" / "log.db")
-    with pytest.raises(DamagedLogError, match="differs from the event that this folder has recorded; restore"):
+    with pytest.raises(DamagedLogError, match="differs from the event that is recorded in the data folder"):
         Service(ServiceConfig(tmp_path / "two"))
 
 

@@ -76,7 +76,7 @@ def test_database_is_locked(postgres: Any, tmp_path: Path) -> None:
     with lock_in_another_process(tmp_path / "one", url):
         with pytest.raises(
             AlreadyOpenError,
-            match="another process uses this database, .*: stop that process",
+            match="another process, last alive .* s ago, uses this database: stop that process",
         ):
             EventLog(tmp_path / "two", url)
         other = EventLog(tmp_path / "two", postgres.create_database())  # the refused log has unlocked the folder
@@ -127,7 +127,7 @@ def test_database_of_a_suspended_process_is_taken_over(
     with lock_in_another_process(tmp_path / "one", url) as holder:
         os.kill(holder.pid, signal.SIGSTOP)
         try:
-            with pytest.raises(AlreadyOpenError, match="a process that is not alive for 15 s is replaced"):
+            with pytest.raises(AlreadyOpenError, match="a process that has not been alive for 15 s is replaced"):
                 EventLog(tmp_path / "two", url)
             with psycopg.connect(url) as connection:  # 20 seconds pass
                 connection.execute("UPDATE locb_lease SET alive_at = alive_at - 20")

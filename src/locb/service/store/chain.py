@@ -1,10 +1,12 @@
-"""Hash chain of the event log: a digest of each event, and a running hash of all commits.
+"""Hash chain of the event log: a digest per event, and a running hash per commit.
 
-The digest of an event is salted with random bytes of its user. When the user is erased, the salt is deleted with the
-events. The digests stay, so that the chain can still be verified, but reveal nothing about the erased events.
+The running hash of a commit covers the digests of all events up to this commit. The digest of an event is salted with
+random bytes that belong to its user. An erasure deletes the events of a user together with the salt. The digests
+remain, so that the chain can still be verified, but they reveal nothing about the erased events.
 
-The digest of a decision contains the request only as a digest, so a request can be replaced by its digest later.
-Responses and activation times are not part of the chain, because they change: an erasure redacts responses.
+The digest of a decision covers the digest of its request instead of the request itself. A stored request can therefore
+be replaced by its digest without a change of the chain. The chain does not cover responses and activation times, which
+can change: an erasure redacts responses. Each response has a checksum instead.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ _log = logging.getLogger("locb.service")
 
 
 def digest_user(salt: bytes, seq: int, user_index: int, user: bytes | None) -> bytes:
-    """Return the digest of the event that assigns an index to a user."""
+    """Return the digest of the event that assigns an index to a user, or adds an index without a user (None)."""
     return _digest(salt + _USER.pack(b"U", seq, user_index) + (user or b""))
 
 
@@ -73,7 +75,7 @@ def digest_observation(salt: bytes, row: ObservationRow) -> bytes:
 
 
 def digest_erasure(seq: int, erased: Iterable[int]) -> bytes:
-    """Return the digest of an erasure and of the sequence numbers of the erased events."""
+    """Return the digest of an erasure, which covers the sequence numbers of the erased events."""
     return _digest(_SEQ.pack(b"E", seq) + b"".join(_SEQ.pack(b"E", number) for number in sorted(erased)))
 
 
@@ -83,7 +85,7 @@ def digest_rebuild(seq: int) -> bytes:
 
 
 def running_hash(previous: bytes, previous_seq: int, kind: int, digests: bytes) -> bytes:
-    """Return the running hash after a commit."""
+    """Return the running hash of a commit. ``previous`` is the running hash of the commit before it."""
     return _digest(_COMMIT.pack(previous, previous_seq, kind) + digests)
 
 
@@ -150,8 +152,8 @@ class Chain:
         try:
             return self._append(RECORDS, [digests[seq] for seq in range(first, first + count)])
         except KeyError:
-            found = f"from {min(digests)} to {max(digests)}"
-            raise FencedError(f"the log ends at event {first - 1}, but {count} new events are {found}") from None
+            found = f"have sequence numbers from {min(digests)} to {max(digests)}"
+            raise FencedError(f"the log ends at event {first - 1}, but the {count} new events {found}") from None
 
     def link_erasure(self, erased: Sequence[int]) -> tuple[CommitRow, Head]:
         """Return the row of the commit that erases these events, and the new end of the log."""
@@ -176,9 +178,10 @@ class Damage(NamedTuple):
 
 
 class PositionFile:
-    """File in the data folder with the last acknowledged event and the running hash there.
+    """File in the data folder with the last committed event and its running hash.
 
-    It shows that the end of the log was lost: with its last commits, a log also loses every trace of these commits.
+    With this file, the loss of the last commits is found. The log alone cannot show it, because the commits before them
+    form a valid chain.
 
     Parameters
     ----------
@@ -200,28 +203,28 @@ class PositionFile:
         self._file = -1
 
     def write(self, head: Head) -> None:
-        """Write the end of the log. It is not synchronised: after a power failure, the file may be behind the log."""
+        """Record the end of the log. Without fsync: after a power failure, the file may name an earlier event."""
         if self._file < 0:
             return
         try:
             os.lseek(self._file, 0, os.SEEK_SET)
             os.write(self._file, f"{self._store_id} {head.last_seq:020d} {head.hash.hex()}\n".encode())
         except OSError as error:
-            _log.warning("cannot write %s: %s", self.path, error)
+            _log.warning("cannot write %s, so a loss of the newest events would not be found: %s", self.path, error)
 
     def check(self, connection: Connection, head: Head) -> Damage | None:
-        """Return the damage if a log that ends at ``head`` does not contain the position of the file."""
+        """Return the damage if a log that ends at ``head`` does not contain the recorded event; otherwise None."""
         os.lseek(self._file, 0, os.SEEK_SET)
         found = os.read(self._file, 200).decode(errors="replace").split()
         if len(found) != 3 or found[0] != self._store_id:
             return None
         seq = int(found[1])
-        advice = f"restore the missing events from a backup or, to continue without them, delete {self.path}"
         if seq > head.last_seq:
             lost = f"the log ends at event {head.last_seq}, but events up to {seq} were written"
-            return Damage(head.last_seq + 1, f"missing: {lost}; {advice}")
+            return Damage(head.last_seq + 1, f"missing: {lost} (to continue without them, delete {self.path})")
         c = tables.commits.c
         last = select(c.hash).where(c.previous_seq < seq).order_by(c.previous_seq.desc()).limit(1)
         if seq and (connection.execute(last).scalar() or b"").hex() != found[2]:
-            return Damage(seq, f"differs from the event that this folder has recorded; {advice}")
+            differs = "differs from the event that is recorded in the data folder"
+            return Damage(seq, f"{differs} (to continue with this log, delete {self.path})")
         return None

@@ -1,8 +1,8 @@
-"""Fencing: only the process that claimed the log last can write to it.
+"""Fencing: only the process that has opened the log last can write to it.
 
-The row of the table ``locb_head`` has the epoch of this process and the end of the log. A process that opens the log
+The table ``locb_head`` has one row: the epoch of this process, and the end of the log. A process that opens the log
 increments the epoch. Every transaction that writes checks the epoch and the last sequence number, and locks the row
-until its end.
+until the transaction ends.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ _HEAD = tables.head
 
 
 def claim(connection: Connection) -> Head:
-    """Increment the epoch in the current transaction, and return the end of the log."""
+    """Increment the epoch in the current transaction, and return the end of the log.
+
+    With PostgreSQL, also replace the lease of the previous process.
+    """
     if connection.execute(update(_HEAD).values(epoch=_HEAD.c.epoch + 1)).rowcount == 0:
         connection.execute(insert(_HEAD).values(id=0, epoch=1, last_seq=0, hash=EMPTY))
     found = read_head(connection)
@@ -35,12 +38,12 @@ def read_head(connection: Connection) -> Head:
 
 
 def check_epoch(connection: Connection, expected: Head) -> Head:
-    """Return the end of the log, which need not be as expected, in a transaction of its own.
+    """Read the end of the log in a new transaction, and return it.
 
     Raises
     ------
     FencedError
-        If another process has taken over the log.
+        If the epoch is not as expected, because another process has taken over the log.
     """
     with connection.begin():
         found = read_head(connection)
@@ -50,12 +53,12 @@ def check_epoch(connection: Connection, expected: Head) -> Head:
 
 
 def check(connection: Connection, expected: Head) -> None:
-    """Lock the end of the log until the end of the transaction.
+    """Check the end of the log, and lock it until the current transaction ends.
 
     Raises
     ------
     FencedError
-        If the end of the log is not as expected.
+        If the epoch or the last sequence number is not as expected.
     """
     matching = (_HEAD.c.epoch == expected.epoch) & (_HEAD.c.last_seq == expected.last_seq)
     # An update, not a query: it also locks the row in SQLite.
@@ -64,7 +67,7 @@ def check(connection: Connection, expected: Head) -> None:
 
 
 def advance(connection: Connection, commit: CommitRow, head: Head) -> None:
-    """Append a commit in the current transaction, which has called ``check``."""
+    """Append a commit in the current transaction, in which ``check`` was called."""
     connection.execute(insert(tables.commits), [commit._asdict()])
     connection.execute(update(_HEAD).values(last_seq=head.last_seq, hash=head.hash))
 
@@ -79,7 +82,7 @@ def describe_difference(expected: Head, found: Head) -> FencedError:
 
 
 def explain_refusal(connection: Connection, expected: Head, records: Records) -> FencedError:
-    """Return the error that rows were not written."""
+    """Return the error for rows that the database did not write, with the reason."""
     with connection.begin():
         found = read_head(connection)
     if found[:2] != expected[:2]:

@@ -31,7 +31,7 @@ EVENTS_PER_STEP = 20_000  # events whose rows are read at a time
 
 
 class DamagedLogError(StoreError):
-    """The event log was truncated or edited."""
+    """The event log is damaged: events are missing, duplicate or edited."""
 
 
 def check_sequence(connection: Connection, after: int) -> Iterator[Damage]:
@@ -86,7 +86,7 @@ def check_all(connection: Connection) -> Iterator[Damage]:
 
 
 def _find_commit(connection: Connection, seq: int) -> tuple[int, bytes]:
-    """Return the event before the commit that contains the event after ``seq``, and the running hash there."""
+    """Return the last event before the commit that contains event ``seq`` + 1, and the running hash at that event."""
     c = tables.commits.c
     rows = connection.execute(
         select(c.previous_seq, c.hash).where(c.previous_seq <= seq).order_by(c.previous_seq.desc()).limit(2)
@@ -99,7 +99,7 @@ def _find_commit(connection: Connection, seq: int) -> tuple[int, bytes]:
 def _verified_commits(
     connection: Connection, start: int, hash_before: bytes, head: Head, damage: list[Damage]
 ) -> Iterator[CommitRow]:
-    """Yield the commits after an event, as far as the chain is intact; add what is wrong to ``damage``."""
+    """Yield the commits after event ``start`` up to the first damaged commit, and append the damage to ``damage``."""
     position, running, epoch = start, hash_before, 0
     c = tables.commits.c
     query = select(*tables.commits.c).where(c.previous_seq >= start).order_by(c.previous_seq)
@@ -111,21 +111,31 @@ def _verified_commits(
                 damage.append(Damage(min(position, commit.previous_seq) + 1, f"{relation} in the table locb_commits"))
                 return
             running = running_hash(running, position, commit.kind, commit.digests)
-            if running != commit.hash or len(commit.digests) % DIGEST_BYTES or commit.epoch < epoch:
-                damage.append(Damage(position + 1, "the running hash of its commit does not match: it was edited"))
+            if running != commit.hash or len(commit.digests) % DIGEST_BYTES:
+                damage.append(Damage(position + 1, "the running hash of its commit does not match the digests"))
+                return
+            if commit.epoch < epoch:
+                cause = f"its commit has epoch {commit.epoch}, but an earlier commit has epoch {epoch}"
+                damage.append(Damage(position + 1, cause))
                 return
             position += len(commit.digests) // DIGEST_BYTES
             epoch = commit.epoch
             yield commit
-    if (position, running) != (head.last_seq, head.hash):
-        damage.append(Damage(min(position, head.last_seq) + 1, f"the log ends here instead of at {head.last_seq}"))
+    if position < head.last_seq:
+        cause = f"missing in the table locb_commits: the log ends at event {head.last_seq}"
+        damage.append(Damage(position + 1, cause))
+    elif position > head.last_seq:
+        cause = f"follows the end of the log, event {head.last_seq}, in the table locb_commits"
+        damage.append(Damage(head.last_seq + 1, cause))
+    elif running != head.hash:
+        damage.append(Damage(position, "the running hash of its commit does not match the table locb_head"))
 
 
 # The rows of the events
 
 
 def _counted_tables(after: int) -> list[Any]:
-    """Return one query per table, for the sequence numbers greater than ``after`` of its events."""
+    """Return one query per table, which selects the sequence numbers of its events with seq > ``after``."""
     users, erased = tables.users.c, tables.erasures.c
     named = union(
         select(users.seq.label("seq")).where(users.seq > after),
@@ -137,7 +147,7 @@ def _counted_tables(after: int) -> list[Any]:
 
 
 def _locate(connection: Connection, after: int, last: int) -> Iterator[Damage]:
-    """Yield the events after ``after`` that are missing, occur twice, or follow the end of the log."""
+    """Yield the events with seq > ``after`` that are missing, occur several times, or follow the end of the log."""
     found: Counter[int] = Counter()
     for query in _counted_tables(after):
         found.update(connection.execute(select(query.c.seq)).scalars())
@@ -151,7 +161,7 @@ def _locate(connection: Connection, after: int, last: int) -> Iterator[Damage]:
 
 
 def _check_window(connection: Connection, commits: list[CommitRow]) -> Iterator[Damage]:
-    """Compare the rows of the events of some commits with their digests."""
+    """Yield the damage of the events of some commits: rows that are missing, duplicate, or do not match a digest."""
     after = commits[0].previous_seq
     digests = b"".join(commit.digests for commit in commits)
     until = after + len(digests) // DIGEST_BYTES
@@ -177,7 +187,10 @@ def _check_window(connection: Connection, commits: list[CommitRow]) -> Iterator[
 def _row_digests(
     connection: Connection, after: int, until: int, damaged: list[Damage]
 ) -> Iterator[tuple[int, bytes | None]]:
-    """Yield the sequence number and the digest of each row of a range; None stands for an erased event."""
+    """Yield the sequence number and the digest of each event with ``after`` < seq ≤ ``until``; None if it is erased.
+
+    Append responses that do not match their checksum to ``damaged``.
+    """
 
     def rows(table: Any) -> Any:
         return connection.execute(select(table).where(table.c.seq > after, table.c.seq <= until))

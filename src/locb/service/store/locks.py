@@ -20,8 +20,8 @@ from locb.service.store.permissions import PRIVATE_FILE
 
 LEASE_SECONDS = 15.0  # a process that has not extended its lease for this time can be replaced
 HEARTBEAT_INTERVAL = 3.0  # seconds between extensions of the lease
-RELEASE_TIMEOUT = 2.0  # seconds that the server may take to release the lock of a connection that was lost
-TERMINATION_TIMEOUT = 5.0  # seconds that the server may take to end the connection of a process that is replaced
+RELEASE_TIMEOUT = 2.0  # seconds within which the server releases the lock of a process that has ended
+TERMINATION_TIMEOUT = 5.0  # seconds within which the server ends the connection of a process that is replaced
 _ADVISORY_LOCK = 0x6C6F6362  # key of the advisory lock in PostgreSQL: "locb" in ASCII
 _LEASE_AGE = "SELECT extract(epoch FROM clock_timestamp()) - max(alive_at) FROM locb_lease"
 _TERMINATE = (
@@ -55,11 +55,11 @@ def lock_folder(folder: Path) -> IO[str]:
         return _lock(folder / "lock", str(folder), "--data-dir")
     except OSError as error:
         reason = error.strerror or error
-        raise ValueError(f"--data-dir: cannot use {folder}: {reason}; choose a folder that can be written") from None
+        raise ValueError(f"--data-dir: cannot use {folder}: {reason}; choose a folder that you can write to") from None
 
 
 def lock_sqlite(url: URL) -> IO[str] | None:
-    """Lock a SQLite database, under whatever path it was opened, until the returned file is closed.
+    """Lock a SQLite database file until the returned file is closed. All symbolic links to it have the same lock.
 
     Return None if the folder of the database cannot be written; SQLite reports that itself.
 
@@ -108,25 +108,24 @@ def _lock_file(handle: IO[str]) -> None:
 
 
 def lock_database(connection: Connection) -> None:
-    """Lock a PostgreSQL database until the connection is closed. A SQLite database is locked by ``lock_sqlite``.
+    """Lock a PostgreSQL database until the connection is closed. With SQLite, do nothing: see ``lock_sqlite``.
 
-    If the process that holds the lock has not extended its lease for ``LEASE_SECONDS``, its connection is terminated.
-    Otherwise the lock is awaited for ``RELEASE_TIMEOUT``, because the server needs some time to notice that a process
-    has ended.
+    If another process holds the lock, wait up to ``RELEASE_TIMEOUT``, because the server needs some time to notice that
+    a process has ended. If that process has not extended its lease for ``LEASE_SECONDS``, terminate its connection.
 
     Raises
     ------
     AlreadyOpenError
-        If another process holds the lock, and its lease.
+        If another process holds the lock and extends its lease, or if its connection does not end.
     """
     if connection.dialect.name != "postgresql" or _wait_for_lock(connection, RELEASE_TIMEOUT):
         return
     age = _lease_age(connection)
     if age is None or age < LEASE_SECONDS:
-        last = "" if age is None else f", which was last alive {max(age, 0):.0f} s ago"
-        wait = f"a process that is not alive for {LEASE_SECONDS:g} s is replaced"
+        last = "" if age is None else f", last alive {max(age, 0):.0f} s ago,"
+        wait = f"a process that has not been alive for {LEASE_SECONDS:g} s is replaced"
         advice = f"stop that process, or choose another --store; {wait}"
-        raise AlreadyOpenError(f"another process uses this database{last}: {advice}")
+        raise AlreadyOpenError(f"another process{last} uses this database: {advice}")
     _log.warning("the process that uses the database was last alive %.0f s ago: taking over", age)
     with connection.begin():
         connection.execute(text(_TERMINATE), {"key": _ADVISORY_LOCK})
@@ -136,7 +135,7 @@ def lock_database(connection: Connection) -> None:
 
 
 def unlock_database(connection: Connection) -> None:
-    """Unlock a PostgreSQL database, so that another process need not wait until the server has ended the connection."""
+    """Unlock a PostgreSQL database at once, and not only when the server has ended the connection."""
     if connection.dialect.name == "postgresql":
         with suppress(SQLAlchemyError), connection.begin():
             connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": _ADVISORY_LOCK})
@@ -156,7 +155,7 @@ def _wait_for_lock(connection: Connection, timeout: float) -> bool:
 
 
 def _lease_age(connection: Connection) -> float | None:
-    """Return the seconds since the lease was extended; None if there is no lease."""
+    """Return the number of seconds since the lease was extended, or None if there is no lease."""
     with connection.begin():
         if connection.execute(text("SELECT to_regclass('locb_lease')")).scalar() is None:
             return None  # the other process is creating the tables
@@ -165,12 +164,12 @@ def _lease_age(connection: Connection) -> float | None:
 
 
 class Heartbeat:
-    """Thread that extends the lease of a PostgreSQL database at intervals.
+    """Thread that extends the lease of a PostgreSQL database every ``HEARTBEAT_INTERVAL`` seconds.
 
     Parameters
     ----------
     engine : Engine
-        Opens a connection for each extension, because the writer's connection may be busy.
+        Engine of the database. Each extension takes a connection from its pool: the writer's connection may be busy.
     epoch : int
         Epoch of this process.
     on_lost : callable
