@@ -13,8 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from locb.common.arrays import Floats
 from locb.loadtest import Report
 from locb.policies.base import serialization as storage
+from locb.policies.base.capabilities import explainer
+from locb.policies.base.policy import ServablePolicy
 from locb.service.config import ServiceConfig
 from locb.service.core.audit import MAX_DAMAGE, repeat_decisions
 from locb.service.core.model import load_or_create_model
@@ -30,6 +33,7 @@ VIOLATIONS = (
     "rewards that differ",
     "learned twice",
     "choices that differ",
+    "scores that differ",
     "arrays that differ",
     "snapshots missing",
     "damaged events",
@@ -116,9 +120,11 @@ def compare_with_replay(log: EventLog, folder: Path) -> dict[str, int]:
     """Return the numbers of differences between the final snapshot of the service and a replay of the whole log."""
     model, store_id = load_or_create_model(ServiceConfig(folder), log)
     rebuilt_at, last = log.settings()["rebuilt_at"] or 0, log.last_seq()
-    replayed, mismatches = repeat_decisions(log, model, rebuilt_at)
+    scores = _Scores()
+    replayed, mismatches = repeat_decisions(log, model, rebuilt_at, scores.compare)
     snapshot = Snapshots(folder / "snapshots", store_id, interval=0).load_newest(rebuilt_at, last)
     counts = {"learned twice": 0, "choices that differ": len(mismatches), "arrays that differ": 0}
+    counts["scores that differ"] = scores.differing
     counts["damaged events"] = len(log.check_all(MAX_DAMAGE))
     if snapshot is None or snapshot[1] != last:
         return counts | {"snapshots missing": 1}
@@ -129,6 +135,26 @@ def compare_with_replay(log: EventLog, folder: Path) -> dict[str, int]:
         for name in served.keys() | expected.keys()
     )
     return counts | {"snapshots missing": 0}
+
+
+class _Scores:
+    """Comparison of the scores in the stored responses with those of a replay.
+
+    An observation that the service has learned twice in memory only, and has lost by a restart before the end, changes
+    the scores of the decisions in between.
+    """
+
+    def __init__(self) -> None:
+        self.differing = 0  # decisions
+
+    def compare(self, policy: ServablePolicy, row: Any, contexts: Floats) -> None:
+        """Compare the scores of the chosen arm."""
+        (explanation,) = explainer(policy)([row.user_index], [contexts])
+        if explanation.estimate is not None and explanation.bonus is not None:
+            chosen = json.loads(row.response)["ranking"][0]
+            replayed = explanation.estimate[row.chosen], explanation.bonus[row.chosen]
+            stored = chosen["estimate"], chosen["bonus"]
+            self.differing += not np.allclose(stored, replayed, rtol=1e-6, atol=1e-9)
 
 
 def _saved_arrays(policy: Any) -> dict[str, np.ndarray[Any, Any]]:

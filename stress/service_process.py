@@ -130,6 +130,12 @@ class ServiceProcess:
         """Stop the process with SIGTERM, wait for its end, and return its exit status."""
         return self._end(signal.SIGTERM)
 
+    def wait(self, timeout: float) -> int:
+        """Wait for the end of a process that stops by itself, and return its exit status."""
+        if self._process is None:
+            raise ProcessLookupError("the service is not running; call start first")
+        return self._process.wait(timeout)
+
     def _end(self, signal_number: signal.Signals) -> int:
         process, self._process = self._process, None
         if process is None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import http.client
+import json
 import socket
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -26,6 +28,22 @@ RANK = {
     "actions": [{"id": f"action {number}"} for number in range(1000)],
 }
 MANY_NAMES = {"user": "bob", "arms": [{"id": "a", "features": {f"name {number}": 1.0 for number in range(50_000)}}]}
+
+
+# Headers of requests that a page of another origin could send, or that break the rules of HTTP, and their status.
+_LOCAL, _JSON = "Host: localhost\r\n", "Content-Type: application/json\r\n"
+FORGED = (
+    (f"{_LOCAL}{_JSON}Origin: http://localhost:1\r\n", 403),
+    (f"{_LOCAL}{_JSON}Origin: https://attacker.example\r\n", 403),
+    (f"{_LOCAL}{_JSON}Origin: null\r\n", 403),
+    (f"Host: attacker.example\r\n{_JSON}", 403),
+    (f"{_LOCAL}{_LOCAL}{_JSON}", 400),
+    (_JSON, 400),
+    (_LOCAL, 415),
+    (f"{_LOCAL}Content-Type: text/plain\r\n", 415),
+)
+EXPORTS = 8  # abandoned exports at a time
+ERASERS = 8  # clients that erase users at the same time
 
 
 class Observer:
@@ -49,6 +67,7 @@ class Observer:
     def _observe(self) -> None:
         while not self._stopping.is_set():
             for request in (
+                lambda: self._server.get("/v1/live"),
                 lambda: self._server.get("/v1/health"),
                 lambda: self._server.get("/v1/ping"),
                 lambda: self._server.post("/v1/recommend", DECISION),
@@ -84,6 +103,9 @@ def hostile_clients(location: StoreLocation, connections: int, seconds: float) -
             "ranks of 1,000 actions": lambda: _Attacker(lambda: _send(server, "/personalizer/v1.0/rank", RANK)),
             "50,000 feature names": lambda: _Attacker(lambda: _send(server, "/v1/recommend", MANY_NAMES)),
             "a user, after 50,000 feature names": lambda: _Attacker(lambda: _send(server, "/v1/users/bob", None)),
+            "abandoned exports and an erasure": lambda: _abandoned_exports(server),
+            "a stream of erasures": lambda: _erasures(server),
+            "forged requests": lambda: _forged(server),
         }
         for title, attack in attacks.items():
             yield title, _observe(server, attack, seconds)
@@ -93,10 +115,11 @@ def hostile_clients(location: StoreLocation, connections: int, seconds: float) -
 
 def _observe(server: ServiceProcess, attack: Callable[[], Any], seconds: float) -> dict[str, Any]:
     before = resident_megabytes(server.pid)
-    with Observer(server) as observer, _attacking(attack):
+    with Observer(server) as observer, _attacking(attack) as attacker:
         time.sleep(seconds)
         grown = resident_megabytes(server.pid) - before
     return {
+        **getattr(attacker, "figures", {}),
         "requests of other clients": observer.statuses.total(),
         "failed": observer.failed,
         "slowest, milliseconds": round(1000 * observer.slowest, 1),
@@ -127,18 +150,19 @@ def _unknown_tokens(location: StoreLocation, seconds: float) -> dict[str, Any]:
 
 
 @contextmanager
-def _attacking(attack: Callable[[], Any]) -> Iterator[None]:
+def _attacking(attack: Callable[[], Any]) -> Iterator[Any]:
     attacker = attack()
     try:
-        yield
+        yield attacker
     finally:
         attacker.close()
 
 
 class _Attacker:
-    """Attack in a background thread, which ends when it is closed."""
+    """Attack in a background thread, which ends when it is closed. ``figures`` are reported."""
 
-    def __init__(self, step: Callable[[], None]) -> None:
+    def __init__(self, step: Callable[[], None], figures: dict[str, Any] | None = None) -> None:
+        self.figures = {} if figures is None else figures
         self._step = step
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run)
@@ -206,3 +230,62 @@ def _new_connections(server: ServiceProcess, seconds: float) -> _Attacker:
             opened.pop(0).close()
 
     return _Attacker(step)
+
+
+class _Erasures:
+    """Users that are created and erased, with the figures of their erasures."""
+
+    def __init__(self, server: ServiceProcess) -> None:
+        self._server = server
+        self.figures = {"erasures": 0, "failed erasures": 0, "slowest erasure, seconds": 0.0}
+
+    def erase(self, number: int) -> None:
+        """Create a user with a decision and a reward, and erase the user."""
+        server, name = self._server, f"guest-{number}"
+        decision = server.post("/v1/recommend", DECISION | {"user": name})[1]
+        server.post("/v1/reward", {"decision_id": decision["decision_id"], "reward": 1.0})
+        start = time.perf_counter()
+        status = server.delete(f"/v1/users/{name}")[0]
+        seconds = round(time.perf_counter() - start, 2)
+        self.figures["erasures"] += status == 200
+        self.figures["failed erasures"] += status != 200
+        self.figures["slowest erasure, seconds"] = max(self.figures["slowest erasure, seconds"], seconds)
+
+
+def _abandoned_exports(server: ServiceProcess) -> _Attacker:
+    """Request exports and close the connections without reading them, and erase a user meanwhile."""
+    erasures = _Erasures(server)
+
+    def step() -> None:
+        with ExitStack() as opened:
+            for _ in range(EXPORTS):
+                opened.enter_context(_connect(server)).sendall(GET.replace(b"/v1/ping", b"/v1/export") + b"\r\n")
+            erasures.erase(0)
+
+    return _Attacker(step, erasures.figures)
+
+
+def _erasures(server: ServiceProcess) -> _Attacker:
+    """Erase users without a pause, several at a time."""
+    erasures = _Erasures(server)
+
+    def step() -> None:
+        with ThreadPoolExecutor(ERASERS) as threads:
+            list(threads.map(erasures.erase, range(ERASERS)))
+
+    return _Attacker(step, erasures.figures)
+
+
+def _forged(server: ServiceProcess) -> _Attacker:
+    """Request decisions as a page of another origin would, or without the headers that HTTP or the service require."""
+    figures, body = {"forged requests refused": 0, "forged requests not refused": 0}, json.dumps(DECISION).encode()
+
+    def step() -> None:
+        for headers, status in FORGED:
+            head = f"POST /v1/recommend HTTP/1.1\r\n{headers}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+            with _connect(server) as connection:
+                connection.sendall(head.encode() + body)
+                refused = connection.recv(len(b"HTTP/1.1 403")).endswith(str(status).encode())
+            figures["forged requests refused" if refused else "forged requests not refused"] += 1
+
+    return _Attacker(step, figures)

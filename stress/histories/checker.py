@@ -149,6 +149,8 @@ class _Checker:
         """Deferred decisions are active in the log if this was acknowledged, and are not if it was refused."""
         for decision_id, attempts in self.requested("activate"):
             outcomes = {attempt.outcome for attempt in attempts}
+            if not any(attempt.deferred for attempt in self.attempts.get(("decide", decision_id), ())):
+                continue
             for row in self.decisions.get(decision_id, ()):
                 if "acknowledged" in outcomes and not row.active:
                     yield Violation("lost activation", decision_id)

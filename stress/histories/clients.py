@@ -18,6 +18,8 @@ from stress.histories.plan import Plan
 from stress.histories.record import Kind, Request
 
 PAUSE = 0.01  # seconds between the requests of a client
+DEFAULTS_PAUSE = 0.5  # seconds after which a default reward that is due has been learned, usually
+MAX_FINISHED = 10  # requests of each kind that a client sends at the end
 RETRY_PAUSE = 0.05  # seconds before a failed request is repeated
 RETRIED = (0, 429, 503)  # statuses after which a request is repeated
 
@@ -59,6 +61,8 @@ class _Client(threading.Thread):
         self._rng = random.Random(f"{plan.seed} {number}")
         self._connection: tuple[ForkedService, http.client.HTTPConnection] | None = None
         self._open: list[tuple[str, str]] = []  # users and ids of decisions without a reward
+        self._inactive: list[tuple[str, str]] = []  # users and ids of deferred decisions that are activated later
+        self._postponed: list[tuple[str, str, float]] = []  # users, ids and rewards that were refused
         self._count = 0
 
     def run(self) -> None:
@@ -66,21 +70,39 @@ class _Client(threading.Thread):
             while not self._clients.stopping.is_set():
                 self._act()
                 time.sleep(PAUSE)
+            self._finish()
         except BaseException as error:  # raised by ``Clients.stop``
             self.error = error
         finally:
             self._disconnect()
 
     def _act(self) -> None:
-        """Request a decision, or send the reward of an earlier decision; sometimes erase a user."""
+        """Request a decision, or activate or send the reward of an earlier decision; sometimes erase a user."""
         rng, plan = self._rng, self._plan
         if rng.random() < plan.erasures:
             self._erase_new_user()
+        elif self._postponed and rng.random() < 0.1:
+            self._send_reward(*self._postponed.pop(0))
         elif self._open and rng.random() < 0.5:
             user, decision_id = self._open.pop(rng.randrange(len(self._open)))
-            self._reward(user, decision_id)
+            if rng.random() < 0.2:  # the decision is active already, or becomes active late
+                self._activate(user, decision_id)
+                self._open.append((user, decision_id))
+            else:
+                self._reward(user, decision_id)
         elif self._decide(user := f"user {rng.randrange(plan.users)}") or rng.random() < 0.2:
             self._open.append((user, self._decision_id))
+
+    def _finish(self) -> None:
+        """Activate the remaining decisions; when the default rewards have been due, send the refused rewards again."""
+        if self._plan.default_reward is None:
+            return
+        if self._rng.random() < 0.5:
+            for user, decision_id in self._inactive[-MAX_FINISHED:]:
+                self._activate(user, decision_id)
+        time.sleep(self._plan.reward_wait + DEFAULTS_PAUSE)
+        for reward in self._postponed[-MAX_FINISHED:]:
+            self._send_reward(*reward)
 
     @property
     def _decision_id(self) -> str:
@@ -105,8 +127,9 @@ class _Client(threading.Thread):
             path = f"{PERSONALIZER}/rank"
             decided = self._retry("decide", user, self._decision_id, "POST", path, body | {"deferActivation": True})
             if rng.random() < 0.8:
-                path = f"{PERSONALIZER}/events/{self._decision_id}/activate"
-                self._retry("activate", user, self._decision_id, "POST", path, None)
+                self._activate(user, self._decision_id)
+            elif decided:
+                self._inactive.append((user, self._decision_id))
             return decided
         given = [{"id": f"arm {k}", "features": features} for k, features in enumerate(arms)]
         body = {"user": user, "arms": given, "decision_id": self._decision_id}
@@ -115,18 +138,29 @@ class _Client(threading.Thread):
     def _reward(self, user: str, decision_id: str) -> None:
         """Send a reward; sometimes send it twice, or send another reward afterwards."""
         for _ in range(self._rng.choice([1, 1, 1, 2])):
-            reward = self._rng.choice([0.0, 0.5, 1.0])
-            body = {"decision_id": decision_id, "reward": reward}
-            self._retry("reward", user, decision_id, "POST", "/v1/reward", body)
+            self._send_reward(user, decision_id, self._rng.choice([0.0, 0.5, 1.0]))
 
-    def _retry(self, kind: Kind, user: str, decision_id: str, method: str, path: str, body: Any) -> bool:
+    def _send_reward(self, user: str, decision_id: str, reward: float) -> None:
+        body = {"decision_id": decision_id, "reward": reward}
+        self._retry("reward", user, decision_id, "POST", "/v1/reward", body, self._plan.postpone)
+        if self.requests[-1].status in RETRIED and user.startswith("user"):
+            self._postponed.append((user, decision_id, reward))
+
+    def _activate(self, user: str, decision_id: str) -> None:
+        path = f"{PERSONALIZER}/events/{decision_id}/activate"
+        self._retry("activate", user, decision_id, "POST", path, None)
+
+    def _retry(
+        self, kind: Kind, user: str, decision_id: str, method: str, path: str, body: Any, give_up: float | None = None
+    ) -> bool:
         """Send a request until it is answered or the client gives up, and return whether it was acknowledged."""
+        give_up = self._plan.give_up if give_up is None else give_up
         while True:
             request = self._attempt(kind, user, decision_id, method, path, body)
             self.requests.append(request)
             if request.status not in RETRIED:
                 return request.outcome == "acknowledged"
-            if self._clients.stopping.is_set() or self._rng.random() < self._plan.give_up:
+            if self._clients.stopping.is_set() or self._rng.random() < give_up:
                 return False
             time.sleep(RETRY_PAUSE)
 

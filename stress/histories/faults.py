@@ -28,6 +28,7 @@ TERMINATE = (
     " WHERE datname = current_database() AND pid <> pg_backend_pid()"
 )
 MIN_FILE_BYTES = 1 << 14  # limit of the file size; snapshots are larger
+PAGE_BYTES = 4096  # SQLite writes pages of this size, after a header
 COMMIT_SECONDS = 10.0  # time in which the clients send a request that is committed
 
 
@@ -99,10 +100,14 @@ class Faults:
     # Faults of the store
 
     def _fill_disk(self, fault: Fault) -> None:
-        """Limit the size of the files that the service writes: the log (SQLite only) and the snapshots."""
-        largest = max((path.stat().st_size for path in self._service.folder.glob("log.db*")), default=0)
+        """Limit the size of the files that the service writes: the log (SQLite only) and the snapshots.
+
+        With strength 0, nothing can be written to the log; otherwise, its files can only be overwritten.
+        """
+        sizes = [path.stat().st_size for path in self._service.folder.glob("log.db*")]
+        limit = max([*sizes, MIN_FILE_BYTES]) if fault.strength else PAGE_BYTES
         unlimited = resource.RLIM_INFINITY
-        resource.prlimit(self._service.pid, resource.RLIMIT_FSIZE, (max(largest, MIN_FILE_BYTES), unlimited))
+        resource.prlimit(self._service.pid, resource.RLIMIT_FSIZE, (limit, unlimited))
         try:
             time.sleep(fault.seconds)
         finally:
@@ -126,8 +131,7 @@ class Faults:
 
     def _terminate(self, fault: Fault) -> None:  # noqa: ARG002
         if self._location.url is not None:
-            with psycopg.connect(self._location.url, autocommit=True) as connection:
-                connection.execute(TERMINATE)
+            terminate_connections(self._location.url)
 
     def _crash_store(self, fault: Fault) -> None:
         if self._location.cluster is not None:
@@ -211,6 +215,12 @@ class Faults:
             else:
                 self.effects["stores taken over"] += 1
                 return True
+
+
+def terminate_connections(url: str) -> None:
+    """End all connections to a PostgreSQL database."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(TERMINATE)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 FAULTS: dict[str, tuple[str, ...]] = {
     "sqlite": ("kill", "stop", "hang service", "hang store", "full disk", "clock step", "second service"),
@@ -12,6 +12,7 @@ FAULTS: dict[str, tuple[str, ...]] = {
         "terminate connections", "crash store", "take over", "expire lease", "lose responses",
     ),
 }  # fmt: skip
+OUTAGES = {"sqlite": "full disk", "postgresql": "crash store"}  # faults during which all writes are refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,7 @@ class Plan:
     faults: tuple[Fault, ...]
     options: tuple[str, ...]  # of ``locb serve``
     default_reward: float | None
+    reward_wait: float  # seconds until the default reward is due
     clients: int
     users: int
     timeout: float  # seconds after which a client closes its connection
@@ -52,6 +54,7 @@ class Plan:
     deferred: float  # probability that a decision is deferred
     erasures: float  # probability that a client creates a user whom it erases later
     give_up: float = 0.15  # probability that a client does not repeat a failed request
+    postpone: float = 0.5  # probability that a client repeats a failed reward when the default reward was due
 
 
 def draw_plan(kind: str, seed: int, seconds: float = 2.0) -> Plan:
@@ -64,18 +67,22 @@ def draw_plan(kind: str, seed: int, seconds: float = 2.0) -> Plan:
     options = ["--dim", "3", "--n-seeds", str(rng.randint(1, 5)), "--policy", rng.choice(["locb", "locb", "eloc"])]
     options += ["--snapshot-every", str(rng.choice([10, 50, 100_000]))]
     options += ["--decision-cache", str(rng.choice([1, 5, 100_000])), "--shutdown-timeout", "5s"]
+    reward_wait = 0.0
     if default_reward is not None:
-        options += ["--default-reward", str(default_reward), "--reward-wait", f"{rng.choice([0.1, 0.5, 1.0])}s"]
+        reward_wait = rng.choice([0.1, 0.5, 1.0])
+        options += ["--default-reward", str(default_reward), "--reward-wait", f"{reward_wait}s"]
     names = rng.choices(FAULTS[kind], k=rng.randint(1, 3))
     pause = seconds / (len(names) + 1)
-    return Plan(
+    faults = [
+        Fault(name, rng.uniform(0.2, 1.0) * pause, rng.uniform(0.05, 0.5) * seconds, rng.random()) for name in names
+    ]
+    plan = Plan(
         seed=seed,
         seconds=seconds,
-        faults=tuple(
-            Fault(name, rng.uniform(0.2, 1.0) * pause, rng.uniform(0.05, 0.5) * seconds, rng.random()) for name in names
-        ),
+        faults=tuple(faults),
         options=tuple(options),
         default_reward=default_reward,
+        reward_wait=reward_wait,
         clients=rng.randint(2, 6),
         users=rng.choice([3, 10, 40]),
         timeout=rng.choice([0.3, 1.0, 3.0]),
@@ -83,3 +90,9 @@ def draw_plan(kind: str, seed: int, seconds: float = 2.0) -> Plan:
         deferred=rng.choice([0.0, 0.5]),
         erasures=rng.choice([0.0, 0.0, 0.1]),
     )
+    if default_reward is None or rng.random() < 0.5:
+        return plan
+    # Rewards of decisions from before a restart are refused while their default rewards become due.
+    restart = Fault(rng.choice(["kill", "stop"]), reward_wait / 2, 0.0, 0.0)
+    outage = Fault(OUTAGES[kind], 0.0, min(2.0 * reward_wait, seconds), 0.0)
+    return replace(plan, faults=(*faults, restart, outage))

@@ -46,7 +46,7 @@ def run_history(forks: Forks, location: StoreLocation, plan: Plan) -> tuple[Hist
         history = History(requests, plan.default_reward, effects=faults.effects)
         if not failures:
             if plan.default_reward is not None:
-                _wait_for_defaults(location)
+                wait_for_defaults(location)
                 history.settled = True
             status = service.stop()
             if status:
@@ -80,7 +80,7 @@ def _inject(faults: Faults, service: ForkedService, plan: Plan) -> list[Violatio
     return []
 
 
-def _wait_for_defaults(location: StoreLocation) -> None:
+def wait_for_defaults(location: StoreLocation) -> None:
     """Wait until no decision waits for a default reward, or until the number of waiting decisions stops decreasing."""
     waiting, end = count_waiting(location), time.monotonic() + DEFAULTS_SECONDS
     while waiting and time.monotonic() < end:

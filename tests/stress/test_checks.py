@@ -104,6 +104,23 @@ def test_reward_that_was_learned_twice(folder: Path, acknowledged: Acknowledged)
     assert found["rewards missing"] == 1
 
 
+def test_reward_that_was_learned_twice_in_memory_only(folder: Path) -> None:
+    """A restart without a snapshot restores the policy, so only the scores of the decisions in between differ."""
+    request, received = {"user": "ann", "arms": arms([1.0, 0.0, 0.0])}, Acknowledged()
+    with serving(folder) as (client, service):
+        for number in range(6):
+            decision = client.post("/v1/recommend", json=request).raise_for_status().json()
+            received.arms[decision["decision_id"]] = decision["arm"]
+            reward = {"decision_id": decision["decision_id"], "reward": 0.5}
+            client.post("/v1/reward", json=reward).raise_for_status()
+            if number == 2:
+                service.policy.update(0, np.array([1.0, 0.0, 0.0]), 0.5)
+    shutil.rmtree(folder / "snapshots")
+    with serving(folder):
+        pass
+    assert violations(check(folder, None, received)) == ["3 scores that differ"]
+
+
 def test_every_violation_is_reported() -> None:
     counts = dict.fromkeys(VIOLATIONS, 0)
     assert violations(counts) == []

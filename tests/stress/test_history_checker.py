@@ -47,6 +47,7 @@ class Example:
             [
                 request("decide", "a1", 0.0),
                 request("reward", "a1", 2.0, reward=0.5),
+                refused(request("activate", "a1", 3.5)),  # it is active, because it is not deferred
                 request("decide", "a2", 4.0),
                 lost(request("reward", "a2", 6.0, reward=1.0)),
                 request("reward", "a2", 30.0, reward=1.0, writer="second"),

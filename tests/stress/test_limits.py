@@ -19,11 +19,15 @@ FAULTS: dict[str, Any] = dict.fromkeys((*VIOLATIONS, "given up", "other errors",
     "responses with 503": 2,
     "reasons": ["disk full"],
     "starts of the service": 1,
+    "exports with 503": 1,
 }
 FIGURES: dict[str, dict[str, Any]] = {
     "kill": FAULTS,
     "outage": FAULTS,
     "disk_full": FAULTS,
+    "two_writers": FAULTS,
+    "hanging_store": FAULTS,
+    "clock_steps": FAULTS | {"errors": {}},
     "restart": {"start without a snapshot, seconds": 9.0, "events replayed per second": 200_000},
     "snapshots": {"blocked, milliseconds": 20.0, "snapshots": 3, "errors": {}},
     "throughput": {"ratio": 0.5, "p99 at half load, milliseconds": 20.0, "errors": 0},
@@ -52,7 +56,7 @@ def run(monkeypatch: pytest.MonkeyPatch, folder: Path, part: str, **changes: Any
     """Run a part with figures instead of a measurement, and return the exit status and the saved results."""
     for name, figures in FIGURES.items():
         replaced = figures | changes.get(name, {})
-        result = [("an attack", replaced)] if name == "hostile_clients" else replaced
+        result = [("an attack", replaced)] if name in ("hostile_clients", "hanging_store") else replaced
         monkeypatch.setattr(program, name, lambda *_, result=result: result)
     for name in ("new_store", "new_stores", "new_disk"):
         monkeypatch.setattr(program, name, lambda _: nullcontext())
@@ -85,6 +89,47 @@ def test_figures_within_the_limits_pass(part: str, monkeypatch: pytest.MonkeyPat
         ("outage", "outage", {"acknowledged rewards": 0}, "no acknowledged rewards"),
         ("disk-full", "disk_full", {"reasons": []}, "no response during a full disk had status 503 with a reason"),
         ("disk-full", "disk_full", {"acknowledged decisions": 0}, "no acknowledged decisions"),
+        ("disk-full", "disk_full", {"exports with another error": 1}, "1 exports with another error"),
+        ("disk-full", "disk_full", {"exports with 503": 0}, "no export during a full disk had status 503"),
+        (
+            "two-writers",
+            "two_writers",
+            {"requests that got another response": 1},
+            "1 requests that got another response",
+        ),
+        (
+            "two-writers",
+            "two_writers",
+            {"processes that did not exit with status 1": 1},
+            "1 processes that did not exit with status 1",
+        ),
+        ("two-writers", "two_writers", {"refused decisions in the log": 2}, "2 refused decisions in the log"),
+        ("hanging-store", "hanging_store", {"responses with 503": 0}, "no response had status 503"),
+        (
+            "hanging-store",
+            "hanging_store",
+            {"until health has status 503, seconds": 5.1},
+            "until health has status 503, seconds: 5.1, above 5",
+        ),
+        (
+            "hanging-store",
+            "hanging_store",
+            {"slowest response of live, seconds": 0.6},
+            "slowest response of live, seconds: 0.6, above 0.5",
+        ),
+        (
+            "hanging-store",
+            "hanging_store",
+            {"until the process ends after SIGTERM, seconds": 7.1},
+            "until the process ends after SIGTERM, seconds: 7.1, above 7",
+        ),
+        ("clock-steps", "clock_steps", {"errors": {"500": 1}}, "errors: {'500': 1}"),
+        (
+            "clock-steps",
+            "clock_steps",
+            {"decisions without a default reward": 3},
+            "3 decisions without a default reward",
+        ),
         ("restart", "restart", {"start without a snapshot, seconds": 16.0}, "start without a snapshot, seconds"),
         ("restart", "restart", {"events replayed per second": 99_999}, "events replayed per second"),
         ("restart", "snapshots", {"snapshots": 0}, "the service wrote no snapshot"),
@@ -118,6 +163,15 @@ def test_figures_within_the_limits_pass(part: str, monkeypatch: pytest.MonkeyPat
             {"memory grown, MB": 201.0},
             "the memory grew by 201.0 MB, above 200 MB",
         ),
+        ("hostile", "hostile_clients", {"failed erasures": 1}, "1 failed erasures"),
+        ("hostile", "hostile_clients", {"erasures": 0}, "no erasures"),
+        (
+            "hostile",
+            "hostile_clients",
+            {"slowest erasure, seconds": 10.5},
+            "slowest erasure, seconds: 10.5, above 10",
+        ),
+        ("hostile", "hostile_clients", {"forged requests not refused": 1}, "1 forged requests not refused"),
         ("dashboard", "dashboard", {"map: chart, seconds": 2.1}, "map: chart, seconds"),
         ("dashboard", "dashboard", {"CPU of the pages, %": 2.5}, "CPU of the pages is 2.5%, above 2%"),
         ("loop-blocks", "loop_blocks", {"GET /v1/clusters": 5.1}, "GET /v1/clusters"),

@@ -6,10 +6,13 @@ from typing import Any
 import pytest
 
 from stress.checks import violations
-from stress.disk_full import disk_full
-from stress.disks import KINDS, new_disk
-from stress.kill import kill
-from stress.outage import outage
+from stress.clients.hostile import hostile_clients
+from stress.faults.clock_steps import clock_steps
+from stress.faults.disk_full import disk_full
+from stress.faults.disks import KINDS, new_disk
+from stress.faults.kill import kill
+from stress.faults.outage import outage
+from stress.faults.two_writers import two_writers
 from stress.stores import StoreLocation
 
 CLIENTS = 20
@@ -40,9 +43,37 @@ def test_database_outage_under_load(postgres: Any, tmp_path: Path) -> None:
     assert found["starts of the service"] == 1
 
 
+def test_two_services_on_one_store(store: Any) -> None:
+    found = two_writers(StoreLocation(store.folder, store.url, store.cluster), 1, 5)
+    assert violations(found) == []
+    assert found["acknowledged decisions"] == found["acknowledged rewards"] == (15 if store.url else 20)
+    assert found["requests that got another response"] == 0
+    assert found["processes that did not exit with status 1"] == 0
+    assert found["refused decisions in the log"] == 0
+
+
+def test_steps_of_the_system_time_under_load(tmp_path: Path) -> None:
+    found = clock_steps(StoreLocation(tmp_path / "state", None, None), 4, seconds=0.2)
+    assert violations(found) == []
+    assert found["acknowledged rewards"] > 0
+    assert found["errors"] == {}
+    assert found["decisions without a default reward"] == 0
+
+
+def test_hostile_clients(tmp_path: Path) -> None:
+    attacks = dict(hostile_clients(StoreLocation(tmp_path / "state", None, None), 20, 0.3))
+    assert sum(found["requests of other clients"] for found in attacks.values()) > 0
+    assert sum(found["failed"] for found in attacks.values()) == 0
+    forged, erasures = attacks["forged requests"], attacks["a stream of erasures"]
+    assert (forged["forged requests refused"] > 0, forged["forged requests not refused"]) == (True, 0)
+    for found in (erasures, attacks["abandoned exports and an erasure"]):
+        assert (found["erasures"] > 0, found["failed erasures"]) == (True, 0)
+
+
 def test_full_disk_under_load() -> None:
     found = fill_disk()
     check_invariants(found)
+    assert found["exports with another error"] == 0
     assert found["responses with 503"] > 0
     assert found["other errors"] == 0
     assert found["starts of the service"] == 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from heapq import merge
@@ -11,7 +11,9 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+from locb.common.arrays import Floats
 from locb.policies import Policy
+from locb.policies.base.policy import ServablePolicy
 from locb.service.config import ServiceConfig
 from locb.service.core.model import Model, load_or_create_model
 from locb.service.core.observations import learn
@@ -120,8 +122,12 @@ def _opened(data_dir: str | os.PathLike[str], store: str | None) -> Iterator[tup
         log.close()
 
 
-def repeat_decisions(log: EventLog, model: Model, after: int) -> tuple[Policy, list[Mismatch]]:
+def repeat_decisions(
+    log: EventLog, model: Model, after: int, inspect: Callable[[ServablePolicy, Any, Floats], None] | None = None
+) -> tuple[Policy, list[Mismatch]]:
     """Replay the whole log on a new policy, and repeat each decision with seq > ``after``.
+
+    ``inspect``, if given, is called with the policy, the row in the log and the contexts of each repeated decision.
 
     Returns
     -------
@@ -143,7 +149,10 @@ def repeat_decisions(log: EventLog, model: Model, after: int) -> tuple[Policy, l
         if kind == "user":
             policy.add_users(1)
         elif kind == "decision":
-            arm = policy.recommend(row.user_index, parse_stored_request(row.request, model.dim).contexts)
+            contexts = parse_stored_request(row.request, model.dim).contexts
+            if inspect is not None:
+                inspect(policy, row, contexts)
+            arm = policy.recommend(row.user_index, contexts)
             if arm != row.chosen:
                 mismatches.append(Mismatch(seq, row.chosen, arm))
         else:

@@ -9,7 +9,7 @@ from typing import Any
 from locb import loadtest
 from stress.checks import Acknowledged, check
 from stress.clients.background_load import BackgroundLoad
-from stress.disks import Disk
+from stress.faults.disks import Disk
 from stress.service_process import ServiceProcess
 
 RATE = 300.0  # decisions per second; low enough that the decisions alone do not fill the disk
@@ -23,6 +23,7 @@ def disk_full(disk: Disk, repeats: int, clients: int, *, seconds: float = 1.0) -
     ``clients`` is the number of concurrent connections that send requests meanwhile.
     """
     acknowledged, errors, details, recovery = Acknowledged(), Counter[str](), Counter[str](), []
+    exports = Counter[int]()
     with ServiceProcess(disk.folder / "state", ["--dim", "10", "--snapshot-every", "2000"]) as server:
         server.start()
         for number in range(repeats):
@@ -34,10 +35,12 @@ def disk_full(disk: Disk, repeats: int, clients: int, *, seconds: float = 1.0) -
             load.wait_started()
             disk.fill(server)
             details.update(_probe(server, number, seconds))
+            exports[server.get("/v1/export")[0]] += 1
             disk.free(server)
             start = time.perf_counter()
             server.wait_ready()
             recovery.append(time.perf_counter() - start)
+            exports[server.get("/v1/export")[0]] += 1
             report = load.report()
             acknowledged.add(report)
             errors.update(report.errors)
@@ -51,6 +54,8 @@ def disk_full(disk: Disk, repeats: int, clients: int, *, seconds: float = 1.0) -
         "reasons": sorted(details),
         "given up": errors["unanswered"] + errors["timeout"] + errors["invalid response"],
         "other errors": errors.total() - sum(errors[kind] for kind in ("503", "unanswered", "timeout")),
+        "exports with 503": exports[503],
+        "exports with another error": exports.total() - exports[503] - exports[200],
         "starts of the service": starts,
         "slowest recovery, seconds": round(max(recovery), 2),
         **counts,
