@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
@@ -53,12 +54,16 @@ def _hang(
             server.stop()
             stopping = time.perf_counter() - start
         server.start()
-        acknowledged.add(load.report())
+        second = load.report()
+        acknowledged.add(second)
+        errors = Counter(first.errors) + Counter(second.errors)
         server.stop()
         counts = check(location.folder, location.url, acknowledged)
     return {
         "clients": clients,
-        "responses with 503": first.errors["503"],
+        "responses with 503": errors["503"],
+        "given up": errors["unanswered"] + errors["timeout"] + errors["invalid response"],
+        "other errors": errors["500"],
         "until health has status 503, seconds": round(unhealthy, 2),
         "slowest response of live, seconds": round(slowest_live, 2),
         "slowest recovery, seconds": round(recovery, 2),

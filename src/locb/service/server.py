@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -31,6 +32,7 @@ from locb.service.store.database import StoreError
 SWITCH_INTERVAL = (
     0.0005  # seconds: with the default, 5 ms, the writer thread waits longer for the GIL than for the disk
 )
+CHECK_INTERVAL = 0.1  # seconds between checks whether the store responds, after the shutdown timeout
 OTHER_FILES = 200  # open files besides connections: database, snapshots, exports
 _log = logging.getLogger("locb.service")
 
@@ -104,16 +106,16 @@ def serve(config: ServiceConfig, on_listening: Callable[[str], None]) -> None:
         host = f"[{config.host.strip('[]')}]" if ":" in config.host else config.host
         on_listening(f"http://{host}:{listener.getsockname()[1]}")
 
+        stopped = threading.Event()
+
         def stop(*_: object) -> None:
             server.should_exit = True
-            timer = threading.Timer(config.shutdown_timeout, lambda: _exit_without_store(service))
-            timer.daemon = True
-            timer.start()
+            threading.Thread(target=_exit_without_store, args=(service, stopped), daemon=True).start()
 
         service = Service(config, on_fatal_error=stop)
         app = make_app(service, tokens, token_file, prepare_charts=True)
-        server = uvicorn.Server(uvicorn_config(app, config))
-        # The handlers of uvicorn would raise the signal again after the shutdown, which looks like a failure.
+        server = _Server(uvicorn_config(app, config), stop)
+        # uvicorn raises the signal again after the shutdown, which would look like a failure.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, stop)
         # Requests create no reference cycles. With the default thresholds, searching for cycles took 12% of the time.
@@ -123,17 +125,37 @@ def serve(config: ServiceConfig, on_listening: Callable[[str], None]) -> None:
         sys.setswitchinterval(SWITCH_INTERVAL)
         raise_file_limit(config.max_connections + OTHER_FILES)
         server.run(sockets=[listener])
+        stopped.set()
     _log.info("stopped")
     if service.fatal_error is not None:
         raise StoreError(service.fatal_error)
 
 
-def _exit_without_store(service: Service) -> None:
-    """End the process if it cannot stop because the store does not respond. The log has all acknowledged events."""
-    reason = service.committer.store_error
-    if reason is not None:
-        _log.critical("exit without a final snapshot, because the store is unavailable: %s", reason)
-        os._exit(1)
+class _Server(uvicorn.Server):
+    """Server that calls ``on_signal`` for each signal that stops it. uvicorn replaces the handlers of the caller."""
+
+    def __init__(self, config: uvicorn.Config, on_signal: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_signal = on_signal
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop the server; a second SIGINT stops it without waiting for requests."""
+        super().handle_exit(sig, frame)
+        self._on_signal()
+
+
+def _exit_without_store(service: Service, stopped: threading.Event) -> None:
+    """End the process if the service has not stopped after ``--shutdown-timeout``, and the store is unavailable.
+
+    The log has all acknowledged events.
+    """
+    seconds = service.config.shutdown_timeout
+    while not stopped.wait(seconds):
+        reason = service.committer.store_error
+        if reason is not None:
+            _log.critical("exit without a final snapshot, because the store is unavailable: %s", reason)
+            os._exit(1)
+        seconds = CHECK_INTERVAL  # the store can become unavailable later
 
 
 def listen(host: str, port: int) -> socket.socket:

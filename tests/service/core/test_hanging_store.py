@@ -1,5 +1,6 @@
 """A store that hangs instead of refusing: requests get 503, the service stays responsive, stops, and recovers."""
 
+import asyncio
 import os
 import signal
 import sqlite3
@@ -12,10 +13,14 @@ import httpx
 import psycopg
 import pytest
 
+from locb.service import errors
 from locb.service.core import background, group_commit
+from locb.service.core.background import CommandQueue
+from locb.service.core.commands import ActivateCommand
 from locb.service.store import database, locks, log, sqlite
 from serving import arms, serving, wait_for
 from stress.postgres import PostgresServer
+from stress.service_process import ServiceProcess
 
 REQUEST = {"user": "ann", "arms": arms([1, 0, 0])}
 
@@ -69,6 +74,34 @@ def test_hanging_server(tmp_path: Path, postgres: PostgresServer) -> None:
             waiting = threads.submit(httpx.post, f"{client.base_url}/v1/recommend", json=REQUEST, timeout=60.0)
             wait_for(lambda: service.committer.oldest_wait > 0.0)
         assert waiting.result().status_code == 503  # the service has stopped
+
+
+def test_sigterm_while_the_server_hangs(tmp_path: Path, postgres: PostgresServer) -> None:
+    url = postgres.create_database()
+    options = ["--dim", "3", "--policy", "linucb-ind", "--shutdown-timeout", "0.5s"]
+    with ThreadPoolExecutor(1) as threads, ServiceProcess(tmp_path / "state", options, url) as server:
+        server.start()
+        assert server.post("/v1/recommend", REQUEST)[0] == 200
+        with stopped_backends(postgres, url):
+            waiting = threads.submit(server.post, "/v1/recommend", REQUEST)
+            os.kill(server.pid, signal.SIGTERM)
+            assert server.wait(60.0) == 1
+        assert "exit without a final snapshot, because the store is unavailable" in server.output()
+        assert waiting.exception() is not None or waiting.result()[0] == 503
+
+
+def test_commands_that_the_store_may_have_executed_are_refused_apart() -> None:
+    async def main() -> None:
+        queue = CommandQueue(10)
+        futures = queue.put([ActivateCommand("a", 0.0), ActivateCommand("b", 0.0)])
+        queue.take(1)
+        refused, unknown = errors.stopping(), errors.store_unavailable("no response", unknown=True)
+        queue.refuse(refused, unknown)
+        queue.end_batch()
+        assert [future.result() for future in futures] == [unknown, refused]
+        assert (len(queue), queue.oldest_wait) == (0, 0.0)
+
+    asyncio.run(main())
 
 
 def test_locked_table(tmp_path: Path, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,7 +58,7 @@ class CommandQueue:
         self._commands: deque[QueuedCommand] = deque()
         self._requests = 0  # calls of ``put`` since the last batch was taken
         self._requests_in_batch = 0
-        self._batch_since: float | None = None  # monotonic time of the oldest command of the batch that is handled
+        self._batch: list[QueuedCommand] = []  # the batch that is handled
         self._concurrency = 1.0  # smoothed number of requests in a batch and of those that arrived while it was handled
         self._wake = asyncio.Event()
         self._wake_at = 1  # number of requests that ends ``wait`` or ``collect``
@@ -69,10 +69,8 @@ class CommandQueue:
     @property
     def oldest_wait(self) -> float:
         """Seconds since the oldest command that has no outcome yet was queued; 0 if there is none."""
-        since = self._batch_since
-        if since is None and self._commands:
-            since = self._commands[0].queued_at
-        return 0.0 if since is None else time.monotonic() - since
+        waiting = self._batch or self._commands
+        return time.monotonic() - waiting[0].queued_at if waiting else 0.0
 
     def put(self, commands: Sequence[Command]) -> list[asyncio.Future[Outcome]]:
         """Queue the commands of a request, all or none of them, and return a future of the outcome of each.
@@ -120,24 +118,23 @@ class CommandQueue:
 
     def take(self, limit: int) -> list[QueuedCommand]:
         """Remove and return up to ``limit`` commands, the batch that is handled until ``end_batch`` is called."""
-        taken = [self._commands.popleft() for _ in range(min(len(self._commands), limit))]
-        self._batch_since = taken[0].queued_at if taken else None
+        self._batch = [self._commands.popleft() for _ in range(min(len(self._commands), limit))]
         self._requests_in_batch, self._requests = self._requests, 0
-        return taken
+        return self._batch
 
-    def refuse(self, problem: ProblemError) -> None:
-        """Remove all commands, with a problem as their outcome."""
-        while self._commands:
-            future = self._commands.popleft().future
-            if not future.done():
-                future.set_result(problem)
+    def refuse(self, problem: ProblemError, in_batch: ProblemError) -> None:
+        """Remove all commands, with a problem as their outcome; those of the batch that is handled get ``in_batch``."""
+        for command, outcome in [(own, in_batch) for own in self._batch] + [(own, problem) for own in self._commands]:
+            if not command.future.done():
+                command.future.set_result(outcome)
+        self._commands.clear()
 
     def end_batch(self) -> None:
         """Note that the batch has been handled.
 
         Call this before the outcomes of the batch are set: the requests that follow a response are not concurrent.
         """
-        self._batch_since = None
+        self._batch = []
         self._concurrency += _SMOOTHING * (self._requests_in_batch + self._requests - self._concurrency)
 
 

@@ -293,10 +293,13 @@ class GroupCommitter:
         return errors.internal()
 
     def report_hang(self, seconds: float) -> None:
-        """Refuse the queued commands with 503, and end the connections, because the store does not respond."""
+        """Refuse all commands with 503, and end the connections, because the store does not respond.
+
+        It is unknown whether the store will execute the commands that were sent to it.
+        """
         reason = f"the database has not responded for {seconds:.1f} s"
         problem = self.to_problem(StoreError(reason))
-        self._queue.refuse(problem)
+        self._queue.refuse(problem, self.to_problem(OutcomeUnknownError(reason)))
         self.log.interrupt()
         self._queue.wake()
 
