@@ -27,6 +27,7 @@ from stress.faults.kill import kill
 from stress.faults.outage import outage
 from stress.faults.two_writers import two_writers
 from stress.histories.run import histories
+from stress.log_size import SHAPES, log_size
 from stress.reading.dashboard import dashboard
 from stress.reading.loop_blocks import POLICIES, loop_blocks
 from stress.restart import restart, snapshots
@@ -47,6 +48,7 @@ MAX_LOOP_BLOCK_MS = 5.0  # time for which a GET request blocks the event loop
 MAX_DELAY_MS = 500.0  # slowest request of an ordinary client during an attack
 MAX_TOKENS_CHECKED = 100  # the default of --max-failed-tokens, per minute
 MAX_GROWTH_MB = 200.0  # memory that an attack takes
+MAX_DECISION_BYTES = 1_200  # disk space of a decision between two arms, with its reward
 MAX_PAGES_CPU = 2.0  # % of one CPU that the service uses for ten open pages
 MAX_MEMORY_GROWTH, MAX_CPU_GROWTH = 5.0, 15.0  # %, from the second to the last third of a soak test
 MAX_CPU_MS = {600.0: 0.5, 1_200.0: 0.35}  # CPU time per decision and reward, by decisions per second
@@ -174,6 +176,19 @@ def _throughput(options: argparse.Namespace) -> Results:
         yield f"Throughput, {kind}", figures, failures
 
 
+def _log_size(options: argparse.Namespace) -> Results:
+    for kind in options.store:
+        for shape in SHAPES:
+            with new_store(kind) as location:
+                figures = log_size(location, shape)
+            size = figures["bytes per decision"]
+            large = shape.arms == 2 and size > MAX_DECISION_BYTES
+            failures = [f"{size} bytes per decision, above {MAX_DECISION_BYTES}"] if large else []
+            features = f"named features, dim {shape.dim}" if shape.named else f"arrays, dim {shape.dim}"
+            ranking = "whole ranking" if shape.ranked is None else f"count {shape.ranked}"
+            yield f"Log size, {kind}, {shape.policy}, {shape.arms} arms, {features}, {ranking}", figures, failures
+
+
 def _dashboard(options: argparse.Namespace) -> Results:
     with new_store("sqlite") as location:
         try:
@@ -271,6 +286,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], Results]] = {
     "clock-steps": _clock_steps,
     "restart": _restart,
     "throughput": _throughput,
+    "log-size": _log_size,
     "dashboard": _dashboard,
     "loop-blocks": _loop_blocks,
     "hostile": _hostile_clients,

@@ -22,6 +22,7 @@ from locb.service.config import ServiceConfig
 from locb.service.core.audit import MAX_DAMAGE, repeat_decisions
 from locb.service.core.model import load_or_create_model
 from locb.service.core.snapshots import Snapshots
+from locb.service.packed_responses import stored_arm
 from locb.service.store.log import EventLog
 from locb.service.store.schema import CORRECTION
 
@@ -101,7 +102,7 @@ def _read(log: EventLog) -> tuple[dict[str, str], dict[str, float], int]:
         for row in chunk:
             name = row.id.decode()
             repeated += name in arms
-            arms[name] = json.loads(row.response)["arm"]
+            arms[name] = stored_arm(row.request, row.response)
             reward = row.default if row.reward is None else row.reward
             if reward is not None:
                 rewards[name] = reward

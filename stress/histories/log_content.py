@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 from sqlalchemy import Connection, select
 
+from locb.service.packed_responses import stored_arm
 from locb.service.store import schema as tables
 from locb.service.store.database import connect, database_url
 from locb.service.store.log import EventLog
@@ -39,7 +38,7 @@ def _read(connection: Connection, differences: dict[str, int]) -> Logged:
                 row.seq,
                 row.id.decode(),
                 names[row.user_index],
-                _arm(row.response),
+                stored_arm(row.request, row.response),
                 row.active_at is not None,
             )
             for row in connection.execute(select(tables.decisions))
@@ -51,10 +50,6 @@ def _read(connection: Connection, differences: dict[str, int]) -> Logged:
         [(row.previous_seq, row.epoch) for row in connection.execute(select(tables.commits))],
         differences,
     )
-
-
-def _arm(response: bytes) -> str:
-    return str(json.loads(response)["arm"])
 
 
 def count_waiting(location: StoreLocation) -> int:

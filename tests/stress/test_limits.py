@@ -31,6 +31,7 @@ FIGURES: dict[str, dict[str, Any]] = {
     "restart": {"start without a snapshot, seconds": 9.0, "events replayed per second": 200_000},
     "snapshots": {"blocked, milliseconds": 20.0, "snapshots": 3, "errors": {}},
     "throughput": {"ratio": 0.5, "p99 at half load, milliseconds": 20.0, "errors": 0},
+    "log_size": {"bytes per decision": 1_200},
     "hostile_clients": {
         "requests of other clients": 100,
         "failed": 0,
@@ -148,6 +149,7 @@ def test_figures_within_the_limits_pass(part: str, monkeypatch: pytest.MonkeyPat
             {"p99 at half load, milliseconds": 31.0},
             "p99 at half load is 31.0 ms, above 30 ms",
         ),
+        ("log-size", "log_size", {"bytes per decision": 1_201}, "1201 bytes per decision, above 1200"),
         ("hostile", "hostile_clients", {"tokens checked": 101}, "101 unknown tokens checked, above 100"),
         ("hostile", "hostile_clients", {"failed": 3}, "3 requests of other clients failed"),
         ("hostile", "hostile_clients", {"requests of other clients": 0}, "no request of another client"),

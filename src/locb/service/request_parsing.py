@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
 import numpy as np
 
 from locb.common.arrays import Floats
-from locb.common.feature_hashing import feature_row
+from locb.common.feature_hashing import Values, feature_row
 from locb.service.errors import invalid
 from locb.service.schemas import Features, RecommendRequest
 
@@ -31,12 +32,15 @@ class ParsedRequest:
         The d features of each of the k eligible arms.
     eligible : list of int
         Position in the request of each eligible arm.
+    named_features : list of dict or None, default None
+        Features by name of each arm, for the explanation, if the request contains only the hashed features.
     """
 
     request: RecommendRequest
     packed: bytes
     contexts: Floats
     eligible: list[int]
+    named_features: Sequence[Values] | None = None
 
 
 def parse_request(request: RecommendRequest, dim: int) -> ParsedRequest:
@@ -81,6 +85,18 @@ def parse_request(request: RecommendRequest, dim: int) -> ParsedRequest:
 def parse_stored_request(packed: bytes, dim: int) -> ParsedRequest:
     """Decode and parse a request from the log. The contexts are the same as when the request arrived."""
     return parse_request(_unpack(packed), dim)
+
+
+def chosen_context(packed: bytes, chosen: int, dim: int) -> bytes:
+    """Return the features of the chosen arm of a request from the log, as float64, as when the request arrived.
+
+    ``chosen`` is the index of the arm among the eligible arms.
+    """
+    request = _unpack(packed)
+    position = chosen
+    if request.exclude:
+        position = _eligible_arms([arm.id for arm in request.arms], request.exclude)[chosen]
+    return np.array(_to_vector(request.arms[position].features, dim, position), np.float64).tobytes()
 
 
 def _eligible_arms(ids: list[str], exclude: list[str]) -> list[int]:

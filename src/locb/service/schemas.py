@@ -15,8 +15,11 @@ Id = Annotated[str, Meta(min_length=1, max_length=MAX_ID_LENGTH)]
 Features = list[float] | dict[str, float | str | bool]
 
 
-class RequestModel(Struct, forbid_unknown_fields=True):
-    """Base of request bodies. Unknown fields are rejected with 422, because they are usually typos."""
+class RequestModel(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """Base of request bodies. Unknown fields are rejected with 422, because they are usually typos.
+
+    The event log stores requests without the fields that have their default.
+    """
 
 
 class ResponseModel(Struct, gc=False):

@@ -4,6 +4,7 @@ import asyncio
 import socket
 import sys
 import threading
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -92,8 +93,12 @@ def test_parts_are_limited_in_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with serving(tmp_path) as (client, service):
         play(client, np.random.default_rng(0), ["ann", "bob"], 7)
         rows = [row for chunk in service.log.decisions_with_rewards() for row in chunk]
-        size = max(len(row.request) + len(row.response) + len(row.context) for row in rows)
-        assert [len(part) for part in export.split_by_bytes(rows, 2 * size)] == [3, 3, 1]
+        sizes = [len(row.request) + len(row.response) + 8 * service.model.dim for row in rows]
+        size = max(sizes)
+        parts = [len(part) for part in export.split_by_bytes(rows, service.model.dim, 2 * size)]
+        assert len(parts) >= 3
+        for end, length in zip(accumulate(parts[:-1]), parts, strict=False):
+            assert sum(sizes[end - length : end - 1]) < 2 * size <= sum(sizes[end - length : end])
         monkeypatch.setattr(export, "PART_BYTES", 2 * size)
         export.write_parquet(service.log, tmp_path)
         assert pl.read_parquet(tmp_path / export.FILE_NAME)["decision_id"].to_list() == [

@@ -1,16 +1,19 @@
-"""The cache of encoded clusters: each distinct cluster is encoded once, whatever the policy."""
+"""Encoded decisions: the packed response gives the same JSON, and each distinct cluster is encoded once."""
 
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from locb.evaluation.clusters import Membership
+from locb.policies import EvidenceSource, Explanation
 from locb.service.core import decision_encoding
 from locb.service.core.commands import Command, RecommendCommand, RewardCommand
 from locb.service.core.engine import Engine
 from locb.service.core.model import new_model
 from locb.service.core.user_index import UserIndex
+from locb.service.packed_responses import pack_cluster, render_stored, unpack_clusters
 from locb.service.request_parsing import parse_request
 from locb.service.schemas import Arm, RecommendRequest
 
@@ -69,3 +72,50 @@ def test_equal_clusters_of_different_users_are_encoded_equally() -> None:
     engine.apply(engine.prepare_erasure("new"))
     erased = handle(recommend(USERS[0], "erased"))[0].response
     assert f'"size":{len(USERS)},'.encode() in erased
+
+
+LIST_ARMS = [Arm("x", [1.0, 0.0]), Arm("y", [0.6, 0.8]), Arm('"z" ä', [0.0, -1.0])]
+NAMED_ARMS = [Arm("x", {"genre": "drama", "new": True, "genre=drama": 2.0}), Arm("y", {}), Arm("z", {"length": -0.5})]
+
+
+@pytest.mark.parametrize("policy", ["locb", "eloc", "club", "sclub", "linucb-one", "linucb-ind"])
+@pytest.mark.parametrize("arms", [LIST_ARMS, NAMED_ARMS], ids=["arrays", "named"])
+def test_stored_response_gives_the_same_json(policy: str, arms: list[Arm]) -> None:
+    engine, handle = make_engine(policy)
+    requests = [{}, {"count": 1}, {"exclude": ["x"]}, {"exclude": ["y"], "count": 1}]
+    for number in range(60):
+        request = RecommendRequest(USERS[number % 6], arms, decision_id=f"d{number}", **requests[number % 4])
+        batch = engine.prepare([RecommendCommand(parse_request(request, 2), 0.0)])
+        engine.apply(batch)
+        (row,), (outcome,) = batch.records.decisions, batch.outcomes
+        assert render_stored(row.id, row.request, row.response, engine.users.name_of) == outcome.response
+        handle(RewardCommand(f"d{number}", float(number % 3 == 0), 0.0))
+
+
+@pytest.mark.parametrize(
+    "explanation",
+    [
+        Explanation(1, memberships=()),
+        Explanation(1, bonus=np.array([0.1, 0.2]), memberships=[Membership(None, None), Membership(3, None, 5)]),
+        Explanation(1, None, np.array([0.1, 0.2]), np.array([-0.0, 1e-300]), None, 3, memberships=()),
+        Explanation(
+            0, np.array([np.inf, np.nan]), np.array([0.1, 0.1]), np.array([1.5, 2.5]),
+            (EvidenceSource("cluster", 5, 1, None, None), EvidenceSource("user", None, 0.0, 1, 2)),  # type: ignore[arg-type]
+            memberships=[Membership(6, 1_000_000), Membership(0, 0, 1)],
+        ),
+    ],
+)  # fmt: skip
+def test_stored_response_of_a_custom_policy_gives_the_same_json(explanation: Explanation) -> None:
+    """A policy may report any part of an explanation, also for indices without a user: here 6 of 7 have one."""
+    encoder = decision_encoding.DecisionEncoder(UserIndex(7, enumerate(USERS)), 2)
+    parsed = recommend(USERS[0], "d").parsed
+    response, packed = encoder.encode("d", parsed, explanation, explanation.memberships or ())
+    assert render_stored(b"d", parsed.packed, packed, dict(enumerate(USERS)).get) == response
+
+
+def test_packed_clusters() -> None:
+    numbers = [None, 0, 1, 62, 63, 64, 127, 128, 16_383, 16_384, 10_000_000]
+    clusters = [(seed, size, returned) for seed in numbers for size in numbers for returned in (False, True)]
+    packed = [pack_cluster(*cluster) for cluster in clusters]
+    assert list(unpack_clusters(b"".join(packed))) == clusters
+    assert len(pack_cluster(100, 50, False)) == 2

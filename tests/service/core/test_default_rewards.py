@@ -49,7 +49,7 @@ class EngineWithLog:
         names = [(index, name.decode()) for index, _, name in self.log.users() if name is not None]
         self.clock = Clock()
         pending = DefaultRewards(DEFAULT_REWARD, WAIT, self.clock)
-        pending.load(self.log, now)
+        pending.load(self.log, now, MODEL.dim)
         users = UserIndex(policy.n_users, names)
         self.engine = Engine(policy, users, self.log.last_seq(), default_rewards=pending, cache_size=cache_size)
 

@@ -12,19 +12,19 @@ import numpy as np
 import pytest
 from sqlalchemy import select
 
+from locb.service.packed_responses import PackedSource
 from locb.service.stats import event_stats as event_stats_module
 from locb.service.stats import history_backfill
 from locb.service.stats.event_stats import DAY, FIVE_MINUTES, RETENTION, TEN_SECONDS, THREE_HOURS, Counts, EventStats
 from locb.service.stats.history_backfill import backfill, match_corrections
 from locb.service.store.log import EventLog
 from locb.service.store.schema import CORRECTION, DEFAULT, REWARD, DecisionRow, ObservationRow, Records, observations
-from service.store.sample_rows import decision, observation
+from service.store.sample_rows import decision, observation, packed_response
 
 NOW = time.time()
 RESPONSES = {
-    False: b'{"explanation":{"sources":[{"kind":"cluster","seed":"a","weight":1.0,"users":1,"observations":4}]}}',
-    True: b'{"explanation":{"sources":[{"kind":"user","seed":null,"weight":0.4,"users":1,"observations":4},'
-    b'{"kind":"neighbourhood","seed":"a","weight":0.6,"users":2,"observations":4}]}}',
+    False: packed_response(PackedSource("cluster", 0, 1.0, 1, 4)),
+    True: packed_response(PackedSource("user", None, 0.4, 1, 4), PackedSource("neighbourhood", 0, 0.6, 2, 4)),
 }
 
 
@@ -205,7 +205,7 @@ def test_old_buckets_are_removed() -> None:
     """The number of ten-second buckets is bounded by those of about a day."""
     event_stats = EventStats()
     for begin in range(0, 4 * DAY, 8):
-        row = DecisionRow(begin, b"", 0, NOW - 3.9 * DAY + begin, None, 0, b"", b"", b"")
+        row = DecisionRow(begin, b"", 0, NOW - 3.9 * DAY + begin, None, 0, b"", b"")
         event_stats.add(Records(decisions=[row]), [True], [])
     event_stats.buckets(TEN_SECONDS, 0.0, math.inf)
     assert len(event_stats._buckets[TEN_SECONDS]) < 1.3 * DAY / TEN_SECONDS

@@ -2,13 +2,25 @@
 
 import struct
 
+from locb.service.packed_responses import PackedExplanation, PackedResponse, PackedSource, pack, pack_cluster
+from locb.service.schemas import Arm, RecommendRequest
 from locb.service.store.schema import REWARD, DecisionRow, ObservationRow, Records
 
 CONTEXT = struct.pack("<2d", 0.6, 0.8)
+REQUEST = pack(RecommendRequest("ann", [Arm("x", [1.0, 0.0]), Arm("y", [0.6, 0.8])]))
+
+
+def packed_response(*sources: PackedSource) -> bytes:
+    """Return a response that recommends the second arm to a user in the cluster of the user with the index 0."""
+    explanation = PackedExplanation([0.25, 0.5], 0.0, list(sources))
+    return pack(PackedResponse([1], [0.75], [0.125], pack_cluster(0, 2, False), explanation))
+
+
+RESPONSE = packed_response()
 
 
 def decision(seq: int, name: str, user_index: int = 0, **fields: object) -> DecisionRow:
-    row = DecisionRow(seq, name.encode(), user_index, 100.0 + seq, 100.0 + seq, 1, CONTEXT, b"request", b"response")
+    row = DecisionRow(seq, name.encode(), user_index, 100.0 + seq, 100.0 + seq, 1, REQUEST, RESPONSE)
     return row._replace(**fields)
 
 

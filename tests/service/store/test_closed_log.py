@@ -13,7 +13,6 @@ from locb.service.store import log as log_module
 from locb.service.store.database import StoreError, close_pool
 from locb.service.store.log import EventLog
 from locb.service.store.schema import Records
-from locb.service.store.user_decisions import Redaction
 from service.store.sample_rows import decision, sample_records
 
 Opener = Callable[[Any], EventLog]
@@ -58,7 +57,6 @@ def all_writes(log: EventLog) -> dict[str, Callable[[], Any]]:
         "stage": lambda: log.stage(records),
         "commit_staged": log.commit_staged,
         "write_settings": lambda: log.write_settings({"a": 1}),
-        "redact": lambda: log.redact(Redaction("a", "b", 0, 6)),
         "erase": lambda: log.erase(0),
         "last_seq": log.last_seq,
     }

@@ -40,7 +40,7 @@ def test_erased_data_is_in_no_file(tmp_path: Path) -> None:
         for _ in range(20):
             decisions = [
                 decision(seq + i, f"{(secret if i % 2 else kept).decode()}-{seq + i}", i % 2,
-                         context=(secret if i % 2 else kept) * 2, request=(secret if i % 2 else kept) * 500,
+                         request=(secret if i % 2 else kept) * 500,
                          response=(secret if i % 2 else kept) * 900)
                 for i in range(20)
             ]  # fmt: skip
@@ -48,7 +48,7 @@ def test_erased_data_is_in_no_file(tmp_path: Path) -> None:
             log.commit(
                 Records(
                     observations=[
-                        observation(row.seq + 20, row.seq, user_index=row.user_index, context=row.context)
+                        observation(row.seq + 20, row.seq, user_index=row.user_index, context=row.response[:100])
                         for row in decisions
                     ]
                 )

@@ -15,7 +15,6 @@ from locb.service.store.chain import DIGEST_BYTES, digest_user, load_salts
 from locb.service.store.integrity import DamagedLogError
 from locb.service.store.log import EventLog
 from locb.service.store.schema import CORRECTION, DEFAULT, Records
-from locb.service.store.user_decisions import Redaction
 from service.store.sample_rows import decision, observation, sample_records, user_row
 from serving import play, serving
 
@@ -24,7 +23,6 @@ def fill(log: EventLog) -> None:
     """Write 14 events: users, decisions, rewards, an erasure, a rebuild, and the reassignment of the index."""
     log.commit(sample_records())  # events 1 to 6
     log.commit(Records(observations=[observation(7, 4, DEFAULT, 0.0, user_index=1)]))
-    log.redact(Redaction("response", "redacted", 0, 4))
     log.erase(1)  # event 8; erases events 3, 4, 5 and 7
     log.record_rebuild()
     log.commit(Records(users=[user_row(2, 10, None)]))
@@ -52,7 +50,7 @@ def test_intact_log(log: EventLog) -> None:
         ("UPDATE locb_observations SET reward = 0.25 WHERE seq = 6", (6, "edited: its content does not"), False),
         ("UPDATE locb_decisions SET chosen = 0 WHERE seq = 2", (2, "edited: its content does not"), False),
         ("UPDATE locb_decisions SET request = response WHERE seq = 2", (2, "edited: its content"), False),
-        ("UPDATE locb_decisions SET response = context WHERE seq = 2", (2, "edited: its response"), False),
+        ("UPDATE locb_decisions SET response = request WHERE seq = 2", (2, "edited: its content"), False),
         ("UPDATE locb_users SET id = salt WHERE user_index = 0", (1, "edited: its content"), False),
         ("DELETE FROM locb_observations WHERE seq = 6", (6, "missing"), True),
         ("DELETE FROM locb_decisions WHERE seq = 13", (13, "missing"), True),

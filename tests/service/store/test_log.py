@@ -16,7 +16,7 @@ from locb.service.store import user_decisions
 from locb.service.store.database import DuplicateDecisionError, StoreError, database_url
 from locb.service.store.log import EventLog
 from locb.service.store.schema import CORRECTION, DEFAULT, REWARD, Records
-from service.store.sample_rows import CONTEXT, decision, observation, sample_records, user_row
+from service.store.sample_rows import CONTEXT, REQUEST, RESPONSE, decision, observation, sample_records, user_row
 
 ODD_NAMES = ["\0", "a\0b", "🦆", "é" * 256, "🦆" * 256, "'; DROP TABLE locb_users; --", "%s %(x)s ?", " ", "\ufffe"]
 Opener = Callable[[Any], EventLog]
@@ -74,8 +74,7 @@ def test_find_returns_the_last_observation(log: EventLog) -> None:
     }
     assert found == {b"a": (REWARD, 1.0), b"b": (DEFAULT, 0.25), b"c": (None, None)}
     log.commit(Records(observations=[observation(8, 4, CORRECTION, 0.75, previous_reward=0.25)]))
-    ((row, kind, reward),) = log.find([b"b"])
-    assert (row, kind, reward) == (decision(4, "b", 1), CORRECTION, 0.75)
+    assert log.find([b"b"]) == [(decision(4, "b", 1), CORRECTION, 0.75, None)]
 
 
 def test_find_many_ids(log: EventLog) -> None:
@@ -228,7 +227,7 @@ def test_unrewarded_decisions(log: EventLog) -> None:
     log.commit(Records(decisions=[decision(7, "later", active_at=None)]))
     assert [row[0] for row in flat(log.unrewarded_decisions())] == [4, 5]
     log.commit(Records(activations=[(321.0, 7)]))
-    assert flat(log.unrewarded_decisions())[-1] == (7, b"later", 0, 107.0, 321.0, CONTEXT)
+    assert flat(log.unrewarded_decisions())[-1] == (7, b"later", 0, 107.0, 321.0, 1, REQUEST)
     log.commit(Records(observations=[observation(8, 7)]))
     assert [row[0] for row in flat(log.unrewarded_decisions())] == [4, 5]
 
@@ -246,8 +245,8 @@ def test_decisions_with_rewards_has_each_decision_once(log: EventLog) -> None:
         b"c": (b"bob", 0.0, None),
     }
     assert (by_id[b"b"].default_time, by_id[b"b"].reward_time) == (207.0, 209.0)
-    assert (by_id[b"a"].time, by_id[b"a"].context, by_id[b"a"].request, by_id[b"a"].response) == (
-        102.0, CONTEXT, b"request", b"response",
+    assert (by_id[b"a"].time, by_id[b"a"].chosen, by_id[b"a"].request, by_id[b"a"].response) == (
+        102.0, 1, REQUEST, RESPONSE,
     )  # fmt: skip
 
 

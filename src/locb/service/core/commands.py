@@ -134,7 +134,7 @@ class Batch:
     decisions : dict of str to CachedDecision
         New decisions, and decisions that were read from the log, by id.
     evidence : list
-        Evidence sources of each new decision (the users whose rewards it is based on), or its encoded response, from
+        Evidence sources of each new decision (the users whose rewards it is based on), or its packed response, from
         which the statistics read the sources.
     responses : dict of str to (bytes, bytes)
         Packed request and response of each new decision by id.

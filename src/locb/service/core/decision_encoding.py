@@ -1,25 +1,31 @@
-"""Encoding of decisions as JSON responses."""
+"""Encoding of decisions: the JSON response for the client, and its packed form for the log."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-import msgspec
 
 from locb.common.feature_hashing import feature_contributions
 from locb.evaluation.clusters import Membership
 from locb.policies import EvidenceSource as PolicyEvidenceSource
 from locb.policies import Explanation as PolicyExplanation
 from locb.service.core.user_index import UserIndex
+from locb.service.packed_responses import (
+    PackedExplanation,
+    PackedResponse,
+    PackedSource,
+    encode_json,
+    pack,
+    pack_cluster,
+    render,
+)
 from locb.service.request_parsing import ParsedRequest
-from locb.service.schemas import ClusterSummary, EvidenceSource, Explanation, RankedArm
+from locb.service.schemas import ClusterSummary
 
 MAX_CACHED_CLUSTERS = 10_000
-_encode = msgspec.json.Encoder().encode
 
 
 class DecisionEncoder:
-    """Encoder of decisions as JSON, with a cache of encoded clusters.
+    """Encoder of decisions, with a cache of encoded clusters.
 
     Parameters
     ----------
@@ -32,8 +38,9 @@ class DecisionEncoder:
     def __init__(self, users: UserIndex, dim: int) -> None:
         self._users = users
         self._feature_names = [str(feature) for feature in range(dim)]
-        # Encoded clusters by value, not by object: most policies create their ``Membership`` objects for each decision.
-        self._encoded: dict[Membership, bytes] = {}
+        # Encoded clusters (JSON and packed) by value, not by object: most policies create their ``Membership`` objects
+        # for each decision.
+        self._encoded: dict[Membership, tuple[bytes, bytes]] = {}
 
     def clear_cache(self) -> None:
         """Discard the encoded clusters. Required when a user is created or erased."""
@@ -45,14 +52,17 @@ class DecisionEncoder:
         parsed: ParsedRequest,
         explanation: PolicyExplanation,
         memberships: Sequence[Membership],
-    ) -> bytes:
-        """Return the JSON response to a recommend request."""
-        arm = parsed.request.arms[parsed.eligible[explanation.arm]].id
-        ranking = _rank_arms(parsed, explanation)
+    ) -> tuple[bytes, bytes]:
+        """Return the JSON response to a recommend request, and the packed response for the log."""
         if self._users.unassigned and explanation.sources:
             explanation = explanation._replace(sources=self._without_unassigned(explanation.sources, memberships))
-        clusters = self._encode_clusters(memberships)
-        return _encode(_Response(decision_id, arm, ranking, clusters, self._explanation(parsed, explanation)))
+        encoded = self._encode_clusters(memberships)
+        names, explained = self._explanation(parsed, explanation)
+        packed_clusters = b"".join([packed for _, packed in encoded])
+        packed = PackedResponse(*_rank_arms(parsed, explanation), packed_clusters, explained)
+        clusters = b",".join([text for text, _ in encoded if text])
+        response = render(decision_id, parsed.request.arms, packed, names, clusters, self._users.name_of)
+        return response, pack(packed)
 
     def _without_unassigned(
         self, sources: Sequence[PolicyEvidenceSource], memberships: Sequence[Membership]
@@ -71,63 +81,52 @@ class DecisionEncoder:
             for source in sources
         )
 
-    def _encode_clusters(self, memberships: Sequence[Membership]) -> msgspec.Raw:
-        found = [*map(self._encoded.get, memberships)]
-        if None in found:
-            found = [
-                self._encode_cluster(membership) if encoded is None else encoded
-                for membership, encoded in zip(memberships, found, strict=True)
-            ]
-        return msgspec.Raw(b"[" + b",".join(filter(None, found)) + b"]")
+    def _encode_clusters(self, memberships: Sequence[Membership]) -> list[tuple[bytes, bytes]]:
+        cached = self._encoded.get
+        return [cached(membership) or self._encode_cluster(membership) for membership in memberships]
 
-    def _encode_cluster(self, membership: Membership) -> bytes:
+    def _encode_cluster(self, membership: Membership) -> tuple[bytes, bytes]:
         """Encode a cluster and cache the result, which is empty while no user is assigned to the seed's index."""
         if len(self._encoded) >= MAX_CACHED_CLUSTERS:
             self.clear_cache()
         summary = summarize_membership(membership, self._users)
-        encoded = self._encoded[membership] = b"" if summary is None else _encode(summary)
+        encoded = b"", b""
+        if summary is not None:
+            encoded = encode_json(summary), pack_cluster(membership.seed, summary.size, summary.returned)
+        self._encoded[membership] = encoded
         return encoded
 
-    def _explanation(self, parsed: ParsedRequest, explanation: PolicyExplanation) -> Explanation | None:
+    def _explanation(
+        self, parsed: ParsedRequest, explanation: PolicyExplanation
+    ) -> tuple[Sequence[str], PackedExplanation | None]:
+        """Return the names of the explained features, and the explanation."""
         if explanation.theta is None or explanation.bonus is None:
-            return None
-        arm = explanation.arm
-        features = parsed.request.arms[parsed.eligible[arm]].features
+            return (), None
+        position = parsed.eligible[explanation.arm]
+        named = parsed.named_features
+        features = parsed.request.arms[position].features if named is None else named[position]
         intercept = explanation.intercept
+        names: Sequence[str]
         if isinstance(features, list):
-            products = (parsed.contexts[arm] * explanation.theta).tolist()
-            contributions = dict(zip(self._feature_names, products, strict=True))
+            names = self._feature_names
+            contributions = (parsed.contexts[explanation.arm] * explanation.theta).tolist()
         else:
             theta = explanation.theta.tolist()
-            contributions = {}
-            vector, names, indices, weights = feature_contributions(features, len(theta))
-            for name, index, weight in zip(names, indices, weights, strict=True):
-                contributions[name] = contributions.get(name, 0.0) + weight * theta[index]
+            by_name: dict[str, float] = {}
+            vector, keys, indices, weights = feature_contributions(features, len(theta))
+            for key, index, weight in zip(keys, indices, weights, strict=True):
+                by_name[key] = by_name.get(key, 0.0) + weight * theta[index]
             intercept += float(vector[0]) * theta[0]
+            names, contributions = list(by_name), list(by_name.values())
         name_of = self._users.name_of
         sources = [
-            EvidenceSource(kind, None if seed is None else name_of(seed), weight, users, observations)
+            PackedSource(
+                kind, None if seed is None or name_of(seed) is None else seed, float(weight), users, observations
+            )
             for kind, seed, weight, users, observations in explanation.sources or ()
         ]
-        return Explanation(contributions, intercept, float(explanation.bonus[arm]), sources)
-
-
-class _Response(msgspec.Struct):
-    """Variant of ``schemas.Decision`` whose clusters are already encoded."""
-
-    decision_id: str
-    arm: str
-    ranking: list[RankedArm]
-    clusters: msgspec.Raw
-    explanation: Explanation | None
-
-
-def encode_seed(name: str | None) -> str:
-    """Return the JSON text ``"seed":name`` as it appears in a response.
-
-    This text occurs only where a cluster has this seed, because JSON escapes the quotes within strings.
-    """
-    return f'"seed":{_encode(name).decode()}'
+        stored_names = None if named is None else list(names)
+        return names, PackedExplanation(contributions, float(intercept), sources, stored_names)
 
 
 def summarize_membership(membership: Membership, users: UserIndex) -> ClusterSummary | None:
@@ -142,10 +141,14 @@ def summarize_membership(membership: Membership, users: UserIndex) -> ClusterSum
     return None if name is None else ClusterSummary(name, size, final)
 
 
-def _rank_arms(parsed: ParsedRequest, explanation: PolicyExplanation) -> list[RankedArm]:
-    arms, eligible = parsed.request.arms, parsed.eligible
+def _rank_arms(
+    parsed: ParsedRequest, explanation: PolicyExplanation
+) -> tuple[list[int], list[float] | None, list[float]]:
+    """Return the positions of the ranked arms in the request, best first, with their estimates and bonuses."""
+    eligible = parsed.eligible
     if explanation.estimate is None or explanation.bonus is None:  # the policy does not explain its choices
-        return [RankedArm(arms[eligible[explanation.arm]].id, None, None, None)]
+        bonus = [] if explanation.bonus is None else [float(explanation.bonus[explanation.arm])]
+        return [eligible[explanation.arm]], None, bonus
     estimates, bonuses = explanation.estimate.tolist(), explanation.bonus.tolist()
     scores = [estimate + bonus for estimate, bonus in zip(estimates, bonuses, strict=True)]
     order = sorted(range(len(scores)), key=scores.__getitem__, reverse=True)
@@ -154,4 +157,4 @@ def _rank_arms(parsed: ParsedRequest, explanation: PolicyExplanation) -> list[Ra
         order.insert(0, explanation.arm)
     if parsed.request.count is not None:
         del order[parsed.request.count :]
-    return [RankedArm(arms[eligible[a]].id, scores[a], estimates[a], bonuses[a]) for a in order]
+    return [eligible[a] for a in order], [estimates[a] for a in order], [bonuses[a] for a in order]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 
 from locb.service.core.commands import CachedDecision
+from locb.service.request_parsing import chosen_context
 from locb.service.store.log import EventLog
 
 CHECK_INTERVAL = 0.25  # seconds between checks for due default rewards
@@ -35,19 +36,20 @@ class DefaultRewards:
         # so each new decision is due after all others.
         self._pending: dict[str, tuple[float, CachedDecision]] = {}
 
-    def load(self, log: EventLog, now: float) -> None:
+    def load(self, log: EventLog, now: float, dim: int) -> None:
         """Track all decisions in the log that wait for a reward.
 
-        ``now`` is the Unix time. A decision whose wait seems to start in the future, because the system time was set
-        back, waits as long as a new decision.
+        ``now`` is the Unix time, and ``dim`` the number of features per arm. A decision whose wait seems to start in
+        the future, because the system time was set back, waits as long as a new decision.
         """
         if self.reward is None:
             return
         rows = [row for chunk in log.unrewarded_decisions() for row in chunk]
-        for seq, decision_id, user_index, decided_at, active_at, context in sorted(rows, key=lambda row: row.active_at):
-            decision = CachedDecision(seq, user_index, context, decided_at, active_at)
-            elapsed = max(now - active_at, 0.0)
-            self._pending[decision_id.decode()] = self._clock() + self.wait - elapsed, decision
+        for row in sorted(rows, key=lambda row: row.active_at):
+            context = chosen_context(row.request, row.chosen, dim)
+            decision = CachedDecision(row.seq, row.user_index, context, row.time, row.active_at)
+            elapsed = max(now - row.active_at, 0.0)
+            self._pending[row.id.decode()] = self._clock() + self.wait - elapsed, decision
 
     def track(self, decision_id: str, decision: CachedDecision) -> None:
         """Start to wait for the reward of a decision, unless the decision already waits."""

@@ -30,7 +30,7 @@ from locb.service.core.default_rewards import DefaultRewards
 from locb.service.core.observations import learn
 from locb.service.core.user_index import UserIndex
 from locb.service.errors import ProblemError
-from locb.service.request_parsing import ParsedRequest
+from locb.service.request_parsing import ParsedRequest, chosen_context
 from locb.service.schemas import RewardResponse
 from locb.service.store.schema import DEFAULT, REWARD, DecisionRow, FoundDecision
 
@@ -155,7 +155,7 @@ class Engine:
         if user_index is None:
             raise errors.unknown_user(user)
         (explanation,) = self._explain_batch([user_index], [parsed.contexts])
-        return self._encode("", parsed, user_index, explanation)
+        return self._encode("", parsed, user_index, explanation)[0]
 
     def _new_batch(self) -> Batch:
         """Return a batch that starts with the user indices that are in the policy but not in the log."""
@@ -195,8 +195,8 @@ class Engine:
             )
         for position, command, decision_id in repeated:
             stored = batch.responses.get(decision_id)
-            if stored is None and decision_id in known:
-                stored = known[decision_id].decision.request, known[decision_id].decision.response
+            if stored is None and (found := known.get(decision_id)) is not None and found.response is not None:
+                stored = found.decision.request, found.response
             batch.outcomes[position] = command.repeat(decision_id, stored)
 
     def _explain(
@@ -217,27 +217,24 @@ class Engine:
         self, batch: Batch, decision_id: str, command: RecommendCommand, user_index: int, explanation: Explanation
     ) -> EncodedDecision:
         parsed, now = command.parsed, command.now
-        response = self._encode(decision_id, parsed, user_index, explanation)
+        response, packed = self._encode(decision_id, parsed, user_index, explanation)
         context = parsed.contexts[explanation.arm].tobytes()
         batch.last_seq += 1
         active_at = None if command.deferred else now
-        batch.records.decisions.append(
-            DecisionRow(
-                batch.last_seq, decision_id.encode(), user_index, now, active_at, explanation.arm, context,
-                parsed.packed, response,
-            )
-        )  # fmt: skip
+        row = batch.last_seq, decision_id.encode(), user_index, now, active_at, explanation.arm, parsed.packed, packed
+        batch.records.decisions.append(DecisionRow(*row))
         # The response does not count unassigned indices as users; the explanation does.
-        batch.evidence.append(response if self.users.unassigned else explanation.sources)
+        batch.evidence.append(packed if self.users.unassigned else explanation.sources)
         batch.decisions[decision_id] = CachedDecision(batch.last_seq, user_index, context, now, active_at)
         batch.responses[decision_id] = parsed.packed, response
         return EncodedDecision(decision_id, response)
 
-    def _encode(self, decision_id: str, parsed: ParsedRequest, user_index: int, explanation: Explanation) -> bytes:
-        memberships = explanation.memberships
+    def _encode(self, name: str, parsed: ParsedRequest, user_index: int, found: Explanation) -> tuple[bytes, bytes]:
+        """Return the JSON response, and the packed response for the log."""
+        memberships = found.memberships
         if memberships is None:  # a custom policy
             memberships = self.policy.memberships(user_index)
-        return self._encoder.encode(decision_id, parsed, explanation, memberships)
+        return self._encoder.encode(name, parsed, found, memberships)
 
     def _create_user(self, user: str, batch: Batch) -> int:
         user_index = self.users.assign(user)
@@ -259,8 +256,9 @@ class Engine:
     def _find(self, decision_id: str, known: dict[str, FoundDecision], batch: Batch) -> CachedDecision | None:
         decision = batch.decisions.get(decision_id) or self._in_memory(decision_id)
         if decision is None and decision_id in known:
-            row, kind, reward = known[decision_id]
-            decision = CachedDecision(row.seq, row.user_index, row.context, row.time, row.active_at, kind, reward)
+            row, kind, reward, _ = known[decision_id]
+            context = chosen_context(row.request, row.chosen, self.policy.dim)
+            decision = CachedDecision(row.seq, row.user_index, context, row.time, row.active_at, kind, reward)
             # Cached by ``apply``: now it could evict a decision that another command of the batch needs.
             batch.decisions[decision_id] = decision
         return decision

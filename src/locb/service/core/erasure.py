@@ -1,4 +1,4 @@
-"""Erasure of users: delete their events, redact their names, and rebuild the policy without them."""
+"""Erasure of users: delete their names and events, and rebuild the policy without them."""
 
 from __future__ import annotations
 
@@ -7,22 +7,17 @@ import logging
 import time
 from collections.abc import Callable
 
-from locb.policies import policy_spec
 from locb.policies.base.policy import ServablePolicy
 from locb.service import errors
 from locb.service.core.background import BackgroundTasks, WorkerThread
-from locb.service.core.decision_encoding import encode_seed
 from locb.service.core.group_commit import RETRY_INTERVAL, GroupCommitter
 from locb.service.core.model import Model
 from locb.service.core.replay import replay
 from locb.service.core.snapshots import Snapshots
 from locb.service.store.database import FencedError, StoreError
 from locb.service.store.locks import AlreadyOpenError
-from locb.service.store.user_decisions import Redaction
 
-REDACTED_PER_STEP = 1_000  # events per redaction step, during which requests wait about 20 ms
 MAX_FINAL_CATCH_UP = 2_000  # maximum number of events that a rebuild replays while requests wait
-_END = 1 << 62  # greater than any seq
 _log = logging.getLogger("locb.service")
 
 
@@ -55,7 +50,6 @@ class Eraser:
         self._engine = committer.engine
         self._log = committer.log
         self._model = model
-        self._policy_spec = policy_spec(model.policy)
         self._snapshots = snapshots
         self._background = background
         self._stopping = stopping
@@ -71,10 +65,9 @@ class Eraser:
         ProblemError
             404 for an unknown user; 503 if the store is unavailable, or the service is stopping.
         """
-        redaction = await self._redact(user) if self._may_be_named(user) else None
         async with self._committer.commit_lock:
             try:
-                user_index, erased = await self._commit_erasure(user, redaction)
+                user_index, erased = await self._commit_erasure(user)
             except (StoreError, AlreadyOpenError) as error:
                 raise self._committer.to_problem(error) from error
             await self._committer.write_slow(self._snapshots.remove_all)
@@ -84,42 +77,16 @@ class Eraser:
             raise errors.stopping()
         return erased
 
-    async def _commit_erasure(self, user: str, redaction: Redaction | None) -> tuple[int, int]:
+    async def _commit_erasure(self, user: str) -> tuple[int, int]:
         """Commit the erasure, and return the index of the user and the number of erased decisions."""
         await self._committer.resolve_in_doubt()
         user_index = self._engine.users.index_of(user)
         if user_index is None:
             raise errors.unknown_user(user)
         batch = self._engine.prepare_erasure(user)
-        erased = await self._committer.commit_with(batch, self._log.erase, user_index, redaction)
+        erased = await self._committer.commit_with(batch, self._log.erase, user_index)
         self._committer.after_commit(batch)
         return user_index, int(erased)
-
-    # Redaction of the user's name in responses to other users
-
-    def _may_be_named(self, user: str) -> bool:
-        """Return whether responses to other users may contain this user, as the seed of a cluster."""
-        user_index = self._engine.users.index_of(user)
-        if user_index is None or not self._policy_spec.names_other_users:
-            return False
-        if not self._policy_spec.fixed_seeds:  # the user may have been a seed in earlier responses
-            return True
-        return any(cluster.seed == user_index for cluster in self._engine.policy.clusters())
-
-    async def _redact(self, user: str) -> Redaction:
-        """Redact the user's name in older responses, and return the redaction for the newest responses.
-
-        Requests are served between the redaction steps. The erasure itself applies the returned redaction.
-        """
-        redaction = Redaction(encode_seed(user), encode_seed(None), 0, 0)
-        while self._engine.seq - redaction.until > REDACTED_PER_STEP:
-            redaction = redaction._replace(after=redaction.until, until=redaction.until + REDACTED_PER_STEP)
-            async with self._committer.commit_lock:
-                try:
-                    await self._committer.write_slow(self._log.redact, redaction)
-                except (StoreError, AlreadyOpenError) as error:
-                    raise self._committer.to_problem(error) from error
-        return redaction._replace(after=redaction.until, until=_END)
 
     # Rebuild of the policy
 

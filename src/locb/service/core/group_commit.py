@@ -169,19 +169,20 @@ class GroupCommitter:
         """Prepare, commit and apply a batch of commands."""
         await self.resolve_in_doubt()
         engine = self.engine
-        wanted = engine.ids_to_find(commands)
-        found = await self._find(wanted) if wanted else []
+        wanted, requested = engine.ids_to_find(commands), requested_ids(commands)
+        found = await self._find(wanted, requested) if wanted else []
         batch = engine.prepare(commands, found)
         try:
             await self._commit(batch)
         except DuplicateDecisionError:
-            found += await self._find(requested_ids(commands))
+            found += await self._find(requested, requested)
             batch = engine.prepare(commands, found)
             await self._commit(batch)
         return batch
 
-    async def _find(self, ids: Sequence[str]) -> Any:
-        return await self.write(self.log.find, [decision_id.encode() for decision_id in ids])
+    async def _find(self, ids: Sequence[str], with_response: Sequence[str] = ()) -> Any:
+        encoded = [decision_id.encode() for decision_id in ids]
+        return await self.write(self.log.find, encoded, {decision_id.encode() for decision_id in with_response})
 
     async def _commit_defaults(self) -> None:
         """Commit the default rewards that are due."""

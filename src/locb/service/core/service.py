@@ -148,7 +148,7 @@ class Service:
             self.log.write_settings({"rebuilt_at": last})
         names = [(user_index, name.decode()) for user_index, _, name in self.log.users() if name is not None]
         default_rewards = DefaultRewards(self.config.default_reward, self.config.reward_wait)
-        default_rewards.load(self.log, time.time())
+        default_rewards.load(self.log, time.time(), self.model.dim)
         return Engine(
             policy,
             UserIndex(policy.n_users, names),

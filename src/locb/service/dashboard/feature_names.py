@@ -6,39 +6,23 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
 
-import msgspec
 import numpy as np
 
 from locb.common.arrays import Floats
 from locb.common.feature_hashing import signed_indices
 from locb.service.dashboard.schemas import FeatureWeight
-from locb.service.schemas import RecommendRequest
+from locb.service.packed_responses import unpack, unpack_request
 
 # Limits of the most recent requests that are read, so that requests with many names take neither much time nor memory.
 REQUESTS_READ, BYTES_READ, NAMES_READ = 300, 1 << 22, 100_000
 MAX_NAMES = 2_000
 MAX_TOP_FEATURES = 3
 
-_unpack = msgspec.msgpack.Decoder(RecommendRequest).decode
 
-
-class _Explanation(msgspec.Struct):
-    contributions: dict[str, float]
-
-
-class _Response(msgspec.Struct):
-    explanation: _Explanation | None
-
-
-_decode_response = msgspec.json.Decoder(_Response).decode
-
-
-def _explained_features(response: bytes, dim: int) -> list[dict[str, float]]:
-    """Return the features that a response explains by name: those of the recommended arm, or none."""
-    explanation = _decode_response(response).explanation
-    if explanation is None or list(explanation.contributions) == [str(index) for index in range(dim)]:
-        return []
-    return [explanation.contributions]
+def _explained_features(response: bytes) -> list[dict[str, float]]:
+    """Return the features of which a packed response has the names: those of the recommended arm, or none."""
+    explanation = unpack(response).explanation
+    return [] if explanation is None or explanation.names is None else [dict.fromkeys(explanation.names, 1.0)]
 
 
 class FeatureNames:
@@ -67,8 +51,8 @@ class FeatureNames:
         indices: dict[str, int] = {}
         remaining = NAMES_READ
         for request, response in requests if dim > 1 else ():
-            named = [arm.features for arm in _unpack(request).arms if isinstance(arm.features, dict)]
-            for features in named or _explained_features(response, dim):
+            named = [arm.features for arm in unpack_request(request).arms if isinstance(arm.features, dict)]
+            for features in named or _explained_features(response):
                 found = signed_indices(dict(islice(features.items(), remaining)), dim)
                 indices |= found
                 counts.update(found.keys())

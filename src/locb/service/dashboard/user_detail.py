@@ -100,7 +100,7 @@ def _user_decision(found: FoundDecision, dim: int) -> UserDecision:
         arm.id,
         found.reward,
         REWARD_STATUS[None if found.kind is None else min(found.kind, CORRECTION)],
-        msgspec.Raw(row.response),
+        msgspec.Raw(found.response or b"null"),
         arm.features,
     )
 

@@ -11,12 +11,11 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Self
 
-import msgspec
 import numpy as np
 
 from locb.common.arrays import Floats, Ints
 from locb.policies import EvidenceSource as PolicyEvidenceSource
-from locb.service.schemas import EvidenceSource
+from locb.service.packed_responses import PackedSource, unpack
 from locb.service.stats.time_buckets import TimeBuckets
 from locb.service.store.schema import CORRECTION, ObservationRow, Records
 from locb.service.store.totals import BUCKET_SECONDS, Totals
@@ -273,27 +272,16 @@ class EventStats:
 # Whether a decision used a group
 
 
-class _Sources(msgspec.Struct):
-    sources: list[EvidenceSource]
-
-
-class _Response(msgspec.Struct):
-    explanation: _Sources | None
-
-
-_decode = msgspec.json.Decoder(_Response).decode
-
-
-def uses_group(evidence: Iterable[PolicyEvidenceSource | EvidenceSource] | bytes | None) -> bool:
+def uses_group(evidence: Iterable[PolicyEvidenceSource | PackedSource] | bytes | None) -> bool:
     """Return whether a decision used a group of more than one user.
 
     Parameters
     ----------
     evidence : iterable of EvidenceSource, bytes or None
-        Evidence sources of the decision, or its JSON response; None if the policy does not report sources.
+        Evidence sources of the decision, or its packed response; None if the policy does not report sources.
     """
     if isinstance(evidence, bytes):
-        explanation = _decode(evidence).explanation
+        explanation = unpack(evidence).explanation
         evidence = None if explanation is None else explanation.sources
     for source in evidence or ():
         if source.kind in GROUP_KINDS and source.users is not None and source.users > 1:

@@ -4,9 +4,9 @@ The running hash of a commit covers the digests of all events up to this commit.
 random bytes that belong to its user. An erasure deletes the events of a user together with the salt. The digests
 remain, so that the chain can still be verified, but they reveal nothing about the erased events.
 
-The digest of a decision covers the digest of its request instead of the request itself. A stored request can therefore
-be replaced by its digest without a change of the chain. The chain does not cover responses and activation times, which
-can change: an erasure redacts responses. Each response has a checksum instead.
+The payload of a decision is its request and its response. The digest of a decision covers the digest of its payload
+instead of the payload itself, so a stored payload can be replaced by its digest without a change of the chain. The
+chain does not cover activation times, which can change.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from hashlib import sha256
 from pathlib import Path
 from struct import Struct
 from typing import NamedTuple
-from zlib import crc32
 
 from sqlalchemy import Connection, select
 
@@ -43,6 +42,7 @@ SALT_BYTES = 16
 EMPTY = bytes(DIGEST_BYTES)  # running hash of an empty log
 _USER = Struct("<cqi")
 _DECISION = Struct("<cqidii16s")
+_LENGTH = Struct("<i")
 _OBSERVATION = Struct("<cqqihddd")
 _COMMIT = Struct("<16sqi")
 _SEQ = Struct("<cq")
@@ -54,16 +54,16 @@ def digest_user(salt: bytes, seq: int, user_index: int, user: bytes | None) -> b
     return _digest(salt + _USER.pack(b"U", seq, user_index) + (user or b""))
 
 
-def digest_request(salt: bytes, request: bytes) -> bytes:
-    """Return the digest of the request of a decision."""
-    return _digest(salt + request)
+def digest_payload(salt: bytes, request: bytes, response: bytes) -> bytes:
+    """Return the digest of the request and the response of a decision."""
+    return _digest(salt + _LENGTH.pack(len(request)) + request + response)
 
 
 def digest_decision(salt: bytes, row: DecisionRow) -> bytes:
     """Return the digest of a decision."""
-    request = digest_request(salt, row.request)
-    fields = _DECISION.pack(b"D", row.seq, row.user_index, row.time, row.chosen, len(row.id), request)
-    return _digest(salt + fields + row.id + row.context)
+    payload = digest_payload(salt, row.request, row.response)
+    fields = _DECISION.pack(b"D", row.seq, row.user_index, row.time, row.chosen, len(row.id), payload)
+    return _digest(salt + fields + row.id)
 
 
 def digest_observation(salt: bytes, row: ObservationRow) -> bytes:
@@ -121,7 +121,7 @@ class Chain:
         return cls(head, load_salts(connection))
 
     def link(self, records: Records) -> Writes:
-        """Return the rows to write: with salts and checksums, and with the commit that appends them to the chain.
+        """Return the rows to write: with salts, and with the commit that appends them to the chain.
 
         Raises
         ------
@@ -141,8 +141,7 @@ class Chain:
         for observation in records.observations:
             digests[observation.seq] = digest_observation(salts.get(observation.user_index, b""), observation)
         commit, head = self._link_events(digests, len(users) + len(records.decisions) + len(records.observations))
-        decisions = [(*decision, crc32(decision.response)) for decision in records.decisions]
-        return Writes(users, decisions, records.observations, records.activations, commit, self.head, head)
+        return Writes(users, records.decisions, records.observations, records.activations, commit, self.head, head)
 
     def _link_events(self, digests: dict[int, bytes], count: int) -> tuple[CommitRow | None, Head]:
         """Return the row of the commit of ``count`` events, None without events, and the new end of the log."""

@@ -14,7 +14,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, 
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from locb.service.store import sqlite
-from locb.service.store.schema import CommitRow, Head, ObservationRow, UserRow
+from locb.service.store.schema import CommitRow, DecisionRow, Head, ObservationRow, UserRow
 
 CONNECT_TIMEOUT = 5  # seconds to connect to PostgreSQL
 LOCK_TIMEOUT = 3.0  # seconds that a statement waits for a lock of PostgreSQL
@@ -158,7 +158,7 @@ class Writes(NamedTuple):
     """Rows that one transaction writes, with the end of the log before and after it."""
 
     users: Sequence[UserRow]
-    decisions: Sequence[tuple[Any, ...]]  # with the checksum of the response
+    decisions: Sequence[DecisionRow]
     observations: Sequence[ObservationRow]
     activations: Sequence[tuple[float, int]]  # Unix time, seq of the decision
     commit: CommitRow | None

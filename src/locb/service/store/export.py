@@ -22,12 +22,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 from sqlalchemy import URL, make_url
 
 from locb.service import errors
-from locb.service.schemas import RankedArm, RecommendRequest
+from locb.service.packed_responses import encode_json, unpack, unpack_request
+from locb.service.request_parsing import chosen_context
 from locb.service.store.database import StoreError, connect
 from locb.service.store.reader import LogReader
 
@@ -37,16 +37,6 @@ READ_ROWS = 20  # rows that are read at a time; the largest has about 2 MB
 PART_BYTES = 1 << 25  # bytes of requests and responses per row group; the process uses about 10 times this memory
 MAX_ROW_GROUPS = 10_000
 _STORE_FAILED, _WRITE_FAILED = 3, 4  # exit statuses, with the reason on standard output
-
-
-class _Response(msgspec.Struct):
-    arm: str
-    ranking: list[RankedArm]
-
-
-_decode_response = msgspec.json.Decoder(_Response).decode
-_decode_request = msgspec.msgpack.Decoder(RecommendRequest).decode
-_encode_json = msgspec.json.Encoder().encode
 
 
 # In the service
@@ -186,7 +176,8 @@ def write_parquet(log: LogReader, target: Path) -> None:
     pl.DataFrame(schema=schema).write_parquet(target / "00000000.part")
     rows = (row for chunk in log.decisions_with_rewards(READ_ROWS) for row in chunk)
     lengths = []
-    for number, part in enumerate(split_by_bytes(rows, PART_BYTES), 1):
+    dim = log.settings()["model"]["dim"]
+    for number, part in enumerate(split_by_bytes(rows, dim, PART_BYTES), 1):
         frame = pl.DataFrame(part, schema, orient="row")
         lengths.append(len(part))
         del part[:]
@@ -198,13 +189,16 @@ def write_parquet(log: LogReader, target: Path) -> None:
         path.unlink()
 
 
-def split_by_bytes(rows: Iterable[Any], max_bytes: int) -> Iterator[list[tuple[Any, ...]]]:
-    """Yield the rows of the export in parts, each of which ends when it has at least ``max_bytes``."""
+def split_by_bytes(rows: Iterable[Any], dim: int, max_bytes: int) -> Iterator[list[tuple[Any, ...]]]:
+    """Yield the rows of the export in parts, each of which ends when it has at least ``max_bytes``.
+
+    ``dim`` is the number of features per arm.
+    """
     part: list[tuple[Any, ...]] = []
     size = 0
     for row in rows:
-        part.append(_export_row(row))
-        size += len(row.request) + len(row.response) + len(row.context)
+        part.append(_export_row(row, dim))
+        size += len(row.request) + len(row.response) + 8 * dim
         if size >= max_bytes:
             yield part
             part, size = [], 0
@@ -212,19 +206,19 @@ def split_by_bytes(rows: Iterable[Any], max_bytes: int) -> Iterator[list[tuple[A
         yield part
 
 
-def _export_row(row: Any) -> tuple[Any, ...]:
-    response = _decode_response(row.response)
+def _export_row(row: Any, dim: int) -> tuple[Any, ...]:
+    arms, response = unpack_request(row.request).arms, unpack(row.response)
     is_default = row.reward is None and row.default is not None
     reward, reward_time = (row.default, row.default_time) if is_default else (row.reward, row.reward_time)
     return (
         row.id.decode(),
         None if row.user is None else row.user.decode(),
         _utc(row.time),
-        response.arm,
-        response.ranking[0].estimate,
-        response.ranking[0].bonus,
-        np.frombuffer(row.context).tolist(),
-        _encode_json(_decode_request(row.request).arms).decode(),
+        arms[response.ranking[0]].id,
+        None if response.estimates is None else response.estimates[0],
+        None if response.estimates is None else response.bonuses[0],
+        np.frombuffer(chosen_context(row.request, row.chosen, dim)).tolist(),
+        encode_json(arms).decode(),
         reward,
         None if reward_time is None else _utc(reward_time),
         None if reward is None else is_default,

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
 from typing import Any
-from zlib import crc32
 
 from sqlalchemy import Connection, except_, func, select, union
 
@@ -167,7 +166,7 @@ def _check_window(connection: Connection, commits: list[CommitRow]) -> Iterator[
     until = after + len(digests) // DIGEST_BYTES
     computed: dict[int, list[bytes | None]] = {}
     damaged: list[Damage] = []
-    for seq, digest in _row_digests(connection, after, until, damaged):
+    for seq, digest in _row_digests(connection, after, until):
         computed.setdefault(seq, []).append(digest)
     for commit in commits:
         if commit.kind != RECORDS:
@@ -184,13 +183,8 @@ def _check_window(connection: Connection, commits: list[CommitRow]) -> Iterator[
     yield from sorted(damaged)
 
 
-def _row_digests(
-    connection: Connection, after: int, until: int, damaged: list[Damage]
-) -> Iterator[tuple[int, bytes | None]]:
-    """Yield the sequence number and the digest of each event with ``after`` < seq ≤ ``until``; None if it is erased.
-
-    Append responses that do not match their checksum to ``damaged``.
-    """
+def _row_digests(connection: Connection, after: int, until: int) -> Iterator[tuple[int, bytes | None]]:
+    """Yield the sequence number and the digest of each event with ``after`` < seq ≤ ``until``; None if it is erased."""
 
     def rows(table: Any) -> Any:
         return connection.execute(select(table).where(table.c.seq > after, table.c.seq <= until))
@@ -206,10 +200,7 @@ def _row_digests(
             if after < seq <= until and seq not in erased:
                 yield seq, digest_user(salt, seq, row.user_index, name)
     for row in rows(tables.decisions):
-        *fields, checksum = row
-        if crc32(row.response) != checksum:
-            damaged.append(Damage(row.seq, "edited: its response does not match its checksum"))
-        yield row.seq, digest_decision(salts.get(row.user_index, b""), DecisionRow(*fields))
+        yield row.seq, digest_decision(salts.get(row.user_index, b""), DecisionRow(*row))
     for row in rows(tables.observations):
         yield row.seq, digest_observation(salts.get(row.user_index, b""), ObservationRow(*row))
 

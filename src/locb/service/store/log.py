@@ -28,7 +28,6 @@ from locb.service.store.database import (
 )
 from locb.service.store.reader import LogReader
 from locb.service.store.schema import Head, Records
-from locb.service.store.user_decisions import Redaction, redact
 
 MAX_UNINDEXED_EVENTS = 2_000  # events that the table of user decisions may lack; queries by user scan these events
 CLOSE_TIMEOUT = 5.0  # seconds that ``close`` waits for running reads and writes
@@ -186,12 +185,7 @@ class EventLog(LogReader):
                 tables.write_settings(connection, {"rebuilt_at": head.last_seq})
         self._set_head(head)
 
-    def redact(self, redaction: Redaction) -> None:
-        """Replace a text in the stored responses of a range of events."""
-        with self._writing() as connection:
-            redact(connection, redaction)
-
-    def erase(self, user_index: int, redaction: Redaction | None = None) -> int:
+    def erase(self, user_index: int) -> int:
         """Erase a user's name, decisions and observations in one transaction, which is one event.
 
         The setting ``rebuilt_at`` is null until ``record_rebuild`` records a complete rebuild.
@@ -200,8 +194,6 @@ class EventLog(LogReader):
         ----------
         user_index : int
             Index of the user to erase.
-        redaction : Redaction or None, default None
-            Replacement that removes the user's name from responses to other users.
 
         Returns
         -------
@@ -209,8 +201,6 @@ class EventLog(LogReader):
             Number of erased decisions.
         """
         with self._writing() as connection:
-            if redaction is not None:
-                redact(connection, redaction)
             count, erased = user_decisions.erase(connection, user_index, self._chain.head.last_seq + 1)
             commit, head = self._chain.link_erasure(erased)
             tables.write_settings(connection, {"rebuilt_at": None})

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from typing import Any
 
 from sqlalchemy import Connection, Engine, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
+from locb.service.packed_responses import render_stored, seeds_of, unpack
 from locb.service.store import integrity, sqlite, user_decisions
 from locb.service.store import schema as tables
 from locb.service.store.chain import Damage
@@ -62,10 +64,13 @@ class LogReader:
         with self._reading() as connection:
             return {name: json.loads(value) for name, value in connection.execute(query)}
 
-    def find(self, ids: Sequence[bytes]) -> list[FoundDecision]:
-        """Return the decisions with these ids, in any order. Ids that are not in the log are omitted."""
+    def find(self, ids: Sequence[bytes], with_response: Container[bytes] = ()) -> list[FoundDecision]:
+        """Return the decisions with these ids, in any order. Ids that are not in the log are omitted.
+
+        Decisions whose id is in ``with_response`` have their JSON response.
+        """
         with self._reading() as connection:
-            return _find(connection, tables.decisions.c.id, ids)
+            return _find(connection, tables.decisions.c.id, ids, with_response)
 
     def users(self) -> list[tuple[int, int, bytes | None]]:
         """Return (user_index, seq, name) of every user index, in order; the name is None if no user has the index."""
@@ -85,7 +90,7 @@ class LogReader:
         return self._chunks(select(*tables.DECISION_COLUMNS), tables.decisions.c.seq, after, until)
 
     def recent_decisions(self, user_index: int, limit: int, max_bytes: float = math.inf) -> list[FoundDecision]:
-        """Return the last ``limit`` decisions of a user, newest first.
+        """Return the last ``limit`` decisions of a user with their JSON responses, newest first.
 
         Decisions after the first one are omitted if the requests and responses exceed ``max_bytes`` in total.
         """
@@ -93,9 +98,9 @@ class LogReader:
         with self._reading() as connection:
             numbers = user_decisions.recent(connection, user_index, limit)
             for start in range(0, len(numbers), LARGE_CHUNK_ROWS):
-                part = _find(connection, tables.decisions.c.seq, numbers[start : start + LARGE_CHUNK_ROWS])
+                part = _find(connection, tables.decisions.c.seq, numbers[start : start + LARGE_CHUNK_ROWS], None)
                 for row in sorted(part, key=lambda row: -row.decision.seq):
-                    max_bytes -= len(row.decision.request) + len(row.decision.response)
+                    max_bytes -= len(row.decision.request) + len(row.response or b"")
                     if max_bytes < 0 and found:
                         return found
                     found.append(row)
@@ -115,14 +120,14 @@ class LogReader:
             return int(connection.execute(decided).scalar_one()), int(connection.execute(rewarded).scalar_one())
 
     def recent_responses(self, until: int, limit: int) -> list[tuple[int, float, bytes]]:
-        """Return (seq, time, response) of the last ``limit`` decisions with seq ≤ ``until``, newest first."""
+        """Return (seq, time, packed response) of the last ``limit`` decisions with seq ≤ ``until``, newest first."""
         c = tables.decisions.c
         query = select(c.seq, c.time, c.response).where(c.seq <= until).order_by(c.seq.desc()).limit(limit)
         with self._reading() as connection:
             return [(*row,) for row in connection.execute(query)]
 
     def recent_requests(self, limit: int, max_bytes: int) -> list[tuple[bytes, bytes]]:
-        """Return the last recommend requests (MessagePack) with their responses (JSON), newest first.
+        """Return the last recommend requests (MessagePack) with their packed responses, newest first.
 
         The result has at most ``limit`` requests, and ends with the request that exceeds ``max_bytes`` in total.
         """
@@ -151,13 +156,13 @@ class LogReader:
         return found
 
     def unrewarded_decisions(self) -> Iterator[list[Any]]:
-        """Yield chunks of (seq, id, user_index, time, active_at, context) of the decisions that wait for a reward.
+        """Yield chunks of decisions that wait for a reward, with the columns of ``DecisionRow`` except the response.
 
         Deferred decisions that are not activated are omitted.
         """
         c, observations = tables.decisions.c, tables.observations
         query = (
-            select(c.seq, c.id, c.user_index, c.time, c.active_at, c.context)
+            select(*tables.DECISION_COLUMNS[:-1])
             .outerjoin(observations, observations.c.decision_seq == c.seq)
             .where(observations.c.seq.is_(None), c.active_at.is_not(None))
         )
@@ -175,7 +180,7 @@ class LogReader:
         ).scalar_subquery()
         query = (
             select(
-                c.seq, c.id, users.c.id.label("user"), c.time, c.context, c.request, c.response,
+                c.seq, c.id, users.c.id.label("user"), c.time, c.chosen, c.request, c.response,
                 default.c.reward.label("default"), default.c.time.label("default_time"),
                 reward.c.reward.label("reward"), reward.c.time.label("reward_time"),
             )
@@ -229,8 +234,13 @@ def _parameter_chunks(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
         yield values[start : start + MAX_PARAMETERS]
 
 
-def _find(connection: Connection, column: Any, values: Sequence[Any]) -> list[FoundDecision]:
-    """Return the decisions with these values in a column, each with its last observation."""
+def _find(
+    connection: Connection, column: Any, values: Sequence[Any], with_response: Container[bytes] | None
+) -> list[FoundDecision]:
+    """Return the decisions with these values in a column, each with its last observation.
+
+    Decisions whose id is in ``with_response`` have their JSON response; None stands for all ids.
+    """
     found: list[FoundDecision] = []
     c = tables.observations.c
     for chunk in _parameter_chunks(values):
@@ -238,5 +248,24 @@ def _find(connection: Connection, column: Any, values: Sequence[Any]) -> list[Fo
         rows = [DecisionRow(*row) for row in connection.execute(matches)]
         observed = select(c.decision_seq, c.kind, c.reward).where(c.decision_seq.in_([row.seq for row in rows]))
         last = {seq: (kind, reward) for seq, kind, reward in connection.execute(observed.order_by(c.seq))}
-        found += [FoundDecision(row, *last.get(row.seq, (None, None))) for row in rows]
+        rendered = _render(connection, [row for row in rows if with_response is None or row.id in with_response])
+        found += [FoundDecision(row, *last.get(row.seq, (None, None)), rendered.get(row.seq)) for row in rows]
     return found
+
+
+def _render(connection: Connection, rows: Sequence[DecisionRow]) -> dict[int, bytes]:
+    """Return the JSON response of each decision by its seq."""
+    seeds = sorted(set().union(*(seeds_of(unpack(row.response)) for row in rows)))
+    users = tables.users.c
+    names: dict[int, tuple[int, str]] = {}  # event that assigned the index, and the name
+    for chunk in _parameter_chunks(seeds):
+        query = select(users.user_index, users.assigned_seq, users.id).where(users.user_index.in_(chunk))
+        assigned = connection.execute(query.where(users.id.is_not(None)))
+        names |= {user_index: (seq, name.decode()) for user_index, seq, name in assigned}
+
+    def name_at(seq: int, user_index: int) -> str | None:
+        """Return the user at an index, or None if another user had the index at the time of the event ``seq``."""
+        assigned_seq, name = names.get(user_index, (seq, None))
+        return name if assigned_seq < seq else None
+
+    return {row.seq: render_stored(row.id, row.request, row.response, partial(name_at, row.seq)) for row in rows}

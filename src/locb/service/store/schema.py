@@ -30,7 +30,7 @@ from sqlalchemy import (
     text,
 )
 
-FORMAT = 4  # version of these tables; the service does not open a store with another version
+FORMAT = 5  # version of these tables; the service does not open a store with another version
 
 # Kinds of observations: the first reward of a decision; a default reward, learned when no reward arrives in time; and a
 # correction, which replaces the reward that was learned before. The second correction of a decision has the kind
@@ -44,7 +44,7 @@ RECORDS, ERASURE, REBUILD = 0, 1, 2
 metadata = MetaData()
 
 # In SQLite only a primary key of type INTEGER is stored without a separate index.
-_Position = BigInteger().with_variant(Integer, "sqlite")
+Position = BigInteger().with_variant(Integer, "sqlite")
 
 # Ids are stored as UTF-8 bytes, because the text type of PostgreSQL rejects some strings.
 users = Table(
@@ -60,16 +60,14 @@ users = Table(
 decisions = Table(
     "locb_decisions",
     metadata,
-    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("seq", Position, primary_key=True, autoincrement=False),
     Column("id", LargeBinary, nullable=False, unique=True),
     Column("user_index", Integer, nullable=False),
     Column("time", Double, nullable=False),  # Unix time in seconds
     Column("active_at", Double),  # Unix time at which the wait for the reward starts; null until activated
     Column("chosen", Integer, nullable=False),  # index of the chosen arm among the arms that are not excluded
-    Column("context", LargeBinary, nullable=False),  # features of the chosen arm, float64
     Column("request", LargeBinary, nullable=False),  # MessagePack
-    Column("response", LargeBinary, nullable=False),  # JSON
-    Column("response_crc", BigInteger, nullable=False),  # CRC-32 of the response, which a redaction changes
+    Column("response", LargeBinary, nullable=False),  # packed, see ``packed_responses``
     # Rows of more than 2 KB stay uncompressed while they fit into a page: compression takes longer than the write.
     postgresql_with={"toast_tuple_target": 8160},
 )
@@ -82,18 +80,18 @@ user_decisions = Table(
     sqlite_with_rowid=False,
 )
 
-# Replay reads only this table. The requests and responses in the table of decisions are ten times larger.
+# Replay reads only this table. The requests and responses in the table of decisions are larger.
 observations = Table(
     "locb_observations",
     metadata,
-    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("seq", Position, primary_key=True, autoincrement=False),
     Column("decision_seq", BigInteger, nullable=False),
     Column("user_index", Integer, nullable=False),
     Column("kind", SmallInteger, nullable=False),
     Column("previous_reward", Double, nullable=False),  # for a correction, the reward that it replaces; else 0
     Column("reward", Double, nullable=False),
     Column("time", Double, nullable=False),
-    Column("context", LargeBinary, nullable=False),
+    Column("context", LargeBinary, nullable=False),  # features of the chosen arm, float64
 )
 
 # The database itself rejects a second observation of the same kind for a decision. REWARD and DEFAULT count as the same
@@ -109,7 +107,7 @@ Index(
 commits = Table(
     "locb_commits",
     metadata,
-    Column("previous_seq", _Position, primary_key=True, autoincrement=False),  # last event before the commit
+    Column("previous_seq", Position, primary_key=True, autoincrement=False),  # last event before the commit
     Column("epoch", BigInteger, nullable=False),  # of the process that wrote it
     Column("kind", SmallInteger, nullable=False),
     Column("digests", LargeBinary, nullable=False),  # one digest per event, in the order of seq
@@ -138,7 +136,7 @@ lease = Table(
 erasures = Table(
     "locb_erasures",
     metadata,
-    Column("seq", _Position, primary_key=True, autoincrement=False),
+    Column("seq", Position, primary_key=True, autoincrement=False),
     Column("erasure_seq", BigInteger, nullable=False),
 )
 
@@ -151,7 +149,7 @@ settings = Table(
 
 
 class DecisionRow(NamedTuple):
-    """Row of the table of decisions, without the checksum of the response."""
+    """Row of the table of decisions."""
 
     seq: int
     id: bytes
@@ -159,7 +157,6 @@ class DecisionRow(NamedTuple):
     time: float
     active_at: float | None
     chosen: int
-    context: bytes
     request: bytes
     response: bytes
 
@@ -214,6 +211,7 @@ class FoundDecision(NamedTuple):
     decision: DecisionRow
     kind: int | None
     reward: float | None
+    response: bytes | None = None  # JSON; None unless the query asks for it
 
 
 @dataclass(slots=True)

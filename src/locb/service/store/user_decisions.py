@@ -1,13 +1,10 @@
-"""Decisions of each user: the table that lists them, their erasure, and the redaction of a name in responses.
+"""Decisions of each user: the table that lists them, and their erasure.
 
 A database index on the user of each decision would double the cost of a commit, because users arrive in random order.
 This table is extended in batches instead. A scan of the end of the log finds the decisions that it does not list yet.
 """
 
 from __future__ import annotations
-
-from typing import NamedTuple
-from zlib import crc32
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
@@ -63,28 +60,6 @@ def erase(connection: Connection, user_index: int, erasure_seq: int) -> tuple[in
         rows = [{"seq": seq, "erasure_seq": erasure_seq} for seq in erased]
         connection.execute(insert(tables.erasures), rows)
     return int(count), erased
-
-
-class Redaction(NamedTuple):
-    """Replacement of a text in the stored responses with ``after`` < seq ≤ ``until``."""
-
-    old: str
-    new: str
-    after: int
-    until: int
-
-
-def redact(connection: Connection, redaction: Redaction) -> None:
-    """Replace a text in the stored responses of a range of events in the current transaction."""
-    c = tables.decisions.c
-    old, new = redaction.old.encode(), redaction.new.encode()
-    find = func.instr if connection.dialect.name == "sqlite" else func.pg_catalog.position
-    is_affected = find(c.response, old) > 0
-    query = select(c.seq, c.response).where(c.seq > redaction.after, c.seq <= redaction.until, is_affected)
-    changed = [(seq, bytes(response).replace(old, new)) for seq, response in connection.execute(query)]
-    for seq, response in changed:
-        values = {"response": response, "response_crc": crc32(response)}
-        connection.execute(update(tables.decisions).where(c.seq == seq).values(values))
 
 
 def _read_end(connection: Connection) -> int:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import cast
 
 import msgspec
 from msgspec import UNSET
-from msgspec.structs import replace
 from starlette.responses import Response
 
 from locb.common.feature_hashing import feature_row
@@ -20,7 +18,7 @@ from locb.service.core.commands import ActivateCommand, EncodedDecision, Recomme
 from locb.service.errors import ProblemError, invalid
 from locb.service.request_parsing import ParsedRequest, parse_request
 from locb.service.responses import SECURITY_HEADERS, encode_json, problem_headers
-from locb.service.schemas import Arm, Features, RecommendRequest
+from locb.service.schemas import Arm, RecommendRequest
 
 
 class _RankedArm(msgspec.Struct):
@@ -60,8 +58,7 @@ def _parse(body: RankRequest, dim: int, user_path: str) -> tuple[ParsedRequest, 
         raise invalid(str(error)) from None
     request = RecommendRequest(arguments.user, hashed, arguments.excluded, None, arguments.event_id)
     parsed = parse_request(request, dim)
-    # The explanation of the decision uses the names.
-    parsed.request = replace(request, arms=[Arm(name, cast(Features, features)) for name, features in arguments.arms])
+    parsed.named_features = [features for _, features in arguments.arms]
     return parsed, arguments.deferred
 
 

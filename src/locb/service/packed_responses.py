@@ -1,0 +1,207 @@
+"""Packed form of responses, in which the event log stores them, and its conversion to the JSON of the response.
+
+A packed response has a sixth of the bytes of the JSON. It contains only what does not follow from the request: no arms,
+no names of features, and no names of users. It refers to the seed of a cluster by user index, so the erasure of a user
+removes the name from all responses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import msgspec
+
+from locb.common.feature_hashing import signed_indices
+from locb.service.schemas import (
+    Arm,
+    ClusterSummary,
+    EvidenceSource,
+    Explanation,
+    Features,
+    RankedArm,
+    RecommendRequest,
+)
+
+NameOf = Callable[[int], str | None]  # returns the name of the user at an index; None if there is no such user
+
+
+class PackedSource(msgspec.Struct, array_like=True, gc=False):
+    """Variant of ``schemas.EvidenceSource`` with the user index of the seed; None if the index had no user."""
+
+    kind: str
+    seed: int | None
+    weight: float
+    users: int | None
+    observations: int | None
+
+
+class PackedExplanation(msgspec.Struct, array_like=True, gc=False):
+    """Explanation of a packed response.
+
+    Attributes
+    ----------
+    contributions : list of float
+        Contribution of each feature.
+    intercept : float
+        As in ``schemas.Explanation``.
+    sources : list of PackedSource
+        Evidence sources.
+    names : list of str or None
+        Names of the features; None if they follow from the request.
+    """
+
+    contributions: list[float]
+    intercept: float
+    sources: list[PackedSource]
+    names: list[str] | None = None
+
+
+class PackedResponse(msgspec.Struct, array_like=True, gc=False):
+    """Response to a recommend request, without what follows from the request.
+
+    Attributes
+    ----------
+    ranking : list of int
+        Positions of the ranked arms in the request, best first.
+    estimates : list of float or None
+        Estimate of each ranked arm; None if the policy does not report scores.
+    bonuses : list of float
+        Exploration bonus of each ranked arm, if there are estimates; else only that of the first arm, if it is known.
+    clusters : bytes
+        Clusters of the user, as packed by ``pack_cluster``.
+    explanation : PackedExplanation or None
+        The explanation; None if the policy does not explain its choices.
+    """
+
+    ranking: list[int]
+    estimates: list[float] | None
+    bonuses: list[float]
+    clusters: bytes
+    explanation: PackedExplanation | None
+
+
+class _Response(msgspec.Struct):
+    """Variant of ``schemas.Decision`` whose clusters are already encoded."""
+
+    decision_id: str
+    arm: str
+    ranking: list[RankedArm]
+    clusters: msgspec.Raw
+    explanation: Explanation | None
+
+
+encode_json = msgspec.json.Encoder().encode
+pack = msgspec.msgpack.Encoder().encode
+unpack = msgspec.msgpack.Decoder(PackedResponse).decode
+unpack_request = msgspec.msgpack.Decoder(RecommendRequest).decode
+
+
+def render(
+    decision_id: str,
+    arms: Sequence[Arm],
+    packed: PackedResponse,
+    names: Iterable[str],
+    clusters: bytes,
+    name_of: NameOf,
+) -> bytes:
+    """Return the JSON of a response.
+
+    Parameters
+    ----------
+    decision_id : str
+        Id of the decision.
+    arms : sequence of Arm
+        All arms of the request.
+    packed : PackedResponse
+        The response.
+    names : iterable of str
+        Names of the explained features.
+    clusters : bytes
+        The clusters as JSON, without brackets.
+    name_of : callable
+        Returns the name of the seed at a user index.
+    """
+    ranking, estimates, bonuses = packed.ranking, packed.estimates, packed.bonuses
+    if estimates is None:
+        ranked = [RankedArm(arms[position].id, None, None, None) for position in ranking]
+    else:
+        ranked = [
+            RankedArm(arms[position].id, estimate + bonus, estimate, bonus)
+            for position, estimate, bonus in zip(ranking, estimates, bonuses, strict=True)
+        ]
+    explanation = None
+    if (found := packed.explanation) is not None:
+        sources = [
+            EvidenceSource(
+                source.kind,
+                None if source.seed is None else name_of(source.seed),
+                source.weight,
+                source.users,
+                source.observations,
+            )
+            for source in found.sources
+        ]
+        contributions = dict(zip(names, found.contributions, strict=True))
+        explanation = Explanation(contributions, found.intercept, bonuses[0], sources)
+    raw = msgspec.Raw(b"[" + clusters + b"]")
+    return encode_json(_Response(decision_id, arms[ranking[0]].id, ranked, raw, explanation))
+
+
+def render_stored(decision_id: bytes, request: bytes, response: bytes, name_of: NameOf) -> bytes:
+    """Return the JSON of a response from the log.
+
+    It equals the JSON that the client received, except that seeds without a name, such as erased users, are null.
+    """
+    packed, arms = unpack(response), unpack_request(request).arms
+    names: list[str] = []
+    if packed.explanation is not None:
+        names = packed.explanation.names or feature_names(arms[packed.ranking[0]].features)
+    clusters = (
+        ClusterSummary(None if seed is None else name_of(seed), size, returned)
+        for seed, size, returned in unpack_clusters(packed.clusters)
+    )
+    return render(decision_id.decode(), arms, packed, names, b",".join(map(encode_json, clusters)), name_of)
+
+
+def stored_arm(request: bytes, response: bytes) -> str:
+    """Return the id of the arm that a response from the log recommends."""
+    return unpack_request(request).arms[unpack(response).ranking[0]].id
+
+
+def feature_names(features: Features) -> list[str]:
+    """Return the names of features in an explanation: their keys, or their indices if the features are an array."""
+    return [*map(str, range(len(features)))] if isinstance(features, list) else [*signed_indices(features, 2)]
+
+
+def seeds_of(packed: PackedResponse) -> set[int]:
+    """Return the user indices to which a response refers."""
+    found = {seed for seed, _, _ in unpack_clusters(packed.clusters)}
+    if packed.explanation is not None:
+        found.update(source.seed for source in packed.explanation.sources)
+    return {seed for seed in found if seed is not None}
+
+
+def pack_cluster(seed: int | None, size: int | None, returned: bool) -> bytes:
+    """Pack a cluster as two numbers: 0 or seed + 1; and the sum of ``returned`` and twice 0 or size + 1."""
+    numbers = (0 if seed is None else seed + 1, 2 * (0 if size is None else size + 1) + returned)
+    packed = bytearray()
+    for number in numbers:
+        while number > 127:  # 7 bits per byte, lowest bits first; the last byte has no highest bit
+            packed.append(number & 127 | 128)
+            number >>= 7
+        packed.append(number)
+    return bytes(packed)
+
+
+def unpack_clusters(packed: bytes) -> Iterator[tuple[int | None, int | None, bool]]:
+    """Yield the seed, size and ``returned`` of each cluster."""
+    numbers = []
+    number = shift = 0
+    for byte in packed:
+        number |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            numbers.append(number)
+            number = shift = 0
+    for seed, size in zip(numbers[::2], numbers[1::2], strict=True):
+        yield (seed - 1 if seed else None), (size // 2 - 1 if size > 1 else None), bool(size % 2)
