@@ -22,7 +22,7 @@ from locb.service.config import ServiceConfig
 from locb.service.core.audit import MAX_DAMAGE, repeat_decisions
 from locb.service.core.model import load_or_create_model
 from locb.service.core.snapshots import Snapshots
-from locb.service.packed_responses import stored_arm
+from locb.service.packed_responses import stored_arm, unpack
 from locb.service.store.log import EventLog
 from locb.service.store.schema import CORRECTION
 
@@ -152,9 +152,9 @@ class _Scores:
         """Compare the scores of the chosen arm."""
         (explanation,) = explainer(policy)([row.user_index], [contexts])
         if explanation.estimate is not None and explanation.bonus is not None:
-            chosen = json.loads(row.response)["ranking"][0]
+            response = unpack(row.response)
             replayed = explanation.estimate[row.chosen], explanation.bonus[row.chosen]
-            stored = chosen["estimate"], chosen["bonus"]
+            stored = (response.estimates or [np.nan])[0], response.bonuses[0]
             self.differing += not np.allclose(stored, replayed, rtol=1e-6, atol=1e-9)
 
 
