@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+from stress.generated_history import generate_history
 from stress.service_process import ServiceProcess, resident_megabytes
 from stress.stores import StoreLocation
 
@@ -86,10 +87,13 @@ class Observer:
         return sum(count for status, count in self.statuses.items() if status not in (200, 204))
 
 
-def hostile_clients(location: StoreLocation, connections: int, seconds: float) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the title and the figures of each attack of ``seconds`` seconds on one service.
+def hostile_clients(
+    location: StoreLocation, connections: int, seconds: float, events: int = 20_000
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the title and the figures of each attack of ``seconds`` seconds on a service.
 
-    ``connections`` is the number of connections of the attacks that use many.
+    ``connections`` is the number of connections of the attacks that use many. ``events`` is the number of events in the
+    log before data are exported and users erased.
     """
     with ServiceProcess(location.folder, ["--dim", "64"], location.url) as server:
         server.start()
@@ -103,14 +107,19 @@ def hostile_clients(location: StoreLocation, connections: int, seconds: float) -
             "ranks of 1,000 actions": lambda: _Attacker(lambda: _send(server, "/personalizer/v1.0/rank", RANK)),
             "50,000 feature names": lambda: _Attacker(lambda: _send(server, "/v1/recommend", MANY_NAMES)),
             "a user, after 50,000 feature names": lambda: _Attacker(lambda: _send(server, "/v1/users/bob", None)),
-            "abandoned exports and an erasure": lambda: _abandoned_exports(server),
-            "a stream of erasures": lambda: _erasures(server),
             "forged requests": lambda: _forged(server),
         }
         for title, attack in attacks.items():
             yield title, _observe(server, attack, seconds)
         server.stop()
     yield "unknown tokens", _unknown_tokens(location, seconds)
+    folder = location.folder.with_name("history")
+    generate_history(folder, None, events, max(events // 10, 1))
+    with ServiceProcess(folder) as server:
+        server.start()
+        yield "abandoned exports and an erasure", _observe(server, lambda: _abandoned_exports(server), seconds)
+        yield "a stream of erasures", _observe(server, lambda: _erasures(server), seconds)
+        server.stop()
 
 
 def _observe(server: ServiceProcess, attack: Callable[[], Any], seconds: float) -> dict[str, Any]:

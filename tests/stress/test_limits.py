@@ -173,6 +173,12 @@ def test_figures_within_the_limits_pass(part: str, monkeypatch: pytest.MonkeyPat
             {"slowest erasure, seconds": 10.5},
             "slowest erasure, seconds: 10.5, above 10",
         ),
+        (
+            "hostile",
+            "hostile_clients",
+            {"erasures": 1, "slowest, milliseconds": 2001.0},
+            "a request took 2001.0 ms, above 2000 ms",
+        ),
         ("hostile", "hostile_clients", {"forged requests not refused": 1}, "1 forged requests not refused"),
         ("dashboard", "dashboard", {"map: chart, seconds": 2.1}, "map: chart, seconds"),
         ("dashboard", "dashboard", {"CPU of the pages, %": 2.5}, "CPU of the pages is 2.5%, above 2%"),

@@ -61,7 +61,7 @@ def test_steps_of_the_system_time_under_load(tmp_path: Path) -> None:
 
 
 def test_hostile_clients(tmp_path: Path) -> None:
-    attacks = dict(hostile_clients(StoreLocation(tmp_path / "state", None, None), 20, 0.3))
+    attacks = dict(hostile_clients(StoreLocation(tmp_path / "state", None, None), 20, 0.3, 200))
     assert sum(found["requests of other clients"] for found in attacks.values()) > 0
     assert sum(found["failed"] for found in attacks.values()) == 0
     forged, erasures = attacks["forged requests"], attacks["a stream of erasures"]
