@@ -60,8 +60,7 @@ class PolicySpec:
     can_be_final : bool
         Whether a cluster can become final, after which it loses no members and accepts only users who are added later.
     names_other_users : bool
-        Whether a response for one user can name another user. If so, the service redacts the name of an erased user in
-        stored responses.
+        Whether a response for one user can name another user, as the seed of a cluster.
     cost_class : CostClass
         Approximate time per round.
     service_defaults : mapping
