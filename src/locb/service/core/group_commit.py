@@ -169,12 +169,13 @@ class GroupCommitter:
         """Prepare, commit and apply a batch of commands."""
         await self.resolve_in_doubt()
         engine = self.engine
-        wanted, requested = engine.ids_to_find(commands), requested_ids(commands)
-        found = await self._find(wanted, requested) if wanted else []
+        wanted = engine.ids_to_find(commands)
+        found = await self._find(wanted, requested_ids(commands)) if wanted else []
         batch = engine.prepare(commands, found)
         try:
             await self._commit(batch)
         except DuplicateDecisionError:
+            requested = requested_ids(commands)
             found += await self._find(requested, requested)
             batch = engine.prepare(commands, found)
             await self._commit(batch)
