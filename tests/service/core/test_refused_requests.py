@@ -87,7 +87,7 @@ def run(store: Any, acknowledged: Acknowledged, scenario: Callable[[Session], Aw
     """Run a scenario with a service, which is then stopped as by SIGTERM."""
 
     async def main() -> None:
-        parameters = {"n_seeds": 2, "gamma": 0.6, "late_seeds": 3}
+        parameters = {"n_seeds": 2, "gamma": 0.6}
         service = Service(ServiceConfig(store.folder, store.url, dim=2, policy="locb", parameters=parameters))
         await service.start()
         try:
