@@ -1,4 +1,4 @@
-"""Measurement of how long each GET route blocks the event loop, with many users."""
+"""Measurement of how long each GET route, and large requests, block the event loop, with many users."""
 
 from __future__ import annotations
 
@@ -30,11 +30,23 @@ VARIANTS = {
     "/v1/map": ["", "?projection=new"],
     "/v1/groups": [f"?sort={sort}&limit={MAX_LIMIT}" for sort in SORTS] + ["?search=9"],
 }
+# Large requests to other routes, by path. Each has a further description in its figure.
+_ACTIONS = [{"id": f"action-{a}", "features": [{f"f{f}": f"v{a * f % 97}" for f in range(10)}]} for a in range(1000)]
+_CONTEXT = [{"user": {"id": "user-1"}}, {f"c{c}": c for c in range(10)}]
+_MANY_NAMES = [{"id": f"arm-{a}", "features": {f"{a}-{f}": 1.0 for f in range(4900)}} for a in range(10)]
+_MANY_ARMS = [{"id": f"arm-{a}", "features": [1.0] + [0.01 * a] * (DIM - 1)} for a in range(1000)]
+_FEW_ARMS = _MANY_ARMS[:5]
+LARGE_REQUESTS: dict[str, tuple[str, Any]] = {
+    "1,000 actions": ("/personalizer/v1.0/rank", {"actions": _ACTIONS, "contextFeatures": _CONTEXT}),
+    "49,000 names": ("/v1/recommend", {"user": "user-1", "arms": _MANY_NAMES}),
+    "1,000 arms": ("/v1/recommend", {"user": "user-1", "arms": _MANY_ARMS}),
+    "1,000 requests": ("/v1/recommend:batch", {"requests": [{"user": "user-1", "arms": _FEW_ARMS}] * 1000}),
+}
 OTHER_PATHS = ("/", "/page/page.js", "/openapi.json")
 
 
 def loop_blocks(location: StoreLocation, policy: str, users: int) -> dict[str, Any]:
-    """Return, for each GET request, the longest block of the event loop in milliseconds.
+    """Return, for each GET request and each large request, the longest block of the event loop in milliseconds.
 
     Parameters
     ----------
@@ -53,11 +65,13 @@ def loop_blocks(location: StoreLocation, policy: str, users: int) -> dict[str, A
         while json.loads(server.get("/v1/status")[1])["backfilling"]:
             time.sleep(0.1)
         figures["users"] = json.loads(server.get("/v1/health")[1])["users"]
-        for path in _addresses(server):
-            blocks, end = [_probe(server, path)], time.monotonic() + MAX_SECONDS
+        requests: dict[str, tuple[str, Any]] = {f"GET {path}": (path, None) for path in _addresses(server)}
+        requests |= {f"POST {path}, {name}": (path, body) for name, (path, body) in LARGE_REQUESTS.items()}
+        for name, (path, body) in requests.items():
+            blocks, end = [_probe(server, path, body)], time.monotonic() + MAX_SECONDS
             while len(blocks) < REPEATS and time.monotonic() < end:
-                blocks.append(_probe(server, path))
-            figures[f"GET {path}"] = round(median(blocks), 1)
+                blocks.append(_probe(server, path, body))
+            figures[name] = round(median(blocks), 1)
         server.stop()
     return figures
 
@@ -74,12 +88,12 @@ def _addresses(server: ServiceProcess) -> list[str]:
     return [*paths, *OTHER_PATHS]
 
 
-def _probe(server: ServiceProcess, path: str) -> float:
-    """Send a request, and return the longest iteration of the event loop meanwhile, in milliseconds."""
+def _probe(server: ServiceProcess, path: str, content: Any = None) -> float:
+    """Send a GET request, or a POST request with content, and return the longest iteration of the event loop in ms."""
     arms = [{"id": "arm", "features": [1.0] + [0.0] * (DIM - 1)}]
     server.post("/v1/recommend", {"user": "user-0", "arms": arms})  # the response cannot be one of an unchanged state
     server.get("/probe/start")
-    status, body = server.get(path)
-    if status not in (200, 204):
-        raise RuntimeError(f"GET {path} has status {status}: {body[:200]!r}")
+    status, body = server.get(path) if content is None else server.post(path, content)
+    if status not in (200, 201, 204):
+        raise RuntimeError(f"{path} has status {status}: {body[:200]!r}")
     return float(server.get("/probe/stop")[1])

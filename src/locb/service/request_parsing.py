@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+import math
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import msgspec
 import numpy as np
 
 from locb.common.arrays import Floats
 from locb.common.feature_hashing import Values, feature_row
+from locb.policies.base.policy import finish
 from locb.service.errors import invalid
 from locb.service.schemas import Features, RecommendRequest
 
 MAX_FEATURE = 1e6  # largest absolute value that the policies accept
+NAMES_PER_STEP = 500  # named features that are converted at a time, which takes about 1 ms
+BYTES_PER_WEIGHT = 256  # a part of a request that takes about as long to store as one arm to rank
+T = TypeVar("T")
 _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder(RecommendRequest).decode
 
@@ -32,6 +39,8 @@ class ParsedRequest:
         The d features of each of the k eligible arms.
     eligible : list of int
         Position in the request of each eligible arm.
+    max_arm_names : int
+        Largest number of named features of an eligible arm; 0 if the features of all arms are arrays.
     named_features : list of dict or None, default None
         Features by name of each arm, for the explanation, if the request contains only the hashed features.
     """
@@ -40,7 +49,37 @@ class ParsedRequest:
     packed: bytes
     contexts: Floats
     eligible: list[int]
+    max_arm_names: int
     named_features: Sequence[Values] | None = None
+
+    @property
+    def weight(self) -> int:
+        """Approximate time to decide and to store the decision, in units of the time for one arm, about 1 µs."""
+        return len(self.eligible) + self.max_arm_names + len(self.packed) // BYTES_PER_WEIGHT
+
+
+async def parse_in_steps(steps: Generator[None, None, T], turn: asyncio.Lock) -> T:
+    """Run the steps of parsing a request, and return the result.
+
+    A small request is parsed at once. The steps of large requests, one request at a time, alternate with the work on
+    other requests.
+
+    Parameters
+    ----------
+    steps : generator
+        For example the result of ``parse_steps``.
+    turn : asyncio.Lock
+        Held while a large request is parsed.
+    """
+    try:
+        next(steps)
+        async with turn:
+            while True:
+                await asyncio.sleep(0)
+                next(steps)
+    except StopIteration as end:
+        result: T = end.value
+        return result
 
 
 def parse_request(request: RecommendRequest, dim: int) -> ParsedRequest:
@@ -49,8 +88,21 @@ def parse_request(request: RecommendRequest, dim: int) -> ParsedRequest:
     Raises
     ------
     ProblemError
-        422, if two arms have the same id, if an unknown arm or all arms are excluded, if features are invalid, or if a
-        text is not valid UTF-8.
+        As ``parse_steps`` does.
+    """
+    return finish(parse_steps(request, dim))
+
+
+def parse_steps(
+    request: RecommendRequest, dim: int, max_names: float = math.inf
+) -> Generator[None, None, ParsedRequest]:
+    """Compute ``parse_request`` in steps of about a millisecond. An arm has at most ``max_names`` named features.
+
+    Raises
+    ------
+    ProblemError
+        422, if two arms have the same id, if an unknown arm or all arms are excluded, if features are invalid or too
+        many, or if a text is not valid UTF-8.
     """
     arms = request.arms
     ids = [arm.id for arm in arms]
@@ -61,7 +113,17 @@ def parse_request(request: RecommendRequest, dim: int) -> ParsedRequest:
     if request.exclude:
         eligible = _eligible_arms(ids, request.exclude)
     rows = [arms[a].features for a in eligible]
+    names = max_arm_names = 0
     for position, features in enumerate(rows):
+        if type(features) is dict:
+            if len(features) > max_names:
+                detail = f"an arm must have at most {max_names} named features, not {len(features)}"
+                raise invalid(detail, f"arms[{eligible[position]}].features")
+            max_arm_names = max(max_arm_names, len(features))
+            names += len(features)
+            if names > NAMES_PER_STEP:
+                yield
+                names = len(features)
         if type(features) is not list or len(features) != dim:
             rows[position] = _to_vector(features, dim, eligible[position])
     contexts: Floats = np.array(rows)
@@ -79,7 +141,7 @@ def parse_request(request: RecommendRequest, dim: int) -> ParsedRequest:
         for a, arm_id in enumerate(ids):
             check_id(arm_id, f"arms[{a}].id")
         raise invalid("names and values of features must be valid UTF-8 text", "arms") from None
-    return ParsedRequest(request, packed, contexts, eligible)
+    return ParsedRequest(request, packed, contexts, eligible, max_arm_names)
 
 
 def parse_stored_request(packed: bytes, dim: int) -> ParsedRequest:

@@ -1,6 +1,5 @@
 """The unmodified client library of Azure Personalizer, used with the service."""
 
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from locb.service.api.personalizer.conversion import to_arguments
 from locb.service.api.token_file import SCOPES
 from locb.service.core.audit import repeat_decisions
 from locb.service.core.service import Service
-from locb.service.request_parsing import parse_stored_request
+from locb.service.request_parsing import parse_in_steps, parse_stored_request
 from serving import same_state, serving, wait_for
 
 KEY = "key-of-the-application"
@@ -229,16 +228,25 @@ def test_decisions_are_explained_by_feature_names(tmp_path: Path) -> None:
         (1, 3000),  # many features
     ],
 )
-def test_large_requests_are_converted_in_a_thread(
+def test_large_requests_are_converted_in_steps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, actions: int, context: int
 ) -> None:
-    threads = []
+    steps = 0
 
-    def record(*arguments: Any) -> Any:
-        threads.append(threading.current_thread().name)
-        return to_arguments(*arguments)
+    async def count_steps(parsing: Any, turn: Any) -> Any:
+        def counted() -> Any:
+            nonlocal steps
+            while True:
+                try:
+                    next(parsing)
+                except StopIteration as end:
+                    return end.value
+                steps += 1
+                yield
 
-    monkeypatch.setattr(handlers, "to_arguments", record)
+        return await parse_in_steps(counted(), turn)
+
+    monkeypatch.setattr(handlers, "parse_in_steps", count_steps)
     features = {f"feature {number}": number for number in range(context)}
     body = {
         "actions": [{"id": f"a{number}", "features": [{"kind": str(number % 7)}]} for number in range(actions)],
@@ -252,8 +260,7 @@ def test_large_requests_are_converted_in_a_thread(
         invalid = body | {"actions": [{"id": "a", "features": ["x"]}] * actions}
         assert client.post("/personalizer/v1.0/rank", json=invalid).status_code == 400
         parsed = parse_stored_request(service.log.recent_requests(1, 1 << 24)[0][0], 16)
-    (in_thread,) = {thread.startswith("locb-personalizer") for thread in threads}
-    assert in_thread == (max(actions, context) >= 1000)
+    assert (steps >= 5) == (max(actions, context) >= 1000)
     request = msgspec.convert(body, schemas.RankRequest)
     expected = [feature_row(row, 16) for _, row in to_arguments(request, 16, "user.id").arms]
     assert parsed.contexts.tolist() == expected

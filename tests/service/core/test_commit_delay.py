@@ -11,9 +11,11 @@ import pytest
 from locb.service.config import ServiceConfig
 from locb.service.core import background
 from locb.service.core.background import CommandQueue
-from locb.service.core.commands import RewardCommand
+from locb.service.core.commands import RecommendCommand, RewardCommand
 from locb.service.core.service import Service
 from locb.service.errors import ProblemError
+from locb.service.request_parsing import parse_request
+from locb.service.schemas import Arm, RecommendRequest
 
 HOUR = 3600.0
 
@@ -121,6 +123,39 @@ def test_long_queue_is_not_delayed() -> None:
         await asyncio.sleep(0)
         queue.put([reward() for _ in range(background.UNDELAYED_COMMANDS)])
         await asyncio.wait_for(asyncio.gather(*collecting), 60.0)
+
+    asyncio.run(main())
+
+
+def test_rest_of_a_large_batch_is_not_delayed() -> None:
+    async def main() -> None:
+        queue = CommandQueue(1000)
+        queue.put([reward() for _ in range(260)])
+        assert await handle_batch(queue) == 256
+        assert await handle_batch(queue) == 4
+
+    asyncio.run(main())
+
+
+def test_batch_of_large_requests_is_small() -> None:
+    arms = [Arm(f"a{number}", [float(number)] * 3) for number in range(1000)]
+    many_arms = RecommendCommand(parse_request(RecommendRequest("ann", arms), 3), 0.0)
+    names = [Arm("a", {f"name {number}": 1.0 for number in range(4000)})]
+    many_names = RecommendCommand(parse_request(RecommendRequest("ann", names), 3), 0.0)
+    long_texts = [Arm("a", {"text": "x" * 500_000})]
+    many_bytes = RecommendCommand(parse_request(RecommendRequest("ann", long_texts), 3), 0.0)
+
+    async def main() -> None:
+        queue = CommandQueue(1000)
+        for command in (many_arms, many_names, many_bytes):
+            queue.put([command] * 50)
+            sizes = []
+            while len(queue):
+                sizes.append(len(queue.take(256)))
+            assert sum(sizes) == 50
+            assert max(sizes) * command.parsed.weight < background.MAX_BATCH_WEIGHT + command.parsed.weight
+        queue.put([many_names, reward(), reward()])
+        assert len(queue.take(256)) == 3
 
     asyncio.run(main())
 

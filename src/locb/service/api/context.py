@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from locb.service.api.auth import Authorizer, Tokens
 from locb.service.api.limits import Limits
 from locb.service.api.metrics import Metrics
@@ -15,6 +17,7 @@ class AppContext:
     def __init__(self, service: Service, tokens: Tokens) -> None:
         self.service = service
         self.authorizer = Authorizer(tokens, service.config.max_failed_tokens)
-        self.limits = Limits(service.config.max_in_flight, service.config.max_body)
+        self.limits = Limits(service.config.max_in_flight, service.config.max_body, service.config.max_feature_names)
         self.metrics = Metrics(service, self.limits)
         self.views = Views(service)
+        self.parsing = asyncio.Lock()  # held while a large request is parsed

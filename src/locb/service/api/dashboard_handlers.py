@@ -10,7 +10,8 @@ from locb.service.dashboard.cluster_table import MAX_LIMIT, SORTS, TableQuery
 from locb.service.dashboard.history import PREVIOUS, Baseline
 from locb.service.dashboard.schemas import PreviewResponse, UserDecisions
 from locb.service.errors import invalid
-from locb.service.schemas import PreviewRequest, UserDetail
+from locb.service.request_parsing import parse_in_steps, parse_steps
+from locb.service.schemas import MAX_ARM_NAMES, PreviewRequest, RecommendRequest, UserDetail
 
 MAX_DECISIONS = 100
 MAX_OFFSET = 1_000_000
@@ -90,4 +91,6 @@ async def user_decisions(app: AppContext, user: str, limit: str = "20") -> UserD
 
 async def preview(app: AppContext, body: PreviewRequest) -> PreviewResponse:
     """Return the current recommendation without storing a decision."""
-    return user_views.preview(app.service, body)
+    request = RecommendRequest(body.user, body.arms, body.exclude, body.count)
+    parsed = await parse_in_steps(parse_steps(request, app.service.model.dim, MAX_ARM_NAMES), app.parsing)
+    return user_views.preview(app.service, parsed)

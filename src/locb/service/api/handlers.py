@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import Any
 
 from msgspec import Raw, Struct
@@ -18,9 +18,10 @@ from locb.service.api.request_params import parse_integer
 from locb.service.core.commands import EncodedDecision, Outcome, RecommendCommand, RewardCommand
 from locb.service.dashboard import user_detail as user_views
 from locb.service.errors import ProblemError
-from locb.service.request_parsing import parse_request
+from locb.service.request_parsing import parse_in_steps, parse_steps
 from locb.service.responses import SECURITY_HEADERS, encode_json, until_disconnect
 from locb.service.schemas import (
+    MAX_ARM_NAMES,
     Health,
     Liveness,
     RecommendBatchRequest,
@@ -33,6 +34,7 @@ from locb.service.schemas import (
 from locb.service.store.export import FILE_NAME, Export, Exports
 
 MAX_SIMILAR = 1000
+REQUESTS_PER_STEP = 16  # requests of a batch that are parsed at a time, which takes about 1 ms
 PARQUET = "application/vnd.apache.parquet"
 SEND_TIMEOUT = 60.0  # seconds that a client may take to read a part of an export
 _log = logging.getLogger("locb.service")
@@ -49,19 +51,15 @@ class BatchResults(Struct):
 
 async def recommend(app: AppContext, body: RecommendRequest) -> bytes:
     """Recommend an arm, and return the stored decision."""
-    outcome = await app.service.committer.execute(_recommend_command(app, body))
+    command = await parse_in_steps(_command_steps(app, body), app.parsing)
+    outcome = await app.service.committer.execute(command)
     assert isinstance(outcome, EncodedDecision)  # noqa: S101 - problems are raised
     return outcome.response
 
 
 async def recommend_batch(app: AppContext, body: RecommendBatchRequest) -> BatchResults:
     """Recommend an arm for each request, and return a decision or a problem for each request."""
-    commands: list[RecommendCommand | ProblemError] = []
-    for request in body.requests:
-        try:
-            commands.append(_recommend_command(app, request))
-        except ProblemError as error:
-            commands.append(error)
+    commands = await parse_in_steps(_batch_steps(app, body.requests), app.parsing)
     return BatchResults([_batch_result("decision", outcome) for outcome in await _submit_all(app, commands)])
 
 
@@ -77,8 +75,23 @@ async def reward_batch(app: AppContext, body: RewardBatchRequest) -> BatchResult
     return BatchResults([_batch_result("reward", outcome) for outcome in await _submit_all(app, commands)])
 
 
-def _recommend_command(app: AppContext, request: RecommendRequest) -> RecommendCommand:
-    return RecommendCommand(parse_request(request, app.service.model.dim), time.time())
+def _command_steps(app: AppContext, request: RecommendRequest) -> Generator[None, None, RecommendCommand]:
+    parsed = yield from parse_steps(request, app.service.model.dim, MAX_ARM_NAMES)
+    return RecommendCommand(parsed, time.time())
+
+
+def _batch_steps(
+    app: AppContext, requests: Sequence[RecommendRequest]
+) -> Generator[None, None, list[RecommendCommand | ProblemError]]:
+    commands: list[RecommendCommand | ProblemError] = []
+    for number, request in enumerate(requests):
+        if number and number % REQUESTS_PER_STEP == 0:
+            yield
+        try:
+            commands.append((yield from _command_steps(app, request)))
+        except ProblemError as error:
+            commands.append(error)
+    return commands
 
 
 async def _submit_all(

@@ -172,7 +172,8 @@ async def read_body(receive: Receive, headers: dict[bytes, bytes], limits: Limit
     Raises
     ------
     ProblemError
-        415 for a missing or another content type, 413 for a body that is too large, 400 for an incomplete body.
+        415 for a missing or another content type, 413 for a body that is too large, 400 for an incomplete body, 422 for
+        a body with too many names.
     """
     max_body = limits.max_body
     content_type = headers.get(b"content-type", b"")
@@ -196,6 +197,7 @@ async def read_body(receive: Receive, headers: dict[bytes, bytes], limits: Limit
         raise errors.body_too_large(max_body)
     if message["type"] != "http.request":
         raise errors.bad_request("the body is incomplete, because the client closed the connection; send it again")
+    limits.check_names(body)
     return body
 
 

@@ -14,7 +14,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from locb.service import errors
-from locb.service.core.commands import Command, Outcome
+from locb.service.core.commands import Command, Outcome, RecommendCommand
 from locb.service.errors import ProblemError
 from locb.service.store.database import StoreError
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from locb.service.core.group_commit import GroupCommitter
 
 MAX_DELAY = 0.002  # seconds for which a batch waits for further requests
+MAX_BATCH_WEIGHT = 6_000  # sum of ``ParsedRequest.weight``, for which preparing a batch takes about 10 ms
 UNDELAYED_COMMANDS = 32  # a batch of so many commands is not delayed: its fixed costs per command are small
 _SMOOTHING = 0.125  # weight of the newest batch in the smoothed concurrency
 _MIN_CONCURRENCY = 0.1  # requests at the same time, besides the first one, above which batches are delayed
@@ -58,6 +59,7 @@ class CommandQueue:
         self._commands: deque[QueuedCommand] = deque()
         self._requests = 0  # calls of ``put`` since the last batch was taken
         self._requests_in_batch = 0
+        self._has_rest = False  # whether the last batch did not take all commands
         self._batch: list[QueuedCommand] = []  # the batch that is handled
         self._concurrency = 1.0  # smoothed number of requests in a batch and of those that arrived while it was handled
         self._wake = asyncio.Event()
@@ -103,7 +105,7 @@ class CommandQueue:
     async def collect(self) -> None:
         """Under sustained load, wait for further requests."""
         expected, before = math.ceil(self._concurrency - _MIN_CONCURRENCY), self._requests
-        if not self._commands or before >= expected or len(self._commands) >= UNDELAYED_COMMANDS:
+        if before >= expected or not self._commands or self._has_rest or len(self._commands) >= UNDELAYED_COMMANDS:
             return
         self._wake.clear()
         self._wake_at = expected
@@ -117,9 +119,19 @@ class CommandQueue:
             self._concurrency = (self._concurrency + before) / 2
 
     def take(self, limit: int) -> list[QueuedCommand]:
-        """Remove and return up to ``limit`` commands, the batch that is handled until ``end_batch`` is called."""
-        self._batch = [self._commands.popleft() for _ in range(min(len(self._commands), limit))]
+        """Remove and return up to ``limit`` commands, the batch that is handled until ``end_batch`` is called.
+
+        The batch has fewer commands if their requests are large.
+        """
+        self._batch = []
+        weight = 0
+        while self._commands and len(self._batch) < limit and weight < MAX_BATCH_WEIGHT:
+            queued = self._commands.popleft()
+            self._batch.append(queued)
+            if isinstance(queued.command, RecommendCommand):
+                weight += queued.command.parsed.weight
         self._requests_in_batch, self._requests = self._requests, 0
+        self._has_rest = bool(self._commands)
         return self._batch
 
     def refuse(self, problem: ProblemError, in_batch: ProblemError) -> None:

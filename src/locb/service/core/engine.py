@@ -186,7 +186,7 @@ class Engine:
         indices = [user_index for *_, user_index in new.values()]
         new_commands = [command for _, command, _ in new.values()]
         for (decision_id, (position, command, user_index)), explanation in zip(
-            new.items(), self._explain(indices, new_commands), strict=True
+            new.items(), self._explain(indices, new_commands) if new else (), strict=True
         ):
             batch.outcomes[position] = (
                 explanation
@@ -202,8 +202,6 @@ class Engine:
     def _explain(
         self, indices: list[int], commands: Sequence[RecommendCommand]
     ) -> Sequence[Explanation | ProblemError]:
-        if not indices:
-            return ()
         try:
             return self._explain_batch(indices, [command.parsed.contexts for command in commands])
         except Exception as error:  # a custom policy may raise any exception

@@ -18,8 +18,8 @@ from locb.service.core.service import Service
 from locb.service.dashboard.feature_names import FeatureNames
 from locb.service.dashboard.schemas import PreviewResponse, UserDecision, UserDecisions
 from locb.service.dashboard.state_view import user_slices
-from locb.service.request_parsing import parse_request, parse_stored_request
-from locb.service.schemas import PreviewRequest, RecommendRequest, SimilarUser, SimilarUsers, UserDetail
+from locb.service.request_parsing import ParsedRequest, parse_stored_request
+from locb.service.schemas import SimilarUser, SimilarUsers, UserDetail
 from locb.service.store.log import EventLog
 from locb.service.store.schema import CORRECTION, DEFAULT, REWARD, FoundDecision
 
@@ -105,7 +105,6 @@ def _user_decision(found: FoundDecision, dim: int) -> UserDecision:
     )
 
 
-def preview(service: Service, request: PreviewRequest) -> PreviewResponse:
+def preview(service: Service, parsed: ParsedRequest) -> PreviewResponse:
     """Return the current recommendation without storing a decision."""
-    arguments = RecommendRequest(request.user, request.arms, request.exclude, request.count)
-    return _decode_preview(service.engine.preview(parse_request(arguments, service.model.dim)))
+    return _decode_preview(service.engine.preview(parsed))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
 from msgspec import UNSET, UnsetType
 
+from locb.policies.base.policy import finish
 from locb.service.api.personalizer.schemas import (
     ErrorResponse,
     PersonalizerError,
@@ -16,11 +17,12 @@ from locb.service.api.personalizer.schemas import (
     RankRequest,
     RankResponse,
 )
-from locb.service.schemas import MAX_ID_LENGTH
+from locb.service.request_parsing import NAMES_PER_STEP
+from locb.service.schemas import MAX_ARM_NAMES, MAX_ID_LENGTH
 
 SHARED_USER = "personalizer:everyone"  # user of requests without a user id
 MAX_DEPTH = 16  # nested objects and lists
-MAX_SMALL = 2_000  # features and cross features of a request that is not large
+ACTIONS_PER_STEP = 8  # actions that are converted at a time, which takes about 1 ms
 CROSSES_PER_DIM, MAX_CROSSES = 4, 256  # an action has at most min(4 · dim, 256) cross features
 
 
@@ -35,7 +37,12 @@ class RankArguments(NamedTuple):
 
 
 def to_arguments(rank: RankRequest, dim: int, user_path: str) -> RankArguments:
-    """Convert a rank request of Azure Personalizer to the arguments of a recommendation.
+    """Convert a rank request as ``argument_steps`` does."""
+    return finish(argument_steps(rank, dim, user_path))
+
+
+def argument_steps(rank: RankRequest, dim: int, user_path: str) -> Generator[None, None, RankArguments]:
+    """Convert a rank request of Azure Personalizer to the arguments of a recommendation, in steps of about 1 ms.
 
     Features are flattened to named numbers:
 
@@ -78,31 +85,21 @@ def to_arguments(rank: RankRequest, dim: int, user_path: str) -> RankArguments:
     if len(excluded) == len(ids):
         raise ValueError("excludedActions must not contain all actions: leave at least one to recommend")
     user, objects = _extract_user(rank.context_features or [], user_path)
-    context = _flatten(objects, "contextFeatures")
+    context = yield from _flatten(objects, "contextFeatures")
     max_crosses = min(CROSSES_PER_DIM * dim, MAX_CROSSES)
     arms = []
     for a, action in enumerate(rank.actions):
         features = {f"action={action.id}": 1.0}
-        for name, value in _flatten(action.features or [], f"actions[{a}].features").items():
+        flattened = yield from _flatten(action.features or [], f"actions[{a}].features")
+        for name, value in flattened.items():
             features[name] = features.get(name, 0.0) + value
-        arms.append((action.id, features | _crosses(context, features, max_crosses)))
+        features |= _crosses(context, features, max_crosses)
+        if len(features) > MAX_ARM_NAMES:
+            raise ValueError(f"actions[{a}] must have at most {MAX_ARM_NAMES} features, not {len(features)}")
+        arms.append((action.id, features))
+        if len(arms) % ACTIONS_PER_STEP == 0:
+            yield
     return RankArguments(user or SHARED_USER, arms, excluded, rank.event_id or None, bool(rank.defer_activation))
-
-
-def is_large(rank: RankRequest, dim: int) -> bool:
-    """Return whether the conversion of a request takes more than a few milliseconds, because it has many features."""
-    if len(rank.actions) * min(CROSSES_PER_DIM * dim, MAX_CROSSES) > MAX_SMALL:
-        return True
-    values: list[Any] = [rank.context_features, *(action.features for action in rank.actions)]
-    count = 0
-    while values and count + len(values) <= MAX_SMALL:
-        value = values.pop()
-        count += 1
-        if isinstance(value, dict):
-            values.extend(value.values())
-        elif isinstance(value, list):
-            values.extend(value)
-    return bool(values)
 
 
 def to_rank_response(rank: RankRequest, event_id: str, ranked: Sequence[str]) -> RankResponse:
@@ -190,14 +187,16 @@ def _without_key(value: dict[str, Any], keys: list[str]) -> dict[str, Any]:
 # Features
 
 
-def _flatten(objects: list[Any], field: str) -> dict[str, float]:
-    """Return the named numbers of a list of objects; numbers with the same name are added."""
+def _flatten(objects: list[Any], field: str) -> Generator[None, None, dict[str, float]]:
+    """Compute the named numbers of a list of objects, in steps; numbers with the same name are added."""
     features: dict[str, float] = {}
     for index, value in enumerate(objects):
         if value is not None and not isinstance(value, dict):
             raise ValueError(f"{field}[{index}] must be an object of features, not {_type_name(value)}")
-        for name, number in _numbers(value, "", f"{field}[{index}]", MAX_DEPTH):
+        for count, (name, number) in enumerate(_numbers(value, "", f"{field}[{index}]", MAX_DEPTH), 1):
             features[name] = features.get(name, 0.0) + number
+            if count % NAMES_PER_STEP == 0:
+                yield
     return features
 
 

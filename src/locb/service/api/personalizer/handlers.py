@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Generator
 
 import msgspec
 from msgspec import UNSET
@@ -12,11 +11,11 @@ from starlette.responses import Response
 
 from locb.common.feature_hashing import feature_row
 from locb.service.api.context import AppContext
-from locb.service.api.personalizer.conversion import is_large, to_arguments, to_error_response, to_rank_response
+from locb.service.api.personalizer.conversion import argument_steps, to_error_response, to_rank_response
 from locb.service.api.personalizer.schemas import RankRequest, RankResponse, RewardRequest
 from locb.service.core.commands import ActivateCommand, EncodedDecision, RecommendCommand, RewardCommand
 from locb.service.errors import ProblemError, invalid
-from locb.service.request_parsing import ParsedRequest, parse_request
+from locb.service.request_parsing import NAMES_PER_STEP, ParsedRequest, parse_in_steps, parse_request
 from locb.service.responses import SECURITY_HEADERS, encode_json, problem_headers
 from locb.service.schemas import Arm, RecommendRequest
 
@@ -29,36 +28,39 @@ class _Ranking(msgspec.Struct):
     ranking: list[_RankedArm]
 
 
-# A thread converts large requests, one at a time, while the event loop serves other requests.
-_large_requests = ThreadPoolExecutor(1, "locb-personalizer")
 _decode_ranking = msgspec.json.Decoder(_Ranking).decode
 
 
 async def rank(app: AppContext, body: RankRequest) -> RankResponse:
     """Rank the actions of a request, and store the recommended action as a decision."""
     service = app.service
-    arguments = body, service.model.dim, service.config.personalizer_user
-    if is_large(body, service.model.dim):
-        parsed, deferred = await asyncio.get_running_loop().run_in_executor(_large_requests, _parse, *arguments)
-    else:
-        parsed, deferred = _parse(*arguments)
+    steps = _parse_steps(body, service.model.dim, service.config.personalizer_user)
+    parsed, deferred = await parse_in_steps(steps, app.parsing)
     outcome = await service.committer.execute(RecommendCommand(parsed, time.time(), deferred))
     assert isinstance(outcome, EncodedDecision)  # noqa: S101 - problems are raised
     ranked = [ranked_arm.arm for ranked_arm in _decode_ranking(outcome.response).ranking]
     return to_rank_response(body, outcome.decision_id, ranked)
 
 
-def _parse(body: RankRequest, dim: int, user_path: str) -> tuple[ParsedRequest, bool]:
+def _parse_steps(body: RankRequest, dim: int, user_path: str) -> Generator[None, None, tuple[ParsedRequest, bool]]:
     """Convert a rank request, and return whether it is deferred."""
+    hashed: list[Arm] = []
+    count = 0
     try:
-        arguments = to_arguments(body, dim, user_path)
+        arguments = yield from argument_steps(body, dim, user_path)
         # Features are hashed here, so that the log stores dim numbers and not the many names of the cross features.
-        hashed = [Arm(name, feature_row(features, dim)) for name, features in arguments.arms]
+        for name, features in arguments.arms:
+            hashed.append(Arm(name, feature_row(features, dim)))
+            count += len(features)
+            if count > NAMES_PER_STEP:
+                yield
+                count = 0
     except ValueError as error:
         raise invalid(str(error)) from None
     request = RecommendRequest(arguments.user, hashed, arguments.excluded, None, arguments.event_id)
     parsed = parse_request(request, dim)
     parsed.named_features = [features for _, features in arguments.arms]
+    parsed.max_arm_names = max(len(features) for features in parsed.named_features)
     return parsed, arguments.deferred
 
 
