@@ -38,11 +38,10 @@ class Limits:
         return errors.too_many_in_flight(self.in_flight)
 
     def check_names(self, body: bytes) -> None:
-        """Raise a 422 problem if a JSON body has too many names. A body without large objects is not searched."""
-        if len(body) // MIN_NAME_BYTES > self.max_names:
-            # A quote and a colon end a name. An escaped quote and a colon in a text are also counted.
-            names = body.translate(None, b" \t\r\n").count(b'":')
-            if names > self.max_names:
-                advice = "send fewer arms or features, or raise --max-feature-names"
-                detail = f"a request must have at most {self.max_names} names of features and fields, not {names}"
-                raise errors.invalid(f"{detail}: {advice}")
+        """Raise a 422 problem if a JSON body has too many names, for which it needs ``MIN_NAME_BYTES`` per name."""
+        # A quote and a colon end a name. An escaped quote and a colon in a text are also counted.
+        names = body.translate(None, b" \t\r\n").count(b'":')
+        if names > self.max_names:
+            advice = "send fewer arms or features, or raise --max-feature-names"
+            detail = f"a request must have at most {self.max_names} names of features and fields, not {names}"
+            raise errors.invalid(f"{detail}: {advice}")

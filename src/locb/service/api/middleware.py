@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from locb.service import errors
 from locb.service.api.context import AppContext
-from locb.service.api.limits import Limits
+from locb.service.api.limits import MIN_NAME_BYTES, Limits
 from locb.service.api.request_params import read_params
 from locb.service.api.routes import Route
 from locb.service.errors import REQUEST_ID, ProblemError
@@ -197,7 +197,8 @@ async def read_body(receive: Receive, headers: dict[bytes, bytes], limits: Limit
         raise errors.body_too_large(max_body)
     if message["type"] != "http.request":
         raise errors.bad_request("the body is incomplete, because the client closed the connection; send it again")
-    limits.check_names(body)
+    if len(body) > MIN_NAME_BYTES * limits.max_names:  # a smaller body cannot have too many names
+        limits.check_names(body)
     return body
 
 
