@@ -19,7 +19,7 @@ from stress.histories.record import Kind, Request
 
 PAUSE = 0.01  # seconds between the requests of a client
 DEFAULTS_PAUSE = 0.5  # seconds after which a default reward that is due has been learned, usually
-MAX_FINISHED = 10  # requests of each kind that a client sends at the end
+MAX_FINISHED = 30  # requests of each kind that a client sends at the end
 RETRY_PAUSE = 0.05  # seconds before a failed request is repeated
 RETRIED = (0, 429, 503)  # statuses after which a request is repeated
 
@@ -62,7 +62,7 @@ class _Client(threading.Thread):
         self._connection: tuple[ForkedService, http.client.HTTPConnection] | None = None
         self._open: list[tuple[str, str]] = []  # users and ids of decisions without a reward
         self._inactive: list[tuple[str, str]] = []  # users and ids of deferred decisions that are activated later
-        self._postponed: list[tuple[str, str, float]] = []  # users, ids and rewards that were refused
+        self._postponed: list[tuple[str, str, float]] = []  # users, ids and rewards that are sent at the end
         self._count = 0
 
     def run(self) -> None:
@@ -81,28 +81,31 @@ class _Client(threading.Thread):
         rng, plan = self._rng, self._plan
         if rng.random() < plan.erasures:
             self._erase_new_user()
-        elif self._postponed and rng.random() < 0.1:
-            self._send_reward(*self._postponed.pop(0))
-        elif self._open and rng.random() < 0.5:
+        elif self._open and rng.random() < (0.8 if self._failed else plan.rewards):
             user, decision_id = self._open.pop(rng.randrange(len(self._open)))
-            if rng.random() < 0.2:  # the decision is active already, or becomes active late
+            if rng.random() < plan.postpone / 2:  # the decision is active already, or becomes active late
                 self._activate(user, decision_id)
-                self._open.append((user, decision_id))
+                self._postponed.append((user, decision_id, 1.0))
             else:
                 self._reward(user, decision_id)
         elif self._decide(user := f"user {rng.randrange(plan.users)}") or rng.random() < 0.2:
             self._open.append((user, self._decision_id))
 
     def _finish(self) -> None:
-        """Activate the remaining decisions; when the default rewards have been due, send the refused rewards again."""
-        if self._plan.default_reward is None:
-            return
+        """Activate decisions, and send the postponed rewards when the default rewards have been due."""
         if self._rng.random() < 0.5:
             for user, decision_id in self._inactive[-MAX_FINISHED:]:
                 self._activate(user, decision_id)
-        time.sleep(self._plan.reward_wait + DEFAULTS_PAUSE)
-        for reward in self._postponed[-MAX_FINISHED:]:
+        if self._plan.default_reward is not None:
+            time.sleep(self._plan.reward_wait + DEFAULTS_PAUSE)
+        self._rng.shuffle(self._postponed)
+        for reward in self._postponed[:MAX_FINISHED]:
             self._send_reward(*reward)
+
+    @property
+    def _failed(self) -> bool:
+        """Whether the last attempt failed, because the service or its store was not available."""
+        return bool(self.requests) and self.requests[-1].status in RETRIED
 
     @property
     def _decision_id(self) -> str:
@@ -143,7 +146,7 @@ class _Client(threading.Thread):
     def _send_reward(self, user: str, decision_id: str, reward: float) -> None:
         body = {"decision_id": decision_id, "reward": reward}
         self._retry("reward", user, decision_id, "POST", "/v1/reward", body, self._plan.postpone)
-        if self.requests[-1].status in RETRIED and user.startswith("user"):
+        if self._failed and user.startswith("user"):
             self._postponed.append((user, decision_id, reward))
 
     def _activate(self, user: str, decision_id: str) -> None:

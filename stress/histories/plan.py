@@ -12,6 +12,7 @@ FAULTS: dict[str, tuple[str, ...]] = {
         "terminate connections", "crash store", "take over", "expire lease", "lose responses",
     ),
 }  # fmt: skip
+LONG_WAIT = 3.0  # seconds until a default reward is due: longer than a restart takes
 OUTAGES = {"sqlite": "full disk", "postgresql": "crash store"}  # faults during which all writes are refused
 
 
@@ -53,8 +54,9 @@ class Plan:
     disconnects: float  # probability that a client closes its connection before the response
     deferred: float  # probability that a decision is deferred
     erasures: float  # probability that a client creates a user whom it erases later
+    rewards: float = 0.5  # probability that a client sends a reward and does not request a decision
     give_up: float = 0.15  # probability that a client does not repeat a failed request
-    postpone: float = 0.5  # probability that a client repeats a failed reward when the default reward was due
+    postpone: float = 0.5  # probability that a client sends a refused reward again after the default reward was due
 
 
 def draw_plan(kind: str, seed: int, seconds: float = 2.0) -> Plan:
@@ -92,7 +94,9 @@ def draw_plan(kind: str, seed: int, seconds: float = 2.0) -> Plan:
     )
     if default_reward is None or rng.random() < 0.5:
         return plan
-    # Rewards of decisions from before a restart are refused while their default rewards become due.
-    restart = Fault(rng.choice(["kill", "stop"]), reward_wait / 2, 0.0, 0.0)
-    outage = Fault(OUTAGES[kind], 0.0, min(2.0 * reward_wait, seconds), 0.0)
-    return replace(plan, faults=(*faults, restart, outage))
+    # A service reads decisions from the log after a restart. Their rewards are refused, then default rewards are due.
+    restart = Fault(rng.choice(["kill", "stop"]), 0.6, 0.0, 0.0)
+    outage = Fault(OUTAGES[kind], 0.0, 1.0, 0.0)
+    options += ["--reward-wait", f"{LONG_WAIT}s", "--decision-cache", "100000"]  # the last value of an option counts
+    plan = replace(plan, faults=(*faults, restart, outage), options=tuple(options), reward_wait=LONG_WAIT)
+    return replace(plan, rewards=0.2, give_up=0.6)  # many decisions without a reward before the restart
