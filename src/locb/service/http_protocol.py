@@ -6,10 +6,11 @@ import asyncio
 import logging
 import math
 from contextvars import copy_context
+from functools import partial
 from typing import Any
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from locb.service import errors
 from locb.service.api.middleware import REQUEST_ID_HEADER, make_request_id
@@ -72,6 +73,7 @@ class SingleWriteProtocol(HttpToolsProtocol):
             if size > self._max_header_bytes:
                 raise errors.headers_too_large(self._max_header_bytes)
         super().on_headers_complete()
+        self.scope["send_whole"] = partial(send_whole, self.cycle)  # type: ignore[typeddict-unknown-key]
 
     def on_body(self, body: bytes) -> None:
         """Receive a part of the body, whose size the middleware limits."""
@@ -147,6 +149,37 @@ class SingleWriteProtocol(HttpToolsProtocol):
         self.transport.write(b"\r\n".join(lines))
 
 
+def send_whole(cycle: Any, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> bool:
+    """Send a whole response, or return False if the caller must send it with the messages of ASGI.
+
+    This is faster, because uvicorn would check the headers of each response with regular expressions. The names are in
+    lower case, the values are valid, and one of the headers is ``Content-Length``.
+
+    Parameters
+    ----------
+    cycle : RequestResponseCycle
+        The request and its response, an object of uvicorn.
+    status : int
+        HTTP status.
+    headers : list of (bytes, bytes)
+        Headers of the response.
+    body : bytes
+        Body of the response.
+    """
+    unusual = cycle.response_started or cycle.disconnected or not cycle.keep_alive or cycle.flow.write_paused
+    if unusual or cycle.scope["method"] == "HEAD":
+        return False
+    cycle.response_started = cycle.response_complete = True
+    cycle.waiting_for_100_continue = False
+    lines = [STATUS_LINE[status]]
+    for name, value in (*cycle.default_headers, *headers):
+        lines += (name, b": ", value, b"\r\n")
+    cycle.transport.write_whole(b"".join([*lines, b"\r\n", body]))
+    cycle.message_event.set()
+    cycle.on_response()
+    return True
+
+
 class _SingleWriteTransport:
     """Transport that delays the head of a response until the body follows or the event loop runs again."""
 
@@ -170,6 +203,11 @@ class _SingleWriteTransport:
             self._loop.call_soon(self._send_held)
         else:
             self._transport.write(data)
+
+    def write_whole(self, data: bytes) -> None:
+        """Send a whole response."""
+        self._send_held()
+        self._transport.write(data)
 
     def _send_held(self) -> None:
         if self._held is not None:

@@ -19,6 +19,7 @@ from locb.service.schemas import Features, RecommendRequest
 
 MAX_FEATURE = 1e6  # largest absolute value that the policies accept
 NAMES_PER_STEP = 500  # named features that are converted at a time, which takes about 1 ms
+BASE_WEIGHT = 30  # of a request, without its arms
 BYTES_PER_WEIGHT = 256  # a part of a request that takes about as long to store as one arm to rank
 T = TypeVar("T")
 _pack = msgspec.msgpack.Encoder().encode
@@ -55,7 +56,7 @@ class ParsedRequest:
     @property
     def weight(self) -> int:
         """Approximate time to decide and to store the decision, in units of the time for one arm, about 1 µs."""
-        return len(self.eligible) + self.max_arm_names + len(self.packed) // BYTES_PER_WEIGHT
+        return BASE_WEIGHT + len(self.eligible) + self.max_arm_names + len(self.packed) // BYTES_PER_WEIGHT
 
 
 async def parse_in_steps(steps: Generator[None, None, T], turn: asyncio.Lock) -> T:

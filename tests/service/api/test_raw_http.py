@@ -1,15 +1,19 @@
 """HTTP details: invalid HTTP, slow and incomplete requests, disconnects, file responses."""
 
 import json
+import re
 import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
+from locb.service import http_protocol
 from locb.service.core.service import Service
+from locb.service.http_protocol import send_whole
 from locb.service.responses import SECURITY_HEADERS
 from serving import arms, is_safe, serving, state, wait_for
 
@@ -52,6 +56,36 @@ def test_deeply_nested_json(running: tuple[httpx.Client, Service], path: str, st
         if bracket == b"[" or "rank" in path:
             assert message in response.text
     assert state(service) == before
+
+
+@pytest.mark.parametrize(
+    ("version", "header", "count"),
+    [("1.1", "", 3), ("1.1", "Connection: close\r\n", 1), ("1.0", "", 1), ("1.1", "Expect: 100-continue\r\n", 2)],
+)
+def test_whole_responses_equal_those_of_uvicorn(
+    running: tuple[httpx.Client, Service], monkeypatch: pytest.MonkeyPatch, version: str, header: str, count: int
+) -> None:
+    """Pipelined requests, of which the last one closes the connection, get the same bytes with and without ASGI."""
+    whole = []
+
+    def observe(*arguments: Any) -> bool:
+        whole.append(send_whole(*arguments))
+        return whole[-1]
+
+    def responses() -> bytes:
+        body = b'{"user":"ann","arms":[{"id":"a","features":[1,0,0]}],"decision_id":"same"}'
+        head = f"POST /v1/recommend HTTP/{version}\r\nHost: localhost\r\nX-Request-Id: x\r\n{header}"
+        head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        last = b"GET /v1/health HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: y\r\nConnection: close\r\n\r\n"
+        return re.sub(rb"date: [^\r]*", b"date:", send_raw(running[0], (head.encode() + body) * count + last))
+
+    responses()  # the position in the log does not change any more
+    monkeypatch.setattr(http_protocol, "send_whole", observe)
+    received = responses()
+    assert received.count(b"200 OK") == (count + 1 if count > 1 else 1)
+    assert sum(whole) == (count if count > 1 else 0)  # a response that closes the connection is left to uvicorn
+    monkeypatch.setattr(http_protocol, "send_whole", lambda *_: False)
+    assert responses() == received
 
 
 def send_raw(client: httpx.Client, request: bytes) -> bytes:

@@ -75,8 +75,10 @@ def make_app(
     endpoints |= {"/": {"GET": page}, "/page/{file}": {"GET": page}}
     description = encode_json(describe_api(ROUTES, service.model.dim, bool(tokens)))
     endpoints["/openapi.json"] = {"GET": _static_endpoint(description)}
-    routes = [StarletteRoute(path, MethodRouter(methods), methods=None) for path, methods in endpoints.items()]
-    return RequestRouter(Router(routes, default=_not_found, lifespan=lifespan, redirect_slashes=False))
+    routers = {path: MethodRouter(methods) for path, methods in endpoints.items()}
+    routes = [StarletteRoute(path, router, methods=None) for path, router in routers.items()]
+    fixed = {path: router for path, router in routers.items() if "{" not in path}
+    return RequestRouter(Router(routes, default=_not_found, lifespan=lifespan, redirect_slashes=False), fixed)
 
 
 def _page_endpoint(app: AppContext, files: PageFiles) -> Endpoint:

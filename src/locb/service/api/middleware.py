@@ -6,7 +6,7 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from itertools import count
 from typing import Any, get_args
 
@@ -47,10 +47,18 @@ class RequestRouter:
     """Router that gives each request an id, and matches the raw path.
 
     With the raw path, an id in a path can contain a slash, encoded as ``%2F``.
+
+    Parameters
+    ----------
+    router : ASGI application
+        Router of all paths.
+    fixed : mapping of str to ASGI application
+        Applications of paths without parameters, which need no search for the route.
     """
 
-    def __init__(self, router: ASGIApp) -> None:
+    def __init__(self, router: ASGIApp, fixed: Mapping[str, ASGIApp]) -> None:
         self._router = router
+        self._fixed = fixed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Route an HTTP request, or close a WebSocket connection."""
@@ -67,7 +75,9 @@ class RequestRouter:
                 problem = errors.bad_request("an HTTP/1.1 request must have exactly one Host header")
                 await respond(problem_response(problem), scope, receive, send)
                 return
-        await self._router(scope, receive, send)
+            await self._fixed.get(scope["path"], self._router)(scope, receive, send)
+        else:
+            await self._router(scope, receive, send)
 
 
 def has_one_host(scope: Scope) -> bool:
@@ -79,7 +89,13 @@ def has_one_host(scope: Scope) -> bool:
 async def respond(response: Response, scope: Scope, receive: Receive, send: Send) -> None:
     """Send a response with the id of its request."""
     response.raw_headers += scope["response_headers"]
-    await response(scope, receive, send)
+    send_whole = scope.get("send_whole")
+    if (
+        type(response) is not JsonResponse
+        or send_whole is None
+        or not send_whole(response.status_code, response.raw_headers, response.body)
+    ):
+        await response(scope, receive, send)
 
 
 class MethodRouter:
