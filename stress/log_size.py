@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from random import Random
 from typing import Any, NamedTuple
 
 from sqlalchemy import func, select
 
 from locb.service.config import ServiceConfig
+from locb.service.core.background import DROPPED_PER_STEP
 from locb.service.core.commands import EncodedDecision, RecommendCommand, RewardCommand
 from locb.service.core.engine import Engine
 from locb.service.core.model import load_or_create_model
@@ -68,12 +70,17 @@ def log_size(location: StoreLocation, shape: Shape, decisions: int = 3_000, user
             request_bytes, response_bytes = connection.execute(sums).one()
         _vacuum(log)
         size = log.size_bytes() or 0
+        while log.drop_payloads(math.inf, DROPPED_PER_STEP, keep_unrewarded=False):
+            pass
+        _vacuum(log)
+        retained = log.size_bytes() or 0
     finally:
         log.close()
     return {
         "bytes per decision": round(size / decisions),
-        "of these in the request": round(request_bytes / decisions),
-        "of these in the response": round(response_bytes / decisions),
+        "bytes per decision after --retain": round(retained / decisions),
+        "bytes of the request": round(request_bytes / decisions),
+        "bytes of the response": round(response_bytes / decisions),
     }
 
 

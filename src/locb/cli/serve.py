@@ -71,7 +71,7 @@ def make_config(options: dict[str, Any]) -> ServiceConfig:
     if isinstance(parameters.get("reward_range"), str):
         parameters["reward_range"] = list(number_pair("reward-range", parameters["reward_range"]))
     for name, value in options.items():
-        if describe_key(name).is_duration:
+        if describe_key(name).is_duration and value is not None:
             options[name] = seconds(name.replace("_", "-"), value)
     policy = options["policy"]
     if policy is not None and policy.partition(":")[0].endswith(".py"):
@@ -105,12 +105,13 @@ def _options() -> Iterator[inspect.Parameter]:
         key, default = describe_key(field.name), field.default
         option_type: Any = types[field.name]
         if key.is_duration:
-            option_type, default = str, _format_duration(field.default)
+            option_type = str if default is not None else str | None
+            default = None if default is None else _format_duration(default)
         yield _option(field.name, option_type, default, key)
 
 
 def _option(name: str, option_type: Any, default: Any, key: Key) -> inspect.Parameter:
-    text = f"{key.description} Examples: 30s, 10m, 2h." if key.is_duration else key.description
+    text = f"{key.description} Examples: 30s, 10m, 2h, 90d." if key.is_duration else key.description
     panel = None if key.section == "Options" else key.section
     low, high = (None, None) if key.is_duration else (key.minimum, key.maximum)  # a duration is text here
     option = typer.Option(help=text, min=low, max=high, envvar=key.environment, rich_help_panel=panel)

@@ -44,7 +44,7 @@ def check(
     except ImportError as error:
         leave(f"locb store needs the package {error.name}: run pip install 'locb[service]'", 2)
     try:
-        events, damage = check_log(data_dir, store)
+        events, damage, dropped = check_log(data_dir, store)
     except (AlreadyOpenError, StoreError) as error:
         leave(str(error), 1)
     for seq, description in damage:
@@ -53,3 +53,5 @@ def check(
         first = min(damage).seq
         leave(f"the log of {events} events is damaged, first at event {first}: restore the store from a backup", 1)
     console.print(f"The log is intact: {events:,} events.", highlight=False)
+    if dropped:
+        console.print(f"The requests and responses up to event {dropped:,} were dropped (--retain).", highlight=False)

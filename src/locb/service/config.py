@@ -114,6 +114,13 @@ class ServiceConfig:
         "replays the events after the newest snapshot.",
         minimum=1,
     )
+    retain: float | None = _key(
+        None,
+        "Time after which the request and the response of a decision are dropped from the log. Everything that the "
+        "policy has learned, and the rewards, are kept. By default nothing is dropped.",
+        is_duration=True,
+        minimum=3600,
+    )
     personalizer_user: str = _key(
         "user.id",
         "Path of the user id in the contextFeatures of Azure Personalizer clients: field names, joined by dots.",

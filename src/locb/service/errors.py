@@ -108,7 +108,7 @@ def not_found(detail: str) -> ProblemError:
 
 def unknown_decision(decision_id: str) -> ProblemError:
     """Return the problem of a reward or an activation for a decision that does not exist (404)."""
-    cause = f"unknown decision {decision_id!r}: no decision has this id, or its user was erased"
+    cause = f"unknown decision {decision_id!r}: no decision has this id, its user was erased, or --retain dropped it"
     source = "the decision_id of a response of /v1/recommend, or the eventId of a response of Personalizer's rank"
     detail = f"{cause}; use {source}"
     return ProblemError(404, "unknown-decision", detail)
@@ -147,6 +147,12 @@ def reward_conflict(decision_id: str, reward: float) -> ProblemError:
     """Return the problem of a reward for a decision that already has a different reward (409)."""
     detail = f"decision {decision_id!r} already has reward {reward:g}, which cannot be changed"
     return ProblemError(409, "conflict", detail)
+
+
+def payload_dropped(decision_id: str) -> ProblemError:
+    """Return the problem of a repeated request whose response is no longer stored (409)."""
+    cause = f"decision {decision_id!r} exists, but its response was dropped, because it is older than --retain"
+    return ProblemError(409, "conflict", f"{cause}; use another decision_id for a new decision")
 
 
 def not_activated(decision_id: str) -> ProblemError:

@@ -153,8 +153,10 @@ def parse_stored_request(packed: bytes, dim: int) -> ParsedRequest:
 def chosen_context(packed: bytes, chosen: int, dim: int) -> bytes:
     """Return the features of the chosen arm of a request from the log, as float64, as when the request arrived.
 
-    ``chosen`` is the index of the arm among the eligible arms.
+    ``chosen`` is the index of the arm among the eligible arms. The result is empty if the request was dropped.
     """
+    if not packed:
+        return b""
     request = _unpack(packed)
     position = chosen
     if request.exclude:

@@ -94,6 +94,7 @@ class Metrics:
                 "Time for which the newest snapshot blocked requests, in seconds.",
                 snapshots.blocked_seconds,
             ),
+            ("locb_retention_position", "Last event that --retain has dropped, or 0.", service.retention.position),
             (
                 "locb_store_unavailable",
                 "1 if the store cannot be written, otherwise 0.",

@@ -44,7 +44,8 @@ class Mismatch:
 def audit(data_dir: str | os.PathLike[str], store: str | None = None) -> tuple[Policy, list[Mismatch]]:
     """Replay the log of a stopped service, and repeat each decision since the policy was last rebuilt.
 
-    Decisions before the rebuild may depend on erased users and cannot be repeated.
+    Decisions before the rebuild may depend on erased users and cannot be repeated, and neither can decisions whose
+    requests were dropped (``--retain``). The rewards of all decisions are replayed.
 
     Parameters
     ----------
@@ -75,7 +76,7 @@ def audit(data_dir: str | os.PathLike[str], store: str | None = None) -> tuple[P
 
 def check_log(
     data_dir: str | os.PathLike[str], store: str | None = None, limit: int = MAX_DAMAGE
-) -> tuple[int, list[Damage]]:
+) -> tuple[int, list[Damage], int]:
     """Compare every event in the log of a stopped service with its digest, and the digests with the running hash.
 
     Parameters
@@ -93,6 +94,9 @@ def check_log(
         Sequence number of the last event.
     damage : list of Damage
         The first damaged events; empty if the log is intact.
+    dropped_until : int
+        Sequence number of the last event whose request and response were dropped, and replaced by their digest; 0 if
+        there is none.
 
     Raises
     ------
@@ -104,7 +108,7 @@ def check_log(
     with _opened(data_dir, store) as (log, settings):
         damage = log.check_all(limit)
         missing = log.track_position(settings["store"])
-        return log.last_seq(), damage if missing is None else [*damage, missing]
+        return log.last_seq(), damage if missing is None else [*damage, missing], log.dropped_until()
 
 
 @contextmanager
@@ -125,7 +129,7 @@ def _opened(data_dir: str | os.PathLike[str], store: str | None) -> Iterator[tup
 def repeat_decisions(
     log: EventLog, model: Model, after: int, inspect: Callable[[ServablePolicy, Any, Floats], None] | None = None
 ) -> tuple[Policy, list[Mismatch]]:
-    """Replay the whole log on a new policy, and repeat each decision with seq > ``after``.
+    """Replay the whole log on a new policy, and repeat each decision with seq > ``after`` whose request is in the log.
 
     ``inspect``, if given, is called with the policy, the row in the log and the contexts of each repeated decision.
 
@@ -139,9 +143,10 @@ def repeat_decisions(
     policy = model.build()
     mismatches: list[Mismatch] = []
     new_users = sorted(seq for index, seq, _ in log.users() if index >= policy.n_users)
+    dropped = log.dropped_until()
     events = merge(  # lazily, because requests and responses are large
         ((seq, "user", None) for seq in new_users),
-        ((row.seq, "decision", row) for chunk in log.decisions(after) for row in chunk),
+        ((row.seq, "decision", row) for chunk in log.decisions(max(after, dropped)) for row in chunk),
         ((row.seq, "observation", row) for chunk in log.observations(0) for row in chunk),
         key=itemgetter(0),
     )

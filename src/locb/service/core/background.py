@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from locb.service import errors
 from locb.service.core.commands import Command, Outcome, RecommendCommand
 from locb.service.errors import ProblemError
-from locb.service.store.database import StoreError
+from locb.service.store.database import FencedError, StoreError
+from locb.service.store.locks import AlreadyOpenError
 
 if TYPE_CHECKING:
     from locb.service.core.group_commit import GroupCommitter
@@ -30,6 +31,9 @@ RESTART_INTERVAL = 1.0  # seconds until a failed task starts again
 WATCH_INTERVAL = 0.5  # seconds between checks that the store responds
 STORE_TIMEOUT = 4.0  # seconds for a response of the store; longer than locks are awaited
 CHECKPOINT_INTERVAL = 0.5  # seconds between WAL checkpoints: short, so that each checkpoint is small
+RETENTION_INTERVAL = 60.0  # seconds between searches for decisions whose payloads are due to be dropped
+DROPPED_PER_STEP = 200  # decisions per step, during which requests wait
+DROP_PAUSE = 0.05  # seconds between steps
 _log = logging.getLogger("locb.service")
 
 
@@ -201,6 +205,48 @@ async def checkpoint_periodically(committer: GroupCommitter) -> None:
                 _log.warning("the checkpoint of the WAL file failed and is tried again later: %s", error)
     finally:
         thread.stop(wait=False)
+
+
+class Retention:
+    """Dropping of the payloads (requests and responses) of old decisions, in the background.
+
+    Parameters
+    ----------
+    span : float
+        Age in seconds from which a payload is dropped.
+    position : int
+        Last event whose payload was dropped.
+    """
+
+    def __init__(self, span: float, position: int) -> None:
+        self.span = span
+        self.position = position
+
+    async def run(self, committer: GroupCommitter) -> None:
+        """Drop payloads in steps, between which requests are served, until the service stops."""
+        while True:
+            dropped = 0
+            try:
+                while count := await self._drop_step(committer):
+                    dropped += count
+                    await asyncio.sleep(DROP_PAUSE)
+            except FencedError as error:
+                committer.to_problem(error)
+                return
+            except (StoreError, AlreadyOpenError) as error:
+                _log.warning("dropping old requests and responses failed and is tried again later: %s", error)
+            if dropped:
+                _log.info("dropped the requests and responses of %d decisions, up to event %d", dropped, self.position)
+            await asyncio.sleep(RETENTION_INTERVAL)
+
+    async def _drop_step(self, committer: GroupCommitter) -> int:
+        log, has_defaults = committer.log, committer.engine.default_rewards.reward is not None
+        async with committer.commit_lock:
+            await committer.resolve_in_doubt()
+            before = time.time() - self.span
+            count = await committer.write_slow(log.drop_payloads, before, DROPPED_PER_STEP, has_defaults)
+            self.position = await committer.write(log.dropped_until)
+        return int(count)
 
 
 async def watch_store(committer: GroupCommitter) -> None:

@@ -32,10 +32,13 @@ class RecommendCommand:
         decision_id : str
             Id of the decision.
         stored : (bytes, bytes) or None
-            Packed request and response of the first command with this id; None if it failed.
+            Packed request and response of the first command with this id, empty if they were dropped. None if it
+            failed.
         """
         if stored is None:
             return errors.internal(f"the first request for decision {decision_id!r} failed; see the log of the service")
+        if not stored[0]:
+            return errors.payload_dropped(decision_id)
         if stored[0] != self.parsed.packed:
             return errors.decision_conflict(decision_id)
         return EncodedDecision(decision_id, stored[1])

@@ -280,6 +280,8 @@ class Engine:
         if isinstance(effect, RewardResponse | ProblemError):
             return effect
         new_kind, new_reward = effect
+        if not decision.context:  # dropped, so that the reward cannot be learned
+            return errors.unknown_decision(decision_id)
         batch.observe(decision_id, decision, new_kind, reward or 0.0, new_reward, command.now)
         batch.request_ids[batch.last_seq] = command.request_id
         return RewardResponse(decision_id, new_reward, new_kind != REWARD)
@@ -287,7 +289,7 @@ class Engine:
     def _activate(self, command: ActivateCommand, known: dict[str, FoundDecision], batch: Batch) -> Outcome:
         decision_id = command.decision_id
         decision = self._find(decision_id, known, batch)
-        if decision is None:
+        if decision is None or not decision.context:
             return errors.unknown_decision(decision_id)
         if decision.active_at is None and decision_id not in batch.activated:
             batch.records.activations.append((command.now, decision.seq))

@@ -17,7 +17,7 @@ from locb.policies.base.certificates import CertificateMixin, certify
 from locb.policies.base.policy import ServablePolicy
 from locb.service import errors
 from locb.service.config import ServiceConfig
-from locb.service.core.background import BackgroundTasks, checkpoint_periodically, watch_store
+from locb.service.core.background import BackgroundTasks, Retention, checkpoint_periodically, watch_store
 from locb.service.core.commands import Batch
 from locb.service.core.default_rewards import DefaultRewards
 from locb.service.core.engine import Engine
@@ -77,9 +77,12 @@ class Service:
             self.policy_spec = policy_spec(self.model.policy)
             self.snapshots = Snapshots(config.data_dir / "snapshots", store_id, config.snapshot_every)
             self.engine = self._recover(store_id)
+            self.retention = Retention(config.retain or 0.0, self.log.dropped_until())
         except BaseException:
             self.log.close()
             raise
+        if self.retention.position:
+            _log.info("requests and responses were dropped up to event %d (--retain)", self.retention.position)
         if not isinstance(self.policy, SupportsSnapshot):
             _log.warning(
                 "snapshots are disabled and every startup replays the whole log: %s has no methods save and checkpoint",
@@ -175,6 +178,8 @@ class Service:
             self.background.supervise("store-watchdog", lambda: watch_store(self.committer))
         )
         self.background.start("wal-checkpoint", lambda: checkpoint_periodically(self.committer))
+        if self.config.retain is not None:
+            self.background.start("retention", lambda: self.retention.run(self.committer))
         self.background.start("snapshot-memory", lambda: self.snapshots.reserve_periodically(lambda: self.policy))
         self._backfill.restart(self.engine.seq)
 

@@ -87,7 +87,8 @@ async def user_decisions(service: Service, user: str, limit: int) -> UserDecisio
 
 
 def _read_decisions(log: EventLog, index: int, limit: int, dim: int) -> list[UserDecision]:
-    return [_user_decision(decision, dim) for decision in log.recent_decisions(index, limit, MAX_DECISION_BYTES)]
+    found = log.recent_decisions(index, limit, MAX_DECISION_BYTES)
+    return [_user_decision(decision, dim) for decision in found if decision.response]  # empty if it was dropped
 
 
 def _user_decision(found: FoundDecision, dim: int) -> UserDecision:
@@ -100,7 +101,7 @@ def _user_decision(found: FoundDecision, dim: int) -> UserDecision:
         arm.id,
         found.reward,
         REWARD_STATUS[None if found.kind is None else min(found.kind, CORRECTION)],
-        msgspec.Raw(found.response or b"null"),
+        msgspec.Raw(found.response or b""),
         arm.features,
     )
 

@@ -16,11 +16,12 @@ import os
 import secrets
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
+from itertools import takewhile
 from pathlib import Path
 from struct import Struct
 from typing import NamedTuple
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, delete, insert, select
 
 from locb.service.store import schema as tables
 from locb.service.store.database import FencedError, Writes
@@ -60,8 +61,8 @@ def digest_payload(salt: bytes, request: bytes, response: bytes) -> bytes:
 
 
 def digest_decision(salt: bytes, row: DecisionRow) -> bytes:
-    """Return the digest of a decision."""
-    payload = digest_payload(salt, row.request, row.response)
+    """Return the digest of a decision. A dropped payload has an empty request, and its digest as the response."""
+    payload = digest_payload(salt, row.request, row.response) if row.request else row.response
     fields = _DECISION.pack(b"D", row.seq, row.user_index, row.time, row.chosen, len(row.id), payload)
     return _digest(salt + fields + row.id)
 
@@ -98,6 +99,49 @@ def load_salts(connection: Connection) -> dict[int, bytes]:
     c = tables.users.c
     found = connection.execute(select(c.user_index, c.salt).where(c.salt.is_not(None)))
     return {user_index: salt for user_index, salt in found}  # noqa: C416 - a row is not a tuple for the type checker
+
+
+def drop_payloads(connection: Connection, before: float, limit: int, keep_unrewarded: bool) -> int:
+    """Replace the payloads of the oldest decisions by their digests in the current transaction.
+
+    Parameters
+    ----------
+    connection : Connection
+        Connection to the database.
+    before : float
+        Unix time. The first decision that is not older ends the step.
+    limit : int
+        Maximum number of decisions per step.
+    keep_unrewarded : bool
+        Whether the first decision that waits for its reward or default reward also ends the step.
+
+    Returns
+    -------
+    int
+        Number of decisions whose payloads were replaced.
+    """
+    c, observations, users = tables.decisions.c, tables.observations.c, tables.users.c
+    position = tables.read_setting(connection, tables.DROPPED_SETTING) or 0
+    rewards = select(observations.seq).where(observations.decision_seq == c.seq).correlate(tables.decisions)
+    waits = c.active_at.is_not(None) & ~rewards.exists()
+    oldest = select(*tables.DECISION_COLUMNS, waits.label("waits"))
+    rows = connection.execute(oldest.where(c.seq > position).order_by(c.seq).limit(limit)).all()
+    due = list(takewhile(lambda row: row.time < before and not (keep_unrewarded and row.waits), rows))
+    if not due:
+        return 0
+    indices = {row.user_index for row in due}
+    salted = select(users.user_index, users.salt).where(users.user_index.in_(indices), users.salt.is_not(None))
+    salts = {user_index: salt for user_index, salt in connection.execute(salted)}  # noqa: C416 - as in load_salts
+    without_payload = []
+    for *fields, _ in due:
+        row = DecisionRow(*fields)
+        digest = digest_payload(salts.get(row.user_index, b""), row.request, row.response)
+        without_payload.append(row._replace(request=b"", response=digest)._asdict())
+    # Rows are deleted and inserted again, because SQLite does not reuse the space of rows that an update makes smaller.
+    connection.execute(delete(tables.decisions).where(c.seq > position, c.seq <= due[-1].seq))
+    connection.execute(insert(tables.decisions), without_payload)
+    tables.write_settings(connection, {tables.DROPPED_SETTING: due[-1].seq})
+    return len(due)
 
 
 class Chain:

@@ -207,18 +207,23 @@ def split_by_bytes(rows: Iterable[Any], dim: int, max_bytes: int) -> Iterator[li
 
 
 def _export_row(row: Any, dim: int) -> tuple[Any, ...]:
-    arms, response = unpack_request(row.request).arms, unpack(row.response)
+    choice: tuple[Any, ...] = (None,) * 5  # the payload was dropped
+    if row.request:
+        arms, response = unpack_request(row.request).arms, unpack(row.response)
+        choice = (
+            arms[response.ranking[0]].id,
+            None if response.estimates is None else response.estimates[0],
+            None if response.estimates is None else response.bonuses[0],
+            np.frombuffer(chosen_context(row.request, row.chosen, dim)).tolist(),
+            encode_json(arms).decode(),
+        )
     is_default = row.reward is None and row.default is not None
     reward, reward_time = (row.default, row.default_time) if is_default else (row.reward, row.reward_time)
     return (
         row.id.decode(),
         None if row.user is None else row.user.decode(),
         _utc(row.time),
-        arms[response.ranking[0]].id,
-        None if response.estimates is None else response.estimates[0],
-        None if response.estimates is None else response.bonuses[0],
-        np.frombuffer(chosen_context(row.request, row.chosen, dim)).tolist(),
-        encode_json(arms).decode(),
+        *choice,
         reward,
         None if reward_time is None else _utc(reward_time),
         None if reward is None else is_default,

@@ -199,8 +199,10 @@ def _row_digests(connection: Connection, after: int, until: int) -> Iterator[tup
         for seq, (salt, name) in events.items():
             if after < seq <= until and seq not in erased:
                 yield seq, digest_user(salt, seq, row.user_index, name)
+    dropped = tables.read_setting(connection, tables.DROPPED_SETTING) or 0
     for row in rows(tables.decisions):
-        yield row.seq, digest_decision(salts.get(row.user_index, b""), DecisionRow(*row))
+        is_valid = row.request or row.seq <= dropped
+        yield row.seq, digest_decision(salts.get(row.user_index, b""), DecisionRow(*row)) if is_valid else b""
     for row in rows(tables.observations):
         yield row.seq, digest_observation(salts.get(row.user_index, b""), ObservationRow(*row))
 

@@ -14,7 +14,7 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from locb.service.store import fencing, locks, sqlite, user_decisions
 from locb.service.store import schema as tables
-from locb.service.store.chain import Chain, Damage, PositionFile
+from locb.service.store.chain import Chain, Damage, PositionFile, drop_payloads
 from locb.service.store.database import (
     DuplicateDecisionError,
     FencedError,
@@ -184,6 +184,11 @@ class EventLog(LogReader):
             if complete:
                 tables.write_settings(connection, {"rebuilt_at": head.last_seq})
         self._set_head(head)
+
+    def drop_payloads(self, before: float, limit: int, keep_unrewarded: bool) -> int:
+        """Replace the payloads of the oldest decisions by their digests, as ``chain.drop_payloads`` does."""
+        with self._writing() as connection:
+            return drop_payloads(connection, before, limit, keep_unrewarded)
 
     def erase(self, user_index: int) -> int:
         """Erase a user's name, decisions and observations in one transaction, which is one event.

@@ -64,10 +64,15 @@ class LogReader:
         with self._reading() as connection:
             return {name: json.loads(value) for name, value in connection.execute(query)}
 
+    def dropped_until(self) -> int:
+        """Return the sequence number of the last event whose payload was dropped; 0 if there is none."""
+        with self._reading() as connection:
+            return int(tables.read_setting(connection, tables.DROPPED_SETTING) or 0)
+
     def find(self, ids: Sequence[bytes], with_response: Container[bytes] = ()) -> list[FoundDecision]:
         """Return the decisions with these ids, in any order. Ids that are not in the log are omitted.
 
-        Decisions whose id is in ``with_response`` have their JSON response.
+        Decisions whose id is in ``with_response`` have their JSON response, which is empty if it was dropped.
         """
         with self._reading() as connection:
             return _find(connection, tables.decisions.c.id, ids, with_response)
@@ -122,9 +127,9 @@ class LogReader:
     def recent_responses(self, until: int, limit: int) -> list[tuple[int, float, bytes]]:
         """Return (seq, time, packed response) of the last ``limit`` decisions with seq ≤ ``until``, newest first."""
         c = tables.decisions.c
-        query = select(c.seq, c.time, c.response).where(c.seq <= until).order_by(c.seq.desc()).limit(limit)
+        query = select(c.seq, c.time, c.response).where(c.seq <= until, c.request != b"").order_by(c.seq.desc())
         with self._reading() as connection:
-            return [(*row,) for row in connection.execute(query)]
+            return [(*row,) for row in connection.execute(query.limit(limit))]
 
     def recent_requests(self, limit: int, max_bytes: int) -> list[tuple[bytes, bytes]]:
         """Return the last recommend requests (MessagePack) with their packed responses, newest first.
@@ -134,7 +139,7 @@ class LogReader:
         c = tables.decisions.c
         found: list[tuple[bytes, bytes]] = []
         with self._reading() as connection:
-            query = select(c.request, c.response).order_by(c.seq.desc()).limit(limit)
+            query = select(c.request, c.response).where(c.request != b"").order_by(c.seq.desc()).limit(limit)
             for request, response in connection.execution_options(yield_per=1).execute(query):
                 found.append((request, response))
                 max_bytes -= len(request) + len(response)
@@ -158,13 +163,13 @@ class LogReader:
     def unrewarded_decisions(self) -> Iterator[list[Any]]:
         """Yield chunks of decisions that wait for a reward, with the columns of ``DecisionRow`` except the response.
 
-        Deferred decisions that are not activated are omitted.
+        Deferred decisions that are not activated are omitted, and decisions whose payload was dropped.
         """
         c, observations = tables.decisions.c, tables.observations
         query = (
             select(*tables.DECISION_COLUMNS[:-1])
             .outerjoin(observations, observations.c.decision_seq == c.seq)
-            .where(observations.c.seq.is_(None), c.active_at.is_not(None))
+            .where(observations.c.seq.is_(None), c.active_at.is_not(None), c.request != b"")
         )
         return self._chunks(query, c.seq, 0, None)
 
@@ -254,7 +259,9 @@ def _find(
 
 
 def _render(connection: Connection, rows: Sequence[DecisionRow]) -> dict[int, bytes]:
-    """Return the JSON response of each decision by its seq."""
+    """Return the JSON response of each decision by its seq; empty if it was dropped."""
+    dropped = {row.seq: b"" for row in rows if not row.request}
+    rows = [row for row in rows if row.request]
     seeds = sorted(set().union(*(seeds_of(unpack(row.response)) for row in rows)))
     users = tables.users.c
     names: dict[int, tuple[int, str]] = {}  # event that assigned the index, and the name
@@ -268,4 +275,6 @@ def _render(connection: Connection, rows: Sequence[DecisionRow]) -> dict[int, by
         assigned_seq, name = names.get(user_index, (seq, None))
         return name if assigned_seq < seq else None
 
-    return {row.seq: render_stored(row.id, row.request, row.response, partial(name_at, row.seq)) for row in rows}
+    return dropped | {
+        row.seq: render_stored(row.id, row.request, row.response, partial(name_at, row.seq)) for row in rows
+    }

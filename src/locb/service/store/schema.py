@@ -41,6 +41,8 @@ MAX_KIND = 32_767  # of the column type
 # Kinds of commits: any number of users, decisions and observations; one erasure; one rebuild of the policy.
 RECORDS, ERASURE, REBUILD = 0, 1, 2
 
+DROPPED_SETTING = "dropped_until"  # the setting with the last event whose payload was dropped; absent if there is none
+
 metadata = MetaData()
 
 # In SQLite only a primary key of type INTEGER is stored without a separate index.
@@ -66,6 +68,7 @@ decisions = Table(
     Column("time", Double, nullable=False),  # Unix time in seconds
     Column("active_at", Double),  # Unix time at which the wait for the reward starts; null until activated
     Column("chosen", Integer, nullable=False),  # index of the chosen arm among the arms that are not excluded
+    # The payload. When it is dropped (``chain.drop_payloads``), the request is empty, and the response is its digest.
     Column("request", LargeBinary, nullable=False),  # MessagePack
     Column("response", LargeBinary, nullable=False),  # packed, see ``packed_responses``
     # Rows of more than 2 KB stay uncompressed while they fit into a page: compression takes longer than the write.
