@@ -142,7 +142,7 @@ class Faults:
     def _lose_responses(self, fault: Fault) -> None:
         """Close the connection of a commit after PostgreSQL has executed it, several times."""
         if self._proxy is not None:
-            for _ in range(1 + int(fault.strength * 3)):
+            for _ in range(3 + int(fault.strength * 4)):
                 self.effects["responses of commits lost"] += self._proxy.lose_response(COMMIT_SECONDS)
                 time.sleep(fault.seconds / 5)
 

@@ -9,6 +9,8 @@ from types import TracebackType
 
 CHUNK_BYTES = 65_536
 COMMIT = b"COMMIT"
+# Batches without users and activations are one prepared statement, which commits by itself. psycopg chooses its name.
+PREPARED, MIN_BATCH_BYTES = b"_pg3_", 400
 
 
 class Proxy:
@@ -62,7 +64,8 @@ class Proxy:
 
     def take_commit(self, data: bytes) -> bool:
         """Return whether the response to these data must be lost."""
-        if COMMIT not in data or not self._armed.is_set():
+        commits = COMMIT in data or (PREPARED in data and len(data) >= MIN_BATCH_BYTES)
+        if not commits or not self._armed.is_set():
             return False
         self._armed.clear()
         return True
