@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
+import numpy as np
 
-from locb.common.feature_hashing import signed_indices
+from locb.common.feature_hashing import feature_row, signed_indices
 from locb.service.schemas import (
     Arm,
     ClusterSummary,
@@ -166,6 +167,15 @@ def render_stored(decision_id: bytes, request: bytes, response: bytes, name_of: 
 def stored_arm(request: bytes, response: bytes) -> str:
     """Return the id of the arm that a response from the log recommends."""
     return unpack_request(request).arms[unpack(response).ranking[0]].id
+
+
+def chosen_context(request: bytes, response: bytes, dim: int) -> bytes:
+    """Return the features of the recommended arm of a decision in the log, as float64; empty if they were dropped."""
+    if not request:
+        return b""
+    features = unpack_request(request).arms[unpack(response).ranking[0]].features
+    vector = features if isinstance(features, list) else feature_row(features, dim)
+    return np.array(vector, np.float64).tobytes()
 
 
 def feature_names(features: Features) -> list[str]:

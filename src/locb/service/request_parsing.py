@@ -150,20 +150,6 @@ def parse_stored_request(packed: bytes, dim: int) -> ParsedRequest:
     return parse_request(_unpack(packed), dim)
 
 
-def chosen_context(packed: bytes, chosen: int, dim: int) -> bytes:
-    """Return the features of the chosen arm of a request from the log, as float64, as when the request arrived.
-
-    ``chosen`` is the index of the arm among the eligible arms. The result is empty if the request was dropped.
-    """
-    if not packed:
-        return b""
-    request = _unpack(packed)
-    position = chosen
-    if request.exclude:
-        position = _eligible_arms([arm.id for arm in request.arms], request.exclude)[chosen]
-    return np.array(_to_vector(request.arms[position].features, dim, position), np.float64).tobytes()
-
-
 def _eligible_arms(ids: list[str], exclude: list[str]) -> list[int]:
     excluded = set(exclude)
     unknown = excluded.difference(ids)

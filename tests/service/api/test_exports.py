@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import subprocess
 import sys
 import threading
 from itertools import accumulate
@@ -104,3 +105,9 @@ def test_parts_are_limited_in_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert pl.read_parquet(tmp_path / export.FILE_NAME)["decision_id"].to_list() == [
             row.id.decode() for row in rows
         ]
+
+
+def test_process_of_an_export_imports_no_policy() -> None:
+    """An export starts a process, which must start fast."""
+    program = "import sys, locb.service.store.export; print([name for name in sys.modules if name.startswith('numba')])"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "[]\n"

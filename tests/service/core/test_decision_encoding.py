@@ -13,7 +13,7 @@ from locb.service.core.commands import Command, RecommendCommand, RewardCommand
 from locb.service.core.engine import Engine
 from locb.service.core.model import new_model
 from locb.service.core.user_index import UserIndex
-from locb.service.packed_responses import pack_cluster, render_stored, unpack_clusters
+from locb.service.packed_responses import chosen_context, pack_cluster, render_stored, unpack_clusters
 from locb.service.request_parsing import parse_request
 from locb.service.schemas import Arm, RecommendRequest
 
@@ -89,6 +89,7 @@ def test_stored_response_gives_the_same_json(policy: str, arms: list[Arm]) -> No
         engine.apply(batch)
         (row,), (outcome,) = batch.records.decisions, batch.outcomes
         assert render_stored(row.id, row.request, row.response, engine.users.name_of) == outcome.response
+        assert chosen_context(row.request, row.response, 2) == batch.decisions[f"d{number}"].context
         handle(RewardCommand(f"d{number}", float(number % 3 == 0), 0.0))
 
 

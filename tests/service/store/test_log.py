@@ -227,7 +227,7 @@ def test_unrewarded_decisions(log: EventLog) -> None:
     log.commit(Records(decisions=[decision(7, "later", active_at=None)]))
     assert [row[0] for row in flat(log.unrewarded_decisions())] == [4, 5]
     log.commit(Records(activations=[(321.0, 7)]))
-    assert flat(log.unrewarded_decisions())[-1] == (7, b"later", 0, 107.0, 321.0, 1, REQUEST)
+    assert flat(log.unrewarded_decisions())[-1] == (7, b"later", 0, 107.0, 321.0, 1, REQUEST, RESPONSE)
     log.commit(Records(observations=[observation(8, 7)]))
     assert [row[0] for row in flat(log.unrewarded_decisions())] == [4, 5]
 
@@ -245,9 +245,7 @@ def test_decisions_with_rewards_has_each_decision_once(log: EventLog) -> None:
         b"c": (b"bob", 0.0, None),
     }
     assert (by_id[b"b"].default_time, by_id[b"b"].reward_time) == (207.0, 209.0)
-    assert (by_id[b"a"].time, by_id[b"a"].chosen, by_id[b"a"].request, by_id[b"a"].response) == (
-        102.0, 1, REQUEST, RESPONSE,
-    )  # fmt: skip
+    assert (by_id[b"a"].time, by_id[b"a"].request, by_id[b"a"].response) == (102.0, REQUEST, RESPONSE)
 
 
 def test_settings_are_replaced_individually(log: EventLog) -> None:

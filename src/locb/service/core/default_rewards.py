@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 
 from locb.service.core.commands import CachedDecision
-from locb.service.request_parsing import chosen_context
+from locb.service.packed_responses import chosen_context
 from locb.service.store.log import EventLog
 
 CHECK_INTERVAL = 0.25  # seconds between checks for due default rewards
@@ -46,7 +46,7 @@ class DefaultRewards:
             return
         rows = [row for chunk in log.unrewarded_decisions() for row in chunk]
         for row in sorted(rows, key=lambda row: row.active_at):
-            context = chosen_context(row.request, row.chosen, dim)
+            context = chosen_context(row.request, row.response, dim)
             decision = CachedDecision(row.seq, row.user_index, context, row.time, row.active_at)
             elapsed = max(now - row.active_at, 0.0)
             self._pending[row.id.decode()] = self._clock() + self.wait - elapsed, decision

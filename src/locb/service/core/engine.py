@@ -30,7 +30,8 @@ from locb.service.core.default_rewards import DefaultRewards
 from locb.service.core.observations import learn
 from locb.service.core.user_index import UserIndex
 from locb.service.errors import ProblemError
-from locb.service.request_parsing import ParsedRequest, chosen_context
+from locb.service.packed_responses import chosen_context
+from locb.service.request_parsing import ParsedRequest
 from locb.service.schemas import RewardResponse
 from locb.service.store.schema import DEFAULT, REWARD, DecisionRow, FoundDecision
 
@@ -255,7 +256,7 @@ class Engine:
         decision = batch.decisions.get(decision_id) or self._in_memory(decision_id)
         if decision is None and decision_id in known:
             row, kind, reward, _ = known[decision_id]
-            context = chosen_context(row.request, row.chosen, self.policy.dim)
+            context = chosen_context(row.request, row.response, self.policy.dim)
             decision = CachedDecision(row.seq, row.user_index, context, row.time, row.active_at, kind, reward)
             # Cached by ``apply``: now it could evict a decision that another command of the batch needs.
             batch.decisions[decision_id] = decision

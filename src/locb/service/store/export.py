@@ -26,8 +26,7 @@ import numpy as np
 from sqlalchemy import URL, make_url
 
 from locb.service import errors
-from locb.service.packed_responses import encode_json, unpack, unpack_request
-from locb.service.request_parsing import chosen_context
+from locb.service.packed_responses import chosen_context, encode_json, unpack, unpack_request
 from locb.service.store.database import StoreError, connect
 from locb.service.store.reader import LogReader
 
@@ -214,7 +213,7 @@ def _export_row(row: Any, dim: int) -> tuple[Any, ...]:
             arms[response.ranking[0]].id,
             None if response.estimates is None else response.estimates[0],
             None if response.estimates is None else response.bonuses[0],
-            np.frombuffer(chosen_context(row.request, row.chosen, dim)).tolist(),
+            np.frombuffer(chosen_context(row.request, row.response, dim)).tolist(),
             encode_json(arms).decode(),
         )
     is_default = row.reward is None and row.default is not None

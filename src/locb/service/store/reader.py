@@ -161,13 +161,13 @@ class LogReader:
         return found
 
     def unrewarded_decisions(self) -> Iterator[list[Any]]:
-        """Yield chunks of decisions that wait for a reward, with the columns of ``DecisionRow`` except the response.
+        """Yield chunks of decisions that wait for a reward, with the columns of ``DecisionRow``.
 
         Deferred decisions that are not activated are omitted, and decisions whose payload was dropped.
         """
         c, observations = tables.decisions.c, tables.observations
         query = (
-            select(*tables.DECISION_COLUMNS[:-1])
+            select(*tables.DECISION_COLUMNS)
             .outerjoin(observations, observations.c.decision_seq == c.seq)
             .where(observations.c.seq.is_(None), c.active_at.is_not(None), c.request != b"")
         )
@@ -185,7 +185,7 @@ class LogReader:
         ).scalar_subquery()
         query = (
             select(
-                c.seq, c.id, users.c.id.label("user"), c.time, c.chosen, c.request, c.response,
+                c.seq, c.id, users.c.id.label("user"), c.time, c.request, c.response,
                 default.c.reward.label("default"), default.c.time.label("default_time"),
                 reward.c.reward.label("reward"), reward.c.time.label("reward_time"),
             )
