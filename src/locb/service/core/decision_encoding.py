@@ -56,12 +56,10 @@ class DecisionEncoder:
         """Return the JSON response to a recommend request, and the packed response for the log."""
         if self._users.unassigned and explanation.sources:
             explanation = explanation._replace(sources=self._without_unassigned(explanation.sources, memberships))
-        encoded = self._encode_clusters(memberships)
+        texts, packed_clusters = self._encode_clusters(memberships)
         names, explained = self._explanation(parsed, explanation)
-        packed_clusters = b"".join([packed for _, packed in encoded])
         packed = PackedResponse(*_rank_arms(parsed, explanation), packed_clusters, explained)
-        clusters = b",".join([text for text, _ in encoded if text])
-        response = render(decision_id, parsed.request.arms, packed, names, clusters, self._users.name_of)
+        response = render(decision_id, parsed.request.arms, packed, names, texts, self._users.name_of)
         return response, pack(packed)
 
     def _without_unassigned(
@@ -81,9 +79,18 @@ class DecisionEncoder:
             for source in sources
         )
 
-    def _encode_clusters(self, memberships: Sequence[Membership]) -> list[tuple[bytes, bytes]]:
-        cached = self._encoded.get
-        return [cached(membership) or self._encode_cluster(membership) for membership in memberships]
+    def _encode_clusters(self, memberships: Sequence[Membership]) -> tuple[bytes, bytes]:
+        """Return the clusters as JSON, without brackets, and packed."""
+        found = [*map(self._encoded.get, memberships)]
+        if None in found:
+            found = [
+                self._encode_cluster(membership) if encoded is None else encoded
+                for membership, encoded in zip(memberships, found, strict=True)
+            ]
+        if not found:
+            return b"", b""
+        texts, packed = zip(*found, strict=True)
+        return b",".join(filter(None, texts)), b"".join(packed)
 
     def _encode_cluster(self, membership: Membership) -> tuple[bytes, bytes]:
         """Encode a cluster and cache the result, which is empty while no user is assigned to the seed's index."""
