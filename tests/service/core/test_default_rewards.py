@@ -139,3 +139,16 @@ def test_steps_of_the_system_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             monkeypatch.setattr(time, "time", lambda offset=offset: system_time() + offset)
             client.post("/v1/recommend", json=request).raise_for_status()
         wait_for(lambda: service.policy.served.sum() == len(offsets), 20.0)
+
+
+def test_decision_that_was_learned_already_does_not_block_the_others(store: Any) -> None:
+    options: dict[str, Any] = {"default_reward": 0.25, "reward_wait": 0.05, "store": store.url}
+    request = {"user": "ann", "arms": arms([1, 0, 0], [0, 1, 0])}
+    with serving(store.folder, **options) as (client, service):
+        client.post("/v1/recommend", json=request | {"decision_id": "a"}).raise_for_status()
+        wait_for(lambda: service.policy.served.sum() == 1)
+        learned = service.engine._recent["a"]
+        service.engine.default_rewards.track("a", learned)  # as after a defect
+        client.post("/v1/recommend", json=request | {"decision_id": "b"}).raise_for_status()
+        wait_for(lambda: service.policy.served.sum() == 2)
+        assert [row.kind for chunk in service.log.observations(0) for row in chunk] == [DEFAULT, DEFAULT]

@@ -192,9 +192,16 @@ class GroupCommitter:
             await self.resolve_in_doubt()
             batch = self.engine.prepare_defaults(time.time(), MAX_BATCH)
             if batch.records.observations:
-                await self._commit(batch)
-                self._call_after_commit(batch)
-                self._next_defaults = 0.0  # more default rewards may be due
+                try:
+                    await self._commit(batch)
+                except DuplicateDecisionError as error:  # one decision must not prevent the defaults of all others
+                    self.to_problem(error)
+                    for row in await self._find(list(batch.observed)):
+                        if row.kind is not None:
+                            self.engine.default_rewards.discard(row.decision.id.decode())
+                else:
+                    self._call_after_commit(batch)
+                    self._next_defaults = 0.0  # more default rewards may be due
         except Exception as error:
             self.to_problem(error)
 
