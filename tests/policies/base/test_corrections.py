@@ -77,7 +77,7 @@ def test_unserved_users_cannot_be_corrected() -> None:
     for kind in KINDS:
         policy = make(kind, 0)
         before = state_of(policy)
-        with pytest.raises(ValueError, match="user 3 was never served: there is no reward to correct"):
+        with pytest.raises(ValueError, match="user 3 has no observations, so there is no reward to correct"):
             policy.correct(3, np.ones(DIM), 1.0, 0.0)
         assert state_of(policy) == before
 

@@ -100,7 +100,7 @@ def check_settings(policies: Sequence[str], alphas: Sequence[float], rounds: int
     if isinstance(policies, str):
         raise ParameterError("policies", f" must be a list of names, not the string {policies!r}")
     if not policies or not alphas:
-        raise ParameterError("policies" if not policies else "alphas", " must have at least one element, not none")
+        raise ParameterError("policies" if not policies else "alphas", " must have at least one element, not 0")
     if len(set(policies)) < len(policies):
         raise ParameterError("policies", f" must be distinct names, not {', '.join(policies)}")
     if len(set(alphas)) < len(alphas):

@@ -24,7 +24,7 @@ class CorrectionMixin(InspectablePolicy):
         Parameters
         ----------
         user : int
-            The user, from 0 to ``n_users`` − 1, with at least one round.
+            The user, from 0 to ``n_users`` − 1, with at least one observation.
         context : (d,) array_like
             The features of the observation.
         learned : float
@@ -35,7 +35,7 @@ class CorrectionMixin(InspectablePolicy):
         Raises
         ------
         ValueError
-            If an argument is invalid, or if the user has no rounds.
+            If an argument is invalid, or if the user has no observations.
         """
         user = self.check_user(user)
         context = check_array("context", context, (self._dim,))
@@ -43,7 +43,7 @@ class CorrectionMixin(InspectablePolicy):
         learned = check_float("learned", learned, -limit, limit)
         reward = check_float("reward", reward, -limit, limit)
         if self._state.served[user] == 0:
-            raise ValueError(f"user {user} was never served: there is no reward to correct")
+            raise ValueError(f"user {user} has no observations, so there is no reward to correct")
         scale = self._reward_scale
         change = scale.map_one("reward", reward, limit) - scale.map_one("learned", learned, limit)
         self._shift_sums(user, change * context)

@@ -1,4 +1,4 @@
-"""Queue, threads and tasks through which requests reach the store, and tasks that run beside the requests."""
+"""Queue of commands, worker threads, and supervised background tasks of the service."""
 
 from __future__ import annotations
 

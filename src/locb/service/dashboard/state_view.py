@@ -180,11 +180,12 @@ async def user_slices(
 
 
 class _ClusterSums:
-    """Sums over the users of each cluster, in columns.
+    """Sums over the users of each cluster.
 
-    The columns of ``total`` are: number of users, number of users with rewards, number of rewards, sum of rewards and,
-    unless the group summary already has it, the sum of the estimates of the users with rewards. ``users`` are all users
-    in parts, without their estimates, which need too much memory.
+    ``total`` has one row per cluster. Its columns are: number of users, number of users with rewards, number of
+    rewards, sum of rewards and, unless the group summary already has it, the sum of the estimates of the users with
+    rewards. ``users`` is a list of batches that together contain all users. To save memory, the batches have neither
+    estimates nor radii.
     """
 
     def __init__(self, group_summary: GroupSummary) -> None:

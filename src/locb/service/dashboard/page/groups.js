@@ -25,7 +25,7 @@ export const stateBadge = (isFinal) =>
 function progressBar(row) {
   if (row.progress === null) return "–";
   return create("span", { className: "progress" },
-    create("progress", { value: row.progress, max: 1, "aria-label": `Progress of the group of ${row.seed}` }),
+    create("progress", { value: row.progress, max: 1, "aria-label": `Progress of the group with seed ${row.seed}` }),
     create("span", { className: "nowrap" }, `${Math.floor(100 * row.progress)}%`));
 }
 
@@ -104,6 +104,7 @@ export class GroupsPanel {
     byId("overlap").hidden = seeds.length < 2;
     if (seeds.length < 2) return;
     const names = seeds.map((seed) => seed ?? "–");
+    const named = (name) => (name === "–" ? "“everyone”" : `with seed “${name}”`);
     const rows = names.flatMap((row, i) => names.map((column, j) =>
       ({ row, column, row_order: i, column_order: j, share: shares[i][j] })));
     const pairs = rows.filter(({ row_order: i, column_order: j }) => i !== j);
@@ -112,8 +113,8 @@ export class GroupsPanel {
       rows: { overlap: rows },
       label: "Overlap of groups",
       summary: largest.share === 0 ? "These groups have no members in common."
-        : `Largest overlap: ${formatPercent(largest.share)} of the group of “${largest.row}” is also in the group of `
-          + `“${largest.column}”.`,
+        : `Largest overlap: ${formatPercent(largest.share)} of the members of the group ${named(largest.row)} are also in `
+          + `the group ${named(largest.column)}.`,
     });
   }
 }
