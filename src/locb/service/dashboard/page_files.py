@@ -78,9 +78,8 @@ class PageFiles:
         if source is None:
             raise errors.not_found(f"the dashboard has no file {name[:100]!r}; open / for the dashboard")
         if self._chart_files.failure is not None:
-            raise errors.internal(
-                f"the chart files could not be built ({self._chart_files.failure}); correct the cause and restart the service"
-            )
+            failure = self._chart_files.failure
+            raise errors.internal(f"the chart files could not be built ({failure}); correct the cause and restart")
         content = self._chart_files.read(source)
         if content is None:
             return None

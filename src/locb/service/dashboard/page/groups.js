@@ -113,8 +113,8 @@ export class GroupsPanel {
       rows: { overlap: rows },
       label: "Overlap of groups",
       summary: largest.share === 0 ? "These groups have no members in common."
-        : `Largest overlap: ${formatPercent(largest.share)} of the members of the group ${named(largest.row)} are also in `
-          + `the group ${named(largest.column)}.`,
+        : `Largest overlap: ${formatPercent(largest.share)} of the members of the group ${named(largest.row)} `
+          + `are also in the group ${named(largest.column)}.`,
     });
   }
 }
