@@ -336,56 +336,92 @@ class ELOC(Policy):
     Components 0 … K − 1 are the seeds' neighbourhoods, K is "everyone", and K + 1 is the population.
     """
 
-    def __init__(self, n, d, gamma, seeds, beta, memory, ties, generator):
-        self.gamma, self.retention = gamma, 1.0 if memory is None else 1 - 1 / memory
+    def __init__(self, n, d, seeds, beta, memory, ties, generator, screen="noise", robust=True, theory=(0.5, 1.0, 0.1)):
+        self.retention = 1.0 if memory is None else 1 - 1 / memory
         self.d, self.seeds, self.beta, self.K = d, list(seeds), beta, len(seeds)
-        self.ties, self.generator = ties, [generator]
-        self.w = gamma**2 / (4 * d) * np.array([1.0] * self.K + [0.01])
+        self.ties, self.generator, self.screen, self.robust, self.theory = ties, [generator], screen, robust, theory
         self.n, self.G, self.b, self.m = 0, np.zeros((0, d, d)), np.zeros((0, d)), np.zeros(0, dtype=int)
         self.q = np.zeros((0, self.K + 1))  # every user has weight 1 in the component "everyone"
         self.W, self.h = np.zeros((0, d, d)), np.zeros((0, d))  # terms of the least squares for μ_0
+        self.gap = np.zeros(0)  # log evidence of the population minus that of everyone
         self.add_users(n)
-        self.noise, self.mu0, self.Sigma0 = 0.25, np.zeros(d), np.eye(d) / d
         self.pi = np.array([0.6 / self.K] * self.K + [0.1, 0.3])
         self.L = np.array([-8.0, 0.0, -2.0])  # log weights of the gate: everyone, population, mixture
         self.t, self.cached_posterior = 0, (None, None)
-        self.mu, self.v = self.solve_centres()
+        self.rewards, self.residuals, self.n_residuals = [], np.zeros((9, 3)), 0
+        self.limit, self.inside = math.inf, 1.0
+        self.set_scale()
+        self.mu, self.C, self.v = self.solve_centres()
         self.solved_trace = np.zeros(self.K + 1)
 
+    def set_scale(self):
+        """Estimate the variance of rewards, and set the noise and the population to their initial values."""
+        r = np.array(self.rewards)
+        self.scale = r.var() if len(r) else 0.0
+        if len(set(self.rewards)) > 2:
+            deviation = np.mean([abs(r[t] - r[: t + 1].mean()) for t in range(len(r))])
+            self.scale = (1.25 * deviation) ** 2
+        if self.scale == 0.0:
+            self.scale = 0.25
+        self.noise, self.Sigma0 = self.scale, 16 * self.scale * np.eye(self.d) / self.d
+        self.solve_population(int((self.m > 0).sum()))
+
+    def solve_population(self, n_served):
+        """Solve for μ_0 and its covariance, and shrink Σ_0."""
+        self.C0 = np.linalg.inv(self.W.sum(axis=0) + np.eye(self.d) / (4 * self.scale))
+        self.mu0 = self.C0 @ self.h.sum(axis=0)
+        weight = self.d**2 / 45 / (self.d**2 / 45 + n_served)
+        self.Sigma = (1 - weight) * self.Sigma0 + weight * np.trace(self.Sigma0) / self.d * np.eye(self.d)
+
+    def within(self):
+        """Return the variance of users around the centres."""
+        return 0.02 * np.trace(self.Sigma0) / self.d * np.array([1.0] * self.K + [0.01])
+
     def solve_centres(self, without=None):
-        """Return the centres and the rounded prior variances of the components, without one user or with all."""
+        """Return centres, their covariances and the rounded prior variances, without one user or with all."""
         q = self.q.copy()
         if without is not None:
             q[without] = 0.0
         A, c = np.einsum("is,iab->sab", q, self.G), np.einsum("is,ia->sa", q, self.b)
-        prior = self.noise * np.linalg.inv(self.Sigma0)
+        prior = self.noise * np.linalg.inv(self.Sigma)
         inverse = np.linalg.inv(A + prior)
-        v = self.w + self.noise * np.trace(inverse, axis1=1, axis2=2) / self.d
-        return np.einsum("sab,sb->sa", inverse, c + prior @ self.mu0), 2.0 ** np.floor(np.log2(v) + 0.5)
+        C = self.noise * inverse
+        v = self.within() + 0.5 * np.trace(C, axis1=1, axis2=2) / self.d
+        return np.einsum("sab,sb->sa", inverse, c + prior @ self.mu0), C, 2.0 ** np.floor(np.log2(v) + 0.5)
 
-    def component_posteriors(self, i, mu, v):
-        """Return each component's log evidence for user i, and mean and covariance of θ under it."""
+    def component_posteriors(self, i, mu, C, v):
+        """Return each component's log evidence for user i, and mean and covariances of θ under it.
+
+        There are two covariances: of θ around its mean for a known centre, and the part due to the uncertain centre.
+        """
         G, b, noise = self.G[i], self.b[i], self.noise
         mu = np.concatenate([mu, [self.mu0]])
-        prior = np.concatenate([v[:, None, None] * np.eye(self.d), [self.Sigma0]])
+        prior = np.concatenate([v[:, None, None] * np.eye(self.d), [self.Sigma]])
         g = (b - mu @ G) / noise
         V = np.linalg.inv(G / noise + np.linalg.inv(prior))
         log_det = np.linalg.slogdet(np.eye(self.d) + G @ prior / noise)[1]
         misfit = np.einsum("sa,ab,sb->s", mu, G, mu) - 2 * mu @ b
         shift = np.einsum("sab,sb->sa", V, g)
-        return -0.5 * log_det - misfit / (2 * noise) + 0.5 * (g * shift).sum(axis=1), mu + shift, V
+        S = V @ np.linalg.inv(prior)
+        uncertain = S @ np.concatenate([C, [self.C0]]) @ S.transpose(0, 2, 1)
+        is_small = np.append(np.trace(C, axis1=1, axis2=2) / v, np.trace(np.linalg.inv(self.Sigma) @ self.C0)) <= 0.02
+        uncertain[is_small] = 0.0
+        return -0.5 * log_det - misfit / (2 * noise) + 0.5 * (g * shift).sum(axis=1), mu + shift, V, uncertain
 
-    def components(self, i):
-        evidence, means, V = self.component_posteriors(i, self.mu, self.v)
+    def components(self, i, full=True):
+        results = self.component_posteriors(i, self.mu, self.C, self.v)
+        evidence = results[0]
+        if not full:
+            evidence[: self.K][self.q[i, : self.K] == 0.0] = -math.inf
         share = self.q[i] * np.trace(self.G[i])
         large = (share > 0) & (share > 0.0213 * (self.q.T @ np.trace(self.G, axis1=1, axis2=2)))
         large &= evidence[:-1] >= evidence.max() - 16
         if large.any():  # leave the user out
             for with_user, without in zip(
-                (evidence, means, V), self.component_posteriors(i, *self.solve_centres(without=i)), strict=True
+                results, self.component_posteriors(i, *self.solve_centres(without=i)), strict=True
             ):
                 with_user[:-1][large] = without[:-1][large]
-        return evidence, means, V
+        return results
 
     def posterior(self, i):
         # Called twice per round, before the choice and before learning, so it is cached until something is learned.
@@ -394,46 +430,104 @@ class ELOC(Policy):
         return self.cached_posterior[1]
 
     def compute_posterior(self, i):
-        evidence, means, covariances = self.components(i)
+        full = self.m[i] < 16 or self.m[i] % 8 == 7
+        evidence, means, covariances, uncertain = self.components(i, full)
         responsibilities = self.pi * np.exp(evidence - evidence.max())
+        responsibilities[evidence < evidence.max() - 16] = 0.0
         responsibilities[responsibilities < 1e-3 * responsibilities.max()] = 0.0
         responsibilities /= responsibilities.sum()
-        gate = np.exp(self.L - self.L.max())
+        L = self.L - [max(0.0, self.gap.sum() - 5), 0.0, 0.0]
+        gate = np.exp(L - L.max())
         gate /= gate.sum()
         weight = gate[2] * responsibilities
         weight[-2:] += gate[:2]
         theta = weight @ means
         V = np.einsum("s,sab->ab", weight, covariances) + (weight * (means - theta).T) @ (means - theta)
-        return theta, V, responsibilities, means, covariances
+        V += np.einsum("s,sab->ab", np.where(weight > 0.02, weight, 0.0), uncertain)
+        return theta, V, responsibilities, means, covariances, evidence
 
     def evaluate(self, i, X):
         theta, V, *_ = self.posterior(i)
-        return ucb(theta, V, X, self.beta * math.sqrt(20 / (20 + self.m[i])))
+        self.offered = i, X
+        return ucb(theta, V, X, self.beta * math.sqrt(math.log(2 + self.m[i])))
+
+    def choose(self, scores):
+        arm = super().choose(scores)
+        if self.screen == "off":
+            return arm
+        i, X = self.offered
+        A = np.eye(self.d) + self.G[i]
+        if self.screen == "theory":
+            sigma, bound, delta = self.theory
+            own = np.linalg.solve(A, self.b[i])
+            risk = 6 * delta / (math.pi * (i + 1)) ** 2
+            width = sigma * math.sqrt(2 * math.log(1 / risk) + np.linalg.slogdet(A)[1]) + bound
+        else:
+            own, width = np.linalg.solve(A, self.b[i] + self.mu0), 2 * math.sqrt(self.noise)
+        estimate, bonus = ucb(own, np.linalg.inv(A), X, width)
+        upper = estimate + bonus
+        return arm if upper[arm] >= upper.max() - 2 * bonus[arm] - 1e-9 else super().choose(upper)
 
     def update(self, i, x, r):
-        theta, V, responsibilities, means, covariances = self.posterior(i)
+        theta, V, responsibilities, means, covariances, evidence = self.posterior(i)
         self.t += 1
         self.m[i] += 1
+        self.rewards.append(r)
         n_served, noise = int((self.m > 0).sum()), self.noise
-        predictions = np.array([means[-2] @ x, means[-1] @ x, responsibilities @ means @ x])
-        self.L = (1 - 1 / (60 * n_served)) * self.L - (r - predictions) ** 2 / (2 * noise)
+        is_open = self.t <= 24 or len(set(self.rewards)) < 2
+        spread = math.sqrt(1 + x @ V @ x / noise)
+        if not is_open:
+            r = self.limit_outliers(r, r - theta @ x, spread)
+            predictions = np.array([means[-2] @ x, means[-1] @ x, responsibilities @ means @ x])
+            self.L = (1 - 1 / (60 * n_served)) * self.L - (r - predictions) ** 2 / (2 * noise)
+            self.gap[i] = evidence[-1] - evidence[-2]
+            self.pi += (responsibilities - self.pi) / (n_served + 5)
+            self.pi = np.maximum(self.pi, [0.02 / self.K] * self.K + [0.02, 0.02])
+            self.pi /= self.pi.sum()
         self.G[i] = self.retention * self.G[i] + np.outer(x, x)
         self.b[i] = self.retention * self.b[i] + r * x
         self.store_weights(i, responsibilities)
         if self.m[i] <= 32 or self.m[i] % 4 == 0:
             self.learn_population(i, means[-1], covariances[-1], n_served)
-        target = (r - theta @ x) ** 2 / (1 + x @ V @ x / noise)
-        self.noise = max(noise + 2 / (self.t + 22) * (target - noise), 1e-6)
-        self.pi += (responsibilities - self.pi) / (n_served + 5)
-        self.pi = np.maximum(self.pi, [0.02 / self.K] * self.K + [0.02, 0.02])
-        self.pi /= self.pi.sum()
+        if is_open:
+            self.set_scale()
+        else:
+            target = ((r - theta @ x) / spread) ** 2
+            self.noise = max(noise + 2 / (self.t + 22) * (target - noise), 1e-6 * self.scale)
+            if len(set(self.rewards)) < 3:
+                self.noise = max(self.noise, 0.6 * np.var(self.rewards))
         trace = self.q.T @ np.trace(self.G, axis1=1, axis2=2)
         due = np.abs(trace - self.solved_trace) > 0.0123 * trace
         due[self.t % (self.K + 1)] = True
-        mu, v = self.solve_centres()
-        self.mu[due], self.v[due], self.solved_trace[due] = mu[due], v[due], trace[due]
+        mu, C, v = self.solve_centres()
+        self.mu[due], self.C[due], self.v[due], self.solved_trace[due] = mu[due], C[due], v[due], trace[due]
         if self.m[i] in (16, 32, 64, 128, 256, 512, 1024) and i not in self.seeds and responsibilities[-1] > 0.5:
             self.reseed(i)
+
+    def limit_outliers(self, r, error, spread):
+        """Return the reward to learn; choose the limit of residuals with the smallest variance."""
+        if not self.robust:
+            return r
+        limits = np.array([*(0.1 * 2 ** (0.75 * np.arange(8)) * math.sqrt(self.scale)), math.inf])
+        residual = error / spread
+        clipped = np.clip(residual, -limits, limits)
+        rows = np.stack([abs(residual) < limits, clipped, clipped**2], axis=1)
+        self.n_residuals += 1
+        self.residuals += (rows - self.residuals) / self.n_residuals
+        if self.n_residuals >= 64 and self.n_residuals % 16 == 0:
+            self.limit, self.inside = math.inf, 1.0
+            share, mean, square = self.residuals.T
+            if len(set(self.rewards)) > 2:
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    bias = ((mean - mean[-1]) / share) ** 2 - 2 * (square[-1] - square) / self.n_residuals
+                    value = square / share**2 + 400 * np.maximum(bias, 0)
+                value[~(share > 0.5)] = math.inf
+                best = int(np.argmin(value[:-1]))
+                if value[best] < 0.85 * square[-1]:
+                    self.limit, self.inside = limits[best], share[best]
+        if self.limit == math.inf:
+            return r
+        return r - error + float(np.clip(error, -self.limit * spread, self.limit * spread)) / self.inside
 
     def correct(self, i, x, learned, r):
         self.b[i] += (r - learned) * x
@@ -442,7 +536,7 @@ class ELOC(Policy):
     def reseed(self, i):
         """Move one seed to user i: the least served of the seeds whose centres are close to another centre."""
         gap = np.linalg.norm(self.mu[:-1, None] - self.mu[None, :-1], axis=2) + np.diag([math.inf] * self.K)
-        redundant = np.flatnonzero(gap.min(axis=1) < self.gamma / 2)
+        redundant = np.flatnonzero(gap.min(axis=1) ** 2 < self.d * self.within()[0])
         if redundant.size == 0:
             return
         s = min(redundant, key=lambda c: self.m[self.seeds[c]])
@@ -450,8 +544,8 @@ class ELOC(Policy):
         self.q[i, : self.K] = 0.0
         self.q[i, s] = 1.0
         self.seeds[s] = i
-        mu, v = self.solve_centres()
-        self.mu[s], self.v[s] = mu[s], v[s]
+        mu, C, v = self.solve_centres()
+        self.mu[s], self.C[s], self.v[s] = mu[s], C[s], v[s]
         self.solved_trace[s] = np.trace(self.G[i])
 
     def store_weights(self, i, responsibilities):
@@ -470,16 +564,18 @@ class ELOC(Policy):
         self.q[i, own] = 1.0
 
     def learn_population(self, i, mean, V, n_served):
-        # Generalized least squares: the estimate of user i has covariance σ² G⁻¹ + Σ_0 around μ_0.
-        prior = np.linalg.inv(self.Sigma0)
+        # Generalized least squares: the estimate of user i has covariance σ² G⁻¹ + Σ around μ_0.
+        prior = np.linalg.inv(self.Sigma)
         after = np.linalg.inv(self.G[i] / self.noise + prior)
         self.W[i], self.h[i] = prior - prior @ after @ prior, prior @ after @ self.b[i] / self.noise
-        target = V + np.outer(mean - self.mu0, mean - self.mu0) + 1e-6 * np.eye(self.d)
+        target = V + np.outer(mean - self.mu0, mean - self.mu0)
+        share = 2 / (n_served + 2)
+        target = (1 - share) * target + (1e-6 + 4 * share / self.d) * self.scale * np.eye(self.d)
         self.Sigma0 = self.Sigma0 + (target - self.Sigma0) / (n_served + 5)
-        self.mu0 = np.linalg.solve(self.W.sum(axis=0) + 1e-3 * np.eye(self.d), self.h.sum(axis=0))
+        self.solve_population(n_served)
 
     def add_users(self, count):
-        for name in ("G", "b", "m", "q", "W", "h"):
+        for name in ("G", "b", "m", "q", "W", "h", "gap"):
             old = getattr(self, name)
             setattr(self, name, np.concatenate([old, np.zeros((count, *old.shape[1:]), old.dtype)]))
         self.q[self.n :, self.K] = 1.0

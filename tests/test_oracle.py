@@ -169,13 +169,17 @@ def test_sclub(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(4) if JIT_OFF else SETTINGS)
 def test_eloc(seed: int) -> None:
     rng, n, d, rounds = make_setting(seed)
-    rounds = rounds.slice(0, 120 if JIT_OFF else 270)  # ELOC's oracle is the slowest
+    rounds = rounds.slice(0, 120 if JIT_OFF else 300)  # ELOC's oracle is the slowest
+    if seed % 8 == 3:
+        rounds.rewards[:] = rounds.means + 0.1 * rng.standard_t(1.5, size=rounds.means.shape)
+    screen = {1: "theory", 4: "off"}.get(seed % 6, "noise")
     parameters = {
-        "gamma": float(rng.uniform(0.05, 1.0)),
         "seeds": rng.permutation(n)[: int(rng.integers(1, min(n, 24) + 1))].tolist(),
         "beta": float(rng.uniform(0, 2)),
         "memory": float(rng.uniform(5, 50)) if seed % 3 == 2 else None,
         "ties": ("first", "random")[seed // 2 % 2],
+        "screen": screen,
+        "robust": screen != "theory" and seed % 5 != 0,
     }
 
     def make() -> locb.ELOC:
@@ -192,12 +196,23 @@ def test_eloc(seed: int) -> None:
 def test_eloc_moves_the_same_seeds_as_the_oracle(seed: int) -> None:
     """All seeds are in one cluster, so that some seeds are redundant and no neighbourhood explains other users."""
     env = locb.Synthetic(n_users=9, n_clusters=3, raw_dim=3, n_arms=4, noise=0.05, seed=seed)
-    parameters = {"gamma": 0.4, "beta": 0.8, "memory": None, "ties": "first"}
+    parameters = {"beta": 0.8, "memory": None, "ties": "first"}
     parameters["seeds"] = max(env.true_clusters(), key=len)[:3].tolist()
     oracle = naive.ELOC(9, 4, **parameters, generator=1)
     policy = compare(lambda: locb.ELOC(n_users=9, dim=4, **parameters), oracle, env.rounds(360, seed=seed))
     assert policy._state.seeds.tolist() == oracle.seeds
     assert oracle.seeds != parameters["seeds"]
+
+
+@pytest.mark.parametrize(("n", "n_seeds", "rounds"), [(3, 2, 2_400), (210, 205, 150)])
+def test_eloc_with_many_rounds_or_seeds(n: int, n_seeds: int, rounds: int) -> None:
+    if JIT_OFF:
+        n, n_seeds, rounds = min(n, 30), min(n_seeds, 25), min(rounds, 150)
+    env = locb.Synthetic(n_users=n, n_clusters=2, raw_dim=1, n_arms=3, arrivals="zipf", seed=5)
+    parameters = {"seeds": list(range(n_seeds)), "beta": 0.8, "memory": None, "ties": "first"}
+    oracle = naive.ELOC(n, 2, **parameters, generator=1)
+    policy = compare(lambda: locb.ELOC(n_users=n, dim=2, **parameters), oracle, env.rounds(rounds, seed=1))
+    assert policy.served.max() > 1_024 or n > 3 or JIT_OFF
 
 
 def sample_locb_parameters(

@@ -18,10 +18,10 @@ KINDS: dict[str, dict[str, Any]] = {
     "locb-theory": {"n_seeds": 5, "radius": "theory", "min_eigenvalue": 0.2},
     "locb-certificate": {"n_seeds": 5, "gamma": 3.0, "radius": "ellipsoid", "stop": "certificate"},
     "locb-random-ties": {"n_seeds": 5, "ties": "random"},
-    "eloc": {"n_seeds": 5, "gamma": 1.0},
+    "eloc": {"n_seeds": 5},
     "linucb-ind-float32": {"dtype": "float32"},
     "locb-float32": {"n_seeds": 5, "gamma": 1.0, "dtype": "float32"},
-    "eloc-float32": {"n_seeds": 5, "gamma": 1.0, "dtype": "float32"},
+    "eloc-float32": {"n_seeds": 5, "robust": False, "dtype": "float32"},
 }
 
 

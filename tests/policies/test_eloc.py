@@ -7,7 +7,14 @@ import pytest
 
 import locb
 from compiled_calls import call_compiled
-from locb.kernels.eloc.state import LEAST_SQUARES, MAX_NEIGHBOURHOODS, refresh_sums
+from locb.kernels.eloc.state import (
+    EVERYONE,
+    GAP,
+    LEAST_SQUARES,
+    MAX_NEIGHBOURHOODS,
+    R_CLIPPED,
+    refresh_sums,
+)
 from policies.helpers import make, state_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::locb.RewardScaleWarning")  # the scale of the rewards is arbitrary
@@ -90,8 +97,8 @@ def test_memory_of_a_million_users() -> None:
     policy = locb.ELOC(n_users=1_000_000, dim=6, dtype="float32")
     used = sum(array.nbytes for array in policy._state)
     assert (
-        used / 1_000_000 < 2 * 27 * 4 + MAX_NEIGHBOURHOODS * 8 + 17
-    )  # sums and centre terms; neighbourhood ids and weights; ``served`` and ``seed_of``
+        used / 1_000_000 < 2 * 27 * 4 + MAX_NEIGHBOURHOODS * 8 + 21
+    )  # sums and centre terms; neighbourhood ids and weights; ``served``, ``seed_of`` and ``evidence_gaps``
     rng = np.random.default_rng(1)
     users = rng.integers(1_000_000, size=2_000)
     contexts = rng.standard_normal((2_000, 5, 6)) / 3
@@ -180,3 +187,76 @@ def test_float32_does_not_increase_regret() -> None:
         for dtype in ("float64", "float32")
     }
     assert regret["float32"] == pytest.approx(regret["float64"], rel=0.25)
+
+
+@pytest.mark.parametrize("constant", [False, True])
+def test_categories(constant: bool) -> None:
+    """Users try categories that no user has tried. Without groups, ELOC is about as good as LinUCB, else better."""
+    for n_clusters, limit in ((40, 1.3), (4, 0.9)):
+        ratios = []
+        for seed in range(3):
+            env = locb.Categorical(n_users=40, n_clusters=n_clusters, categories=(10,), constant=constant, seed=seed)
+            rounds = env.rounds(15_000, seed=seed)
+            regret = [
+                rounds.regret(policy.play(rounds)).sum()
+                for policy in (
+                    locb.ELOC(n_users=40, dim=env.dim, seed=seed),
+                    locb.LinUCB(n_users=40, dim=env.dim, alpha=0.3),
+                )
+            ]
+            ratios.append(regret[0] / regret[1])
+        assert np.exp(np.mean(np.log(ratios))) < limit, (n_clusters, ratios)
+
+
+def test_outliers_do_not_spoil_the_estimates() -> None:
+    env = locb.Synthetic(n_users=40, n_clusters=3, noise=0.1, seed=4)
+    rounds = env.rounds(8_000, seed=1)
+    rng = np.random.default_rng(5)
+    rounds.rewards[:] += np.where(
+        rng.random(rounds.rewards.shape) < 0.05, rng.normal(0.0, 5.0, rounds.rewards.shape), 0.0
+    )
+    regret = {}
+    for robust in (True, False):
+        policy = locb.ELOC(n_users=40, dim=env.dim, robust=robust)
+        regret[robust] = rounds.regret(policy.play(rounds)).sum()
+    assert regret[True] < 0.5 * regret[False]
+    clicks = locb.ELOC(n_users=40, dim=env.dim)
+    clicks.play(locb.Synthetic(n_users=40, n_clusters=3, seed=4).rounds(2_000, seed=1))
+    assert clicks._state.reward_stats[R_CLIPPED] == 0.0
+
+
+def test_certificates_are_unavailable_after_outliers_were_limited() -> None:
+    env = locb.Synthetic(n_users=10, n_clusters=2, noise=0.1, seed=4)
+    rounds = env.rounds(2_000, seed=1)
+    rounds.rewards[::17] += 8.0
+    kept, limited = locb.ELOC(n_users=10, dim=6, robust=False), locb.ELOC(n_users=10, dim=6)
+    for policy in (kept, limited):
+        policy.play(rounds)
+    assert kept.certificate([0, 1]) > 0.0
+    with pytest.raises(ValueError, match="the effect of outliers was limited: set robust=False"):
+        limited.certificate([0, 1])
+
+
+def test_screen_replaces_arms_that_own_rewards_contradict() -> None:
+    """The model believes that all users are alike, but one user has never had a reward for what the others like."""
+    rng = np.random.default_rng(1)
+    policies = {
+        screen: locb.ELOC(n_users=30, dim=2, screen=screen, robust=False) for screen in ("noise", "theory", "off")
+    }
+    for policy in policies.values():
+        for _ in range(40):
+            for user in range(30):
+                policy.update(user, [1.0, 0.0], float(user > 0 and rng.random() < 0.9))
+                if user > 0:
+                    policy.update(user, [0.0, 1.0], float(rng.random() < 0.1))
+        policy._state.learned_scalars[EVERYONE], policy._state.learned_scalars[GAP] = 1e3, 0.0
+    arms = np.eye(2)
+    explanations = {screen: policy.explain(0, arms) for screen, policy in policies.items()}
+    for screen, explanation in explanations.items():
+        assert explanation.arm == policies[screen].recommend(0, arms)
+        assert explanation.screened == (explanation.arm != np.argmax(explanation.estimate + explanation.bonus))
+    assert {screen: explanation.arm for screen, explanation in explanations.items()} == {
+        "noise": 1,
+        "theory": 1,
+        "off": 0,
+    }

@@ -78,7 +78,7 @@ def test_help_for_a_service_gives_the_defaults_of_a_service() -> None:
 
 @pytest.mark.parametrize(("name", "parameter"), [("locb", "late_seeds"), ("eloc", "seeds"), ("club", "n_users")])
 def test_service_refuses_parameters_that_it_sets(name: str, parameter: str) -> None:
-    message = f"{parameter} cannot be set, because the service sets it: choose from .*alpha|gamma"
+    message = f"{parameter} cannot be set, because the service sets it: choose from .*(alpha|beta)"
     with pytest.raises(ValueError, match=message):
         policy_spec(name).service_parameters({parameter: 3})
 

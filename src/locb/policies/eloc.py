@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import compress
 from typing import Annotated, Any, ClassVar
 
@@ -10,19 +11,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from locb.common.arrays import Floats, Ints
-from locb.common.validation import check_int
+from locb.common.validation import ParameterError, check_int
 from locb.evaluation.clusters import Cluster, Membership
-from locb.kernels.common.linear_algebra import diagonal, packed_identity, unpack_symmetric
+from locb.kernels.common.linear_algebra import diagonal, packed_identity
 from locb.kernels.eloc import loop as kernel
 from locb.kernels.eloc.state import (
     BETA,
-    BONUS_ROUNDS,
-    GAMMA,
+    DELTA,
+    EVERYONE,
+    GAP,
+    MAX_GAP,
     MIXTURE,
-    N_SERVED_USERS,
     NOISE,
-    REFRESH_COUNTER,
+    NORM_BOUND,
+    R_CLIPPED,
     RETENTION,
+    ROBUST,
+    SCREEN_NOISE,
+    SCREEN_OFF,
+    SCREEN_SLACK,
+    SCREEN_THEORY,
+    SIGMA,
     TIES,
     T,
 )
@@ -30,7 +39,7 @@ from locb.policies.base.capabilities import UnavailableError
 from locb.policies.base.compiled import new_generator
 from locb.policies.base.correction import CorrectionMixin
 from locb.policies.base.explanations import Estimate, EvidenceSource
-from locb.policies.base.scoring_rows import ScoringRowPolicy, ScoringRows
+from locb.policies.base.scoring_rows import SafetyScreen, ScoringRowPolicy, ScoringRows
 from locb.policies.base.user_batch import GroupSummary, OverlappingGroups, UserBatch, summarize_open_groups
 from locb.policies.parameters import (
     TIE_RULES,
@@ -42,16 +51,26 @@ from locb.policies.parameters import (
     RewardRange,
     Seed,
     Seeds,
+    Sigma,
     Ties,
     validate_parameters,
 )
-from locb.policies.state.eloc_state import USER_ROWS, grow, initial_state
+from locb.policies.state.eloc_state import (
+    USER_ROWS,
+    consistency,
+    count_contributors,
+    grow,
+    index_limits,
+    initial_state,
+    own_estimates,
+    shift_sums,
+)
 from locb.policies.state.seeds import choose_seeds
 
 # Empty arrays, in place of results that ``compute_posteriors`` need not compute.
-NO_NUMBERS, NO_GROUPS = np.empty((0, 0)), np.empty((0, 0), bool)
+NO_NUMBERS, NO_GROUPS, NO_WIDTHS = np.empty((0, 0)), np.empty((0, 0), bool), np.empty(0)
 MIN_WEIGHT = 1e-9  # evidence sources with less weight are omitted from explanations
-Gamma = Annotated[float, Parameter("Typical distance between preferences of users of a neighbourhood.", above=0.0)]
+SCREENS = {"noise": SCREEN_NOISE, "theory": SCREEN_THEORY, "off": SCREEN_OFF}
 Beta = Annotated[float, Parameter("Weight of the exploration bonus.", minimum=0.0)]
 Memory = Annotated[
     float | None,
@@ -63,12 +82,32 @@ Memory = Annotated[
 ]
 
 
+Robust = Annotated[
+    bool,
+    Parameter(
+        "Whether to limit the effect of outliers. Rewards with at most two distinct values, such as clicks, are kept."
+    ),
+]
+Screen = Annotated[
+    str,
+    Parameter(
+        "Safety screen: an arm that is clearly worse according to the user's own rewards is replaced. "
+        '"noise": widths from the estimated noise; "theory": widths with a regret guarantee; "off": no screen.',
+        choices=tuple(SCREENS),
+    ),
+]
+NormBound = Annotated[float, Parameter('For screen="theory": upper limit of the norm of a preference.', above=0.0)]
+Delta = Annotated[
+    float, Parameter('For screen="theory": probability that the guarantee does not hold.', above=0.0, below=1.0)
+]
+
+
 class ELOC(CorrectionMixin, ScoringRowPolicy):
     """ELOC policy: evidence-weighted local clustering. Scores use a mixture of the neighbourhoods of all seed users.
 
     The weight of a neighbourhood depends on how well it explains the rewards of the user. The mixture has two further
-    components: "everyone" (all users are alike) and "population" (all users may differ). Rewards should be of about 0
-    to 1, or ``reward_range`` should be set. The model is described in docs/explanation/eloc.md.
+    components: "everyone" (all users are alike) and "population" (all users may differ). The scale of rewards is
+    learned from the first rounds. The model is described in docs/explanation/eloc.md.
 
     Examples
     --------
@@ -97,24 +136,33 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         *,
         n_users: NUsers,
         dim: Dim,
-        gamma: Gamma = 0.2,
         n_seeds: NSeeds = None,
         seeds: Seeds = None,
         beta: Beta = 0.8,
         memory: Memory = None,
+        robust: Robust = True,
+        screen: Screen = "noise",
+        sigma: Sigma = 0.5,
+        norm_bound: NormBound = 1.0,
+        delta: Delta = 0.1,
         ties: Ties = "first",
         reward_range: RewardRange = None,
         dtype: Dtype = "float64",
         seed: Seed = 0,
     ) -> None:
+        if screen == "theory" and (robust or memory is not None):
+            name, value = ("memory", "None") if memory is not None else ("robust", "False")
+            raise ParameterError(name, f" must be {value} with screen='theory': the guarantee needs unchanged rewards")
         super().__init__(n_users=n_users, dim=dim, reward_range=reward_range)
         rng = np.random.default_rng(seed)
         chosen = choose_seeds(n_users, n_seeds, seeds, rng)
         self._parameters |= {"n_seeds": None, "seeds": chosen.tolist()}
-        float_params = np.zeros(3)
-        float_params[GAMMA], float_params[BETA] = gamma, beta
-        float_params[RETENTION] = 1.0 if memory is None else 1.0 - 1.0 / memory
-        self._state = initial_state(n_users, dim, dtype, chosen, float_params, TIE_RULES[ties], new_generator(rng))
+        float_params = np.zeros(6)
+        float_params[BETA], float_params[RETENTION] = beta, 1.0 if memory is None else 1.0 - 1.0 / memory
+        float_params[SIGMA], float_params[NORM_BOUND], float_params[DELTA] = sigma, norm_bound, delta
+        float_params[ROBUST] = float(robust)
+        settings = np.array([0, 0, 0, TIE_RULES[ties], SCREENS[screen]])
+        self._state = initial_state(n_users, dim, dtype, chosen, float_params, settings, new_generator(rng))
 
     @property
     def rounds_played(self) -> int:
@@ -129,7 +177,8 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
     @property
     def gate(self) -> dict[str, float]:
         """Mixing weights of the three predictors of the model: "everyone", "population" and "mixture"."""
-        gate = self._state.learned_scalars[: MIXTURE + 1]
+        gate = self._state.learned_scalars[: MIXTURE + 1].copy()
+        gate[EVERYONE] -= max(0.0, self._state.learned_scalars[GAP] - MAX_GAP)
         weights = np.exp(gate - gate.max())
         everyone, population, mixture = (weights / weights.sum()).tolist()
         return {"everyone": everyone, "population": population, "mixture": mixture}
@@ -171,8 +220,14 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
     ) -> Callable[[], tuple[Floats, Floats]]:
         """Return a function that computes own estimates and radii, as in the base class.
 
-        Raises ``UnavailableError`` if ``memory`` is set, because preferences may then change.
+        Raises ``UnavailableError`` if ``memory`` is set, because preferences may then change, and if the effect of
+        outliers was limited, because the learned rewards then differ from the observed rewards.
         """
+        if self._state.reward_stats[R_CLIPPED] > 0.0:
+            raise UnavailableError(
+                "certificates are only available for unchanged rewards, but the effect of outliers was limited: set "
+                "robust=False from the start"
+            )
         if self._parameters["memory"] is not None:
             raise UnavailableError(
                 "certificates are only available for preferences that do not change: memory must be None, "
@@ -199,7 +254,7 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         """Return copies of the posterior means and memberships of several users."""
         rows = np.empty((len(users), self._state.sums.shape[1]))
         inside = np.empty((len(users), len(self._state.seeds) + 1), bool)
-        kernel.compute_posteriors(self._state, users, self._dim, rows, NO_NUMBERS, inside)
+        self._compute(users, rows=rows, inside=inside)
         unmap, groups = self._reward_scale.unmap_difference, OverlappingGroups.from_matrix(inside)
         theta = np.ascontiguousarray(rows[:, : self._dim])
         return UserBatch(unmap(theta), unmap(self._spread(rows)), self.served[users], groups)
@@ -216,8 +271,21 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
     def _posteriors(self, users: Ints) -> Floats:
         """Return the posterior mean θ̄ and the packed posterior covariance V̄ of u users: (u, d + p)."""
         rows = np.empty((len(users), self._state.sums.shape[1]))
-        kernel.compute_posteriors(self._state, users, self._dim, rows, NO_NUMBERS, NO_GROUPS)
+        self._compute(users, rows=rows)
         return rows
+
+    def _compute(
+        self,
+        users: Ints,
+        *,
+        rows: Floats = NO_NUMBERS,
+        weights: Floats = NO_NUMBERS,
+        inside: NDArray[np.bool_] = NO_GROUPS,
+        own: Floats = NO_NUMBERS,
+        widths: Floats = NO_WIDTHS,
+    ) -> None:
+        """Fill the arrays that are passed: see ``compute_posteriors``."""
+        kernel.compute_posteriors(self._state, users, self._dim, rows, weights, inside, own, widths)
 
     def _explained_by(self, users: Ints) -> NDArray[np.bool_]:
         """Return which clusters of ``clusters`` contain each of u users: (K + 1, u) for K seed users.
@@ -225,15 +293,18 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         The last row is "everyone".
         """
         inside = np.empty((len(users), len(self._state.seeds) + 1), bool)
-        kernel.compute_posteriors(self._state, users, self._dim, NO_NUMBERS, NO_NUMBERS, inside)
+        self._compute(users, inside=inside)
         return inside.T
 
     def _scoring_rows(self, users: Ints) -> ScoringRows:
         state, n_seeds = self._state, len(self._state.seeds)
         rows, weights = np.empty((len(users), state.sums.shape[1])), np.empty((len(users), n_seeds + 2))
         inside = np.empty((len(users), n_seeds + 1), bool)
-        kernel.compute_posteriors(state, users, self._dim, rows, weights, inside)
-        alphas = self._parameters["beta"] * np.sqrt(BONUS_ROUNDS / (BONUS_ROUNDS + state.served[users]))
+        own, widths = NO_NUMBERS, NO_WIDTHS
+        if self._parameters["screen"] != "off":
+            own, widths = np.empty_like(rows), np.empty(len(users))
+        self._compute(users, rows=rows, weights=weights, inside=inside, own=own, widths=widths)
+        alphas = self._parameters["beta"] * np.sqrt(np.log(2.0 + state.served[users]))
         everyone = self._n_users, int(state.int_params[T])
         neighbourhoods = zip(state.seeds.tolist(), state.contributors.tolist(), strict=True)
         components = [
@@ -242,12 +313,13 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
             ("population", None, everyone),
         ]
         sources = []
-        for own, order in zip(weights.tolist(), np.argsort(-weights, kind="stable").tolist(), strict=True):
-            found = [(own[c], *components[c]) for c in order if own[c] >= MIN_WEIGHT]
+        for shares, order in zip(weights.tolist(), np.argsort(-weights, kind="stable").tolist(), strict=True):
+            found = [(shares[c], *components[c]) for c in order if shares[c] >= MIN_WEIGHT]
             sources.append(tuple(EvidenceSource(kind, seed, w, *counts) for w, kind, seed, counts in found))
         clusters = self._all_memberships()
         memberships = [list(compress(clusters, row)) for row in inside.tolist()]
-        return ScoringRows(rows, np.arange(len(users)), alphas, 1.0, sources, memberships)
+        screen = SafetyScreen(own, widths, SCREEN_SLACK)
+        return ScoringRows(rows, np.arange(len(users)), alphas, 1.0, sources, memberships, screen)
 
     def _spread(self, rows: Floats) -> Floats:
         """Return the square root of the trace of V̄ for each row (θ̄, V̄)."""
@@ -255,15 +327,7 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         return spread
 
     def _own_estimates(self, users: Ints) -> Callable[[], Floats]:
-        d, sums = self._dim, self._state.sums[users].astype(np.float64)
-
-        def compute() -> Floats:
-            inverse = np.linalg.inv(np.eye(d) + unpack_symmetric(sums[:, d:], d))
-            theta = np.einsum("uab,ub->ua", inverse, sums[:, :d])
-            rows, columns = np.triu_indices(d)
-            return np.concatenate([theta, inverse[:, rows, columns]], axis=1)
-
-        return compute
+        return partial(own_estimates, self._state.sums[users].astype(np.float64), self._dim)
 
     def correct(self, user: int, context: Any, learned: float, reward: float) -> None:
         """Replace the reward ``learned`` of an earlier observation of ``context`` by ``reward``.
@@ -281,49 +345,14 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         super().correct(user, context, learned, reward)
 
     def _shift_sums(self, user: int, change: Floats) -> None:
-        state, d = self._state, self._dim
-        before = state.sums[user, :d].astype(np.float64)
-        state.sums[user, :d] += change
-        step = state.sums[user, :d] - before
-        state.pooled_sums[-1, :d] += step
-        ids, weights = state.user_neighbourhoods[user].tolist(), state.weights[user].tolist()
-        for neighbourhood_id, weight in zip(ids, weights, strict=True):
-            s = neighbourhood_id % len(state.seeds)
-            if neighbourhood_id >= 0 and state.neighbourhood_ids[s] == neighbourhood_id:
-                state.pooled_sums[s, :d] += weight * step
+        shift_sums(self._state, user, change)
 
     def _rebuild_derived(self) -> None:
         self._state.n_users[0] = self._n_users
-        ids, contributors = self._state.user_neighbourhoods, self._state.contributors
-        n_seeds = len(contributors)
-        is_current = (ids >= 0) & (self._state.neighbourhood_ids[ids % n_seeds] == ids)
-        users, _ = np.nonzero(is_current)
-        contributors[:] = 0
-        counts = np.stack([np.ones_like(users), self._state.served[users]], axis=1)
-        np.add.at(contributors, ids[is_current] % n_seeds, counts)
+        count_contributors(self._state)
 
     def _index_limits(self) -> dict[str, tuple[int, int]]:
-        n_seeds = len(self._state.seeds)
-        return {
-            "user_neighbourhoods": (-1, 2**31),
-            "neighbourhood_ids": (0, 2**31),
-            "seed_of": (-1, n_seeds),
-            "seeds": (0, self._n_users),
-        }
+        return index_limits(len(self._state.seeds), self._n_users)
 
     def _consistency(self, state: Any) -> dict[str, bool]:
-        int_params, n_seeds, ids = state.int_params, len(state.seeds), state.user_neighbourhoods
-        return super()._consistency(state) | {
-            "weights": bool(((state.weights >= 0.0) & (state.weights <= 1.0)).all())
-            and not state.weights[ids < 0].any(),
-            "neighbourhood_ids": bool((state.neighbourhood_ids % n_seeds == np.arange(n_seeds)).all()),
-            "user_neighbourhoods": bool((ids <= state.neighbourhood_ids[ids % n_seeds]).all()),
-            "seeds": len(np.unique(state.seeds)) == n_seeds,
-            "seed_of": int((state.seed_of >= 0).sum()) == n_seeds
-            and bool((state.seed_of[state.seeds] == np.arange(n_seeds)).all()),
-            "prior_weights": bool((state.prior_weights > 0.0).all()),
-            "learned_scalars": bool(state.learned_scalars[NOISE] > 0.0),
-            "variance_levels": bool((np.abs(state.variance_levels) < 2_000).all()),
-            "int_params": bool(0 <= int_params[REFRESH_COUNTER] <= int_params[T])
-            and int((state.served > 0).sum()) == int(int_params[N_SERVED_USERS]),
-        }
+        return super()._consistency(state) | consistency(state)

@@ -47,6 +47,7 @@ from locb.policies.parameters import (
     RewardRange,
     Seed,
     Seeds,
+    Sigma,
     Ties,
     validate_parameters,
 )
@@ -73,7 +74,6 @@ Tau = Annotated[
 Delta = Annotated[
     float, Parameter("Largest probability that a theory or ellipsoid radius is ever too small.", above=0.0, below=1.0)
 ]
-Sigma = Annotated[float, Parameter("Sub-Gaussian scale of the noise; 0.5 is valid for rewards in [0, 1].", minimum=0.0)]
 Radius = Annotated[
     str,
     Parameter(

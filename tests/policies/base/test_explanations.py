@@ -49,7 +49,8 @@ def test_explain_returns_the_recommended_arm(kind: str) -> None:
             explanation = policy.explain(user, arms.tolist())
             assert explanation.arm == policy.recommend(user, arms)
             assert type(explanation.arm) is int
-            assert explanation.arm == scores(explanation).argmax()
+            assert explanation.screened == (explanation.arm != scores(explanation).argmax())
+            assert kind.startswith("eloc") or not explanation.screened
             assert explanation.theta @ arms[explanation.arm] == pytest.approx(
                 explanation.estimate[explanation.arm], abs=1e-12
             )
@@ -136,7 +137,7 @@ def test_sources_of_clusters_have_exact_counts(kind: str) -> None:
 def test_sources_of_neighbourhoods_have_exact_counts() -> None:
     """The counts of users and rounds are exact after weights have changed and seeds have moved."""
     env = locb.Synthetic(n_users=30, n_clusters=4, raw_dim=3, n_arms=4, noise=0.05, seed=2)
-    policy = locb.ELOC(n_users=30, dim=4, seeds=max(env.true_clusters(), key=len)[:3].tolist(), gamma=0.4)
+    policy = locb.ELOC(n_users=30, dim=4, seeds=max(env.true_clusters(), key=len)[:3].tolist())
     first = policy._state.seeds.tolist()
     for block in range(8):
         policy.play(env.rounds(150, seed=block))
@@ -162,8 +163,8 @@ def test_custom_policy_explains_only_the_arm() -> None:
     arms = contexts()
     explain_batch = explainer(policy)
     assert explain_batch([3, 4], [arms, arms[:1]]) == [
-        (policy.recommend(3, arms), None, None, None, None, 0.0, None),
-        (0, None, None, None, None, 0.0, None),
+        (policy.recommend(3, arms), None, None, None, None, 0.0, None, False),
+        (0, None, None, None, None, 0.0, None, False),
     ]
     policy.recommend = lambda user, contexts: 9  # an invalid arm
     with pytest.raises(ValueError, match="the arm from recommend must be from 0 to 3, not 9"):

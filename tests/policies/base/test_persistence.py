@@ -215,7 +215,7 @@ INVALID: list[tuple[str, Any, str]] = [
     ("eloc", with_array("pooled_sums", fill(np.nan)), "array 'estimates' is invalid or inconsistent"),
     (
         "eloc",
-        with_array("int_params", lambda a: a + np.array([0, 1, 0, 0])),
+        with_array("int_params", lambda a: a + np.array([0, 1, 0, 0, 0])),
         "array 'int_params' is invalid or inconsistent",
     ),
 ]

@@ -93,7 +93,7 @@ def test_results_are_in_original_units(kind: str) -> None:
         assert mine.theta == pytest.approx(SCALE * other.theta)
     if kind.startswith("eloc"):
         assert ranged.noise == pytest.approx(SCALE * plain.noise)
-    if kind != "linucb-one":
+    if kind not in ("linucb-one", "eloc"):  # ELOC has no certificates after it has limited the effect of outliers
         for members in (range(N), [0, 3]):
             assert ranged.certificate(members) == pytest.approx(SCALE * plain.certificate(members))
             assert ranged.certifier(members)(False) == pytest.approx(SCALE * plain.certifier(members)(False))

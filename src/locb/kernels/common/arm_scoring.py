@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from locb.common.arrays import Floats, Ints, Words
 from locb.common.jit import entry_point, inline, inline_fastmath
@@ -101,6 +102,35 @@ def pick_arm(scores: Floats, ties: int, generator: Words) -> int:
 
 
 @inline
+def screen_arm(
+    arms: Floats,
+    own: Floats,
+    i: int,
+    d: int,
+    width: float,
+    slack: float,
+    arm: int,
+    ties: int,
+    generator: Words,
+    bounds: Floats,
+) -> int:
+    """Return ``arm``, or another arm if the upper confidence bound of ``arm`` is too low: the safety screen.
+
+    The upper bound of an arm is U = θ̂ᵀx + w with w = width · √(xᵀA⁻¹x), where (θ̂, A⁻¹) is the user's own ridge estimate
+    in row i of ``own``. An arm passes if U ≥ max U − slack · w; otherwise the arm with the largest U is returned. The
+    upper bounds are written to ``bounds`` (k,).
+    """
+    score_arms(arms, own, i, d, width, 1.0, bounds)
+    highest = -np.inf
+    for a in range(bounds.size):
+        highest = max(highest, bounds[a])
+    own_width = bounds[arm] - dot(arms, arm, own, i, 0, d)
+    if bounds[arm] >= highest - slack * own_width - TIE:
+        return arm
+    return pick_arm(bounds, ties, generator)
+
+
+@inline
 def explain_arms(
     arms: Floats, rows: Floats, i: int, d: int, alpha: float, factor: float, estimate: Floats, bonus: Floats
 ) -> None:
@@ -121,15 +151,21 @@ def explain(
     factor: float,
     ties: int,
     generator: Words,
+    own: Floats,
+    widths: Floats,
+    slack: float,
     estimate: Floats,
     bonus: Floats,
     chosen: Ints,
+    is_replaced: NDArray[np.bool_],
 ) -> None:
     """Choose and explain an arm for each of u users.
 
     User number i has the estimate in row indices[i] of ``rows``, the bonus weight alphas[i], and the arms in rows
     ends[i − 1] to ends[i] − 1 of ``contexts``. Writes the estimate and the bonus of every arm, as ``explain_arms``
-    does, and to ``chosen`` (u,) the arm to recommend, or −1 if a context is invalid or all scores are NaN.
+    does, and to ``chosen`` (u,) the arm to recommend, or −1 if a context is invalid or all scores are NaN. If ``own``
+    has rows, row i and widths[i] define the safety screen of user number i (``screen_arm``), and ``is_replaced`` (u,)
+    receives whether it has replaced the arm with the highest score.
     """
     stop = 0
     for i in range(indices.size):
@@ -141,4 +177,9 @@ def explain(
         expand_contexts(contexts[start:stop], arms)
         own_estimate, own_bonus = estimate[start:stop], bonus[start:stop]
         explain_arms(arms, rows, indices[i], contexts.shape[1], alphas[i], factor, own_estimate, own_bonus)
-        chosen[i] = pick_arm(own_estimate + own_bonus, ties, generator)
+        scores = own_estimate + own_bonus
+        arm = pick_arm(scores, ties, generator)
+        chosen[i], is_replaced[i] = arm, False
+        if own.shape[0] > 0 and arm >= 0:
+            chosen[i] = screen_arm(arms, own, i, contexts.shape[1], widths[i], slack, arm, ties, generator, scores)
+            is_replaced[i] = chosen[i] != arm

@@ -1,4 +1,4 @@
-"""ELOC's rounds: recommend, update and play, and the updates of the gate, the noise and the prior weights.
+"""ELOC's rounds: recommend, update and play, the safety screen, and the updates of the gate and the prior weights.
 
 Terms and symbols are defined in ``locb.kernels.eloc.state`` and ``locb.kernels``.
 """
@@ -10,29 +10,47 @@ from numpy.typing import NDArray
 
 from locb.common.arrays import Floats, Ints
 from locb.common.jit import entry_point, inline, no_alloc
-from locb.kernels.common.arm_scoring import expand_contexts, is_valid, pick_arm, score_arms
+from locb.kernels.common.arm_scoring import expand_contexts, is_valid, pick_arm, score_arms, screen_arm
 from locb.kernels.common.cholesky import solve
+from locb.kernels.eloc.evidence import compute_evidence, is_full_round
 from locb.kernels.eloc.neighbourhoods import reseed, update_centres, update_sums
 from locb.kernels.eloc.population import recompute_covariance, update_centre_terms, update_covariance, update_population
 from locb.kernels.eloc.posterior import component_weight, compute_posterior
+from locb.kernels.eloc.rewards import (
+    is_scale_open,
+    residual_spread,
+    robust_reward,
+    set_scale,
+    track_reward,
+    update_noise,
+)
 from locb.kernels.eloc.state import (
     BETA,
-    BONUS_ROUNDS,
     CENTRE,
+    DELTA,
+    GAP,
     GATE_MEMORY_ROUNDS,
     LOG_DET,
     MEMBERSHIP_EVIDENCE_GAP,
-    MIN_NOISE,
     MIN_PRIOR_WEIGHT,
     N_SERVED_USERS,
     NOISE,
-    NOISE_PRIOR_ROUNDS,
+    NORM_BOUND,
+    OWN,
     POPULATION_INTERVAL,
     POPULATION_ROUNDS,
     POSTERIOR,
-    PRECISION,
     PRIOR_USERS,
+    R_SCALE,
     RETENTION,
+    ROBUST,
+    SCREEN,
+    SCREEN_DEVIATIONS,
+    SCREEN_OFF,
+    SCREEN_SLACK,
+    SCREEN_THEORY,
+    SIGMA,
+    SYSTEM,
     TIES,
     ELOCScratch,
     ELOCState,
@@ -43,13 +61,54 @@ from locb.kernels.eloc.state import (
 
 
 @inline
-def score(state: ELOCState, i: int, contexts: Floats, scratch: ELOCScratch) -> None:
-    """Write the score of every arm to ``scratch.scores``: θ̄ᵀx + β √(m_0 / (m_0 + m)) √(xᵀV̄x)."""
-    decay = math.sqrt(BONUS_ROUNDS / (BONUS_ROUNDS + state.served[i]))
-    expand_contexts(contexts, scratch.arms)
-    score_arms(
-        scratch.arms, scratch.rows, POSTERIOR, contexts.shape[1], state.float_params[BETA] * decay, 1.0, scratch.scores
-    )
+def bonus_weight(state: ELOCState, i: int) -> float:
+    """Return the weight of the exploration bonus of user i: β √log(2 + m)."""
+    weight: float = state.float_params[BETA] * math.sqrt(math.log(2.0 + state.served[i]))
+    return weight
+
+
+@no_alloc
+def own_estimate(state: ELOCState, i: int, rows: Floats, workspace: Floats) -> float:
+    """Write the own ridge estimate (θ̂, A⁻¹) of user i to row OWN of ``rows``; return the width per √(xᵀA⁻¹x).
+
+    A is I + G. With the screen "theory", θ̂ is shrunk towards 0, and the width is σ √(2 log(1/δ_i) + log det A) + S,
+    with δ_i = 6 δ / (π (i + 1))². These bounds hold for all users and rounds with probability 1 − δ. Otherwise, θ̂ is
+    shrunk towards μ_0, and the width is SCREEN_DEVIATIONS times the estimated noise.
+    """
+    d = workspace.shape[0]
+    is_theory = state.int_params[SCREEN] == SCREEN_THEORY
+    for q in range(rows.shape[1]):
+        rows[SYSTEM, q] = state.sums[i, q]
+    q = d
+    for a in range(d):
+        if not is_theory:
+            rows[SYSTEM, a] += state.population[CENTRE, a]
+        rows[SYSTEM, q] += 1.0
+        q += d - a
+    log_det = solve(rows, SYSTEM, rows, OWN, workspace)
+    if not is_theory:
+        return SCREEN_DEVIATIONS * math.sqrt(state.learned_scalars[NOISE])
+    share = math.pi * (i + 1.0)
+    log_risk = math.log(share * share / (6.0 * state.float_params[DELTA]))
+    width: float = state.float_params[SIGMA] * math.sqrt(2.0 * log_risk + log_det) + state.float_params[NORM_BOUND]
+    return width
+
+
+@inline
+def choose(state: ELOCState, i: int, contexts: Floats, scratch: ELOCScratch) -> int:
+    """Return the arm to recommend to user i: that with the highest θ̄ᵀx + β √log(2 + m) √(xᵀV̄x) that passes the screen.
+
+    ``compute_posterior`` must have filled the scratch for user i before. The result is −1 if all scores are NaN.
+    """
+    d = contexts.shape[1]
+    arms, scores, ties = scratch.arms, scratch.scores, state.int_params[TIES]
+    expand_contexts(contexts, arms)
+    score_arms(arms, scratch.rows, POSTERIOR, d, bonus_weight(state, i), 1.0, scores)
+    arm = pick_arm(scores, ties, state.generator)
+    if arm < 0 or state.int_params[SCREEN] == SCREEN_OFF:
+        return arm
+    width = own_estimate(state, i, scratch.rows, scratch.workspace)
+    return screen_arm(arms, scratch.rows, OWN, d, width, SCREEN_SLACK, arm, ties, state.generator, scores)
 
 
 @inline
@@ -65,22 +124,11 @@ def update_gate(learned_scalars: Floats, n_served_users: int, x: Floats, reward:
 
 
 @inline
-def update_noise(learned_scalars: Floats, t: int, x: Floats, reward: float, rows: Floats) -> None:
-    """Move σ² towards the squared error of the prediction, without the part that the posterior variance explains."""
-    d = x.size
-    error = reward
-    variance = 0.0
-    q = d
-    for a in range(d):
-        error -= x[a] * rows[POSTERIOR, a]
-        variance += rows[POSTERIOR, q] * x[a] * x[a]
-        q += 1
-        for b in range(a + 1, d):
-            variance += 2.0 * rows[POSTERIOR, q] * x[a] * x[b]
-            q += 1
-    noise = learned_scalars[NOISE]
-    target = error * error / (1.0 + max(variance, 0.0) / noise)
-    learned_scalars[NOISE] = max(noise + 2.0 / (t + NOISE_PRIOR_ROUNDS) * (target - noise), MIN_NOISE)
+def update_gap(state: ELOCState, i: int, log_evidence: Floats) -> None:
+    """Replace the term of user i in the sum of evidence gaps: of the population over everyone."""
+    before = state.evidence_gaps[i]
+    state.evidence_gaps[i] = log_evidence[state.seeds.size + 1] - log_evidence[state.seeds.size]
+    state.learned_scalars[GAP] += state.evidence_gaps[i] - before
 
 
 @inline
@@ -100,28 +148,52 @@ def update_prior_weights(prior_weights: Floats, responsibilities: Floats, n_serv
 @no_alloc
 def learn_round(state: ELOCState, i: int, x: Floats, reward: float, scratch: ELOCScratch) -> None:
     """Learn one observation of user i. ``compute_posterior`` must have filled the scratch for user i before."""
-    int_params, learned_scalars = state.int_params, state.learned_scalars
-    population, rows = state.population, scratch.rows
+    int_params, learned_scalars, rows = state.int_params, state.learned_scalars, scratch.rows
     int_params[T] += 1
     if state.served[i] == 0:
         int_params[N_SERVED_USERS] += 1
     state.served[i] += 1
-    update_gate(learned_scalars, int_params[N_SERVED_USERS], x, reward, scratch.means)
+    track_reward(state.reward_stats, int_params[T], reward)
+    is_open = is_scale_open(state)
+    predicted = 0.0
+    for a in range(x.size):
+        predicted += x[a] * rows[POSTERIOR, a]
+    spread = residual_spread(learned_scalars[NOISE], x, rows)
+    if not is_open:
+        if state.float_params[ROBUST] > 0.0:
+            reward = robust_reward(state, reward - predicted, spread, reward)
+        update_gate(learned_scalars, int_params[N_SERVED_USERS], x, reward, scratch.means)
+        update_gap(state, i, scratch.log_evidence)
+        update_prior_weights(state.prior_weights, scratch.responsibilities, int_params[N_SERVED_USERS])
     update_sums(state, i, x, reward, scratch.responsibilities)
     if state.served[i] <= POPULATION_ROUNDS or state.served[i] % POPULATION_INTERVAL == 0:
-        if state.float_params[RETENTION] < 1.0:
-            recompute_covariance(
-                state.sums, i, learned_scalars[NOISE], population, rows, scratch.square, scratch.workspace
-            )
-        else:
-            update_covariance(rows, x, learned_scalars[NOISE], scratch.square)
-        update_centre_terms(state.sums, state.centre_terms, i, learned_scalars[NOISE], population, rows, scratch.square)
-        learned_scalars[LOG_DET] = update_population(population, int_params[N_SERVED_USERS], rows, scratch.workspace)
-    update_noise(learned_scalars, int_params[T], x, reward, rows)
-    update_prior_weights(state.prior_weights, scratch.responsibilities, int_params[N_SERVED_USERS])
+        learn_population(state, i, x, scratch)
+    if is_open:
+        set_scale(state, scratch)
+    else:
+        update_noise(state, reward - predicted, spread)
     update_centres(state, scratch)
     reseed(state, i, scratch)
     refresh_in_turn(state)
+
+
+@inline
+def learn_population(state: ELOCState, i: int, x: Floats, scratch: ELOCScratch) -> None:
+    """Update the population from user i, whose sums already contain the context x."""
+    noise, population, rows = state.learned_scalars[NOISE], state.population, scratch.rows
+    if state.float_params[RETENTION] < 1.0:
+        recompute_covariance(state.sums, i, noise, population, rows, scratch.square, scratch.workspace)
+    else:
+        update_covariance(rows, x, noise, scratch.square)
+    update_centre_terms(state.sums, state.centre_terms, i, noise, population, rows, scratch.square)
+    state.learned_scalars[LOG_DET] = update_population(
+        population,
+        state.int_params[N_SERVED_USERS],
+        state.reward_stats[R_SCALE],
+        rows,
+        scratch.square,
+        scratch.workspace,
+    )
 
 
 @entry_point
@@ -130,9 +202,8 @@ def recommend(state: ELOCState, user: int, contexts: Floats) -> int:
     if not is_valid(contexts.ravel()):
         return -1
     scratch = allocate_scratch(state, contexts.shape[0], contexts.shape[1])
-    compute_posterior(state, user, scratch)
-    score(state, user, contexts, scratch)
-    return pick_arm(scratch.scores, state.int_params[TIES], state.generator)
+    compute_posterior(state, user, is_full_round(state.served[user]), scratch)
+    return choose(state, user, contexts, scratch)
 
 
 @entry_point
@@ -141,7 +212,7 @@ def update(state: ELOCState, user: int, x: Floats, reward: float) -> bool:
     if not is_valid(x):
         return False
     scratch = allocate_scratch(state, 1, x.size)
-    compute_posterior(state, user, scratch)
+    compute_posterior(state, user, is_full_round(state.served[user]), scratch)
     learn_round(state, user, x, reward, scratch)
     return True
 
@@ -152,9 +223,8 @@ def play_rounds(
 ) -> None:
     """Run the rounds of ``play`` without allocating memory."""
     for t in range(users.size):
-        compute_posterior(state, users[t], scratch)
-        score(state, users[t], contexts[t], scratch)
-        arm = pick_arm(scratch.scores, state.int_params[TIES], state.generator)
+        compute_posterior(state, users[t], is_full_round(state.served[users[t]]), scratch)
+        arm = choose(state, users[t], contexts[t], scratch)
         chosen[t] = arm
         learn_round(state, users[t], contexts[t, arm], rewards[t, arm], scratch)
 
@@ -166,34 +236,48 @@ def play(state: ELOCState, users: Ints, contexts: Floats, rewards: Floats, chose
 
 
 @entry_point
-def rebuild_derived(state: ELOCState, dim: int) -> None:
-    """Recompute Σ_0⁻¹ and all centres, after the sums and the population were replaced."""
+def initialize(state: ELOCState, dim: int) -> None:
+    """Compute the initial population and all centres of a state without rounds."""
     scratch = allocate_scratch(state, 1, dim)
-    state.learned_scalars[LOG_DET] = solve(state.population, CENTRE, state.population, PRECISION, scratch.workspace)
+    set_scale(state, scratch)
     state.trace_change[:] = 1.0
     update_centres(state, scratch)
 
 
 @entry_point
 def compute_posteriors(
-    state: ELOCState, users: Ints, dim: int, rows: Floats, weights: Floats, is_member: NDArray[np.bool_]
+    state: ELOCState,
+    users: Ints,
+    dim: int,
+    rows: Floats,
+    weights: Floats,
+    is_member: NDArray[np.bool_],
+    own: Floats,
+    widths: Floats,
 ) -> None:
-    """Compute the posteriors of u users. Each of the last three arrays is filled only if it has rows.
+    """Compute the posteriors of u users. Each of the last five arrays is filled only if it has rows.
 
     ``rows`` (u, d + p) receives the posterior mean θ̄ and covariance V̄. ``weights`` (u, K + 2) receives the weight of
     each component in the posterior. ``is_member`` (u, K + 1) receives whether the evidence of a neighbourhood, or of
     everyone, is at least 1/20 of that of the best component. A seed user is always a member of its neighbourhood.
+    ``own`` (u, d + p) and ``widths`` (u,) receive the results of ``own_estimate``.
     """
     scratch = allocate_scratch(state, 1, dim)
     n_seeds = state.seeds.size
     for u in range(users.size):
-        compute_posterior(state, users[u], scratch)
+        is_full = is_full_round(state.served[users[u]])
         if rows.shape[0] > 0:
+            compute_posterior(state, users[u], is_full, scratch)
             rows[u] = scratch.rows[POSTERIOR]
         if weights.shape[0] > 0:
             for s in range(n_seeds + 2):
                 weights[u, s] = component_weight(s, scratch.responsibilities, scratch.gate_weights)
+        if own.shape[0] > 0:
+            widths[u] = own_estimate(state, users[u], scratch.rows, scratch.workspace)
+            own[u] = scratch.rows[OWN]
         if is_member.shape[0] > 0:
+            if not is_full or rows.shape[0] == 0:
+                compute_evidence(state, users[u], True, scratch)
             best = scratch.log_evidence.max()
             for s in range(n_seeds + 1):
                 is_member[u, s] = scratch.log_evidence[s] >= best - MEMBERSHIP_EVIDENCE_GAP

@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 from locb.common.arrays import Floats, Ints
 from locb.common.jit import inline
 from locb.kernels.common.linear_algebra import add_observation, packed_trace, squared_distance
-from locb.kernels.eloc.posterior import solve_centre, within_variance
+from locb.kernels.eloc.evidence import solve_centre, within_variance
 from locb.kernels.eloc.state import (
     EQUAL_WEIGHT_TOLERANCE,
-    GAMMA,
     MAX_NEIGHBOURHOODS,
     NOISE,
     PRECISION,
@@ -127,7 +126,9 @@ def solve_neighbourhood(state: ELOCState, s: int, scratch: ELOCScratch) -> None:
     for q in range(rows.shape[1]):
         rows[SYSTEM, q] = state.pooled_sums[s, q] + noise * state.population[PRECISION, q]
     variance = within_variance(state, s, scratch.workspace.shape[0])
-    state.variance_levels[s] = solve_centre(rows, noise, variance, state.centres, s, scratch.workspace)
+    state.variance_levels[s] = solve_centre(
+        rows, noise, variance, state.centres, state.centre_posteriors, s, scratch.workspace
+    )
 
 
 @inline
@@ -147,16 +148,16 @@ def update_centres(state: ELOCState, scratch: ELOCScratch) -> None:
 def find_redundant_seed(state: ELOCState, d: int) -> int:
     """Return the index of the redundant seed whose user has the fewest rounds, or −1 if no seed is redundant.
 
-    A seed is redundant if its centre is closer than REDUNDANT_DISTANCE · γ to that of another seed. Of seeds with
-    equally few rounds, the first is returned.
+    A seed is redundant if the distance of its centre to that of another seed is below REDUNDANT_DISTANCE standard
+    deviations of users around a centre. Of seeds with equally few rounds, the first is returned.
     """
     centres, served, seeds = state.centres, state.served, state.seeds
-    limit = REDUNDANT_DISTANCE * state.float_params[GAMMA]
+    squared_limit = REDUNDANT_DISTANCE * REDUNDANT_DISTANCE * d * within_variance(state, 0, d)
     found = -1
     for s in range(seeds.size):
         if found < 0 or served[seeds[s]] < served[seeds[found]]:
             for r in range(seeds.size):
-                if r != s and squared_distance(centres, s, centres, r, d) < limit * limit:
+                if r != s and squared_distance(centres, s, centres, r, d) < squared_limit:
                     found = s
                     break
     return found

@@ -1,22 +1,27 @@
 """ELOC's population: the mean μ_0 and the covariance Σ_0 of the users' θ, learned from one user per round.
 
-V is the posterior covariance of a user under the prior N(μ_0, Σ_0). Further symbols are defined in
-``locb.kernels.eloc.state`` and ``locb.kernels``.
+The prior of a user is N(μ_0, Σ), where Σ is Σ_0 shrunk towards a multiple of I. V is the posterior covariance of a user
+under this prior. Further symbols are defined in ``locb.kernels.eloc.state`` and ``locb.kernels``.
 """
 
 from locb.common.arrays import Floats
 from locb.common.jit import no_alloc
-from locb.kernels.common.cholesky import decompose, solve, substitute
+from locb.kernels.common.arm_scoring import dot
+from locb.kernels.common.cholesky import solve
+from locb.kernels.common.linear_algebra import packed_trace
 from locb.kernels.eloc.state import (
     CENTRE,
-    CENTRE_RIDGE,
     LEAST_SQUARES,
     MIN_VARIANCE,
     PRECISION,
     PRIOR_USERS,
+    PRIOR_VARIANCE,
+    SHRINKAGE_USERS,
     SOLUTION,
     SYSTEM,
+    UNCERTAINTY,
     UNDER_POPULATION,
+    WISHART_USERS,
 )
 
 
@@ -75,7 +80,7 @@ def update_centre_terms(
 ) -> None:
     """Replace the terms of user i in the least squares for μ_0.
 
-    The new terms are the matrix Σ_0⁻¹ − Σ_0⁻¹ V Σ_0⁻¹ and the right-hand side Σ_0⁻¹ V b / σ². V is the covariance after
+    The new terms are the matrix Σ⁻¹ − Σ⁻¹ V Σ⁻¹ and the right-hand side Σ⁻¹ V b / σ². V is the covariance after
     this round, in the lower half of ``square``.
     """
     d = square.shape[1]
@@ -90,7 +95,7 @@ def update_centre_terms(
     for a in range(d):
         for h in range(d):
             rows[SOLUTION, h] = 0.0
-        for b in range(d):  # a row of Σ_0⁻¹ V
+        for b in range(d):  # a row of Σ⁻¹ V
             for h in range(d):
                 rows[SOLUTION, h] += square[a, b] * square[d + b, h]
         total = 0.0
@@ -113,29 +118,81 @@ def update_centre_terms(
 
 
 @no_alloc
-def update_population(population: Floats, n_served_users: int, rows: Floats, workspace: Floats) -> float:
-    """Move Σ_0 towards the second moment of the served user's θ around μ_0, and solve the least squares for μ_0.
+def update_population(
+    population: Floats, n_served_users: int, scale: float, rows: Floats, square: Floats, workspace: Floats
+) -> float:
+    """Move Σ_0 towards the second moment of the served user's θ around μ_0, recompute what follows; return log det Σ.
 
-    Returns log det Σ_0.
+    The second moment is shrunk towards PRIOR_VARIANCE · scale · I / d with the weight of WISHART_USERS users.
     """
     d = workspace.shape[0]
     step = 1.0 / (n_served_users + PRIOR_USERS)
+    share = WISHART_USERS / (n_served_users + WISHART_USERS)
     q = d
     for a in range(d):
         deviation = rows[UNDER_POPULATION, a] - population[CENTRE, a]
         for b in range(a, d):
             target = rows[UNDER_POPULATION, q] + deviation * (rows[UNDER_POPULATION, b] - population[CENTRE, b])
+            target *= 1.0 - share
             if a == b:
-                target += MIN_VARIANCE
+                target += (MIN_VARIANCE + share * PRIOR_VARIANCE / d) * scale
             population[CENTRE, q] += step * (target - population[CENTRE, q])
             q += 1
+    return derive_population(population, n_served_users, scale, rows, square, workspace)
+
+
+@no_alloc
+def derive_population(
+    population: Floats, n_served_users: int, scale: float, rows: Floats, square: Floats, workspace: Floats
+) -> float:
+    """Solve the least squares for μ_0, compute rows PRECISION and UNCERTAINTY from Σ_0, and return log det Σ.
+
+    C_0, the covariance of μ_0, is the inverse of the least-squares matrix. Σ is Σ_0 shrunk towards tr Σ_0 · I / d.
+    """
+    d = workspace.shape[0]
     for q in range(rows.shape[1]):
         rows[SYSTEM, q] = population[LEAST_SQUARES, q]
     q = d
     for a in range(d):
-        rows[SYSTEM, q] += CENTRE_RIDGE
+        rows[SYSTEM, q] += 1.0 / (PRIOR_VARIANCE * scale)
         q += d - a
-    decompose(rows, SYSTEM, workspace)
-    substitute(rows, SYSTEM, population, CENTRE, workspace)
-    # Solving Σ_0 z = μ_0 gives both Σ_0⁻¹ μ_0 and Σ_0⁻¹.
-    return solve(population, CENTRE, population, PRECISION, workspace)
+    solve(rows, SYSTEM, rows, SOLUTION, workspace)
+    weight = SHRINKAGE_USERS * d * d / (SHRINKAGE_USERS * d * d + n_served_users)
+    mean_variance = packed_trace(population, CENTRE, d) / d
+    for q in range(d, rows.shape[1]):
+        rows[SYSTEM, q] = (1.0 - weight) * population[CENTRE, q]
+    q = d
+    for a in range(d):
+        population[CENTRE, a] = rows[SOLUTION, a]
+        rows[SYSTEM, a] = rows[SOLUTION, a]
+        rows[SYSTEM, q] += weight * mean_variance
+        q += d - a
+    log_det = solve(rows, SYSTEM, population, PRECISION, workspace)  # both Σ⁻¹ μ_0 and Σ⁻¹
+    write_uncertainty(population, rows, square)
+    return log_det
+
+
+@no_alloc
+def write_uncertainty(population: Floats, rows: Floats, square: Floats) -> None:
+    """Write (tr Σ⁻¹ C_0, Σ⁻¹ C_0 Σ⁻¹) to row UNCERTAINTY; C_0 is in row SOLUTION of ``rows``."""
+    d = square.shape[1]
+    q = d
+    for a in range(d):
+        population[UNCERTAINTY, a] = 0.0
+        for b in range(a, d):
+            square[a, b] = population[PRECISION, q]
+            square[b, a] = population[PRECISION, q]
+            square[d + a, b] = rows[SOLUTION, q]
+            square[d + b, a] = rows[SOLUTION, q]
+            q += 1
+    q = d
+    for a in range(d):
+        for h in range(d):
+            square[2 * d, h] = 0.0
+        for b in range(d):  # a row of Σ⁻¹ C_0
+            for h in range(d):
+                square[2 * d, h] += square[a, b] * square[d + b, h]
+        population[UNCERTAINTY, 0] += square[2 * d, a]
+        for b in range(a, d):
+            population[UNCERTAINTY, q] = dot(square, 2 * d, square, b, 0, d)
+            q += 1

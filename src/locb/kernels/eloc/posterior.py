@@ -1,193 +1,35 @@
-"""ELOC's posterior of one user: evidence of each component, responsibilities, and the gated mixture.
+"""ELOC's posterior of one user: responsibilities of the components, and the gated mixture.
 
-Terms and symbols are defined in ``locb.kernels.eloc.state`` and ``locb.kernels``. A component is a prior N(μ, P) for
-the user's θ, with P = v I for a neighbourhood or for everyone, and μ = μ_0 and P = Σ_0 for the population. With
-η = b/σ² + P⁻¹μ and V = (G/σ² + P⁻¹)⁻¹, the posterior mean is V η. The log evidence is −½ log|I + G P/σ²| − ½ μᵀP⁻¹μ +
-½ ηᵀV η, up to a term that is the same for all components. For components of the same variance v, this is a quadratic
-form in μ, whose coefficients need one factorization. Each centre then takes one inner product of two rows.
+Terms and symbols are defined in ``locb.kernels.eloc.state`` and ``locb.kernels``, the posterior of one component in
+``locb.kernels.eloc.evidence``. The centre μ of a component is uncertain, with covariance C. With S = V P⁻¹, this adds
+S C Sᵀ to the covariance V of the user's θ: without it, no user would try what no user has tried.
 """
 
 import math
 
 import numpy as np
 
-from locb.common.arrays import Floats, Ints
+from locb.common.arrays import Floats
 from locb.common.jit import inline, no_alloc
 from locb.kernels.common.arm_scoring import dot
-from locb.kernels.common.cholesky import decompose, inverse_trace, solve, substitute
 from locb.kernels.common.linear_algebra import packed_trace
+from locb.kernels.eloc.evidence import compute_evidence
 from locb.kernels.eloc.state import (
-    CENTRE,
     EVERYONE,
-    EVERYONE_VARIANCE_RATIO,
-    GAMMA,
-    LEAVE_ONE_OUT_SHARE,
-    LOG_DET,
+    GAP,
     MAX_EVIDENCE_GAP,
-    MAX_NEIGHBOURHOODS,
+    MAX_GAP,
     MIN_RELATIVE_WEIGHT,
+    MIN_UNCERTAIN_WEIGHT,
+    MIN_UNCERTAINTY,
     MIXTURE,
-    NOISE,
     POPULATION,
     POSTERIOR,
-    PRECISION,
-    SOLUTION,
-    SYSTEM,
+    UNCERTAINTY,
     UNDER_POPULATION,
-    VARIANCE_STEP,
     ELOCScratch,
     ELOCState,
-    neighbourhood_in_slot,
 )
-
-
-@no_alloc
-def solve_centre(system: Floats, noise: float, within: float, centres: Floats, s: int, workspace: Floats) -> int:
-    """Compute a centre μ from the linear system in row SYSTEM, write it to row s of ``centres``, and return its level.
-
-    The system is (A + σ² Σ_0⁻¹) μ = c + σ² Σ_0⁻¹ μ_0. The result is the variance level of the component. Its prior
-    variance is the variance of users around the centre, ``within``, plus the uncertainty of the centre,
-    σ² tr (A + σ² Σ_0⁻¹)⁻¹ / d.
-    """
-    d = workspace.shape[0]
-    decompose(system, SYSTEM, workspace)
-    substitute(system, SYSTEM, system, SOLUTION, workspace)
-    q = d
-    for a in range(d):
-        coordinate = system[SOLUTION, a]
-        centres[s, a] = coordinate
-        centres[s, q] = coordinate * coordinate
-        q += 1
-        for b in range(a + 1, d):
-            centres[s, q] = 2.0 * coordinate * system[SOLUTION, b]
-            q += 1
-    variance = within + noise * inverse_trace(workspace) / d
-    return math.floor(math.log(max(variance, 1e-100)) / VARIANCE_STEP + 0.5)
-
-
-@inline
-def within_variance(state: ELOCState, s: int, d: int) -> float:
-    """Return the variance per direction of users around the centre of component s: γ²/4d, or γ²/400d for everyone."""
-    variance: float = state.float_params[GAMMA] * state.float_params[GAMMA] / (4.0 * d)
-    return variance * EVERYONE_VARIANCE_RATIO if s == state.seeds.size else variance
-
-
-@no_alloc
-def factorize(
-    sums: Floats,
-    i: int,
-    noise: float,
-    v: float,
-    f: int,
-    factor_scales: Floats,
-    posteriors: Floats,
-    evidence_forms: Floats,
-    rows: Floats,
-    workspace: Floats,
-) -> None:
-    """Compute factorization number f: posterior and evidence form of user i, for all components of prior variance v."""
-    d = workspace.shape[0]
-    scale = 1.0 / noise
-    for q in range(rows.shape[1]):
-        rows[SYSTEM, q] = sums[i, q] * scale
-    q = d
-    for a in range(d):
-        rows[SYSTEM, q] += 1.0 / v
-        q += d - a
-    log_det = solve(rows, SYSTEM, posteriors, f, workspace)
-    factor_scales[f, 0] = v
-    factor_scales[f, 1] = 0.5 * (dot(posteriors, f, rows, SYSTEM, 0, d) - log_det - d * math.log(v))
-    half = 0.5 / (v * v)
-    for a in range(d):
-        evidence_forms[f, a] = posteriors[f, a] / v
-    for q in range(d, rows.shape[1]):
-        evidence_forms[f, q] = half * posteriors[f, q]
-    q = d
-    for a in range(d):
-        evidence_forms[f, q] -= 0.5 / v
-        q += d - a
-
-
-@inline
-def find_or_factorize(state: ELOCState, i: int, level: int, count: int, scratch: ELOCScratch) -> int:
-    """Return the number of the factorization for a variance level, and compute it if the first ``count`` lack it."""
-    f = 0
-    while f < count and scratch.factor_levels[f] != level:
-        f += 1
-    if f == count:
-        scratch.factor_levels[f] = level
-        v = math.exp(level * VARIANCE_STEP)
-        noise = state.learned_scalars[NOISE]
-        scales, forms = scratch.factor_scales, scratch.evidence_forms
-        factorize(state.sums, i, noise, v, f, scales, scratch.posteriors, forms, scratch.rows, scratch.workspace)
-    return f
-
-
-@inline
-def population_evidence(
-    sums: Floats, i: int, population: Floats, learned_scalars: Floats, rows: Floats, workspace: Floats
-) -> float:
-    """Write the posterior of user i under the population to row UNDER_POPULATION, and return the log evidence."""
-    d = workspace.shape[0]
-    scale = 1.0 / learned_scalars[NOISE]
-    for q in range(rows.shape[1]):
-        rows[SYSTEM, q] = sums[i, q] * scale + population[PRECISION, q]
-    log_det = solve(rows, SYSTEM, rows, UNDER_POPULATION, workspace)
-    quadratic = dot(rows, UNDER_POPULATION, rows, SYSTEM, 0, d) - dot(population, CENTRE, population, PRECISION, 0, d)
-    log_evidence: float = 0.5 * (quadratic - log_det - learned_scalars[LOG_DET])
-    return log_evidence
-
-
-@inline
-def leave_user_out(state: ELOCState, i: int, count: int, scratch: ELOCScratch) -> None:
-    """Recompute the evidence of each component of which user i has a large share, without the contribution of i.
-
-    Otherwise, the user's own observations would count as evidence for the component. The limit of the share is
-    LEAVE_ONE_OUT_SHARE. Components whose evidence is too low even with the contribution of i are skipped.
-    """
-    d = scratch.workspace.shape[0]
-    n_seeds = state.seeds.size
-    noise = state.learned_scalars[NOISE]
-    log_evidence, rows, pooled_sums, sums = scratch.log_evidence, scratch.rows, state.pooled_sums, state.sums
-    best = -np.inf
-    for s in range(n_seeds + 2):
-        best = max(best, log_evidence[s])
-    trace = packed_trace(sums, i, d)
-    for z in range(MAX_NEIGHBOURHOODS + 1):
-        s = n_seeds if z == MAX_NEIGHBOURHOODS else neighbourhood_in_slot(state, i, z)
-        share = 1.0 if z == MAX_NEIGHBOURHOODS else state.weights[i, z]
-        if s < 0 or log_evidence[s] < best - MAX_EVIDENCE_GAP:
-            continue
-        if share * trace <= LEAVE_ONE_OUT_SHARE * packed_trace(pooled_sums, s, d):
-            continue
-        for q in range(rows.shape[1]):
-            rows[SYSTEM, q] = pooled_sums[s, q] - share * sums[i, q] + noise * state.population[PRECISION, q]
-        level = solve_centre(rows, noise, within_variance(state, s, d), scratch.left_out_centres, z, scratch.workspace)
-        f = find_or_factorize(state, i, level, count, scratch)
-        count = max(count, f + 1)
-        scratch.component_rows[s, 0] = f
-        scratch.component_rows[s, 1] = z
-        form = dot(scratch.evidence_forms, f, scratch.left_out_centres, z, 0, rows.shape[1])
-        log_evidence[s] = scratch.factor_scales[f, 1] + form
-
-
-@inline
-def compute_evidence(state: ELOCState, i: int, scratch: ELOCScratch) -> None:
-    """Compute the log evidence of every component for user i."""
-    n_seeds = state.seeds.size
-    columns = state.centres.shape[1]
-    count = 0
-    for s in range(n_seeds + 1):
-        f = find_or_factorize(state, i, state.variance_levels[s], count, scratch)
-        count = max(count, f + 1)
-        scratch.component_rows[s, 0] = f
-        scratch.component_rows[s, 1] = -1
-        form = dot(scratch.evidence_forms, f, state.centres, s, 0, columns)
-        scratch.log_evidence[s] = scratch.factor_scales[f, 1] + form
-    scratch.log_evidence[n_seeds + 1] = population_evidence(
-        state.sums, i, state.population, state.learned_scalars, scratch.rows, scratch.workspace
-    )
-    leave_user_out(state, i, count, scratch)
 
 
 @inline
@@ -216,11 +58,17 @@ def compute_responsibilities(prior_weights: Floats, log_evidence: Floats, respon
 
 @inline
 def compute_gate_weights(learned_scalars: Floats, gate_weights: Floats) -> None:
-    """Compute the gate's weights of everyone, the population and the mixture from their log weights; the sum is 1."""
-    best = max(learned_scalars[EVERYONE], learned_scalars[POPULATION], learned_scalars[MIXTURE])
+    """Compute the gate's weights of everyone, the population and the mixture from their log weights; the sum is 1.
+
+    The log weight of everyone is reduced if the evidence of all users contradicts it.
+    """
+    for a in range(3):
+        gate_weights[a] = learned_scalars[a]
+    gate_weights[EVERYONE] -= max(0.0, learned_scalars[GAP] - MAX_GAP)
+    best = max(gate_weights[EVERYONE], gate_weights[POPULATION], gate_weights[MIXTURE])
     total = 0.0
     for a in range(3):
-        gate_weights[a] = math.exp(learned_scalars[a] - best)
+        gate_weights[a] = math.exp(gate_weights[a] - best)
         total += gate_weights[a]
     for a in range(3):
         gate_weights[a] /= total
@@ -258,23 +106,10 @@ def component_weight(s: int, responsibilities: Floats, gate_weights: Floats) -> 
     return weight
 
 
-@no_alloc
-def mix_components(
-    centres: Floats,
-    left_out_centres: Floats,
-    component_rows: Ints,
-    factor_scales: Floats,
-    posteriors: Floats,
-    responsibilities: Floats,
-    gate_weights: Floats,
-    means: Floats,
-    rows: Floats,
-    deviations: Floats,
-) -> None:
-    """Write the mean and the covariance of the gated mixture to row POSTERIOR of ``rows``.
-
-    The covariance is the sum of the covariance within components and that between the means of components.
-    """
+@inline
+def write_means(state: ELOCState, scratch: ELOCScratch) -> None:
+    """Write the posterior means of the components and of the mixture to ``scratch.means``, and θ̄ to row POSTERIOR."""
+    means, rows, responsibilities, gate = scratch.means, scratch.rows, scratch.responsibilities, scratch.gate_weights
     d = means.shape[1]
     everyone, population, mixture = responsibilities.size - 2, responsibilities.size - 1, responsibilities.size
     for a in range(d):
@@ -282,37 +117,63 @@ def mix_components(
         means[mixture, a] = 0.0
     for s in range(responsibilities.size):
         if s < population and (responsibilities[s] > 0.0 or s == everyone):
-            f, z = component_rows[s, 0], component_rows[s, 1]
+            f, z = scratch.component_rows[s, 0], scratch.component_rows[s, 1]
+            v = scratch.factor_scales[f, 0]
             if z < 0:
-                component_mean(centres, s, posteriors, f, factor_scales[f, 0], means, s, d)
+                component_mean(state.centres, s, scratch.posteriors, f, v, means, s, d)
             else:
-                component_mean(left_out_centres, z, posteriors, f, factor_scales[f, 0], means, s, d)
+                component_mean(scratch.left_out_centres, z, scratch.posteriors, f, v, means, s, d)
         if responsibilities[s] > 0.0:
             for a in range(d):
                 means[mixture, a] += responsibilities[s] * means[s, a]
     for a in range(d):
-        rows[POSTERIOR, a] = (
-            gate_weights[EVERYONE] * means[everyone, a] + gate_weights[POPULATION] * means[population, a]
-        )
-        rows[POSTERIOR, a] += gate_weights[MIXTURE] * means[mixture, a]
+        rows[POSTERIOR, a] = gate[EVERYONE] * means[everyone, a] + gate[POPULATION] * means[population, a]
+        rows[POSTERIOR, a] += gate[MIXTURE] * means[mixture, a]
+
+
+@no_alloc
+def write_covariance(state: ELOCState, scratch: ELOCScratch) -> None:
+    """Write the covariance of the gated mixture to row POSTERIOR.
+
+    It is the sum of the covariances within components, of their uncertain centres, and between the means of components.
+    """
+    means, rows, responsibilities, posteriors = (
+        scratch.means,
+        scratch.rows,
+        scratch.responsibilities,
+        scratch.posteriors,
+    )
+    d, population = means.shape[1], responsibilities.size - 1
     for q in range(d, rows.shape[1]):
         rows[POSTERIOR, q] = 0.0
     count = 0  # number of components with a weight, which are the first columns of ``deviations``
     for s in range(responsibilities.size):
-        weight = component_weight(s, responsibilities, gate_weights)
-        if weight > 0.0:
-            root = math.sqrt(weight)
-            for a in range(d):
-                deviations[a, count] = root * (means[s, a] - rows[POSTERIOR, a])
-            count += 1
-            if s == population:
-                add_covariance(rows, rows, UNDER_POPULATION, weight, d)
-            else:
-                add_covariance(rows, posteriors, component_rows[s, 0], weight, d)
+        weight = component_weight(s, responsibilities, scratch.gate_weights)
+        if weight <= 0.0:
+            continue
+        root = math.sqrt(weight)
+        for a in range(d):
+            scratch.deviations[a, count] = root * (means[s, a] - rows[POSTERIOR, a])
+        count += 1
+        is_heavy = weight > MIN_UNCERTAIN_WEIGHT
+        if s == population:
+            add_covariance(rows, rows, UNDER_POPULATION, weight, d)
+            if is_heavy and state.population[UNCERTAINTY, 0] > MIN_UNCERTAINTY:
+                add_product(rows, rows, UNDER_POPULATION, state.population, UNCERTAINTY, weight, scratch.square)
+            continue
+        f, z = scratch.component_rows[s, 0], scratch.component_rows[s, 1]
+        v = scratch.factor_scales[f, 0]
+        add_covariance(rows, posteriors, f, weight, d)
+        if not is_heavy:
+            continue
+        if z < 0 and packed_trace(state.centre_posteriors, s, d) > MIN_UNCERTAINTY * v:
+            add_product(rows, posteriors, f, state.centre_posteriors, s, weight / (v * v), scratch.square)
+        elif z >= 0 and packed_trace(scratch.left_out_posteriors, z, d) > MIN_UNCERTAINTY * v:
+            add_product(rows, posteriors, f, scratch.left_out_posteriors, z, weight / (v * v), scratch.square)
     q = d
     for a in range(d):
         for b in range(a, d):
-            rows[POSTERIOR, q] += dot(deviations, a, deviations, b, 0, count)
+            rows[POSTERIOR, q] += dot(scratch.deviations, a, scratch.deviations, b, 0, count)
             q += 1
 
 
@@ -324,20 +185,36 @@ def add_covariance(rows: Floats, posteriors: Floats, f: int, weight: float, d: i
 
 
 @no_alloc
-def compute_posterior(state: ELOCState, i: int, scratch: ELOCScratch) -> None:
+def add_product(
+    rows: Floats, posteriors: Floats, f: int, covariances: Floats, s: int, factor: float, square: Floats
+) -> None:
+    """Add ``factor`` · V C V to row POSTERIOR. V is in row f of ``posteriors``, and C in row s of ``covariances``."""
+    d = square.shape[1]
+    q = d
+    for a in range(d):
+        for b in range(a, d):
+            square[a, b] = posteriors[f, q]
+            square[b, a] = posteriors[f, q]
+            square[d + a, b] = covariances[s, q]
+            square[d + b, a] = covariances[s, q]
+            q += 1
+    q = d
+    for a in range(d):
+        for h in range(d):
+            square[2 * d, h] = 0.0
+        for b in range(d):  # a row of V C
+            for h in range(d):
+                square[2 * d, h] += square[a, b] * square[d + b, h]
+        for b in range(a, d):
+            rows[POSTERIOR, q] += factor * dot(square, 2 * d, square, b, 0, d)
+            q += 1
+
+
+@no_alloc
+def compute_posterior(state: ELOCState, i: int, is_full: bool, scratch: ELOCScratch) -> None:
     """Compute evidence, responsibilities, gate weights and the posterior of user i, and write them to the scratch."""
-    compute_evidence(state, i, scratch)
+    compute_evidence(state, i, is_full, scratch)
     compute_responsibilities(state.prior_weights, scratch.log_evidence, scratch.responsibilities)
     compute_gate_weights(state.learned_scalars, scratch.gate_weights)
-    mix_components(
-        state.centres,
-        scratch.left_out_centres,
-        scratch.component_rows,
-        scratch.factor_scales,
-        scratch.posteriors,
-        scratch.responsibilities,
-        scratch.gate_weights,
-        scratch.means,
-        scratch.rows,
-        scratch.deviations,
-    )
+    write_means(state, scratch)
+    write_covariance(state, scratch)

@@ -5,7 +5,8 @@ The model is described in docs/explanation/eloc.md, and n, N, K, d, p, k, m, x, 
 - A *component* is a Gaussian prior for the θ of a user. There are K + 2: one per *neighbourhood* of a seed user, then
   *everyone* (all users have nearly the same θ), then the *population* (any θ is possible).
 - The *centre* μ of a neighbourhood or of everyone is the mean of its prior. The population has mean μ_0 and covariance
-  Σ_0. σ² is the variance of the noise, and π the prior weight of a component, its share among all users.
+  Σ_0; Σ is Σ_0 shrunk towards a multiple of I. C is the covariance of an uncertain centre, and C_0 that of μ_0. σ² is
+  the variance of the noise, and π the prior weight of a component, its share among all users.
 - The *evidence* of a component is the likelihood of a user's rewards under it. Its *responsibility* for the user is its
   posterior probability, proportional to π · evidence. q is the weight with which a user contributes to a neighbourhood.
 - The *pooled sums* of a neighbourhood are c = Σ q b and A = Σ q G over its users.
@@ -22,44 +23,66 @@ from numpy.typing import NDArray
 from locb.common.arrays import Floats, Ints, Words
 from locb.common.jit import alloc, inline, no_alloc
 
-T, N_SERVED_USERS, REFRESH_COUNTER, TIES = 0, 1, 2, 3  # entries of ``int_params``
-GAMMA, BETA, RETENTION = 0, 1, 2  # entries of ``float_params``
-EVERYONE, POPULATION, MIXTURE, NOISE, LOG_DET = (
-    0,
-    1,
-    2,
-    3,
-    4,
-)  # entries of ``learned_scalars``; the gate has the first 3
+T, N_SERVED_USERS, REFRESH_COUNTER, TIES, SCREEN = 0, 1, 2, 3, 4  # entries of ``int_params``
+BETA, RETENTION, SIGMA, NORM_BOUND, DELTA, ROBUST = 0, 1, 2, 3, 4, 5  # entries of ``float_params``
+SCREEN_OFF, SCREEN_NOISE, SCREEN_THEORY = 0, 1, 2  # values of int_params[SCREEN]
+EVERYONE, POPULATION, MIXTURE, NOISE, LOG_DET, GAP = 0, 1, 2, 3, 4, 5  # entries of ``learned_scalars``; gate: first 3
 USERS, ROUNDS = 0, 1  # columns of ``contributors``
-CENTRE, PRECISION, LEAST_SQUARES = 0, 1, 2  # rows of ``population``
+CENTRE, PRECISION, LEAST_SQUARES, UNCERTAINTY = 0, 1, 2, 3  # rows of ``population``
+# Entries of ``reward_stats``: mean, variance and mean absolute deviation of all rewards; number of distinct values, at
+# most 3, and the first two; the scale; number of residuals, their limit (0: none), the share below it, limited rewards.
+R_MEAN, R_VARIANCE, R_DEVIATION, R_DISTINCT, R_FIRST, R_SECOND = 0, 1, 2, 3, 4, 5
+R_SCALE, R_RESIDUALS, R_LIMIT, R_INSIDE, R_CLIPPED = 6, 7, 8, 9, 10
 
-# Initial values, for rewards with a magnitude of about 1.
-INITIAL_NOISE = 0.25  # σ²: the variance of a reward that is 0 or 1 with equal probability
+# Initial values, relative to the scale: an estimate of the variance of rewards from the first rounds.
+INITIAL_SCALE = 0.25  # before two distinct rewards: the variance of a reward that is 0 or 1 with equal probability
+SCALE_ROUNDS = 24  # the scale is estimated in this many rounds, and until there are two distinct rewards
+POPULATION_VARIANCE = 16.0  # initial tr Σ_0; too large is harmless, too small is not
+PRIOR_VARIANCE = 4.0  # trace of the value to which Σ_0 is shrunk, and prior variance of μ_0 in each direction
 INITIAL_PRIOR_WEIGHTS = (0.1, 0.3)  # π of everyone and of the population; the neighbourhoods share the remaining 0.6
 INITIAL_GATE = (-8.0, 0.0, -2.0)  # log weights of everyone, population, mixture: "everyone" needs the most evidence
+# Variances of users around a centre.
+WITHIN_VARIANCE = 0.02  # variance of users around the centre of a neighbourhood, relative to that of the population
 EVERYONE_VARIANCE_RATIO = 0.01  # variance of users around the centre of everyone, relative to that of a neighbourhood
+CENTRE_VARIANCE_SHARE = 0.5  # share of the mean variance of a centre that is added to the variance around it
 # Learning rates.
 GATE_MEMORY_ROUNDS = 60.0  # past errors in the gate's log weights decay over this many rounds per user
 NOISE_PRIOR_ROUNDS = 22.0  # in round t, σ² moves by the fraction 2 / (t + NOISE_PRIOR_ROUNDS) towards a new value
 PRIOR_USERS = 5.0  # Σ_0 and π move by the fraction 1 / (number of served users + PRIOR_USERS) towards new values
-BONUS_ROUNDS = 20.0  # m_0: the bonus of a user with m rounds has the factor √(m_0 / (m_0 + m))
-# Lower bounds, which prevent the permanent exclusion of a component, and division by zero.
+WISHART_USERS = 2.0  # weight of the value to which Σ_0 is shrunk, in users: untried directions keep a variance
+SHRINKAGE_USERS = 1.0 / 45.0  # Σ_0 is shrunk towards a multiple of I with the weight of this times d² users
+# Bounds, which prevent the permanent exclusion of a component, and division by zero.
 MIN_PRIOR_WEIGHT = 0.02  # lower bound of π for everyone, for the population, and for all neighbourhoods together
-MIN_NOISE = 1e-6  # lower bound of σ², which would be 0 for rewards without noise
-MIN_VARIANCE = 1e-6  # lower bound of the population's variance in any direction
-CENTRE_RIDGE = 1e-3  # added to the diagonal of the least squares for μ_0, which are singular before the first round
+MIN_NOISE = 1e-6  # lower bound of σ² relative to the scale, because σ² would be 0 for rewards without noise
+MIN_BINARY_NOISE = 0.6  # lower bound of σ² relative to the variance of rewards with at most two distinct values
+MIN_VARIANCE = 1e-6  # lower bound of the population's variance in any direction, relative to the scale
+MAX_GAP = 5.0  # everyone loses gate weight if the evidence of the population for all users is better by more than this
+# Safety screen.
+SCREEN_SLACK = 2.0  # κ: how far below the best upper bound a chosen arm may be, in units of its confidence width
+SCREEN_DEVIATIONS = 2.0  # confidence width of the practical screen, in units of the estimated noise
+# Robust rewards: residuals are clipped at one of several limits, if clipping reduces the variance of estimates.
+N_LIMITS = 9  # the last limit is infinite
+SMALLEST_LIMIT, LIMIT_RATIO = 0.1, 2.0**0.75  # in units of the root of the scale; ratio between two limits
+RESIDUAL_ROUNDS = 20_000  # statistics of residuals decay over this many rounds
+ROBUST_ROUNDS, LIMIT_INTERVAL = 64, 16  # a limit is chosen after every 16 residuals, first after 64
+MIN_INSIDE = 0.5  # smallest share of residuals below a limit
+MAX_VARIANCE_RATIO = 0.85  # a limit must reduce the variance to this share
+BIAS_WEIGHT = 400.0  # weight of the squared bias of a limit, relative to its variance
 # Reseeding: when a seed moves to another user.
 UNEXPLAINED_RESPONSIBILITY = 0.5  # no neighbourhood explains a user if the population's responsibility is above this
 RESEED_ROUNDS = 16  # a user is tested after this many rounds of the user, and again each time the number doubles
-REDUNDANT_DISTANCE = 0.5  # a seed is redundant if its centre is closer than this fraction of γ to another centre
+REDUNDANT_DISTANCE = 1.0  # a seed is redundant if its centre is closer to another than this number of deviations
 # Approximations that save time. LEAVE_ONE_OUT_SHARE and RECENTRE_CHANGE are not ratios of small integers, because
 # contexts often have norm 1. Traces are then numbers of rounds, and a comparison with such a ratio would depend on
 # rounding.
 MAX_NEIGHBOURHOODS = 8  # largest number of neighbourhoods in which a user has a weight q
+FULL_EVIDENCE_ROUNDS = 16  # all components are evaluated in this many rounds of a user,
+FULL_EVIDENCE_INTERVAL = 8  # and then every eighth round; in other rounds only those in which the user has a weight
 MIN_RELATIVE_WEIGHT = 1e-3  # responsibilities below this fraction of the largest are set to 0
 EQUAL_WEIGHT_TOLERANCE = 1e-6  # weights with a smaller relative difference count as equal; far above rounding errors
 MAX_EVIDENCE_GAP = 16.0  # components with a log evidence this far below the best get responsibility 0, for any π
+MIN_UNCERTAIN_WEIGHT = 0.02  # the uncertainty of a centre counts for components with a larger weight
+MIN_UNCERTAINTY = 0.02  # and if its trace is above this fraction of the component's prior variance
 POPULATION_ROUNDS = 32  # the population learns from each of the first POPULATION_ROUNDS rounds of a user,
 POPULATION_INTERVAL = 4  # and then from every fourth round of the user
 LEAVE_ONE_OUT_SHARE = 0.0213  # a user with a larger share of tr A is left out of the neighbourhood's evidence
@@ -76,21 +99,23 @@ class ELOCState(NamedTuple):
     centre_terms: Floats  # (N, d + p) terms of each user in the least squares for μ_0: right-hand side and matrix
     user_neighbourhoods: NDArray[np.int32]  # (N, MAX_NEIGHBOURHOODS) ids of the user's neighbourhoods; −1 for none
     weights: Floats  # (N, MAX_NEIGHBOURHOODS) q: the user's weight in each neighbourhood of user_neighbourhoods
+    evidence_gaps: Floats  # (N,) log evidence of the population minus that of everyone, in the user's last round
     served: Ints  # (N,) m: rounds per user
     seed_of: Ints  # (N,) index of each user among the seed users; −1 for a user who is not a seed user
     seeds: Ints  # (K,) the seed users
     neighbourhood_ids: Ints  # (K,) id of neighbourhood s: initially s, plus K each time seed s moves; voids old weights
     pooled_sums: Floats  # (K + 1, d + p) c and A of each neighbourhood; in the last row those of everyone, with q = 1
     centres: Floats  # (K + 1, d + p) μ, and μ μᵀ with off-diagonal terms doubled; the last row is everyone
+    centre_posteriors: Floats  # (K + 1, d + p) μ, and its covariance C = σ² (A + σ² Σ_0⁻¹)⁻¹
     trace_change: Floats  # (K + 1,) change of tr A since the centre was last computed
     variance_levels: Ints  # (K + 1,) log of each component's prior variance, in steps of VARIANCE_STEP
-    population: Floats  # (3, d + p) (μ_0, Σ_0); (Σ_0⁻¹ μ_0, Σ_0⁻¹); the sum of all centre terms
+    population: Floats  # (4, d + p) (μ_0, Σ_0); (Σ⁻¹μ_0, Σ⁻¹); sum of centre terms; (tr Σ⁻¹C_0, Σ⁻¹C_0Σ⁻¹)
     prior_weights: Floats  # (K + 2,) π of the neighbourhoods, everyone, the population
-    learned_scalars: Floats  # (5,) log weights of everyone, the population, the mixture; σ²; log det Σ_0
-    int_params: Ints  # t, number of users with at least one round, rounds in this refresh cycle, tie rule
-    float_params: (
-        Floats  # γ, β, and the factor by which each round of a user multiplies the user's sums: 1 without ``memory``
-    )
+    learned_scalars: Floats  # (6,) log weights of everyone, the population, the mixture; σ²; log det Σ; Σ evidence_gaps
+    reward_stats: Floats  # (11,) statistics of rewards; the entries are listed above
+    residual_stats: Floats  # (N_LIMITS, 3) per limit: share of residuals below; mean and mean square if clipped
+    int_params: Ints  # t, number of users with at least one round, rounds in this refresh cycle, tie rule, screen
+    float_params: Floats  # β; factor of the user's sums per round, 1 without ``memory``; σ, S, δ of the screen; robust?
     generator: Words  # (1,) random generator for ties
     contributors: Ints  # (K, 2) not saved: users with a weight in each neighbourhood, and the rounds of these users
     n_users: Ints  # (1,) not saved: n
@@ -110,19 +135,20 @@ class ELOCScratch(NamedTuple):
     evidence_forms: Floats  # (f, d + p) log evidence of a centre μ, as coefficients of μ and μ μᵀ
     component_rows: Ints  # (K + 2, 2) factorization of each component; row of left_out_centres, or −1
     left_out_centres: Floats  # (MAX_NEIGHBOURHOODS + 1, d + p) centres of components computed without the user
+    left_out_posteriors: Floats  # (MAX_NEIGHBOURHOODS + 1, d + p) the same centres and their covariances
     log_evidence: Floats  # (K + 2,) ℓ: log evidence of each component for the user
     responsibilities: Floats  # (K + 2,) responsibility of each component for the user
     means: Floats  # (K + 3, d) posterior mean under each component; the last row is that of the mixture
     gate_weights: Floats  # (3,) weights of everyone, the population and the mixture
-    rows: Floats  # (4, d + p) the four rows below
+    rows: Floats  # (5, d + p) the five rows below
     deviations: Floats  # (d, K + 2) of each component with a weight: (its mean − posterior mean) · root of its weight
-    square: Floats  # (2d, d) two full matrices: the upper and the lower half
+    square: Floats  # (2d + 1, d) two full matrices, the upper and the lower half, and a vector
     workspace: Floats  # (d, 2d + 1) for ``decompose`` and ``solve``
 
 
 # Rows of ``ELOCScratch.rows``: the user's posterior under the population; the posterior (θ̄, V̄), mean and covariance of
-# the gated mixture; a linear system; the solution of the system.
-UNDER_POPULATION, POSTERIOR, SYSTEM, SOLUTION = 0, 1, 2, 3
+# the gated mixture; a linear system; the solution of the system; the user's own ridge estimate for the safety screen.
+UNDER_POPULATION, POSTERIOR, SYSTEM, SOLUTION, OWN = 0, 1, 2, 3, 4
 
 
 @alloc
@@ -140,13 +166,14 @@ def allocate_scratch(state: ELOCState, n_arms: int, dim: int) -> ELOCScratch:
         np.empty((max_factors, columns)),
         np.empty((n_components, 2), np.int64),
         np.empty((MAX_NEIGHBOURHOODS + 1, columns)),
+        np.empty((MAX_NEIGHBOURHOODS + 1, columns)),
         np.empty(n_components),
         np.empty(n_components),
         np.empty((n_components + 1, dim)),
         np.empty(3),
-        np.empty((4, columns)),
+        np.empty((5, columns)),
         np.empty((dim, n_components)),
-        np.empty((2 * dim, dim)),
+        np.empty((2 * dim + 1, dim)),
         np.empty((dim, 2 * dim + 1)),
     )
 

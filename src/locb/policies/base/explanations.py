@@ -64,7 +64,7 @@ class Explanation(NamedTuple):
         The arm that ``recommend`` returns.
     estimate, bonus : (k,) floats
         Expected reward and exploration bonus of each of the k arms. The score of an arm is the sum of the two, and the
-        arm with the highest score is chosen.
+        arm with the highest score is chosen, unless ``screened`` is True.
     theta : (d,) floats
         The parameter vector used for the chosen arm: ``theta @ contexts[arm] + intercept`` is ``estimate[arm]``.
     sources : tuple of EvidenceSource
@@ -73,6 +73,9 @@ class Explanation(NamedTuple):
         Estimated reward of a context of zeros: the lower limit of ``reward_range``, or 0 if there is no range.
     memberships : sequence of Membership
         The clusters that contain the user, as ``policy.memberships`` returns them.
+    screened : bool
+        Whether a safety screen has replaced the arm with the highest score, because the user's own rewards speak
+        against it.
     """
 
     arm: int
@@ -82,3 +85,4 @@ class Explanation(NamedTuple):
     sources: tuple[EvidenceSource, ...] | None = None
     intercept: float = 0.0
     memberships: Sequence[Membership] | None = None
+    screened: bool = False

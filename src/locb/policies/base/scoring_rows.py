@@ -16,6 +16,14 @@ from locb.policies.base.explanations import EvidenceSource, Explanation
 from locb.policies.parameters import TIE_RULES
 
 
+class SafetyScreen(NamedTuple):
+    """Own ridge estimates of u users, for ``screen_arm`` of the kernels. Without rows, nothing is screened."""
+
+    own: Floats = np.empty((0, 0))  # (u, d + p) θ̂ and packed A⁻¹
+    widths: Floats = np.empty(0)  # (u,) confidence width per √(xᵀA⁻¹x)
+    slack: float = 0.0  # how far below the largest upper bound a chosen arm may be, in units of its confidence width
+
+
 class ScoringRows(NamedTuple):
     """Estimates that score the arms of u users by θ̂ᵀx + alpha · √(xᵀA⁻¹x · factor), and the evidence behind them."""
 
@@ -25,6 +33,7 @@ class ScoringRows(NamedTuple):
     factor: float  # factor of the variance xᵀA⁻¹x
     sources: Sequence[tuple[EvidenceSource, ...]]  # of each user
     memberships: Sequence[Sequence[Membership]]  # of each user
+    screen: SafetyScreen = SafetyScreen()
 
 
 class ScoringRowPolicy(CompiledPolicy):
@@ -40,10 +49,13 @@ class ScoringRowPolicy(CompiledPolicy):
         if not choices:
             return []
         checked_users = np.array([user for user, _ in choices])
-        rows, indices, alphas, factor, sources, memberships = self._scoring_rows(checked_users)
+        rows, indices, alphas, factor, sources, memberships, screen = self._scoring_rows(checked_users)
         estimate, bonus, chosen = np.empty(len(arms)), np.empty(len(arms)), np.empty(len(choices), np.int64)
         ties, generator = TIE_RULES[self._parameters["ties"]], self._state.generator
-        kernel.explain(rows, indices, ends, arms, alphas, factor, ties, generator, estimate, bonus, chosen)
+        replaced = np.empty(len(choices), bool)
+        kernel.explain(
+            rows, indices, ends, arms, alphas, factor, ties, generator, *screen, estimate, bonus, chosen, replaced
+        )
         theta, scale = rows[indices, : self._dim].astype(np.float64), self._reward_scale
         if not scale.is_identity:
             estimate, bonus, theta = scale.unmap_scores(estimate, bonus, theta)
@@ -53,7 +65,9 @@ class ScoringRowPolicy(CompiledPolicy):
             self._check_arm(arm, user, offered)
             own = slice(stop - len(offered), stop)
             explanations.append(
-                Explanation(arm, estimate[own], bonus[own], theta[i], sources[i], scale.low, memberships[i])
+                Explanation(
+                    arm, estimate[own], bonus[own], theta[i], sources[i], scale.low, memberships[i], bool(replaced[i])
+                )
             )
         return explanations
 

@@ -5,9 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from locb.common.arrays import Floats, Ints, Words
-from locb.kernels.common.linear_algebra import packed_identity, packed_size
+from locb.kernels.common.linear_algebra import packed_size, unpack_symmetric
 from locb.kernels.eloc import loop as kernel
-from locb.kernels.eloc.state import INITIAL_GATE, INITIAL_NOISE, INITIAL_PRIOR_WEIGHTS, MAX_NEIGHBOURHOODS, ELOCState
+from locb.kernels.eloc.state import (
+    INITIAL_GATE,
+    INITIAL_PRIOR_WEIGHTS,
+    MAX_NEIGHBOURHOODS,
+    N_LIMITS,
+    N_SERVED_USERS,
+    NOISE,
+    R_INSIDE,
+    R_SCALE,
+    REFRESH_COUNTER,
+    ELOCState,
+    T,
+)
 from locb.policies.state.user_rows import grow_rows
 
 USER_ROWS = (
@@ -15,48 +27,115 @@ USER_ROWS = (
     "centre_terms",
     "user_neighbourhoods",
     "weights",
+    "evidence_gaps",
     "served",
     "seed_of",
 )  # arrays with one row per user
 
 
 def initial_state(
-    n: int, dim: int, dtype: str, seeds: Ints, float_params: Floats, tie_rule: int, generator: Words
+    n: int, dim: int, dtype: str, seeds: Ints, float_params: Floats, int_params: Ints, generator: Words
 ) -> ELOCState:
     """Return the state of n users before the first round: all centres are 0, all neighbourhoods have equal weight."""
     n_seeds, columns = len(seeds), dim + packed_size(dim)
     seed_of = np.full(n, -1)
     seed_of[seeds] = np.arange(n_seeds)
-    population = np.zeros((3, columns))
-    population[0, dim:] = packed_identity(dim) / dim
+    reward_stats = np.zeros(11)
+    reward_stats[R_INSIDE] = 1.0
     state = ELOCState(
         sums=np.zeros((n, columns), dtype),
         centre_terms=np.zeros((n, columns), dtype),
         user_neighbourhoods=np.full((n, MAX_NEIGHBOURHOODS), -1, np.int32),
         weights=np.zeros((n, MAX_NEIGHBOURHOODS), dtype),
+        evidence_gaps=np.zeros(n, dtype),
         served=np.zeros(n, np.int64),
         seed_of=seed_of,
         seeds=seeds,
         neighbourhood_ids=np.arange(n_seeds),
         pooled_sums=np.zeros((n_seeds + 1, columns)),
         centres=np.zeros((n_seeds + 1, columns)),
+        centre_posteriors=np.zeros((n_seeds + 1, columns)),
         trace_change=np.zeros(n_seeds + 1),
         variance_levels=np.zeros(n_seeds + 1, np.int64),
-        population=population,
+        population=np.zeros((4, columns)),
         prior_weights=np.concatenate(
             [np.full(n_seeds, (1.0 - sum(INITIAL_PRIOR_WEIGHTS)) / n_seeds), INITIAL_PRIOR_WEIGHTS]
         ),
-        learned_scalars=np.array([*INITIAL_GATE, INITIAL_NOISE, 0.0]),
-        int_params=np.array([0, 0, 0, tie_rule]),
+        learned_scalars=np.array([*INITIAL_GATE, 0.0, 0.0, 0.0]),
+        reward_stats=reward_stats,
+        residual_stats=np.zeros((N_LIMITS, 3)),
+        int_params=int_params,
         float_params=float_params,
         generator=generator,
         contributors=np.zeros((n_seeds, 2), np.int64),
         n_users=np.array([n]),
     )
-    kernel.rebuild_derived(state, dim)
+    kernel.initialize(state, dim)
     return state
 
 
 def grow(state: ELOCState, rows: int) -> ELOCState:
     """Return the state with a capacity of ``rows`` users. The new rows hold initial values."""
     return state._replace(**grow_rows(state, USER_ROWS, rows, {"user_neighbourhoods": -1, "seed_of": -1}))
+
+
+def own_estimates(sums: Floats, dim: int) -> Floats:
+    """Return the ridge estimate and the packed inverse of I + G from each row (b, G): (u, d + p)."""
+    inverse = np.linalg.inv(np.eye(dim) + unpack_symmetric(sums[:, dim:], dim))
+    theta = np.einsum("uab,ub->ua", inverse, sums[:, :dim])
+    rows, columns = np.triu_indices(dim)
+    return np.concatenate([theta, inverse[:, rows, columns]], axis=1)
+
+
+def shift_sums(state: ELOCState, user: int, change: Floats) -> None:
+    """Add ``change`` (d,) to b of a user, and to c of its neighbourhoods and of everyone."""
+    d = len(change)
+    before = state.sums[user, :d].astype(np.float64)
+    state.sums[user, :d] += change
+    step = state.sums[user, :d] - before
+    state.pooled_sums[-1, :d] += step
+    ids, weights = state.user_neighbourhoods[user].tolist(), state.weights[user].tolist()
+    for neighbourhood_id, weight in zip(ids, weights, strict=True):
+        s = neighbourhood_id % len(state.seeds)
+        if neighbourhood_id >= 0 and state.neighbourhood_ids[s] == neighbourhood_id:
+            state.pooled_sums[s, :d] += weight * step
+
+
+def count_contributors(state: ELOCState) -> None:
+    """Recompute ``contributors`` from the users' neighbourhoods."""
+    ids, contributors = state.user_neighbourhoods, state.contributors
+    n_seeds = len(contributors)
+    is_current = (ids >= 0) & (state.neighbourhood_ids[ids % n_seeds] == ids)
+    users, _ = np.nonzero(is_current)
+    contributors[:] = 0
+    counts = np.stack([np.ones_like(users), state.served[users]], axis=1)
+    np.add.at(contributors, ids[is_current] % n_seeds, counts)
+
+
+def index_limits(n_seeds: int, n_users: int) -> dict[str, tuple[int, int]]:
+    """Return the lowest value and one more than the highest value of each array of indices."""
+    return {
+        "user_neighbourhoods": (-1, 2**31),
+        "neighbourhood_ids": (0, 2**31),
+        "seed_of": (-1, n_seeds),
+        "seeds": (0, n_users),
+    }
+
+
+def consistency(state: ELOCState) -> dict[str, bool]:
+    """Return for each array that can be checked whether its values are consistent with the other arrays."""
+    int_params, n_seeds, ids = state.int_params, len(state.seeds), state.user_neighbourhoods
+    return {
+        "weights": bool(((state.weights >= 0.0) & (state.weights <= 1.0)).all()) and not state.weights[ids < 0].any(),
+        "neighbourhood_ids": bool((state.neighbourhood_ids % n_seeds == np.arange(n_seeds)).all()),
+        "user_neighbourhoods": bool((ids <= state.neighbourhood_ids[ids % n_seeds]).all()),
+        "seeds": len(np.unique(state.seeds)) == n_seeds,
+        "seed_of": int((state.seed_of >= 0).sum()) == n_seeds
+        and bool((state.seed_of[state.seeds] == np.arange(n_seeds)).all()),
+        "prior_weights": bool((state.prior_weights > 0.0).all()),
+        "learned_scalars": bool(state.learned_scalars[NOISE] > 0.0),
+        "reward_stats": bool(state.reward_stats[R_SCALE] > 0.0 and state.reward_stats[R_INSIDE] > 0.0),
+        "variance_levels": bool((np.abs(state.variance_levels) < 2_000).all()),
+        "int_params": bool(0 <= int_params[REFRESH_COUNTER] <= int_params[T])
+        and int((state.served > 0).sum()) == int(int_params[N_SERVED_USERS]),
+    }

@@ -1,0 +1,223 @@
+"""ELOC's evidence: centres of components, and the log evidence of each component for one user.
+
+Terms and symbols are defined in ``locb.kernels.eloc.state`` and ``locb.kernels``. A component is a prior N(μ, P) for
+the user's θ, with P = v I for a neighbourhood or for everyone, and μ = μ_0 and P = Σ for the population. With
+η = b/σ² + P⁻¹μ and V = (G/σ² + P⁻¹)⁻¹, the posterior mean is V η. The log evidence is −½ log|I + G P/σ²| − ½ μᵀP⁻¹μ +
+½ ηᵀV η, up to a term that is the same for all components. For components of the same variance v, this is a quadratic
+form in μ, whose coefficients need one factorization. Each centre then takes one inner product of two rows.
+"""
+
+import math
+
+import numpy as np
+
+from locb.common.arrays import Floats
+from locb.common.jit import inline, no_alloc
+from locb.kernels.common.arm_scoring import dot
+from locb.kernels.common.cholesky import solve
+from locb.kernels.common.linear_algebra import packed_trace
+from locb.kernels.eloc.state import (
+    CENTRE,
+    CENTRE_VARIANCE_SHARE,
+    EVERYONE_VARIANCE_RATIO,
+    FULL_EVIDENCE_INTERVAL,
+    FULL_EVIDENCE_ROUNDS,
+    LEAVE_ONE_OUT_SHARE,
+    LOG_DET,
+    MAX_EVIDENCE_GAP,
+    MAX_NEIGHBOURHOODS,
+    NOISE,
+    PRECISION,
+    SYSTEM,
+    UNDER_POPULATION,
+    VARIANCE_STEP,
+    WITHIN_VARIANCE,
+    ELOCScratch,
+    ELOCState,
+    neighbourhood_in_slot,
+)
+
+
+@no_alloc
+def solve_centre(
+    system: Floats, noise: float, within: float, centres: Floats, posteriors: Floats, s: int, workspace: Floats
+) -> int:
+    """Compute a centre μ from the linear system in row SYSTEM, write it to two arrays, and return its variance level.
+
+    The system is (A + σ² Σ⁻¹) μ = c + σ² Σ⁻¹ μ_0. Row s of ``posteriors`` receives μ and its covariance
+    C = σ² (A + σ² Σ⁻¹)⁻¹, row s of ``centres`` the row for inner products. The prior variance of the component is the
+    variance of users around the centre, ``within``, plus CENTRE_VARIANCE_SHARE of the mean variance of the centre.
+    """
+    d = workspace.shape[0]
+    solve(system, SYSTEM, posteriors, s, workspace)
+    for q in range(d, system.shape[1]):
+        posteriors[s, q] *= noise
+    trace = 0.0
+    q = d
+    for a in range(d):
+        coordinate = posteriors[s, a]
+        trace += posteriors[s, q]
+        centres[s, a] = coordinate
+        centres[s, q] = coordinate * coordinate
+        q += 1
+        for b in range(a + 1, d):
+            centres[s, q] = 2.0 * coordinate * posteriors[s, b]
+            q += 1
+    variance = within + CENTRE_VARIANCE_SHARE * trace / d
+    return math.floor(math.log(max(variance, 1e-100)) / VARIANCE_STEP + 0.5)
+
+
+@inline
+def within_variance(state: ELOCState, s: int, d: int) -> float:
+    """Return the variance per direction of users around the centre of component s, a fraction of tr Σ_0 / d."""
+    variance: float = WITHIN_VARIANCE * packed_trace(state.population, CENTRE, d) / d
+    return variance * EVERYONE_VARIANCE_RATIO if s == state.seeds.size else variance
+
+
+@no_alloc
+def factorize(
+    sums: Floats,
+    i: int,
+    noise: float,
+    v: float,
+    f: int,
+    factor_scales: Floats,
+    posteriors: Floats,
+    evidence_forms: Floats,
+    rows: Floats,
+    workspace: Floats,
+) -> None:
+    """Compute factorization number f: posterior and evidence form of user i, for all components of prior variance v."""
+    d = workspace.shape[0]
+    scale = 1.0 / noise
+    for q in range(rows.shape[1]):
+        rows[SYSTEM, q] = sums[i, q] * scale
+    q = d
+    for a in range(d):
+        rows[SYSTEM, q] += 1.0 / v
+        q += d - a
+    log_det = solve(rows, SYSTEM, posteriors, f, workspace)
+    factor_scales[f, 0] = v
+    factor_scales[f, 1] = 0.5 * (dot(posteriors, f, rows, SYSTEM, 0, d) - log_det - d * math.log(v))
+    half = 0.5 / (v * v)
+    for a in range(d):
+        evidence_forms[f, a] = posteriors[f, a] / v
+    for q in range(d, rows.shape[1]):
+        evidence_forms[f, q] = half * posteriors[f, q]
+    q = d
+    for a in range(d):
+        evidence_forms[f, q] -= 0.5 / v
+        q += d - a
+
+
+@inline
+def find_or_factorize(state: ELOCState, i: int, level: int, count: int, scratch: ELOCScratch) -> int:
+    """Return the number of the factorization for a variance level, and compute it if the first ``count`` lack it."""
+    f = 0
+    while f < count and scratch.factor_levels[f] != level:
+        f += 1
+    if f == count:
+        scratch.factor_levels[f] = level
+        v = math.exp(level * VARIANCE_STEP)
+        noise = state.learned_scalars[NOISE]
+        scales, forms = scratch.factor_scales, scratch.evidence_forms
+        factorize(state.sums, i, noise, v, f, scales, scratch.posteriors, forms, scratch.rows, scratch.workspace)
+    return f
+
+
+@inline
+def population_evidence(
+    sums: Floats, i: int, population: Floats, learned_scalars: Floats, rows: Floats, workspace: Floats
+) -> float:
+    """Write the posterior of user i under the population to row UNDER_POPULATION, and return the log evidence."""
+    d = workspace.shape[0]
+    scale = 1.0 / learned_scalars[NOISE]
+    for q in range(rows.shape[1]):
+        rows[SYSTEM, q] = sums[i, q] * scale + population[PRECISION, q]
+    log_det = solve(rows, SYSTEM, rows, UNDER_POPULATION, workspace)
+    quadratic = dot(rows, UNDER_POPULATION, rows, SYSTEM, 0, d) - dot(population, CENTRE, population, PRECISION, 0, d)
+    log_evidence: float = 0.5 * (quadratic - log_det - learned_scalars[LOG_DET])
+    return log_evidence
+
+
+@inline
+def leave_user_out(state: ELOCState, i: int, count: int, scratch: ELOCScratch) -> None:
+    """Recompute the evidence of each component of which user i has a large share, without the contribution of i.
+
+    Otherwise, the user's own observations would count as evidence for the component. The limit of the share is
+    LEAVE_ONE_OUT_SHARE. Components whose evidence is too low even with the contribution of i are skipped.
+    """
+    d = scratch.workspace.shape[0]
+    n_seeds = state.seeds.size
+    noise = state.learned_scalars[NOISE]
+    log_evidence, rows, pooled_sums, sums = scratch.log_evidence, scratch.rows, state.pooled_sums, state.sums
+    best = -np.inf
+    for s in range(n_seeds + 2):
+        best = max(best, log_evidence[s])
+    trace = packed_trace(sums, i, d)
+    for z in range(MAX_NEIGHBOURHOODS + 1):
+        s = n_seeds if z == MAX_NEIGHBOURHOODS else neighbourhood_in_slot(state, i, z)
+        share = 1.0 if z == MAX_NEIGHBOURHOODS else state.weights[i, z]
+        if s < 0 or log_evidence[s] < best - MAX_EVIDENCE_GAP:
+            continue
+        if share * trace <= LEAVE_ONE_OUT_SHARE * packed_trace(pooled_sums, s, d):
+            continue
+        for q in range(rows.shape[1]):
+            rows[SYSTEM, q] = pooled_sums[s, q] - share * sums[i, q] + noise * state.population[PRECISION, q]
+        level = solve_centre(
+            rows,
+            noise,
+            within_variance(state, s, d),
+            scratch.left_out_centres,
+            scratch.left_out_posteriors,
+            z,
+            scratch.workspace,
+        )
+        f = find_or_factorize(state, i, level, count, scratch)
+        count = max(count, f + 1)
+        scratch.component_rows[s, 0] = f
+        scratch.component_rows[s, 1] = z
+        form = dot(scratch.evidence_forms, f, scratch.left_out_centres, z, 0, rows.shape[1])
+        log_evidence[s] = scratch.factor_scales[f, 1] + form
+
+
+@inline
+def is_full_round(m: int) -> bool:
+    """Return whether all components are evaluated for a user after m rounds, rather than those with a weight."""
+    return m < FULL_EVIDENCE_ROUNDS or (m + 1) % FULL_EVIDENCE_INTERVAL == 0
+
+
+@inline
+def evaluate_component(state: ELOCState, i: int, s: int, count: int, scratch: ELOCScratch) -> int:
+    """Compute the log evidence of neighbourhood s, or of everyone; return the number of factorizations so far."""
+    f = find_or_factorize(state, i, state.variance_levels[s], count, scratch)
+    scratch.component_rows[s, 0] = f
+    scratch.component_rows[s, 1] = -1
+    form = dot(scratch.evidence_forms, f, state.centres, s, 0, state.centres.shape[1])
+    scratch.log_evidence[s] = scratch.factor_scales[f, 1] + form
+    return max(count, f + 1)
+
+
+@inline
+def compute_evidence(state: ELOCState, i: int, is_full: bool, scratch: ELOCScratch) -> None:
+    """Compute the log evidence of the components for user i: of all, or if not ``is_full``, of those with a weight.
+
+    The log evidence of other components becomes −∞. Everyone and the population are always evaluated.
+    """
+    n_seeds = state.seeds.size
+    count = 0
+    if is_full:
+        for s in range(n_seeds):
+            count = evaluate_component(state, i, s, count, scratch)
+    else:
+        for s in range(n_seeds):
+            scratch.log_evidence[s] = -np.inf
+        for z in range(MAX_NEIGHBOURHOODS):
+            s = neighbourhood_in_slot(state, i, z)
+            if s >= 0:
+                count = evaluate_component(state, i, s, count, scratch)
+    count = evaluate_component(state, i, n_seeds, count, scratch)
+    scratch.log_evidence[n_seeds + 1] = population_evidence(
+        state.sums, i, state.population, state.learned_scalars, scratch.rows, scratch.workspace
+    )
+    leave_user_out(state, i, count, scratch)

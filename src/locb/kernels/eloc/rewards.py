@@ -1,0 +1,180 @@
+"""ELOC's statistics of rewards: their scale, and rewards without the effect of outliers.
+
+The constants of the model are relative to the *scale*, an estimate of the variance of rewards. Rewards a · r + b thus
+lead to the same choices as r, once the scale is known and up to the prior of μ_0. Residuals of rewards with heavy tails
+are clipped at a limit c. If all residuals shift by a small amount, the mean of clipped residuals shifts by ρ times this
+amount, where ρ is the share of residuals below c, so clipped residuals are divided by ρ. Terms and symbols are defined
+in ``locb.kernels.eloc.state``.
+"""
+
+import math
+
+import numpy as np
+
+from locb.common.arrays import Floats
+from locb.common.jit import inline, no_alloc
+from locb.kernels.eloc.population import derive_population
+from locb.kernels.eloc.state import (
+    BIAS_WEIGHT,
+    CENTRE,
+    INITIAL_SCALE,
+    LIMIT_INTERVAL,
+    LIMIT_RATIO,
+    LOG_DET,
+    MAX_VARIANCE_RATIO,
+    MIN_BINARY_NOISE,
+    MIN_INSIDE,
+    MIN_NOISE,
+    N_LIMITS,
+    N_SERVED_USERS,
+    NOISE,
+    NOISE_PRIOR_ROUNDS,
+    POPULATION_VARIANCE,
+    POSTERIOR,
+    R_CLIPPED,
+    R_DEVIATION,
+    R_DISTINCT,
+    R_FIRST,
+    R_INSIDE,
+    R_LIMIT,
+    R_MEAN,
+    R_RESIDUALS,
+    R_SCALE,
+    R_SECOND,
+    R_VARIANCE,
+    RESIDUAL_ROUNDS,
+    ROBUST_ROUNDS,
+    SCALE_ROUNDS,
+    SMALLEST_LIMIT,
+    ELOCScratch,
+    ELOCState,
+    T,
+)
+
+
+@inline
+def track_reward(stats: Floats, t: int, reward: float) -> None:
+    """Update mean, variance, mean absolute deviation and the number of distinct values of the rewards of t rounds."""
+    before = reward - stats[R_MEAN]
+    stats[R_MEAN] += before / t
+    after = reward - stats[R_MEAN]
+    stats[R_VARIANCE] += (before * after - stats[R_VARIANCE]) / t
+    stats[R_DEVIATION] += (abs(after) - stats[R_DEVIATION]) / t
+    if stats[R_DISTINCT] == 0.0:
+        stats[R_DISTINCT] = 1.0
+        stats[R_FIRST] = reward
+    elif stats[R_DISTINCT] == 1.0 and reward != stats[R_FIRST]:
+        stats[R_DISTINCT] = 2.0
+        stats[R_SECOND] = reward
+    elif stats[R_DISTINCT] == 2.0 and reward != stats[R_FIRST] and reward != stats[R_SECOND]:
+        stats[R_DISTINCT] = 3.0
+
+
+@inline
+def is_scale_open(state: ELOCState) -> bool:
+    """Return whether the scale of the rewards is still being estimated."""
+    return bool(state.int_params[T] <= SCALE_ROUNDS or state.reward_stats[R_DISTINCT] < 2.0)
+
+
+@no_alloc
+def set_scale(state: ELOCState, scratch: ELOCScratch) -> None:
+    """Estimate the scale, and give σ² and Σ_0 their initial values for this scale.
+
+    With three or more distinct rewards, the scale is estimated from the mean absolute deviation, which outliers affect
+    less. The factor 1.25 makes it the standard deviation of normally distributed rewards.
+    """
+    stats, population = state.reward_stats, state.population
+    d = scratch.workspace.shape[0]
+    scale = stats[R_VARIANCE]
+    if stats[R_DISTINCT] > 2.0:
+        scale = 1.25 * 1.25 * stats[R_DEVIATION] * stats[R_DEVIATION]
+    stats[R_SCALE] = scale if scale > 0.0 else INITIAL_SCALE
+    state.learned_scalars[NOISE] = stats[R_SCALE]
+    for q in range(d, population.shape[1]):
+        population[CENTRE, q] = 0.0
+    q = d
+    for a in range(d):
+        population[CENTRE, q] = POPULATION_VARIANCE * stats[R_SCALE] / d
+        q += d - a
+    state.learned_scalars[LOG_DET] = derive_population(
+        population, state.int_params[N_SERVED_USERS], stats[R_SCALE], scratch.rows, scratch.square, scratch.workspace
+    )
+
+
+@inline
+def residual_spread(noise: float, x: Floats, rows: Floats) -> float:
+    """Return the standard deviation of the residual of a reward, relative to that of the noise: √(1 + xᵀV̄x / σ²)."""
+    d = x.size
+    variance = 0.0
+    q = d
+    for a in range(d):
+        variance += rows[POSTERIOR, q] * x[a] * x[a]
+        q += 1
+        for b in range(a + 1, d):
+            variance += 2.0 * rows[POSTERIOR, q] * x[a] * x[b]
+            q += 1
+    return math.sqrt(1.0 + max(variance, 0.0) / noise)
+
+
+@inline
+def residual_limit(scale: float, j: int) -> float:
+    """Return limit number j of residuals; the last limit is infinite."""
+    return SMALLEST_LIMIT * LIMIT_RATIO**j * math.sqrt(scale) if j < N_LIMITS - 1 else np.inf
+
+
+@inline
+def update_residual_stats(stats: Floats, residual_stats: Floats, residual: float) -> None:
+    """Add a residual to the statistics of all limits."""
+    stats[R_RESIDUALS] += 1.0
+    rate = 1.0 / min(stats[R_RESIDUALS], RESIDUAL_ROUNDS)
+    for j in range(N_LIMITS):
+        limit = residual_limit(stats[R_SCALE], j)
+        clipped = min(max(residual, -limit), limit)
+        residual_stats[j, 0] += rate * ((1.0 if abs(residual) < limit else 0.0) - residual_stats[j, 0])
+        residual_stats[j, 1] += rate * (clipped - residual_stats[j, 1])
+        residual_stats[j, 2] += rate * (clipped * clipped - residual_stats[j, 2])
+
+
+@inline
+def choose_limit(stats: Floats, residual_stats: Floats) -> None:
+    """Choose the limit with the smallest variance of estimates plus a penalty for bias, if that saves enough."""
+    last = N_LIMITS - 1
+    stats[R_LIMIT], stats[R_INSIDE] = 0.0, 1.0
+    if stats[R_DISTINCT] < 3.0:
+        return
+    smallest = MAX_VARIANCE_RATIO * residual_stats[last, 2]
+    for j in range(last):
+        inside = residual_stats[j, 0]
+        if inside > MIN_INSIDE:
+            shift = (residual_stats[j, 1] - residual_stats[last, 1]) / inside
+            chance = 2.0 * (residual_stats[last, 2] - residual_stats[j, 2]) / min(stats[R_RESIDUALS], RESIDUAL_ROUNDS)
+            value = residual_stats[j, 2] / (inside * inside) + BIAS_WEIGHT * max(0.0, shift * shift - chance)
+            if value < smallest:
+                smallest = value
+                stats[R_LIMIT], stats[R_INSIDE] = residual_limit(stats[R_SCALE], j), inside
+
+
+@inline
+def robust_reward(state: ELOCState, error: float, spread: float, reward: float) -> float:
+    """Return the reward to learn, in place of a reward with the residual ``error``; update statistics and limit."""
+    stats = state.reward_stats
+    update_residual_stats(stats, state.residual_stats, error / spread)
+    if stats[R_RESIDUALS] >= ROBUST_ROUNDS and stats[R_RESIDUALS] % LIMIT_INTERVAL == 0.0:
+        choose_limit(stats, state.residual_stats)
+    limit = stats[R_LIMIT] * spread
+    if limit == 0.0:
+        return reward
+    stats[R_CLIPPED] += 1.0
+    learned: float = reward - error + min(max(error, -limit), limit) / stats[R_INSIDE]
+    return learned
+
+
+@inline
+def update_noise(state: ELOCState, error: float, spread: float) -> None:
+    """Move σ² towards the squared residual, without the part that the posterior variance explains."""
+    scalars, stats = state.learned_scalars, state.reward_stats
+    target = error / spread * (error / spread)
+    step = 2.0 / (state.int_params[T] + NOISE_PRIOR_ROUNDS)
+    scalars[NOISE] = max(scalars[NOISE] + step * (target - scalars[NOISE]), MIN_NOISE * stats[R_SCALE])
+    if stats[R_DISTINCT] < 3.0:
+        scalars[NOISE] = max(scalars[NOISE], MIN_BINARY_NOISE * stats[R_VARIANCE])
