@@ -479,7 +479,7 @@ class ELOC(Policy):
         if not is_open:
             r = self.limit_outliers(r, r - theta @ x, spread)
             predictions = np.array([means[-2] @ x, means[-1] @ x, responsibilities @ means @ x])
-            self.L = (1 - 1 / (60 * n_served)) * self.L - (r - predictions) ** 2 / (2 * noise)
+            self.L = (1 - 1 / min(60 * n_served, 2 + 0.2 * self.t)) * self.L - (r - predictions) ** 2 / (2 * noise)
             self.gap[i] = evidence[-1] - evidence[-2]
             self.pi += (responsibilities - self.pi) / (n_served + 5)
             self.pi = np.maximum(self.pi, [0.02 / self.K] * self.K + [0.02, 0.02])

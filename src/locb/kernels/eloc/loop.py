@@ -30,6 +30,7 @@ from locb.kernels.eloc.state import (
     DELTA,
     GAP,
     GATE_MEMORY_ROUNDS,
+    GATE_MEMORY_SHARE,
     LOG_DET,
     MEMBERSHIP_EVIDENCE_GAP,
     MIN_PRIOR_WEIGHT,
@@ -112,9 +113,9 @@ def choose(state: ELOCState, i: int, contexts: Floats, scratch: ELOCScratch) -> 
 
 
 @inline
-def update_gate(learned_scalars: Floats, n_served_users: int, x: Floats, reward: float, means: Floats) -> None:
+def update_gate(learned_scalars: Floats, t: int, n_served_users: int, x: Floats, reward: float, means: Floats) -> None:
     """Decrease the log weight of each of the gate's three predictors by its squared error / 2σ²; past errors decay."""
-    retention = 1.0 - 1.0 / (GATE_MEMORY_ROUNDS * n_served_users)
+    retention = 1.0 - 1.0 / min(GATE_MEMORY_ROUNDS * n_served_users, 2.0 + GATE_MEMORY_SHARE * t)
     first = means.shape[0] - 3  # the last three rows are everyone, the population and the mixture
     for c in range(3):
         error = reward
@@ -162,7 +163,7 @@ def learn_round(state: ELOCState, i: int, x: Floats, reward: float, scratch: ELO
     if not is_open:
         if state.float_params[ROBUST] > 0.0:
             reward = robust_reward(state, reward - predicted, spread, reward)
-        update_gate(learned_scalars, int_params[N_SERVED_USERS], x, reward, scratch.means)
+        update_gate(learned_scalars, int_params[T], int_params[N_SERVED_USERS], x, reward, scratch.means)
         update_gap(state, i, scratch.log_evidence)
         update_prior_weights(state.prior_weights, scratch.responsibilities, int_params[N_SERVED_USERS])
     update_sums(state, i, x, reward, scratch.responsibilities)

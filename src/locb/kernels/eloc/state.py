@@ -46,7 +46,8 @@ WITHIN_VARIANCE = 0.02  # variance of users around the centre of a neighbourhood
 EVERYONE_VARIANCE_RATIO = 0.01  # variance of users around the centre of everyone, relative to that of a neighbourhood
 CENTRE_VARIANCE_SHARE = 0.5  # share of the mean variance of a centre that is added to the variance around it
 # Learning rates.
-GATE_MEMORY_ROUNDS = 60.0  # past errors in the gate's log weights decay over this many rounds per user
+GATE_MEMORY_ROUNDS = 60.0  # past errors in the gate's log weights decay over this many rounds per user,
+GATE_MEMORY_SHARE = 0.2  # but at most over this share of all rounds, because errors of the first rounds say little
 NOISE_PRIOR_ROUNDS = 22.0  # in round t, σ² moves by the fraction 2 / (t + NOISE_PRIOR_ROUNDS) towards a new value
 PRIOR_USERS = 5.0  # Σ_0 and π move by the fraction 1 / (number of served users + PRIOR_USERS) towards new values
 WISHART_USERS = 2.0  # weight of the value to which Σ_0 is shrunk, in users: untried directions keep a variance
