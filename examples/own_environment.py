@@ -63,7 +63,7 @@ class NewsSite(locb.Environment):
 
 env = NewsSite()
 policies = {
-    "ELOC": locb.ELOC(n_users=env.n_users, dim=env.dim, n_seeds=10, gamma=0.5),
+    "ELOC": locb.ELOC(n_users=env.n_users, dim=env.dim, n_seeds=10),
     "LinUCB per reader": locb.LinUCB(n_users=env.n_users, dim=env.dim),
     "LinUCB for all": locb.LinUCB(n_users=env.n_users, dim=env.dim, shared=True),
 }

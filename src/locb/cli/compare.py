@@ -73,8 +73,8 @@ def compare(
     gamma: Annotated[
         float,
         typer.Option(
-            help="LOCB, ELOC: intended maximum distance between two users of a cluster. With --data, also the limit of "
-            "the distance in the true clusters.",
+            help="LOCB: intended maximum distance between two users of a cluster. With --data, also the limit of the "
+            "distance in the true clusters.",
             rich_help_panel=POLICIES,
         ),
     ] = 0.2,

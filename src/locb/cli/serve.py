@@ -15,7 +15,7 @@ from locb.cli.errors import leave
 from locb.service.config import PARAMETER_OPTIONS, POLICY, Key, ServiceConfig, describe_key
 
 _POLICY_OPTIONS = {
-    "gamma": (float | None, "LOCB, ELOC: intended maximum distance between two users of a group. Default: 0.2.", None),
+    "gamma": (float | None, "LOCB: intended maximum distance between two users of a group. Default: 0.2.", None),
     "n_seeds": (
         int | None,
         "LOCB, ELOC: number of seed users, the first users who arrive. One group is built around each. Default: 30.",

@@ -98,7 +98,7 @@ Screen = Annotated[
 ]
 NormBound = Annotated[float, Parameter('For screen="theory": upper limit of the norm of a preference.', above=0.0)]
 Delta = Annotated[
-    float, Parameter('For screen="theory": probability that the guarantee does not hold.', above=0.0, below=1.0)
+    float, Parameter('For screen="theory" and certificates: probability of failure.', above=0.0, below=1.0)
 ]
 
 

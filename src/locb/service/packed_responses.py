@@ -63,7 +63,7 @@ class PackedResponse(msgspec.Struct, array_like=True, gc=False):
     Attributes
     ----------
     ranking : list of int
-        Positions of the ranked arms in the request, best first.
+        Positions of the ranked arms in the request, starting with the recommended arm.
     estimates : list of float or None
         Estimate of each ranked arm; None if the policy does not report scores.
     bonuses : list of float

@@ -49,7 +49,7 @@ class PreviewRequest(RequestModel):
     count: (
         Annotated[
             int,
-            Meta(ge=1, le=MAX_ARMS, description="Maximum number of arms in `ranking`, best first; default: all arms."),
+            Meta(ge=1, le=MAX_ARMS, description="Maximum number of arms in `ranking`; default: all arms."),
         ]
         | None
     ) = None
@@ -71,7 +71,7 @@ class RankedArm(ResponseModel):
     """Arm with its score, in units of rewards. The three numbers are null if the policy does not report scores."""
 
     arm: str
-    score: Annotated[float | None, Meta(description="estimate + bonus; the arm with the highest score is chosen.")]
+    score: Annotated[float | None, Meta(description="estimate + bonus.")]
     estimate: Annotated[float | None, Meta(description="Estimated mean reward.")]
     bonus: Annotated[float | None, Meta(description="Exploration bonus for the uncertainty of the estimate.")]
 
@@ -134,8 +134,9 @@ class Decision(ResponseModel):
     ranking: Annotated[
         list[RankedArm],
         Meta(
-            description="Arms that are not excluded, best first; at most `count`. Only the recommended arm if the "
-            "policy does not report scores."
+            description="Arms that are not excluded; at most `count`. The recommended arm is first; the others follow "
+            "by decreasing score. The recommended arm has the highest score, unless the safety screen of ELOC replaced "
+            "that arm. Only the recommended arm if the policy does not report scores."
         ),
     ]
     clusters: Annotated[list[ClusterSummary], Meta(description="Clusters that contain the user.")]

@@ -45,8 +45,8 @@ def compare(
     n_seeds : int, optional
         Number of seed users of LOCB and ELOC. The default is 30, or one per user if there are fewer users.
     gamma : float, default 0.2
-        Intended maximum distance between two users of a cluster of LOCB or ELOC. The true clusters of a data set use
-        the same limit, see :meth:`locb.Interactions.true_clusters`.
+        Intended maximum distance between two users of a cluster of LOCB. The true clusters of a data set use the same
+        limit, see :meth:`locb.Interactions.true_clusters`.
     reward_range : (float, float), optional
         Lowest and highest reward, a parameter of all policies. The results are in the units of the environment.
     seed : int, default 0

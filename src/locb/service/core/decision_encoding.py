@@ -151,7 +151,11 @@ def summarize_membership(membership: Membership, users: UserIndex) -> ClusterSum
 def _rank_arms(
     parsed: ParsedRequest, explanation: PolicyExplanation
 ) -> tuple[list[int], list[float] | None, list[float]]:
-    """Return the positions of the ranked arms in the request, best first, with their estimates and bonuses."""
+    """Return the positions of the ranked arms in the request, with their estimates and bonuses.
+
+    The chosen arm comes first, and the others follow by decreasing score. The chosen arm has the highest score, or one
+    of several equal scores, unless a safety screen of the policy has replaced that arm.
+    """
     eligible = parsed.eligible
     if explanation.estimate is None or explanation.bonus is None:  # the policy does not explain its choices
         bonus = [] if explanation.bonus is None else [float(explanation.bonus[explanation.arm])]
@@ -159,7 +163,7 @@ def _rank_arms(
     estimates, bonuses = explanation.estimate.tolist(), explanation.bonus.tolist()
     scores = [estimate + bonus for estimate, bonus in zip(estimates, bonuses, strict=True)]
     order = sorted(range(len(scores)), key=scores.__getitem__, reverse=True)
-    if order[0] != explanation.arm:  # among arms with equal scores, the chosen one comes first
+    if order[0] != explanation.arm:
         order.remove(explanation.arm)
         order.insert(0, explanation.arm)
     if parsed.request.count is not None:

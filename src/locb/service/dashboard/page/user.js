@@ -48,7 +48,7 @@ const DECISION_COLUMNS = [
 function secondBest({ response: { ranking: [first, second] } }) {
   if (!second) return "–";
   const gap = first.score - second.score;
-  const text = gap < 0.0005 ? "equal score" : `−${formatNumber(gap)}`;
+  const text = Math.abs(gap) < 0.0005 ? "equal score" : `${gap > 0 ? "−" : "+"}${formatNumber(Math.abs(gap))}`;
   return create("span", { className: "name second-best" }, `${second.arm}, ${text}`);
 }
 
