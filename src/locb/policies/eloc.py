@@ -16,22 +16,16 @@ from locb.evaluation.clusters import Cluster, Membership
 from locb.kernels.common.linear_algebra import diagonal, packed_identity
 from locb.kernels.eloc import loop as kernel
 from locb.kernels.eloc.state import (
-    BETA,
-    DELTA,
     EVERYONE,
     GAP,
     MAX_GAP,
     MIXTURE,
     NOISE,
-    NORM_BOUND,
     R_CLIPPED,
-    RETENTION,
-    ROBUST,
     SCREEN_NOISE,
     SCREEN_OFF,
     SCREEN_SLACK,
     SCREEN_THEORY,
-    SIGMA,
     TIES,
     T,
 )
@@ -63,6 +57,7 @@ from locb.policies.state.eloc_state import (
     index_limits,
     initial_state,
     own_estimates,
+    pack_float_params,
     shift_sums,
 )
 from locb.policies.state.seeds import choose_seeds
@@ -80,8 +75,6 @@ Memory = Annotated[
         above=1.0,
     ),
 ]
-
-
 Robust = Annotated[
     bool,
     Parameter(
@@ -157,10 +150,7 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         rng = np.random.default_rng(seed)
         chosen = choose_seeds(n_users, n_seeds, seeds, rng)
         self._parameters |= {"n_seeds": None, "seeds": chosen.tolist()}
-        float_params = np.zeros(6)
-        float_params[BETA], float_params[RETENTION] = beta, 1.0 if memory is None else 1.0 - 1.0 / memory
-        float_params[SIGMA], float_params[NORM_BOUND], float_params[DELTA] = sigma, norm_bound, delta
-        float_params[ROBUST] = float(robust)
+        float_params = pack_float_params(beta, memory, sigma, norm_bound, delta, robust)
         settings = np.array([0, 0, 0, TIE_RULES[ties], SCREENS[screen]])
         self._state = initial_state(n_users, dim, dtype, chosen, float_params, settings, new_generator(rng))
 

@@ -8,15 +8,21 @@ from locb.common.arrays import Floats, Ints, Words
 from locb.kernels.common.linear_algebra import packed_size, unpack_symmetric
 from locb.kernels.eloc import loop as kernel
 from locb.kernels.eloc.state import (
+    BETA,
+    DELTA,
     INITIAL_GATE,
     INITIAL_PRIOR_WEIGHTS,
     MAX_NEIGHBOURHOODS,
     N_LIMITS,
     N_SERVED_USERS,
     NOISE,
+    NORM_BOUND,
     R_INSIDE,
     R_SCALE,
     REFRESH_COUNTER,
+    RETENTION,
+    ROBUST,
+    SIGMA,
     ELOCState,
     T,
 )
@@ -31,6 +37,17 @@ USER_ROWS = (
     "served",
     "seed_of",
 )  # arrays with one row per user
+
+
+def pack_float_params(
+    beta: float, memory: float | None, sigma: float, norm_bound: float, delta: float, robust: bool
+) -> Floats:
+    """Return the array ``float_params`` of these parameters of ELOC."""
+    float_params = np.zeros(6)
+    float_params[BETA], float_params[RETENTION] = beta, 1.0 if memory is None else 1.0 - 1.0 / memory
+    float_params[SIGMA], float_params[NORM_BOUND], float_params[DELTA] = sigma, norm_bound, delta
+    float_params[ROBUST] = float(robust)
+    return float_params
 
 
 def initial_state(
