@@ -1,29 +1,25 @@
-"""Packed form of responses, in which the event log stores them, and its conversion to the JSON of the response.
+"""Packed form of responses, in which the event log stores them.
 
 A packed response has a sixth of the bytes of the JSON. It contains only what does not follow from the request: no arms,
 no names of features, and no names of users. It refers to the seed of a cluster by user index, so the erasure of a user
-removes the name from all responses.
+removes the name from all responses. ``core.decision_encoding`` converts it to the JSON of the response.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import msgspec
 import numpy as np
 
-from locb.common.feature_hashing import feature_row, signed_indices
+from locb.common.feature_hashing import feature_row
 from locb.service.schemas import (
-    Arm,
-    ClusterSummary,
-    EvidenceSource,
-    Explanation,
-    Features,
-    RankedArm,
     RecommendRequest,
 )
 
 NameOf = Callable[[int], str | None]  # returns the name of the user at an index; None if there is no such user
+# Returns the JSON of a response from the log, from the id, the request and the response of the decision.
+Renderer = Callable[[bytes, bytes, bytes, NameOf], bytes]
 
 
 class PackedSource(msgspec.Struct, array_like=True, gc=False):
@@ -81,87 +77,10 @@ class PackedResponse(msgspec.Struct, array_like=True, gc=False):
     explanation: PackedExplanation | None
 
 
-class _Response(msgspec.Struct):
-    """Variant of ``schemas.Decision`` whose clusters are already encoded."""
-
-    decision_id: str
-    arm: str
-    ranking: list[RankedArm]
-    clusters: msgspec.Raw
-    explanation: Explanation | None
-
-
 encode_json = msgspec.json.Encoder().encode
 pack = msgspec.msgpack.Encoder().encode
 unpack = msgspec.msgpack.Decoder(PackedResponse).decode
 unpack_request = msgspec.msgpack.Decoder(RecommendRequest).decode
-
-
-def render(
-    decision_id: str,
-    arms: Sequence[Arm],
-    packed: PackedResponse,
-    names: Iterable[str],
-    clusters: bytes,
-    name_of: NameOf,
-) -> bytes:
-    """Return the JSON of a response.
-
-    Parameters
-    ----------
-    decision_id : str
-        Id of the decision.
-    arms : sequence of Arm
-        All arms of the request.
-    packed : PackedResponse
-        The response.
-    names : iterable of str
-        Names of the explained features.
-    clusters : bytes
-        The clusters as JSON, without brackets.
-    name_of : callable
-        Returns the name of the seed at a user index.
-    """
-    ranking, estimates, bonuses = packed.ranking, packed.estimates, packed.bonuses
-    if estimates is None:
-        ranked = [RankedArm(arms[position].id, None, None, None) for position in ranking]
-    else:
-        ranked = [
-            RankedArm(arms[position].id, estimate + bonus, estimate, bonus)
-            for position, estimate, bonus in zip(ranking, estimates, bonuses, strict=True)
-        ]
-    explanation = None
-    if (found := packed.explanation) is not None:
-        sources = [
-            EvidenceSource(
-                source.kind,
-                None if source.seed is None else name_of(source.seed),
-                source.weight,
-                source.users,
-                source.observations,
-            )
-            for source in found.sources
-        ]
-        contributions = dict(zip(names, found.contributions, strict=True))
-        explanation = Explanation(contributions, found.intercept, bonuses[0], sources)
-    raw = msgspec.Raw(b"[" + clusters + b"]")
-    return encode_json(_Response(decision_id, arms[ranking[0]].id, ranked, raw, explanation))
-
-
-def render_stored(decision_id: bytes, request: bytes, response: bytes, name_of: NameOf) -> bytes:
-    """Return the JSON of a response from the log.
-
-    It equals the JSON that the client received, except that seeds without a name, such as erased users, are null.
-    """
-    packed, arms = unpack(response), unpack_request(request).arms
-    names: list[str] = []
-    if packed.explanation is not None:
-        names = packed.explanation.names or feature_names(arms[packed.ranking[0]].features)
-    clusters = (
-        ClusterSummary(None if seed is None else name_of(seed), size, returned)
-        for seed, size, returned in unpack_clusters(packed.clusters)
-    )
-    return render(decision_id.decode(), arms, packed, names, b",".join(map(encode_json, clusters)), name_of)
 
 
 def stored_arm(request: bytes, response: bytes) -> str:
@@ -176,11 +95,6 @@ def chosen_context(request: bytes, response: bytes, dim: int) -> bytes:
     features = unpack_request(request).arms[unpack(response).ranking[0]].features
     vector = features if isinstance(features, list) else feature_row(features, dim)
     return np.array(vector, np.float64).tobytes()
-
-
-def feature_names(features: Features) -> list[str]:
-    """Return the names of features in an explanation: their keys, or their indices if the features are an array."""
-    return [*map(str, range(len(features)))] if isinstance(features, list) else [*signed_indices(features, 2)]
 
 
 def seeds_of(packed: PackedResponse) -> set[int]:

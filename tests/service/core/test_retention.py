@@ -14,6 +14,7 @@ from sqlalchemy import text
 from commandline import call
 from locb.service.core import background
 from locb.service.core.audit import audit, check_log
+from locb.service.core.decision_encoding import render_stored
 from locb.service.store.database import StoreError
 from locb.service.store.log import EventLog
 from locb.service.store.schema import DEFAULT, Records
@@ -133,7 +134,7 @@ def test_steps_end_at_the_first_decision_that_is_kept(log: EventLog) -> None:
     assert log.dropped_until() == 8
     assert [bool(row.request) for chunk in log.decisions() for row in chunk] == [False, False, False, False, True]
     assert log.check_all(20) == log.check_recent(3) == log.check_sequence(0) == []
-    assert [(found.decision.id, found.response) for found in log.find([b"a"], [b"a"])] == [(b"a", b"")]
+    assert [(found.decision.id, found.response) for found in log.find([b"a"], [b"a"], render_stored)] == [(b"a", b"")]
     assert [len(chunk) for chunk in log.unrewarded_decisions()] == []
     assert len(log.recent_requests(10, 1 << 20)) == len(log.recent_responses(100, 10)) == 1
 

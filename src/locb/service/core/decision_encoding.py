@@ -1,25 +1,30 @@
-"""Encoding of decisions: the JSON response for the client, and its packed form for the log."""
+"""Encoding of decisions: the JSON response for the client, also from the log, and its packed form for the log."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from locb.common.feature_hashing import feature_contributions
+import msgspec
+
+from locb.common.feature_hashing import feature_contributions, signed_indices
 from locb.evaluation.clusters import Membership
 from locb.policies import EvidenceSource as PolicyEvidenceSource
 from locb.policies import Explanation as PolicyExplanation
 from locb.service.core.user_index import UserIndex
 from locb.service.packed_responses import (
+    NameOf,
     PackedExplanation,
     PackedResponse,
     PackedSource,
     encode_json,
     pack,
     pack_cluster,
-    render,
+    unpack,
+    unpack_clusters,
+    unpack_request,
 )
 from locb.service.request_parsing import ParsedRequest
-from locb.service.schemas import ClusterSummary
+from locb.service.schemas import Arm, ClusterSummary, EvidenceSource, Explanation, Features, RankedArm
 
 MAX_CACHED_CLUSTERS = 10_000
 
@@ -169,3 +174,85 @@ def _rank_arms(
     if parsed.request.count is not None:
         del order[parsed.request.count :]
     return [eligible[a] for a in order], [estimates[a] for a in order], [bonuses[a] for a in order]
+
+
+class _Response(msgspec.Struct):
+    """Variant of ``schemas.Decision`` whose clusters are already encoded."""
+
+    decision_id: str
+    arm: str
+    ranking: list[RankedArm]
+    clusters: msgspec.Raw
+    explanation: Explanation | None
+
+
+def render(
+    decision_id: str,
+    arms: Sequence[Arm],
+    packed: PackedResponse,
+    names: Iterable[str],
+    clusters: bytes,
+    name_of: NameOf,
+) -> bytes:
+    """Return the JSON of a response.
+
+    Parameters
+    ----------
+    decision_id : str
+        Id of the decision.
+    arms : sequence of Arm
+        All arms of the request.
+    packed : PackedResponse
+        The response.
+    names : iterable of str
+        Names of the explained features.
+    clusters : bytes
+        The clusters as JSON, without brackets.
+    name_of : callable
+        Returns the name of the seed at a user index.
+    """
+    ranking, estimates, bonuses = packed.ranking, packed.estimates, packed.bonuses
+    if estimates is None:
+        ranked = [RankedArm(arms[position].id, None, None, None) for position in ranking]
+    else:
+        ranked = [
+            RankedArm(arms[position].id, estimate + bonus, estimate, bonus)
+            for position, estimate, bonus in zip(ranking, estimates, bonuses, strict=True)
+        ]
+    explanation = None
+    if (found := packed.explanation) is not None:
+        sources = [
+            EvidenceSource(
+                source.kind,
+                None if source.seed is None else name_of(source.seed),
+                source.weight,
+                source.users,
+                source.observations,
+            )
+            for source in found.sources
+        ]
+        contributions = dict(zip(names, found.contributions, strict=True))
+        explanation = Explanation(contributions, found.intercept, bonuses[0], sources)
+    raw = msgspec.Raw(b"[" + clusters + b"]")
+    return encode_json(_Response(decision_id, arms[ranking[0]].id, ranked, raw, explanation))
+
+
+def render_stored(decision_id: bytes, request: bytes, response: bytes, name_of: NameOf) -> bytes:
+    """Return the JSON of a response from the log.
+
+    It equals the JSON that the client received, except that seeds without a name, such as erased users, are null.
+    """
+    packed, arms = unpack(response), unpack_request(request).arms
+    names: list[str] = []
+    if packed.explanation is not None:
+        names = packed.explanation.names or feature_names(arms[packed.ranking[0]].features)
+    clusters = (
+        ClusterSummary(None if seed is None else name_of(seed), size, returned)
+        for seed, size, returned in unpack_clusters(packed.clusters)
+    )
+    return render(decision_id.decode(), arms, packed, names, b",".join(map(encode_json, clusters)), name_of)
+
+
+def feature_names(features: Features) -> list[str]:
+    """Return the names of features in an explanation: their keys, or their indices if the features are an array."""
+    return [*map(str, range(len(features)))] if isinstance(features, list) else [*signed_indices(features, 2)]

@@ -11,6 +11,7 @@ from typing import Any
 from locb.service import errors
 from locb.service.core.background import BackgroundTasks, CommandQueue, WorkerThread
 from locb.service.core.commands import Batch, Command, Outcome, requested_ids
+from locb.service.core.decision_encoding import render_stored
 from locb.service.core.default_rewards import CHECK_INTERVAL
 from locb.service.core.engine import Engine
 from locb.service.errors import ProblemError
@@ -183,7 +184,8 @@ class GroupCommitter:
 
     async def _find(self, ids: Sequence[str], with_response: Sequence[str] = ()) -> Any:
         encoded = [decision_id.encode() for decision_id in ids]
-        return await self.write(self.log.find, encoded, {decision_id.encode() for decision_id in with_response})
+        rendered = {decision_id.encode() for decision_id in with_response}
+        return await self.write(self.log.find, encoded, rendered, render_stored)
 
     async def _commit_defaults(self) -> None:
         """Commit the default rewards that are due."""

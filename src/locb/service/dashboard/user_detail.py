@@ -13,7 +13,7 @@ from locb.evaluation.confidence_intervals import NORMAL_QUANTILE
 from locb.policies.base.capabilities import SupportsEstimates, SupportsSimilarUsers
 from locb.policies.base.inspectable import InspectablePolicy
 from locb.policies.base.nearest_users import NearestUsers
-from locb.service.core.decision_encoding import summarize_membership
+from locb.service.core.decision_encoding import render_stored, summarize_membership
 from locb.service.core.service import Service
 from locb.service.dashboard.feature_names import FeatureNames
 from locb.service.dashboard.schemas import PreviewResponse, UserDecision, UserDecisions
@@ -87,7 +87,7 @@ async def user_decisions(service: Service, user: str, limit: int) -> UserDecisio
 
 
 def _read_decisions(log: EventLog, index: int, limit: int, dim: int) -> list[UserDecision]:
-    found = log.recent_decisions(index, limit, MAX_DECISION_BYTES)
+    found = log.recent_decisions(index, limit, MAX_DECISION_BYTES, render_stored)
     return [_user_decision(decision, dim) for decision in found if decision.response]  # empty if it was dropped
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from locb.service.packed_responses import render_stored, seeds_of, unpack
+from locb.service.packed_responses import Renderer, seeds_of, unpack
 from locb.service.store import integrity, sqlite, user_decisions
 from locb.service.store import schema as tables
 from locb.service.store.chain import Damage
@@ -69,13 +69,15 @@ class LogReader:
         with self._reading() as connection:
             return int(tables.read_setting(connection, tables.DROPPED_SETTING) or 0)
 
-    def find(self, ids: Sequence[bytes], with_response: Container[bytes] = ()) -> list[FoundDecision]:
+    def find(
+        self, ids: Sequence[bytes], with_response: Container[bytes] = (), render: Renderer | None = None
+    ) -> list[FoundDecision]:
         """Return the decisions with these ids, in any order. Ids that are not in the log are omitted.
 
-        Decisions whose id is in ``with_response`` have their JSON response, which is empty if it was dropped.
+        Decisions whose id is in ``with_response`` have the JSON that ``render`` returns; empty if it was dropped.
         """
         with self._reading() as connection:
-            return _find(connection, tables.decisions.c.id, ids, with_response)
+            return _find(connection, tables.decisions.c.id, ids, with_response, render)
 
     def users(self) -> list[tuple[int, int, bytes | None]]:
         """Return (user_index, seq, name) of every user index, in order; the name is None if no user has the index."""
@@ -94,8 +96,10 @@ class LogReader:
         """Yield chunks of decisions in the order of the log, with the columns of ``DecisionRow``."""
         return self._chunks(select(*tables.DECISION_COLUMNS), tables.decisions.c.seq, after, until)
 
-    def recent_decisions(self, user_index: int, limit: int, max_bytes: float = math.inf) -> list[FoundDecision]:
-        """Return the last ``limit`` decisions of a user with their JSON responses, newest first.
+    def recent_decisions(
+        self, user_index: int, limit: int, max_bytes: float = math.inf, render: Renderer | None = None
+    ) -> list[FoundDecision]:
+        """Return the last ``limit`` decisions of a user, newest first, with the JSON responses that ``render`` returns.
 
         Decisions after the first one are omitted if the requests and responses exceed ``max_bytes`` in total.
         """
@@ -103,7 +107,8 @@ class LogReader:
         with self._reading() as connection:
             numbers = user_decisions.recent(connection, user_index, limit)
             for start in range(0, len(numbers), LARGE_CHUNK_ROWS):
-                part = _find(connection, tables.decisions.c.seq, numbers[start : start + LARGE_CHUNK_ROWS], None)
+                chunk = numbers[start : start + LARGE_CHUNK_ROWS]
+                part = _find(connection, tables.decisions.c.seq, chunk, None, render)
                 for row in sorted(part, key=lambda row: -row.decision.seq):
                     max_bytes -= len(row.decision.request) + len(row.response or b"")
                     if max_bytes < 0 and found:
@@ -240,7 +245,11 @@ def _parameter_chunks(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
 
 
 def _find(
-    connection: Connection, column: Any, values: Sequence[Any], with_response: Container[bytes] | None
+    connection: Connection,
+    column: Any,
+    values: Sequence[Any],
+    with_response: Container[bytes] | None,
+    render: Renderer | None,
 ) -> list[FoundDecision]:
     """Return the decisions with these values in a column, each with its last observation.
 
@@ -253,12 +262,13 @@ def _find(
         rows = [DecisionRow(*row) for row in connection.execute(matches)]
         observed = select(c.decision_seq, c.kind, c.reward).where(c.decision_seq.in_([row.seq for row in rows]))
         last = {seq: (kind, reward) for seq, kind, reward in connection.execute(observed.order_by(c.seq))}
-        rendered = _render(connection, [row for row in rows if with_response is None or row.id in with_response])
+        wanted = [row for row in rows if with_response is None or row.id in with_response]
+        rendered = {} if render is None else _render(connection, wanted, render)
         found += [FoundDecision(row, *last.get(row.seq, (None, None)), rendered.get(row.seq)) for row in rows]
     return found
 
 
-def _render(connection: Connection, rows: Sequence[DecisionRow]) -> dict[int, bytes]:
+def _render(connection: Connection, rows: Sequence[DecisionRow], render: Renderer) -> dict[int, bytes]:
     """Return the JSON response of each decision by its seq; empty if it was dropped."""
     dropped = {row.seq: b"" for row in rows if not row.request}
     rows = [row for row in rows if row.request]
@@ -275,6 +285,4 @@ def _render(connection: Connection, rows: Sequence[DecisionRow]) -> dict[int, by
         assigned_seq, name = names.get(user_index, (seq, None))
         return name if assigned_seq < seq else None
 
-    return dropped | {
-        row.seq: render_stored(row.id, row.request, row.response, partial(name_at, row.seq)) for row in rows
-    }
+    return dropped | {row.seq: render(row.id, row.request, row.response, partial(name_at, row.seq)) for row in rows}
