@@ -350,6 +350,7 @@ class ELOC(Policy):
         self.t, self.cached_posterior = 0, (None, None)
         self.rewards, self.residuals, self.n_residuals = [], np.zeros((9, 3)), 0
         self.limit, self.inside = math.inf, 1.0
+        self.location, self.x_sum = 0.0, np.zeros(d)
         self.set_scale()
         self.mu, self.C, self.v = self.solve_centres()
         self.solved_trace = np.zeros(self.K + 1)
@@ -449,7 +450,8 @@ class ELOC(Policy):
     def evaluate(self, i, X):
         theta, V, *_ = self.posterior(i)
         self.offered = i, X
-        return ucb(theta, V, X, self.beta * math.sqrt(math.log(2 + self.m[i])))
+        estimate, bonus = ucb(theta, V, X, self.beta * math.sqrt(math.log(2 + self.m[i])))
+        return estimate + self.location, bonus
 
     def choose(self, scores):
         arm = super().choose(scores)
@@ -474,7 +476,8 @@ class ELOC(Policy):
         self.m[i] += 1
         self.rewards.append(r)
         n_served, noise = int((self.m > 0).sum()), self.noise
-        is_open = self.t <= 24 or len(set(self.rewards)) < 2
+        is_open = self.t <= 24 or len(set(self.rewards[:-1])) < 2
+        r -= self.location
         spread = math.sqrt(1 + x @ V @ x / noise)
         if not is_open:
             r = self.limit_outliers(r, r - theta @ x, spread)
@@ -489,8 +492,14 @@ class ELOC(Policy):
         self.store_weights(i, responsibilities)
         if self.m[i] <= 32 or self.m[i] % 4 == 0:
             self.learn_population(i, means[-1], covariances[-1], n_served)
+        moved = False
         if is_open:
+            self.x_sum += x
             self.set_scale()
+            if self.t >= 24 and len(set(self.rewards)) > 1 and self.screen != "theory":
+                moved = abs(np.mean(self.rewards)) > 3 * math.sqrt(self.scale)
+            if moved:
+                self.subtract_location(np.mean(self.rewards))
         else:
             target = ((r - theta @ x) / spread) ** 2
             self.noise = max(noise + 2 / (self.t + 22) * (target - noise), 1e-6 * self.scale)
@@ -499,10 +508,19 @@ class ELOC(Policy):
         trace = self.q.T @ np.trace(self.G, axis1=1, axis2=2)
         due = np.abs(trace - self.solved_trace) > 0.0123 * trace
         due[self.t % (self.K + 1)] = True
+        due |= moved
         mu, C, v = self.solve_centres()
         self.mu[due], self.C[due], self.v[due], self.solved_trace[due] = mu[due], C[due], v[due], trace[due]
         if self.m[i] in (16, 32, 64, 128, 256, 512, 1024) and i not in self.seeds and responsibilities[-1] > 0.5:
             self.reseed(i)
+
+    def subtract_location(self, location):
+        """Change the sums as if ``location`` had been subtracted from all rewards."""
+        self.location, total = location, self.G.sum(axis=0)
+        u = np.linalg.solve(total + 1e-9 * np.trace(total) * np.eye(self.d), self.x_sum)
+        self.b -= location * self.G @ u
+        self.h -= location * self.W @ u
+        self.set_scale()
 
     def limit_outliers(self, r, error, spread):
         """Return the reward to learn; choose the limit of residuals with the smallest variance."""

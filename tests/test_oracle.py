@@ -172,6 +172,9 @@ def test_eloc(seed: int) -> None:
     rounds = rounds.slice(0, 120 if JIT_OFF else 300)  # ELOC's oracle is the slowest
     if seed % 8 == 3:
         rounds.rewards[:] = rounds.means + 0.1 * rng.standard_t(1.5, size=rounds.means.shape)
+    if seed % 8 == 6:  # rewards far from 0
+        rounds.contexts[:, :, 0] = 0.5
+        rounds.rewards[:] = 0.1 * rounds.rewards - 7.0
     screen = {1: "theory", 4: "off"}.get(seed % 6, "noise")
     parameters = {
         "seeds": rng.permutation(n)[: int(rng.integers(1, min(n, 24) + 1))].tolist(),

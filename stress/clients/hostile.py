@@ -28,7 +28,12 @@ RANK = {
     "contextFeatures": [{"user": {"id": "ann"}}, {f"context {number}": number for number in range(300)}],
     "actions": [{"id": f"action {number}"} for number in range(1000)],
 }
-MANY_NAMES = {"user": "bob", "arms": [{"id": "a", "features": {f"name {number}": 1.0 for number in range(50_000)}}]}
+MANY_NAMES = {  # just below the limits of names per arm and per request
+    "user": "bob",
+    "arms": [
+        {"id": str(arm), "features": {f"name {arm}.{number}": 1.0 for number in range(4_900)}} for arm in range(10)
+    ],
+}
 
 
 # Headers of requests that a page of another origin could send, or that break the rules of HTTP, and their status.
@@ -105,8 +110,8 @@ def hostile_clients(
             "an endless body": lambda: _endless(server, CHUNKED, seconds),
             "new connections": lambda: _new_connections(server, seconds),
             "ranks of 1,000 actions": lambda: _Attacker(lambda: _send(server, "/personalizer/v1.0/rank", RANK)),
-            "50,000 feature names": lambda: _Attacker(lambda: _send(server, "/v1/recommend", MANY_NAMES)),
-            "a user, after 50,000 feature names": lambda: _Attacker(lambda: _send(server, "/v1/users/bob", None)),
+            "49,000 feature names": lambda: _Attacker(lambda: _send(server, "/v1/recommend", MANY_NAMES)),
+            "a user, after 49,000 feature names": lambda: _Attacker(lambda: _send(server, "/v1/users/bob", None)),
             "forged requests": lambda: _forged(server),
         }
         for title, attack in attacks.items():

@@ -22,6 +22,7 @@ from locb.kernels.eloc.state import (
     MIXTURE,
     NOISE,
     R_CLIPPED,
+    R_LOCATION,
     SCREEN_NOISE,
     SCREEN_OFF,
     SCREEN_SLACK,
@@ -308,8 +309,8 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
             sources.append(tuple(EvidenceSource(kind, seed, w, *counts) for w, kind, seed, counts in found))
         clusters = self._all_memberships()
         memberships = [list(compress(clusters, row)) for row in inside.tolist()]
-        screen = SafetyScreen(own, widths, SCREEN_SLACK)
-        return ScoringRows(rows, np.arange(len(users)), alphas, 1.0, sources, memberships, screen)
+        screen, location = SafetyScreen(own, widths, SCREEN_SLACK), float(state.reward_stats[R_LOCATION])
+        return ScoringRows(rows, np.arange(len(users)), alphas, 1.0, sources, memberships, screen, location)
 
     def _spread(self, rows: Floats) -> Floats:
         """Return the square root of the trace of V̄ for each row (θ̄, V̄)."""

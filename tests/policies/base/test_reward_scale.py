@@ -41,21 +41,29 @@ def test_range_repairs_the_clusters_of_badly_scaled_rewards() -> None:
         assert learn(scale, shift, (shift, shift + scale)) == right
 
 
-@pytest.mark.parametrize(("scale", "shift"), [(0.01, 0.0), (100.0, 0.0), (100.0, 5.0)])
-def test_eloc_learns_the_scale(scale: float, shift: float) -> None:
-    """After the first rounds, the choices of ELOC depend little on the scale, and clusters and regret are as good."""
-    env = locb.Synthetic(n_users=30, n_clusters=2, seed=3)
-    rounds = env.rounds(20_000, seed=1)
+@pytest.mark.parametrize(("scale", "shift"), [(0.01, 0.0), (100.0, 0.0), (100.0, 5.0), (0.01, 7.0), (1.0, -50.0)])
+def test_eloc_learns_scale_and_location(scale: float, shift: float) -> None:
+    """After the first rounds, neither clusters nor regret of ELOC depend on the scale and the location of rewards."""
     results = []
     for change in ((1.0, 0.0), (scale, shift)):
-        policy = locb.ELOC(n_users=30, dim=env.dim, n_seeds=15)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", locb.RewardScaleWarning)
-            chosen = policy.play(scaled(rounds, *change))
-        results.append((f1(policy, env), rounds.regret(chosen).sum()))
-    (right, expected), (found, regret) = results
-    assert min(right, found) > 0.85
-    assert regret < 1.3 * expected
+        found = []
+        for seed in range(4):
+            env = locb.Synthetic(n_users=30, n_clusters=2, seed=seed)
+            rounds, policy = env.rounds(8_000, seed=seed), locb.ELOC(n_users=30, dim=env.dim, n_seeds=15)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", locb.RewardScaleWarning)
+                chosen = policy.play(scaled(rounds, *change))
+            explanation = policy.explain(0, rounds.contexts[0])
+            predicted = rounds.contexts[0] @ explanation.theta + explanation.intercept
+            assert explanation.estimate == pytest.approx(predicted, rel=1e-6)
+            assert explanation.estimate == pytest.approx(
+                change[0] * rounds.contexts[0] @ env.theta[0] + change[1], abs=change[0]
+            )
+            found.append((f1(policy, env), rounds.regret(chosen).sum()))
+        results.append(np.mean(found, axis=0))
+    (right, expected), (accuracy, regret) = results
+    assert accuracy > right - 0.1
+    assert regret < 1.2 * expected
 
 
 @pytest.mark.parametrize(("scale", "shift"), [(100.0, 0.0), (1.0, 5.0), (-1.0, 0.0), (0.01, 0.0)])

@@ -100,5 +100,5 @@ def test_failure_to_build_chart_files(tmp_path: Path, monkeypatch: pytest.Monkey
         assert client.get("/page/vega.js").status_code == 202
         wait_for(lambda: client.get("/page/vega.js").status_code == 500)
         problem = client.get("/page/charts.json").json()
-        assert "could not be built: the process exited with status 1" in problem["detail"]
+        assert "could not be built (the process exited with status 1)" in problem["detail"]
         assert client.get("/").status_code == 200

@@ -20,6 +20,7 @@ from locb.kernels.eloc.rewards import (
     is_scale_open,
     residual_spread,
     robust_reward,
+    set_location,
     set_scale,
     track_reward,
     update_noise,
@@ -42,9 +43,12 @@ from locb.kernels.eloc.state import (
     POPULATION_ROUNDS,
     POSTERIOR,
     PRIOR_USERS,
+    R_DISTINCT,
+    R_LOCATION,
     R_SCALE,
     RETENTION,
     ROBUST,
+    SCALE_ROUNDS,
     SCREEN,
     SCREEN_DEVIATIONS,
     SCREEN_OFF,
@@ -154,8 +158,9 @@ def learn_round(state: ELOCState, i: int, x: Floats, reward: float, scratch: ELO
     if state.served[i] == 0:
         int_params[N_SERVED_USERS] += 1
     state.served[i] += 1
-    track_reward(state.reward_stats, int_params[T], reward)
     is_open = is_scale_open(state)
+    track_reward(state.reward_stats, int_params[T], reward)
+    reward -= state.reward_stats[R_LOCATION]
     predicted = 0.0
     for a in range(x.size):
         predicted += x[a] * rows[POSTERIOR, a]
@@ -170,7 +175,12 @@ def learn_round(state: ELOCState, i: int, x: Floats, reward: float, scratch: ELO
     if state.served[i] <= POPULATION_ROUNDS or state.served[i] % POPULATION_INTERVAL == 0:
         learn_population(state, i, x, scratch)
     if is_open:
+        for a in range(x.size):
+            state.context_sum[a] += x[a]
         set_scale(state, scratch)
+        if int_params[T] >= SCALE_ROUNDS and state.reward_stats[R_DISTINCT] > 1.0:  # the last round of the estimation
+            set_location(state, scratch)
+            set_scale(state, scratch)
     else:
         update_noise(state, reward - predicted, spread)
     update_centres(state, scratch)

@@ -1,10 +1,11 @@
 """ELOC's statistics of rewards: their scale, and rewards without the effect of outliers.
 
-The constants of the model are relative to the *scale*, an estimate of the variance of rewards. Rewards a · r + b thus
-lead to the same choices as r, once the scale is known and up to the prior of μ_0. Residuals of rewards with heavy tails
-are clipped at a limit c. If all residuals shift by a small amount, the mean of clipped residuals shifts by ρ times this
-amount, where ρ is the share of residuals below c, so clipped residuals are divided by ρ. Terms and symbols are defined
-in ``locb.kernels.eloc.state``.
+The constants of the model are relative to the *scale*, an estimate of the variance of rewards. A *location* far from 0
+is subtracted from rewards. Rewards a · r + b thus lead to about the same choices as r, once both are known.
+
+Residuals of rewards with heavy tails are clipped at a limit c. If all residuals shift by a small amount, the mean of
+clipped residuals shifts by ρ times this amount, where ρ is the share of residuals below c, so clipped residuals are
+divided by ρ. Terms and symbols are defined in ``locb.kernels.eloc.state``.
 """
 
 import math
@@ -13,13 +14,17 @@ import numpy as np
 
 from locb.common.arrays import Floats
 from locb.common.jit import inline, no_alloc
+from locb.kernels.common.cholesky import solve
+from locb.kernels.common.linear_algebra import packed_trace
 from locb.kernels.eloc.population import derive_population
 from locb.kernels.eloc.state import (
     BIAS_WEIGHT,
     CENTRE,
     INITIAL_SCALE,
+    LEAST_SQUARES,
     LIMIT_INTERVAL,
     LIMIT_RATIO,
+    LOCATION_DEVIATIONS,
     LOG_DET,
     MAX_VARIANCE_RATIO,
     MIN_BINARY_NOISE,
@@ -37,6 +42,7 @@ from locb.kernels.eloc.state import (
     R_FIRST,
     R_INSIDE,
     R_LIMIT,
+    R_LOCATION,
     R_MEAN,
     R_RESIDUALS,
     R_SCALE,
@@ -45,7 +51,11 @@ from locb.kernels.eloc.state import (
     RESIDUAL_ROUNDS,
     ROBUST_ROUNDS,
     SCALE_ROUNDS,
+    SCREEN,
+    SCREEN_THEORY,
     SMALLEST_LIMIT,
+    SOLUTION,
+    SYSTEM,
     ELOCScratch,
     ELOCState,
     T,
@@ -72,7 +82,7 @@ def track_reward(stats: Floats, t: int, reward: float) -> None:
 
 @inline
 def is_scale_open(state: ELOCState) -> bool:
-    """Return whether the scale of the rewards is still being estimated."""
+    """Return whether the scale of rewards is estimated in this round, before ``track_reward`` adds its reward."""
     return bool(state.int_params[T] <= SCALE_ROUNDS or state.reward_stats[R_DISTINCT] < 2.0)
 
 
@@ -99,6 +109,51 @@ def set_scale(state: ELOCState, scratch: ELOCScratch) -> None:
     state.learned_scalars[LOG_DET] = derive_population(
         population, state.int_params[N_SERVED_USERS], stats[R_SCALE], scratch.rows, scratch.square, scratch.workspace
     )
+
+
+@no_alloc
+def set_location(state: ELOCState, scratch: ELOCScratch) -> None:
+    """Set the location to the mean reward if that is far from 0, as if it had been subtracted from all rewards.
+
+    A linear model can represent rewards far from 0 only if some u has uᵀx = 1 for all contexts x. Then Σ x = G u, so b
+    becomes b − location · G u. u is estimated by least squares. With the screen "theory", the location is always 0.
+    """
+    stats, rows = state.reward_stats, scratch.rows
+    d = scratch.workspace.shape[0]
+    deviation = math.sqrt(stats[R_SCALE])
+    if abs(stats[R_MEAN]) <= LOCATION_DEVIATIONS * deviation or state.int_params[SCREEN] == SCREEN_THEORY:
+        return
+    stats[R_LOCATION] = stats[R_MEAN]
+    everyone = state.seeds.size
+    ridge = 1e-9 * packed_trace(state.pooled_sums, everyone, d) + 1e-100
+    for q in range(d, rows.shape[1]):
+        rows[SYSTEM, q] = state.pooled_sums[everyone, q]
+    q = d
+    for a in range(d):
+        rows[SYSTEM, a] = state.context_sum[a]
+        rows[SYSTEM, q] += ridge
+        q += d - a
+    solve(rows, SYSTEM, rows, SOLUTION, scratch.workspace)
+    for i in range(state.n_users[0]):
+        if state.served[i] > 0:
+            subtract_location(state.sums, i, stats[R_LOCATION], rows, d)
+            subtract_location(state.centre_terms, i, stats[R_LOCATION], rows, d)
+    for s in range(everyone + 1):
+        subtract_location(state.pooled_sums, s, stats[R_LOCATION], rows, d)
+        state.trace_change[s] = np.inf
+    subtract_location(state.population, LEAST_SQUARES, stats[R_LOCATION], rows, d)
+
+
+@inline
+def subtract_location(sums: Floats, i: int, location: float, rows: Floats, d: int) -> None:
+    """Subtract location · M u from v in row i (v, M) of ``sums``; u is in row SOLUTION of ``rows``."""
+    q = d
+    for a in range(d):
+        for b in range(a, d):
+            sums[i, a] -= location * sums[i, q] * rows[SOLUTION, b]
+            if b > a:
+                sums[i, b] -= location * sums[i, q] * rows[SOLUTION, a]
+            q += 1
 
 
 @inline

@@ -30,12 +30,14 @@ EVERYONE, POPULATION, MIXTURE, NOISE, LOG_DET, GAP = 0, 1, 2, 3, 4, 5  # entries
 USERS, ROUNDS = 0, 1  # columns of ``contributors``
 CENTRE, PRECISION, LEAST_SQUARES, UNCERTAINTY = 0, 1, 2, 3  # rows of ``population``
 # Entries of ``reward_stats``: mean, variance and mean absolute deviation of all rewards; number of distinct values, at
-# most 3, and the first two; the scale; number of residuals, their limit (0: none), the share below it, limited rewards.
+# most 3, and the first two; the scale; number of residuals, their limit (0: none), the share below it, limited rewards;
+# the location, which is subtracted from all rewards.
 R_MEAN, R_VARIANCE, R_DEVIATION, R_DISTINCT, R_FIRST, R_SECOND = 0, 1, 2, 3, 4, 5
-R_SCALE, R_RESIDUALS, R_LIMIT, R_INSIDE, R_CLIPPED = 6, 7, 8, 9, 10
+R_SCALE, R_RESIDUALS, R_LIMIT, R_INSIDE, R_CLIPPED, R_LOCATION = 6, 7, 8, 9, 10, 11
 
 # Initial values, relative to the scale: an estimate of the variance of rewards from the first rounds.
 INITIAL_SCALE = 0.25  # before two distinct rewards: the variance of a reward that is 0 or 1 with equal probability
+LOCATION_DEVIATIONS = 3.0  # the location is 0, unless the mean reward has more than this number of standard deviations
 SCALE_ROUNDS = 24  # the scale is estimated in this many rounds, and until there are two distinct rewards
 POPULATION_VARIANCE = 16.0  # initial tr Σ_0; too large is harmless, too small is not
 PRIOR_VARIANCE = 4.0  # trace of the value to which Σ_0 is shrunk, and prior variance of μ_0 in each direction
@@ -113,7 +115,8 @@ class ELOCState(NamedTuple):
     population: Floats  # (4, d + p) (μ_0, Σ_0); (Σ⁻¹μ_0, Σ⁻¹); sum of centre terms; (tr Σ⁻¹C_0, Σ⁻¹C_0Σ⁻¹)
     prior_weights: Floats  # (K + 2,) π of the neighbourhoods, everyone, the population
     learned_scalars: Floats  # (6,) log weights of everyone, the population, the mixture; σ²; log det Σ; Σ evidence_gaps
-    reward_stats: Floats  # (11,) statistics of rewards; the entries are listed above
+    context_sum: Floats  # (d,) sum of the contexts of the rounds in which the scale was estimated
+    reward_stats: Floats  # (12,) statistics of rewards; the entries are listed above
     residual_stats: Floats  # (N_LIMITS, 3) per limit: share of residuals below; mean and mean square if clipped
     int_params: Ints  # t, number of users with at least one round, rounds in this refresh cycle, tie rule, screen
     float_params: Floats  # β; factor of the user's sums per round, 1 without ``memory``; σ, S, δ of the screen; robust?

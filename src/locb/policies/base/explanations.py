@@ -70,7 +70,8 @@ class Explanation(NamedTuple):
     sources : tuple of EvidenceSource
         The groups of users whose rewards contribute to ``theta``, largest weight first.
     intercept : float
-        Estimated reward of a context of zeros: the lower limit of ``reward_range``, or 0 if there is no range.
+        Estimated reward of a context of zeros: the lower limit of ``reward_range``, or 0 if there is no range. ELOC
+        adds the location of rewards that are far from 0.
     memberships : sequence of Membership
         The clusters that contain the user, as ``policy.memberships`` returns them.
     screened : bool

@@ -34,6 +34,7 @@ class ScoringRows(NamedTuple):
     sources: Sequence[tuple[EvidenceSource, ...]]  # of each user
     memberships: Sequence[Sequence[Membership]]  # of each user
     screen: SafetyScreen = SafetyScreen()
+    location: float = 0.0  # added to all estimates
 
 
 class ScoringRowPolicy(CompiledPolicy):
@@ -49,14 +50,16 @@ class ScoringRowPolicy(CompiledPolicy):
         if not choices:
             return []
         checked_users = np.array([user for user, _ in choices])
-        rows, indices, alphas, factor, sources, memberships, screen = self._scoring_rows(checked_users)
+        rows, indices, alphas, factor, sources, memberships, screen, location = self._scoring_rows(checked_users)
         estimate, bonus, chosen = np.empty(len(arms)), np.empty(len(arms)), np.empty(len(choices), np.int64)
         ties, generator = TIE_RULES[self._parameters["ties"]], self._state.generator
         replaced = np.empty(len(choices), bool)
         kernel.explain(
             rows, indices, ends, arms, alphas, factor, ties, generator, *screen, estimate, bonus, chosen, replaced
         )
+        estimate += location
         theta, scale = rows[indices, : self._dim].astype(np.float64), self._reward_scale
+        intercept = scale.low + scale.unmap_difference(location)
         if not scale.is_identity:
             estimate, bonus, theta = scale.unmap_scores(estimate, bonus, theta)
         explanations = []
@@ -66,7 +69,7 @@ class ScoringRowPolicy(CompiledPolicy):
             own = slice(stop - len(offered), stop)
             explanations.append(
                 Explanation(
-                    arm, estimate[own], bonus[own], theta[i], sources[i], scale.low, memberships[i], bool(replaced[i])
+                    arm, estimate[own], bonus[own], theta[i], sources[i], intercept, memberships[i], bool(replaced[i])
                 )
             )
         return explanations

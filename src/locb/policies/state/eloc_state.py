@@ -57,7 +57,7 @@ def initial_state(
     n_seeds, columns = len(seeds), dim + packed_size(dim)
     seed_of = np.full(n, -1)
     seed_of[seeds] = np.arange(n_seeds)
-    reward_stats = np.zeros(11)
+    reward_stats = np.zeros(12)
     reward_stats[R_INSIDE] = 1.0
     state = ELOCState(
         sums=np.zeros((n, columns), dtype),
@@ -79,6 +79,7 @@ def initial_state(
             [np.full(n_seeds, (1.0 - sum(INITIAL_PRIOR_WEIGHTS)) / n_seeds), INITIAL_PRIOR_WEIGHTS]
         ),
         learned_scalars=np.array([*INITIAL_GATE, 0.0, 0.0, 0.0]),
+        context_sum=np.zeros(dim),
         reward_stats=reward_stats,
         residual_stats=np.zeros((N_LIMITS, 3)),
         int_params=int_params,
