@@ -177,6 +177,7 @@ class _Attacker:
 
     def __init__(self, step: Callable[[], None], figures: dict[str, Any] | None = None) -> None:
         self.figures = {} if figures is None else figures
+        self.opened = ExitStack()  # closed after the last step
         self._step = step
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run)
@@ -189,6 +190,7 @@ class _Attacker:
     def close(self) -> None:
         self._stopping.set()
         self._thread.join()
+        self.opened.close()
 
 
 def _send(server: ServiceProcess, path: str, body: Any) -> None:
@@ -225,14 +227,12 @@ def _endless(server: ServiceProcess, start: bytes, seconds: float, rest: bytes =
 
 
 def _new_connections(server: ServiceProcess, seconds: float) -> _Attacker:
-    """Open connections without closing any, until the attack ends."""
+    """Open connections without closing any until the attack ends, except the oldest if there are more than 5,000."""
     opened: list[socket.socket] = []
     end = time.monotonic() + seconds
 
     def step() -> None:
         if time.monotonic() > end:
-            while opened:
-                opened.pop().close()
             time.sleep(0.01)
             return
         try:
@@ -243,7 +243,9 @@ def _new_connections(server: ServiceProcess, seconds: float) -> _Attacker:
         if len(opened) > 5_000:
             opened.pop(0).close()
 
-    return _Attacker(step)
+    attacker = _Attacker(step)
+    attacker.opened.callback(lambda: [connection.close() for connection in opened])
+    return attacker
 
 
 class _Erasures:
