@@ -243,8 +243,12 @@ def _new_connections(server: ServiceProcess, seconds: float) -> _Attacker:
         if len(opened) > 5_000:
             opened.pop(0).close()
 
+    def close() -> None:
+        for connection in opened:
+            connection.close()
+
     attacker = _Attacker(step)
-    attacker.opened.callback(lambda: [connection.close() for connection in opened])
+    attacker.opened.callback(close)
     return attacker
 
 
