@@ -323,7 +323,8 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
     def correct(self, user: int, context: Any, learned: float, reward: float) -> None:
         """Replace the reward ``learned`` of an earlier observation of ``context`` by ``reward``.
 
-        The sums b of the user, of its neighbourhoods and of all users become what they would be with the new reward.
+        The sums b of the user, of its neighbourhoods and of all users become what they would be with the new reward,
+        unless ``robust`` has limited the effect of ``learned``: the difference of the two rewards is added in full.
         The centres of the neighbourhoods follow when they are next recomputed. The gate, the noise, the prior weights
         of the components and the population keep their values and change only in later rounds. Raises
         ``UnavailableError`` if ``memory`` is set, because the current weight of the observation is not known.
