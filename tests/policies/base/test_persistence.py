@@ -113,12 +113,12 @@ INVALID: list[tuple[str, Any, str]] = [
     (
         "locb",
         with_header(version=99),
-        r"was saved by a newer locb \(format 99\); this version reads format 2: upgrade locb",
+        r"was saved by a newer locb \(format 99\); this version reads format 3: upgrade locb",
     ),
     (
         "locb",
         with_header(version=1),
-        r"an older locb \(format 1\); this version reads format 2: train the policy again or replay its events",
+        r"an older locb \(format 1\); this version reads format 3: train the policy again or replay its events",
     ),
     ("locb", with_header(version="one"), "is damaged: its format version is 'one', not an integer above 0"),
     ("locb", with_header(format="recipe"), "is not a saved policy"),

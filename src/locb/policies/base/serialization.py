@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 FORMAT = "locb policy"
-VERSION = 2
+VERSION = 3
 HEADER = "header.json"
 CHUNK_BYTES = 1 << 22  # largest number of bytes that one read requests
 # Exceptions that reading a damaged file can raise, in addition to zipfile.BadZipFile.
