@@ -17,9 +17,7 @@ from policies.toy_policy import Toy
 
 @pytest.fixture(autouse=True)
 def _toy() -> Iterator[None]:
-    register_policy(
-        PolicySpec("toy", Toy, "Toy", overlapping=False, names_other_users=False, cost_class=CostClass.LIGHT)
-    )
+    register_policy(PolicySpec("toy", Toy, "Toy", overlapping=False, cost_class=CostClass.LIGHT))
     yield
     del REGISTRY["toy"]
 

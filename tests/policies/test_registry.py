@@ -31,9 +31,6 @@ def test_properties_are_those_of_the_policy(name: str) -> None:
     assert spec.can_be_final == bool(np.isfinite(policy.group_summary().progress).any())
     groups = policy.user_batch(np.arange(policy.n_users)).groups
     assert isinstance(groups, OverlappingGroups if spec.overlapping or not policy.clusters() else Partition)
-    sources = policy.explain(0, np.eye(3)).sources
-    named = any(source.seed is not None for source in sources) or any(m.seed is not None for m in policy.memberships(0))
-    assert spec.names_other_users == named
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
@@ -88,7 +85,7 @@ def test_assignment_registers_a_custom_policy() -> None:
     try:
         spec = REGISTRY["popular"]
         assert spec.factory is POLICIES["popular"] is Popular
-        assert (spec.label, spec.is_baseline, spec.has_seeds, spec.names_other_users) == ("popular", False, False, True)
+        assert (spec.label, spec.is_baseline, spec.has_seeds) == ("popular", False, False)
         assert isinstance(locb.make_policy("popular", n_users=2, dim=2), Popular)
         with pytest.raises(ValueError, match="policy 'popular' is already registered"):
             register_policy(PolicySpec("popular", Popular))

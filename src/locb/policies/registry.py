@@ -53,14 +53,10 @@ class PolicySpec:
         Whether the policy has the parameter ``late_seeds``, with which users who are added later become seed users.
         Otherwise, if ``has_seeds``, a service creates the policy with ``n_seeds`` users, who are all seed users, and
         gives their indices to the first users who arrive.
-    fixed_seeds : bool
-        Whether the seed users never change.
     overlapping : bool
         Whether a user can be in several clusters.
     can_be_final : bool
         Whether a cluster can become final, after which it loses no members and accepts only users who are added later.
-    names_other_users : bool
-        Whether a response for one user can name another user, as the seed of a cluster.
     cost_class : CostClass
         Approximate time per round.
     service_defaults : mapping
@@ -76,10 +72,8 @@ class PolicySpec:
     label: str = ""
     has_seeds: bool = False
     late_seeds: bool = False
-    fixed_seeds: bool = False
     overlapping: bool = True
     can_be_final: bool = True
-    names_other_users: bool = True
     cost_class: CostClass = CostClass.UNKNOWN
     service_defaults: Mapping[str, Any] = field(default_factory=dict)
     is_baseline: bool = False
@@ -163,7 +157,6 @@ _BUILT_IN = (
         "LOCB",
         has_seeds=True,
         late_seeds=True,
-        fixed_seeds=True,
         cost_class=CostClass.MODERATE,
         service_defaults={"bonus": "pooled"},  # its time per round does not depend on the number of members
         is_baseline=True,
@@ -184,7 +177,6 @@ _BUILT_IN = (
         "LinUCB-ONE",
         overlapping=False,
         can_be_final=False,
-        names_other_users=False,
         cost_class=CostClass.LIGHT,
         is_baseline=True,
         compare_by_default=True,
@@ -195,7 +187,6 @@ _BUILT_IN = (
         "LinUCB-IND",
         overlapping=False,
         can_be_final=False,
-        names_other_users=False,
         cost_class=CostClass.LIGHT,
         is_baseline=True,
         compare_by_default=True,
@@ -206,7 +197,6 @@ _BUILT_IN = (
         "CLUB",
         overlapping=False,
         can_be_final=False,
-        names_other_users=False,
         cost_class=CostClass.MODERATE,
         service_defaults={"graph": "erdos-renyi"},  # a complete graph takes n²/8 bytes
         is_baseline=True,
@@ -218,7 +208,6 @@ _BUILT_IN = (
         "SCLUB",
         overlapping=False,
         can_be_final=False,
-        names_other_users=False,
         cost_class=CostClass.MODERATE,
         is_baseline=True,
         compare_by_default=True,

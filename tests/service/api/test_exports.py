@@ -1,6 +1,7 @@
 """Exports: they run in processes of their own, end with their client, and are limited in number."""
 
 import asyncio
+import gc
 import socket
 import subprocess
 import sys
@@ -16,18 +17,22 @@ import pytest
 from locb.service.store import export
 from serving import arms, play, serving, wait_for
 
-
-@pytest.fixture
-def hanging_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Exports whose process does not end."""
-    program = tmp_path / "hangs"
-    program.write_text("#!/bin/sh\nexec sleep 1000\n")
-    program.chmod(0o755)
-    monkeypatch.setattr(export.sys, "executable", str(program))
+# Programs in place of the process of an export: one that does not end, and one that ends soon.
+HANGS = "exec sleep 1000"
+WRITES = 'read -r line; target=${line%\\"]}; echo rows > "${target##*\\"}/locb.parquet"'
 
 
-@pytest.mark.usefixtures("hanging_export")
-def test_abandoned_export_ends_and_others_are_limited(tmp_path: Path) -> None:
+def replace_program(monkeypatch: pytest.MonkeyPatch, path: Path, script: str) -> None:
+    """Replace the process of an export by a shell script."""
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    monkeypatch.setattr(export.sys, "executable", str(path))
+
+
+def test_abandoned_export_ends_and_others_are_limited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    replace_program(monkeypatch, tmp_path / "program", HANGS)
     data = tmp_path / "state"
     with serving(data, max_exports=1) as (client, _):
         with socket.create_connection(("127.0.0.1", client.base_url.port)) as connection:
@@ -41,6 +46,17 @@ def test_abandoned_export_ends_and_others_are_limited(tmp_path: Path) -> None:
         with socket.create_connection(("127.0.0.1", client.base_url.port)) as connection:
             connection.sendall(b"GET /v1/export HTTP/1.1\r\nHost: localhost\r\n\r\n")
             wait_for(lambda: list(data.glob("export-*")))
+    gc.collect()  # asyncio logs exceptions that nothing has retrieved when their futures are deleted
+    assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []
+
+
+def test_next_export_can_start_when_the_response_is_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    replace_program(monkeypatch, tmp_path / "program", WRITES)
+    data = tmp_path / "state"
+    with serving(data, max_exports=1) as (client, _):
+        responses = [client.get("/v1/export") for _ in range(30)]
+        assert {(response.status_code, response.text) for response in responses} == {(200, "rows\n")}
+        wait_for(lambda: not list(data.glob("export-*")))
 
 
 def test_commits_do_not_wait_for_shared_threads(tmp_path: Path) -> None:

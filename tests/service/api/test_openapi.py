@@ -36,6 +36,7 @@ def test_responses_match_the_description(tmp_path: Path, policy: str, with_token
     tokens = Tokens({TOKEN: frozenset(SCOPES)}) if with_tokens else None
     command = [sys.executable, "-m", "schemathesis.cli", "run", "--no-color"]
     command += ["--max-examples", str(EXAMPLES), "--generation-deterministic"]
+    command += ["--request-timeout", "600"]  # an export starts a process, which takes long on a busy machine
     command += ["--header", f"Authorization: Bearer {TOKEN}"] if with_tokens else []
     command += ["--phases", "coverage,fuzzing"] if with_tokens else []
     (tmp_path / "schemathesis.toml").write_text(SETTINGS)

@@ -158,6 +158,8 @@ class _ExportResponse(FileResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_in_time(message: Message) -> None:
+            if message["type"] == "http.response.body" and not message.get("more_body", False):
+                self._exports.release(self._export)
             async with asyncio.timeout(SEND_TIMEOUT):
                 await send(message)
 

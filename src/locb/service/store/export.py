@@ -59,7 +59,7 @@ class Exports:
         self._folder = folder
         self._maximum = maximum
         self._running: set[Export] = set()
-        self._threads = ThreadPoolExecutor(maximum, "locb-export")
+        self._threads = ThreadPoolExecutor(maximum + 1, "locb-export")  # one thread can always remove files
         for left in folder.glob(f"{FOLDER_PREFIX}*"):
             shutil.rmtree(left, ignore_errors=True)
 
@@ -83,16 +83,19 @@ class Exports:
         except BaseException:
             export.kill()
             await asyncio.wait([running])
+            running.exception()  # otherwise, asyncio would log the exit status of a killed process
             await self.remove(export)
             raise
         return export
 
+    def release(self, export: Export) -> None:
+        """Allow another export to start. Called before the client can know that its export has ended."""
+        self._running.discard(export)
+
     async def remove(self, export: Export) -> None:
-        """Remove the file of an export, so that another export can start."""
-        try:
-            await asyncio.get_running_loop().run_in_executor(self._threads, export.remove)
-        finally:
-            self._running.discard(export)
+        """Remove the file of an export, after another export was allowed to start."""
+        self.release(export)
+        await asyncio.get_running_loop().run_in_executor(self._threads, export.remove)
 
     def stop(self) -> None:
         """End all exports."""
