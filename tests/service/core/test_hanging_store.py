@@ -84,6 +84,7 @@ def test_sigterm_while_the_server_hangs(tmp_path: Path, postgres: PostgresServer
         assert server.post("/v1/recommend", REQUEST)[0] == 200
         with stopped_backends(postgres, url):
             waiting = threads.submit(server.post, "/v1/recommend", REQUEST)
+            wait_for(lambda: server.metric("locb_oldest_request_seconds") > 0.0)
             os.kill(server.pid, signal.SIGTERM)
             assert server.wait(60.0) == 1
         assert "exit without a final snapshot, because the store is unavailable" in server.output()
