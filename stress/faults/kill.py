@@ -11,7 +11,7 @@ from typing import Any
 from locb import loadtest
 from locb.service.store.log import EventLog
 from stress.checks import Acknowledged, check
-from stress.clients.background_load import BackgroundLoad
+from stress.clients.background_load import UNTIL_FINISHED, BackgroundLoad
 from stress.service_process import ServiceProcess
 from stress.stores import StoreLocation
 
@@ -19,14 +19,14 @@ ERASURE_INTERVAL = 3  # a user is erased during every third kill of the first ha
 
 
 def kill(
-    location: StoreLocation, kills: int, clients: int, *, before: float = 2.0, after: float = 4.0, seed: int = 0
+    location: StoreLocation, kills: int, clients: int, *, before: float = 2.0, after: float = 2.0, seed: int = 0
 ) -> dict[str, Any]:
     """Kill a service ``kills`` times, restart it each time, and check the event log afterwards.
 
-    ``clients`` connections send requests for ``before + after`` seconds per kill. The kill occurs within the first
-    ``before`` seconds. Clients retry requests that were not acknowledged, with the same decision ids. In the first half
-    of the kills, some users are erased. Erasures rebuild the policy, so the final check repeats only the decisions
-    after the last erasure.
+    ``clients`` connections send requests. The kill occurs after at most ``before`` seconds, and the requests end
+    ``after`` seconds after the restart. Clients retry requests that were not acknowledged, with the same decision ids.
+    In the first half of the kills, some users are erased. Erasures rebuild the policy, so the final check repeats only
+    the decisions after the last erasure.
     """
     rng = random.Random(seed)
     acknowledged, errors, restarts = Acknowledged(), Counter[str](), []
@@ -37,7 +37,7 @@ def kill(
         for number in range(kills):
             guest = Guest(server, f"guest {number}") if number % ERASURE_INTERVAL == 0 and 2 * number < kills else None
             plan = loadtest.Plan(
-                url=server.url, connections=clients, users=500 + 20 * number, seconds=before + after, retry=True,
+                url=server.url, connections=clients, users=500 + 20 * number, seconds=UNTIL_FINISHED, retry=True,
                 record=True, timeout=60.0, seed=number,
             )  # fmt: skip
             load = BackgroundLoad(plan)
@@ -48,6 +48,8 @@ def kill(
                 time.sleep(rng.uniform(0.0, 0.1))
             server.kill()
             restarts.append(server.start())
+            time.sleep(after)
+            load.finish()
             report = load.report()
             acknowledged.add(report)
             errors.update(report.errors)

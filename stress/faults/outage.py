@@ -9,7 +9,7 @@ from typing import Any
 
 from locb import loadtest
 from stress.checks import Acknowledged, check
-from stress.clients.background_load import BackgroundLoad
+from stress.clients.background_load import UNTIL_FINISHED, BackgroundLoad
 from stress.service_process import ServiceProcess
 from stress.stores import StoreLocation
 
@@ -19,7 +19,7 @@ def outage(
 ) -> dict[str, Any]:
     """Stop the database server ``repeats`` times for ``down`` seconds each, and check the event log afterwards.
 
-    ``clients`` connections send requests for ``up + down`` seconds per outage.
+    ``clients`` connections send requests before, during and after each outage, for ``up`` seconds while it runs.
     """
     if location.cluster is None:
         raise ValueError("outage needs a store in PostgreSQL, not SQLite: use new_store('postgresql')")
@@ -30,12 +30,13 @@ def outage(
         server.start()
         for number in range(repeats):
             plan = loadtest.Plan(
-                url=server.url, connections=clients, users=500, seconds=up + down, retry=True, record=True,
+                url=server.url, connections=clients, users=500, seconds=UNTIL_FINISHED, retry=True, record=True,
                 timeout=60.0, seed=number,
             )  # fmt: skip
             load = BackgroundLoad(plan)
             load.wait_started()
-            time.sleep(rng.uniform(0.0, up / 2))
+            before = rng.uniform(0.0, up / 2)
+            time.sleep(before)
             location.cluster.stop()
             end = time.monotonic() + down
             while time.monotonic() < end:
@@ -45,6 +46,8 @@ def outage(
             start = time.perf_counter()
             server.wait_ready()
             recovery.append(time.perf_counter() - start)
+            time.sleep(up - before)
+            load.finish()
             report = load.report()
             acknowledged.add(report)
             errors.update(report.errors)

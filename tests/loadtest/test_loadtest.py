@@ -75,6 +75,14 @@ def test_rewards_are_drawn_from_the_true_means() -> None:
     assert report.recommend.count > 100
 
 
+def test_progress_can_end_the_load() -> None:
+    bandit = Bandit()
+    with loopback(bandit) as server:
+        report = run(Plan(url=server.url, rate=None, seconds=600.0, **SMALL), lambda state: state.answered > 0)
+    assert report.errors == {}
+    assert report.recommend.count == report.reward.count == len(bandit.rewards) > 0
+
+
 def test_same_seed_sends_the_same_requests_with_other_ids() -> None:
     plan = Plan(url="http://127.0.0.1:1", **SMALL)
     first, second = iter(RequestGenerator(plan)), iter(RequestGenerator(plan))

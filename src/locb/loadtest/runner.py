@@ -64,7 +64,7 @@ class _Job:
         self.due, self.encoded, self.decision, self.reward, self.attempts = due, encoded, decision, reward, 0
 
 
-def run(plan: Plan, progress: Callable[[Progress], None] | None = None) -> Report:
+def run(plan: Plan, progress: Callable[[Progress], bool | None] | None = None) -> Report:
     """Run a load test. Ctrl-C ends the load test early; the report then has the results so far.
 
     Parameters
@@ -72,7 +72,8 @@ def run(plan: Plan, progress: Callable[[Progress], None] | None = None) -> Repor
     plan : Plan
         Settings of the load test.
     progress : callable, optional
-        Called with a :class:`Progress` about ten times per second.
+        Called with a :class:`Progress` about ten times per second. If it returns True, no further decisions are sent,
+        and the load test ends when the pending requests are answered.
 
     Returns
     -------
@@ -114,7 +115,7 @@ class _LoadTest:
         self.rewards: list[tuple[str, float]] = []
         self.finished = False
 
-    async def run(self, progress: Callable[[Progress], None] | None) -> Report:
+    async def run(self, progress: Callable[[Progress], bool | None] | None) -> Report:
         """Connect, send requests until the end, and return the report."""
         self.loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
@@ -122,21 +123,20 @@ class _LoadTest:
         await self._open_connections()
         cpu, self.start = time.thread_time(), self.clock()
         self.end = self.start + self.plan.seconds
-        stopped = self.end
         try:
             self._tick()
             await self._wait_until_done(progress)
         except asyncio.CancelledError:
-            stopped = self.end = min(self.end, self.clock())
+            self.end = min(self.end, self.clock())
         self.finished = True
         cpu = time.thread_time() - cpu
         left = len(self.busy) + len(self.waiting) + len(self.later)
         if left:
             self.errors["unanswered"] += left
         await self._close()
-        return self._make_report(stopped - self.start, cpu)
+        return self._make_report(self.end - self.start, cpu)
 
-    async def _wait_until_done(self, progress: Callable[[Progress], None] | None) -> None:
+    async def _wait_until_done(self, progress: Callable[[Progress], bool | None] | None) -> None:
         """Wait until every request is answered or has timed out, and report progress."""
         previous_count, previous_time = 0, self.start
         reported = dict.fromkeys(self.times, 0)  # latencies that were passed to ``progress``
@@ -152,7 +152,8 @@ class _LoadTest:
                 per_second = (self.answered - previous_count) / (now - previous_time)
                 new = {kind: times[reported[kind] :] for kind, times in self.times.items()}
                 errors = self.errors.total()
-                progress(Progress(now - self.start, self.answered, per_second, len(self.waiting), errors, new))
+                if progress(Progress(now - self.start, self.answered, per_second, len(self.waiting), errors, new)):
+                    self.end = min(self.end, now)
                 previous_count, previous_time = self.answered, now
                 reported = {kind: len(times) for kind, times in self.times.items()}
             if now >= self.end and not (self.busy or self.waiting or self.later):
