@@ -73,10 +73,10 @@ verify: $(VENV)/dev ## check the theorems of the paper, and compare all policies
 	@$(FRESH) $(BIN)/locb verify --output runs/verify
 	@ORACLE_SETTINGS=96 $(FRESH) $(BIN)/python -m pytest $(TWO) -q tests/test_oracle.py
 
-results: $(VENV)/data ## run all experiments and write docs/results.md; MOVIELENS=folder adds MovieLens data
-	@$(FRESH) $(BIN)/locb reproduce all --repeats 20 $(if $(MOVIELENS),--movielens $(MOVIELENS)) --output runs/results
+results: $(VENV)/data ## run all experiments and write docs/results.md; MOVIELENS=folder, YELP=folder and YAHOO=folder add data
+	@$(FRESH) $(BIN)/locb reproduce all --repeats 20 $(if $(MOVIELENS),--movielens $(MOVIELENS)) $(if $(YELP),--yelp $(YELP)) $(if $(YAHOO),--yahoo $(YAHOO)) --output runs/results
 	@$(FRESH) $(BIN)/locb verify --output runs/verify
-	@$(FRESH) $(BIN)/locb compare --scenarios all --policies all $(if $(MOVIELENS),--data movielens --path $(MOVIELENS)) --output runs/scenarios
+	@$(FRESH) $(BIN)/locb compare --scenarios all --policies all --repeats 20 $(if $(MOVIELENS),--data movielens --path $(MOVIELENS)) --output runs/scenarios
 	@$(BIN)/python -m locb.report.pages.results_page runs/results runs/verify runs/scenarios docs
 
 screenshots: $(VENV)/dev ## update the images of README.md and docs (about 5 minutes); MOVIELENS=folder adds MovieLens data

@@ -1,6 +1,5 @@
 """Scenario matrix: ratios and paired intervals, claims, and interrupted runs."""
 
-import csv
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -17,27 +16,41 @@ from locb.cli import app
 from locb.evaluation.findings import FAILS, HOLDS, UNDECIDED, Findings, Measurement
 from locb.experiments.jobs import code_digest
 from locb.experiments.matrix import plan_matrix
-from locb.experiments.matrix.claims import build_claims
-from locb.experiments.matrix.scenario_result import AlphaResult, ScenarioResult, geometric_mean, regret_ratio
+from locb.experiments.matrix.claims import build_claims, non_inferiority_table
+from locb.experiments.matrix.scenario_result import (
+    ScenarioResult,
+    SettingResult,
+    geometric_mean,
+    leave_one_out,
+    regret_ratio,
+    repeats_needed,
+    scenario_interval,
+)
 from locb.experiments.matrix.summary import summarize
 from locb.experiments.parallel import Workers
 from locb.experiments.scenarios import SCENARIOS
 from locb.policies.registry import REGISTRY, PolicySpec
 from locb.report.findings_folder import write_findings
+from locb.report.tables.result_table import read_rows
 from locb.report.tables.scenario_matrix import make_matrix_table, make_policy_table
 
-SETTINGS = {"rounds": None, "repeats": 3, "alphas": [0.1, 1.0], "command": "locb compare"}
+SETTINGS = {
+    "rounds": None,
+    "repeats": 3,
+    "grids": {"club": {"alpha": (0.1, 1.0)}, "eloc": {}},
+    "command": "locb compare",
+}
 
 
 def scenario_result(name: str, noise: float = 0.0, **regrets: float) -> ScenarioResult:
     """Return a scenario with these mean regrets. Repeats differ in difficulty, and for eloc also by noise."""
-    difficulty = np.array([0.8, 1.0, 1.2])
+    difficulty = np.array([0.95, 1.0, 1.05])
     results = []
     for policy, mean in regrets.items():
         regret = mean * difficulty + (noise * mean * np.array([1.0, -2.0, 1.0]) if policy == "eloc" else 0.0)
         results += [
-            AlphaResult(policy, 0.1, regret, Measurement(0.9, 0.01), 2.0),
-            AlphaResult(policy, 1.0, 3 * regret, None, 2.0),
+            SettingResult(policy, {"alpha": 0.1}, regret, Measurement(0.9, 0.01), 2.0),
+            SettingResult(policy, {"alpha": 1.0}, 3 * regret, None, 2.0),
         ]
     baselines = tuple(policy for policy in regrets if policy != "eloc")
     return ScenarioResult(SCENARIOS[name], results, baselines)
@@ -77,7 +90,7 @@ def test_interval_of_a_ratio_covers_the_true_ratio() -> None:
 
 def test_best_baseline_excludes_eloc() -> None:
     result = scenario_result("overlap", locb=100.0, club=90.0, eloc=60.0)
-    assert (result.best_baseline.policy, result.best_baseline.alpha) == ("club", 0.1)
+    assert (result.best_baseline.policy, result.best_baseline.label) == ("club", "alpha 0.1")
     assert result.ratio("eloc").mean == pytest.approx(60 / 90)
     assert result.ratio("eloc").margin == pytest.approx(0.0, abs=1e-12)  # variation that both policies share cancels
     assert result.ratio("club") == Measurement(1.0, 0.0)
@@ -88,9 +101,12 @@ def test_best_baseline_excludes_eloc() -> None:
     [
         ([scenario_result("bernoulli-100", club=100.0, eloc=60.0)], [HOLDS, HOLDS, HOLDS]),
         ([scenario_result("bernoulli-100", club=100.0, eloc=70.0)], [HOLDS, HOLDS, FAILS]),
-        ([scenario_result("zipf-300", 0.2, club=100.0, eloc=64.0)], [HOLDS, UNDECIDED, UNDECIDED]),
+        ([scenario_result("zipf-300", 0.1, club=100.0, eloc=64.0)], [HOLDS, UNDECIDED, UNDECIDED]),
         ([scenario_result("one-cluster", club=100.0, eloc=104.0)], [HOLDS]),
         ([scenario_result("one-cluster", club=100.0, eloc=106.0)], [FAILS]),
+        # Noise makes the non-inferiority undecided, and does not help it to pass.
+        ([scenario_result("one-cluster", 0.2, club=100.0, eloc=104.0)], [UNDECIDED]),
+        ([scenario_result("one-cluster", 0.2, club=100.0, eloc=106.0)], [UNDECIDED]),
         (
             [scenario_result("overlap", club=100.0, eloc=90.0), scenario_result("arms-3", club=90.0, eloc=30.0)],
             [HOLDS, HOLDS],
@@ -112,7 +128,49 @@ def test_claims_separate_development_and_evaluation() -> None:
         *[("1 evaluation scenario", FAILS)] * 3,
         *[("1 development scenario", HOLDS)] * 3,
     ]
-    assert "exceeded in zipf-300 (2.000 ± 0.000)" in found[0].criteria[0].detail
+    assert "non-inferior: 0 of 1; inferior: zipf-300 (2.000 ± 0.000)" in found[0].criteria[0].detail
+
+
+def test_inferiority_in_one_of_many_scenarios_is_corrected_for_their_number() -> None:
+    clear = [scenario_result(name, club=100.0, eloc=50.0) for name in ("overlap", "arms-3", "hierarchy")]
+    barely = scenario_result("one-cluster", 0.05, club=100.0, eloc=136.0)  # lower end of the interval: 1.07
+    assert 1.05 < barely.interval("eloc")[0] < 1.09
+    assert build_claims([barely], "matrix", "matrix")[0].verdict == FAILS
+    assert build_claims([barely, *clear], "matrix", "matrix")[0].verdict == UNDECIDED
+
+
+def test_non_inferiority_table_names_undecided_scenarios_and_the_repeats_that_they_need() -> None:
+    results = [
+        scenario_result("overlap", club=100.0, eloc=50.0),
+        scenario_result("one-cluster", club=100.0, eloc=120.0),
+        scenario_result("arms-3", 0.1, club=100.0, eloc=95.0),
+    ]
+    rows = non_inferiority_table(results, "matrix").rows
+    assert [row["ELOC"] for row in rows] == ["non-inferior", "inferior", "undecided"]
+    assert [row["repeats needed"] is None for row in rows] == [True, True, False]
+    assert rows[2]["lower end"] < 0.95 < 1.05 < rows[2]["upper end"]
+    # Standard deviation 2 and mean 1: about (2 · 2 / 1)² repeats.
+    values = np.array([3.0, -1.0] * 50)
+    assert repeats_needed(Measurement.from_values(values)) == 100
+
+
+def test_other_repeats_choose_the_setting() -> None:
+    regret = np.array([[1.0, 9.0, 9.0], [5.0, 5.0, 6.0]])
+    assert leave_one_out(regret).tolist() == [5.0, 9.0, 9.0]
+    assert leave_one_out(regret[:, :1]).tolist() == [1.0]
+    # Of many settings that differ by noise only, the lowest mean is too low, but the chosen regret is not.
+    noise = np.random.default_rng(0).normal(100.0, 10.0, (50, 5))
+    chosen = [leave_one_out(np.random.default_rng(seed).normal(100.0, 10.0, (50, 5))).mean() for seed in range(200)]
+    assert noise.mean(axis=1).min() < 95.0
+    assert np.mean(chosen) == pytest.approx(100.0, abs=1.0)
+
+
+def test_bootstrap_interval_over_scenarios_grows_with_their_differences() -> None:
+    alike = scenario_interval([Measurement(0.6, 0.1)] * 10)
+    assert alike == pytest.approx((0.6, 0.6))
+    low, high = scenario_interval([Measurement(value, 0.0) for value in (0.2, 0.4, 0.8, 1.6)])
+    assert 0.2 < low < 0.4 < 0.8 < high < 1.6
+    assert np.isnan(scenario_interval([Measurement(0.6, 0.1)])[0])
 
 
 def test_report_names_scenarios_in_which_eloc_is_worse(tmp_path: Path) -> None:
@@ -125,7 +183,7 @@ def test_report_names_scenarios_in_which_eloc_is_worse(tmp_path: Path) -> None:
     assert list(found.tables[0].rows[0])[-2:] == ["eloc", "club"]  # ELOC first
     index, tables, figures = write_findings(found, tmp_path)
     assert "lower mean regret than ELOC" in index.read_text()
-    rows = list(csv.DictReader((tables / "matrix.csv").read_text().splitlines()))
+    rows = read_rows((tables / "matrix.csv").read_text())
     assert [(row["scenario"], row["best baseline"], row["eloc"], row["club"]) for row in rows] == [
         ("one-cluster", "club", "1.2", "1"),
         ("arms-3", "club", "0.5", "1"),
@@ -154,35 +212,54 @@ def test_scaled_copies_do_not_count_in_means() -> None:
     }
 
 
+def simulate(scenario: str, policy: str, repeat: int, **parameters: float) -> float:
+    seed = SCENARIOS[scenario].seed(repeat)
+    env = locb.Synthetic(**SCENARIOS[scenario].settings, seed=seed)
+    played = locb.make_policy(policy, n_users=100, dim=env.dim, seed=seed, **parameters)
+    return float(locb.simulate(played, env, rounds=300, seed=seed).regret[-1])
+
+
 def test_matrix_matches_simulations(tmp_path: Path) -> None:
     names = ["linucb-one", "linucb-ind", "sclub"]
-    found = run_matrix(tmp_path / "out", names, ["one-cluster", "drift-users"])
-    rows = found.tables[0].rows
-    assert [row["scenario"] for row in rows] == ["one-cluster", "drift-users"]
-    for row in rows:
-        scenario = SCENARIOS[row["scenario"]]
-        regret = {}
+    found = run_matrix(tmp_path / "out", names, ["one-cluster", "drift-users"], alphas=[0.5])
+    tables = {table.name: table.rows for table in found.tables}
+    for row in tables["matrix"]:
+        regret: dict[tuple[str, float | None], Any] = {}
         for name in names:
-            for alpha in (0.1, 1.0):
-                final = []
-                for repeat in (0, 1):
-                    env = locb.Synthetic(**scenario.settings, seed=scenario.seed(repeat))
-                    policy = locb.make_policy(name, n_users=100, dim=env.dim, alpha=alpha, seed=scenario.seed(repeat))
-                    final.append(locb.simulate(policy, env, rounds=300, seed=scenario.seed(repeat)).regret[-1])
-                if name not in regret or np.mean(final) < np.mean(regret[name]):
-                    regret[name] = final
-        best = min(names, key=lambda name: np.mean(regret[name]))
-        assert row["best baseline"] == best
-        assert row["baseline regret"].mean == pytest.approx(np.mean(regret[best]))
+            listed = [
+                one for one in tables["all-settings"] if (one["scenario"], one["policy"]) == (row["scenario"], name)
+            ]
+            for setting in listed:
+                threshold = float(setting["setting"].split()[-1]) if name == "sclub" else None
+                more = {} if threshold is None else {"alpha_theta": threshold}
+                regret[name, threshold] = [simulate(row["scenario"], name, r, alpha=0.5, **more) for r in (0, 1)]
+                assert setting["regret"].mean == pytest.approx(np.mean(regret[name, threshold]))
+        # With two repeats, each repeat uses the choice of the other one.
+        other = [min(regret, key=lambda key: regret[key][1 - r]) for r in (0, 1)]
+        assert row["baseline regret"].mean == pytest.approx(np.mean([regret[other[r]][r] for r in (0, 1)]))
         for name in names:
-            value = row[name] if name == best else row[name].mean
-            assert value == pytest.approx(np.mean(regret[name]) / np.mean(regret[best]))
+            own = {key: values for key, values in regret.items() if key[0] == name}
+            chosen = [own[min(own, key=lambda key: own[key][1 - r])][r] for r in (0, 1)]
+            assert row[name].mean == pytest.approx(np.mean(chosen) / row["baseline regret"].mean)
     shown = Console(width=80, file=StringIO())
     shown.print(make_matrix_table(found), make_policy_table(found))
     assert "…" not in shown.file.getvalue()
     assert "drift-users" in shown.file.getvalue()
     write_findings(found, tmp_path / "out")
     assert "Claims" not in (tmp_path / "out" / "index.html").read_text().split("<script>")[0]
+
+
+def test_grid_is_extended_at_an_edge(tmp_path: Path) -> None:
+    """CLUB with alpha2 at 4 and above never deletes an edge, so the best setting is inside the grid, or reported."""
+    found = run_matrix(tmp_path, ["club"], ["no-structure"], alphas=[0.3], rounds=3_000)
+    tables = {table.name: table.rows for table in found.tables}
+    values = [float(row["setting"].split()[-1]) for row in tables["all-settings"]]
+    assert values[0] < 0.25  # without groups, the graph should lose its edges early
+    best = min(tables["all-settings"], key=lambda row: row["regret"].mean)["setting"]
+    at_edge = best in (tables["all-settings"][0]["setting"], tables["all-settings"][-1]["setting"])
+    assert at_edge == ("edges-settings" in tables)
+    assert all("alpha " not in row["best value at an edge of the grid"] for row in tables.get("edges-settings", []))
+    assert tables["policies"][0]["at the edge"] == f"{int(at_edge)} of 1"
 
 
 def test_interrupted_matrix_continues(tmp_path: Path) -> None:
@@ -199,7 +276,7 @@ def test_interrupted_matrix_continues(tmp_path: Path) -> None:
     assert resumed.settings["reused"] == kept
     assert resumed.tables[0].rows == run_matrix(tmp_path / "b", names, scenarios).tables[0].rows
     more = run_matrix(tmp_path / "a", names, scenarios, repeats=3)
-    assert more.settings["reused"] == 16
+    assert 16 <= more.settings["reused"] < len(list((tmp_path / "a" / "runs").iterdir()))
     assert len(code_digest()) == 16
 
 
@@ -218,12 +295,13 @@ def test_policy_without_alpha_runs_once_and_eloc_is_not_a_baseline(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(REGISTRY, "eloc", PolicySpec("eloc", WithoutAlpha))
-    found = run_matrix(tmp_path, ["eloc", "linucb-ind"], ["two-clusters"])
-    assert len(list((tmp_path / "runs").iterdir())) == 2 + 4
+    found = run_matrix(tmp_path, ["eloc", "linucb-ind"], ["two-clusters"], alphas=[0.3])
+    assert len(list((tmp_path / "runs").iterdir())) == 2 + 2
     assert found.tables[0].rows[0]["best baseline"] == "linucb-ind"
     assert found.settings["baselines"] == ["linucb-ind"]
     assert found.claims[0].data == "1 evaluation scenario"
-    assert {row["policy"]: row["alpha"] for row in found.tables[2].rows}["eloc"] is None
+    settings = {row["policy"]: row["setting"] for row in found.tables[-2].rows}
+    assert settings["eloc"] == "defaults"
 
 
 def test_real_data_is_added_to_the_scenarios(tmp_path: Path) -> None:
@@ -276,7 +354,8 @@ def test_command_runs_a_policy_from_a_file(tmp_path: Path, monkeypatch: pytest.M
     assert (tmp_path / "out" / "figures" / "matrix.png").read_bytes().startswith(b"\x89PNG")
     monkeypatch.chdir(tmp_path)
     again = CliRunner().invoke(app, [*arguments, "--jobs", "1"])
-    assert "Reused 28 of 28 runs from out." in again.stdout
+    kept = len(list((tmp_path / "out" / "runs").iterdir()))
+    assert f"Reused {kept} of {kept} runs from out." in again.stdout
 
 
 @pytest.mark.parametrize(

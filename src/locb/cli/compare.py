@@ -65,7 +65,8 @@ def compare(
         str | None,
         typer.Option(
             help="Comma-separated values of alpha, the weight of the exploration bonus. Each policy that has the "
-            "parameter alpha (all except ELOC) runs at each value, and the table shows its best alpha.",
+            "parameter alpha (all except ELOC) runs at each value, and the table shows its best alpha. With "
+            "--scenarios, these are the first values of a grid that is extended if its best value is at an edge.",
             show_default="1; with --scenarios 0.1,0.3,1",
             rich_help_panel=POLICIES,
         ),

@@ -1,8 +1,9 @@
-"""95% confidence intervals of means and proportions, and the quantiles that they need."""
+"""95% confidence intervals of means, ratios and proportions, p-values, and the quantiles that they need."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -55,11 +56,17 @@ def _expanded_quantile(degrees: float) -> float:
 
 
 def _two_sided_tail(t: float, degrees: float) -> float:
-    """Return P(|T| > t): the regularized incomplete beta function I_x(degrees/2, 1/2) at x = degrees/(degrees + t²).
+    """Return P(|T| > t): the regularized incomplete beta function I_x(degrees/2, 1/2) at x = degrees/(degrees + t²)."""
+    squared = t * t
+    if squared < 3.0:  # the continued fraction converges slowly, and that of the complement quickly
+        return 1.0 - _incomplete_beta(0.5, degrees / 2, squared / (degrees + squared))
+    return _incomplete_beta(degrees / 2, 0.5, degrees / (degrees + squared))
 
-    Its continued fraction is evaluated with the algorithm of Lentz. It converges within some ten terms for t ≥ √3.
-    """
-    a, b, x = degrees / 2, 0.5, degrees / (degrees + t * t)
+
+def _incomplete_beta(a: float, b: float, x: float) -> float:
+    """Return the regularized incomplete beta function I_x(a, b), from its continued fraction (algorithm of Lentz)."""
+    if x <= 0.0:
+        return 0.0
     log_front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
     c, d = 1.0, 1.0 / (1.0 - (a + b) * x / (a + 1.0))
     fraction = d
@@ -73,6 +80,72 @@ def _two_sided_tail(t: float, degrees: float) -> float:
         if abs(c * d - 1.0) < 1e-15:
             break
     return math.exp(log_front) * fraction / a
+
+
+def upper_tail(t: float, degrees: float = math.inf) -> float:
+    """Return P(T > t) for Student's t distribution, or for the standard normal distribution by default.
+
+    Examples
+    --------
+    >>> [round(upper_tail(t, 4), 4) for t in (-2.776, 0.0, 1.0, 2.776)]
+    [0.975, 0.5, 0.187, 0.025]
+    """
+    if math.isinf(t):
+        return 0.0 if t > 0.0 else 1.0
+    tail = math.erfc(abs(t) / math.sqrt(2.0)) if math.isinf(degrees) else _two_sided_tail(abs(t), degrees)
+    return tail / 2 if t > 0.0 else 1.0 - tail / 2
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return p-values adjusted by Holm's method, which bounds the probability of one or more false rejections.
+
+    Examples
+    --------
+    >>> [round(p, 3) for p in holm([0.01, 0.04, 0.03])]
+    [0.03, 0.06, 0.06]
+    """
+    adjusted = [0.0] * len(p_values)
+    largest = 0.0
+    for rank, index in enumerate(sorted(range(len(p_values)), key=lambda index: p_values[index])):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[index]))
+        adjusted[index] = largest
+    return adjusted
+
+
+def fieller_interval(numerator: Any, denominator: Any) -> tuple[float, float]:
+    """Return the 95% confidence interval of the ratio of two means of paired values (Fieller).
+
+    The interval consists of the ratios ρ for which a t test does not reject that the mean of
+    ``numerator − ρ · denominator`` is 0. Values that are paired in a repeat may be correlated.
+
+    Parameters
+    ----------
+    numerator, denominator : (repeats,) array_like
+        Values of each repeat.
+
+    Returns
+    -------
+    tuple of float
+        Lower and upper end. (NaN, NaN) with fewer than two repeats; (−inf, inf) if the mean of the denominator is not
+        significantly different from 0.
+
+    Examples
+    --------
+    >>> [round(end, 3) for end in fieller_interval([8.0, 9.0, 10.0], [10.0, 12.0, 14.0])]
+    [0.677, 0.927]
+    """
+    a, b = np.asarray(numerator, dtype=float), np.asarray(denominator, dtype=float)
+    count = len(a)
+    if count < 2:
+        return math.nan, math.nan
+    covariance = np.atleast_2d(np.cov(a, b)) * (student_quantile(count - 1) ** 2 / count)
+    square = float(b.mean() ** 2 - covariance[1, 1])
+    product = float(a.mean() * b.mean() - covariance[0, 1])
+    constant = float(a.mean() ** 2 - covariance[0, 0])
+    if square <= 0.0:
+        return -math.inf, math.inf
+    root = math.sqrt(max(0.0, product * product - square * constant))
+    return (product - root) / square, (product + root) / square
 
 
 def ci_half_width(values: Any, axis: int = 0) -> Any:

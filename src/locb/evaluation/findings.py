@@ -7,13 +7,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from locb.common.arrays import Floats
-from locb.evaluation.confidence_intervals import ci_half_width, proportion_interval
+from locb.evaluation.confidence_intervals import (
+    NORMAL_QUANTILE,
+    ci_half_width,
+    holm,
+    proportion_interval,
+    student_quantile,
+    upper_tail,
+)
 
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
+NOT_COUNTED = "not counted"  # in place of a verdict, for a vacuous claim
+LEVEL = 0.025  # largest p-value of a one-sided test that decides a claim; that of a 95% interval
 
 
 @dataclass(frozen=True)
@@ -22,6 +31,8 @@ class Measurement:
 
     mean: float
     margin: float  # half of the width of the interval; NaN for one repeat
+    # Degrees of freedom of the interval (Student's t); infinite for an interval from the normal distribution.
+    degrees: float = field(default=math.inf, compare=False, repr=False)
 
     @classmethod
     def from_values(cls, values: Iterable[Any]) -> Measurement:
@@ -33,7 +44,22 @@ class Measurement:
         2.0
         """
         values = [float(value) for value in values]
-        return cls(sum(values) / len(values), float(ci_half_width(values)))
+        return cls(sum(values) / len(values), float(ci_half_width(values)), max(1, len(values) - 1))
+
+    @property
+    def p_positive(self) -> float:
+        """p-value of the one-sided test whose alternative is that the mean is positive; 1 if there is no interval."""
+        if math.isnan(self.margin) or math.isnan(self.mean) or self.mean == self.margin == 0.0:
+            return 1.0
+        if self.margin == 0.0:
+            return 0.0 if self.mean > 0.0 else 1.0
+        quantile = NORMAL_QUANTILE if math.isinf(self.degrees) else student_quantile(self.degrees)
+        return upper_tail(self.mean / self.margin * quantile, self.degrees)
+
+    @property
+    def p_negative(self) -> float:
+        """p-value of the one-sided test whose alternative is that the mean is negative; 1 if there is no interval."""
+        return Measurement(-self.mean, self.margin, self.degrees).p_positive
 
 
 @dataclass(frozen=True)
@@ -119,7 +145,7 @@ class HeatMap:
     y: str
     rows: list[
         dict[str, Any]
-    ]  # one per cell: "panel", x, y, "ratio", "margin" (None if unknown), "best" (True for the baseline, of ratio 1)
+    ]  # one per cell: "panel", x, y, "ratio", "margin" (None if unknown), "best" (True for the best baseline)
 
 
 @dataclass(frozen=True)
@@ -129,6 +155,18 @@ class Criterion:
     statement: str
     difference: Measurement
     detail: str = ""  # text of the result that replaces the difference and its interval in reports
+    # p-values of the two one-sided tests: that the difference is positive, and negative; by default, from the interval.
+    p_values: tuple[float, float] | None = None
+
+    @property
+    def p_holds(self) -> float:
+        """p-value of the one-sided test whose alternative is that the difference is positive."""
+        return self.difference.p_positive if self.p_values is None else self.p_values[0]
+
+    @property
+    def p_fails(self) -> float:
+        """p-value of the one-sided test whose alternative is that the difference is negative."""
+        return self.difference.p_negative if self.p_values is None else self.p_values[1]
 
     @classmethod
     def paired(cls, statement: str, larger: Any, smaller: Any) -> Criterion:
@@ -151,7 +189,9 @@ class Criterion:
         middle, margin = proportion_interval(count, total)
         interval = f"95% interval {middle - margin:.3f} to {middle + margin:.3f}"
         detail = f"{statement}: {count:,} of {total:,} ({interval}; claimed: at least {claimed:g})"
-        return cls(statement, Measurement(middle - claimed, margin), detail)
+        error = math.sqrt(claimed * (1.0 - claimed) / total)
+        tail = upper_tail((count / total - claimed) / error) if error > 0.0 else float(count < total)
+        return cls(statement, Measurement(middle - claimed, margin), detail, (tail, 1.0 - tail))
 
     @classmethod
     def always(cls, statement: str, count: int, total: int) -> Criterion:
@@ -182,10 +222,28 @@ class Claim:
     explanation: str = ""  # reason for the verdict, where it is known
     evidence: str = ""  # name of the table or figure with the measured values
     guaranteed: bool = False  # True if locb itself guarantees the claim, so that a failure is an error
+    # Claims of one family are corrected together, and claims with the same family and statement are counted once.
+    family: str = ""
+    vacuous: str = (
+        ""  # reason why the claim cannot fail or cannot be decided; such a claim is listed apart and not counted
+    )
+    adjusted: tuple[float, float] | None = None  # p_holds and p_fails, corrected for the other claims of the family
+
+    @property
+    def p_holds(self) -> float:
+        """p-value of the claim: the largest of its criteria, because all of them must hold."""
+        return max((criterion.p_holds for criterion in self.criteria), default=1.0)
+
+    @property
+    def p_fails(self) -> float:
+        """p-value of a failure: the smallest of its criteria times their number, because one of them is enough."""
+        return min([1.0, *(len(self.criteria) * criterion.p_fails for criterion in self.criteria)])
 
     @property
     def verdict(self) -> str:
-        """HOLDS if every criterion holds, FAILS if one fails, else UNDECIDED.
+        """HOLDS if every criterion holds, FAILS if one fails, else UNDECIDED; NOT_COUNTED for a vacuous claim.
+
+        The p-values are those in ``adjusted``, if they are set.
 
         Examples
         --------
@@ -193,10 +251,42 @@ class Claim:
         >>> Claim("regret", "synthetic", "a is best", "Figure 3", both).verdict
         'undecided'
         """
-        verdicts = [criterion.verdict for criterion in self.criteria]
-        if FAILS in verdicts:
+        if self.vacuous:
+            return NOT_COUNTED
+        holds, fails = self.adjusted or (self.p_holds, self.p_fails)
+        if fails <= LEVEL:
             return FAILS
-        return HOLDS if verdicts and all(verdict == HOLDS for verdict in verdicts) else UNDECIDED
+        return HOLDS if holds <= LEVEL else UNDECIDED
+
+
+def adjust_claims(claims: Iterable[Claim]) -> list[Claim]:
+    """Return claims whose p-values are corrected for all claims of the same family with Holm's method.
+
+    Vacuous claims are not tests. They are neither corrected nor part of a family.
+    """
+    adjusted = list(claims)
+    families: dict[str, list[int]] = {}
+    for index, claim in enumerate(adjusted):
+        if not claim.vacuous:
+            families.setdefault(claim.family, []).append(index)
+    for members in families.values():
+        holds = holm([adjusted[index].p_holds for index in members])
+        fails = holm([adjusted[index].p_fails for index in members])
+        for index, pair in zip(members, zip(holds, fails, strict=True), strict=True):
+            adjusted[index] = replace(adjusted[index], adjusted=pair)
+    return adjusted
+
+
+def combine_verdicts(verdicts: Iterable[str]) -> str:
+    """Return the verdict of a claim that was tested in several variants: the claim holds if it holds in all of them.
+
+    Examples
+    --------
+    >>> combine_verdicts(["holds", "undecided"])
+    'undecided'
+    """
+    found = set(verdicts)
+    return FAILS if FAILS in found else UNDECIDED if UNDECIDED in found else HOLDS
 
 
 Figure = LineChart | GroupMap | HeatMap
@@ -204,7 +294,10 @@ Figure = LineChart | GroupMap | HeatMap
 
 @dataclass(frozen=True)
 class Findings:
-    """All results of ``locb reproduce``, ``locb verify`` or a comparison over scenarios."""
+    """All results of ``locb reproduce``, ``locb verify`` or a comparison over scenarios.
+
+    The p-values of ``claims`` are corrected for multiple comparisons, see :func:`adjust_claims`.
+    """
 
     title: str
     tables: list[ResultTable]
@@ -213,10 +306,10 @@ class Findings:
     sections: dict[str, str]  # heading by name of the section
     notes: list[str] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=dict)
+    provenance: dict[str, str] = field(default_factory=dict)  # origin of the results, written to each CSV file
 
-    def count(self, verdict: str) -> int:
-        """Return the number of claims with this verdict."""
-        return sum(claim.verdict == verdict for claim in self.claims)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "claims", adjust_claims(self.claims))
 
     def failed_guarantees(self) -> list[Claim]:
         """Return the claims that locb guarantees but that do not hold in these results."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import platform
 import re
 import shutil
+import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -186,6 +188,61 @@ def code_digest() -> str:
         for path in sorted((root / name).rglob("*.py")):
             digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of the packages that influence the results, and the date."""
+    import numba
+    import numpy
+
+    return {
+        "locb": locb.__version__,
+        "python": platform.python_version(),
+        "numpy": numpy.__version__,
+        "numba": numba.__version__,
+        "date": time.strftime("%Y-%m-%d"),
+    }
+
+
+def commit() -> str:
+    """Return the commit of the source code, with "+ changes" if files differ from it; "unknown" without a repository.
+
+    An installed package has no repository. :func:`code_digest` then identifies the code.
+    """
+    root = Path(locb.__file__).parent
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(root), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - a fixed command
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+    try:
+        tracked = git("ls-files", "--error-unmatch", "__init__.py")
+        found = git("rev-parse", "HEAD") if tracked else ""
+        changed = found and git("status", "--porcelain", "--", ".")
+    except OSError:  # git is not installed
+        return "unknown"
+    return f"{found} + changes" if changed else found or "unknown"
+
+
+def provenance(*, seeds: Sequence[int] | str, data: Mapping[str, str], command: str = "") -> dict[str, str]:
+    """Return the origin of results, which is written to the header of each CSV file.
+
+    Parameters
+    ----------
+    seeds : sequence of int or str
+        Consecutive random seeds of the repeats, or their description.
+    data : dict
+        Digest of each data set, by name.
+    command : str, default ""
+        Command line, if it is known.
+    """
+    found = {"command": command} if command else {}
+    text = seeds if isinstance(seeds, str) else f"{seeds[0]} to {seeds[-1]}"
+    found |= {"commit": commit(), "digest of the code": code_digest(), "seeds": text}
+    digests = ", ".join(f"{name} {digest}" for name, digest in data.items())
+    found |= {"digest of the data": digests} if digests else {}
+    return found | {"versions": ", ".join(f"{name} {version}" for name, version in versions().items())}
 
 
 def run_jobs(

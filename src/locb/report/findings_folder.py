@@ -13,6 +13,7 @@ from rich.table import Table
 from locb.evaluation.findings import (
     FAILS,
     HOLDS,
+    NOT_COUNTED,
     UNDECIDED,
     Criterion,
     Figure,
@@ -20,18 +21,22 @@ from locb.evaluation.findings import (
     GroupMap,
     HeatMap,
     ResultTable,
+    combine_verdicts,
 )
 from locb.report.charts import groups_chart, line_chart, style
 from locb.report.charts.heat_map import heat_map_chart
 from locb.report.pages.findings_page import render_findings_page
-from locb.report.tables.result_table import format_csv, to_csv, to_markdown
+from locb.report.tables.result_table import format_csv, format_header, to_csv, to_markdown
 
-VERDICT_STYLES = {HOLDS: "green", FAILS: "red", UNDECIDED: "yellow"}
+VERDICT_STYLES = {HOLDS: "green", FAILS: "red", UNDECIDED: "yellow", NOT_COUNTED: "dim"}
 VERDICT_RULE = (
-    "A verdict comes from paired differences between runs on the same environments and rounds. "
-    "A claim holds if the 95% interval of every difference is above zero, does not hold if one interval is "
-    "below zero, and is undecided otherwise. Claims about probabilities use Wilson's interval. "
-    "A claim about all cases holds if it is true in each of them."
+    "A verdict comes from paired differences between runs on the same environments and rounds. A claim holds if "
+    "every difference is significantly above zero, does not hold if one is significantly below zero, and is "
+    "undecided otherwise. The tests are those of 95% intervals (Student's t; Wilson's interval for probabilities), "
+    "corrected with Holm's method for all claims of a family: the claims on one data set, the theorems, or the "
+    "scenarios of one role. A claim about all cases holds if it is true in each of them. A claim that was tested in "
+    "several variants counts once, and holds only if it holds in all of them. Claims that cannot fail, or that the "
+    "data cannot decide, are listed apart and not counted."
 )
 CRITERIA_SEPARATOR = "; "  # separates the criteria of a claim in CSV files
 
@@ -63,8 +68,11 @@ def claims_table(findings: Findings) -> ResultTable:
             "claim": claim.statement,
             "source": claim.source,
             "verdict": claim.verdict,
+            "p holds": None if claim.adjusted is None else claim.adjusted[0],
+            "p fails": None if claim.adjusted is None else claim.adjusted[1],
             "evidence": CRITERIA_SEPARATOR.join(format_criterion(criterion) for criterion in claim.criteria),
-            "explanation": claim.explanation,
+            "explanation": claim.vacuous or claim.explanation,
+            "family": claim.family,
         }
         for claim in findings.claims
     ]
@@ -88,7 +96,7 @@ def contents_table(findings: Findings) -> ResultTable:
 
 def summarize_verdicts(findings: Findings) -> str:
     """Return a sentence with the number of claims of the findings per verdict."""
-    return count_verdicts(claim.verdict for claim in findings.claims)
+    return count_verdicts(claims_table(findings).rows)
 
 
 def make_verdict_table(findings: Findings) -> Table:
@@ -110,10 +118,26 @@ def make_claims_table(claims: Iterable[Mapping[str, str]]) -> Table:
     return table
 
 
-def count_verdicts(verdicts: Iterable[str]) -> str:
-    """Return a sentence with the number of verdicts of each kind."""
-    counts = Counter(verdicts)
-    return f"Claims: {counts[HOLDS]} hold, {counts[FAILS]} do not hold, {counts[UNDECIDED]} are undecided."
+def combine_variants(claims: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str], str]:
+    """Return the verdict of each claim, by section, family and statement. Vacuous claims are left out.
+
+    Variants of a claim, for example at several gammas, have one verdict. ``claims`` are rows of claims.csv.
+    """
+    variants: dict[tuple[str, str, str], list[str]] = {}
+    for claim in claims:
+        if claim["verdict"] != NOT_COUNTED:
+            key = (claim["section"], claim.get("family") or "", claim["claim"])
+            variants.setdefault(key, []).append(claim["verdict"])
+    return {key: combine_verdicts(verdicts) for key, verdicts in variants.items()}
+
+
+def count_verdicts(claims: Iterable[Mapping[str, Any]]) -> str:
+    """Return a sentence with the number of claims of each verdict. ``claims`` are rows of claims.csv."""
+    rows = list(claims)
+    counts = Counter(combine_variants(rows).values())
+    apart = sum(row["verdict"] == NOT_COUNTED for row in rows)
+    listed = f" Not counted: {apart} that cannot fail or that the data cannot decide." if apart else ""
+    return f"Claims: {counts[HOLDS]} hold, {counts[FAILS]} do not hold, {counts[UNDECIDED]} are undecided.{listed}"
 
 
 def make_chart(figure: Figure) -> Any:
@@ -132,7 +156,8 @@ def write_findings(findings: Findings, folder: Path) -> list[Path]:
         (folder / name).mkdir(parents=True, exist_ok=True)
     for table in [*findings.tables, claims_table(findings), contents_table(findings)]:
         text = to_csv(table)
-        (folder / "tables" / f"{table.name}.csv").write_text(text, encoding="utf-8")
+        header = format_header(findings.provenance)
+        (folder / "tables" / f"{table.name}.csv").write_text(header + text, encoding="utf-8")
         note = f"\n\n{table.note}" if table.note else ""
         markdown = f"# {table.title}\n\n{to_markdown(*format_csv(text))}{note}\n"
         (folder / "tables" / f"{table.name}.md").write_text(markdown, encoding="utf-8")

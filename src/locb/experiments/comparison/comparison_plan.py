@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import platform
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +21,7 @@ from locb.experiments.comparison.comparison_run import (
 from locb.experiments.custom_policy import policy_source
 from locb.experiments.dataset_summary import likes_note
 from locb.experiments.environment_factory import data_digest, ground_truth_note, make_environment, true_clusters
-from locb.experiments.jobs import Ledger, code_digest, run_jobs
+from locb.experiments.jobs import Ledger, code_digest, run_jobs, versions
 from locb.experiments.parallel import Workers
 from locb.policies import POLICIES, REGISTRY
 from locb.policies.parameters import check_reward_range
@@ -83,7 +81,7 @@ class ComparisonPlan:
             ],
             user_map=_user_map(self.tasks[::repeats], outcomes[::repeats]),
             seeds=[task.seed for task in self.tasks[:repeats]],
-            versions=_versions(),
+            versions=versions(),
             notes=self.notes + reward_scale_notes(outcomes),
             cluster_checkpoints=np.array(self.tasks[0].cluster_checkpoints),
         )
@@ -223,17 +221,3 @@ def _user_map(tasks: list[Task], outcomes: list[Outcome]) -> UserMap | None:
             groups = [cluster.tolist() for cluster in true_clusters(env, task.gamma)]
             return UserMap(task.policy, env.theta, groups, outcome.found)
     return None
-
-
-def _versions() -> dict[str, str]:
-    import numba
-
-    import locb
-
-    return {
-        "locb": locb.__version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "numba": numba.__version__,
-        "date": time.strftime("%Y-%m-%d"),
-    }

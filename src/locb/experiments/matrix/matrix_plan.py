@@ -1,9 +1,9 @@
-"""Plan and execution of a scenario matrix: every policy at every alpha in every scenario."""
+"""Plan and execution of a scenario matrix: every policy with every setting of its grid in every scenario."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,21 +13,22 @@ import locb
 from locb.common.validation import ParameterError
 from locb.evaluation.findings import Findings, Measurement
 from locb.experiments import paper_values as paper
-from locb.experiments.comparison.comparison_plan import check_settings, parameter_sets
+from locb.experiments.comparison.comparison_plan import check_settings
 from locb.experiments.comparison.comparison_run import Task
 from locb.experiments.custom_policy import policy_source
 from locb.experiments.environment_factory import make_environment
-from locb.experiments.jobs import Job, Ledger, code_digest, run_jobs
+from locb.experiments.jobs import Job, Ledger, code_digest, provenance, run_jobs
+from locb.experiments.matrix.grids import ALPHAS, MAX_EXTENSIONS, Grid, extend, find_edges, initial_grid, settings
 from locb.experiments.matrix.runs import run_scenario
-from locb.experiments.matrix.scenario_result import AlphaResult, ScenarioResult
+from locb.experiments.matrix.scenario_result import ScenarioResult, SettingResult
 from locb.experiments.matrix.summary import summarize
 from locb.experiments.parallel import Workers
 from locb.experiments.reproduce.data_set import open_data_set
 from locb.experiments.scenarios import DEVELOPMENT, EVALUATION, Scenario, dataset_scenarios, select_scenarios
 from locb.policies import POLICIES, make_policy, policy_spec
 
-ALPHAS = (0.1, 0.3, 1.0)
 MIN_ROUNDS = 100
+Grids = dict[tuple[str, str], Grid]  # (name of a scenario, name of a policy) → grid
 
 
 @dataclass(frozen=True)
@@ -84,37 +85,67 @@ class MatrixPlan:
         progress : callable, optional
             Called with (finished work, total work) after each run, in the unit of ``Job.cost``.
         """
-        plan = {
-            (scenario.name, name, parameters.get("alpha")): [
-                self._job(scenario, name, parameters, repeat) for repeat in range(self.seed, self.seed + self.repeats)
-            ]
+        grids: Grids = {
+            (scenario.name, name): initial_grid(name, self.alphas)
             for scenario in self.scenarios
             for name in self.policies
-            for parameters in parameter_sets(name, self.alphas, {})
         }
-        outcomes = iter(run_jobs([job for jobs in plan.values() for job in jobs], ledger, workers, progress))
-        by_scenario: dict[str, list[AlphaResult]] = {}
-        for (scenario_name, name, alpha), jobs in plan.items():
-            result = _alpha_result(name, alpha, [next(outcomes) for _ in jobs])
-            by_scenario.setdefault(scenario_name, []).append(result)
-        results = [ScenarioResult(scenario, by_scenario[scenario.name], self.baselines) for scenario in self.scenarios]
-        settings = {
+        reused = known = 0
+        for extensions in range(MAX_EXTENSIONS + 1):
+            results = self._run_grids(grids, ledger, workers, progress)
+            # Runs of an earlier pass are read from the ledger again, and do not count as reused.
+            reused, known = reused + ledger.reused - known, ledger.total
+            edges = {(result.scenario.name, name): found for result in results for name, found in result.edges.items()}
+            if extensions == MAX_EXTENSIONS or not edges:
+                break
+            grids |= {key: extend(grids[key], found) for key, found in edges.items()}
+        ledger.reused = reused
+        seeds = f"first seed of each scenario in scenarios.csv, plus {self.seed} to {self.seed + self.repeats - 1}"
+        origin = provenance(seeds=seeds, data=self.data, command=self.command)
+        return replace(summarize(results, self.policies, self._settings()), provenance=origin)
+
+    def _run_grids(
+        self, grids: Grids, ledger: Ledger, workers: Workers, progress: Callable[[float, float], None] | None
+    ) -> list[ScenarioResult]:
+        """Run every policy with every setting of its grid in every scenario, and return one result per scenario."""
+        repeats = range(self.seed, self.seed + self.repeats)
+        plan = [
+            (scenario, name, parameters, [self._job(scenario, name, parameters, repeat) for repeat in repeats])
+            for scenario in self.scenarios
+            for name in self.policies
+            for parameters in settings(grids[scenario.name, name])
+        ]
+        outcomes = iter(run_jobs([job for *_, jobs in plan for job in jobs], ledger, workers, progress))
+        found: dict[str, list[SettingResult]] = {scenario.name: [] for scenario in self.scenarios}
+        for scenario, name, parameters, jobs in plan:
+            found[scenario.name].append(_setting_result(name, parameters, [next(outcomes) for _ in jobs]))
+        results = []
+        for scenario in self.scenarios:
+            result = ScenarioResult(scenario, found[scenario.name], self.baselines)
+            edges = {
+                name: find_edges(grids[scenario.name, name], best.parameters)
+                for name, best in result.best_per_policy.items()
+            }
+            results.append(replace(result, edges={name: edge for name, edge in edges.items() if edge}))
+        return results
+
+    def _settings(self) -> dict[str, Any]:
+        return {
             "command": self.command,
             "scenarios": [scenario.name for scenario in self.scenarios],
             "policies": self.policies,
             "baselines": list(self.baselines),
-            "alphas": self.alphas,
+            "grids": {name: initial_grid(name, self.alphas) for name in self.policies},
             "rounds": self.rounds,
             "repeats": self.repeats,
             "seed": self.seed,
             "locb": locb.__version__,
         }
-        return summarize(results, self.policies, settings)
 
     def _job(self, scenario: Scenario, policy: str, parameters: dict[str, Any], repeat: int) -> Job:
         rounds = scenario.rounds if self.rounds is None else self.rounds
         _, dim, n_arms = self.sizes[scenario.name]
-        settings = {
+        arguments = {
             "policy": policy,
             "rounds": rounds,
             "parameters": parameters,
@@ -123,7 +154,7 @@ class MatrixPlan:
         }
         microseconds = policy_spec(policy).cost_class.value
         cost = rounds * (0.03 * n_arms * dim + microseconds * (dim / 6) ** 2)
-        return Job(run_scenario, scenario.settings, scenario.seed(repeat), settings, cost, data=scenario.name)
+        return Job(run_scenario, scenario.settings, scenario.seed(repeat), arguments, cost, data=scenario.name)
 
 
 def plan_matrix(
@@ -143,12 +174,13 @@ def plan_matrix(
     Parameters
     ----------
     policies : sequence of str
-        Names in ``locb.POLICIES``. Each policy runs with its default parameters, except alpha.
+        Names in ``locb.POLICIES``. Alpha and the threshold of a policy are tuned, see ``grids.THRESHOLDS``.
     scenarios : sequence of str, default ("all",)
         Names of scenarios. "development" and "evaluation" select all scenarios of that role. "all" selects all
         scenarios.
     alphas : sequence of float, default (0.1, 0.3, 1.0)
-        Values of alpha, the exploration strength. Each policy that has this parameter runs at each value.
+        Values of alpha, the exploration strength, with which a grid starts. If the best value in a scenario is at an
+        edge of the grid, its grid gets up to two more values there. A single alpha is not extended.
     rounds : int, optional
         Rounds per run, at least 100. By default each scenario has its own number.
     repeats : int, default 5
@@ -214,16 +246,16 @@ def _check_scenario(
     """
     env = make_environment(scenario.settings, scenario.seed(seed), warn=False)
     for name in policies:
-        for parameters in parameter_sets(name, alphas, {}):
+        for parameters in settings(initial_grid(name, alphas)):
             Task(name, POLICIES[name], parameters, {}, 0, 0, 0.0).make_policy(n_users=env.n_users, dim=env.dim)
     return env.n_users, env.dim, env.n_arms
 
 
-def _alpha_result(policy: str, alpha: float | None, outcomes: list[dict[str, Any]]) -> AlphaResult:
+def _setting_result(policy: str, parameters: dict[str, float], outcomes: list[dict[str, Any]]) -> SettingResult:
     scores = [outcome["f1"] for outcome in outcomes if outcome["f1"] is not None]
-    return AlphaResult(
+    return SettingResult(
         policy,
-        alpha,
+        parameters,
         np.array([outcome["regret"] for outcome in outcomes]),
         Measurement.from_values(scores) if scores else None,
         float(np.mean([outcome["microseconds_per_round"] for outcome in outcomes])),

@@ -3,46 +3,54 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from locb.common.arrays import Floats
-from locb.evaluation.confidence_intervals import ci_half_width
+from locb.evaluation.confidence_intervals import ci_half_width, fieller_interval, student_quantile
 from locb.evaluation.findings import Measurement
+from locb.experiments.matrix.grids import Edge
 from locb.experiments.scenarios import Scenario
 
 MIN_REGRET = 1e-9  # avoids a division by zero
+RESAMPLES = 10_000  # bootstrap samples of the scenarios
 
 
 @dataclass(frozen=True)
-class AlphaResult:
-    """Result of one policy at one alpha in one scenario."""
+class SettingResult:
+    """Result of one policy with one setting of its parameters in one scenario."""
 
     policy: str
-    alpha: float | None  # None if the policy has no parameter alpha
+    parameters: dict[str, float]  # parameters that are tuned; empty if the policy runs with its defaults only
     regret: Floats  # cumulative regret after the last round, one value per repeat
     f1: Measurement | None  # F1 of the clusters after the last round; None if no repeat has clusters
     microseconds_per_round: float  # mean over repeats
 
+    @property
+    def label(self) -> str:
+        """The parameters as text, such as "alpha 0.3, gamma 0.2"."""
+        return ", ".join(f"{name} {value:g}" for name, value in self.parameters.items())
+
 
 @dataclass(frozen=True)
 class ScenarioResult:
-    """Results of all policies at all alphas in one scenario."""
+    """Results of all policies with all settings in one scenario."""
 
     scenario: Scenario
-    results: list[AlphaResult]
+    results: list[SettingResult]
     baselines: tuple[str, ...]
+    edges: dict[str, list[Edge]] = field(default_factory=dict)  # policy → parameters whose best value is at an edge
 
     @property
-    def best_per_policy(self) -> dict[str, AlphaResult]:
-        """Result of each policy, by name, at the alpha with the lowest mean regret in this scenario.
+    def best_per_policy(self) -> dict[str, SettingResult]:
+        """Result of each policy, by name, with the setting of the lowest mean regret in this scenario.
 
-        If several alphas have the same mean regret, the first of them is used.
+        If several settings have the same mean regret, the first of them is used.
         """
-        best: dict[str, AlphaResult] = {}
+        best: dict[str, SettingResult] = {}
         for result in self.results:
             known = best.get(result.policy)
             if known is None or result.regret.mean() < known.regret.mean():
@@ -50,14 +58,57 @@ class ScenarioResult:
         return best
 
     @property
-    def best_baseline(self) -> AlphaResult:
-        """Result of the baseline with the lowest mean regret, at its best alpha."""
+    def best_baseline(self) -> SettingResult:
+        """Result of the baseline with the lowest mean regret, with its best setting."""
         best = self.best_per_policy
         return min((best[name] for name in self.baselines), key=lambda result: float(result.regret.mean()))
 
+    def tuned_regret(self, *policies: str) -> Floats:
+        """Return the regret in each repeat, where the other repeats choose the policy and its setting.
+
+        The regret of a repeat does not influence the choice for this repeat, so the mean is not biased by the choice.
+        A single repeat chooses for itself.
+        """
+        return leave_one_out(np.array([result.regret for result in self.results if result.policy in policies]))
+
     def ratio(self, policy: str) -> Measurement:
-        """Return the mean regret of a policy at its best alpha divided by the mean regret of the best baseline."""
-        return regret_ratio(self.best_per_policy[policy].regret, self.best_baseline.regret)
+        """Return the mean regret of a policy divided by that of the best baseline, both with chosen settings."""
+        return regret_ratio(self.tuned_regret(policy), self.tuned_regret(*self.baselines))
+
+    def interval(self, policy: str) -> tuple[float, float]:
+        """Return the 95% interval of ``ratio`` (Fieller), with paired repeats."""
+        return fieller_interval(self.tuned_regret(policy), self.tuned_regret(*self.baselines))
+
+    def reserve(self, policy: str, limit: float) -> Measurement:
+        """Return ``limit`` minus the ratio of a policy, whose interval is above 0 if that of the ratio is below limit.
+
+        The test is that of the mean of limit × baseline regret − regret, one value per repeat, in units of the baseline
+        regret. It needs no approximation of the ratio.
+        """
+        base = self.tuned_regret(*self.baselines)
+        found = Measurement.from_values(limit * base - self.tuned_regret(policy))
+        unit = max(float(base.mean()), MIN_REGRET)
+        return Measurement(found.mean / unit, found.margin / unit, found.degrees)
+
+
+def leave_one_out(values: Floats) -> Floats:
+    """Return, for each repeat, the value of the setting with the lowest mean over the other repeats.
+
+    Parameters
+    ----------
+    values : (settings, repeats) array
+        Values of which the lowest is the best.
+
+    Examples
+    --------
+    >>> leave_one_out(np.array([[1.0, 8.0, 9.0], [6.0, 6.0, 6.0]])).tolist()
+    [6.0, 8.0, 9.0]
+    """
+    repeats = values.shape[1]
+    if repeats == 1:
+        return np.asarray(values.min(axis=0))
+    chosen = (values.sum(axis=1, keepdims=True) - values).argmin(axis=0)
+    return np.asarray(values[chosen, np.arange(repeats)])
 
 
 def regret_ratio(regret: Any, base: Any) -> Measurement:
@@ -80,13 +131,28 @@ def regret_ratio(regret: Any, base: Any) -> Measurement:
     policy, baseline = np.asarray(regret, dtype=float), np.asarray(base, dtype=float)
     denominator = max(float(baseline.mean()), MIN_REGRET)
     ratio = max(float(policy.mean()), MIN_REGRET) / denominator
-    return Measurement(ratio, float(ci_half_width(policy - ratio * baseline)) / denominator)
+    margin = float(ci_half_width(policy - ratio * baseline)) / denominator
+    return Measurement(ratio, margin, max(1, len(policy) - 1))
+
+
+def repeats_needed(reserve: Measurement) -> int | None:
+    """Return about how many repeats decide a test whose interval contains 0; None with one repeat or a mean of 0.
+
+    The margin shrinks with the square root of the number of repeats. The estimate assumes that mean and standard
+    deviation stay the same.
+    """
+    if math.isnan(reserve.margin) or reserve.mean == 0.0:
+        return None
+    error = reserve.margin / student_quantile(reserve.degrees) * math.sqrt(reserve.degrees + 1)
+    needed = math.ceil((2.0 * error / reserve.mean) ** 2)
+    return max(int(reserve.degrees) + 1, needed)
 
 
 def geometric_mean(ratios: Iterable[Measurement]) -> Measurement:
     """Return the geometric mean of independent ratios. The margin is half the width of its 95% confidence interval.
 
-    The margins of the ratios are combined on the log scale.
+    The margins of the ratios are combined on the log scale. They state how much the mean would vary with other random
+    seeds in the same scenarios, and not how much it would vary with other scenarios.
 
     Examples
     --------
@@ -96,3 +162,21 @@ def geometric_mean(ratios: Iterable[Measurement]) -> Measurement:
     values = list(ratios)
     mean = math.exp(sum(math.log(value.mean) for value in values) / len(values))
     return Measurement(mean, mean * math.sqrt(sum((value.margin / value.mean) ** 2 for value in values)) / len(values))
+
+
+def scenario_interval(ratios: Sequence[Measurement]) -> tuple[float, float]:
+    """Return the 95% bootstrap interval of the geometric mean of ratios over scenarios that are drawn with replacement.
+
+    The interval states how much the mean depends on the choice of scenarios. It is (NaN, NaN) for fewer than two.
+
+    Examples
+    --------
+    >>> [round(end, 2) for end in scenario_interval([Measurement(value, 0.0) for value in (0.5, 1.0, 2.0, 1.0)])]
+    [0.59, 1.68]
+    """
+    if len(ratios) < 2:
+        return math.nan, math.nan
+    logs = np.log([ratio.mean for ratio in ratios])
+    drawn = np.random.default_rng(0).integers(len(logs), size=(RESAMPLES, len(logs)))
+    low, high = np.exp(np.quantile(logs[drawn].mean(axis=1), [0.025, 0.975]))
+    return float(low), float(high)

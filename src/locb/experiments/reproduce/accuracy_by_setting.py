@@ -137,7 +137,7 @@ def summarize_seeds(data: DataSet, sizes: Sizes, outcomes: JobOutcomes) -> Targe
     return found
 
 
-def _seed_claims(label: str, records: dict[float, list[Any]], explanation: str, evidence: str) -> list[Claim]:
+def _seed_claims(label: str, records: dict[float, list[Any]], limitation: str, evidence: str) -> list[Claim]:
     few, medium, many = ([record["f1"] for record in records[count]] for count in (5, 20, 100))
     gain, further_gain = np.subtract(medium, few), np.subtract(many, medium)
     more = [
@@ -145,27 +145,18 @@ def _seed_claims(label: str, records: dict[float, list[Any]], explanation: str, 
         Criterion.paired("F1 with 100 seeds above F1 with 5", many, few),
     ]
     beyond = [Criterion.paired("gain in F1 from 5 to 20 seeds above gain from 20 to 100", gain, further_gain)]
+    claims = {
+        "More seeds improve the accuracy.": ("Table 3", more),
+        "Beyond 20 seeds the accuracy improves little.": ("Table 3, Section 6.3", beyond),
+    }
     return [
-        Claim("seeds", label, "More seeds improve the accuracy.", "Table 3", more, explanation, evidence),
-        Claim(
-            "seeds",
-            label,
-            "Beyond 20 seeds the accuracy improves little.",
-            "Table 3, Section 6.3",
-            beyond,
-            explanation,
-            evidence,
-        ),
+        Claim("seeds", label, statement, source, criteria, evidence=evidence, vacuous=limitation)
+        for statement, (source, criteria) in claims.items()
     ]
 
 
-def _no_peak_explanation(data: DataSet, centre: float, criteria: list[Criterion]) -> str:
-    """Return an explanation if F1 does not fall at the largest or at the smallest gamma; otherwise empty.
-
-    In the range of the paper, a limitation of the data set is the explanation in every case.
-    """
-    if centre == paper.GAMMA and data.limitation:
-        return data.limitation
+def _no_peak_explanation(criteria: list[Criterion]) -> str:
+    """Return an explanation if F1 does not fall at the largest or at the smallest gamma; otherwise empty."""
     sentences = []
     if criteria[0].verdict == FAILS:
         sentences.append(
@@ -204,8 +195,9 @@ def summarize_gamma(data: DataSet, sizes: Sizes, outcomes: JobOutcomes) -> Targe
                 "Accuracy has a peak in gamma: larger and smaller values are both worse.",
                 "Table 4",
                 criteria,
-                _no_peak_explanation(data, centre, criteria),
+                _no_peak_explanation(criteria),
                 name,
+                vacuous=data.limitation if centre == paper.GAMMA else "",
             )
         )
     return found

@@ -10,11 +10,11 @@ from typing import Any
 from locb.common.validation import ParameterError
 from locb.evaluation.findings import Findings
 from locb.experiments import paper_values as paper
-from locb.experiments.jobs import Job, Ledger, run_jobs
+from locb.experiments.jobs import Job, Ledger, provenance, run_jobs
 from locb.experiments.parallel import Workers
 from locb.experiments.reproduce import accuracy, accuracy_by_round, accuracy_by_setting, regret, users
 from locb.experiments.reproduce.data_set import DataSet, open_data_set
-from locb.experiments.reproduce.target import Sizes, Target
+from locb.experiments.reproduce.target import Sizes, Target, TargetFindings
 from locb.policies import make_policy
 
 TARGETS = {
@@ -96,32 +96,26 @@ class Reproduction:
         plans = [TARGETS[name].plan(data, self.sizes) for name, data in pairs]
         jobs: list[Job] = list({job.name: job for plan in plans for job in plan}.values())  # targets may share runs
         outcomes = dict(zip((job.name for job in jobs), run_jobs(jobs, ledger, workers, progress), strict=True))
-        findings = Findings(
+        found = TargetFindings([], [], [])
+        for (name, data), plan in zip(pairs, plans, strict=True):
+            part = TARGETS[name].summarize(data, self.sizes, [(job, outcomes[job.name]) for job in plan])
+            found.extend(part._replace(claims=[replace(claim, family=data.label) for claim in part.claims]))
+        environments = {data.name: data.environment for data in self.data_sets}
+        ledger.extend_scope(targets=self.targets, repeats=self.sizes.repeats, data=environments)
+        sizes = {"repeats": self.sizes.repeats, "rounds": self.sizes.rounds, "seed": self.sizes.seed}
+        return Findings(
             title="Reproduction of the LOCB evaluation",
-            tables=[],
-            figures=[],
-            claims=[],
+            tables=found.tables,
+            figures=list(found.figures),
+            claims=found.claims,
             sections={name: TARGETS[name].heading for name in self.targets},
             notes=self.notes,
-            settings={
-                "targets": self.targets,
-                "repeats": self.sizes.repeats,
-                "rounds": self.sizes.rounds,
-                "seed": self.sizes.seed,
-                "data": {data.name: data.environment for data in self.data_sets},
-            },
+            settings={"targets": self.targets, **sizes, "data": environments},
+            provenance=provenance(
+                seeds=range(self.sizes.seed, self.sizes.seed + self.sizes.repeats),
+                data={data.name: data.digest for data in self.data_sets},
+            ),
         )
-        for (name, data), plan in zip(pairs, plans, strict=True):
-            found = TARGETS[name].summarize(data, self.sizes, [(job, outcomes[job.name]) for job in plan])
-            findings.tables.extend(found.tables)
-            findings.figures.extend(found.figures)
-            findings.claims.extend(found.claims)
-        ledger.extend_scope(
-            targets=self.targets,
-            repeats=self.sizes.repeats,
-            data={data.name: data.environment for data in self.data_sets},
-        )
-        return findings
 
 
 def plan_reproduction(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from locb.evaluation.findings import Findings
-from locb.experiments.jobs import Ledger, run_jobs
+from locb.experiments.jobs import Ledger, provenance, run_jobs
 from locb.experiments.parallel import Workers
 from locb.experiments.verify import correctness, coverage, growth, termination
 from locb.policies import make_policy
@@ -82,6 +82,7 @@ class Verification:
             sections=SECTIONS,
             notes=[f"{total:,} rounds in {len(jobs)} runs."],
             settings={**self.__dict__, "total rounds": total},
+            provenance=provenance(seeds=f"{self.seed} and the following", data={}),
         )
 
 

@@ -37,7 +37,7 @@ def heat_map_chart(heat_map: HeatMap) -> Any:
     rows = []
     for row in heat_map.rows:
         log_ratio = max(-MAX_LOG_RATIO, min(MAX_LOG_RATIO, math.log2(row["ratio"])))
-        text = "1" if row["best"] else format_ratio(row["ratio"], row["margin"])
+        text = "1" if row["best"] and row["ratio"] == 1.0 else format_ratio(row["ratio"], row["margin"])
         rows.append(row | {"log_ratio": log_ratio, "text": text, "white": abs(log_ratio) >= WHITE_TEXT_FROM})
     panels = list(dict.fromkeys(row["panel"] for row in rows))
     longest = max(len(row[heat_map.y]) for row in rows)

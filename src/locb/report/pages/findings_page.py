@@ -8,11 +8,22 @@ from collections.abc import Callable
 from html import escape
 from typing import Any
 
-from locb.evaluation.findings import FAILS, HOLDS, UNDECIDED, Claim, Criterion, Figure, Findings, HeatMap, ResultTable
+from locb.evaluation.findings import (
+    FAILS,
+    HOLDS,
+    NOT_COUNTED,
+    UNDECIDED,
+    Claim,
+    Criterion,
+    Figure,
+    Findings,
+    HeatMap,
+    ResultTable,
+)
 from locb.report.pages.html import render_document, render_settings, render_table
 from locb.report.tables.result_table import format_csv, to_csv
 
-VERDICT_CLASSES = {HOLDS: "good", FAILS: "bad", UNDECIDED: "warn"}
+VERDICT_CLASSES = {HOLDS: "good", FAILS: "bad", UNDECIDED: "warn", NOT_COUNTED: ""}
 
 
 def render_findings_page(
@@ -68,9 +79,7 @@ def _slug(name: str) -> str:
 
 def _section_link(findings: Findings, name: str, heading: str) -> str:
     counts = Counter(claim.verdict for claim in findings.claims if claim.section == name)
-    badges = " ".join(
-        _badge(verdict, f"{counts[verdict]} × ") for verdict in (HOLDS, FAILS, UNDECIDED) if counts[verdict]
-    )
+    badges = " ".join(_badge(verdict, f"{counts[verdict]} × ") for verdict in VERDICT_CLASSES if counts[verdict])
     return f'<li><a href="#{name}">{escape(heading)}</a> {badges}</li>'
 
 
@@ -87,7 +96,8 @@ def _render_claim(claim: Claim, figures: set[str], format_criterion: Callable[[C
         f"<li>{escape(format_criterion(criterion))} {_badge(criterion.verdict) if len(claim.criteria) > 1 else ''}</li>"
         for criterion in claim.criteria
     )
-    explanation = f"<p>{escape(claim.explanation)}</p>" if claim.explanation else ""
+    text = claim.vacuous or claim.explanation
+    explanation = f"<p>{escape(text)}</p>" if text else ""
     return (
         f'<article class="card claim" data-verdict="{escape(claim.verdict)}" data-data="{escape(claim.data)}">'
         f"<h3>{escape(claim.statement)} {_badge(claim.verdict)}</h3>"

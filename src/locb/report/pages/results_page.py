@@ -8,15 +8,14 @@ from the CSV files.
 
 from __future__ import annotations
 
-import csv
 import shutil
 import sys
 from collections import Counter
 from pathlib import Path
 
-from locb.evaluation.findings import FAILS, HOLDS, UNDECIDED
-from locb.report.findings_folder import VERDICT_RULE
-from locb.report.tables.result_table import format_csv, to_markdown
+from locb.evaluation.findings import FAILS, HOLDS, NOT_COUNTED, UNDECIDED
+from locb.report.findings_folder import VERDICT_RULE, combine_variants
+from locb.report.tables.result_table import format_csv, read_rows, to_markdown
 
 PARTS = {
     "reproduce": "The paper's evaluation",
@@ -41,15 +40,31 @@ between the preference vectors of any two users is below gamma |
 | as published, with re-test | without and with a second test of all members before a cluster becomes final |
 | sequential arrivals | all rounds of one user precede all rounds of the next user |"""
 SECTIONS_WITHOUT_DATA_SET = ("coverage", "correctness", "termination", "growth", "matrix")
-VERDICT_LABELS = {HOLDS: "holds", FAILS: "**does not hold**", UNDECIDED: "undecided"}
+VERDICT_LABELS = {HOLDS: "holds", FAILS: "**does not hold**", UNDECIDED: "undecided", NOT_COUNTED: "*not counted*"}
+SUMMARY_HEADINGS = {
+    HOLDS: "Holds",
+    FAILS: "Does not hold",
+    UNDECIDED: "Undecided",
+    NOT_COUNTED: "Not counted, because the statement cannot fail or the data cannot decide it",
+}
+DATA = """\
+Data: the synthetic environment of the paper, and MovieLens in its smallest version, **ml-latest-small** (100,836
+ratings of 610 users). The paper uses the version of 25 million ratings of 160,000 users. **Yelp and Yahoo were not
+run.** If you have their files, add them to `make results` with `YELP=folder YAHOO=folder`, or run:
+
+```sh
+locb reproduce all --repeats 20 --movielens ml-latest-small --yelp yelp_dataset --yahoo R6A --output runs/results
+```"""
 
 
 def render(results: Path) -> str:
     """Render the page as Markdown from the CSV files in the subfolders of ``results``."""
     parts = {name: results / name for name in PARTS if (results / name / "claims.csv").exists()}
     claims = {name: _read_csv(folder / "claims.csv") for name, folder in parts.items()}
-    total = Counter(row["verdict"] for rows in claims.values() for row in rows)
-    own = sum(row["source"].startswith("not in the paper") for rows in claims.values() for row in rows)
+    total = Counter(verdict for rows in claims.values() for verdict in combine_variants(rows).values())
+    rows = [row for part in claims.values() for row in part]
+    own = {(row["family"], row["claim"]) for row in rows if row["source"].startswith("not in the paper")}
+    apart = sum(row["verdict"] == NOT_COUNTED for row in rows)
     lines = [
         "# Results",
         "",
@@ -57,8 +72,11 @@ def render(results: Path) -> str:
         "why. `make results` generates this page from the CSV files in [results/](results). A test compares the page",
         "with these files.",
         "",
+        DATA,
+        "",
         f"{total.total()} claims: {total[HOLDS]} hold, {total[FAILS]} do not hold, {total[UNDECIDED]} are undecided.",
-        f'{own} of them are claims of this project, with "not in the paper" as their source.',
+        f'{len(own)} of them are claims of this project, with "not in the paper" as their source.',
+        f"{apart} more statements are not counted, because they cannot fail or the data cannot decide them.",
         VERDICT_RULE,
     ]
     lines += ["", "## Terms", "", TERMS]
@@ -73,27 +91,31 @@ def _render_summary(claims: dict[str, list[dict[str, str]]]) -> list[str]:
     groups: dict[str, list[dict[str, str]]] = {}
     for part, rows in claims.items():
         for row in rows:
-            groups.setdefault(f"On {row['data'].split(',')[0]}" if part == "reproduce" else PARTS[part], []).append(row)
+            groups.setdefault(f"On {row['family']}" if part == "reproduce" else PARTS[part], []).append(row)
     lines: list[str] = []
     for name, rows in groups.items():
-        count = Counter(row["verdict"] for row in rows)
-        lines += [f"**{name}**: {count[HOLDS]} of {len(rows)} claims hold.", ""]
-        for verdict in (HOLDS, FAILS, UNDECIDED):
-            details: dict[str, list[str]] = {}
+        combined = combine_variants(rows)
+        count = Counter(combined.values())
+        lines += [f"**{name}**: {count[HOLDS]} of {len(combined)} claims hold.", ""]
+        for verdict, heading in SUMMARY_HEADINGS.items():
+            details: dict[tuple[str, str, str], list[str]] = {}
             for row in rows:
-                if row["verdict"] == verdict:
-                    details.setdefault(row["claim"], []).append(_format_detail(row))
+                key = (row["section"], row["family"], row["claim"])
+                if (NOT_COUNTED if row["verdict"] == NOT_COUNTED else combined[key]) == verdict:
+                    details.setdefault(key, []).append(_format_detail(row, verdict))
             if details:
-                lines.append(f"- {verdict.capitalize()}:")
-                lines += [f"  - {claim}{_join_details(texts)}" for claim, texts in details.items()]
+                lines.append(f"- {heading}:")
+                lines += [f"  - {statement}{_join_details(texts)}" for (*_, statement), texts in details.items()]
         lines.append("")
     return lines[:-1]
 
 
-def _format_detail(row: dict[str, str]) -> str:
-    """Return the setting of a claim without its data set, and the explanation unless the claim holds."""
+def _format_detail(row: dict[str, str], verdict: str) -> str:
+    """Return the setting of a claim without its data set, its verdict if it differs, and its explanation."""
     setting = row["data"] if row["section"] in SECTIONS_WITHOUT_DATA_SET else row["data"].partition(", ")[2]
-    return ": ".join(text for text in (setting, row["explanation"] if row["verdict"] != HOLDS else "") if text)
+    other = row["verdict"] if row["verdict"] != verdict else ""
+    explanation = row["explanation"] if row["verdict"] != HOLDS else ""
+    return ": ".join(text for text in (setting, other, explanation) if text)
 
 
 def _join_details(texts: list[str]) -> str:
@@ -102,8 +124,7 @@ def _join_details(texts: list[str]) -> str:
 
 
 def _read_csv(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+    return read_rows(path.read_text(encoding="utf-8"))
 
 
 def _render_part(part: str, folder: Path, claims: list[dict[str, str]]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from locb.evaluation.findings import Measurement, ResultTable
@@ -49,9 +49,33 @@ def _csv_cell(row: dict[str, Any], column: str) -> str:
     return format(value, ".6g") if isinstance(value, float) else str(value)
 
 
+def format_header(provenance: Mapping[str, str]) -> str:
+    r"""Return the origin of a table as lines of comments, which precede the table in a CSV file.
+
+    Examples
+    --------
+    >>> format_header({"commit": "12ab", "seeds": "0 to 4"})
+    '# commit: 12ab\n# seeds: 0 to 4\n'
+    """
+    return "".join(f"# {name}: {' '.join(value.split())}\n" for name, value in provenance.items())
+
+
+def read_csv(text: str) -> list[list[str]]:
+    """Return the lines of a table in CSV as lists of cells. The first line has the headings. Comments are skipped."""
+    lines = text.splitlines(keepends=True)
+    comments = next((index for index, line in enumerate(lines) if not line.startswith("# ")), len(lines))
+    return list(csv.reader(io.StringIO("".join(lines[comments:]))))
+
+
+def read_rows(text: str) -> list[dict[str, str]]:
+    """Return the rows of a table in CSV, each as a dictionary from headings to cells."""
+    headings, *rows = read_csv(text)
+    return [dict(zip(headings, row, strict=True)) for row in rows]
+
+
 def format_csv(text: str) -> tuple[list[str], list[list[str]]]:
     """Return the headings and the formatted cells of a table in CSV. A mean and its margin share one cell."""
-    columns, *rows = list(csv.reader(io.StringIO(text)))
+    columns, *rows = read_csv(text)
     headings = [name for name in columns if not name.endswith(MARGIN)]
     formatted = []
     for row in rows:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import csv
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from locb.evaluation.run_folder import RUNS_FOLDER, SETTINGS_FILE, UNFINISHED_FO
 from locb.report.findings_folder import count_verdicts, make_claims_table
 from locb.report.run_record import RECORD_FILE, CurveMeans, RunRecord, read_run
 from locb.report.tables.comparison_table import HEADINGS, comparison_rows, make_comparison_table
-from locb.report.tables.result_table import format_csv
+from locb.report.tables.result_table import format_csv, read_rows
 from locb.report.terminal.formatting import (
     DASH,
     format_count,
@@ -257,10 +256,9 @@ def render_verdicts(folder: Path) -> list[RenderableType]:
             parts += [_render_csv(title, path), ""]
     path = folder / "tables" / "claims.csv"
     if path.is_file():
-        with path.open(encoding="utf-8", newline="") as file:
-            claims = list(csv.DictReader(file))
+        claims = read_rows(path.read_text(encoding="utf-8"))
         if claims:
-            parts += [make_claims_table(claims), Text(count_verdicts(claim["verdict"] for claim in claims))]
+            parts += [make_claims_table(claims), Text(count_verdicts(claims))]
     return parts
 
 
