@@ -56,7 +56,7 @@ bench: $(VENV)/bench ## run the benchmarks and update the tables of docs/explana
 	@$(FRESH) $(BIN)/python benchmarks/add_users.py
 	@$(FRESH) $(BIN)/python benchmarks/save_load.py
 	@$(FRESH) $(BIN)/python benchmarks/baselines.py
-	@$(FRESH) $(BIN)/python benchmarks/bonus_regret.py
+	@$(FRESH) $(BIN)/python benchmarks/option_regret.py
 	@$(FRESH) $(BIN)/python benchmarks/reward_scale.py
 	@$(FRESH) $(BIN)/python benchmarks/scaling.py --into docs
 	@$(FRESH) $(BIN)/python benchmarks/scaling.py --busy --into docs

@@ -81,8 +81,19 @@ def ucb(theta, inverse, X, alpha, factor=1.0):
 class Policy:
     """A policy that chooses the arm with the highest sum of estimate and bonus; ``evaluate`` returns both."""
 
+    safe = False
+
     def choose(self, scores):
-        return pick_arm(scores.tolist(), self.ties, self.generator)
+        arm = pick_arm(scores.tolist(), self.ties, self.generator)
+        return self.screen_choice(arm) if self.safe else arm
+
+    def screen_choice(self, arm):
+        """Return ``arm`` if the own rewards of the user do not speak against it, otherwise the arm of LinUCB-IND."""
+        i, X = self.offered
+        estimate, width = ucb(self.users.theta[i], self.users.inverse[i], X, self.alpha)
+        upper = estimate + width
+        passes = upper[arm] >= upper.max() - 2 * width[arm] - TIE
+        return arm if passes else pick_arm(upper.tolist(), self.ties, self.generator)
 
     def recommend(self, i, X):
         return self.choose(sum(self.evaluate(i, X)))
@@ -112,13 +123,13 @@ class LinUCB(Policy):
 
 
 class CLUB(Policy):
-    def __init__(self, n, d, alpha, alpha2, edges, ties, generator):
+    def __init__(self, n, d, alpha, alpha2, edges, ties, generator, safe=False):
         self.users = Users(n, d)
         self.neighbours = [set() for _ in range(n)]
         for i, j in edges:
             self.neighbours[i].add(j)
             self.neighbours[j].add(i)
-        self.alpha, self.alpha2, self.ties, self.generator = alpha, alpha2, ties, [generator]
+        self.alpha, self.alpha2, self.ties, self.generator, self.safe = alpha, alpha2, ties, [generator], safe
         self.n, self.t = n, 0
 
     def component(self, i):
@@ -131,6 +142,7 @@ class CLUB(Policy):
 
     def evaluate(self, i, X):
         V, d = sorted(self.component(i)), X.shape[1]
+        self.offered = i, X
         inverse = np.linalg.inv(np.eye(d) + (self.users.A[V] - np.eye(d)).sum(axis=0))
         theta = inverse @ self.users.b[V].sum(axis=0)
         t = self.t + 1
@@ -152,10 +164,10 @@ class CLUB(Policy):
 class SCLUB(Policy):
     """SCLUB. Clusters are dictionaries in a list of slots (None: free); their sums are those of their users."""
 
-    def __init__(self, n, d, alpha, alpha_theta, alpha_p, ties, generator):
+    def __init__(self, n, d, alpha, alpha_theta, alpha_p, ties, generator, safe=False):
         self.users = Users(n, d)
         self.alpha, self.alpha_theta, self.alpha_p = alpha, alpha_theta, alpha_p
-        self.ties, self.generator = ties, [generator]
+        self.ties, self.generator, self.safe = ties, [generator], safe
         self.d, self.t, self.phase, self.phase_end = d, 0, 0, 0
         self.slots = [{"users": set(range(n)), "theta": np.zeros(d), "T": 0}]
         self.checked = set()
@@ -173,6 +185,7 @@ class SCLUB(Policy):
 
     def evaluate(self, i, X):
         theta, inverse = self.estimate(self.slots[self.slot_of(i)])
+        self.offered = i, X
         return ucb(theta, inverse, X, self.alpha)
 
     def update(self, i, x, r):
@@ -225,13 +238,13 @@ class SCLUB(Policy):
 class LOCB(Policy):
     def __init__(
         self, n, d, gamma, seeds, alpha, tau, delta, sigma, radius, min_eigenvalue, stop, bonus, ties, generator,
-        late_seeds=0,
+        late_seeds=0, safe=False,
     ):  # fmt: skip
         self.users = Users(n, d)
         self.n, self.d, self.seeds, self.late_seeds = n, d, list(seeds), late_seeds
         self.gamma, self.alpha, self.tau, self.delta, self.sigma = gamma, alpha, tau, delta, sigma
         self.radius, self.min_eigenvalue, self.stop, self.bonus = radius, min_eigenvalue, stop, bonus
-        self.ties, self.generator = ties, [generator]
+        self.ties, self.generator, self.safe = ties, [generator], safe
         self.N = {s: set(range(n)) for s in self.seeds}
         self.returned = dict.fromkeys(self.seeds)
         self.added_at = [0] * n
@@ -252,7 +265,7 @@ class LOCB(Policy):
         return float(np.linalg.norm(self.users.theta[i] - self.users.theta[j]))
 
     def evaluate(self, i, X):
-        u = self.users
+        u, self.offered = self.users, (i, X)
         C = [s for s in self.seeds if i in self.N[s]]
         if not C:
             return ucb(u.theta[i], u.inverse[i], X, self.alpha)

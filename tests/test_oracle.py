@@ -62,6 +62,11 @@ def correction_rng(seed: int) -> np.random.Generator | None:
     return np.random.default_rng([7, seed]) if seed % 3 == 1 else None
 
 
+def is_safe(seed: int) -> bool:
+    """Return whether the policies of a setting have the safety screen: in two of five settings."""
+    return seed % 5 < 2
+
+
 def cluster_set(policy: Any) -> set[Any]:
     if isinstance(policy, locb.LOCB):
         return {(c.seed, frozenset(c.members.tolist()), c.returned_at) for c in policy.clusters()}
@@ -141,14 +146,14 @@ def test_linucb(seed: int, shared: bool) -> None:
 def test_club(seed: int) -> None:
     rng, n, d, rounds = make_setting(seed)
     alpha, alpha2 = float(rng.uniform(0, 2)), float(rng.uniform(0.3, 1.2))
-    ties, graph = ("first", "random")[seed % 2], ("complete", "erdos-renyi")[seed // 2 % 2]
+    ties, graph, safe = ("first", "random")[seed % 2], ("complete", "erdos-renyi")[seed // 2 % 2], is_safe(seed)
 
     def make() -> locb.CLUB:
-        return locb.CLUB(n_users=n, dim=d, alpha=alpha, alpha2=alpha2, graph=graph, ties=ties, seed=seed)
+        return locb.CLUB(n_users=n, dim=d, alpha=alpha, alpha2=alpha2, graph=graph, ties=ties, seed=seed, safe=safe)
 
     start = make()
     edges = [(i, j) for j in range(n) for i in range(j)] if graph == "complete" else start._edges().tolist()
-    oracle = naive.CLUB(n, d, alpha, alpha2, edges, ties, int(start._state.generator[0]))
+    oracle = naive.CLUB(n, d, alpha, alpha2, edges, ties, int(start._state.generator[0]), safe)
     compare(make, oracle, rounds, None, correction_rng(seed))
 
 
@@ -159,10 +164,11 @@ def test_sclub(seed: int) -> None:
     alpha_p, ties = float(rng.uniform(0.05, 1.0)), ("first", "random")[seed % 2]
 
     def make() -> locb.SCLUB:
-        return locb.SCLUB(n_users=n, dim=d, alpha=alpha, alpha_theta=alpha_theta, alpha_p=alpha_p, ties=ties, seed=seed)
+        limits = {"alpha_theta": alpha_theta, "alpha_p": alpha_p}
+        return locb.SCLUB(n_users=n, dim=d, alpha=alpha, **limits, ties=ties, seed=seed, safe=is_safe(seed))
 
     generator = int(make()._state.generator[0])
-    oracle = naive.SCLUB(n, d, alpha, alpha_theta, alpha_p, ties, generator)
+    oracle = naive.SCLUB(n, d, alpha, alpha_theta, alpha_p, ties, generator, is_safe(seed))
     compare(make, oracle, rounds, None, correction_rng(seed))
 
 
@@ -236,6 +242,7 @@ def sample_locb_parameters(
         "bonus": bonus,
         "ties": ("first", "random")[seed // 2 % 2],
         "late_seeds": seed % 3,
+        "safe": is_safe(seed),
     }
 
 

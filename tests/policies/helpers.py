@@ -18,6 +18,9 @@ KINDS: dict[str, dict[str, Any]] = {
     "locb-theory": {"n_seeds": 5, "radius": "theory", "min_eigenvalue": 0.2},
     "locb-certificate": {"n_seeds": 5, "gamma": 3.0, "radius": "ellipsoid", "stop": "certificate"},
     "locb-random-ties": {"n_seeds": 5, "ties": "random"},
+    "locb-safe": {"n_seeds": 5, "gamma": 4.0, "alpha": 0.2, "safe": True},  # final clusters of all users
+    "club-safe": {"alpha2": 9.0, "alpha": 0.1, "safe": True},  # one component of all users
+    "sclub-safe": {"alpha_theta": 9.0, "alpha_p": 9.0, "alpha": 0.1, "safe": True},  # one cluster of all users
     "eloc": {"n_seeds": 5},
     "linucb-ind-float32": {"dtype": "float32"},
     "locb-float32": {"n_seeds": 5, "gamma": 1.0, "dtype": "float32"},

@@ -15,7 +15,7 @@ from locb.evaluation.clusters import Cluster, Membership, group_by_label
 from locb.kernels.club import components as club_components
 from locb.kernels.club import graph as club_graph
 from locb.kernels.club import loop as kernel
-from locb.kernels.club.state import COMPLETE, N_COMPONENTS, SPARSE, TIES, T
+from locb.kernels.club.state import COMPLETE, N_COMPONENTS, SCREEN_WIDTH, SPARSE, TIES, T
 from locb.kernels.common.bit_sets import n_words
 from locb.policies.base.compiled import new_generator
 from locb.policies.base.correction import CorrectionMixin
@@ -30,8 +30,10 @@ from locb.policies.parameters import (
     NUsers,
     Parameter,
     RewardRange,
+    Safe,
     Seed,
     Ties,
+    screen_width,
     validate_parameters,
 )
 from locb.policies.state.club_graph import (
@@ -98,6 +100,7 @@ class CLUB(CorrectionMixin, ScoringRowPolicy):
         alpha: Alpha = 1.0,
         alpha2: Alpha2 = 1.0,
         graph: Graph = "complete",
+        safe: Safe = False,
         ties: Ties = "first",
         reward_range: RewardRange = None,
         dtype: Dtype = "float64",
@@ -111,7 +114,7 @@ class CLUB(CorrectionMixin, ScoringRowPolicy):
             graph,
             seed,
             np.array([0, 0, TIE_RULES[ties], GRAPHS[graph]]),
-            np.array([alpha, alpha2]),
+            np.array([alpha, alpha2, screen_width(safe, alpha)]),
             new_generator(np.random.default_rng(seed)),
         )
 
@@ -173,7 +176,8 @@ class CLUB(CorrectionMixin, ScoringRowPolicy):
         sources = [(EvidenceSource("component", None, 1.0, *counts),) for counts in zip(sizes, served, strict=True)]
         alphas = np.full(len(users), self._parameters["alpha"])
         memberships = [[Membership(None, size)] for size in sizes]
-        return ScoringRows(state.cluster_estimates, components, alphas, log_round, sources, memberships)
+        screen = self._safety_screen(users, state.float_params[SCREEN_WIDTH])
+        return ScoringRows(state.cluster_estimates, components, alphas, log_round, sources, memberships, screen)
 
     def _edges(self) -> IndexArray:
         """Return the remaining edges of a random graph: pairs (lower, higher user), sorted by the higher, then lower.

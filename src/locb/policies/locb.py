@@ -15,8 +15,8 @@ from locb.common.validation import ParameterError, ParameterName, check_int
 from locb.evaluation.clusters import Cluster, Membership
 from locb.kernels.common.bit_sets import n_words, pack_bits, unpack_bits
 from locb.kernels.confidence_radii import RADII, radius_scale
+from locb.kernels.locb import explanation as explanation_kernel
 from locb.kernels.locb import loop as kernel
-from locb.kernels.locb import scoring
 from locb.kernels.locb.state import (
     AS_PUBLISHED,
     BY_CERTIFICATE,
@@ -45,10 +45,12 @@ from locb.policies.parameters import (
     NUsers,
     Parameter,
     RewardRange,
+    Safe,
     Seed,
     Seeds,
     Sigma,
     Ties,
+    screen_width,
     validate_parameters,
 )
 from locb.policies.state.corrections import shift_estimate
@@ -144,6 +146,7 @@ class LOCB(CorrectionMixin, CompiledPolicy):
         min_eigenvalue: MinEigenvalue = None,
         stop: Stop = "radius",
         bonus: Bonus = "mean",
+        safe: Safe = False,
         ties: Ties = "first",
         reward_range: RewardRange = None,
         dtype: Dtype = "float64",
@@ -162,7 +165,7 @@ class LOCB(CorrectionMixin, CompiledPolicy):
         chosen = choose_seeds(n_users, n_seeds, seeds, rng)
         self._parameters |= {"n_seeds": None, "seeds": chosen.tolist()}
         modes = [RADII[radius], STOPS[stop], BONUSES[bonus], TIE_RULES[ties]]
-        float_params = np.array([gamma, alpha, tau, delta, sigma, min_eigenvalue or 0.0])
+        float_params = np.array([gamma, alpha, tau, delta, sigma, min_eigenvalue or 0.0, screen_width(safe, alpha)])
         self._state = initial_state(n_users, dim, dtype, chosen, float_params, modes, new_generator(rng))
         self._memberships: list[Membership] = []  # cache, one per cluster
         self._memberships_version = b""  # sizes and return rounds of the clusters for which the cache is valid
@@ -252,12 +255,12 @@ class LOCB(CorrectionMixin, CompiledPolicy):
             return []
         state = self._state
         estimate, bonus, theta = np.empty(len(rows)), np.empty(len(rows)), np.empty((len(choices), self._dim))
-        chosen = np.empty((len(choices), 2), dtype=np.int64)
-        scoring.explain(state, np.array([user for user, _ in choices]), ends, rows, estimate, bonus, theta, chosen)
+        chosen, checked = np.empty((len(choices), 3), dtype=np.int64), np.array([user for user, _ in choices])
+        explanation_kernel.explain(state, checked, ends, rows, estimate, bonus, theta, chosen)
         scale, explanations = self._reward_scale, []
         if not scale.is_identity:
             estimate, bonus, theta = scale.unmap_scores(estimate, bonus, theta)
-        for i, ((arm, s), stop) in enumerate(zip(chosen.tolist(), ends.tolist(), strict=True)):
+        for i, ((arm, s, replaced), stop) in enumerate(zip(chosen.tolist(), ends.tolist(), strict=True)):
             user, offered = choices[i]
             self._check_arm(arm, user, offered)
             source = EvidenceSource("user", None, 1.0, 1, int(state.served[user]))
@@ -267,7 +270,9 @@ class LOCB(CorrectionMixin, CompiledPolicy):
             span = slice(stop - len(offered), stop)
             memberships = self.memberships(user)
             explanations.append(
-                Explanation(arm, estimate[span], bonus[span], theta[i], (source,), scale.low, memberships)
+                Explanation(
+                    arm, estimate[span], bonus[span], theta[i], (source,), scale.low, memberships, replaced == 1
+                )
             )
         return explanations
 

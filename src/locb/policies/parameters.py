@@ -26,7 +26,7 @@ from typing import Annotated, Any, Final, TypeVar, Union, cast, get_args, get_or
 
 import numpy as np
 
-from locb.common.validation import MAX_REWARD, ParameterError, check_choice, check_float, check_int
+from locb.common.validation import MAX_REWARD, ParameterError, ParameterName, check_choice, check_float, check_int
 from locb.kernels.common.arm_scoring import TIE_FIRST, TIE_RANDOM
 
 REQUIRED: Final = inspect.Parameter.empty  # marks a parameter without a default
@@ -155,6 +155,13 @@ def check_reward_range(value: Any) -> tuple[float, float]:
     return low, high
 
 
+def screen_width(safe: bool, alpha: float) -> float:
+    """Return the confidence width of the safety screen per √(xᵀA⁻¹x): ``alpha``, or 0 without a screen."""
+    if safe and alpha == 0.0:
+        raise ParameterError("alpha", " must be above 0 with ", ParameterName("safe"), "=True, not 0")
+    return alpha if safe else 0.0
+
+
 def _as_int(bound: float | None) -> int | None:
     return None if bound is None else int(bound)
 
@@ -180,6 +187,13 @@ Seeds = Annotated[
         "The seed users, as an alternative to ``n_seeds``. Give only one of the two.",
         type="list of int",
         check=lambda users: users,
+    ),
+]
+Safe = Annotated[
+    bool,
+    Parameter(
+        "Whether to use a safety screen: an arm that is clearly worse according to the user's own rewards is replaced "
+        "by the arm of LinUCB-IND with the same alpha. This limits the regret of wrong clusters. Needs alpha above 0."
     ),
 ]
 Ties = Annotated[

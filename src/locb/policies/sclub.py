@@ -13,7 +13,17 @@ from locb.common.validation import check_int
 from locb.evaluation.clusters import Cluster, Membership, group_by_label
 from locb.kernels.sclub import loop as kernel
 from locb.kernels.sclub.splitting import has_valid_links
-from locb.kernels.sclub.state import MIN_FREQUENCY_GAP, N_QUEUED, N_SLOTS, NO_GAP, PHASE, PHASE_END, TIES, T
+from locb.kernels.sclub.state import (
+    MIN_FREQUENCY_GAP,
+    N_QUEUED,
+    N_SLOTS,
+    NO_GAP,
+    PHASE,
+    PHASE_END,
+    SCREEN_WIDTH,
+    TIES,
+    T,
+)
 from locb.policies.base.compiled import new_generator
 from locb.policies.base.correction import CorrectionMixin
 from locb.policies.base.explanations import EvidenceSource
@@ -27,8 +37,10 @@ from locb.policies.parameters import (
     NUsers,
     Parameter,
     RewardRange,
+    Safe,
     Seed,
     Ties,
+    screen_width,
     validate_parameters,
 )
 from locb.policies.state.corrections import shift_estimate
@@ -95,6 +107,7 @@ class SCLUB(CorrectionMixin, ScoringRowPolicy):
         alpha: Alpha = 1.0,
         alpha_theta: AlphaTheta = 1.5,
         alpha_p: AlphaP = 1.0,
+        safe: Safe = False,
         ties: Ties = "first",
         reward_range: RewardRange = None,
         dtype: Dtype = "float64",
@@ -105,7 +118,7 @@ class SCLUB(CorrectionMixin, ScoringRowPolicy):
             n_users,
             dim,
             dtype,
-            np.array([alpha, alpha_theta, alpha_p, NO_GAP]),
+            np.array([alpha, alpha_theta, alpha_p, screen_width(safe, alpha), NO_GAP]),
             TIE_RULES[ties],
             new_generator(np.random.default_rng(seed)),
         )
@@ -146,7 +159,8 @@ class SCLUB(CorrectionMixin, ScoringRowPolicy):
         sources = [(EvidenceSource("cluster", None, 1.0, *counts),) for counts in zip(sizes, served, strict=True)]
         alphas = np.full(len(users), self._parameters["alpha"])
         memberships = [[Membership(None, size)] for size in sizes]
-        return ScoringRows(state.cluster_estimates, slots, alphas, 1.0, sources, memberships)
+        screen = self._safety_screen(users, state.float_params[SCREEN_WIDTH])
+        return ScoringRows(state.cluster_estimates, slots, alphas, 1.0, sources, memberships, screen)
 
     def _shift_sums(self, user: int, change: Floats) -> None:
         state = self._state

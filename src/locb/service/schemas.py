@@ -135,8 +135,8 @@ class Decision(ResponseModel):
         list[RankedArm],
         Meta(
             description="Arms that are not excluded; at most `count`. The recommended arm is first; the others follow "
-            "by decreasing score. The recommended arm has the highest score, unless the safety screen of ELOC replaced "
-            "that arm. Only the recommended arm if the policy does not report scores."
+            "by decreasing score. The recommended arm has the highest score, unless a safety screen of the policy "
+            "replaced that arm. Only the recommended arm if the policy does not report scores."
         ),
     ]
     clusters: Annotated[list[ClusterSummary], Meta(description="Clusters that contain the user.")]

@@ -50,7 +50,7 @@ def test_explain_returns_the_recommended_arm(kind: str) -> None:
             assert explanation.arm == policy.recommend(user, arms)
             assert type(explanation.arm) is int
             assert explanation.screened == (explanation.arm != scores(explanation).argmax())
-            assert kind.startswith("eloc") or not explanation.screened
+            assert kind.startswith("eloc") or "safe" in KINDS[kind] or not explanation.screened
             assert explanation.theta @ arms[explanation.arm] == pytest.approx(
                 explanation.estimate[explanation.arm], abs=1e-12
             )
@@ -58,6 +58,33 @@ def test_explain_returns_the_recommended_arm(kind: str) -> None:
             assert (explanation.bonus >= 0).all()
             assert sum(source.weight for source in explanation.sources) == pytest.approx(1.0, abs=1e-7)
     assert "ties" in KINDS[kind] or state_of(policy) == before
+
+
+@pytest.mark.parametrize("kind", ["locb-safe", "club-safe", "sclub-safe"])
+def test_screen_replaces_arms_that_own_rewards_contradict(kind: str) -> None:
+    """All users are in one cluster. One user never has a reward for what all others like."""
+    policies = {safe: make(kind, 0, safe=safe) for safe in (True, False)}
+    arms = np.eye(3)
+    for policy in policies.values():
+        assert policy.explain(0, arms).screened is False
+        for step in range(400):
+            user = step % N
+            liked = 1 if user == 0 else 0
+            for arm in range(2):
+                policy.update(user, arms[arm], float(arm == liked))
+        assert all(len(cluster) == N for cluster in policy.clusters())
+        for user in (0, 1):
+            explanation = policy.explain(user, arms)
+            assert explanation.arm == policy.recommend(user, arms) == policy.play(one_round(user, arms))[0]
+            assert scores(explanation).argmax() == 0
+            assert explanation.theta @ arms[explanation.arm] == pytest.approx(explanation.estimate[explanation.arm])
+    for user, safe, expected in ((0, True, (1, True)), (0, False, (0, False)), (1, True, (0, False))):
+        explanation = policies[safe].explain(user, arms)
+        assert (explanation.arm, explanation.screened) == expected
+
+
+def one_round(user: int, arms: Any) -> locb.Rounds:
+    return locb.Rounds(np.array([user]), arms[None], np.zeros((1, len(arms))))
 
 
 @pytest.mark.parametrize("kind", KINDS)

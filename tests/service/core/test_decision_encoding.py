@@ -1,5 +1,6 @@
 """Encoded decisions: the packed response gives the same JSON, and each distinct cluster is encoded once."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -21,9 +22,9 @@ from locb.service.schemas import Arm, RecommendRequest
 USERS = [f"user {number}" for number in range(6)]
 
 
-def make_engine(policy: str) -> tuple[Engine, Callable[..., list[Any]]]:
+def make_engine(policy: str, **parameters: Any) -> tuple[Engine, Callable[..., list[Any]]]:
     """Return an engine with all users, and a function that handles commands without a log."""
-    model = new_model(policy, 2, {"n_seeds": 2} if policy in ("locb", "eloc") else {})
+    model = new_model(policy, 2, {"n_seeds": 2, **parameters} if policy in ("locb", "eloc") else parameters)
     engine = Engine(model.build(), UserIndex(model.initial_users), 0, cache_size=1000)
 
     def handle(*commands: Command) -> list[Any]:
@@ -92,6 +93,25 @@ def test_stored_response_gives_the_same_json(policy: str, arms: list[Arm]) -> No
         assert render_stored(row.id, row.request, row.response, engine.users.name_of) == outcome.response
         assert chosen_context(row.request, row.response, 2) == batch.decisions[f"d{number}"].context
         handle(RewardCommand(f"d{number}", float(number % 3 == 0), 0.0))
+
+
+@pytest.mark.parametrize("policy", ["locb", "club", "sclub"])
+@pytest.mark.parametrize("safe", [False, True])
+def test_ranking_starts_with_the_arm_of_the_safety_screen(policy: str, safe: bool) -> None:
+    """All users are in one cluster, and only user 0 dislikes the arm that the others like."""
+    clusters = {"locb": {"gamma": 9.0}, "club": {"alpha2": 9.0}, "sclub": {"alpha_theta": 9.0, "alpha_p": 9.0}}
+    _, handle = make_engine(policy, alpha=0.1, safe=safe, **clusters[policy])
+    arms = [Arm("x", [1.0, 0.0]), Arm("y", [0.0, 1.0])]
+    for number in range(240):
+        user, shown = number // 2 % 6, "xy"[number % 2]
+        request = RecommendRequest(USERS[user], arms, decision_id=f"d{number}", exclude=["yx"[number % 2]])
+        handle(RecommendCommand(parse_request(request, 2), 0.0))
+        handle(RewardCommand(f"d{number}", float((shown == "y") == (user == 0)), 0.0))
+    request = RecommendRequest(USERS[0], arms, decision_id="last")
+    response = json.loads(handle(RecommendCommand(parse_request(request, 2), 0.0))[0].response)
+    first, second = response["ranking"]
+    assert response["arm"] == first["arm"] == ("y" if safe else "x")
+    assert (first["score"] < second["score"]) == safe
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from locb.common.arrays import Floats, Ints
 from locb.common.jit import entry_point, inline, no_alloc
 from locb.kernels.club.components import split_component
 from locb.kernels.club.graph import cut_edges
-from locb.kernels.club.state import ALPHA, TIES, CLUBScratch, CLUBState, T, allocate_scratch
-from locb.kernels.common.arm_scoring import expand_contexts, is_valid, pick_arm, score_arms
+from locb.kernels.club.state import ALPHA, SCREEN_WIDTH, TIES, CLUBScratch, CLUBState, T, allocate_scratch
+from locb.kernels.common.arm_scoring import apply_screen, expand_contexts, is_valid, pick_arm, score_arms
 from locb.kernels.common.linear_algebra import add_observation, rank_one_update
 from locb.kernels.confidence_radii import shrinkage
 
@@ -33,6 +33,18 @@ def score(state: CLUBState, user: int, contexts: Floats, scratch: CLUBScratch) -
 
 
 @inline
+def choose(state: CLUBState, user: int, contexts: Floats, scratch: CLUBScratch) -> int:
+    """Return the arm with the highest score, or its replacement by the safety screen; −1 if the scores are NaN."""
+    score(state, user, contexts, scratch)
+    ties, width = state.int_params[TIES], state.float_params[SCREEN_WIDTH]
+    arm = pick_arm(scratch.scores, ties, state.generator)
+    if width == 0.0 or arm < 0:
+        return arm
+    d = contexts.shape[1]
+    return apply_screen(scratch.arms, state.estimates, user, d, width, arm, ties, state.generator, scratch.scores)
+
+
+@inline
 def learn_round(state: CLUBState, i: int, x: Floats, reward: float, scratch: CLUBScratch) -> None:
     """Learn one observation: update the estimates of user i and its component, cut edges, split the component."""
     c = state.component[i]
@@ -55,8 +67,7 @@ def recommend(state: CLUBState, user: int, contexts: Floats) -> int:
     if not is_valid(contexts.ravel()):
         return -1
     scratch = allocate_scratch(state, contexts.shape[0], contexts.shape[1])
-    score(state, user, contexts, scratch)
-    return pick_arm(scratch.scores, state.int_params[TIES], state.generator)
+    return choose(state, user, contexts, scratch)
 
 
 @entry_point
@@ -74,8 +85,7 @@ def play_rounds(
 ) -> None:
     """Run the rounds of ``play`` without allocating memory."""
     for t in range(users.size):
-        score(state, users[t], contexts[t], scratch)
-        arm = pick_arm(scratch.scores, state.int_params[TIES], state.generator)
+        arm = choose(state, users[t], contexts[t], scratch)
         chosen[t] = arm
         learn_round(state, users[t], contexts[t, arm], rewards[t, arm], scratch)
 

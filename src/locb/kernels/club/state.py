@@ -13,7 +13,7 @@ from locb.common.arrays import Floats, IndexArray, Ints, Words
 from locb.common.jit import alloc
 
 T, N_COMPONENTS, TIES, GRAPH = 0, 1, 2, 3  # entries of ``int_params``
-ALPHA, ALPHA2 = 0, 1  # entries of ``float_params``
+ALPHA, ALPHA2, SCREEN_WIDTH = 0, 1, 2  # entries of ``float_params``
 COMPLETE, SPARSE = 0, 1  # values of ``int_params[GRAPH]``: how the graph is stored
 QUEUE, CUTS = 0, 1  # rows of ``work_lists``
 UNVISITED, SECOND = 0, 1  # rows of ``search_bits``
@@ -44,7 +44,7 @@ class CLUBState(NamedTuple):
     cluster_served: Ints  # (N,) rounds in which users of the component were served; not saved
     peak_magnitudes: Floats  # (N, 3) largest size, trace of A − I and Σ|b| since the sums were last recomputed
     int_params: Ints  # t, number of components, tie rule, COMPLETE or SPARSE
-    float_params: Floats  # α, and α₂, the factor of the distance at which edges are cut
+    float_params: Floats  # α; α₂, the factor of the distance at which edges are cut; width of the safety screen, or 0
     generator: Words  # (1,) random generator for ties
     work_lists: Ints  # (2, N) not saved: the search queue, and the users whose edges were cut in this round
     # (N + 2,) for a sparse graph, not saved. Each search has a number, its mark. The first N entries are the mark of

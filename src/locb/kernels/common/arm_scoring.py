@@ -6,11 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from locb.common.arrays import Floats, Ints, Words
-from locb.common.jit import entry_point, inline, inline_fastmath
+from locb.common.jit import entry_point, inline, inline_fastmath, no_alloc
 from locb.common.validation import MAX_CONTEXT
 
 TIE = 1e-9  # arms whose scores are within this of the highest score are tied
 TIE_FIRST, TIE_RANDOM = 0, 1  # tie rules
+SCREEN_SLACK = 2.0  # κ: how far below the best upper bound a chosen arm may be, in units of its confidence width
 
 
 @inline
@@ -128,6 +129,17 @@ def screen_arm(
     if bounds[arm] >= highest - slack * own_width - TIE:
         return arm
     return pick_arm(bounds, ties, generator)
+
+
+@no_alloc
+def apply_screen(
+    arms: Floats, own: Floats, i: int, d: int, width: float, arm: int, ties: int, generator: Words, bounds: Floats
+) -> int:
+    """Return the result of ``screen_arm`` with the slack SCREEN_SLACK.
+
+    The function is not inlined, so that the code of rounds without a screen stays small.
+    """
+    return screen_arm(arms, own, i, d, width, SCREEN_SLACK, arm, ties, generator, bounds)
 
 
 @inline

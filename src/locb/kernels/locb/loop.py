@@ -6,7 +6,7 @@ import numpy as np
 
 from locb.common.arrays import Floats, Ints
 from locb.common.jit import entry_point, inline, no_alloc
-from locb.kernels.common.arm_scoring import is_valid, pick_arm
+from locb.kernels.common.arm_scoring import apply_screen, is_valid, pick_arm
 from locb.kernels.common.bit_sets import ONE, flip_bit, trailing_zeros
 from locb.kernels.common.cholesky import largest_eigenvalue
 from locb.kernels.common.linear_algebra import rank_one_update
@@ -20,6 +20,7 @@ from locb.kernels.locb.state import (
     N_USERS,
     RADIUS_KIND,
     REFRESH_COUNTER,
+    SCREEN_WIDTH,
     SIGMA,
     TIES,
     LOCBState,
@@ -69,6 +70,18 @@ def refresh_in_turn(state: LOCBState) -> None:
 
 
 @inline
+def choose(state: LOCBState, user: int, contexts: Floats, scratch: ScoringScratch) -> int:
+    """Return the arm with the highest score, or its replacement by the safety screen; −1 if the scores are NaN."""
+    score(state, user, contexts, scratch)
+    ties, width = state.int_params[TIES], state.float_params[SCREEN_WIDTH]
+    arm = pick_arm(scratch.scores, ties, state.generator)
+    if width == 0.0 or arm < 0:
+        return arm
+    d = contexts.shape[1]
+    return apply_screen(scratch.arms, state.estimates, user, d, width, arm, ties, state.generator, scratch.scores)
+
+
+@inline
 def learn_round(state: LOCBState, i: int, x: Floats, reward: float, scratch: UpdateScratch) -> None:
     """Learn one observation: update the estimate of user i and the sums of its clusters, then the clusters."""
     d = x.size
@@ -110,8 +123,7 @@ def recommend(state: LOCBState, user: int, contexts: Floats) -> int:
     if not is_valid(contexts.ravel()):
         return -1
     scratch = allocate_scoring_scratch(state, contexts.shape[0], contexts.shape[1])
-    score(state, user, contexts, scratch)
-    return pick_arm(scratch.scores, state.int_params[TIES], state.generator)
+    return choose(state, user, contexts, scratch)
 
 
 @entry_point
@@ -135,8 +147,7 @@ def play_rounds(
 ) -> None:
     """Run the rounds of ``play`` without allocating memory."""
     for t in range(users.size):
-        score(state, users[t], contexts[t], scoring_scratch)
-        arm = pick_arm(scoring_scratch.scores, state.int_params[TIES], state.generator)
+        arm = choose(state, users[t], contexts[t], scoring_scratch)
         chosen[t] = arm
         learn_round(state, users[t], contexts[t, arm], rewards[t, arm], update_scratch)
 

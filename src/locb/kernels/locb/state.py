@@ -26,7 +26,7 @@ from locb.kernels.common.bit_sets import ONE, flip_bit, has_bit, trailing_zeros
 
 # Entries of ``int_params`` and of ``float_params``.
 T, N_USERS, N_ACTIVE, REFRESH_COUNTER, RADIUS_KIND, STOP_RULE, BONUS_KIND, TIES = 0, 1, 2, 3, 4, 5, 6, 7
-GAMMA, ALPHA, TAU, DELTA, SIGMA, MIN_EIGENVALUE = 0, 1, 2, 3, 4, 5
+GAMMA, ALPHA, TAU, DELTA, SIGMA, MIN_EIGENVALUE, SCREEN_WIDTH = 0, 1, 2, 3, 4, 5, 6
 BY_RADIUS, BY_CERTIFICATE, AS_PUBLISHED = 0, 1, 2  # stop rules
 MEAN, POOLED = 0, 1  # kinds of bonus
 DRIFT_BOUND_MIN_USERS = 256  # with fewer users, clusters are small and change too fast for drift bounds to save time
@@ -63,7 +63,7 @@ class LOCBState(NamedTuple):
     int_params: (
         Ints  # t, n, active clusters, rounds in this refresh cycle; radius kind, stop rule, bonus kind, tie rule
     )
-    float_params: Floats  # the parameters γ, α, τ, δ, σ and min_eigenvalue
+    float_params: Floats  # the parameters γ, α, τ, δ, σ and min_eigenvalue; width of the safety screen, or 0
     generator: Words  # (1,) random generator for ties
 
 

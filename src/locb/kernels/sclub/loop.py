@@ -2,7 +2,7 @@
 
 from locb.common.arrays import Floats, Ints
 from locb.common.jit import entry_point, inline, no_alloc
-from locb.kernels.common.arm_scoring import expand_contexts, is_valid, pick_arm, score_arms
+from locb.kernels.common.arm_scoring import apply_screen, expand_contexts, is_valid, pick_arm, score_arms
 from locb.kernels.common.linear_algebra import add_observation, rank_one_update, squared_distance
 from locb.kernels.confidence_radii import shrinkage
 from locb.kernels.sclub.merging import merge_clusters
@@ -12,6 +12,7 @@ from locb.kernels.sclub.state import (
     ALPHA_THETA,
     HIGH,
     PHASE_END,
+    SCREEN_WIDTH,
     TIES,
     SCLUBScratch,
     SCLUBState,
@@ -28,6 +29,18 @@ def score(state: SCLUBState, user: int, contexts: Floats, scratch: SCLUBScratch)
     score_arms(
         scratch.arms, state.cluster_estimates, row, contexts.shape[1], state.float_params[ALPHA], 1.0, scratch.scores
     )
+
+
+@inline
+def choose(state: SCLUBState, user: int, contexts: Floats, scratch: SCLUBScratch) -> int:
+    """Return the arm with the highest score, or its replacement by the safety screen; −1 if the scores are NaN."""
+    score(state, user, contexts, scratch)
+    ties, width = state.int_params[TIES], state.float_params[SCREEN_WIDTH]
+    arm = pick_arm(scratch.scores, ties, state.generator)
+    if width == 0.0 or arm < 0:
+        return arm
+    d = contexts.shape[1]
+    return apply_screen(scratch.arms, state.estimates, user, d, width, arm, ties, state.generator, scratch.scores)
 
 
 @inline
@@ -64,8 +77,7 @@ def recommend(state: SCLUBState, user: int, contexts: Floats) -> int:
     if not is_valid(contexts.ravel()):
         return -1
     scratch = allocate_scratch(state, contexts.shape[0], contexts.shape[1])
-    score(state, user, contexts, scratch)
-    return pick_arm(scratch.scores, state.int_params[TIES], state.generator)
+    return choose(state, user, contexts, scratch)
 
 
 @entry_point
@@ -83,8 +95,7 @@ def play_rounds(
 ) -> None:
     """Run the rounds of ``play`` without allocating memory."""
     for t in range(users.size):
-        score(state, users[t], contexts[t], scratch)
-        arm = pick_arm(scratch.scores, state.int_params[TIES], state.generator)
+        arm = choose(state, users[t], contexts[t], scratch)
         chosen[t] = arm
         learn_round(state, users[t], contexts[t, arm], rewards[t, arm], scratch)
 

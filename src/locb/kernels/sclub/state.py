@@ -22,7 +22,7 @@ from locb.common.arrays import Floats, IndexArray, Ints, Words
 from locb.common.jit import alloc
 
 T, PHASE, PHASE_END, N_SLOTS, N_QUEUED, TIES = 0, 1, 2, 3, 4, 5  # entries of ``int_params``
-ALPHA, ALPHA_THETA, ALPHA_P, MIN_FREQUENCY_GAP = 0, 1, 2, 3  # entries of ``float_params``
+ALPHA, ALPHA_THETA, ALPHA_P, SCREEN_WIDTH, MIN_FREQUENCY_GAP = 0, 1, 2, 3, 4  # entries of ``float_params``
 NEXT, PREVIOUS, HEAD = 0, 1, 2  # columns of ``links``
 LOW, HIGH = 0, 1  # columns of ``served_range``
 QUEUE, PARTNER, MERGED = 0, 1, 2  # rows of ``work_lists``
@@ -57,7 +57,9 @@ class SCLUBState(NamedTuple):
     phase_theta: Floats  # (N, d) θ̂ of each cluster at the start of the phase
     phase_served: Ints  # (N,) T of each cluster at the start of the phase
     int_params: Ints  # t, phase, last round of the phase, highest slot in use + 1, length of the queue, tie rule
-    float_params: Floats  # α, α_θ, α_p, and a lower bound of all entries of frequency_gap
+    float_params: (
+        Floats  # α, α_θ, α_p, width of the safety screen or 0, and a lower bound of all entries of frequency_gap
+    )
     generator: Words  # (1,) random generator for ties
     work_lists: Ints  # (3, N) not saved: queue, merge partner of each queued cluster, slots that merged in this round
     scan_points: Floats  # (⌈N/64⌉, d + 1, 64) float32, not saved: θ̂ and reach of 64 slots per block, or EXCLUDED

@@ -21,7 +21,9 @@ class SafetyScreen(NamedTuple):
 
     own: Floats = np.empty((0, 0))  # (u, d + p) θ̂ and packed A⁻¹
     widths: Floats = np.empty(0)  # (u,) confidence width per √(xᵀA⁻¹x)
-    slack: float = 0.0  # how far below the largest upper bound a chosen arm may be, in units of its confidence width
+    slack: float = (
+        kernel.SCREEN_SLACK
+    )  # how far below the largest upper bound a chosen arm may be, in units of its confidence width
 
 
 class ScoringRows(NamedTuple):
@@ -73,6 +75,12 @@ class ScoringRowPolicy(CompiledPolicy):
                 )
             )
         return explanations
+
+    def _safety_screen(self, users: Ints, width: float) -> SafetyScreen:
+        """Return the safety screen of a policy that keeps each user's own estimate; ``width`` is 0 without a screen."""
+        if width == 0.0:
+            return SafetyScreen()
+        return SafetyScreen(self._state.estimates[users].astype(np.float64), np.full(len(users), width))
 
     @abstractmethod
     def _scoring_rows(self, users: Ints) -> ScoringRows:
