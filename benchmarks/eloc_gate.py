@@ -9,7 +9,7 @@ from typing import Any
 import altair as alt
 
 import locb
-from locb.report.charts import PALETTE, style
+from locb.report.charts.chart_theme import PALETTE, style
 
 ROUNDS = 10_000
 STEP = 100  # rounds between two points of the chart

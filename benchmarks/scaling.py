@@ -20,7 +20,8 @@ from timing import print_table, replace_table
 
 import locb
 from locb.evaluation.findings import LineChart
-from locb.report.charts import line_chart, style
+from locb.report.charts.chart_theme import style
+from locb.report.charts.line_charts import line_chart
 
 DEFAULTS = {"users": 1_000, "seeds": 100, "features": 10, "arms": 10}
 SWEEPS: dict[str, tuple[int, ...]] = {

@@ -13,7 +13,8 @@ from rich.console import Console
 
 import locb
 from locb.evaluation.results import PolicyResult, UserMap
-from locb.report.charts import assign_clusters, project, regret_chart, regret_rows, users_chart
+from locb.report.charts.line_charts import regret_chart, regret_rows
+from locb.report.charts.report_maps import assign_clusters, project, users_chart
 from locb.report.comparison_folder import write_comparison
 from locb.report.pages.html import render_document, render_settings, render_table
 from locb.report.tables.comparison_table import comparison_rows, format_mean, make_comparison_table

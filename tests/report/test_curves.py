@@ -9,7 +9,8 @@ import locb
 from locb.evaluation.confidence_intervals import ci_half_width
 from locb.evaluation.results import MAX_MAP_USERS, ClusterHistory, Comparison, PolicyResult, UserMap, sample_users
 from locb.report import curves
-from locb.report.charts import curve_chart, map_chart
+from locb.report.charts.line_charts import curve_chart
+from locb.report.charts.report_maps import map_chart
 from locb.report.pages.cluster_timeline import cluster_timeline_data
 
 

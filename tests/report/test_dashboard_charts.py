@@ -5,8 +5,7 @@ import json
 import pytest
 import vl_convert
 
-from locb.report.charts import PALETTE, THEMES
-from locb.report.charts.chart_theme import FOREGROUND, NEUTRAL
+from locb.report.charts.chart_theme import FOREGROUND, NEUTRAL, PALETTE, THEMES
 from locb.report.charts.vega_bundle import page_charts
 
 DATASETS = {

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from locb.evaluation.findings import HeatMap
-from locb.report.charts import style
+from locb.report.charts.chart_theme import style
 from locb.report.charts.heat_map import MAX_LOG_RATIO, format_ratio, heat_map_chart
 
 

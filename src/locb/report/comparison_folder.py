@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from locb.evaluation.results import Comparison
-from locb.report.charts import groups_chart, regret_chart, style, users_chart
+from locb.report.charts.chart_theme import style
+from locb.report.charts.line_charts import regret_chart
+from locb.report.charts.report_maps import groups_chart, users_chart
 from locb.report.curves import curves_to_json
 from locb.report.pages.comparison_page import render_comparison_page
 

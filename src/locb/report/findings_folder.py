@@ -23,8 +23,10 @@ from locb.evaluation.findings import (
     ResultTable,
     combine_verdicts,
 )
-from locb.report.charts import groups_chart, line_chart, style
+from locb.report.charts.chart_theme import style
 from locb.report.charts.heat_map import heat_map_chart
+from locb.report.charts.line_charts import line_chart
+from locb.report.charts.report_maps import groups_chart
 from locb.report.pages.findings_page import render_findings_page
 from locb.report.tables.result_table import format_csv, format_header, to_csv, to_markdown
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from locb.evaluation.results import Comparison, sample_users
-from locb.report.charts import assign_clusters, project
+from locb.report.charts.report_maps import assign_clusters, project
 from locb.report.curves import round_numbers
 
 

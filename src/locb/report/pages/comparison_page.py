@@ -7,7 +7,9 @@ from typing import Any
 
 from locb.evaluation.findings import Measurement, ResultTable
 from locb.evaluation.results import Comparison
-from locb.report.charts import PALETTE, curve_chart, map_chart
+from locb.report.charts.chart_theme import PALETTE
+from locb.report.charts.line_charts import curve_chart
+from locb.report.charts.report_maps import map_chart
 from locb.report.curves import CURVES, curves_page_data
 from locb.report.pages.cluster_timeline import cluster_timeline_data
 from locb.report.pages.html import render_document, render_settings, render_table

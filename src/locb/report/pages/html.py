@@ -10,7 +10,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from locb.report.charts import THEMES
+from locb.report.charts.chart_theme import THEMES
 from locb.report.charts.vega_bundle import vega_script
 
 _NUMBER = re.compile(r"[-−+]?[\d,.]+(e[-+]?\d+)?( ± [\d,.]+(e[-+]?\d+)?)?|–|")
