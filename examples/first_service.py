@@ -10,7 +10,7 @@ Start the HTTP service, request recommendations from Python, send rewards, and i
 # Start the service
 # -----------------
 #
-# In a terminal, the command is ``locb serve --data-dir state --dim 16 --policy eloc``. This example starts the command as a child process. ``--dim``
+# In a terminal, the command is ``locb serve --data-dir state --dim 16``. This example starts the command as a child process. ``--dim``
 # is the number of features per item. The service stores all its data in the folder of ``--data-dir``. If you stop the service and run the command
 # again, the service continues with the stored data.
 
@@ -34,8 +34,6 @@ options = [
     folder,
     "--dim",
     "16",
-    "--policy",
-    "eloc",
     "--port",
     str(port),
     "--log-level",

@@ -69,8 +69,8 @@ def test_invalid_value_is_reported_with_the_option(arguments: list[str], message
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--alpha", "-1"], "--alpha must be at least 0, not -1.0"),
-        (["--parameter", "tau=-1"], "--parameter tau must be above 0, not -1.0"),
+        (["--policy", "locb", "--alpha", "-1"], "--alpha must be at least 0, not -1.0"),
+        (["--parameter", "beta=-1"], "--parameter beta must be at least 0, not -1.0"),
         (["--policy", "none.py:X"], "--policy: no file 'none.py'; the form of a custom policy is file.py:Class"),
     ],
 )

@@ -164,7 +164,7 @@ def _serve(arguments: list[str], environment: dict[str, str], output: str, clock
 
 
 def _load() -> None:
-    """Import the package, and load the compiled kernels of the default policy."""
+    """Import the package, and load the compiled kernels of LOCB."""
     import numpy as np
 
     import locb.cli.serve

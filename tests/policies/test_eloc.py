@@ -15,6 +15,8 @@ from locb.kernels.eloc.state import (
     R_CLIPPED,
     refresh_sums,
 )
+from locb.policies.base.user_batch import membership_probabilities
+from locb.policies.state.eloc_state import MAX_DUPLICATE_DIFFERENCE
 from policies.helpers import make, state_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::locb.RewardScaleWarning")  # the scale of the rewards is arbitrary
@@ -260,3 +262,55 @@ def test_screen_replaces_arms_that_own_rewards_contradict() -> None:
         "theory": 1,
         "off": 0,
     }
+
+
+def test_probabilities_name_the_true_groups() -> None:
+    env = locb.Synthetic(n_users=60, n_clusters=3, seed=3)
+    policy, truth = locb.ELOC(n_users=60, dim=env.dim, n_seeds=12), np.zeros(60, int)
+    for group, members in enumerate(env.true_clusters()):
+        truth[members] = group
+    policy.play(env.rounds(100, seed=1))
+    probabilities = membership_probabilities(policy.group_summary(), policy.user_batch(np.arange(60)))
+    assert probabilities is not None
+    assert (probabilities[:, :-1] < 0.9).all(), "100 rounds are not enough to be sure of a group"
+    policy.play(env.rounds(12_000, seed=2))
+    summary, batch = policy.group_summary(), policy.user_batch(np.arange(60))
+    probabilities, same_as = membership_probabilities(summary, batch), summary.same_as
+    assert probabilities is not None
+    assert same_as is not None
+    seeds = summary.seeds[:-1]
+    assert (truth[seeds] == truth[seeds[same_as[:-1]]]).all(), "duplicates of one group have seeds of one group"
+    assert len(set(same_as.tolist())) == 4  # the three groups, and everyone
+    np.testing.assert_array_equal(probabilities, probabilities[:, same_as])
+    originals = np.unique(same_as)
+    total = probabilities[:, originals].sum(axis=1)
+    assert ((total > 0.5) & (total < 1.0 + 1e-12)).all()
+    best, sure = probabilities.argmax(axis=1), probabilities.max(axis=1) >= 0.9
+    assert sure.mean() > 0.8
+    assert (truth[seeds[best[sure]]] == truth[sure]).mean() > 0.95
+
+
+def test_duplicates_have_nearly_the_same_predictions() -> None:
+    env = locb.Synthetic(n_users=40, n_clusters=4, seed=5)
+    policy = locb.ELOC(n_users=40, dim=env.dim, n_seeds=15)
+    summary = policy.group_summary()
+    assert summary.same_as is not None
+    assert summary.same_as.tolist() == list(range(16)), "nothing is known yet"
+    rounds = env.rounds(1_500, seed=1)
+    contexts = rounds.contexts[np.arange(1_500), policy.play(rounds)]
+    same_as = policy.group_summary().same_as
+    assert same_as is not None
+    state, d = policy._state, env.dim
+    covariance = np.zeros((d, d))
+    covariance[np.triu_indices(d)] = state.population[0, d:]
+    covariance += np.triu(covariance, 1).T
+    limit = MAX_DUPLICATE_DIFFERENCE * 2.0 * np.mean([x @ covariance @ x for x in contexts])
+    data = [sum(state.pooled_sums[s, d:][np.equal(*np.triu_indices(d))]) for s in range(15)]
+    originals: list[int] = []
+    for s in sorted(range(15), key=lambda s: -data[s]):
+        gaps = {r: np.mean((contexts @ (state.centres[s, :d] - state.centres[r, :d])) ** 2) for r in originals}
+        nearest = min(gaps, key=gaps.__getitem__, default=s)
+        expected = nearest if gaps and gaps[nearest] < limit else s
+        assert same_as[s] == expected
+        originals += [s] if expected == s else []
+    assert 1 < len(originals) < 15

@@ -165,6 +165,17 @@ def test_problems_are_described(other: dict[str, Any], sentence: str) -> None:
     assert sentence in printed(render_service(snapshot(**other), 200))
 
 
+@pytest.mark.parametrize("width", [60, 120])
+def test_sure_members_replace_states(width: int) -> None:
+    found = groups()
+    for group in found["clusters"]:
+        group |= {"progress": None, "returned": False, "sure_share": 0.714, "same_as": None}
+    text = printed(render_service(snapshot(status=status(sure_users=512), groups=found), width), width)
+    assert "512 of 640 users with a reward are sure (90%) of their group; 74% of decisions" in text
+    assert "71% sure" in text
+    assert "forming" not in text
+
+
 def test_unknown_values_are_omitted() -> None:
     blank = groups(1)
     blank["clusters"][0] |= {
@@ -247,6 +258,18 @@ def test_user_view_explains_decisions(width: int) -> None:
         "no reward received, default 0",
     ):
         assert figure in text, figure
+
+
+def test_probabilities_and_screened_decisions_are_shown() -> None:
+    groups = [
+        {"seed": "bob", "size": None, "returned": False, "probability": 0.07, "same_as": None},
+        {"seed": "cat", "size": None, "returned": False, "probability": 0.92, "same_as": None},
+    ]
+    explanation = DECISION["response"]["explanation"] | {"screened": True}
+    decision = DECISION | {"response": {"explanation": explanation}}
+    text = printed(render_user(snapshot(), UserData("ann", USER | {"clusters": groups}, [], [decision]), 120), 120)
+    assert "of cat (probability 92%); of bob (probability 7%)" in text
+    assert "the safety screen replaced the arm with the highest score" in text
 
 
 def test_features_have_the_names_of_requests() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from locb.service.config import ServiceConfig
+from locb.service.core.service import Service
 from locb.service.server import uvicorn_config
 from serving import arms, serving
 
@@ -44,6 +45,17 @@ def test_server_options_come_from_the_configuration() -> None:
     config = ServiceConfig(Path("state"), backlog=17, keep_alive_timeout=3.5, shutdown_timeout=1.5)
     used = uvicorn_config(lambda *_: None, config)  # type: ignore[arg-type,return-value]  # not called
     assert (used.backlog, used.timeout_keep_alive, used.timeout_graceful_shutdown) == (17, 3.5, 1.5)
+
+
+def test_default_policy_applies_to_new_stores_only(tmp_path: Path) -> None:
+    with serving(tmp_path / "old", policy="linucb-ind"):
+        pass
+    with serving(tmp_path / "old", policy=None, dim=None) as (client, _):
+        assert client.get("/v1/health").json()["policy"] == "linucb-ind"
+    with pytest.raises(ValueError, match="the store was created with --policy linucb-ind, not eloc"):
+        Service(ServiceConfig(tmp_path / "old", policy="eloc"))
+    with serving(tmp_path / "new", policy=None) as (client, _):
+        assert client.get("/v1/health").json()["policy"] == "eloc"
 
 
 def test_idle_connections_are_closed_after_the_keep_alive_timeout(tmp_path: Path) -> None:

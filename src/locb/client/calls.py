@@ -186,7 +186,10 @@ def decisions(client: BaseClient, id: str, limit: int = 20) -> Exchange[list[Res
 
 
 def clusters(client: BaseClient) -> Exchange[list[Response]]:
-    """Return all clusters of users, each with ``seed``, ``size`` and ``returned`` (whether it is final)."""
+    """Return all clusters of users, with ``seed``, ``size``, ``returned`` (whether it is final) and ``sure_share``.
+
+    ``sure_share`` is the share of the members who belong to the cluster with a probability of at least 0.9 (ELOC only).
+    """
     return list((yield from client.request_json("GET", "/v1/clusters"))["clusters"])
 
 
@@ -201,7 +204,8 @@ def cluster(client: BaseClient, seed: str) -> Exchange[Response]:
     Returns
     -------
     Response
-        The cluster. ``certificate`` is an upper bound on the distance between the preferences of any two members.
+        The cluster. ``probabilities`` has the probability of each member (ELOC only). ``certificate`` is an upper bound
+        on the distance between the preferences of any two members.
     """
     response: Response = yield from client.request_json("GET", _path("clusters", seed))
     return response
@@ -210,11 +214,11 @@ def cluster(client: BaseClient, seed: str) -> Exchange[Response]:
 def groups(
     client: BaseClient, sort: str = "size", limit: int = 50, offset: int = 0, search: str | None = None
 ) -> Exchange[Response]:
-    """Return a page of the table of clusters: size, progress, certificate, mean reward, top features and overlap.
+    """Return a page of the table of clusters: size, progress, certificate, sure members, rewards, features, overlap.
 
     Parameters
     ----------
-    sort : "size", "reward", "progress" or "seed", default "size"
+    sort : "size", "reward", "progress", "sure" or "seed", default "size"
         Column by which the table is sorted.
     limit : int, default 50
         Maximum number of clusters on the page, from 1 to 200.

@@ -13,8 +13,6 @@ from locb.service.config import ServiceConfig
 from locb.service.server import serve
 
 HOST = "127.0.0.1"
-# Parameters of the policy. The value of gamma is about the distance between two people of the same group.
-SETTINGS = {"gamma": 0.5, "alpha": 0.3}
 
 
 def run_demo(folder: Path, port: int, rate: float, started: Callable[[], None], seed: int = 0) -> None:
@@ -33,9 +31,7 @@ def run_demo(folder: Path, port: int, rate: float, started: Callable[[], None], 
     seed : int, default 0
         Random seed of the films and the visits.
     """
-    config = ServiceConfig(
-        folder, policy="locb", dim=DIM, parameters=dict(SETTINGS), host=HOST, port=port, shutdown_timeout=5.0
-    )
+    config = ServiceConfig(folder, dim=DIM, host=HOST, port=port, shutdown_timeout=5.0)
     with Client(f"http://{HOST}:{port}", retries=0) as client:
         visitors = Visitors(client, FilmCatalogue(seed), rate)
         visits = threading.Thread(target=visitors.run, args=(started,), name="visitors")

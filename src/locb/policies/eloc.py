@@ -54,9 +54,11 @@ from locb.policies.state.eloc_state import (
     USER_ROWS,
     consistency,
     count_contributors,
+    find_duplicates,
     grow,
     index_limits,
     initial_state,
+    move_empty_to_population,
     own_estimates,
     pack_float_params,
     shift_sums,
@@ -171,8 +173,7 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         gate = self._state.learned_scalars[: MIXTURE + 1].copy()
         gate[EVERYONE] -= max(0.0, self._state.learned_scalars[GAP] - MAX_GAP)
         weights = np.exp(gate - gate.max())
-        everyone, population, mixture = (weights / weights.sum()).tolist()
-        return {"everyone": everyone, "population": population, "mixture": mixture}
+        return dict(zip(("everyone", "population", "mixture"), (weights / weights.sum()).tolist(), strict=True))
 
     @property
     def theta(self) -> Floats:
@@ -231,24 +232,25 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
 
         The deviation of entry j is √V̄_jj, where V̄ is the posterior covariance.
         """
-        user = self.check_user(user)
-        row = self._posteriors(np.array([user]))
+        row = self._posteriors(np.array([self.check_user(user)]))
         deviation, unmap = np.sqrt(diagonal(row[0, self._dim :])), self._reward_scale.unmap_difference
         radius = unmap(float(self._spread(row)[0]))
         return Estimate(unmap(row[0, : self._dim]), radius, int(self.served[user]), unmap(deviation))
 
     def group_summary(self) -> GroupSummary:
         """Return a summary of the clusters, including the last cluster if it is empty. Clusters are never final."""
-        return summarize_open_groups(np.arange(len(self._state.seeds) + 1), np.append(self._state.seeds, -1))
+        summary = summarize_open_groups(np.arange(len(self._state.seeds) + 1), np.append(self._state.seeds, -1))
+        return summary._replace(same_as=find_duplicates(self._state, self._dim))
 
     def user_batch(self, users: Ints) -> UserBatch:
-        """Return copies of the posterior means and memberships of several users."""
-        rows = np.empty((len(users), self._state.sums.shape[1]))
-        inside = np.empty((len(users), len(self._state.seeds) + 1), bool)
-        self._compute(users, rows=rows, inside=inside)
+        """Return copies of the posterior means and memberships of several users, and the weights of the clusters."""
+        rows, n_seeds = np.empty((len(users), self._state.sums.shape[1])), len(self._state.seeds)
+        weights, inside = np.empty((len(users), n_seeds + 2)), np.empty((len(users), n_seeds + 1), bool)
+        self._compute(users, rows=rows, weights=weights, inside=inside)
+        move_empty_to_population(self._state, weights)
         unmap, groups = self._reward_scale.unmap_difference, OverlappingGroups.from_matrix(inside)
         theta = np.ascontiguousarray(rows[:, : self._dim])
-        return UserBatch(unmap(theta), unmap(self._spread(rows)), self.served[users], groups)
+        return UserBatch(unmap(theta), unmap(self._spread(rows)), self.served[users], groups, weights[:, :-1])
 
     def add_users(self, count: int) -> None:
         """Add ``count`` users without rounds. Like all unserved users, they belong to every cluster."""
@@ -296,21 +298,19 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
             own, widths = np.empty_like(rows), np.empty(len(users))
         self._compute(users, rows=rows, weights=weights, inside=inside, own=own, widths=widths)
         alphas = self._parameters["beta"] * np.sqrt(np.log(2.0 + state.served[users]))
-        everyone = self._n_users, int(state.int_params[T])
-        neighbourhoods = zip(state.seeds.tolist(), state.contributors.tolist(), strict=True)
-        components = [
-            *(("neighbourhood", seed, counts) for seed, counts in neighbourhoods),
-            ("everyone", None, everyone),
-            ("population", None, everyone),
-        ]
-        sources = []
-        for shares, order in zip(weights.tolist(), np.argsort(-weights, kind="stable").tolist(), strict=True):
-            found = [(shares[c], *components[c]) for c in order if shares[c] >= MIN_WEIGHT]
-            sources.append(tuple(EvidenceSource(kind, seed, w, *counts) for w, kind, seed, counts in found))
+        move_empty_to_population(state, weights)
+        kinds, seeds = ["neighbourhood"] * n_seeds + ["everyone", "population"], [*state.seeds.tolist(), None, None]
+        counts = state.contributors.tolist() + [(self._n_users, int(state.int_params[T]))] * 2
+        rows_found, columns = np.nonzero(weights >= MIN_WEIGHT)
+        found = weights[rows_found, columns]
+        order, sources = np.lexsort((-found, rows_found)), [list[EvidenceSource]() for _ in users]
+        for u, c, w in zip(*(array[order].tolist() for array in (rows_found, columns, found)), strict=True):
+            sources[u].append(EvidenceSource(kinds[c], seeds[c], w, *counts[c]))
         clusters = self._all_memberships()
         memberships = [list(compress(clusters, row)) for row in inside.tolist()]
         screen, location = SafetyScreen(own, widths, SCREEN_SLACK), float(state.reward_stats[R_LOCATION])
-        return ScoringRows(rows, np.arange(len(users)), alphas, 1.0, sources, memberships, screen, location)
+        indices, evidence = np.arange(len(users)), [*map(tuple, sources)]
+        return ScoringRows(rows, indices, alphas, 1.0, evidence, memberships, screen, location)
 
     def _spread(self, rows: Floats) -> Floats:
         """Return the square root of the trace of V̄ for each row (θ̄, V̄)."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-DEFAULT_POLICY = "locb"
+DEFAULT_POLICY = "eloc"
 PERSONALIZER_REWARDS = ("earliest", "sum")
 LOG_LEVELS = ("debug", "info", "warning", "error")
 # Policy parameters that have their own command-line option. All other parameters are set by --parameter name=value.
@@ -77,7 +77,7 @@ class ServiceConfig:
         environment="LOCB_STORE",
     )
     policy: str | None = _key(
-        None, "Name of a policy (see below), or file.py:Class for a custom policy. Default: locb.", POLICY
+        None, "Name of a policy (see below), or file.py:Class for a custom policy. Default: eloc.", POLICY
     )
     dim: int | None = _key(
         None,

@@ -45,12 +45,15 @@ class PackedExplanation(msgspec.Struct, array_like=True, gc=False):
         Evidence sources.
     names : list of str or None
         Names of the features; None if they follow from the request.
+    screened : bool
+        As in ``schemas.Explanation``.
     """
 
     contributions: list[float]
     intercept: float
     sources: list[PackedSource]
     names: list[str] | None = None
+    screened: bool = False  # responses of earlier versions do not have the field
 
 
 class PackedResponse(msgspec.Struct, array_like=True, gc=False):

@@ -124,6 +124,13 @@ class Explanation(ResponseModel):
     ]
     bonus: Annotated[float, Meta(description="Exploration bonus for the uncertainty of the estimate.")]
     sources: list[EvidenceSource]
+    screened: Annotated[
+        bool,
+        Meta(
+            description="Whether a safety screen has replaced the arm with the highest score, because the rewards of "
+            "the user speak against that arm. False for a policy without a screen."
+        ),
+    ]
 
 
 class Decision(ResponseModel):
@@ -207,100 +214,6 @@ class RewardBatchResponse(ResponseModel):
     """Results in the order of the rewards."""
 
     results: list[RewardResult]
-
-
-class UserDetail(ResponseModel):
-    """Estimate and statistics of a user."""
-
-    user: str
-    served: Annotated[
-        int | None,
-        Meta(description="Number of rewards that the policy learned from this user; null if it does not report this."),
-    ]
-    theta: Annotated[
-        list[float] | None,
-        Meta(
-            description="Estimated preferences, one entry per feature. The estimated reward of features x is the sum "
-            "of theta_j x_j, plus the lower limit of reward_range, if the store has one. Null if the policy does not "
-            "estimate preferences."
-        ),
-    ]
-    radius: Annotated[
-        float | None, Meta(description="Radius of the confidence region around theta; null if there is none.")
-    ]
-    clusters: Annotated[list[ClusterSummary], Meta(description="Clusters that contain the user.")]
-    intervals: Annotated[
-        list[tuple[float, float]] | None,
-        Meta(
-            description="95% interval of each entry of theta: theta_j ± 1.96 · ½ · √(A⁻¹)_jj. A is the identity plus "
-            "the sum of x xᵀ over the user's rewarded decisions with features x. ½ is the largest standard deviation "
-            "of a reward in [0, 1]; with reward_range it is multiplied by high − low. ELOC: posterior interval. Null "
-            "if the policy does not report intervals."
-        ),
-    ]
-    rewards: Annotated[int, Meta(description="Number of rewards of this user in the log, including default rewards.")]
-    mean_reward: Annotated[float | None, Meta(description="Mean reward of this user; null without rewards.")]
-    feature_indices: Annotated[
-        dict[str, int],
-        Meta(
-            description="Index in theta of each feature named in recent requests. A negative index −j means that the "
-            "weight of the feature is −theta[j]. The constant feature has index 0. Empty if features are arrays."
-        ),
-    ]
-
-
-class SimilarUser(ResponseModel):
-    """User who shares a cluster with the requested user."""
-
-    user: str
-    distance: Annotated[float, Meta(description="Euclidean distance between the estimates of the two users.")]
-    radius: Annotated[float, Meta(description="Radius of the confidence region around the estimate of this user.")]
-
-
-class SimilarUsers(ResponseModel):
-    """Users who share a cluster with the requested user, nearest first."""
-
-    user: Annotated[str, Meta(description="The requested user.")]
-    similar: list[SimilarUser]
-
-
-class ClusterList(ResponseModel):
-    """All clusters of users."""
-
-    clusters: list[ClusterSummary]
-
-
-class ClusterDetail(ResponseModel):
-    """Cluster with its members and certificate."""
-
-    seed: Annotated[
-        str,
-        Meta(
-            description="User after whom the cluster is named: its seed, or its first member if the policy has no "
-            "seeds (CLUB, SCLUB)."
-        ),
-    ]
-    size: Annotated[int, Meta(description="Number of members.")]
-    returned: Annotated[bool, Meta(description=FINAL)]
-    returned_at: Annotated[
-        int | None, Meta(description="Round in which the cluster became final; null if it is not final.")
-    ]
-    members: list[str]
-    certificate: Annotated[
-        float | None,
-        Meta(
-            description="Upper bound on the distance between the preferences of any two members, with probability "
-            "1 − delta (LOCB: parameter delta, default 0.1; other policies: 0.1), in units of rewards; null if the "
-            "policy has none."
-        ),
-    ]
-    certificate_exact: Annotated[
-        bool,
-        Meta(
-            description="Whether the certificate was computed over all pairs of members. For clusters of more than "
-            "2,000 members, it is computed from the distances to the mean estimate, which gives a larger bound."
-        ),
-    ]
 
 
 class UserErased(ResponseModel):

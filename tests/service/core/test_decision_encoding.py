@@ -125,6 +125,7 @@ def test_ranking_starts_with_the_arm_of_the_safety_screen(policy: str, safe: boo
             (EvidenceSource("cluster", 5, 1, None, None), EvidenceSource("user", None, 0.0, 1, 2)),  # type: ignore[arg-type]
             memberships=[Membership(6, 1_000_000), Membership(0, 0, 1)],
         ),
+        Explanation(1, np.array([0.5, 0.2]), np.array([0.1, 0.1]), np.ones(2), (), memberships=(), screened=True),
     ],
 )  # fmt: skip
 def test_stored_response_of_a_custom_policy_gives_the_same_json(explanation: Explanation) -> None:

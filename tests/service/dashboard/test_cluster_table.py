@@ -1,6 +1,7 @@
 """Table of clusters."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,8 +9,10 @@ import pytest
 from dashboard_data import DIM, GENRES, get, make_state, play, read_observations
 
 from locb.common.feature_hashing import features
+from locb.policies.base.user_batch import membership_probabilities
 from locb.service.core.user_index import UserIndex
-from locb.service.dashboard import certificate_cache, cluster_table
+from locb.service.dashboard import certificate_cache, cluster_table, state_view
+from serving import serving
 
 
 def test_rows(served: Any) -> None:
@@ -83,6 +86,59 @@ def test_certificates_are_cached(served: Any, monkeypatch: pytest.MonkeyPatch) -
     assert all(row["certificate"] is None and not row["certificate_exact"] for row in large)
 
 
+def test_probabilities_of_eloc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parameters = {"n_seeds": 6}
+    with serving(tmp_path, policy="eloc", dim=DIM, parameters=parameters) as (client, service):
+        assert get(client, "/v1/status")["sure_users"] == 0
+        for seed in range(12):
+            play(client, 60, seed=seed)
+        policy, users = service.policy, service.engine.users
+        summary, batch = policy.group_summary(), policy.user_batch(users.assigned())
+        probabilities = membership_probabilities(summary, batch)
+        clusters = policy.clusters()
+        monkeypatch.setattr(state_view, "SURE", float(np.median(probabilities[:, :-1].max(axis=1))))
+        sure = probabilities >= state_view.SURE
+        sure[:, -1] = False  # the cluster of all users
+        assert sure.any(axis=1).sum() > 0
+        assert get(client, "/v1/status")["sure_users"] == sure.any(axis=1).sum()
+        names = [None if cluster.seed is None else users.name_of(cluster.seed) for cluster in clusters]
+        shares = [
+            None if cluster.seed is None else sure[cluster.members, k].mean() for k, cluster in enumerate(clusters)
+        ]
+        originals = [None if k == of else names[of] for k, of in enumerate(summary.same_as[: len(clusters)].tolist())]
+        listed = get(client, "/v1/clusters")["clusters"]
+        assert [(row["seed"], row["sure_share"], row["same_as"]) for row in listed] == [
+            *zip(names, shares, originals, strict=True)
+        ]
+        rows = get(client, "/v1/groups", sort="sure")["clusters"]
+        assert [row["sure_share"] or 0.0 for row in rows] == sorted((share or 0.0 for share in shares), reverse=True)
+        assert {row["seed"]: row["same_as"] for row in rows} == dict(zip(names, originals, strict=True))
+        for k, cluster in enumerate(clusters):
+            if cluster.seed is not None:
+                detail = get(client, f"/v1/clusters/{names[k]}")
+                assert detail["members"] == [users.name_of(user) for user in cluster.members.tolist()]
+                assert detail["probabilities"] == pytest.approx(probabilities[cluster.members, k])
+        for user in users.assigned().tolist():
+            detail = get(client, f"/v1/users/{users.name_of(user)}")
+            inside = [k for k, cluster in enumerate(clusters) if user in cluster]
+            assert [(row["seed"], row["same_as"]) for row in detail["clusters"]] == [
+                (names[k], originals[k]) for k in inside
+            ]
+            assert [row["probability"] for row in detail["clusters"]] == pytest.approx(probabilities[user, inside])
+            assert detail["no_cluster_probability"] == pytest.approx(1.0 - batch.weights[user].sum())
+
+
+def test_policy_without_probabilities(served: Any) -> None:
+    client, _ = served
+    assert get(client, "/v1/status")["sure_users"] is None
+    rows = get(client, "/v1/groups")["clusters"] + get(client, "/v1/clusters")["clusters"]
+    assert {(row["sure_share"], row["same_as"]) for row in rows} == {(None, None)}
+    assert get(client, f"/v1/clusters/{rows[0]['seed']}")["probabilities"] is None
+    user = get(client, "/v1/users/u3")
+    assert user["no_cluster_probability"] is None
+    assert {(row["probability"], row["same_as"]) for row in user["clusters"]} == {(None, None)}
+
+
 def test_order_page_and_search(served: Any) -> None:
     client, _ = served
     table = get(client, "/v1/groups", sort="seed")
@@ -98,7 +154,7 @@ def test_order_page_and_search(served: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sort", "order"), [("size", "bacd"), ("reward", "dbac"), ("progress", "cdab"), ("seed", "abcd")]
+    ("sort", "order"), [("size", "bacd"), ("reward", "dbac"), ("progress", "cdab"), ("sure", "dcab"), ("seed", "abcd")]
 )
 def test_each_order(sort: str, order: str) -> None:
     # The users 3, 2, 1 and 0 represent the groups "d", "b", "a" and "c". Equal values are ordered by size.
@@ -106,6 +162,7 @@ def test_each_order(sort: str, order: str) -> None:
         make_state(8, [1, 2, 3], [0, 1, 2, 5], [3, 4], [6]),
         representatives=np.array([1, 2, 0, 3]),
         progress=np.array([0.5, np.nan, 0.9, 0.75]),
+        sure_members=np.array([1, 0, 1, 1]),
         reward_totals=np.array([[4, 1.0], [4, 2.0], [0, 0.0], [4, 3.0]]),
     )
     users = UserIndex(8, [(0, "c"), (1, "a"), (2, "b"), (3, "d")])

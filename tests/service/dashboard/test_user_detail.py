@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from dashboard_data import DIM, LOCB, genre_arms, get, read_observations
 
+from locb.kernels.eloc.state import EVERYONE, GAP
 from locb.service.dashboard import user_detail
 from serving import serving, state, wait_for
 
@@ -23,6 +24,31 @@ def test_estimate(served: Any) -> None:
     margin = 1.96 * 0.5 * np.sqrt(np.diag(np.linalg.inv(np.eye(DIM) + contexts.T @ contexts)))
     expected = np.stack([user["theta"] - margin, user["theta"] + margin], axis=1)
     np.testing.assert_allclose(user["intervals"], expected, atol=1e-4)
+
+
+def test_safety_screen_is_reported(tmp_path: Path) -> None:
+    """The model believes that all users are alike, but one user has never had a reward for what the others like."""
+    request = {"user": "ann", "arms": [{"id": "a", "features": [1, 0]}, {"id": "b", "features": [0, 1]}]}
+    with serving(tmp_path, policy="eloc", dim=2) as (client, service):
+        first = client.post("/v1/recommend", json=request).json()
+        assert first["explanation"]["screened"] is False
+        policy, index = service.policy, service.require_index("ann")
+        for number in range(40):
+            for user in range(policy.n_users):
+                policy.update(user, [1.0, 0.0], float(user != index and number % 10 > 0))
+                if user != index:
+                    policy.update(user, [0.0, 1.0], float(number % 10 == 0))
+        policy._state.learned_scalars[EVERYONE], policy._state.learned_scalars[GAP] = 1e3, 0.0
+        second = client.post("/v1/recommend", json=request).json()
+        assert (second["arm"], second["explanation"]["screened"]) == ("b", True)
+        assert [arm["arm"] for arm in second["ranking"]] == ["b", "a"]
+        assert second["ranking"][0]["score"] < second["ranking"][1]["score"]
+        assert client.post("/v1/preview", json=request).json()["explanation"] == second["explanation"]
+        stored = get(client, "/v1/users/ann/decisions")["decisions"]
+        assert [decision["response"] for decision in stored] == [second, first]
+    with serving(tmp_path / "other", **LOCB) as (client, _):
+        explanation = client.post("/v1/recommend", json=request | {"arms": genre_arms()}).json()["explanation"]
+        assert explanation["screened"] is False
 
 
 def test_decisions(tmp_path: Path) -> None:

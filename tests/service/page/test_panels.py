@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 from sample_data import SPECIAL_NAME, USERS
 
 from browser import accessibility_violations, open_page
@@ -152,6 +152,66 @@ def test_groups_shows_the_table_of_the_api(browser: Browser, client: httpx.Clien
         )
 
 
+def test_probabilities_are_shown(browser: Browser, default_client: httpx.Client) -> None:
+    client = default_client
+    status = client.get("/v1/status").json()
+    with open_page(browser, str(client.base_url)) as opened:
+        page = opened.page
+        page.goto(str(client.base_url))
+        expect(page.locator("#status-cards")).to_contain_text("Users with a sure group")
+        figure, text = card_texts(page, "Users with a sure group")
+        assert figure == f"{100 * status['sure_users'] / len(USERS):.0f}%"
+        assert text == f"{status['sure_users']} users belong to a group with a probability of at least 90%"
+        assert page.locator("#status-cards div").count() == 6
+
+        clusters = client.get("/v1/groups?limit=25").json()["clusters"]
+        page.goto(f"{client.base_url}/#groups")
+        expect(page.locator("#groups-summary")).to_contain_text("A member is sure if the user belongs to the group")
+        expect(page.locator("#groups-table tbody tr")).to_have_count(len(clusters))
+        for row, cluster in zip(table_cells(page, "#groups-table"), clusters, strict=True):
+            note = "" if cluster["same_as"] is None else f"\nsame group as {cluster['same_as']}"
+            assert row[0] == (cluster["seed"] or "–") + note
+            share = cluster["sure_share"]
+            assert row[2].strip() == ("–" if share is None else f"{int(100 * share)}%")
+        page.get_by_role("button", name="Sure members").click()
+        expect(page.locator("#groups-table th[aria-sort]")).to_have_text("Sure members")
+        assert "at least 90%" in str(page.locator("#groups-table th[aria-sort]").get_attribute("title"))
+
+        page.goto(f"{client.base_url}/#user/user%207")
+        detail = client.get("/v1/users/user%207").json()
+        best = max(detail["clusters"], key=lambda cluster: cluster["probability"])
+        expect(page.locator("#user-cards")).to_contain_text(f"{100 * best['probability']:.0f}%")
+        shown = table_cells(page, "#user-groups")
+        assert shown[0][1] == f"{100 * best['probability']:.0f}%"
+        seeds = {cluster["same_as"] or cluster["seed"] or "all users" for cluster in detail["clusters"]}
+        assert {row[0].partition("\n")[0] for row in shown} == seeds
+
+
+def test_screened_decision_is_explained(browser: Browser, default_client: httpx.Client) -> None:
+    def screen(route: Route) -> None:
+        response = route.fetch()
+        data = response.json()
+        for decision in data.get("decisions", []):
+            decision["response"]["explanation"]["screened"] = True
+        if "explanation" in data:
+            data["explanation"]["screened"] = True
+        route.fulfill(response=response, json=data)
+
+    sentence = (
+        "The safety screen replaced the arm with the highest score, because the rewards of this user speak against"
+    )
+    with open_page(browser, str(default_client.base_url)) as opened:
+        page = opened.page
+        page.goto(f"{default_client.base_url}/#user/user%207")
+        expect(page.locator("#decisions-table tbody tr").first).to_be_visible()
+        expect(page.locator("#panel-user")).not_to_contain_text("safety screen")
+        page.route(re.compile("/v1/(preview|users/.*/decisions)"), screen)
+        page.reload()
+        expect(page.locator("#decisions-table tbody tr").first).to_contain_text(sentence)
+        page.get_by_role("button", name="Preview", exact=True).click()
+        expect(page.locator("#preview-result")).to_contain_text(sentence)
+
+
 @pytest.mark.parametrize("user", ["user 7", SPECIAL_NAME])
 def test_user_shows_estimate_and_decisions(browser: Browser, client: httpx.Client, user: str) -> None:
     detail = client.get(f"/v1/users/{quote(user, safe='')}").json()
@@ -231,7 +291,9 @@ def test_all_panels_by_keyboard(browser: Browser, client: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_accessibility_on_a_phone(browser: Browser, client: httpx.Client, scheme: str) -> None:
+@pytest.mark.parametrize("fixture", ["client", "default_client"])
+def test_accessibility_on_a_phone(browser: Browser, fixture: str, scheme: str, request: pytest.FixtureRequest) -> None:
+    client: httpx.Client = request.getfixturevalue(fixture)
     phone: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "color_scheme": scheme}
     with open_page(browser, str(client.base_url), **phone) as opened:
         page = opened.page

@@ -83,6 +83,49 @@ def test_certificate_of_the_maximum_distance_or_more_is_not_informative(evaluate
     assert evaluate("/page/groups.js", show, given) == ["99.900", "not informative yet (≥ 100)"]
 
 
+def cluster(seed: str | None, probability: float | None, same_as: str | None = None) -> dict[str, Any]:
+    return {"seed": seed, "size": None, "returned": False, "probability": probability, "same_as": same_as}
+
+
+@pytest.mark.parametrize(
+    ("served", "clusters", "alone", "expected"),
+    [
+        (9, [cluster("bob", 0.94)], 0.0, ["bob", "belongs to the group of bob with 94%"]),
+        (9, [cluster("cat", 0.02), cluster("eve", 0.9, "bob")], 0.0, ["bob", "belongs to the group of bob with 90%"]),
+        (9, [cluster("bob", 0.63)], 0.3, ["bob?", "probably belongs to the group of bob: 63%; not sure yet"]),
+        (9, [cluster(None, 0.97)], 0.0, ["all users", "no difference from other users found so far: 97%"]),
+        (
+            9,
+            [cluster("bob", 0.34), cluster("eve", 0.2)],
+            0.31,
+            ["unknown", "not enough data to tell: the group of bob 34%, no group 31%"],
+        ),
+        (0, [cluster("bob", 0.95)], 0.0, ["unknown", "not enough data to tell"]),
+        (9, [], 1.0, ["unknown", "not enough data to tell"]),
+        (9, [cluster("bob", None)], None, None),
+    ],
+)
+def test_text_about_the_group_of_a_user(
+    evaluate: Any, served: int, clusters: list[Any], alone: float | None, expected: list[str] | None
+) -> None:
+    detail = {"served": served, "clusters": clusters, "no_cluster_probability": alone}
+    assert evaluate("/page/format.js", "return m.formatMembership(given);", detail) == expected
+
+
+def test_groups_that_count_as_one_are_listed_once(evaluate: Any) -> None:
+    clusters = [
+        cluster("a", 0.1),
+        cluster("b", 0.8, "c"),
+        cluster("d", 0.8, "c"),
+        cluster("c", 0.8),
+        cluster("e", None),
+    ]
+    assert evaluate("/page/format.js", "return m.mergeGroups(given);", clusters) == [
+        {"seed": "c", "seeds": ["b", "d"], "probability": 0.8},
+        {"seed": "a", "seeds": [], "probability": 0.1},
+    ]
+
+
 def test_features_have_the_same_colours_in_all_charts(evaluate: Any) -> None:
     def decision(**contributions: float) -> dict[str, Any]:
         explanation = {"contributions": contributions, "intercept": 0.0, "bonus": 0.1}

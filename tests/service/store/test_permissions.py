@@ -11,7 +11,7 @@ import pytest
 from locb.report.charts import vega_bundle
 from locb.service.config import ServiceConfig
 from locb.service.core.service import Service
-from locb.service.dashboard.chart_files import ChartFiles
+from locb.service.dashboard.page_files import ChartFiles
 from serving import arms, serving
 
 

@@ -36,6 +36,9 @@ class GroupSummary(NamedTuple):
         final.
     theta : (K, d) floats or None
         Sum of the members' estimates for each cluster; None if the policy does not maintain these sums.
+    same_as : (K,) ints or None
+        For a policy with ``UserBatch.weights``: position of the cluster of which each cluster is a duplicate, or its
+        own position. Duplicates count as one group.
     """
 
     names: Ints
@@ -43,6 +46,7 @@ class GroupSummary(NamedTuple):
     returned: NDArray[np.bool_]
     progress: Floats
     theta: Floats | None = None
+    same_as: Ints | None = None
 
 
 class OverlappingGroups(NamedTuple):
@@ -186,12 +190,15 @@ class UserBatch(NamedTuple):
         Number of rounds per user.
     groups : BatchMembership
         The groups that contain each user.
+    weights : (u, K) floats or None
+        Probability that each of the K groups explains each user; None if the policy has no probabilities.
     """
 
     theta: Floats
     radii: Floats
     served: Ints
     groups: BatchMembership
+    weights: Floats | None = None
 
     @classmethod
     def concatenate(cls, parts: Sequence[UserBatch]) -> UserBatch:
@@ -202,7 +209,28 @@ class UserBatch(NamedTuple):
         bits = [part.groups for part in parts if isinstance(part.groups, OverlappingGroups)]
         names = [part.groups for part in parts if isinstance(part.groups, Partition)]
         groups = OverlappingGroups.concatenate(bits) if bits else Partition.concatenate(names)
-        return cls(theta, radii, served, groups)
+        weights = [part.weights for part in parts if part.weights is not None]
+        return cls(theta, radii, served, groups, np.concatenate(weights) if weights else None)
+
+
+def membership_probabilities(summary: GroupSummary, batch: UserBatch) -> Floats | None:
+    """Return the probability that each user belongs to each cluster of ``summary``: (u, K).
+
+    The weights of duplicates are added, so they have the same probability. None if the policy has no probabilities.
+
+    Examples
+    --------
+    >>> summary = summarize_open_groups(np.arange(3))._replace(same_as=np.array([0, 1, 0]))
+    >>> groups = OverlappingGroups.from_matrix(np.ones((1, 3), bool))
+    >>> batch = UserBatch(np.zeros((1, 2)), np.zeros(1), np.zeros(1, int), groups, np.array([[0.5, 0.125, 0.25]]))
+    >>> membership_probabilities(summary, batch).tolist()
+    [[0.75, 0.125, 0.75]]
+    """
+    if summary.same_as is None or batch.weights is None:
+        return None
+    totals = np.zeros(batch.weights.shape[::-1])
+    np.add.at(totals, summary.same_as, batch.weights.T)
+    return totals[summary.same_as].T
 
 
 def summarize_clusters(clusters: Sequence[Cluster]) -> GroupSummary:

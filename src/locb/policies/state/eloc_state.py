@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from locb.common.arrays import Floats, Ints, Words
-from locb.kernels.common.linear_algebra import packed_size, unpack_symmetric
+from locb.kernels.common.linear_algebra import packed_identity, packed_size, unpack_symmetric
 from locb.kernels.eloc import loop as kernel
 from locb.kernels.eloc.state import (
     BETA,
+    CENTRE,
     DELTA,
     INITIAL_GATE,
     INITIAL_PRIOR_WEIGHTS,
@@ -23,11 +24,13 @@ from locb.kernels.eloc.state import (
     RETENTION,
     ROBUST,
     SIGMA,
+    USERS,
     ELOCState,
     T,
 )
 from locb.policies.state.user_rows import grow_rows
 
+MAX_DUPLICATE_DIFFERENCE = 0.3  # of the predictions of two neighbourhoods, relative to that of two users
 USER_ROWS = (
     "sums",
     "centre_terms",
@@ -117,6 +120,36 @@ def shift_sums(state: ELOCState, user: int, change: Floats) -> None:
         s = neighbourhood_id % len(state.seeds)
         if neighbourhood_id >= 0 and state.neighbourhood_ids[s] == neighbourhood_id:
             state.pooled_sums[s, :d] += weight * step
+
+
+def move_empty_to_population(state: ELOCState, weights: Floats) -> None:
+    """Add the weights (u, K + 2) of neighbourhoods without users to the population, whose mean is their centre."""
+    is_empty = state.contributors[:, USERS] == 0
+    weights[:, -1] += weights[:, :-2] @ is_empty
+    weights[:, :-2][:, is_empty] = 0.0
+
+
+def find_duplicates(state: ELOCState, dim: int) -> Ints:
+    """Return for each neighbourhood the neighbourhood of which it is a duplicate, or itself, and K for "everyone".
+
+    Seeds that are alike have neighbourhoods with nearly the same centre. Two neighbourhoods differ by the mean of
+    ((μ_s − μ_r)ᵀx)² over the contexts x so far, relative to the expected difference of two users, which is
+    2 tr(Σ_0 xxᵀ). In the order of decreasing tr A, each neighbourhood is a duplicate of the most similar one before it
+    that is no duplicate, if they differ by less than MAX_DUPLICATE_DIFFERENCE.
+    """
+    n_seeds = len(state.seeds)
+    centres, contexts = state.centres[:n_seeds, :dim], unpack_symmetric(state.pooled_sums[-1:, dim:], dim)[0]
+    products = centres @ contexts @ centres.T
+    norms = products.diagonal()
+    differences = norms[:, None] + norms - 2.0 * products
+    between_users = 2.0 * float(np.sum(unpack_symmetric(state.population[[CENTRE], dim:], dim)[0] * contexts))
+    same_as, originals = np.arange(n_seeds + 1), np.zeros(0, np.int64)
+    for s in np.argsort(-(state.pooled_sums[:n_seeds, dim:] @ packed_identity(dim)), kind="stable").tolist():
+        if len(originals) and differences[s, originals].min() < MAX_DUPLICATE_DIFFERENCE * between_users:
+            same_as[s] = originals[differences[s, originals].argmin()]
+        else:
+            originals = np.append(originals, s)
+    return same_as
 
 
 def count_contributors(state: ELOCState) -> None:

@@ -1,7 +1,8 @@
 /* Tables with sortable columns. Adds to window.locbUi:
 
      createTable(element, columns, rows, {caption, sort, onSort, key, empty, tall, className})
-       columns: [{name, title, number, value(row), show(row), sort, direction}]
+       columns: [{name, title, hint, number, value(row), show(row), sort, direction}]
+                hint: tooltip of the heading
                 number: whether the column is aligned to the right and sorted in descending order first
                 value(row): returns the sort key, by default row[name]
                 show(row): returns the content of the cell as text or an element, by default the sort key
@@ -41,7 +42,7 @@
     const body = create("tbody");
     const empty = create("p", { className: "empty", hidden: true }, options.empty ?? "No data yet.");
     const headings = columns.map((column) => {
-      const heading = create("th", { scope: "col", className: column.number ? "number" : null });
+      const heading = create("th", { scope: "col", className: column.number ? "number" : null, title: column.hint });
       if (column.sort === false) heading.append(column.title);
       else heading.append(create("button", { type: "button", onclick: () => onClick(column) }, column.title));
       return heading;

@@ -144,10 +144,16 @@ def _fact_rows(status: Mapping[str, Any], snapshot: ServiceSnapshot) -> list[tup
         ("Total", f"{decisions}, {rewards}; {pending}"),
         *_reward_rows(snapshot),
         ("Users", f"{format_count(status['users'], 'user', 'users')}, {status['rewarded_users']:,} with a reward"),
-        ("Groups", f"{groups['returned']:,} final, {groups['forming']:,} forming{grouped}"),
+        ("Groups", f"{_groups_fact(status, groups)}{grouped}"),
         ("Store", f"{store['kind']}, {format_count(store['position'], 'event', 'events')}{store_size}; {queued}"),
         ("Snapshot", _snapshot_fact(status)),
     ]
+
+
+def _groups_fact(status: Mapping[str, Any], groups: Mapping[str, Any]) -> str:
+    if status.get("sure_users") is None:
+        return f"{groups['returned']:,} final, {groups['forming']:,} forming"
+    return f"{status['sure_users']:,} of {status['rewarded_users']:,} users with a reward are sure (90%) of their group"
 
 
 def _snapshot_fact(status: Mapping[str, Any]) -> str:
@@ -218,7 +224,7 @@ def render_group_table(groups: Mapping[str, Any], count: int, width: int) -> Tab
     headings = ("seed user", "users", "state", "max distance", "mean reward", "preferences")
     table = make_table(_group_title(groups, count), headings, ("seed user", "state", "preferences"))
     for group in groups["clusters"][:count]:
-        progress = group["progress"]
+        progress = group["progress"] if group.get("sure_share") is None else group["sure_share"]
         no_bar = width < MIN_BAR_WIDTH or group["returned"] or progress is None
         table.add_row(
             Text(str(group["seed"] or DASH)),
@@ -251,6 +257,8 @@ def _group_title(groups: Mapping[str, Any], count: int) -> str:
 
 
 def _group_state(group: Mapping[str, Any]) -> str:
+    if group.get("sure_share") is not None:
+        return f"{format_percent(group['sure_share'])} sure"
     if group["returned"]:
         return "final"
     return "forming" if group["progress"] is None else f"forming {format_percent(group['progress'])}"

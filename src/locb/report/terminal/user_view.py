@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from locb.client.monitor import ServiceSnapshot, UserData
 
 MAX_FEATURES = 8  # weights in the table of the estimate
+SCREENED = "the safety screen replaced the arm with the highest score: the user's own rewards speak against it"
 MIN_SOURCE_WEIGHT = 0.005  # evidence sources with less weight are not listed
 
 
@@ -71,10 +72,13 @@ def render_user(snapshot: ServiceSnapshot, data: UserData | None, width: int, *,
 
 def _render_groups(groups: Sequence[Mapping[str, Any]]) -> Text:
     descriptions = []
-    for group in groups:
+    for group in sorted(groups, key=lambda group: -(group.get("probability") or 0.0)):
         seed = "without a seed user" if group["seed"] is None else f"of {group['seed']}"
         size = "" if group["size"] is None else f"{format_count(group['size'], 'user', 'users')}, "
-        descriptions.append(f"{seed} ({size}{'final' if group['returned'] else 'forming'})")
+        state = "final" if group["returned"] else "forming"
+        if group.get("probability") is not None:
+            state = f"probability {format_percent(group['probability'])}"
+        descriptions.append(f"{seed} ({size}{state})")
     return Text("; ".join(descriptions) or "none")
 
 
@@ -155,7 +159,8 @@ def _format_explanation(explanation: Mapping[str, Any] | None) -> list[str]:
     terms += [f"intercept {format_number(explanation['intercept'], '+.2f')}"] if explanation["intercept"] else []
     terms += [f"bonus {format_number(explanation['bonus'], '+.2f')}"]
     sources = [_format_source(source) for source in explanation["sources"] if source["weight"] > MIN_SOURCE_WEIGHT]
-    return [f"score: {', '.join(terms)}", *([f"based on {'; '.join(sources)}"] if sources else [])]
+    lines = [f"score: {', '.join(terms)}", *([f"based on {'; '.join(sources)}"] if sources else [])]
+    return [*lines, SCREENED] if explanation.get("screened") else lines
 
 
 def _format_outcome(decision: Mapping[str, Any]) -> str:

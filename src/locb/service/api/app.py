@@ -29,8 +29,7 @@ from locb.service.api.openapi import describe_api
 from locb.service.api.routes import ROUTES
 from locb.service.api.token_file import TokenFile
 from locb.service.core.service import Service
-from locb.service.dashboard.chart_files import ChartFiles
-from locb.service.dashboard.page_files import INDEX, PageFiles
+from locb.service.dashboard.page_files import INDEX, ChartFiles, PageFiles
 from locb.service.responses import encode_json, problem_response
 
 

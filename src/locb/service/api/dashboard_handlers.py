@@ -8,10 +8,10 @@ from locb.service.api.request_params import check_length, parse_choice, parse_in
 from locb.service.dashboard import user_detail as user_views
 from locb.service.dashboard.cluster_table import MAX_LIMIT, SORTS, TableQuery
 from locb.service.dashboard.history import PREVIOUS, Baseline
-from locb.service.dashboard.schemas import PreviewResponse, UserDecisions
+from locb.service.dashboard.schemas import PreviewResponse, UserDecisions, UserDetail
 from locb.service.errors import invalid
 from locb.service.request_parsing import parse_in_steps, parse_steps
-from locb.service.schemas import MAX_ARM_NAMES, PreviewRequest, RecommendRequest, UserDetail
+from locb.service.schemas import MAX_ARM_NAMES, PreviewRequest, RecommendRequest
 
 MAX_DECISIONS = 100
 MAX_OFFSET = 1_000_000

@@ -17,6 +17,7 @@ from locb.service.api.metrics import CONTENT_TYPE
 from locb.service.api.request_params import parse_integer
 from locb.service.core.commands import EncodedDecision, Outcome, RecommendCommand, RewardCommand
 from locb.service.dashboard import user_detail as user_views
+from locb.service.dashboard.schemas import SimilarUsers
 from locb.service.errors import ProblemError
 from locb.service.request_parsing import parse_in_steps, parse_steps
 from locb.service.responses import SECURITY_HEADERS, encode_json, until_disconnect
@@ -28,7 +29,6 @@ from locb.service.schemas import (
     RecommendRequest,
     RewardBatchRequest,
     RewardRequest,
-    SimilarUsers,
     UserErased,
 )
 from locb.service.store.export import FILE_NAME, Export, Exports

@@ -16,15 +16,22 @@ from locb.service.api.personalizer import handlers as personalizer
 from locb.service.api.personalizer.schemas import EVENT_STATUS, PATH, RANK_STATUS, RankRequest, RankResponse
 from locb.service.api.personalizer.schemas import RewardRequest as PersonalizerRewardRequest
 from locb.service.api.request_params import MAX_TIMESTAMP
+from locb.service.dashboard.cluster_schemas import ClusterDetail, ClusterList, ClusterTable
 from locb.service.dashboard.cluster_table import MAX_LIMIT, SORTS
 from locb.service.dashboard.history import PREVIOUS
-from locb.service.dashboard.schemas import ClusterTable, History, Map, PreviewResponse, Status, UserDecisions
+from locb.service.dashboard.schemas import (
+    History,
+    Map,
+    PreviewResponse,
+    SimilarUsers,
+    Status,
+    UserDecisions,
+    UserDetail,
+)
 from locb.service.errors import ProblemError
 from locb.service.responses import problem_response
 from locb.service.schemas import (
     MAX_ID_LENGTH,
-    ClusterDetail,
-    ClusterList,
     Decision,
     Health,
     Liveness,
@@ -36,8 +43,6 @@ from locb.service.schemas import (
     RewardBatchResponse,
     RewardRequest,
     RewardResponse,
-    SimilarUsers,
-    UserDetail,
     UserErased,
 )
 

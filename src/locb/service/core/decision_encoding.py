@@ -70,7 +70,10 @@ class DecisionEncoder:
     def _without_unassigned(
         self, sources: Sequence[PolicyEvidenceSource], memberships: Sequence[Membership]
     ) -> tuple[PolicyEvidenceSource, ...]:
-        """Return the sources with corrected user counts: clusters that are not final contain all unassigned indices."""
+        """Return the sources with corrected user counts, without unassigned indices.
+
+        Clusters that are not final, everyone and the population contain all unassigned indices.
+        """
         forming = {
             membership.seed
             for membership in memberships
@@ -79,7 +82,7 @@ class DecisionEncoder:
         unassigned = self._users.unassigned
         return tuple(
             source._replace(users=source.users - unassigned)
-            if source.kind == "cluster" and source.seed in forming
+            if source.kind in ("everyone", "population") or (source.kind == "cluster" and source.seed in forming)
             else source
             for source in sources
         )
@@ -138,7 +141,7 @@ class DecisionEncoder:
             for kind, seed, weight, users, observations in explanation.sources or ()
         ]
         stored_names = None if named is None else list(names)
-        return names, PackedExplanation(contributions, float(intercept), sources, stored_names)
+        return names, PackedExplanation(contributions, float(intercept), sources, stored_names, explanation.screened)
 
 
 def summarize_membership(membership: Membership, users: UserIndex) -> ClusterSummary | None:
@@ -232,7 +235,7 @@ def render(
             for source in found.sources
         ]
         contributions = dict(zip(names, found.contributions, strict=True))
-        explanation = Explanation(contributions, found.intercept, bonuses[0], sources)
+        explanation = Explanation(contributions, found.intercept, bonuses[0], sources, found.screened)
     raw = msgspec.Raw(b"[" + clusters + b"]")
     return encode_json(_Response(decision_id, arms[ranking[0]].id, ranked, raw, explanation))
 

@@ -8,17 +8,23 @@ from typing import NamedTuple
 import numpy as np
 
 from locb.common.arrays import Floats, Ints
+from locb.policies.base.user_batch import membership_probabilities
 from locb.service import errors
 from locb.service.core.service import Service
 from locb.service.core.user_index import UserIndex
 from locb.service.dashboard.certificate_cache import Certificate, CertificateCache
+from locb.service.dashboard.cluster_schemas import (
+    ClusterDetail,
+    ClusterOverlap,
+    ClusterRow,
+    ClusterTable,
+    ListedCluster,
+)
 from locb.service.dashboard.feature_names import FeatureNames
-from locb.service.dashboard.schemas import ClusterOverlap, ClusterRow, ClusterTable
-from locb.service.dashboard.state_view import StateView
+from locb.service.dashboard.state_view import StateView, summarize_groups, user_slices
 from locb.service.responses import encode_json
-from locb.service.schemas import ClusterDetail, ClusterSummary
 
-SORTS = ("size", "reward", "progress", "seed")
+SORTS = ("size", "reward", "progress", "sure", "seed")
 MAX_LIMIT = 200  # rows per page
 MAX_OVERLAP = 12  # clusters of a page whose overlap is computed
 MAX_DISTANCE = 2.0  # between two preference vectors of norm 1
@@ -69,12 +75,26 @@ def _table_rows(
                 None if np.isnan(progress) else progress,
                 certificate.bound,
                 certificate.exact,
+                _sure_share(state, k),
+                _original_name(state, cluster_names, k),
                 int(rewards),
                 total / rewards if rewards else None,
                 names.top_features(state.mean_theta[k]),
             )
         )
     return rows
+
+
+def _sure_share(state: StateView, k: int) -> float | None:
+    if state.sure_members is None or state.representatives[k] < 0:
+        return None
+    return int(state.sure_members[k]) / int(state.sizes[k])
+
+
+def _original_name(state: StateView, cluster_names: list[str | None], k: int) -> str | None:
+    """Return the name of the cluster of which cluster k is a duplicate; None if there is none."""
+    original = int(state.same_as[k])
+    return None if original == k else cluster_names[original]
 
 
 class _Selection(NamedTuple):
@@ -114,6 +134,8 @@ def _sort(state: StateView, clusters: list[int], names: list[str | None], sort: 
     key: Floats | Ints = sizes
     if sort == "progress":
         key = np.nan_to_num(state.progress[found], nan=-1.0)
+    elif sort == "sure" and state.sure_members is not None:
+        key = state.sure_members[found] / sizes
     elif sort == "reward":
         count, total = state.reward_totals[found].T
         key = np.divide(total, count, np.full(len(found), -np.inf), where=count > 0)
@@ -140,13 +162,16 @@ def encode_cluster_list(state: StateView, users: UserIndex) -> bytes:
     The clusters are encoded in parts, because the event loop cannot run while a thread encodes a part.
     """
     parts = []
-    for start in range(0, len(state.sizes), ENCODED_AT_ONCE):
-        part = slice(start, start + ENCODED_AT_ONCE)
-        indices = state.representatives[part].tolist()
-        names = [None if index < 0 else users.name_of(index) for index in indices]
-        rows = zip(indices, names, state.sizes[part].tolist(), state.returned[part].tolist(), strict=True)
-        # A cluster whose representative was erased in the meantime is omitted.
-        clusters = [ClusterSummary(name, *row) for index, name, *row in rows if index < 0 or name is not None]
+    indices, sizes, returned = state.representatives.tolist(), state.sizes.tolist(), state.returned.tolist()
+    for start in range(0, len(sizes), ENCODED_AT_ONCE):
+        clusters = []
+        for k in range(start, min(start + ENCODED_AT_ONCE, len(sizes))):
+            name = None if indices[k] < 0 else users.name_of(indices[k])
+            if indices[k] >= 0 and name is None:
+                continue  # the representative was erased in the meantime
+            original = int(state.same_as[k])
+            same_as = None if original == k else users.name_of(indices[original])
+            clusters.append(ListedCluster(name, sizes[k], returned[k], _sure_share(state, k), same_as))
         if clusters:
             parts.append(encode_json(clusters)[1:-1])
     return b'{"clusters":[' + b",".join(parts) + b"]}"
@@ -170,10 +195,26 @@ async def cluster_detail(service: Service, state: StateView, seed: str) -> Clust
     returned_at = rounds.get(index, rounds.get(None)) if returned else None
     indices = await asyncio.to_thread(state.members, cluster)
     bound, exact = await service.certify(indices, len(indices) <= MAX_PAIRED)
-    members = await asyncio.to_thread(_member_names, indices, service.engine.users)
-    return ClusterDetail(seed, len(members), returned, returned_at, members, bound, exact)
+    probabilities = await _member_probabilities(service, indices, int(state.cluster_ids[cluster]))
+    names = await asyncio.to_thread(_member_names, indices, service.engine.users)
+    members = [name for name in names if name is not None]
+    if probabilities is not None:  # users who were erased in the meantime are omitted here, too
+        probabilities = [value for value, name in zip(probabilities, names, strict=True) if name is not None]
+    return ClusterDetail(seed, len(members), returned, returned_at, members, probabilities, bound, exact)
 
 
-def _member_names(indices: Ints, users: UserIndex) -> list[str]:
-    names = map(users.name_of, indices.tolist())
-    return [name for name in names if name is not None]
+async def _member_probabilities(service: Service, indices: Ints, cluster_id: int) -> list[float] | None:
+    """Return the probability that each user belongs to a cluster; None if the policy has no probabilities."""
+    summary = await summarize_groups(service)
+    if summary.same_as is None:
+        return None
+    found: list[float] = []
+    column = int(np.flatnonzero(summary.names == cluster_id)[0])
+    async for _, batch in user_slices(service, indices):
+        probabilities = membership_probabilities(summary, batch)
+        found += [] if probabilities is None else probabilities[:, column].tolist()
+    return found
+
+
+def _member_names(indices: Ints, users: UserIndex) -> list[str | None]:
+    return [*map(users.name_of, indices.tolist())]

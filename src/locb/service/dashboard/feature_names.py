@@ -10,7 +10,7 @@ import numpy as np
 
 from locb.common.arrays import Floats
 from locb.common.feature_hashing import signed_indices
-from locb.service.dashboard.schemas import FeatureWeight
+from locb.service.dashboard.cluster_schemas import FeatureWeight
 from locb.service.packed_responses import unpack, unpack_request
 
 # Limits of the most recent requests that are read, so that requests with many names take neither much time nor memory.

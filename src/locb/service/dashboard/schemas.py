@@ -6,6 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Raw
 
+from locb.service.dashboard.cluster_schemas import UserCluster
 from locb.service.schemas import FINAL, ClusterSummary, Explanation, Features, RankedArm, ResponseModel
 
 Time = Annotated[float, Meta(description="Unix time in seconds.")]
@@ -88,6 +89,13 @@ class Status(ResponseModel):
         ),
     ]
     clusters: ClusterCounts
+    sure_users: Annotated[
+        int | None,
+        Meta(
+            description="Number of users who belong to a cluster, except that of all users, with a probability of at "
+            "least 0.9; null for policies without probabilities (all except ELOC), or if unknown."
+        ),
+    ]
     backfilling: Annotated[
         bool,
         Meta(
@@ -213,71 +221,66 @@ class Map(ResponseModel):
     points: MapPoints
 
 
-class FeatureWeight(ResponseModel):
-    """Feature with its weight in the mean estimate of a cluster."""
+class UserDetail(ResponseModel):
+    """Estimate and statistics of a user."""
 
-    feature: Annotated[str, Meta(description="Name, or index if features are arrays.")]
-    weight: float
-
-
-class ClusterRow(ResponseModel):
-    """Row of the table of clusters."""
-
-    seed: Annotated[str | None, Meta(description="User after whom the cluster is named; null if there is none.")]
-    size: Annotated[int, Meta(description="Number of members.")]
-    returned: Annotated[bool, Meta(description=FINAL)]
-    progress: Annotated[
+    user: str
+    served: Annotated[
+        int | None,
+        Meta(description="Number of rewards that the policy learned from this user; null if it does not report this."),
+    ]
+    theta: Annotated[
+        list[float] | None,
+        Meta(
+            description="Estimated preferences, one entry per feature. The estimated reward of features x is the sum "
+            "of theta_j x_j, plus the lower limit of reward_range, if the store has one. Null if the policy does not "
+            "estimate preferences."
+        ),
+    ]
+    radius: Annotated[
+        float | None, Meta(description="Radius of the confidence region around theta; null if there is none.")
+    ]
+    clusters: Annotated[list[UserCluster], Meta(description="Clusters that contain the user.")]
+    no_cluster_probability: Annotated[
         float | None,
-        Meta(description="Progress towards becoming final, from 0 to 1; null if the policy does not report it."),
-    ]
-    certificate: Annotated[
-        float | None,
         Meta(
-            description="Upper bound on the distance between the preferences of any two members, with probability "
-            "1 − delta (LOCB: parameter delta, default 0.1; other policies: 0.1), in units of rewards; null if the "
-            "policy has none, if the cluster has more than 5,000 members, or while it is not computed yet."
+            description="Probability that the user is unlike all clusters, according to the model of ELOC; null for "
+            "other policies."
         ),
     ]
-    certificate_exact: Annotated[
-        bool,
+    intervals: Annotated[
+        list[tuple[float, float]] | None,
         Meta(
-            description="Whether the certificate was computed over all pairs of members, which is done for up to 300 "
-            "members. For larger clusters, the bound is larger."
+            description="95% interval of each entry of theta: theta_j ± 1.96 · ½ · √(A⁻¹)_jj. A is the identity plus "
+            "the sum of x xᵀ over the user's rewarded decisions with features x. ½ is the largest standard deviation "
+            "of a reward in [0, 1]; with reward_range it is multiplied by high − low. ELOC: posterior interval. Null "
+            "if the policy does not report intervals."
         ),
     ]
-    rewards: Annotated[int, Meta(description="Number of rewards of the members.")]
-    mean_reward: Annotated[float | None, Meta(description="Mean reward of the members; null without rewards.")]
-    top_features: Annotated[
-        list[FeatureWeight],
-        Meta(description="Up to 3 features with the largest positive weights in the mean estimate of the cluster."),
-    ]
-
-
-class ClusterOverlap(ResponseModel):
-    """Overlap of the first clusters of the page, at most 12."""
-
-    seeds: Annotated[list[str | None], Meta(description="Clusters of the rows and columns of `shares`.")]
-    shares: Annotated[
-        list[list[float]],
-        Meta(description="Share of the users of the row's cluster who are also in the column's cluster."),
-    ]
-
-
-class ClusterTable(ResponseModel):
-    """Page of the table of clusters."""
-
-    total: Annotated[int, Meta(description="Number of clusters that match the search.")]
-    returned: Annotated[int, Meta(description="Number of final clusters, whether or not they match the search.")]
-    forming: Annotated[int, Meta(description="Number of all other clusters, which can still change.")]
-    max_distance: Annotated[
-        float,
+    rewards: Annotated[int, Meta(description="Number of rewards of this user in the log, including default rewards.")]
+    mean_reward: Annotated[float | None, Meta(description="Mean reward of this user; null without rewards.")]
+    feature_indices: Annotated[
+        dict[str, int],
         Meta(
-            description="Largest possible distance between the preferences of two users: 2, times high − low with "
-            "reward_range. A certificate of this value or more is not informative."
+            description="Index in theta of each feature named in recent requests. A negative index −j means that the "
+            "weight of the feature is −theta[j]. The constant feature has index 0. Empty if features are arrays."
         ),
     ]
-    clusters: list[ClusterRow]
-    overlap: ClusterOverlap
+
+
+class SimilarUser(ResponseModel):
+    """User who shares a cluster with the requested user."""
+
+    user: str
+    distance: Annotated[float, Meta(description="Euclidean distance between the estimates of the two users.")]
+    radius: Annotated[float, Meta(description="Radius of the confidence region around the estimate of this user.")]
+
+
+class SimilarUsers(ResponseModel):
+    """Users who share a cluster with the requested user, nearest first."""
+
+    user: Annotated[str, Meta(description="The requested user.")]
+    similar: list[SimilarUser]
 
 
 class UserDecision(ResponseModel):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from locb.common.arrays import Floats, Ints
-from locb.policies.base.user_batch import BatchMembership, GroupSummary, UserBatch
+from locb.policies.base.user_batch import BatchMembership, GroupSummary, UserBatch, membership_probabilities
 from locb.policies.state.locb_state import random_hash_keys
 from locb.service.core.service import Service
 
@@ -19,6 +19,7 @@ MAX_SAMPLE = 3_000  # users on the map, which a browser can draw without delay
 SLICE_SECONDS = 0.001  # target duration of one slice of the capture, during which requests wait
 SUMMED_AT_ONCE = 4_096  # users whose sums per cluster a thread computes at once
 MIN_SLICE = 16  # minimum number of users per slice
+SURE = 0.9  # probability from which a user is sure to belong to a cluster
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,6 +47,14 @@ class StateView:
         Number of rewards of the users of each cluster, and the sum of these rewards.
     mean_theta : (K, d) floats
         Mean estimate of the users of each cluster who have rewards; 0 if there are none.
+    same_as : (K,) ints
+        Position of the cluster of which each cluster is a duplicate, or its own position.
+    sure_members : (K,) ints or None
+        Number of members of each cluster who belong to it with a probability of at least ``SURE``; 0 for a cluster
+        without a seed, that is, all users. None if the policy has no probabilities.
+    sure_users : int or None
+        Number of users who belong to a cluster with a seed with such a probability; None if the policy has no
+        probabilities.
     n_estimates : int
         Number of users with an estimate.
     sample, sample_theta : (s,) ints, (s, d) floats
@@ -62,6 +71,9 @@ class StateView:
     sizes: Ints
     reward_totals: Floats
     mean_theta: Floats
+    same_as: Ints
+    sure_members: Ints | None
+    sure_users: int | None
     n_estimates: int
     sample: Ints
     sample_theta: Floats
@@ -116,6 +128,8 @@ def _assemble(
     # Omit empty clusters, and clusters whose seed is an unassigned index.
     sums = cluster_sums.total
     kept = (sums[:, 0] > 0.0) & ((group_summary.seeds < 0) | np.isin(group_summary.seeds, indices))
+    positions, same_as = np.cumsum(kept) - 1, group_summary.same_as
+    originals = np.arange(len(kept)) if same_as is None else np.where(kept[same_as], same_as, np.arange(len(kept)))
     theta_sums = sums[:, 4:] if group_summary.theta is None else group_summary.theta
     return StateView(
         user_indices=indices,
@@ -128,6 +142,9 @@ def _assemble(
         sizes=sums[kept, 0].astype(np.int64),
         reward_totals=sums[kept, 2:4],
         mean_theta=theta_sums[kept] / np.maximum(sums[kept, 1:2], 1.0),
+        same_as=positions[originals[kept]],
+        sure_members=None if cluster_sums.sure_members is None else cluster_sums.sure_members[kept],
+        sure_users=cluster_sums.sure_users,
         n_estimates=n_estimates,
         sample=sample[has_estimate],
         sample_theta=theta[has_estimate],
@@ -185,13 +202,15 @@ class _ClusterSums:
     ``total`` has one row per cluster. Its columns are: number of users, number of users with rewards, number of
     rewards, sum of rewards and, unless the group summary already has it, the sum of the estimates of the users with
     rewards. ``users`` is a list of batches that together contain all users. To save memory, the batches have neither
-    estimates nor radii.
+    estimates nor radii nor weights. ``sure_members`` and ``sure_users`` are as in ``StateView``.
     """
 
     def __init__(self, group_summary: GroupSummary) -> None:
         self._summary = group_summary
         self.users: list[UserBatch] = []
         self.total: Floats = np.zeros(0)
+        self.sure_members: Ints | None = None
+        self.sure_users: int | None = None
 
     def add(self, batches: list[tuple[UserBatch, Floats]]) -> None:
         """Add batches of users. Each batch comes with an array: number of rewards, and their sum, per user.
@@ -201,13 +220,25 @@ class _ClusterSums:
         if not batches:
             return
         users = UserBatch.concatenate([batch for batch, _ in batches])
-        self.users.append(users._replace(theta=users.theta[:0], radii=users.radii[:0]))
+        self._count_sure(users)
+        self.users.append(users._replace(theta=users.theta[:0], radii=users.radii[:0], weights=None))
         has_rewards = (users.served > 0).astype(np.float64)[:, None]
         columns = [np.ones_like(has_rewards), has_rewards, np.concatenate([rewards for _, rewards in batches])]
         if self._summary.theta is None:
             columns.append(np.where(has_rewards > 0.0, users.theta, 0.0))
         sums = users.groups.sums(self._summary.names, np.concatenate(columns, axis=1))
         self.total = self.total + sums if self.total.size else sums
+
+    def _count_sure(self, users: UserBatch) -> None:
+        probabilities = membership_probabilities(self._summary, users)
+        if probabilities is None:
+            return
+        names = self._summary.names
+        sure = (probabilities >= SURE) & (users.served > 0)[:, None] & (self._summary.seeds >= 0)
+        for rows, inside in users.groups.blocks(names):
+            found = (sure[rows] & inside).sum(axis=0)
+            self.sure_members = found if self.sure_members is None else self.sure_members + found
+        self.sure_users = (self.sure_users or 0) + int(sure.any(axis=1).sum())
 
 
 def _sample(served: Ints, indices: Ints) -> Ints:

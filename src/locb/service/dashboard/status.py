@@ -60,6 +60,7 @@ def status(service: Service, state: StateView | None, returned: Bools, store_byt
         rewards_per_second=recent.rewards / seconds,
         cluster_based_share=hour.grouped / hour.classified if hour.classified else None,
         clusters=ClusterCounts(n_returned, len(returned) - n_returned),
+        sure_users=None if state is None else state.sure_users,
         backfilling=backfilling,
         rebuilding=service.rebuilding,
         reward_scale_problem=policy.reward_scale_problem if isinstance(policy, CompiledPolicy) else None,

@@ -13,13 +13,21 @@ from locb.evaluation.confidence_intervals import NORMAL_QUANTILE
 from locb.policies.base.capabilities import SupportsEstimates, SupportsSimilarUsers
 from locb.policies.base.inspectable import InspectablePolicy
 from locb.policies.base.nearest_users import NearestUsers
+from locb.policies.base.user_batch import membership_probabilities
 from locb.service.core.decision_encoding import render_stored, summarize_membership
 from locb.service.core.service import Service
+from locb.service.dashboard.cluster_schemas import UserCluster
 from locb.service.dashboard.feature_names import FeatureNames
-from locb.service.dashboard.schemas import PreviewResponse, UserDecision, UserDecisions
+from locb.service.dashboard.schemas import (
+    PreviewResponse,
+    SimilarUser,
+    SimilarUsers,
+    UserDecision,
+    UserDecisions,
+    UserDetail,
+)
 from locb.service.dashboard.state_view import user_slices
 from locb.service.request_parsing import ParsedRequest, parse_stored_request
-from locb.service.schemas import SimilarUser, SimilarUsers, UserDetail
 from locb.service.store.log import EventLog
 from locb.service.store.schema import CORRECTION, DEFAULT, REWARD, FoundDecision
 
@@ -39,18 +47,46 @@ def user_detail(service: Service, user: str, names: FeatureNames) -> UserDetail:
         margin = NORMAL_QUANTILE * estimate.deviation
         intervals = list(zip((estimate.theta - margin).tolist(), (estimate.theta + margin).tolist(), strict=True))
     ((rewards, total),) = service.event_stats.rewards_by_user(np.array([index])).tolist()
-    summaries = (summarize_membership(membership, users) for membership in service.policy.memberships(index))
+    probabilities, same_as, no_cluster = _probabilities(service, index)
+    clusters = []
+    for membership in policy.memberships(index):
+        summary = summarize_membership(membership, users)
+        if summary is not None:
+            seed = membership.seed
+            row = summary.seed, summary.size, summary.returned, probabilities.get(seed), same_as.get(seed)
+            clusters.append(UserCluster(*row))
     return UserDetail(
         user,
         None if estimate is None else estimate.served,
         None if estimate is None else estimate.theta.tolist(),
         None if estimate is None else estimate.radius,
-        [summary for summary in summaries if summary is not None],
+        clusters,
+        no_cluster,
         intervals,
         int(rewards),
         total / rewards if rewards else None,
         names.top_names(MAX_NAMES),
     )
+
+
+def _probabilities(
+    service: Service, index: int
+) -> tuple[dict[int | None, float], dict[int | None, str | None], float | None]:
+    """Return the probability of each cluster by its seed, the seeds of duplicates, and the probability of no cluster.
+
+    Both mappings are empty, and the last value is None, if the policy has no probabilities.
+    """
+    policy, users = service.policy, service.engine.users
+    batch = policy.user_batch(np.array([index])) if isinstance(policy, InspectablePolicy) else None
+    if batch is None or batch.weights is None:
+        return {}, {}, None
+    summary = policy.group_summary()
+    found = membership_probabilities(summary, batch)
+    assert summary.same_as is not None and found is not None  # noqa: S101, PT018 - a policy with weights has both
+    seeds = [None if seed < 0 else seed for seed in summary.seeds.tolist()]
+    pairs = [(seed, seeds[original]) for seed, original in zip(seeds, summary.same_as.tolist(), strict=True)]
+    same_as = {seed: users.name_of(original) for seed, original in pairs if original not in (seed, None)}
+    return dict(zip(seeds, found[0].tolist(), strict=True)), same_as, max(0.0, 1.0 - float(batch.weights.sum()))
 
 
 async def similar_users(service: Service, user: str, limit: int) -> SimilarUsers:

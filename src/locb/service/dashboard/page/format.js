@@ -2,7 +2,7 @@
 
 import { SPANS } from "./spans.js";
 
-const { formatCount, formatNumber, formatTime } = window.locbUi;
+const { formatCount, formatNumber, formatPercent, formatTime } = window.locbUi;
 
 export const plural = (count, noun) => `${formatCount(count)} ${noun}${count === 1 ? "" : "s"}`;
 
@@ -67,6 +67,45 @@ export function formatSources(sources) {
     const rewards = source.observations === null ? "" : `${plural(source.observations, "reward")}, `;
     return `${name}${seed} (${users}${rewards}${formatNumber(100 * source.weight, 0)}%)`;
   }).join("; ");
+}
+
+const SURE = 0.9; // as in dashboard/state_view.py
+const MIN_LIKELY = 0.5; // groups with a lower probability are not named
+export const SCREENED = "The safety screen replaced the arm with the highest score, because the rewards of this user "
+  + "speak against that arm.";
+
+/* Returns the groups of a user by decreasing probability: [{seed, seeds, probability}]. Groups that count as one are
+   one entry with several seeds. A policy without probabilities has no entries. */
+export function mergeGroups(clusters) {
+  const merged = new Map();
+  for (const { seed, same_as: original, probability } of clusters) {
+    if (probability === null) continue;
+    const name = original ?? seed;
+    const entry = merged.get(name) ?? { seed: name, seeds: [], probability };
+    if (seed !== name) entry.seeds.push(seed);
+    merged.set(name, entry);
+  }
+  return [...merged.values()].sort((a, b) => b.probability - a.probability);
+}
+
+export const groupName = (seed) => (seed === null ? "all users" : seed);
+
+/* Returns how sure the group of a user is, as [short text, sentence]; null for a policy without probabilities. */
+export function formatMembership({ served, clusters, no_cluster_probability: alone }) {
+  if (alone === null) return null;
+  const [best] = mergeGroups(clusters);
+  const unknown = "not enough data to tell";
+  if (!served || !best) return ["unknown", unknown];
+  const probability = formatPercent(best.probability);
+  const group = `the group of ${groupName(best.seed)}`;
+  if (best.seed === null && best.probability >= MIN_LIKELY) {
+    return ["all users", `no difference from other users found so far: ${probability}`];
+  }
+  if (best.probability >= SURE) return [best.seed, `belongs to ${group} with ${probability}`];
+  if (best.probability >= MIN_LIKELY) {
+    return [`${best.seed}?`, `probably belongs to ${group}: ${probability}; not sure yet`];
+  }
+  return ["unknown", `${unknown}: ${group} ${probability}, no group ${formatPercent(alone)}`];
 }
 
 /* Returns a number of bytes as text, in bytes, kB (1,000 bytes), MB, GB or TB. */

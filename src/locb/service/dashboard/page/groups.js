@@ -6,13 +6,28 @@ import { userLink } from "./map.js";
 
 const { byId, create, createTable, formatCount, formatNumber, formatPercent, setContent } = window.locbUi;
 const PAGE_SIZE = 25;
-const COLUMNS = [
-  { name: "seed", title: "Seed", direction: "ascending",
-    show: (row) => (row.seed === null ? "–" : create("a", { href: userLink(row.seed), className: "name" }, row.seed)) },
-  { name: "size", title: "Users", number: true, direction: "descending", show: (row) => formatCount(row.size) },
-  { name: "state", title: "State", sort: false, show: (row) => stateBadge(row.returned) },
-  { name: "progress", title: "Progress", direction: "descending", show: progressBar },
-  { name: "certificate", title: "Certificate", number: true, sort: false, show: formatCertificate },
+const FIRST_COLUMNS = [
+  { name: "seed", title: "Seed", direction: "ascending", show: showSeed,
+    hint: "The user around whom the group is built." },
+  { name: "size", title: "Users", number: true, direction: "descending", show: (row) => formatCount(row.size),
+    hint: "Number of users who may belong to the group." },
+];
+// Columns of policies with membership probabilities, and of all other policies.
+const SURE_COLUMNS = [
+  { name: "sure", title: "Sure members", direction: "descending",
+    show: (row) => bar(row.sure_share, `Sure members of the group with seed ${row.seed}`),
+    hint: "Share of the users who belong to the group with a probability of at least 90%." },
+];
+const FINAL_COLUMNS = [
+  { name: "state", title: "State", sort: false, show: (row) => stateBadge(row.returned),
+    hint: "A final group loses no members. A forming group can still change." },
+  { name: "progress", title: "Progress", direction: "descending",
+    show: (row) => bar(row.progress, `Progress of the group with seed ${row.seed}`),
+    hint: "How close the group is to being final." },
+  { name: "certificate", title: "Certificate", number: true, sort: false, show: formatCertificate,
+    hint: "Upper bound on the distance between the preferences of any two members." },
+];
+const LAST_COLUMNS = [
   { name: "rewards", title: "Rewards", number: true, sort: false, show: (row) => formatCount(row.rewards) },
   { name: "reward", title: "Mean reward", number: true, direction: "descending",
     show: (row) => formatNumber(row.mean_reward) },
@@ -22,11 +37,18 @@ const COLUMNS = [
 export const stateBadge = (isFinal) =>
   create("span", { className: `badge ${isFinal ? "good" : ""}` }, isFinal ? "final" : "forming");
 
-function progressBar(row) {
-  if (row.progress === null) return "–";
+function showSeed({ seed, same_as: original }) {
+  if (seed === null) return "–";
+  const note = original === null ? null : create("span", { className: "muted small block",
+    title: "The two groups have nearly the same preferences, and count as one group." }, `same group as ${original}`);
+  return create("span", {}, create("a", { href: userLink(seed), className: "name" }, seed), note);
+}
+
+function bar(share, label) {
+  if (share === null) return "–";
   return create("span", { className: "progress" },
-    create("progress", { value: row.progress, max: 1, "aria-label": `Progress of the group with seed ${row.seed}` }),
-    create("span", { className: "nowrap" }, `${Math.floor(100 * row.progress)}%`));
+    create("progress", { value: share, max: 1, "aria-label": label }),
+    create("span", { className: "nowrap" }, `${Math.floor(100 * share)}%`));
 }
 
 export function formatCertificate(row) {
@@ -41,14 +63,25 @@ function topFeatures(row) {
       create("span", { className: "muted nowrap" }, formatNumber(weight, 2)))));
 }
 
+function summarizeSure(count) {
+  return `${formatCount(count)} groups, which overlap: a user is in each group that explains the user's rewards about `
+    + "as well as the best group. A member is sure if the user belongs to the group with a probability of at least "
+    + "90%. Groups with nearly the same preferences count as one group. The group without a seed contains the users "
+    + "who may be like all others.";
+}
+
+function summarizeFinal(returned, forming, maxDistance) {
+  return `${formatCount(returned)} final, ${formatCount(forming)} forming. A final group loses no members and accepts `
+    + "only users who arrive later; a forming group can still change. The certificate is an upper bound on the "
+    + "distance between the preferences of any two members, with probability 1 − delta (by default 0.9). "
+    + `A bound of ${maxDistance} or more is not informative, because no two users can be farther `
+    + "apart. “≤” marks the larger bound that is used for groups of more than 300 users.";
+}
+
 export class GroupsPanel {
   constructor() {
     Object.assign(this, { sort: "size", offset: 0, search: "", reload: () => {} });
     this.overlapChart = new Chart(byId("overlap-chart"), "overlap");
-    this.table = createTable(byId("groups-table"), COLUMNS, null, {
-      caption: "Groups of users", key: (row) => row.seed, sort: ["size", "descending"],
-      onSort: (name) => this.setSort(name), empty: "No group matches the search.",
-    });
     byId("groups-search").addEventListener("submit", (event) => {
       event.preventDefault();
       this.setSearch(byId("groups-text").value.trim());
@@ -56,6 +89,20 @@ export class GroupsPanel {
     byId("groups-text").addEventListener("search", () => this.setSearch(byId("groups-text").value.trim()));
     byId("groups-previous").addEventListener("click", () => this.movePage(-PAGE_SIZE));
     byId("groups-next").addEventListener("click", () => this.movePage(PAGE_SIZE));
+  }
+
+  /* Returns the table with the columns of the policy. */
+  tableFor(clusters) {
+    const hasSure = clusters.length ? clusters.some((row) => row.sure_share !== null) : this.hasSure ?? false;
+    if (hasSure !== this.hasSure) {
+      this.hasSure = hasSure;
+      const columns = [...FIRST_COLUMNS, ...(hasSure ? SURE_COLUMNS : FINAL_COLUMNS), ...LAST_COLUMNS];
+      this.table = createTable(byId("groups-table"), columns, null, {
+        caption: "Groups of users", key: (row) => row.seed, sort: [this.sort, "descending"],
+        onSort: (name) => this.setSort(name), empty: "No group matches the search.",
+      });
+    }
+    return this.table;
   }
 
   setSort(name) {
@@ -83,15 +130,11 @@ export class GroupsPanel {
   show({ total, clusters, returned, forming, max_distance, overlap }) {
     if (!clusters.length && this.offset) return this.movePage(-this.offset); // the table has become shorter
     const isEmpty = !total && !this.search;
+    byId("groups-all").hidden = isEmpty;
+    this.tableFor(clusters).update(clusters.map((row) => ({ ...row, max_distance })));
     setContent(byId("groups-summary"), isEmpty
       ? "No groups: there are no users yet, or the policy does not group users."
-      : `${formatCount(returned)} final, ${formatCount(forming)} forming. A final group loses no members and accepts `
-        + "only users who arrive later; a forming group can still change. The certificate is an upper bound on the "
-        + "distance between the preferences of any two members, with probability 1 − delta (by default 0.9). "
-        + `A bound of ${max_distance} or more is not informative, because no two users can be farther `
-        + "apart. “≤” marks the larger bound that is used for groups of more than 300 users.");
-    byId("groups-all").hidden = isEmpty;
-    this.table.update(clusters.map((row) => ({ ...row, max_distance })));
+      : this.hasSure ? summarizeSure(returned + forming) : summarizeFinal(returned, forming, max_distance));
     byId("groups-pagination").hidden = total <= PAGE_SIZE;
     byId("groups-previous").disabled = this.offset === 0;
     byId("groups-next").disabled = this.offset + clusters.length >= total;

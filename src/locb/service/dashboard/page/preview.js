@@ -3,7 +3,7 @@
 import { request } from "./api.js";
 import { Chart } from "./charts.js";
 import { explainDecisions, explainRanking, LEGEND_INDENT } from "./explanation.js";
-import { formatProblem, formatSources } from "./format.js";
+import { formatProblem, formatSources, SCREENED } from "./format.js";
 
 const { byId, create, formatNumber, setContent } = window.locbUi;
 const MAX_ARMS = 12; // arms in the chart of the ranking
@@ -68,7 +68,8 @@ export class Preview {
     const score = first.score === null ? "" : ` Score ${formatNumber(first.score)} = estimate `
       + `${formatNumber(first.estimate)} + exploration bonus ${formatNumber(first.bonus)}.`;
     const sources = explanation?.sources ?? [];
-    const evidence = sources.length ? ` Evidence: ${formatSources(sources)}.` : "";
+    const evidence = (sources.length ? ` Evidence: ${formatSources(sources)}.` : "")
+      + (explanation?.screened ? ` ${SCREENED}` : "");
     setContent(byId("preview-result"),
       create("p", { className: "note info" }, "Recommended now: ", create("strong", {}, arm), `.${score}${evidence}`));
     const shown = ranking.slice(0, MAX_ARMS);

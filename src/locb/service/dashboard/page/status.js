@@ -46,13 +46,15 @@ export class StatusPanel {
 
   // Status, every two seconds
 
-  setCard(title, figure, detail) {
-    if (!this.cards.has(title)) {
-      const parts = [create("dt", {}, title), create("dd"), create("dd")];
+  /* Shows a figure on the card of this title. Cards with the same key replace each other. */
+  setCard(title, figure, detail, key = title) {
+    if (!this.cards.has(key)) {
+      const parts = [create("dt"), create("dd"), create("dd")];
       byId("status-cards").append(create("div", {}, parts));
-      this.cards.set(title, parts);
+      this.cards.set(key, parts);
     }
-    const [, figureElement, detailElement] = this.cards.get(title);
+    const [titleElement, figureElement, detailElement] = this.cards.get(key);
+    if (titleElement.textContent !== title) titleElement.textContent = title;
     if (figureElement.textContent !== figure) figureElement.textContent = figure;
     if (detailElement.textContent !== detail) detailElement.textContent = detail;
   }
@@ -70,8 +72,13 @@ export class StatusPanel {
     this.setCard("Decisions using a group", formatPercent(status.cluster_based_share), "in the last hour");
     this.setCard("Pending rewards", formatCount(status.pending_rewards),
       "decisions of the last 24 hours without a reward or default reward");
-    this.setCard("Final groups", formatCount(clusters.returned),
-      `${formatCount(clusters.forming)} forming (can still change)`);
+    if (status.sure_users !== null) {
+      this.setCard("Users with a sure group", formatPercent(status.sure_users / Math.max(status.rewarded_users, 1)),
+        `${formatCount(status.sure_users)} users belong to a group with a probability of at least 90%`, "groups");
+    } else {
+      this.setCard("Final groups", formatCount(clusters.returned),
+        `${formatCount(clusters.forming)} forming (can still change)`, "groups");
+    }
     this.showStore(status);
   }
 

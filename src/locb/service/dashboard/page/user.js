@@ -3,12 +3,13 @@
 import { path, request } from "./api.js";
 import { Chart } from "./charts.js";
 import { explainDecisions, LEGEND_INDENT } from "./explanation.js";
-import { formatSources } from "./format.js";
+import { formatMembership, formatSources, groupName, mergeGroups, SCREENED } from "./format.js";
 import { stateBadge } from "./groups.js";
 import { userLink } from "./map.js";
 import { Preview } from "./preview.js";
 
-const { byId, create, createTable, formatClock, formatCount, formatNumber, formatTime, setContent } = window.locbUi;
+const { byId, create, createTable, formatClock, formatCount, formatNumber, formatPercent, formatTime, setContent }
+  = window.locbUi;
 const MAX_FEATURES = 24; // features in the chart of the estimate
 const REWARD_STATUS = {
   pending: ["pending", ""],
@@ -23,6 +24,14 @@ const GROUP_COLUMNS = [
   { name: "seed", title: "Seed", show: (row) => linkTo(row.seed) },
   { name: "size", title: "Users", number: true, show: (row) => formatCount(row.size) },
   { name: "returned", title: "State", show: (row) => stateBadge(row.returned) },
+];
+const PROBABLE_GROUP_COLUMNS = [
+  { name: "seed", title: "Seed", hint: "The user around whom the group is built.", show: ({ seed, seeds }) =>
+    create("span", {}, seed === null ? groupName(seed) : linkTo(seed),
+      seeds.length ? create("span", { className: "muted small block" }, `same group: ${seeds.join(", ")}`) : null) },
+  { name: "probability", title: "Probability", number: true,
+    hint: "Probability that the user belongs to the group, according to the policy.",
+    show: (row) => formatPercent(row.probability) },
 ];
 const SIMILAR_COLUMNS = [
   { name: "user", title: "User", show: (row) => linkTo(row.user) },
@@ -41,8 +50,9 @@ const DECISION_COLUMNS = [
   { name: "score", title: "Score", number: true, value: (row) => row.response.ranking[0]?.score,
     show: (row) => formatNumber(row.response.ranking[0]?.score) },
   { name: "second", title: "Second best", sort: false, show: secondBest },
-  { name: "sources", title: "Evidence", sort: false, show: ({ response }) =>
-    create("span", { className: "sources small" }, formatSources(response.explanation?.sources ?? []) || "–") },
+  { name: "sources", title: "Evidence", sort: false, show: ({ response: { explanation } }) =>
+    create("span", { className: "sources small" }, formatSources(explanation?.sources ?? []) || "–",
+      explanation?.screened ? create("span", { className: "block" }, SCREENED) : null) },
 ];
 
 function secondBest({ response: { ranking: [first, second] } }) {
@@ -67,8 +77,6 @@ export class UserPanel {
     this.reload = () => {};
     this.estimateChart = new Chart(byId("estimate-chart"), "estimate");
     this.decisionsChart = new Chart(byId("decisions-chart"), "parts", { legendIndent: LEGEND_INDENT });
-    this.groups = createTable(byId("user-groups"), GROUP_COLUMNS, null, { caption: "Groups of the user",
-      key: (row) => row.seed, sort: ["size", "ascending"], tall: true, empty: "In no group yet." });
     this.similar = createTable(byId("user-similar"), SIMILAR_COLUMNS, null, { caption: "Similar users",
       key: (row) => row.user, sort: ["distance", "ascending"], tall: true, empty: "No similar users yet." });
     this.decisions = createTable(byId("decisions-table"), DECISION_COLUMNS, null, { caption: "Recent decisions",
@@ -116,19 +124,34 @@ export class UserPanel {
       : create("a", { href: `#map/${encodeURIComponent(detail.user)}` }, "Show on the map"));
     this.showCards(detail);
     this.showEstimate(detail);
-    this.groups.update(detail.clusters);
+    this.showGroups(detail);
     this.similar.update(similar);
     this.decisions.update(decisions);
     this.preview.offerArms(decisions);
     this.showExplanations(decisions);
   }
 
-  showCards({ served, rewards, mean_reward: mean, radius, clusters }) {
+  /* Shows the groups with their probabilities, or with their states if the policy has no probabilities. */
+  showGroups({ clusters, no_cluster_probability: alone }) {
+    const hasProbabilities = alone !== null;
+    if (this.groups === undefined || this.hasProbabilities !== hasProbabilities) {
+      this.hasProbabilities = hasProbabilities;
+      const [columns, sort] = hasProbabilities ? [PROBABLE_GROUP_COLUMNS, ["probability", "descending"]]
+        : [GROUP_COLUMNS, ["size", "ascending"]];
+      this.groups = createTable(byId("user-groups"), columns, null, { caption: "Groups of the user",
+        key: (row) => row.seed, sort, tall: true, empty: "In no group yet." });
+    }
+    this.groups.update(hasProbabilities ? mergeGroups(clusters) : clusters);
+  }
+
+  showCards(detail) {
+    const { served, rewards, mean_reward: mean, radius, clusters } = detail;
     const final = clusters.filter(({ returned }) => returned).length;
+    const membership = formatMembership(detail);
     const cards = [
       ["Rewards learned", formatCount(served), `${formatCount(rewards)} in the log`],
       ["Mean reward", formatNumber(mean), "of all decisions with a reward"],
-      ["Groups", formatCount(clusters.length), `${formatCount(final)} final`],
+      membership ? ["Group", ...membership] : ["Groups", formatCount(clusters.length), `${formatCount(final)} final`],
       ["Confidence radius", formatNumber(radius), "uncertainty of the estimated preferences"],
     ];
     setContent(byId("user-cards"), cards.map(([title, figure, text]) =>
