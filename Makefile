@@ -69,9 +69,10 @@ stress: $(VENV)/dev ## test the service under faults and load (about 90 minutes)
 soak: $(VENV)/dev ## keep the service under load for 30 minutes per store and policy (about 2 hours, 30 GB of disk); results in runs/stress
 	@$(FRESH) $(BIN)/python -m stress soak
 
-verify: $(VENV)/dev ## check the theorems of the paper, and compare all policies with the reference implementation (about 20 minutes); results in runs/verify
+verify: $(VENV)/dev ## check the theorems of the paper, all policies against the reference implementation, and estimates on logs against the truth (about 25 minutes); results in runs/verify
 	@$(FRESH) $(BIN)/locb verify --output runs/verify
 	@ORACLE_SETTINGS=96 $(FRESH) $(BIN)/python -m pytest $(TWO) -q tests/test_oracle.py
+	@TRUTH_LOGS=400 $(FRESH) $(BIN)/python -m pytest -q -s tests/logs/test_truth.py
 
 results: $(VENV)/data ## run all experiments and write docs/results.md; MOVIELENS=folder, YELP=folder and YAHOO=folder add data
 	@$(FRESH) $(BIN)/locb reproduce all --repeats 20 $(if $(MOVIELENS),--movielens $(MOVIELENS)) $(if $(YELP),--yelp $(YELP)) $(if $(YAHOO),--yahoo $(YAHOO)) --output runs/results

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from locb.evaluation.results import Comparison, Run
     from locb.experiments.comparison.compare import compare
     from locb.experiments.simulate import simulate
+    from locb.logs.evaluate import evaluate
+    from locb.logs.log import Log, LogWarning
+    from locb.logs.results import Evaluation
     from locb.policies import (
         CLUB,
         ELOC,
@@ -47,10 +50,13 @@ __all__ = [
     "Comparison",
     "Environment",
     "Estimate",
+    "Evaluation",
     "EvidenceSource",
     "Explanation",
     "Interactions",
     "LinUCB",
+    "Log",
+    "LogWarning",
     "Membership",
     "Parameter",
     "Policy",
@@ -62,6 +68,7 @@ __all__ = [
     "Synthetic",
     "compare",
     "datasets",
+    "evaluate",
     "features",
     "load",
     "make_policy",
@@ -80,6 +87,9 @@ _MODULES = {
     "locb.evaluation.results": ("Comparison", "Run"),
     "locb.experiments.comparison.compare": ("compare",),
     "locb.experiments.simulate": ("simulate",),
+    "locb.logs.log": ("Log", "LogWarning"),
+    "locb.logs.evaluate": ("evaluate",),
+    "locb.logs.results": ("Evaluation",),
     "locb.policies": (
         "CLUB",
         "ELOC",

@@ -15,6 +15,7 @@ from sphinx_gallery.scrapers import figure_rst
 ORDER = (
     "first_comparison",
     "own_log",
+    "evaluate_log",
     "own_policy",
     "own_environment",
     "choose_gamma_and_policy",

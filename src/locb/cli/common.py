@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import sys
@@ -9,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console
@@ -180,3 +181,17 @@ def seconds(name: str, text: str) -> float:
             f"--{name} must be a duration such as 30s, 10m, 2h or 1d, or a number of seconds, not {text!r}"
         )
     return float(found[1]) * {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}[found[2]]
+
+
+def parameter_pair(text: str) -> tuple[str, Any]:
+    """Return the name and the value of the option --parameter; the value is JSON, or text."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise ValueError(
+            "--parameter must be name=value, where name is a parameter of the policy with underscores, for example "
+            f"min_eigenvalue=0.1, not {text!r}"
+        )
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value

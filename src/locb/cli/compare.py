@@ -20,7 +20,7 @@ from locb.cli.common import (
     run_all,
     split_list,
 )
-from locb.cli.data_options import (
+from locb.cli.data.dataset_options import (
     CacheDir,
     Columns,
     ItemFeatures,

@@ -27,6 +27,9 @@ OPTION_NAMES = {
     "raw_dim": "dim",
     "alpha": "alphas",
     "policy": "policies",
+    "policies": "policy",
+    "format": "log_format",
+    "features": "feature",
     "data": "name",
     "header": "no_header",
     "size": "download",
@@ -84,8 +87,10 @@ def _option_name(signature: inspect.Signature, name: str) -> str:
             info = next((entry for entry in metadata if isinstance(entry, OptionInfo | ArgumentInfo)), None)
             if isinstance(info, ArgumentInfo):
                 return (info.metavar or candidate).upper()
-            declared = info.param_decls if info is not None else None
-            return declared[0] if declared else f"--{candidate.replace('_', '-')}"
+            # Inside Annotated, Typer keeps the first name of an option in ``default``.
+            declared = [] if info is None else [info.default, *(info.param_decls or ())]
+            named = next((text for text in declared if isinstance(text, str) and text.startswith("--")), None)
+            return named or f"--{candidate.replace('_', '-')}"
     return f"--parameter {name}" if "parameter" in signature.parameters else name
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from locb.cli.common import Address, Backend, Jobs, Seed, preparing, report_findings, resumable, run_all
-from locb.cli.data_options import CacheDir
+from locb.cli.data.dataset_options import CacheDir
 
 
 def reproduce(

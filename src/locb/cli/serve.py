@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import json
 from collections.abc import Iterator
 from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from locb.cli.common import console, number_pair, seconds
+from locb.cli.common import console, number_pair, parameter_pair, seconds
 from locb.cli.errors import leave
 from locb.service.config import PARAMETER_OPTIONS, POLICY, Key, ServiceConfig, describe_key
 
@@ -67,7 +66,7 @@ def make_config(options: dict[str, Any]) -> ServiceConfig:
     """Return the configuration from the options of ``locb serve`` (name → value). A custom policy is registered."""
     parameters = {name: options.pop(name) for name in PARAMETER_OPTIONS}
     parameters = {name: value for name, value in parameters.items() if value is not None}
-    parameters |= dict(_parse_pair(pair) for pair in options.pop("parameter") or [])
+    parameters |= dict(parameter_pair(pair) for pair in options.pop("parameter") or [])
     if isinstance(parameters.get("reward_range"), str):
         parameters["reward_range"] = list(number_pair("reward-range", parameters["reward_range"]))
     for name, value in options.items():
@@ -79,19 +78,6 @@ def make_config(options: dict[str, Any]) -> ServiceConfig:
 
         options["policy"] = register_custom_policy(policy)
     return ServiceConfig(**options, parameters=parameters)
-
-
-def _parse_pair(text: str) -> tuple[str, Any]:
-    name, equals, value = text.partition("=")
-    if not equals or not name.isidentifier():
-        raise ValueError(
-            "--parameter must be name=value, where name is a parameter of the policy with underscores, for example "
-            f"min_eigenvalue=0.1, not {text!r}"
-        )
-    try:
-        return name, json.loads(value)
-    except ValueError:
-        return name, value
 
 
 def _options() -> Iterator[inspect.Parameter]:

@@ -9,7 +9,7 @@ import typer
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from locb.cli.common import console, preparing, print_written
-from locb.cli.data_options import (
+from locb.cli.data.dataset_options import (
     CacheDir,
     Columns,
     ItemFeatures,

@@ -1,0 +1,183 @@
+"""Command ``locb evaluate``, which estimates what policies would have earned on a log."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+from locb.cli.common import console, parameter_pair, print_written
+
+LOG, COLUMNS, SIZE = "Log", "Columns of a table", "Evaluation"
+
+
+def _column(text: str) -> Any:
+    return typer.Option(help=text, show_default="found by its name", rich_help_panel=COLUMNS)
+
+
+def evaluate(
+    log: Annotated[
+        list[Path],
+        typer.Argument(help="Log: files (CSV, TSV, JSON lines, Parquet, dsjson; .gz is allowed), or a folder."),
+    ],
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Policy to evaluate; repeat the option for several. A learning policy: **eloc**, **locb**, "
+            "**linucb-one**, … or **file.py:Class**. A fixed policy: **first**, **random**, **arm:ID**.",
+            show_default="eloc and linucb-one",
+            rich_help_panel=SIZE,
+        ),
+    ] = None,
+    baseline: Annotated[
+        str,
+        typer.Option(
+            help="With what to compare: **logged** (the policy that made the log), **first**, **random**, **arm:ID**.",
+            rich_help_panel=SIZE,
+        ),
+    ] = "logged",
+    parameter: Annotated[
+        list[str] | None,
+        typer.Option(help="Parameter of the policies, name=value. Can be repeated.", rich_help_panel=SIZE),
+    ] = None,
+    replicates: Annotated[int, typer.Option(help="Bootstrap replicates.", rich_help_panel=SIZE)] = 1000,
+    replays: Annotated[
+        int,
+        typer.Option(
+            help="Bootstrap samples on which each learning policy learns again, for its interval.", rich_help_panel=SIZE
+        ),
+    ] = 20,
+    seed: Annotated[int, typer.Option(help="Random seed.", rich_help_panel=SIZE)] = 0,
+    log_format: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            help="Format of the log: **table**, **dsjson** (Vowpal Wabbit), **open-bandit**, **yahoo** (R6A).",
+            show_default="detected",
+            rich_help_panel=LOG,
+        ),
+    ] = "auto",
+    user: Annotated[
+        list[str] | None, _column("Column of the user; repeat the option if several columns identify a user together.")
+    ] = None,
+    chosen: Annotated[str | None, _column("Column of the chosen arm.")] = None,
+    arms: Annotated[
+        str | None,
+        _column("Column of the offered arms, as JSON or separated by |. Without it: all arms that are ever chosen."),
+    ] = None,
+    reward: Annotated[str | None, _column("Column of the reward: any number, such as 1 or 12,50 €.")] = None,
+    propensity: Annotated[
+        str | None,
+        _column("Column of the probability of the chosen arm, or **uniform** if all arms were equally probable."),
+    ] = None,
+    time: Annotated[str | None, _column("Column of the time.")] = None,
+    feature: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Column that describes the chosen arm; repeat the option for several.", rich_help_panel=COLUMNS
+        ),
+    ] = None,
+    missing_reward: Annotated[
+        float | None,
+        typer.Option(
+            help="Reward of decisions without a reward, for example 0.",
+            show_default="such decisions are not used",
+            rich_help_panel=COLUMNS,
+        ),
+    ] = None,
+    decimal: Annotated[
+        str | None,
+        typer.Option(help="Decimal separator, **.** or **,**.", show_default="detected", rich_help_panel=COLUMNS),
+    ] = None,
+    separator: Annotated[
+        str | None,
+        typer.Option(help="Separator of the columns of text files.", show_default="detected", rich_help_panel=LOG),
+    ] = None,
+    no_header: Annotated[
+        bool,
+        typer.Option("--no-header", help="Text files have no header; columns are numbers from 1.", rich_help_panel=LOG),
+    ] = False,
+    dim: Annotated[
+        int | None,
+        typer.Option(help="Features into which named features of arms are hashed.", rich_help_panel=LOG),
+    ] = None,
+    position: Annotated[
+        int | None,
+        typer.Option(help="open-bandit: use only this position.", show_default="all", rich_help_panel=LOG),
+    ] = None,
+    output: Annotated[
+        Path, typer.Option(help="Folder of report.html and evaluation.json.", rich_help_panel=SIZE)
+    ] = Path("runs/evaluate"),
+) -> None:
+    """Estimate what policies would have earned on a log: would they have paid more than what we do today?
+
+    The log has one row per decision: who was there (*user*), which *arm* was chosen, which *reward* followed, and with
+    which probability the arm was chosen (*propensity*). Columns with usual names are found; the command prints which.
+    Without propensities, a log cannot tell what other choices would have earned.
+
+    Fixed policies are evaluated with doubly robust, IPS, SNIPS and the direct method. Learning policies start without
+    knowledge and learn from the decisions in which they choose the logged arm (replay). Intervals are 95% intervals,
+    from a bootstrap of users. The verdict is: better, worse, or undecided, and about how many decisions it takes.
+
+    Examples:
+    - `locb evaluate decisions.csv --policy eloc --policy linucb-one`
+    - `locb evaluate shop.csv --user customer --chosen banner --reward revenue --propensity probability`
+    - `locb evaluate test.csv --propensity uniform --policy arm:B --baseline arm:A` (an A/B test)
+    - `locb evaluate logs/ --format dsjson --policy random`
+    - `locb evaluate obd/random/all --policy linucb-one --position 1`
+    """
+    import locb
+    from locb.report.evaluation_folder import write_evaluation
+    from locb.report.tables.evaluation_table import make_evaluation_table
+
+    policies = [_register(name) for name in policy or ["eloc", "linucb-one"]]
+    features, header = feature or None, False if no_header else None
+    options: dict[str, Any] = {"user": user or None, "chosen": chosen, "arms": arms, "reward": reward, "time": time}
+    options |= {"propensity": propensity, "features": features, "missing_reward": missing_reward, "decimal": decimal}
+    options |= {"separator": {"tab": "\t"}.get(separator or "", separator), "header": header, "dim": dim}
+    options = {name: value for name, value in (options | {"position": position}).items() if value is not None}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with console.status(f"Reading {', '.join(map(str, log))} …"):
+            read = locb.Log.read([str(path) for path in log], format=log_format, **options)
+    facts = ", ".join(f"{name} {text}" for name, text in read.summary().items())
+    found = ", ".join(f"{part} = {text}" for part, text in (read.columns or {}).items())
+    for title, text in (("Log", facts), ("Columns", found)):
+        console.print(f"{title}: {text}", markup=False, emoji=False)
+    for warning in caught:
+        console.print(f"note: {warning.message}", style="yellow", markup=False, emoji=False)
+    parameters = dict(parameter_pair(pair) for pair in parameter or [])
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        tasks = {name: bar.add_task(name, total=1.0) for name in policies}
+        evaluation = locb.evaluate(
+            read,
+            policies,
+            baseline=baseline,
+            parameters=parameters,
+            replicates=replicates,
+            replays=replays,
+            seed=seed,
+            progress=lambda name, share: bar.update(tasks[name], completed=share),
+        )
+    console.print(make_evaluation_table(evaluation))
+    for result in evaluation.results:
+        if result.sentence:
+            console.print(result.sentence, style="bold", markup=False, emoji=False)
+        for text in result.warnings:
+            console.print(f"  {text}", style="dim", markup=False, emoji=False)
+    for note in evaluation.notes:
+        console.print(f"note: {note}", style="yellow", markup=False, emoji=False)
+    print_written(write_evaluation(evaluation, output))
+
+
+def _register(policy: str) -> str:
+    """Return the name of a policy. A custom policy, file.py:Class, is registered."""
+    if policy.partition(":")[0].endswith(".py"):
+        from locb.experiments.custom_policy import register_custom_policy
+
+        return register_custom_policy(policy)
+    return policy

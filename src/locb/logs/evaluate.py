@@ -1,0 +1,267 @@
+"""Evaluation of policies on a log: would they have earned more than the policy that made the log?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from locb.common.validation import ParameterError, check_int
+from locb.logs.bootstrap import Interval
+from locb.logs.estimators import FixedEstimators
+from locb.logs.log import Log
+from locb.logs.replay import Terms, learning_curve, replay
+from locb.logs.results import Evaluation, PolicyEvaluation, PolicyValue, Weights, decide
+from locb.logs.targets import LOGGED, FixedTarget, LearningTarget, make_target, name_policies
+
+MIN_EFFECTIVE = 30  # effective decisions below which there is no verdict
+MAX_SHARE = 0.1  # share of one decision in the sum of weights above which there is a warning
+MEAN_WEIGHT_MARGIN = 1.7  # the mean weight must be within this number of half widths of its 95% interval from 1
+MEAN_WEIGHT_SLACK = 0.01  # differences from 1 that are too small to matter
+NO_PROPENSITIES = (
+    "the log has no propensities, so it cannot tell what other choices would have earned; record the probability of "
+    "each chosen arm, or state that all arms were equally probable (propensity='uniform')"
+)
+
+
+def evaluate(
+    log: Log,
+    policies: Any,
+    *,
+    baseline: Any = LOGGED,
+    learn: bool = True,
+    parameters: Mapping[str, Any] | None = None,
+    replicates: int = 1000,
+    replays: int = 20,
+    seed: int = 0,
+    progress: Callable[[str, float], None] | None = None,
+) -> Evaluation:
+    """Estimate what policies would have earned on the decisions of a log, and compare them with a baseline.
+
+    Parameters
+    ----------
+    log : Log
+        Decisions with rewards, and with propensities as far as they are known.
+    policies : policy, or sequence or mapping of policies
+        A policy is the name of a learning policy, such as "eloc"; a :class:`locb.Policy`, of which a copy learns; or a
+        fixed policy: "first", "random", "arm:ID", an array with the position of an arm per decision, or a function
+        ``f(user, arms, contexts)`` that returns the position of an arm, or the probability of each arm.
+    baseline : policy, default "logged"
+        Fixed policy with which policies are compared. "logged" is the policy that made the log.
+    learn : bool, default True
+        Whether a :class:`locb.Policy` learns during the evaluation. If False, it is evaluated as it is.
+    parameters : mapping, optional
+        Parameters of the policies that are given by name.
+    replicates : int, default 1000
+        Number of bootstrap replicates for the intervals of fixed policies, at least 100.
+    replays : int, default 20
+        Number of bootstrap samples of users for the interval of a learning policy, at least 5. The policy learns again
+        in each of them.
+    seed : int, default 0
+        Seed of the bootstrap, of the replays and of the policies.
+    progress : callable, optional
+        Called with the name of a policy and the finished share of its evaluation.
+
+    Returns
+    -------
+    Evaluation
+        Estimates with 95% intervals, diagnostics and verdicts.
+
+    Raises
+    ------
+    ValueError
+        If the log has no rewards, or an argument is invalid.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> arm = rng.integers(2, size=600)
+    >>> rows = {"user": rng.integers(40, size=600), "arm": arm, "reward": 1.0 * (rng.random(600) < 0.2 + 0.4 * arm)}
+    >>> log = Log.read(rows, propensity="uniform")
+    >>> evaluate(log, ["arm:1"])["arm:1"].verdict
+    'better'
+    """
+    replicates, replays = check_int("replicates", replicates, 100), check_int("replays", replays, 5)
+    run = _Run(log, learn, dict(parameters or {}), replicates, replays, check_int("seed", seed, 0), progress)
+    return run.run(name_policies(policies), baseline)
+
+
+class _Run:
+    """State of one evaluation."""
+
+    def __init__(
+        self,
+        log: Log,
+        learn: bool,
+        parameters: dict[str, Any],
+        replicates: int,
+        replays: int,
+        seed: int,
+        progress: Callable[[str, float], None] | None,
+    ) -> None:
+        if not isinstance(log, Log):
+            raise ParameterError("log", f" must be a locb.Log, not {type(log).__name__}")
+        self.notes: list[str] = list(log.notes)
+        self.log = self._usable(log)
+        self.facts = log.summary()
+        self.learn, self.parameters, self.seed = learn, parameters, seed
+        self.progress = progress or (lambda *_: None)
+        self.replicates, self.replays = replicates, replays
+        self.estimators = FixedEstimators(self.log, replicates, seed)
+        self.has_propensities = log.has_propensities
+        self.curves: dict[str, list[tuple[int, float]]] = {}
+
+    def _usable(self, log: Log) -> Log:
+        """Return the decisions with a reward, and with a propensity if some propensities are known."""
+        rewarded = np.isfinite(log.rewards)
+        if not rewarded.any():
+            raise ValueError("the log has no rewards; set reward to their column")
+        if not rewarded.all():
+            missing = int((~rewarded).sum())
+            self.notes.append(
+                f"{missing:,} of {len(log):,} decisions have no reward and are not used; if they earned nothing, set "
+                "missing_reward to 0"
+            )
+        known = np.isfinite(log.propensities)
+        if log.has_propensities and not known[rewarded].all():
+            missing = int((~known & rewarded).sum())
+            self.notes.append(f"{missing:,} decisions have no propensity and are not used")
+            rewarded &= known
+        if not log.has_users:
+            self.notes.append("the log names no users: intervals assume that decisions are independent")
+        return log if rewarded.all() else log.select(rewarded)
+
+    def run(self, policies: dict[str, Any], baseline: Any) -> Evaluation:
+        """Evaluate the baseline, then the policies."""
+        base_name, base = self._baseline(baseline)
+        results = [self._evaluate_baseline(base_name, base)]
+        for name, policy in policies.items():
+            if name == base_name:
+                continue
+            self.progress(name, 0.0)
+            if isinstance(policy, str) and policy == LOGGED:
+                results.append(self._evaluate_logged(name, base_name, base))
+                continue
+            target = make_target(name, policy, self.log, self.learn, self.parameters)
+            if isinstance(target, LearningTarget):
+                results.append(self._evaluate_learning(target, base_name, base))
+            else:
+                results.append(self._evaluate_fixed(target, base_name, base))
+            self.progress(name, 1.0)
+        settings = {"baseline": base_name, "policies": list(policies), "learn": self.learn}
+        settings |= {"replicates": self.replicates, "replays": self.replays, "seed": self.seed}
+        settings |= {"parameters": self.parameters, "curves": self.curves}
+        return Evaluation(results, base_name, self.facts, self.notes, settings)
+
+    # Baseline
+
+    def _baseline(self, baseline: Any) -> tuple[str, FixedTarget | None]:
+        if isinstance(baseline, str) and baseline == LOGGED:
+            return LOGGED, None
+        ((name, policy),) = name_policies([baseline]).items()
+        target = make_target(name, policy, self.log, False, self.parameters)
+        if isinstance(target, LearningTarget):
+            raise ParameterError("baseline", f" must be a fixed policy, such as 'logged' or 'random', not {name!r}")
+        if not self.has_propensities:
+            raise ParameterError("baseline", f" must be 'logged', not {name!r}: {NO_PROPENSITIES}")
+        return name, target
+
+    def _base_terms(self, estimator: str, base: FixedTarget | None) -> Terms:
+        if base is None:
+            return Terms(self.log.rewards, np.ones(len(self.log)))
+        return self.estimators.terms("dr" if estimator in ("dm", "replay") else estimator, base)
+
+    def _evaluate_baseline(self, name: str, base: FixedTarget | None) -> PolicyEvaluation:
+        if base is None:
+            value = PolicyValue(LOGGED, self.estimators.interval(self._base_terms("dr", None)))
+            return PolicyEvaluation(name, "logged", [value], None, "", "")
+        names = ("dr", "snips", "ips")
+        values = [PolicyValue(part, self.estimators.interval(self.estimators.terms(part, base))) for part in names]
+        weights = self.estimators.diagnose(base)
+        problems, warnings = _check_weights(weights)
+        return PolicyEvaluation(name, "fixed", values, weights, "", "", problems + warnings)
+
+    def _evaluate_logged(self, name: str, base_name: str, base: FixedTarget | None) -> PolicyEvaluation:
+        terms = self._base_terms("dr", None)
+        difference = self.estimators.interval(terms, self._base_terms("dr", base))
+        value = PolicyValue(LOGGED, self.estimators.interval(terms), difference)
+        verdict, sentence = decide(name, base_name, value, len(self.log), ())
+        return PolicyEvaluation(name, "logged", [value], None, verdict, sentence)
+
+    # Policies
+
+    def _evaluate_fixed(self, target: FixedTarget, base_name: str, base: FixedTarget | None) -> PolicyEvaluation:
+        estimators = self.estimators
+        if not self.has_propensities:
+            value, difference = estimators.direct_method(target, self._base_terms("dm", base))
+            values = [PolicyValue("dm", value, difference, assumes_model=True)]
+            verdict, sentence = decide(target.name, base_name, values[0], len(self.log), [NO_PROPENSITIES])
+            return PolicyEvaluation(target.name, "fixed", values, None, verdict, sentence)
+        names = ["dr", "snips", "ips"]
+        if self.log.is_uniform and target.choice is not None:
+            names.append("replay")
+        values = []
+        for name in names:
+            terms = estimators.terms(name, target)
+            difference = estimators.interval(terms, self._base_terms(name, base))
+            values.append(PolicyValue(name, estimators.interval(terms), difference))
+        direct = estimators.direct_method(target, self._base_terms("dm", base))
+        values.append(PolicyValue("dm", *direct, assumes_model=True))
+        weights = estimators.diagnose(target)
+        problems, warnings = _check_weights(weights)
+        verdict, sentence = decide(target.name, base_name, values[0], len(self.log), problems)
+        return PolicyEvaluation(target.name, "fixed", values, weights, verdict, sentence, problems + warnings)
+
+    def _evaluate_learning(self, target: LearningTarget, base_name: str, base: FixedTarget | None) -> PolicyEvaluation:
+        if not self.has_propensities:
+            verdict, sentence = decide(target.name, base_name, None, len(self.log), [NO_PROPENSITIES])
+            return PolicyEvaluation(target.name, "learning", [], None, verdict, sentence, [NO_PROPENSITIES])
+        base_terms = self._base_terms("replay", base)
+        report = lambda share: self.progress(target.name, share)  # noqa: E731 - it has no name of its own
+        run = replay(self.log, target, base_terms, self.replays, self.seed, report)
+        self.curves[target.name] = learning_curve(self.log.rewards[run.accepted])
+        is_accepted = np.zeros(len(self.log))
+        is_accepted[run.accepted] = 1.0
+        accepted = len(run.accepted)
+        mean = self.estimators.interval(Terms(is_accepted, np.full(len(self.log), run.rate)))
+        weights = Weights(accepted, float(accepted), 1.0, float(accepted), mean)
+        value = PolicyValue("replay", run.value, run.difference)
+        problems, warnings = _check_weights(weights)
+        note = f"{target.name} was replayed: its value is that of its first {accepted:,.0f} decisions, while it learns"
+        verdict, sentence = decide(target.name, base_name, value, len(self.log), problems)
+        values = [] if math.isnan(value.value.value) else [value]
+        return PolicyEvaluation(
+            target.name, "learning", values, weights, verdict, sentence, [*problems, *warnings, note]
+        )
+
+
+def _check_weights(weights: Weights) -> tuple[list[str], list[str]]:
+    """Return problems that forbid a verdict, and warnings."""
+    problems, warnings = [], []
+    if weights.effective < MIN_EFFECTIVE:
+        problems.append(
+            f"only {weights.effective:.0f} effective decisions agree with the policy, and at least {MIN_EFFECTIVE} are "
+            "required"
+        )
+    if weights.unsupported > MEAN_WEIGHT_SLACK:
+        problems.append(f"{weights.unsupported:.1%} of its choices are arms that the log never chose")
+    mean = weights.mean
+    if _differs_from_one(mean):
+        problems.append(
+            f"the mean weight is {mean.value:.3f} instead of 1: the propensities are wrong, or the log never makes "
+            "some choices of the policy"
+        )
+    if weights.largest > MAX_SHARE * weights.total:
+        warnings.append(f"the largest weight is {weights.largest:.3g}, so few decisions determine the estimate")
+    return problems, warnings
+
+
+def _differs_from_one(mean: Interval) -> bool:
+    if math.isnan(mean.low):
+        return abs(mean.value - 1.0) > MEAN_WEIGHT_SLACK and not math.isnan(mean.value)
+    low, high = mean.value - mean.low, mean.high - mean.value
+    distance = 1.0 - mean.value
+    margin = MEAN_WEIGHT_MARGIN * (high if distance > 0 else low)
+    return abs(distance) > max(margin, MEAN_WEIGHT_SLACK)

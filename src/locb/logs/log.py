@@ -1,0 +1,342 @@
+"""The log of decisions: which arms were offered, which arm was chosen, and which reward followed."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from locb.common.arrays import Bools, Floats, IndexArray, Ints
+from locb.common.rounds import Rounds
+from locb.common.validation import ParameterError, check_array
+from locb.logs.arm_features import identity_features
+
+MIN_PROPENSITY = 1e-9  # a smaller propensity is an error of the log, because such an arm is practically never chosen
+
+
+class LogWarning(UserWarning):
+    """Warning that rows of a log cannot be used. The message has the number of rows and the first examples."""
+
+
+@dataclass(frozen=True)
+class SkippedRows:
+    """Rows of a source that are not part of the log, for one reason.
+
+    Attributes
+    ----------
+    reason : str
+        Why the rows cannot be used.
+    count : int
+        Number of rows.
+    examples : tuple of str
+        Location and value of the first rows.
+    """
+
+    reason: str
+    count: int
+    examples: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        rows = "1 row" if self.count == 1 else f"{self.count:,} rows"
+        examples = f" (for example {'; '.join(self.examples)})" if self.examples else ""
+        return f"skipped {rows}: {self.reason}{examples}"
+
+
+@dataclass(frozen=True)
+class Offers:
+    """Distinct lists of arms. Decisions that offer the same arms share one list.
+
+    The arms of list o are the positions ``offsets[o]`` to ``offsets[o + 1]`` − 1 of ``arms`` and ``rows``.
+    """
+
+    offsets: Ints  # (lists + 1,)
+    arms: IndexArray  # index of each arm in ``Log.arm_ids``; −1 for an arm without an id
+    rows: IndexArray  # index of each arm in ``Log.features``
+
+    @cached_property
+    def sizes(self) -> Ints:
+        """Number of arms of each list."""
+        return np.diff(self.offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+
+@dataclass(frozen=True, repr=False)
+class Log:
+    """Log of n decisions, in the order of time. :meth:`read` reads a log from files or data frames.
+
+    Attributes
+    ----------
+    users : (n,) ints
+        User of each decision, an index of ``user_ids``.
+    user_ids : sequence of str
+        Name of each user.
+    offer : (n,) ints
+        Which arms each decision offers, an index of ``offers``.
+    offers : Offers
+        Distinct lists of arms.
+    arm_ids : sequence of str
+        Name of each arm; empty if arms have no names.
+    features : (rows, d) floats
+        Features of arms, with which policies choose.
+    chosen : (n,) ints
+        Position of the chosen arm among the arms of each decision.
+    rewards : (n,) floats
+        Reward of each decision; NaN if there is none.
+    propensities : (n,) floats
+        Probability with which the chosen arm was chosen; NaN if it is not known.
+    times : (n,) floats or None
+        Time of each decision in seconds since 1970 (UTC), ascending; None if it is not known.
+    has_users : bool
+        Whether the log names users. If not, all decisions belong to one user, and intervals treat decisions as
+        independent.
+    columns : dict of str to str
+        Where each part of the log was found, such as {"user": "customer"}.
+    skipped : sequence of SkippedRows
+        Rows that are not part of the log, by reason.
+    notes : sequence of str
+        Assumptions of the reader.
+    """
+
+    users: Ints
+    user_ids: Sequence[str]
+    offer: Ints
+    offers: Offers
+    arm_ids: Sequence[str]
+    features: Floats
+    chosen: Ints
+    rewards: Floats
+    propensities: Floats
+    times: Floats | None = None
+    has_users: bool = True
+    columns: dict[str, str] | None = None
+    skipped: Sequence[SkippedRows] = ()
+    notes: Sequence[str] = ()
+
+    @staticmethod
+    def read(source: Any, *, format: str = "auto", **options: Any) -> Log:  # noqa: A002 - the established name
+        """Read a log. Rows that cannot be used are counted in ``skipped``, and give a :class:`LogWarning`.
+
+        Parameters
+        ----------
+        source : path, list of paths, or data frame
+            File (CSV, TSV, other text, JSON lines, Parquet; .gz is allowed), folder, pattern such as "logs/*.csv",
+            Polars, pandas or Arrow table, or mapping of column names to values.
+        format : {"auto", "table", "dsjson", "open-bandit", "yahoo"}, default "auto"
+            Format of the source. By default, it is detected.
+        **options
+            For "table": ``user`` (a column, or several columns that identify the user together), ``chosen``, ``arms``,
+            ``reward``, ``propensity``, ``time``, ``features`` (columns that describe the chosen arm), ``dim``,
+            ``decimal``, ``missing_reward``, ``separator`` and ``header``. Columns that are not given are found by
+            their names. See :func:`locb.logs.readers.table_logs.read_table`.
+            For "dsjson": ``user``, ``dim``. For "open-bandit": ``position``, ``items``. For "yahoo": ``n_clusters``.
+
+        Raises
+        ------
+        FileNotFoundError
+            If a file does not exist.
+        ValueError
+            If the source has no usable row, lacks a column, or an option is invalid.
+
+        Examples
+        --------
+        >>> Log.read({"user": ["a", "b"], "arm": ["x", "y"], "reward": ["1,50 €", "0"], "propensity": [0.5, 0.5]})
+        Log(2 decisions, 2 users, 2 arms, 2 features, rewards 0 to 1.5 with mean 0.75, propensities 0.5 to 0.5)
+        """
+        try:
+            from locb.logs.readers.read import read_log
+
+            return read_log(source, format, options)
+        except ModuleNotFoundError as error:
+            raise ValueError(f"logs need the package {error.name}: run pip install 'locb[data]'") from error
+
+    @staticmethod
+    def from_rounds(rounds: Rounds, chosen: Any, propensities: Any = None) -> Log:
+        """Return the log of a policy that chose ``chosen`` (T,) in T rounds, with probabilities ``propensities`` (T,).
+
+        Examples
+        --------
+        >>> rounds = Rounds(users=[0, 1], contexts=[[[1, 0], [0, 1]]] * 2, rewards=[[1, 0], [0, 1]])
+        >>> Log.from_rounds(rounds, [0, 0], [0.5, 0.5]).rewards.tolist()
+        [1.0, 0.0]
+        """
+        count, k, d = rounds.contexts.shape
+        known = np.full(count, np.nan) if propensities is None else check_array("propensities", propensities, (count,))
+        _check_propensities(known)
+        rows = np.arange(count * k, dtype=np.int32)
+        return Log(
+            users=rounds.users,
+            user_ids=[str(user) for user in range(int(rounds.users.max(initial=-1)) + 1)],
+            offer=np.arange(count),
+            offers=Offers(np.arange(0, count * k + 1, k), np.full(count * k, -1, np.int32), rows),
+            arm_ids=(),
+            features=rounds.contexts.reshape(count * k, d),
+            chosen=rounds.check_chosen(chosen),
+            rewards=rounds.earned(chosen),
+            propensities=known,
+        )
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+        return len(self.user_ids)
+
+    @property
+    def dim(self) -> int:
+        """Number of features per arm."""
+        return int(self.features.shape[1])
+
+    @property
+    def n_arms(self) -> Ints:
+        """Number of arms that each decision offers, (n,)."""
+        return self.offers.sizes[self.offer]
+
+    @property
+    def has_propensities(self) -> bool:
+        """Whether the propensity of at least one decision is known."""
+        return bool(np.isfinite(self.propensities).any())
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether every decision chose each of its arms with the same probability."""
+        return bool(len(self)) and bool(np.allclose(self.propensities * self.n_arms, 1.0, rtol=0.01))
+
+    def rows_of(self, positions: Ints) -> IndexArray:
+        """Return the row of ``features`` of one arm of each decision; ``positions`` (n,) are positions of arms."""
+        rows: IndexArray = self.offers.rows[self.offers.offsets[self.offer] + positions]
+        return rows
+
+    def arms_of(self, positions: Ints) -> IndexArray:
+        """Return the index in ``arm_ids`` of one arm of each decision; ``positions`` (n,) are positions of arms."""
+        arms: IndexArray = self.offers.arms[self.offers.offsets[self.offer] + positions]
+        return arms
+
+    def contexts(self, decision: int) -> Floats:
+        """Return the features of the arms of a decision, (k, d)."""
+        start, stop = self.offers.offsets[self.offer[decision] : self.offer[decision] + 2]
+        rows: Floats = self.features[self.offers.rows[start:stop]]
+        return rows
+
+    def select(self, rows: Bools | Ints) -> Log:
+        """Return the decisions ``rows``: a mask (n,), or indices. Users and arms keep their indices."""
+        times = None if self.times is None else self.times[rows]
+        fields = vars(self) | {"times": times}
+        fields |= {name: fields[name][rows] for name in ("users", "offer", "chosen", "rewards", "propensities")}
+        return Log(**{name: fields[name] for name in Log.__dataclass_fields__})
+
+    def summary(self) -> dict[str, str]:
+        """Return facts about the log by name, as text."""
+        rewards = self.rewards[np.isfinite(self.rewards)]
+        known = self.propensities[np.isfinite(self.propensities)]
+        sizes = self.n_arms
+        facts = {"decisions": f"{len(self):,}"}
+        facts["users"] = f"{self.n_users:,}" if self.has_users else "not named"
+        low, high = (int(sizes.min()), int(sizes.max())) if len(self) else (0, 0)
+        per_decision = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+        facts["arms"] = f"{len(self.arm_ids):,}" if self.arm_ids else f"{per_decision} per decision"
+        if self.arm_ids and (low, high) != (len(self.arm_ids),) * 2:
+            facts["arms"] += f" ({per_decision} per decision)"
+        facts["features"] = f"{self.dim:,}"
+        facts["rewards"] = "none"
+        if rewards.size:
+            facts["rewards"] = f"{rewards.min():.4g} to {rewards.max():.4g} with mean {rewards.mean():.4g}"
+            missing = len(self) - rewards.size
+            facts["rewards"] += f", {missing:,} missing" if missing else ""
+        facts["propensities"] = f"{known.min():.4g} to {known.max():.4g}" if known.size else "not known"
+        if known.size and known.size < len(self):
+            facts["propensities"] += f", {len(self) - known.size:,} missing"
+        if self.times is not None and len(self):
+            facts["time"] = f"{_day(self.times[0])} to {_day(self.times[-1])}"
+        if self.skipped:
+            count = sum(rows.count for rows in self.skipped)
+            facts["skipped"] = "1 row" if count == 1 else f"{count:,} rows"
+        return facts
+
+    def __repr__(self) -> str:
+        facts = self.summary()
+        parts = [f"{facts.pop(name)} {name}" for name in ("decisions", "users", "arms", "features")]
+        parts[2] = parts[2].replace("per decision arms", "arms per decision")
+        return f"Log({', '.join([*parts, *(f'{name} {value}' for name, value in facts.items())])})"
+
+    def _repr_html_(self) -> str:
+        rows = [*self.summary().items(), *(self.columns or {}).items(), *(("skipped", str(s)) for s in self.skipped)]
+        rows += [("note", note) for note in self.notes]
+        cells = "".join(f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in rows)
+        return f"<table><caption>locb.Log</caption>{cells}</table>"
+
+
+@dataclass
+class LogParts:
+    """Columns of a log while a reader builds it: one entry per usable row of the source."""
+
+    users: Any  # list or array of text; None if the log does not name users
+    offer: Ints
+    offers: Offers
+    arm_ids: Sequence[str]
+    features: Floats | None  # None if arms have only ids
+    chosen: Ints
+    rewards: Floats
+    propensities: Floats
+    times: Floats | None = None
+
+    def finish(self, columns: dict[str, str], skipped: Sequence[SkippedRows], notes: Sequence[str]) -> Log:
+        """Return the log, sorted by time. Issue a warning for each reason to skip rows.
+
+        Raises
+        ------
+        ValueError
+            If no row is left.
+        """
+        if not len(self.chosen):
+            reasons = "; ".join(str(rows) for rows in skipped) or "the source has no rows"
+            raise ValueError(f"the log has no usable row: {reasons}")
+        for rows in skipped:
+            warnings.warn(str(rows), LogWarning, stacklevel=4)
+        users = np.zeros(len(self.chosen), np.int64)
+        user_ids: list[str] = ["all"]
+        if self.users is not None:
+            names, users = np.unique(np.asarray(self.users, dtype=str), return_inverse=True)
+            user_ids = names.tolist()
+        features = identity_features(self.arm_ids) if self.features is None else self.features
+        log = Log(
+            users=users.astype(np.int64),
+            user_ids=user_ids,
+            offer=self.offer,
+            offers=self.offers,
+            arm_ids=self.arm_ids,
+            features=check_array("features", features, (None, None)),
+            chosen=self.chosen,
+            rewards=self.rewards,
+            propensities=self.propensities,
+            times=self.times,
+            has_users=self.users is not None,
+            columns=columns,
+            skipped=tuple(skipped),
+            notes=tuple(notes),
+        )
+        return log if self.times is None else log.select(np.argsort(self.times, kind="stable"))
+
+
+def _check_propensities(values: Floats) -> None:
+    wrong = np.flatnonzero((values < MIN_PROPENSITY) | (values > 1.0))
+    if wrong.size:
+        raise ParameterError(
+            "propensities", f" must be above 0 and at most 1, but propensities[{wrong[0]}] is {values[wrong[0]]:g}"
+        )
+
+
+def _day(seconds: float) -> str:
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")
+    except (OverflowError, ValueError, OSError):
+        return f"{seconds:g}"

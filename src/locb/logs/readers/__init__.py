@@ -1,0 +1,1 @@
+"""Readers of logs: tables in files and data frames, and published formats."""

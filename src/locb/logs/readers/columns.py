@@ -1,0 +1,160 @@
+"""Columns of a log in a table: which column is the user, the chosen arm, the reward and so on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from locb.common.validation import ParameterError, check_choice
+
+# Usual names of columns, most specific first. Letters in lower case; spaces, "_" and "-" are ignored.
+USUAL_NAMES: dict[str, tuple[str, ...]] = {
+    part: tuple(names.split())
+    for part, names in {
+        "user": "user userid uid customer customerid visitor visitorid account accountid client clientid member "
+        "memberid person personid session sessionid",
+        "chosen": "chosen chosenarm arm armid action actionid choice shown variant variation treatment item itemid "
+        "product productid article articleid campaign banner offer",
+        "arms": "arms armids actions candidates candidateids offered options choices slate",
+        "reward": "reward rewards outcome revenue profit click clicked clicks conversion converted purchase purchased "
+        "sale sales amount rating value label response",
+        "propensity": "propensity propensityscore pscore actionprob actionprobability loggingprobability loggingprob "
+        "probability prob",
+        "time": "time timestamp datetime date eventtime createdat decidedat ts",
+    }.items()
+}
+REQUIRED = ("chosen",)
+UNIFORM = "uniform"  # value of propensity: each arm was chosen with the same probability
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """Options of :func:`locb.logs.readers.table_logs.read_table`. A column that is None is found by its name."""
+
+    user: str | Sequence[str] | None = None
+    chosen: str | None = None
+    arms: str | Sequence[str] | None = None
+    reward: str | None = None
+    propensity: str | float | None = None
+    time: str | None = None
+    features: Sequence[str] = ()
+    dim: int | None = None
+    decimal: str | None = None
+    missing_reward: float | None = None
+    separator: str | None = None
+    header: bool = True
+
+    def __post_init__(self) -> None:
+        if self.decimal is not None:
+            check_choice("decimal", self.decimal, (".", ","))
+        if isinstance(self.features, str):
+            object.__setattr__(self, "features", [self.features])
+
+
+@dataclass
+class Columns:
+    """Columns of each part of a log, and which of them were found by their names."""
+
+    user: list[str] = field(default_factory=list)
+    chosen: str = ""
+    arms: str | None = None
+    catalogue: list[str] | None = None  # ids of the arms of every decision, if they are given as an option
+    reward: str | None = None
+    propensity: str | float | None = None  # a column, "uniform", or the probability of every decision
+    time: str | None = None
+    features: list[str] = field(default_factory=list)
+    detected: list[str] = field(default_factory=list)  # parts whose columns were found by their names
+
+    @property
+    def names(self) -> list[str]:
+        """All columns that are needed."""
+        propensity = self.propensity if isinstance(self.propensity, str) and self.propensity != UNIFORM else None
+        parts = [*self.user, self.chosen, self.arms, self.reward, propensity, self.time, *self.features]
+        return list(dict.fromkeys(part for part in parts if part))
+
+    @property
+    def keys(self) -> list[str]:
+        """Columns of ids, which are read as text."""
+        return list(dict.fromkeys([*self.user, self.chosen]))
+
+    def describe(self) -> dict[str, str]:
+        """Return the column of each part as text."""
+        parts = {"user": " + ".join(self.user) or "none: decisions are independent", "chosen": self.chosen}
+        parts["arms"] = self.arms or ("given" if self.catalogue else "all chosen arms, in every decision")
+        parts |= {
+            "reward": self.reward or "none",
+            "propensity": str(self.propensity or "none"),
+            "time": self.time or "none: row order",
+        }
+        if self.features:
+            parts["features"] = ", ".join(self.features)
+        return {name: text + (" (detected)" if name in self.detected else "") for name, text in parts.items()}
+
+
+def normalize(name: str) -> str:
+    """Return the name of a column without case, spaces, "_" and "-"."""
+    return re.sub(r"[\s_\-.]", "", name).lower()
+
+
+def find_columns(available: Sequence[str], options: TableOptions, source: str) -> Columns:
+    """Return the columns of a log. Columns that the options do not name are found by their names.
+
+    Raises
+    ------
+    ValueError
+        If the options name a column that does not exist, or the chosen arm cannot be found.
+    """
+    columns = Columns(features=[str(feature) for feature in options.features])
+    columns.user = _as_list(options.user)
+    if isinstance(options.arms, str | None):
+        columns.arms = options.arms
+    else:
+        columns.catalogue = [str(arm) for arm in options.arms]
+    columns.propensity = options.propensity
+    for part in ("chosen", "reward", "time"):
+        value = getattr(options, part)
+        setattr(columns, part, "" if value is None and part == "chosen" else None if value is None else str(value))
+    _check_exist(columns, available, source)
+    taken = set(columns.names)
+    usual = {normalize(name): name for name in reversed(available)}
+    for part, names in USUAL_NAMES.items():
+        if getattr(columns, part) or (part == "arms" and columns.catalogue):
+            continue
+        found = next((usual[name] for name in names if name in usual and usual[name] not in taken), None)
+        if found is not None:
+            setattr(columns, part, [found] if part == "user" else found)
+            columns.detected.append(part)
+            taken.add(found)
+    for part in REQUIRED:
+        if not getattr(columns, part):
+            raise ParameterError(
+                part,
+                f" must name the column of the chosen arm: {source} has no column with a usual name, such as "
+                f"{', '.join(USUAL_NAMES[part][:4])}; it has {', '.join(available)}",
+            )
+    return columns
+
+
+def given_columns(options: TableOptions) -> list[str]:
+    """Return the columns of ids that the options name. Without a header, they are read as text."""
+    return [*_as_list(options.user), *_as_list(options.chosen)]
+
+
+def _as_list(value: Any) -> list[str]:
+    if value is None:
+        return []
+    return [str(value)] if isinstance(value, str | int) else [str(column) for column in value]
+
+
+def _check_exist(columns: Columns, available: Sequence[str], source: str) -> None:
+    for part in ("user", "chosen", "arms", "reward", "propensity", "time", "features"):
+        value = getattr(columns, part)
+        if part == "propensity" and (value == UNIFORM or isinstance(value, float)):
+            continue
+        for column in _as_list(value) if value else ():
+            if column not in available:
+                close = [name for name in available if normalize(name) == normalize(column)]
+                hint = f"; did you mean {close[0]!r}?" if close else f"; it has {', '.join(available)}"
+                raise ParameterError(part, f": {source} has no column {column!r}{hint}")

@@ -1,0 +1,150 @@
+"""Lists of arms that decisions offer, collected from the values of a column or from a catalogue."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from locb.common.arrays import Bools, Floats, Ints
+from locb.logs.arm_features import named_features
+from locb.logs.log import Offers
+from locb.logs.readers.values import parse_arms
+
+
+class CollectedOffers(NamedTuple):
+    """Lists of arms of a column.
+
+    Attributes
+    ----------
+    offers : Offers
+        Distinct lists.
+    arm_ids : list of str
+        Names of the arms.
+    features : (rows, d) floats or None
+        Features of the arms; None if they have only names.
+    offer : (n,) ints
+        Index of the list of each row; 0 for a row that cannot be used.
+    wrong : dict of str to (n,) bools
+        Rows that cannot be used, by reason.
+    """
+
+    offers: Offers
+    arm_ids: list[str]
+    features: Floats | None
+    offer: Ints
+    wrong: dict[str, Bools]
+
+
+class OfferBuilder:
+    """Builder of distinct lists of arms, and of the rows of their features. Equal features share a row."""
+
+    def __init__(self, dim: int) -> None:
+        self.dim = dim
+        self.arm_ids: dict[str, int] = {}
+        self._rows: dict[Any, int] = {}  # index of a row by the id and the features of an arm
+        self._features: list[list[float]] = []
+        self._offsets, self._arms, self._row_of_arm = [0], list[int](), list[int]()
+
+    def add(self, arms: Sequence[tuple[str | None, Any]], keys: Sequence[Any] | None = None) -> int:
+        """Add a list of arms, each with an id and features, and return its index.
+
+        Parameters
+        ----------
+        arms : sequence of (str or None, object)
+            Id and features of each arm, as ``parse_arms`` returns them.
+        keys : sequence, optional
+            Hashable value per arm that is equal if the features are equal. By default, it is computed.
+
+        Raises
+        ------
+        ValueError
+            If an arm has invalid features, or another number of features than the arms before.
+        """
+        has_features = any(features is not None for _, features in arms)
+        if self._offsets[1:] and has_features != bool(self._features):
+            raise ValueError("some lists have features, others have not")
+        added = []
+        for position, (arm, features) in enumerate(arms):
+            if has_features and features is None:
+                raise ValueError("an arm has no features")
+            key = keys[position] if keys is not None else json.dumps(features, sort_keys=True)
+            added.append((arm, self._row(features, key) if has_features else -1))
+        for arm, row in added:
+            index = -1 if arm is None else self.arm_ids.setdefault(arm, len(self.arm_ids))
+            self._arms.append(index)
+            self._row_of_arm.append(row if has_features else index)
+        self._offsets.append(len(self._arms))
+        return len(self._offsets) - 2
+
+    def _row(self, features: Any, key: Any) -> int:
+        row = self._rows.get(key)
+        if row is None:
+            vector = named_features(features, self.dim)
+            if self._features and len(vector) != len(self._features[0]):
+                raise ValueError(f"an arm has {len(vector)} features, others have {len(self._features[0])}")
+            if not vector:
+                raise ValueError("an arm has no features")
+            row = self._rows[key] = len(self._features)
+            self._features.append(vector)
+        return row
+
+    def build(self) -> tuple[Offers, list[str], Floats | None]:
+        """Return the lists, the ids of all arms, and the features; None if arms have only ids."""
+        offers = Offers(np.array(self._offsets), np.array(self._arms, np.int32), np.array(self._row_of_arm, np.int32))
+        return offers, list(self.arm_ids), np.array(self._features) if self._features else None
+
+
+def collect_offers(lists: Sequence[Any], usable: Bools, dim: int) -> CollectedOffers:
+    """Return the distinct lists of arms of a column. Rows that are not usable are ignored."""
+    builder = OfferBuilder(dim)
+    known: dict[Any, int | str] = {}  # index of a list, or the reason why it cannot be used
+    offer = np.zeros(len(lists), np.int64)
+    wrong: dict[str, Bools] = {}
+    for row, value in enumerate(lists):
+        if not usable[row]:
+            continue
+        key = value if isinstance(value, str) else json.dumps(value, default=str)
+        found = known.get(key)
+        if found is None:
+            try:
+                found = builder.add(parse_arms(value))
+            except (ValueError, TypeError) as error:
+                found = "not valid JSON" if isinstance(error, json.JSONDecodeError) else str(error)
+            known[key] = found
+        if isinstance(found, str):
+            wrong.setdefault(found, np.zeros(len(lists), bool))[row] = True
+        else:
+            offer[row] = found
+    offers, arm_ids, features = builder.build()
+    return CollectedOffers(offers, arm_ids, features, offer, wrong)
+
+
+def catalogue_offer(catalogue: Sequence[str] | None, chosen: Any) -> tuple[Offers, list[str], None]:
+    """Return one list of arms for all decisions: the catalogue, or the distinct chosen arms in alphabetical order."""
+    arm_ids = sorted(set(chosen.tolist())) if catalogue is None else list(dict.fromkeys(catalogue))
+    indices = np.arange(len(arm_ids), dtype=np.int32)
+    return Offers(np.array([0, len(arm_ids)]), indices, indices), arm_ids, None
+
+
+def chosen_positions(offers: Offers, arm_ids: Sequence[str], offer: Ints, chosen: Any, usable: Bools) -> Ints:
+    """Return the position of the chosen arm in the list of each row; −1 if it is not in the list.
+
+    A chosen arm is the id of an arm. If the arms of a list have no ids, it is the position of the arm, from 0.
+    """
+    names = np.array([*arm_ids, None], dtype=object)
+    tables: dict[int, dict[str, int]] = {}
+    positions = np.full(len(offer), -1, np.int64)
+    for row in np.flatnonzero(usable).tolist():
+        index = int(offer[row])
+        table = tables.get(index)
+        if table is None:
+            span = slice(offers.offsets[index], offers.offsets[index + 1])
+            listed = names[offers.arms[span]].tolist()  # −1 is None
+            table = tables[index] = {
+                str(position) if arm is None else arm: position for position, arm in enumerate(listed)
+            }
+        positions[row] = table.get(chosen[row], -1)
+    return positions

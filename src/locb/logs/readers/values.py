@@ -1,0 +1,185 @@
+"""Values of columns: numbers with currency signs and decimal commas, times in several formats, and lists of arms."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from locb.common.arrays import Bools, Floats
+
+TRUE_WORDS, FALSE_WORDS = ("true", "yes", "y", "t", "ja"), ("false", "no", "n", "f", "nein")
+MISSING_WORDS = ("", "null", "none", "na", "n/a", "nan", "\\n", "-")
+TIME_FORMATS = (
+    "%Y-%m-%dT%H:%M:%S%.f",
+    "%Y-%m-%d %H:%M:%S%.f",
+    "%Y-%m-%d %H:%M",
+    "%Y-%m-%d",
+    "%Y/%m/%d %H:%M:%S%.f",
+    "%Y/%m/%d",
+    "%d.%m.%Y %H:%M:%S%.f",
+    "%d.%m.%Y %H:%M",
+    "%d.%m.%Y",
+    "%m/%d/%Y %H:%M:%S%.f",
+    "%m/%d/%Y %H:%M",
+    "%m/%d/%Y",
+    "%d/%m/%Y %H:%M:%S%.f",
+    "%d/%m/%Y %H:%M",
+    "%d/%m/%Y",
+)
+ZONED_FORMATS = ("%Y-%m-%dT%H:%M:%S%.f%#z", "%Y-%m-%d %H:%M:%S%.f%#z", "%Y-%m-%d %H:%M:%S%.f %#z")
+LIST_SEPARATORS = ("|", ";", ",")
+
+
+def parse_numbers(column: Any, decimal: str | None = None) -> tuple[Floats, Bools]:
+    """Return the numbers of a column (NaN where there is none), and a mask of values that are not numbers.
+
+    Text may have currency signs, percent signs, spaces and separators of thousands. "yes", "true" and similar words are
+    1, "no" and "false" are 0. Missing values are NaN, but are not in the mask.
+
+    Parameters
+    ----------
+    column : polars.Series
+        Numbers, booleans or text.
+    decimal : {".", ","}, optional
+        Decimal separator of text. By default, it is detected from the whole column.
+    """
+    import polars as pl
+
+    if column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null):
+        numbers = column.cast(pl.Float64).fill_null(np.nan).to_numpy().copy()
+        wrong = np.isinf(numbers)
+        return numbers, wrong
+    if column.dtype.is_nested() or column.dtype.is_temporal():
+        return np.full(len(column), np.nan), np.ones(len(column), bool)
+    text = column.cast(pl.String).str.strip_chars().str.to_lowercase()
+    missing = text.is_null() | text.is_in(list(MISSING_WORDS))
+    words = text.replace_strict(dict.fromkeys(TRUE_WORDS, "1") | dict.fromkeys(FALSE_WORDS, "0"), default=text)
+    bare = words.str.replace_all(r"[\s'’_%€$£¥₹]|eur|usd|gbp|chf", "").str.replace("−", "-")
+    if (decimal or detect_decimal(bare)) == ",":
+        bare = bare.str.replace_all(".", "", literal=True).str.replace(",", ".", literal=True)
+    else:
+        bare = bare.str.replace_all(",", "", literal=True)
+    numbers = bare.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy().copy()
+    wrong = ~np.isfinite(numbers) & ~missing.fill_null(True).to_numpy()
+    numbers[~np.isfinite(numbers)] = np.nan
+    return numbers, wrong
+
+
+def detect_decimal(text: Any) -> str:
+    """Return the decimal separator of numbers in a column of text: "," or ".".
+
+    It is a comma if commas follow points ("1.234,50"), or if there are commas, no points, and a comma that is not
+    followed by three digits ("0,5"). In all other cases it is a point.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> [detect_decimal(pl.Series(values)) for values in (["1.234,50"], ["0,5", "1"], ["1,234"], ["0.5"])]
+    [',', ',', '.', '.']
+    """
+    if text.str.contains(r"\..*,").any():
+        return ","
+    if text.str.contains(r",.*\.").any() or text.str.contains(r"\.").any():
+        return "."
+    return "," if text.str.contains(r",(\d{0,2}|\d{4,})(e[-+]?\d+)?$").any() else "."
+
+
+def parse_times(column: Any) -> tuple[Floats, Bools]:
+    """Return the times of a column in seconds since 1970 (UTC), and a mask of values that are not times.
+
+    Numbers are seconds, milliseconds, microseconds or nanoseconds since 1970, according to their size. Text is ISO
+    8601, or has one of the formats in ``TIME_FORMATS``: the one that fits most values. Times without a zone are UTC.
+    """
+    import polars as pl
+
+    if column.dtype.is_numeric():
+        numbers = column.cast(pl.Float64).fill_null(np.nan).to_numpy()
+        return _scale_times(numbers), ~np.isfinite(numbers)
+    if column.dtype.is_temporal() and column.dtype not in (pl.Time, pl.Duration):
+        seconds = _to_seconds(column)
+        return seconds, ~np.isfinite(seconds)
+    if column.dtype.is_nested() or column.dtype.is_temporal():
+        return np.full(len(column), np.nan), np.ones(len(column), bool)
+    text = column.cast(pl.String).str.strip_chars()
+    numbers = text.cast(pl.Float64, strict=False)
+    found = [_scale_times(numbers.fill_null(np.nan).to_numpy())]
+    plain = text.str.replace(r"\s*(Z|UTC|GMT)$", "")
+    for formats, series in ((ZONED_FORMATS, text), (TIME_FORMATS, plain)):
+        for layout in formats:
+            zone = {"time_zone": "UTC"} if formats is ZONED_FORMATS else {}
+            kind = pl.Date if "%H" not in layout else pl.Datetime("us", **zone)
+            found.append(_to_seconds(series.str.strptime(kind, layout, strict=False, exact=True)))
+    found.sort(key=lambda seconds: int(np.isnan(seconds).sum()))  # stable: earlier formats win ties
+    best = found[0].copy()
+    for other in found[1:]:
+        if not np.isnan(best).any():
+            break
+        best = np.where(np.isnan(best), other, best)
+    return best, np.isnan(best)
+
+
+def _to_seconds(column: Any) -> Floats:
+    import polars as pl
+
+    micros: Floats = column.cast(pl.Datetime("us")).dt.epoch("us").cast(pl.Float64).fill_null(np.nan).to_numpy()
+    return micros / 1e6
+
+
+def _scale_times(numbers: Floats) -> Floats:
+    """Return numbers of seconds, milliseconds, microseconds or nanoseconds as seconds, according to their size."""
+    finite = np.abs(numbers[np.isfinite(numbers)])
+    if not finite.size:
+        return numbers.copy()
+    typical = float(np.median(finite))
+    unit = 1e9 if typical > 1e17 else 1e6 if typical > 1e14 else 1e3 if typical > 1e11 else 1.0
+    return numbers / unit
+
+
+def parse_arms(value: Any) -> list[tuple[str | None, Any]]:
+    """Return the id and the features of each arm of a list; features are None if there are none.
+
+    The list is a list, JSON text, or text with the separator "|", ";" or ",". An element is an id, an object with
+    ``id`` and ``features``, or a list of numbers, which are the features of an arm without an id.
+
+    Raises
+    ------
+    ValueError
+        If the value is not a list of arms.
+
+    Examples
+    --------
+    >>> parse_arms("a|b"), parse_arms('[{"id": "a", "features": {"price": 2}}]'), parse_arms([[0.5, 1.0]])
+    ([('a', None), ('b', None)], [('a', {'price': 2})], [(None, [0.5, 1.0])])
+    """
+    if isinstance(value, str):
+        text = value.strip()
+        if text.startswith("["):
+            value = json.loads(text)
+        else:
+            separator = next((sign for sign in LIST_SEPARATORS if sign in text), LIST_SEPARATORS[0])
+            value = [part.strip() for part in text.split(separator) if part.strip()]
+    if not isinstance(value, list | tuple | np.ndarray) or not len(value):
+        raise ValueError("not a list of arms")
+    arms = [_parse_arm(arm) for arm in value]
+    ids = [arm for arm, _ in arms if arm is not None]
+    if len(set(ids)) < len(ids):
+        raise ValueError("an arm is offered twice")
+    return arms
+
+
+def _parse_arm(arm: Any) -> tuple[str | None, Any]:
+    if isinstance(arm, dict):
+        name = next((arm[key] for key in ("id", "arm", "name", "item") if arm.get(key) is not None), None)
+        features = arm.get("features")
+        if name is None and features is None:
+            raise ValueError("an arm must have an id or features")
+        return (None if name is None else str(name)), features
+    if isinstance(arm, list | tuple | np.ndarray):
+        return None, [float(value) for value in arm]
+    if arm is None or isinstance(arm, bool):
+        raise ValueError("an arm must not be empty")
+    if isinstance(arm, float) and arm.is_integer():
+        arm = int(arm)
+    return str(arm), None

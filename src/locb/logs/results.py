@@ -1,0 +1,238 @@
+"""Results of the evaluation of policies on a log, as plain numbers and text. Reports read them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+from locb.logs.bootstrap import Interval
+
+BETTER, WORSE, UNDECIDED = "better", "worse", "undecided"
+ESTIMATORS = {
+    "logged": "mean reward of the log",
+    "ips": "inverse propensity score",
+    "snips": "self-normalized inverse propensity score",
+    "dm": "direct method: a linear model of rewards",
+    "dr": "doubly robust: model and propensities",
+    "replay": "replay: decisions in which the policy chooses the logged arm",
+}
+MAX_NEEDED = 1e9  # larger numbers of decisions are not reported
+POWER = (1.959963984540054 + 0.8416212335729143) / 1.959963984540054  # 80% probability of a verdict
+
+
+@dataclass(frozen=True)
+class PolicyValue:
+    """Estimate of the mean reward per decision of one policy, by one estimator.
+
+    Attributes
+    ----------
+    estimator : str
+        A key of ``ESTIMATORS``.
+    value : Interval
+        Mean reward per decision.
+    difference : Interval or None
+        Value minus that of the baseline; None for the baseline itself.
+    assumes_model : bool
+        Whether the interval holds only if the model of rewards is right.
+    """
+
+    estimator: str
+    value: Interval
+    difference: Interval | None = None
+    assumes_model: bool = False
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Diagnostics of the weights (probability of the policy / propensity) of the decisions of a log.
+
+    Attributes
+    ----------
+    decisions : int
+        Decisions with a weight above 0: those from which the value of the policy is estimated.
+    effective : float
+        Effective number of decisions, (sum of weights)² / sum of squared weights.
+    largest, total : float
+        Largest weight, and sum of all weights.
+    mean : Interval
+        Mean weight, which must be near 1.
+    unsupported : float
+        Share of the choices of the policy that are arms which the log never chose.
+    """
+
+    decisions: int
+    effective: float
+    largest: float
+    total: float
+    mean: Interval
+    unsupported: float = 0.0
+
+
+@dataclass(frozen=True)
+class PolicyEvaluation:
+    """Evaluation of one policy.
+
+    Attributes
+    ----------
+    policy : str
+        Name of the policy.
+    kind : {"logged", "fixed", "learning"}
+        Whether the policy made the log, never changes, or learns from the rewards that it gets.
+    values : list of PolicyValue
+        Estimates. The first one decides the verdict.
+    weights : Weights or None
+        Diagnostics; None for the policy of the log, and if propensities are not known.
+    verdict : {"better", "worse", "undecided", ""}
+        Comparison with the baseline; empty for the baseline.
+    sentence : str
+        The verdict in words.
+    warnings : list of str
+        Problems of the estimates.
+    """
+
+    policy: str
+    kind: str
+    values: list[PolicyValue]
+    weights: Weights | None
+    verdict: str
+    sentence: str
+    warnings: list[str] = field(default_factory=list)
+
+    def value(self, estimator: str) -> PolicyValue:
+        """Return the estimate of one estimator. Raise a KeyError if there is none."""
+        for value in self.values:
+            if value.estimator == estimator:
+                return value
+        raise KeyError(estimator)
+
+
+@dataclass(frozen=True, repr=False)
+class Evaluation:
+    """Result of :func:`locb.evaluate`: the policies of ``results``, compared with a baseline.
+
+    Attributes
+    ----------
+    results : list of PolicyEvaluation
+        The baseline, then one element per policy.
+    baseline : str
+        Name of the baseline.
+    log : dict of str to str
+        Facts about the log.
+    notes : list of str
+        Which decisions are not used, and other limitations.
+    settings : dict
+        Arguments of the evaluation.
+    """
+
+    results: list[PolicyEvaluation]
+    baseline: str
+    log: dict[str, str]
+    notes: list[str]
+    settings: dict[str, Any]
+
+    def __getitem__(self, policy: str) -> PolicyEvaluation:
+        for result in self.results:
+            if result.policy == policy:
+                return result
+        raise KeyError(policy)
+
+    def __repr__(self) -> str:
+        rows = [HEADINGS, *summary_rows(self)]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        return "\n".join([*lines, *(result.sentence for result in self.results if result.sentence)])
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{escape(heading)}</th>" for heading in HEADINGS)
+        body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in summary_rows(self))
+        verdicts = "".join(f"<li>{escape(result.sentence)}</li>" for result in self.results if result.sentence)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><ul>{verdicts}</ul>"
+
+
+HEADINGS = ("policy", "estimator", "value", "95% interval", "minus baseline", "effective decisions", "verdict")
+
+
+def summary_rows(evaluation: Evaluation) -> list[tuple[str, ...]]:
+    """Return one row of text per policy, with its first estimate."""
+    rows: list[tuple[str, ...]] = []
+    for result in evaluation.results:
+        effective = f"{result.weights.effective:,.0f}" if result.weights else "–"
+        if not result.values:
+            rows.append((result.policy, "–", "–", "–", "–", effective, result.verdict))
+            continue
+        first = result.values[0]
+        difference = "–" if first.difference is None else format_signed(first.difference.value)
+        rows.append(
+            (
+                result.policy,
+                first.estimator + (" (assumes model)" if first.assumes_model else ""),
+                f"{first.value.value:.4g}",
+                format_range(first.value),
+                difference,
+                effective,
+                result.verdict or "baseline",
+            )
+        )
+    return rows
+
+
+def format_signed(number: float) -> str:
+    """Return a number with its sign and four significant digits."""
+    return "–" if math.isnan(number) else f"{number:+.4g}".replace("-", "−")
+
+
+def format_range(interval: Interval) -> str:
+    """Return the bounds of an interval as text."""
+    return "–" if math.isnan(interval.low) else f"{interval.low:.4g} to {interval.high:.4g}".replace("-", "−")
+
+
+def needed_decisions(difference: Interval, decisions: int) -> int | None:
+    """Return about how many decisions like those of the log would decide the sign of a difference; None if too many.
+
+    The number gives an interval that excludes 0 with probability 80%, if the difference is as large as estimated. It is
+    rounded up to two significant digits.
+    """
+    ratio = POWER * difference.half_width / max(abs(difference.value), 1e-100)
+    needed = decisions * ratio**2
+    if not needed <= MAX_NEEDED:
+        return None
+    digits = max(0, len(str(int(needed))) - 2)
+    return int(math.ceil(needed / 10**digits) * 10**digits)
+
+
+def decide(
+    policy: str, baseline: str, value: PolicyValue | None, decisions: int, problems: Sequence[str]
+) -> tuple[str, str]:
+    """Return the verdict on a policy, and a sentence that explains it.
+
+    Parameters
+    ----------
+    policy, baseline : str
+        Names.
+    value : PolicyValue or None
+        Estimate that decides; None if there is none.
+    decisions : int
+        Number of decisions of the log that are used.
+    problems : sequence of str
+        Reasons for which the estimate must not decide.
+    """
+    if value is None or value.difference is None:
+        return UNDECIDED, f"{policy}: undecided: {'; '.join(problems)}."
+    difference = value.difference
+    numbers = f"{format_signed(difference.value)} per decision"
+    if not math.isnan(difference.low):
+        low, high = format_signed(difference.low), format_signed(difference.high)
+        numbers += f", 95% interval {low} to {high}"
+    if problems:
+        return UNDECIDED, f"{policy}: undecided ({numbers}): {'; '.join(problems)}."
+    if difference.low > 0 or difference.high < 0:
+        verdict = BETTER if difference.low > 0 else WORSE
+        return verdict, f"{policy}: {verdict} than {baseline} ({numbers})."
+    if math.isnan(difference.low):
+        return UNDECIDED, f"{policy}: undecided ({numbers}): there are too few users or distinct rewards."
+    needed = needed_decisions(difference, decisions)
+    amount = "more than a billion decisions" if needed is None else f"about {needed:,} decisions like these"
+    return UNDECIDED, f"{policy}: undecided ({numbers}); {amount} would decide, against {decisions:,} in the log."
