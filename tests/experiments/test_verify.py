@@ -8,10 +8,10 @@ import pytest
 
 import locb
 import naive
-from locb.evaluation.findings import FAILS, HOLDS
+from locb.evaluation.findings import FAILS, HOLDS, NOT_COUNTED, UNDECIDED, Claim
 from locb.evaluation.theorem_bounds import min_rounds_per_user, regret_bound, termination_bound
 from locb.experiments.parallel import Workers
-from locb.experiments.verify import Verification, correctness, coverage, termination
+from locb.experiments.verify import Verification, correctness, coverage, safety, termination
 from locb.kernels.confidence_radii import RADII
 from locb.kernels.radius_coverage import measure_coverage
 from locb.policies.linucb import initial_estimates
@@ -107,12 +107,74 @@ def test_coverage_of_every_environment() -> None:
     assert coverage.smallest_eigenvalue(env) == pytest.approx(np.linalg.eigvalsh(second_moment)[0], rel=0.02)
 
 
+@pytest.mark.interpreted
+def test_the_audit_of_the_safety_screen_follows_the_formulas_of_its_theorem() -> None:
+    n, d, sigma, norm_bound = 3, 2, 0.3, 1.2
+    rng = np.random.default_rng(8)
+    theta, users = rng.standard_normal((n, d)) / 2, rng.integers(2, size=60)  # one user has no rounds
+    contexts = rng.standard_normal((60, d)) / 2
+    rewards = np.einsum("td,td->t", contexts, theta[users]) + sigma * rng.standard_normal(60)
+    regret = rng.random(60) * np.where(users == 0, 0.1, 10.0)
+    everyone, lost = naive.Users(n, d), np.zeros(n)
+    below, error, share, bounds = 0, 0.0, 0.0, np.zeros(n)
+    for i, x, r, gap in zip(users.tolist(), contexts, rewards, regret, strict=True):
+        risk = 6 * safety.DELTA / (math.pi * (i + 1)) ** 2
+
+        def alpha(i: int = i, risk: float = risk) -> float:
+            return sigma * math.sqrt(2 * math.log(1 / risk) + np.linalg.slogdet(everyone.A[i])[1]) + norm_bound
+
+        width = alpha() * math.sqrt(x @ everyone.inverse[i] @ x)
+        error = max(error, abs((everyone.theta[i] - theta[i]) @ x) / width)
+        share = max(share, gap / (4 * width))
+        everyone.learn(i, x, r)
+        lost[i] += gap
+        bounds[i] = 4 * alpha() * math.sqrt(2 * everyone.m[i] * np.linalg.slogdet(everyone.A[i])[1])
+        below += lost[i] <= bounds[i]
+    found = safety.audit_regret(users, contexts, rewards, regret, theta, sigma, norm_bound)
+    assert 0 < below < 60  # the regret of one user is too large
+    assert found == {
+        "bound": pytest.approx(bounds.sum(), rel=1e-9),
+        "below": below,
+        "largest_error": pytest.approx(error, rel=1e-9),
+        "largest_regret": pytest.approx(share, rel=1e-9),
+    }
+    fixed = safety.audit_regret(users, contexts, rewards, regret, theta, sigma, norm_bound, fixed=5.0)
+    log_dets = [np.linalg.slogdet(everyone.A[i])[1] for i in range(n)]
+    assert fixed["bound"] == pytest.approx((20.0 * np.sqrt(2.0 * everyone.m * log_dets)).sum(), rel=1e-9)
+
+
+def test_claims_about_the_safety_screen_can_fail() -> None:
+    right = {"rounds": 10, "regret": 2.0, "possible": 9.0, "replaced": 0.1}
+    audit = {"bound": 8.0, "below": 10, "largest_error": 0.9, "largest_regret": 0.2}
+    jobs = [job for job in safety.plan(10, 2, 0) if job.data == "groups"]
+
+    def claims(**change: float) -> list[Claim]:
+        return safety.summarize([(job, right | audit | change) for job in jobs])[1]
+
+    assert [claim.verdict for claim in claims()] == [HOLDS, HOLDS, UNDECIDED, HOLDS]
+    for change in ({"bound": 9.5}, {"regret": 0.007}):  # above the possible regret; 1,143 times the regret
+        vacuous = claims(**change)[0]
+        assert vacuous.verdict == NOT_COUNTED
+        assert "the bound holds, but is not informative" in vacuous.vacuous
+        assert claims(**change, below=9)[0].verdict == FAILS
+    assert claims(below=9)[0].verdict == FAILS
+    assert claims(largest_error=1.1)[3].verdict == claims(largest_regret=1.1)[3].verdict == FAILS
+
+
 def test_all_checks_at_a_small_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coverage, "ENVIRONMENTS", 40)
-    small = Verification(coverage_rounds=200, users=4, gammas=(3.0, 2.5), repeats=2, user_counts=(10, 20), rounds=2000)
+    monkeypatch.setattr(coverage, "ENVIRONMENTS", 100)  # fewer cannot decide, after the correction of p-values
+    small = Verification(
+        coverage_rounds=200,
+        users=4,
+        gammas=(3.0, 2.5),
+        repeats=2,
+        user_counts=(10, 20),
+        rounds=2000,
+        safety_rounds=1500,
+    )
     with Workers(jobs=2) as workers:
         findings = small.run(small.open_folder(tmp_path), workers)
-    assert [table.name for table in findings.tables] == ["coverage", "correctness", "termination", "growth"]
+    assert [table.name for table in findings.tables] == ["coverage", "correctness", "termination", "growth", "safety"]
     assert {claim.section for claim in findings.claims} == set(findings.sections)
     verdict = {(claim.statement, claim.data): claim.verdict for claim in findings.claims}
     covered = {claim.statement.split()[2]: claim.verdict for claim in findings.claims if claim.section == "coverage"}
@@ -121,6 +183,15 @@ def test_all_checks_at_a_small_size(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert not findings.failed_guarantees()
     assert " rounds in " in findings.notes[0]
     assert verdict["No cluster is wider than its certificate.", "all of these runs"] == HOLDS
+    bounds = [claim for claim in findings.claims if claim.section == "safety" and claim.guaranteed]
+    # After 1,500 rounds, no bound is informative yet. The claim about single rounds is.
+    assert [claim.verdict for claim in bounds] == [NOT_COUNTED] * 2 * len(safety.SCENARIOS) + [HOLDS]
+    assert all(claim.criteria[0].verdict == HOLDS for claim in bounds)
+    screened = findings.tables[4].rows
+    assert {(row["scenario"], row["policy"]) for row in screened} == {
+        (scenario, policy) for scenario in safety.SCENARIOS for policy in safety.POLICIES
+    }
+    assert all((row["bound"] is None) == (row["policy"] not in safety.COVERED) for row in screened)
     termination = findings.tables[2].rows
     assert [row["users"] for row in termination] == [10, 20]
     assert all(row["rounds"].mean < row["bound"] for row in termination)
@@ -132,7 +203,9 @@ def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from locb.cli import app
     from locb.experiments import verify
 
-    small = Verification(coverage_rounds=100, users=4, gammas=(6.0, 5.0), repeats=2, user_counts=(10, 12), rounds=1000)
+    small = Verification(
+        coverage_rounds=100, users=4, gammas=(6.0, 5.0), repeats=2, user_counts=(10, 12), rounds=1000, safety_rounds=600
+    )
     monkeypatch.setattr(verify, "QUICK", small)
     monkeypatch.setattr(coverage, "ENVIRONMENTS", 40)
     monkeypatch.setattr(termination, "GAMMA", 4.0)  # wide clusters become final soon

@@ -24,7 +24,7 @@ def verify(
     repeats: Annotated[
         int | None,
         typer.Option(
-            help="Number of environments per setting in the checks of the three theorems, at least 2.",
+            help="Number of environments per setting in all checks except coverage, at least 2.",
             show_default="5; with --quick 2",
             rich_help_panel="Size",
         ),
@@ -41,12 +41,13 @@ def verify(
     address: Address = None,
     jobs: Jobs = -1,
 ) -> None:
-    """Check the theorems of the LOCB paper by experiment, in environments with known true clusters.
+    """Check the theorems of the LOCB paper and of the safety screen by experiment, in environments with known truth.
 
     - **Coverage**: does the error of every estimate stay within the confidence radius, for each of the four radii?
     - **Theorem 1**: are all final clusters true clusters? How many rounds does the rule `stop="certificate"` save?
     - **Theorem 2**: how many rounds pass until all clusters are final, compared with the bound of the theorem?
     - **Theorem 3**: how does regret grow with rounds and seed users, compared with the bound of the theorem?
+    - **Safety screen**: does the regret of `ELOC(screen="theory")` stay below its bound? How many choices are replaced?
 
     A cluster is final when it does not change any more. The command prints a verdict for each claim and writes the same
     files as `locb reproduce` to the folder --output. The exit code is 1 if a guarantee of locb itself fails. Without

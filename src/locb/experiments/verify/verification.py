@@ -9,7 +9,7 @@ from pathlib import Path
 from locb.evaluation.findings import Findings
 from locb.experiments.jobs import Ledger, provenance, run_jobs
 from locb.experiments.parallel import Workers
-from locb.experiments.verify import correctness, coverage, growth, termination
+from locb.experiments.verify import correctness, coverage, growth, safety, termination
 from locb.policies import make_policy
 
 SECTIONS = {
@@ -17,24 +17,26 @@ SECTIONS = {
     correctness.SECTION: "Theorem 1: are the final clusters true clusters?",
     termination.SECTION: "Theorem 2: how many rounds until all clusters are final?",
     growth.SECTION: "Theorem 3: how does regret grow?",
+    safety.SECTION: "Safety screen: does regret stay below its bound?",
 }
 
 
 @dataclass(frozen=True)
 class Verification:
-    """Plan of the four checks: coverage of the radii, and Theorems 1 to 3."""
+    """Plan of the five checks: coverage of the radii, Theorems 1 to 3 of the paper, and the safety screen."""
 
     coverage_rounds: int  # rounds per environment of the check of coverage
     users: int  # number of users in the check of Theorem 1
     gammas: tuple[float, ...]  # gammas in the check of Theorem 1; sequential arrivals use the first one only
-    repeats: int  # environments per setting in the checks of Theorems 1 to 3
+    repeats: int  # environments per setting in the checks of Theorems 1 to 3 and of the safety screen
     user_counts: tuple[int, ...]  # numbers of users in the check of Theorem 2
     rounds: int  # rounds per run in the check of Theorem 3
+    safety_rounds: int  # rounds per run in the check of the safety screen
     seed: int = 0  # random seed of the first environment of each check
 
     def prepare(self) -> None:
         """Compile the kernels that the runs need, or load them from the cache."""
-        for name in ("locb", "linucb-one", "linucb-ind"):
+        for name in ("locb", "eloc", "linucb-one", "linucb-ind"):
             make_policy(name, n_users=2, dim=2).prepare()
         coverage.measure_errors(environment={"n_users": 2, "n_clusters": 1}, seed=0, environments=1, rounds=1)
 
@@ -65,6 +67,7 @@ class Verification:
             correctness.SECTION: correctness.plan(self.users, self.gammas, self.repeats, self.seed),
             termination.SECTION: termination.plan(self.user_counts, self.repeats, self.seed),
             growth.SECTION: growth.plan(self.rounds, self.repeats, self.seed),
+            safety.SECTION: safety.plan(self.safety_rounds, self.repeats, self.seed),
         }
         jobs = [job for plan in plans.values() for job in plan]
         outcomes = dict(zip((job.name for job in jobs), run_jobs(jobs, ledger, workers, progress), strict=True))
@@ -73,12 +76,13 @@ class Verification:
         correct = correctness.summarize(by_section[correctness.SECTION])
         ended = termination.summarize(by_section[termination.SECTION])
         grown = growth.summarize(by_section[growth.SECTION])
+        screened = safety.summarize(by_section[safety.SECTION])
         total = sum(outcome["rounds"] for outcome in outcomes.values())
         return Findings(
-            title="Experimental checks of the LOCB theorems",
-            tables=[*covered[0], *correct[0], *ended[0], *grown[0]],
+            title="Experimental checks of the LOCB theorems and of the safety screen",
+            tables=[*covered[0], *correct[0], *ended[0], *grown[0], *screened[0]],
             figures=[*ended[1], *grown[1]],
-            claims=[*covered[1], *correct[1], *ended[2], *grown[2]],
+            claims=[*covered[1], *correct[1], *ended[2], *grown[2], *screened[1]],
             sections=SECTIONS,
             notes=[f"{total:,} rounds in {len(jobs)} runs."],
             settings={**self.__dict__, "total rounds": total},
@@ -93,7 +97,14 @@ FULL = Verification(
     repeats=5,
     user_counts=(50, 100, 200, 400, 800),
     rounds=1_000_000,
+    safety_rounds=1_000_000,
 )
 QUICK = Verification(
-    coverage_rounds=20_000, users=8, gammas=(0.8, 0.4), repeats=2, user_counts=(50, 100, 200), rounds=100_000
+    coverage_rounds=20_000,
+    users=8,
+    gammas=(0.8, 0.4),
+    repeats=2,
+    user_counts=(50, 100, 200),
+    rounds=100_000,
+    safety_rounds=200_000,
 )

@@ -39,7 +39,7 @@ between the preference vectors of any two users is below gamma |
 | best inner gamma | the best of the tested values of gamma, except the largest and the smallest |
 | as published, with re-test | without and with a second test of all members before a cluster becomes final |
 | sequential arrivals | all rounds of one user precede all rounds of the next user |"""
-SECTIONS_WITHOUT_DATA_SET = ("coverage", "correctness", "termination", "growth", "matrix")
+SECTIONS_WITHOUT_DATA_SET = ("coverage", "correctness", "termination", "growth", "safety", "matrix")
 VERDICT_LABELS = {HOLDS: "holds", FAILS: "**does not hold**", UNDECIDED: "undecided", NOT_COUNTED: "*not counted*"}
 SUMMARY_HEADINGS = {
     HOLDS: "Holds",
