@@ -28,7 +28,6 @@ EXCEPTIONS: dict[str, str] = {
     "src/locb/cli/load.py:load": _COMMAND,
     "src/locb/cli/reproduce.py:reproduce": _COMMAND,
     "src/locb/cli/watch.py:watch": _COMMAND,
-    "src/locb/logs/evaluate.py:evaluate": "the docstring describes every argument",
     "src/locb/datasets/table.py:table": "the docstring describes every argument of the reader",
 }
 

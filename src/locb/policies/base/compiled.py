@@ -12,6 +12,7 @@ from locb.common.arrays import Floats, Ints
 from locb.common.rounds import Rounds
 from locb.common.validation import MAX_REWARD, check_array, check_float
 from locb.policies.base.persistence import PersistentPolicy
+from locb.policies.base.policy import single_arm_rounds
 from locb.policies.parameters import MAX_REWARDS
 
 
@@ -134,6 +135,10 @@ class CompiledPolicy(PersistentPolicy):
         self._kernel.play(self._state, rounds.users, rounds.contexts, rewards, chosen)
         scale.check_rounds(rounds)
         return chosen
+
+    def learn(self, users: Any, contexts: Any, rewards: Any) -> None:
+        """Learn n rewards, in this order, in one compiled loop; see :meth:`locb.Policy.learn`."""
+        self.play(single_arm_rounds(users, contexts, rewards))  # the only arm of a round is chosen
 
     def prepare(self) -> None:
         """Compile the kernel, or load its compiled code from the cache, so that the first round is not delayed."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from locb.common.arrays import Ints
 from locb.common.rounds import Rounds
-from locb.common.validation import check_int
+from locb.common.validation import ParameterError, check_int
 from locb.evaluation.clusters import Cluster, Membership
 from locb.policies.base.capabilities import SupportsEstimates, SupportsNewUsers
 from locb.policies.base.user_batch import GroupSummary, UserBatch, batch_membership, summarize_clusters
@@ -35,6 +35,16 @@ def finish(steps: Generator[None, None, T]) -> T:
         except StopIteration as end:
             result: T = end.value
             return result
+
+
+def single_arm_rounds(users: Any, contexts: Any, rewards: Any) -> Rounds:
+    """Return n rounds with one arm each, from arrays (n,), (n, d) and (n,). Raise a ValueError if they do not match."""
+    contexts, rewards = np.asarray(contexts), np.asarray(rewards)
+    if contexts.ndim != 2:
+        raise ParameterError("contexts", f" must have one row of features per reward, not shape {contexts.shape}")
+    if rewards.ndim != 1:
+        raise ParameterError("rewards", f" must have one number per row of contexts, not shape {rewards.shape}")
+    return Rounds(users, contexts[:, None, :], rewards[:, None])
 
 
 class Policy(ABC):
@@ -158,6 +168,25 @@ class Policy(ABC):
             self.update(user, rounds.contexts[t, arm], rounds.rewards[t, arm])
             chosen[t] = arm
         return chosen
+
+    def learn(self, users: Any, contexts: Any, rewards: Any) -> None:
+        """Learn n rewards, in this order: the same as ``update`` for each of them. Compiled policies use one loop.
+
+        Parameters
+        ----------
+        users : (n,) array of int
+            The user of each reward, from 0 to ``n_users`` − 1.
+        contexts : (n, d) array_like
+            The d = ``dim`` features of the arm that was shown.
+        rewards : (n,) array_like
+            The rewards.
+        """
+        rounds = single_arm_rounds(users, contexts, rewards)
+        self.check_rounds(rounds)
+        for user, context, reward in zip(
+            rounds.users.tolist(), rounds.contexts[:, 0], rounds.rewards[:, 0].tolist(), strict=True
+        ):
+            self.update(user, context, reward)
 
     def prepare(self) -> None:  # noqa: B027 - most policies have nothing to prepare
         """Do work that would otherwise delay the first round, such as compilation. Does nothing by default."""
