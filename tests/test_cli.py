@@ -150,20 +150,22 @@ def test_help_and_version(tmp_path: Path) -> None:
 
 def test_data_prints_a_summary_and_writes_a_map(tmp_path: Path) -> None:
     folder = files.movielens_csv(tmp_path / "ml")
-    done = call("data", "movielens", "ml", "--users", "8", "--cache-dir", "cache", cwd=tmp_path)
+    everything = ("--features-from", "all")
+    done = call("data", "movielens", "ml", "--users", "8", "--cache-dir", "cache", *everything, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     for text in (
         f"{len(files.stars())}",
         "share of likes",
         "records per user in the pool",
         "true groups at gamma",
+        "all records, also those played",
     ):
         assert text in done.stdout
     assert (tmp_path / "users-movielens.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "cache").is_dir()
     assert (
         "note: n_users is 100, but the number of eligible users is 8"
-        in call("data", "movielens", str(folder), cwd=tmp_path).stdout
+        in call("data", "movielens", str(folder), *everything, cwd=tmp_path).stdout
     )
 
 

@@ -67,9 +67,13 @@ def test_failed_guarantees_are_listed() -> None:
     bad = Criterion("", Measurement(-2, 1))
     findings = Findings("t", [], [], [claim(bad), claim(bad, guaranteed=True)], {})
     assert findings.failed_guarantees() == [findings.claims[1]]
-    assert (
-        summarize_verdicts(findings) == "Claims: 0 hold, 1 do not hold, 0 are undecided."
-    )  # two variants of one claim
+    # The two claims are variants of one claim.
+    assert summarize_verdicts(findings) == "Claims: 0 hold, 1 do not hold, 0 are undecided."
+    barely = claim(Criterion("", Measurement(-1.05, 1.0)), guaranteed=True)
+    others = [replace(claim(Criterion("", Measurement(0.0, 1.0))), statement=str(number)) for number in range(9)]
+    hidden = Findings("t", [], [], [barely, *others], {})  # the correction for other claims does not hide a failure
+    assert hidden.claims[0].verdict == UNDECIDED
+    assert [found.statement for found in hidden.failed_guarantees()] == ["a is best"]
 
 
 def test_p_values_match_the_interval_and_student_t() -> None:

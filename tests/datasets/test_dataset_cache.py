@@ -12,7 +12,7 @@ from datasets import files
 
 CODE = """
 import sys, locb
-env = locb.datasets.movielens(sys.argv[1], n_users=8, n_arms=3, dim=4, cache_dir=sys.argv[2])
+env = locb.datasets.movielens(sys.argv[1], n_users=8, n_arms=3, dim=4, features_from="all", cache_dir=sys.argv[2])
 print(env.theta.sum())
 """
 
@@ -48,7 +48,7 @@ def test_concurrent_processes(tmp_path: Path) -> None:
 )
 def test_damaged_entry_is_prepared_again(file: str, content: bytes | None, tmp_path: Path) -> None:
     folder = files.movielens_csv(tmp_path / "ml")
-    arguments = {"n_users": 8, "n_arms": 3, "dim": 4, "cache_dir": tmp_path / "cache"}
+    arguments = {"n_users": 8, "n_arms": 3, "dim": 4, "features_from": "all", "cache_dir": tmp_path / "cache"}
     expected = locb.datasets.movielens(folder, **arguments).theta
     (entry,) = (tmp_path / "cache").iterdir()
     if content is None:  # flip one bit of the last number
@@ -63,7 +63,7 @@ def test_damaged_entry_is_prepared_again(file: str, content: bytes | None, tmp_p
 
 def test_entry_of_another_version_is_prepared_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = files.movielens_csv(tmp_path / "ml")
-    arguments = {"n_users": 8, "n_arms": 3, "dim": 4, "cache_dir": tmp_path / "cache"}
+    arguments = {"n_users": 8, "n_arms": 3, "dim": 4, "features_from": "all", "cache_dir": tmp_path / "cache"}
     monkeypatch.setattr("locb.datasets.dataset_cache.VERSION", 1)
     older = locb.datasets.movielens(folder, **arguments)
     monkeypatch.undo()

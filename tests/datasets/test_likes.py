@@ -126,7 +126,7 @@ def test_threshold_requires_ratings(tmp_path: Path) -> None:
 def test_published_ratings(name: str, tmp_path: Path) -> None:
     make = {"movielens": files.movielens_csv, "yelp": files.yelp}[name]
     folder, read = make(tmp_path / name), getattr(locb.datasets, name)
-    sizes = {"n_users": 4, "n_arms": 3, "dim": 4}
+    sizes = {"n_users": 4, "n_arms": 3, "dim": 4, "features_from": "all"}
     default = read(folder, **sizes)
     explicit = read(folder, like_above=3.0, **sizes)
     assert default.about["like_above"] == explicit.about["like_above"] == 3.0

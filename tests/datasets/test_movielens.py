@@ -3,6 +3,7 @@
 import re
 import shutil
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,9 @@ import pytest
 
 import locb
 from datasets import files
+from locb.datasets.item_features import item_features, split_records
+from locb.datasets.movielens import read
+from locb.datasets.source_files import Source
 
 RATING = "expected an integer user, an integer item and a finite number"
 SHARED = Path(__file__).parent.parent.parent.parent / "shared" / "data" / "ml-latest-small"
@@ -21,7 +25,8 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def load(path: Path, **arguments: object) -> locb.Interactions:
-    return locb.datasets.movielens(path, n_users=files.USERS, n_arms=3, dim=4, **arguments)
+    defaults = {"n_users": files.USERS, "n_arms": 3, "dim": 4, "features_from": "all"}
+    return locb.datasets.movielens(path, **{**defaults, **arguments})
 
 
 def test_likes_and_features(tmp_path: Path) -> None:
@@ -142,7 +147,7 @@ def test_ambiguous_folder_is_refused(tmp_path: Path) -> None:
 
 def test_fewer_eligible_users_than_requested(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match=f"n_users is 100, but the number of eligible users is {files.USERS}"):
-        env = locb.datasets.movielens(files.movielens_csv(tmp_path / "ml"), n_arms=3, dim=4)
+        env = load(files.movielens_csv(tmp_path / "ml"), n_users=100)
     assert env.n_users == files.USERS
 
 
@@ -178,9 +183,33 @@ def test_read_only_cache(tmp_path: Path) -> None:
         load(files.movielens_csv(tmp_path / "ml"), cache_dir=tmp_path / "file" / "cache")
 
 
+def test_features_come_from_records_that_are_not_played(tmp_path: Path) -> None:
+    """Features and played records of the default do not overlap: changed likes of played records change no feature."""
+    folder = files.movielens_csv(tmp_path / "ml")
+    records = read(Source(folder / "ratings.csv"), Source(folder / "movies.csv"), None)
+    played = split_records(records.users, records.items, records.n_items)
+    assert abs(int(played.sum()) - len(played) // 2) <= 1
+    changed = replace(records, liked=np.where(played, ~records.liked, records.liked))
+    assert np.array_equal(item_features(records, 4, ~played), item_features(changed, 4, ~played))
+    assert not np.allclose(item_features(records, 4), item_features(changed, 4))
+    with pytest.warns(UserWarning):
+        env = locb.datasets.movielens(folder, n_users=files.USERS, n_arms=3, dim=4)
+    assert np.array_equal(env.item_features, item_features(records, 4, ~played))
+    assert env.records_per_user.sum() <= played.sum()
+    with pytest.raises(ValueError, match="features_from must be 'other-half' or 'all', not 'none'"):
+        load(folder, features_from="none")
+
+
+def test_records_of_the_same_user_and_item_are_in_the_same_half() -> None:
+    users, items = np.array([0, 1, 0, 1, 0, 2]), np.array([3, 3, 3, 3, 3, 1])
+    played = split_records(users, items, 5)
+    assert played[0] == played[2] == played[4]
+    assert played[1] == played[3]
+
+
 @pytest.mark.skipif(not SHARED.is_dir(), reason="ml-latest-small is not beside the repository (../shared/data)")
 def test_ml_latest_small(tmp_path: Path) -> None:
-    env = locb.datasets.movielens(SHARED)
+    env = locb.datasets.movielens(SHARED, features_from="all")
     assert env.about["records"] == 100_836
     assert env.about["users"] == 610
     assert env.about["items"] == 9_724
@@ -188,7 +217,12 @@ def test_ml_latest_small(tmp_path: Path) -> None:
     assert env.records_per_user[0] == 2_698
     copied = tmp_path / "copy"
     shutil.copytree(SHARED, copied)
-    assert np.allclose(locb.datasets.movielens(files.zipped(copied, tmp_path / "ml.zip")).theta, env.theta)
+    zipped = locb.datasets.movielens(files.zipped(copied, tmp_path / "ml.zip"), features_from="all")
+    assert np.allclose(zipped.theta, env.theta)
     rounds = env.rounds(3_000, seed=1)
     regret = rounds.regret(locb.LinUCB(n_users=100, dim=10, alpha=0.3).play(rounds)).sum()
     assert regret < 0.75 * 2_700  # a random choice has regret 0.9 per round
+    fair = locb.datasets.movielens(SHARED)  # the features do not contain the likes that are played
+    assert fair.about["features_from"] == "other-half"
+    held_out = fair.rounds(3_000, seed=1)
+    assert regret + 100 < held_out.regret(locb.LinUCB(n_users=100, dim=10, alpha=0.3).play(held_out)).sum() < 2_700

@@ -16,7 +16,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def load(path: Path) -> locb.Interactions:
-    return locb.datasets.yelp(path, n_users=files.USERS, n_arms=3, dim=4)
+    return locb.datasets.yelp(path, n_users=files.USERS, n_arms=3, dim=4, features_from="all")
 
 
 def test_folder_and_tar_give_the_same_environment(tmp_path: Path) -> None:

@@ -200,3 +200,21 @@ def test_default_number_of_arms_follows_the_number_of_items() -> None:
     assert locb.Interactions(users, items, rewards, np.eye(12), n_users=2).n_arms == 10
     with pytest.raises(ValueError, match="item_features must have at least 2 rows, one per item, not 1"):
         locb.Interactions([0], [0], [1], np.eye(1), n_users=1)
+
+
+def test_excluded_pairs_are_never_arms() -> None:
+    rng = np.random.default_rng(0)
+    users, items = np.repeat(np.arange(6), 4), np.tile(np.arange(4), 6)
+    rewards = np.tile([1, 0, 0, 1], 6)
+    excluded = np.repeat(np.arange(6), 5), np.tile(np.arange(5, 10), 6)
+    features = np.hstack([np.eye(12), rng.normal(size=(12, 2))])
+    env = locb.Interactions(users, items, rewards, features, n_users=6, n_arms=4, excluded=excluded)
+    offered = env.rounds(3_000, seed=1).contexts[:, :, :12].argmax(axis=2)
+    assert set(np.unique(offered)) == {0, 1, 2, 3, 4, 10, 11}
+    with pytest.raises(ValueError, match="excluded must have as many users as items, not 1 and 2"):
+        locb.Interactions(users, items, rewards, features, n_users=6, n_arms=4, excluded=([0], [1, 2]))
+    # A user without an item that could have reward 0 is not eligible.
+    everything = np.zeros(8, np.int64), np.arange(4, 12)
+    with pytest.warns(UserWarning, match="no zero-reward item: 1"):
+        few = locb.Interactions(users, items, np.ones(24, int), features, n_users=6, n_arms=4, excluded=everything)
+    assert 0 not in few.user_ids

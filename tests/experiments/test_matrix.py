@@ -309,6 +309,7 @@ def test_real_data_is_added_to_the_scenarios(tmp_path: Path) -> None:
         "data": "movielens",
         "path": str(files.movielens_csv(tmp_path / "ml")),
         "cache_dir": str(tmp_path / "cache"),
+        "features_from": "all",
     }
     with pytest.warns(UserWarning, match="number of eligible users is 8"):
         found = run_matrix(

@@ -18,7 +18,16 @@ if TYPE_CHECKING:
     from locb.datasets.records import Records
 
 
-def item_features(records: Records, dim: int) -> Floats:
+def split_records(users: Any, items: Any, n_items: int) -> Any:
+    """Return whether each record is in the half of the records that is played. The other half gives the features.
+
+    All records of the same user and item are in the same half. The halves are random, and always the same.
+    """
+    pairs, position = np.unique(np.asarray(users, np.int64) * n_items + items, return_inverse=True)
+    return (np.random.default_rng(0).permutation(len(pairs)) % 2 == 0)[position]
+
+
+def item_features(records: Records, dim: int, selected: Any = None) -> Floats:
     """Return an array (items, dim) of item features, computed with a truncated singular value decomposition (SVD).
 
     The SVD is that of a matrix with one column per item. The matrix has one row per user, with the sum of 1 for each
@@ -34,10 +43,13 @@ def item_features(records: Records, dim: int) -> Floats:
         Likes of the users, and attributes of the items.
     dim : int
         Number of features per item, at least 2.
+    selected : bool array, optional
+        Whether to use each record. By default, all records are used.
     """
-    sign = np.where(records.liked, np.float32(1), np.float32(-1))
-    n_users = int(records.users.max()) + 1
-    likes = sparse.csr_matrix((sign, (records.users, records.items)), shape=(n_users, records.n_items))
+    used = slice(None) if selected is None else selected
+    users, items = records.users[used], records.items[used]
+    sign = np.where(records.liked[used], np.float32(1), np.float32(-1))
+    likes = sparse.csr_matrix((sign, (users, items)), shape=(int(records.users.max()) + 1, records.n_items))
     blocks = [likes]
     if records.attributes is not None and records.attributes.nnz:
         attributes = records.attributes.T.tocsr().astype(np.float32)

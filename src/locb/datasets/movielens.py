@@ -29,6 +29,7 @@ def movielens(
     dim: int = 10,
     zeros: str = "any",
     like_above: float | str | None = None,
+    features_from: str = "other-half",
     cache_dir: str | Path | None = None,
 ) -> Interactions:
     """Read MovieLens ratings as an environment. All published sizes are supported, from ml-100k to ml-32m.
@@ -40,19 +41,19 @@ def movielens(
     n_users : int, default 100
         Number of users. The users with the most ratings are selected, see :class:`locb.Interactions`.
     n_arms : int, optional
-        Arms per round: one liked movie, and movies with reward 0. The default is 10, or the number of movies if there
-        are fewer.
+        Arms per round: one liked movie, and movies with reward 0. The default is 10, or all movies if there are fewer.
     dim : int, default 10
         Features per movie, at least 2: dim − 1 computed from ratings and genres, and a constant.
     zeros : {"any", "rated", "shown"}, default "any"
         Which movies are the arms with reward 0. See :class:`locb.Interactions`.
     like_above : float or str, optional
         Ratings above this threshold are likes. A quantile such as "q75" is the smallest rating that at least 75% of the
-        ratings do not exceed. The default is 3. It is rejected if fewer than 1% or more than 95% of the ratings would
-        be likes.
+        ratings do not exceed. The default, 3, is rejected if fewer than 1% or more than 95% would be likes.
+    features_from : {"other-half", "all"}, default "other-half"
+        Records from which the features are computed: a random half, which is then not played, or all records, as in the
+        paper. With "all", the features contain the likes that are played, which raises the rewards.
     cache_dir : path, optional
-        Cache folder of the prepared data. The default is $LOCB_CACHE if set, else $XDG_CACHE_HOME/locb if set, else
-        ~/.cache/locb.
+        Cache folder. The default is $LOCB_CACHE if set, else $XDG_CACHE_HOME/locb if set, else ~/.cache/locb.
 
     Returns
     -------
@@ -64,8 +65,7 @@ def movielens(
     FileNotFoundError
         If ``path`` does not exist.
     ValueError
-        If a file is missing or cannot be read, or if an argument is invalid. A message about an invalid line names the
-        file and the number of the line.
+        If a file is missing or cannot be read, or if an argument is invalid.
     """
     sources = find_sources(Path(path), LAYOUTS, "MovieLens")
     threshold = check_like_above(like_above)
@@ -75,6 +75,7 @@ def movielens(
         lambda: read(sources[0], sources[1], threshold),
         options={"like_above": threshold},
         dim=dim,
+        features_from=features_from,
         cache_dir=cache_dir,
         n_users=n_users,
         n_arms=n_arms,

@@ -12,10 +12,12 @@ import numpy as np
 
 from locb.common.validation import ParameterError
 from locb.datasets.dataset_cache import load_or_prepare
-from locb.datasets.item_features import ATTRIBUTE_WEIGHT, item_features
+from locb.datasets.item_features import ATTRIBUTE_WEIGHT, item_features, split_records
 from locb.datasets.likes import Likes
 from locb.datasets.source_files import Source
 from locb.environments import Interactions
+
+FEATURES_FROM = ("other-half", "all")
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ def load_environment(
     *,
     options: dict[str, Any],
     dim: int | None,
+    features_from: str = "all",
     cache_dir: str | Path | None,
     **arguments: Any,
 ) -> Interactions:
@@ -65,18 +68,20 @@ def load_environment(
         Options of the reader. They are part of the cache key.
     dim : int or None
         Number of features per item to compute; None if the data set has its own features.
+    features_from : {"other-half", "all"}, default "all"
+        Records from which the features are computed, see :func:`locb.datasets.movielens`.
     cache_dir : path or None
         Cache folder; None for :func:`locb.common.cache_dir.cache_dir`.
     **arguments
         Arguments of :class:`locb.Interactions`.
     """
-    if dim is not None and (not isinstance(dim, int | np.integer) or dim < 2):
-        raise ParameterError("dim", f" must be an integer of at least 2, not {dim!r}")
+    _check_feature_options(dim, features_from)
     key: dict[str, Any] = {
         "name": name,
         "files": [source.fingerprint() for source in sources],
         "options": options,
         "dim": dim,
+        "features_from": features_from,
     }
     key |= {"attribute_weight": ATTRIBUTE_WEIGHT}
 
@@ -84,17 +89,14 @@ def load_environment(
         records = read()
         if len(records.users) == 0:
             raise ValueError(f"{sources[0].name} has no records; at least one is required")
-        return _prepare(records, dim)
+        return _prepare(records, dim, features_from)
 
     arrays, facts = load_or_prepare(cache_dir, key, prepare)
     for reason, count in facts["skipped"].items():
         warnings.warn(f"{name}: skipped {count:,} {reason}", stacklevel=3)
     for note in facts["notes"]:
         warnings.warn(f"{name}: {note}", stacklevel=3)
-    counts = arrays.get("counts")
-    env = Interactions(
-        arrays["users"], arrays["items"], arrays["liked"], arrays["features"], counts=counts, **arguments
-    )
+    env = _make_environment(arrays, arguments)
     if "user_names" in arrays:
         names = arrays["user_names"][env.user_ids].tolist()
         env.user_names = [value.decode() if isinstance(value, bytes) else str(value) for value in names]
@@ -102,10 +104,35 @@ def load_environment(
     return env
 
 
-def _prepare(records: Records, dim: int | None) -> tuple[dict[str, Any], dict[str, Any]]:
+def _check_feature_options(dim: Any, features_from: Any) -> None:
+    if dim is not None and (not isinstance(dim, int | np.integer) or dim < 2):
+        raise ParameterError("dim", f" must be an integer of at least 2, not {dim!r}")
+    if features_from not in FEATURES_FROM:
+        allowed = " or ".join(map(repr, FEATURES_FROM))
+        raise ParameterError("features_from", f" must be {allowed}, not {features_from!r}")
+
+
+def _make_environment(arrays: dict[str, Any], arguments: dict[str, Any]) -> Interactions:
+    """Return the environment of the records that are played. Arms of the other records would reveal their reward."""
+    users, items, liked, counts = (arrays.get(column) for column in ("users", "items", "liked", "counts"))
+    played, excluded = arrays.get("played"), None
+    if played is not None:
+        excluded = arrays["users"][~played], arrays["items"][~played]
+        users, items, liked = (arrays[column][played] for column in ("users", "items", "liked"))
+        counts = None if counts is None else counts[played]
+    return Interactions(users, items, liked, arrays["features"], counts=counts, excluded=excluded, **arguments)
+
+
+def _prepare(records: Records, dim: int | None, features_from: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the arrays of an environment by name, and facts about the data, such as the number of records."""
-    features = records.features if dim is None else item_features(records, dim)
-    arrays = {"users": records.users, "items": records.items, "liked": records.liked, "features": features}
+    arrays = {"users": records.users, "items": records.items, "liked": records.liked}
+    if dim is None:
+        arrays["features"] = records.features
+    elif features_from == "all":
+        arrays["features"] = item_features(records, dim)
+    else:
+        arrays["played"] = split_records(records.users, records.items, records.n_items)
+        arrays["features"] = item_features(records, dim, ~arrays["played"])
     if records.user_names is not None:
         arrays["user_names"] = records.user_names
     if records.counts is not None:
@@ -118,6 +145,7 @@ def _prepare(records: Records, dim: int | None) -> tuple[dict[str, Any], dict[st
         "share_of_likes": float((counts * records.liked).sum() / counts.sum()),
         "like_above": None if records.likes is None else records.likes.threshold,
         "like_above_origin": None if records.likes is None else records.likes.origin,
+        "features_from": None if dim is None else features_from,
         "skipped": records.skipped,
         "notes": records.notes,
     }

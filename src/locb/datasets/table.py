@@ -35,6 +35,7 @@ def table(
     n_arms: int | None = None,
     dim: int = 10,
     zeros: str = "any",
+    features_from: str = "all",
     cache_dir: str | Path | None = None,
 ) -> Interactions:
     """Read a custom table of likes or ratings as an environment.
@@ -66,6 +67,9 @@ def table(
         Number of users, arms per round, and which items have reward 0. See :class:`locb.Interactions`.
     dim : int, default 10
         Features per item, at least 2: dim − 1 computed from likes and descriptions, and a constant.
+    features_from : {"other-half", "all"}, default "all"
+        Records from which the features are computed, see :func:`locb.datasets.movielens`. Set "other-half" to compare
+        policies: with "all", the features contain the likes that are played.
     cache_dir : path, optional
         Cache folder of the prepared data. The default is $LOCB_CACHE if set, else $XDG_CACHE_HOME/locb if set, else
         ~/.cache/locb.
@@ -91,6 +95,7 @@ def table(
         lambda: read(sources, columns, text_format, threshold),
         options={**columns, **text_format._asdict(), "like_above": threshold},
         dim=dim,
+        features_from=features_from,
         cache_dir=cache_dir,
         n_users=n_users,
         n_arms=n_arms,

@@ -51,6 +51,7 @@ def yelp(
     dim: int = 10,
     zeros: str = "any",
     like_above: float | str | None = None,
+    features_from: str = "other-half",
     cache_dir: str | Path | None = None,
 ) -> Interactions:
     """Read Yelp reviews as an environment.
@@ -69,12 +70,11 @@ def yelp(
     zeros : {"any", "rated", "shown"}, default "any"
         Which businesses are the arms with reward 0. See :class:`locb.Interactions`.
     like_above : float or str, optional
-        Reviews with more stars than this threshold are likes. A quantile such as "q75" is the smallest number of stars
-        that at least 75% of the reviews do not exceed. The default is 3. It is rejected if fewer than 1% or more than
-        95% of the reviews would be likes.
+        Reviews with more stars than this threshold are likes, see :func:`locb.datasets.movielens`. The default is 3.
+    features_from : {"other-half", "all"}, default "other-half"
+        Records from which the features are computed, see :func:`locb.datasets.movielens`.
     cache_dir : path, optional
-        Cache folder of the prepared data. The default is $LOCB_CACHE if set, else $XDG_CACHE_HOME/locb if set, else
-        ~/.cache/locb.
+        Cache folder. The default is $LOCB_CACHE if set, else $XDG_CACHE_HOME/locb if set, else ~/.cache/locb.
 
     Returns
     -------
@@ -97,6 +97,7 @@ def yelp(
         lambda: read(sources[0], sources[1], threshold),
         options={"like_above": threshold},
         dim=dim,
+        features_from=features_from,
         cache_dir=cache_dir,
         n_users=n_users,
         n_arms=n_arms,

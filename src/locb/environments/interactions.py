@@ -44,6 +44,9 @@ class Interactions(Environment):
         record of the user with reward 0, even if the user liked the item in another record. Use "shown" for click logs.
     counts : (r,) ints, optional
         Number of occurrences of each record, at least 1. By default, each record occurred once.
+    excluded : (users, items), optional
+        Two arrays of the same length: pairs of a user and an item that are never an arm of this user. Use it for
+        records from which ``item_features`` were computed, because such features would reveal the reward.
 
     Attributes
     ----------
@@ -80,6 +83,7 @@ class Interactions(Environment):
         n_arms: int | None = None,
         zeros: str = "any",
         counts: Any = None,
+        excluded: tuple[Any, Any] | None = None,
     ) -> None:
         self.item_features: Floats = check_array("item_features", item_features, (None, None))
         self.n_arms, self.zeros = _check_options(n_users, n_arms, zeros, len(self.item_features)), zeros
@@ -89,13 +93,22 @@ class Interactions(Environment):
         if zeros == "rated":
             pair = user.astype(np.int64) * n_items + item
             zero &= ~np.isin(pair, pair[liked])
-        self.user_ids, self.excluded_users = self._select_pool(user, item, liked, zero, weight, int(n_users), n_items)
+        never = (np.empty(0, np.int64), np.empty(0, np.int64))
+        if excluded is not None:
+            never = _check_integers("excluded", excluded[0], None), _check_integers("excluded", excluded[1], n_items)
+            if len(never[0]) != len(never[1]):
+                raise ValueError(f"excluded must have as many users as items, not {len(never[0])} and {len(never[1])}")
+        # Pairs that cannot have reward 0: likes, and excluded pairs, which cannot be an arm at all.
+        blocked = np.concatenate([user[liked], never[0]]), np.concatenate([item[liked], never[1]])
+        self.user_ids, self.excluded_users = self._select_pool(user, liked, zero, weight, int(n_users), blocked)
         self.n_users = len(self.user_ids)
         self.user_names: list[str] = [str(user_id) for user_id in self.user_ids]
         self.about: dict[str, Any] = {}
 
-        index_of = np.full(int(user.max()) + 1, -1)
+        index_of = np.full(int(max(user.max(), blocked[0].max(initial=0))) + 1, -1)
         index_of[self.user_ids] = np.arange(self.n_users)
+        in_pool = index_of[blocked[0]] >= 0
+        blocked = index_of[blocked[0][in_pool]], blocked[1][in_pool].astype(np.int64)
         kept = np.flatnonzero(index_of[user] >= 0)
         user, item, liked, zero = index_of[user[kept]], item[kept].astype(np.int64), liked[kept], zero[kept]
         weight = np.ones(len(kept), np.int64) if weight is None else weight[kept].astype(np.int64)
@@ -104,14 +117,18 @@ class Interactions(Environment):
         self._pool = sampling.InteractionPool(
             *_group_by_user(user[liked], item[liked], weight[liked], self.n_users),
             *_group_by_user(user[zero], item[zero], weight[zero], self.n_users),
-            pack_bit_indices(user[liked], item[liked], self.n_users, n_items),
+            pack_bit_indices(*blocked, self.n_users, n_items),
             self.item_features,
         )
 
     def _select_pool(
-        self, user: Any, item: Any, liked: Any, zero: Any, weight: Any, n_users: int, n_items: int
+        self, user: Any, liked: Any, zero: Any, weight: Any, n_users: int, blocked: tuple[Any, Any]
     ) -> tuple[Ints, dict[str, int]]:
-        """Return the eligible users with the most records, and the number of users who are not eligible, by reason."""
+        """Return the eligible users with the most records, and the number of users who are not eligible, by reason.
+
+        ``blocked`` has the users and the items of all pairs that cannot be an arm with reward 0.
+        """
+        n_items = len(self.item_features)
         if len(user) == 0:
             raise ValueError("users, items and rewards must have at least one element, not 0")
         records = np.bincount(user, weight)
@@ -120,9 +137,9 @@ class Interactions(Environment):
         if self.zeros != "any":
             has_zero = np.bincount(user[zero], minlength=len(records)) > 0
         else:
-            has_zero = likes < n_items
-            for candidate in np.flatnonzero(~has_zero):  # several likes may be of the same item
-                has_zero[candidate] = len(np.unique(item[liked & (user == candidate)])) < n_items
+            has_zero = np.bincount(blocked[0], minlength=len(records))[: len(records)] < n_items
+            for candidate in np.flatnonzero(~has_zero):  # several pairs may be equal
+                has_zero[candidate] = len(np.unique(blocked[1][blocked[0] == candidate])) < n_items
         excluded = {
             "no liked item": int((has_records & (likes == 0)).sum()),
             "no zero-reward item": int(((likes > 0) & ~has_zero).sum()),

@@ -312,5 +312,8 @@ class Findings:
         object.__setattr__(self, "claims", adjust_claims(self.claims))
 
     def failed_guarantees(self) -> list[Claim]:
-        """Return the claims that locb guarantees but that do not hold in these results."""
-        return [claim for claim in self.claims if claim.guaranteed and claim.verdict == FAILS]
+        """Return the claims that locb guarantees but that do not hold in these results.
+
+        The p-values are not corrected for other claims, so that further claims do not hide a failure.
+        """
+        return [claim for claim in self.claims if claim.guaranteed and claim.p_fails <= LEVEL]

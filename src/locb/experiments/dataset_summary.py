@@ -9,6 +9,7 @@ import numpy as np
 from locb.environments import Environment, Interactions
 
 MAX_GAMMA = 1e9  # above all distances; Interactions.scaled_gamma is infinite if no gamma suffices
+FEATURES_FROM = {"other-half": "a half of the records that is not played", "all": "all records, also those played"}
 NO_GAMMA = "no gamma puts half of the users in groups of two or more users"
 
 
@@ -45,6 +46,7 @@ def summarize_dataset(env: Interactions) -> DatasetSummary:
         ("users in the pool", f"{env.n_users:,}"),
         ("records per user in the pool", f"{records.min():,} to {records.max():,}, median {np.median(records):,.0f}"),
         ("features per item", f"{env.dim}"),
+        *([("features from", FEATURES_FROM[about["features_from"]])] if about.get("features_from") else []),
     ]
     if distances.size:
         low, middle, high = np.quantile(distances, [0.05, 0.5, 0.95])
@@ -71,6 +73,16 @@ def likes_note(env: Environment) -> str | None:
     if not isinstance(env, Interactions) or not (rule := describe_likes(env.about)):
         return None
     return f"Likes are {rule}: {env.about['share_of_likes']:.1%} of {env.about['records']:,} records."
+
+
+def features_note(env: Environment) -> str | None:
+    """Return a warning if the features of the items were computed from the likes that are played; otherwise None."""
+    if not isinstance(env, Interactions) or env.about.get("features_from") != "all":
+        return None
+    return (
+        "The item features contain the likes that are played, so rewards are higher than with new likes. Use "
+        "features_from='other-half' (--features-from other-half) to avoid this."
+    )
 
 
 def describe_group_map(n_users: int, gamma: float) -> str:

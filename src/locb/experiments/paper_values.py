@@ -13,6 +13,9 @@ SIGMA = 1.0
 TAUS = (8.0, 10.0, 12.0)
 TAU = 10.0  # used where a single value is needed
 ALPHAS = (0.8, 1.0, 1.2)
+# Thresholds of CLUB and SCLUB, which the paper does not state. The defaults of locb are 1 and 1.5.
+ALPHA2S = (0.5, 1.0, 1.5, 2.0)
+ALPHA_THETAS = (0.75, 1.5, 3.0)
 ACCURACY_SEEDS = 100  # number of seed users in the accuracy experiments
 REGRET_SEEDS = 30  # number of seed users in the regret experiments
 SEED_COUNTS = (5, 10, 20, 50, 100)  # numbers of seed users in the experiments that vary this number
@@ -24,6 +27,10 @@ DATA = {"synthetic": "Synthetic", "yelp": "Yelp", "movielens": "MovieLens", "yah
 # Prefix N-: stopped after NO_CHANGE / DELTA rounds without a change. Prefix ST-: stopped in the round in which the last
 # cluster of LOCB becomes final, which means that it does not change any more.
 METHODS = ("N-CLUB", "ST-CLUB", "ST-SCLUB", "N-LOCB", "LOCB")
+# LOCB without the re-test of all members before a cluster becomes final: the rule that the paper prints.
+PRINTED = "LOCB as printed"
+# ELOC, stopped in the same round as LOCB. It is not part of the paper.
+OTHER_METHODS = ("ST-ELOC",)
 
 # Tables 1 and 2 of the paper: (F1, precision, recall) by data set and method.
 ACCURACY = {

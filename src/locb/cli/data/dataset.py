@@ -12,6 +12,7 @@ from locb.cli.common import console, preparing, print_written
 from locb.cli.data.dataset_options import (
     CacheDir,
     Columns,
+    FeaturesFrom,
     ItemFeatures,
     LikeAbove,
     NoHeader,
@@ -46,6 +47,7 @@ def data(
     zeros: Zeros = None,
     columns: Columns = None,
     like_above: LikeAbove = None,
+    features_from: FeaturesFrom = None,
     item_features: ItemFeatures = None,
     separator: Separator = None,
     no_header: NoHeader = False,
@@ -92,6 +94,7 @@ def data(
         zeros=zeros,
         columns=columns,
         like_above=like_above,
+        features_from=features_from,
         item_features=item_features,
         separator=separator,
         no_header=no_header,

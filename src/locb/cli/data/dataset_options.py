@@ -62,6 +62,16 @@ NoHeader = Annotated[
         rich_help_panel="Data",
     ),
 ]
+FeaturesFrom = Annotated[
+    str | None,
+    typer.Option(
+        help="Records from which the features of items are computed. **other-half**: a random half of the records, "
+        "which is then not played. **all**: all records, as in the paper; the features then contain the likes that "
+        "are played.",
+        show_default="other-half; all for a table; yahoo has its own features",
+        rich_help_panel="Data",
+    ),
+]
 CacheDir = Annotated[
     Path | None,
     typer.Option(
@@ -85,7 +95,8 @@ def data_settings(name: str, path: Path, **options: Any) -> dict[str, Any]:
     path : Path
         Location of its files.
     **options
-        Values of the options by name: zeros, columns, item_features, like_above, separator, no_header and cache_dir.
+        Values of the options by name: zeros, columns, item_features, like_above, features_from, separator, no_header
+        and cache_dir.
         Options that are None or False are not part of the settings.
     """
     given = {option: value for option, value in options.items() if value not in (None, False)}
@@ -96,8 +107,14 @@ def data_settings(name: str, path: Path, **options: Any) -> dict[str, Any]:
             )
     if name == "yahoo" and "like_above" in given:
         raise ValueError("--like-above requires ratings; yahoo has clicks")
+    if name == "yahoo" and "features_from" in given:
+        raise ValueError("--features-from cannot be used with yahoo, which has its own features")
     settings: dict[str, Any] = {"data": name, "path": str(path)}
-    settings |= {option: str(given[option]) for option in ("zeros", "item_features", "cache_dir") if option in given}
+    settings |= {
+        option: str(given[option])
+        for option in ("zeros", "item_features", "features_from", "cache_dir")
+        if option in given
+    }
     if "like_above" in given:
         settings["like_above"] = _parse_like_above(given["like_above"])
     if "separator" in given:

@@ -19,7 +19,7 @@ from locb.experiments.comparison.comparison_run import (
     regret_checkpoints,
 )
 from locb.experiments.custom_policy import policy_source
-from locb.experiments.dataset_summary import likes_note
+from locb.experiments.dataset_summary import features_note, likes_note
 from locb.experiments.environment_factory import data_digest, ground_truth_note, make_environment, true_clusters
 from locb.experiments.jobs import Ledger, code_digest, run_jobs, versions
 from locb.experiments.parallel import Workers
@@ -156,7 +156,7 @@ def plan_comparison(
     settings = {"policies": list(policies), "alphas": [float(a) for a in alphas], "rounds": rounds, "repeats": repeats}
     settings |= {"n_seeds": n_seeds, "gamma": gamma, "seed": seed, "environment": environment}
     settings |= {"reward_range": None if reward_range is None else list(common["reward_range"])}
-    notes = [note for note in (likes_note(env), ground_truth_note(env, gamma)) if note]
+    notes = [note for note in (likes_note(env), features_note(env), ground_truth_note(env, gamma)) if note]
     data = {environment["data"]: data_digest(env)} if "data" in environment else {}
     return ComparisonPlan(settings, tasks, env.n_users, env.dim, notes, data)
 

@@ -85,6 +85,8 @@ class MatrixPlan:
         progress : callable, optional
             Called with (finished work, total work) after each run, in the unit of ``Job.cost``.
         """
+        seeds = f"first seed of each scenario in scenarios.csv, plus {self.seed} to {self.seed + self.repeats - 1}"
+        origin = provenance(seeds=seeds, data=self.data, command=self.command)  # before the code can change
         grids: Grids = {
             (scenario.name, name): initial_grid(name, self.alphas)
             for scenario in self.scenarios
@@ -100,8 +102,6 @@ class MatrixPlan:
                 break
             grids |= {key: extend(grids[key], found) for key, found in edges.items()}
         ledger.reused = reused
-        seeds = f"first seed of each scenario in scenarios.csv, plus {self.seed} to {self.seed + self.repeats - 1}"
-        origin = provenance(seeds=seeds, data=self.data, command=self.command)
         return replace(summarize(results, self.policies, self._settings()), provenance=origin)
 
     def _run_grids(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from locb.evaluation.findings import FAILS, Claim, Criterion, LineChart, ResultTable, line_points
+from locb.evaluation.findings import FAILS, Claim, Criterion, LineChart, Measurement, ResultTable, line_points
 from locb.experiments import paper_values as paper
 from locb.experiments.jobs import Job
 from locb.experiments.reproduce import runs
@@ -15,7 +15,8 @@ from locb.experiments.reproduce.data_set import DataSet, file_suffix, setting_la
 from locb.experiments.reproduce.target import MAX_ROUNDS, JobOutcomes, Sizes, TargetFindings, f1_row, inner_optimum
 
 
-def _job(data: DataSet, sizes: Sizes, repeat: int, gamma: float, n_seeds: int, truth_gammas: list[float]) -> Job:
+def _jobs(data: DataSet, sizes: Sizes, repeat: int, gamma: float, n_seeds: int, truth_gammas: list[float]) -> list[Job]:
+    """Return two jobs: LOCB with the re-test of all members before a cluster becomes final, and LOCB as printed."""
     settings = {
         "gamma": gamma,
         "n_seeds": n_seeds,
@@ -27,16 +28,21 @@ def _job(data: DataSet, sizes: Sizes, repeat: int, gamma: float, n_seeds: int, t
     }
     # A radius is proportional to 1 / √rounds, so a run with half of gamma needs four times as many rounds.
     cost = 60_000.0 * (paper.GAMMA / gamma) ** 2 * (1.0 + n_seeds / 50.0)
-    return Job(runs.final_clusters, data.environment, sizes.seed + repeat, settings, cost, data.name)
+    seed = sizes.seed + repeat
+    return [
+        Job(runs.final_clusters, data.environment, seed, settings | {"stop": stop}, cost, data.name)
+        for stop in runs.STOPS
+    ]
 
 
 def plan_seeds(data: DataSet, sizes: Sizes) -> list[Job]:
     """Return the jobs of Table 3 for a data set: one job per gamma, number of seed users and repeat."""
     return [
-        _job(data, sizes, repeat, gamma, n_seeds, data.truth_gammas(gamma))
+        job
         for gamma in data.gammas
         for n_seeds in paper.SEED_COUNTS
         for repeat in range(sizes.repeats)
+        for job in _jobs(data, sizes, repeat, gamma, n_seeds, data.truth_gammas(gamma))
     ]
 
 
@@ -55,15 +61,16 @@ def gamma_ranges(data: DataSet) -> list[tuple[float, tuple[float, ...]]]:
 def plan_gamma(data: DataSet, sizes: Sizes) -> list[Job]:
     """Return the jobs of Table 4 for a data set: one job per gamma and repeat."""
     return [
-        _job(data, sizes, repeat, gamma, paper.ACCURACY_SEEDS, [gamma])
+        job
         for _, gammas in gamma_ranges(data)
         for gamma in gammas
         for repeat in range(sizes.repeats)
+        for job in _jobs(data, sizes, repeat, gamma, paper.ACCURACY_SEEDS, [gamma])
     ]
 
 
 def _collect(
-    outcomes: JobOutcomes, name: str, truth_gamma: float | None, gamma: float | None = None
+    outcomes: JobOutcomes, name: str, truth_gamma: float | None, gamma: float | None = None, stop: str = "radius"
 ) -> dict[float, list[Any]]:
     """Return the accuracy records of the runs, grouped by the value of a setting, in the order of the repeats.
 
@@ -77,15 +84,23 @@ def _collect(
         Gamma of the true clusters. None selects, for each run, the true clusters at the gamma of the run.
     gamma : float, optional
         Gamma of the runs to select. By default, all runs are selected.
+    stop : {"radius", "published"}, default "radius"
+        Stopping rule of the runs to select.
     """
     found: dict[float, dict[int, Any]] = {}
     for job, outcome in outcomes:
-        if gamma is not None and job.settings["gamma"] != gamma:
+        if job.settings["stop"] != stop or (gamma is not None and job.settings["gamma"] != gamma):
             continue
         for record in outcome["records"]:
             if record["truth_gamma"] == (job.settings["gamma"] if truth_gamma is None else truth_gamma):
                 found.setdefault(job.settings[name], {})[job.seed] = record
     return {value: [by_seed[seed] for seed in sorted(by_seed)] for value, by_seed in found.items()}
+
+
+def _row(records: list[Any], printed: list[Any], published: float | None) -> dict[str, Any]:
+    """Return a table row with the accuracy of LOCB with the re-test, and F1 of LOCB as printed in the paper."""
+    row = {f"F1 of {paper.PRINTED}": Measurement.from_values(record["f1"] for record in printed)}
+    return f1_row(records, None if published is None else (published,)) | row
 
 
 def _chart(
@@ -122,9 +137,10 @@ def summarize_seeds(data: DataSet, sizes: Sizes, outcomes: JobOutcomes) -> Targe
     for gamma in data.gammas:
         for truth_gamma in data.truth_gammas(gamma):
             records = _collect(outcomes, "n_seeds", truth_gamma, gamma)
+            printed = _collect(outcomes, "n_seeds", truth_gamma, gamma, "published")
             published = paper.F1_BY_SEEDS.get(data.name)
             rows = [
-                {"seeds": count, **f1_row(records[count], published and (published[index],))}
+                {"seeds": count} | _row(records[count], printed[count], published and published[index])
                 for index, count in enumerate(paper.SEED_COUNTS)
             ]
             label = setting_label(data, gamma, truth_gamma)
@@ -173,11 +189,11 @@ def _no_peak_explanation(criteria: list[Criterion]) -> str:
 def summarize_gamma(data: DataSet, sizes: Sizes, outcomes: JobOutcomes) -> TargetFindings:
     """Return tables and charts of F1 by gamma, and the claim that F1 has a peak."""
     found = TargetFindings([], [], [])
-    records = _collect(outcomes, "gamma", None)
+    records, printed = _collect(outcomes, "gamma", None), _collect(outcomes, "gamma", None, stop="published")
     for centre, gammas in gamma_ranges(data):
         published = paper.F1_BY_GAMMA.get(data.name) if centre == paper.GAMMA else None
         rows = [
-            {"gamma": gamma, **f1_row(records[gamma], published and (published[index],))}
+            {"gamma": gamma} | _row(records[gamma], printed[gamma], published and published[index])
             for index, gamma in enumerate(gammas)
         ]
         label = data.label if data.scaled is None else f"{data.label}, gammas around {centre:g}"

@@ -50,8 +50,8 @@ class Reproduction:
         return [note, *(data.note for data in self.data_sets if data.note)]
 
     def prepare(self) -> None:
-        """Compile the kernels of all policies of the paper, or load them from the cache."""
-        for name in ("locb", "club", "sclub", "linucb-one", "linucb-ind"):
+        """Compile the kernels of all policies that run, or load them from the cache."""
+        for name in ("locb", "eloc", "club", "sclub", "linucb-one", "linucb-ind"):
             make_policy(name, n_users=2, dim=2).prepare()
 
     def open_folder(self, folder: Path) -> tuple[Reproduction, Ledger]:
@@ -92,6 +92,10 @@ class Reproduction:
         progress : callable, optional
             Called with (finished work, total work) after each run, in the unit of ``Job.cost``.
         """
+        origin = provenance(  # before the code can change
+            seeds=range(self.sizes.seed, self.sizes.seed + self.sizes.repeats),
+            data={data.name: data.digest for data in self.data_sets},
+        )
         pairs = [(name, data) for name in self.targets for data in self.data_sets]
         plans = [TARGETS[name].plan(data, self.sizes) for name, data in pairs]
         jobs: list[Job] = list({job.name: job for plan in plans for job in plan}.values())  # targets may share runs
@@ -111,10 +115,7 @@ class Reproduction:
             sections={name: TARGETS[name].heading for name in self.targets},
             notes=self.notes,
             settings={"targets": self.targets, **sizes, "data": environments},
-            provenance=provenance(
-                seeds=range(self.sizes.seed, self.sizes.seed + self.sizes.repeats),
-                data={data.name: data.digest for data in self.data_sets},
-            ),
+            provenance=origin,
         )
 
 
@@ -160,5 +161,8 @@ def plan_reproduction(
         if value < minimum:
             raise ParameterError(name, f" must be at least {minimum}, not {value}")
     environments: dict[str, dict[str, Any]] = {"synthetic": {}, **(data or {})}
+    for name in ("movielens", "yelp"):  # features from all likes, as in the paper
+        if name in environments:
+            environments[name] = {"features_from": "all", **environments[name]}
     data_sets = [open_data_set(name, environment, seed) for name, environment in environments.items()]
     return Reproduction(selected, data_sets, sizes)

@@ -7,13 +7,17 @@ from typing import Any
 
 from locb.common.arrays import Ints
 from locb.environments import Environment
+from locb.evaluation.cluster_agreement import cluster_agreement
 from locb.evaluation.clusters import match_clusters
+from locb.experiments import paper_values as paper
 from locb.experiments.comparison.comparison_run import regret_checkpoints
 from locb.experiments.environment_factory import make_environment, true_clusters
 from locb.experiments.simulate import simulate, split_rounds
-from locb.policies import CLUB, LOCB, SCLUB, Policy, make_policy
+from locb.policies import CLUB, LOCB, Policy, make_policy
 
-STOPPED_BASELINES = {"ST-CLUB": CLUB, "ST-SCLUB": SCLUB}
+# Policies that stop in the same round as LOCB: name of the policy, and name of its threshold.
+STOPPED_BASELINES = {"ST-CLUB": ("club", "alpha2"), "ST-SCLUB": ("sclub", "alpha_theta"), "ST-ELOC": ("eloc", "")}
+STOPS = {"radius": "LOCB", "published": paper.PRINTED}  # stopping rule → method
 
 
 def accuracy(
@@ -24,29 +28,27 @@ def accuracy(
     truth_gammas: Sequence[float],
     taus: Sequence[float],
     alphas: Sequence[float],
+    thresholds: dict[str, Sequence[float]],
     n_seeds: int,
     sigma: float,
     delta: float,
     stable_rounds: int,
     max_rounds: int,
+    max_stable_rounds: int,
 ) -> dict[str, Any]:
     """Return the accuracy of all methods of Tables 1 and 2.
 
-    LOCB runs until its last cluster is final (does not change any more), and ST-CLUB and ST-SCLUB until the same round.
-    N-CLUB and N-LOCB run until their clusters are unchanged for ``stable_rounds`` rounds.
+    LOCB runs until its last cluster is final, with the re-test and as printed. ST-CLUB, ST-SCLUB and ST-ELOC run until
+    the same round (with the re-test), and N-CLUB and N-LOCB until their clusters are stable.
 
     Parameters
     ----------
-    environment, seed
-        Arguments of ``make_environment``. The seed is also used for the rounds and the policies.
-    gamma, n_seeds, sigma, delta
-        Parameters of :class:`locb.LOCB`. The number of seeds is at most the number of users.
-    truth_gammas : sequence of float
-        Gammas of the true clusters with which the found clusters are compared.
-    taus, alphas : sequence of float
-        Values of tau for LOCB (N-LOCB uses the first), and of alpha for CLUB and SCLUB.
-    stable_rounds, max_rounds : int
-        Rounds without a change after which N-CLUB and N-LOCB stop, and limit of the rounds per run.
+    environment, seed, gamma, n_seeds, sigma, delta
+        Arguments of ``make_environment``, and parameters of :class:`locb.LOCB` with at most one seed per user.
+    taus, alphas, thresholds
+        Values of tau for LOCB (N-LOCB uses the first), and of alpha, ``alpha2`` and ``alpha_theta`` for CLUB and SCLUB.
+    truth_gammas, stable_rounds, max_rounds, max_stable_rounds
+        Gammas of the true clusters; rounds without a change after which N-CLUB and N-LOCB stop; limits of rounds.
     """
     env = make_environment(environment, seed, warn=False)
     truths = _true_clusters(env, truth_gammas)
@@ -57,25 +59,45 @@ def accuracy(
         records.extend({**common, **score} for score in _scores(policy, truths))
 
     last_rounds: dict[float, int] = {}
-    for tau in taus:
-        locb = _make_locb(env, gamma, tau, n_seeds, sigma, delta, seed)
-        last_rounds[tau] = play_until_final(locb, env, seed, max_rounds)
-        record("LOCB", locb, last_rounds[tau], tau=tau)
-    for method, factory in STOPPED_BASELINES.items():
-        for alpha in alphas:
-            baseline = factory(n_users=env.n_users, dim=env.dim, alpha=alpha, seed=seed)
-            for stop in play_with_stops(baseline, env, seed, sorted(set(last_rounds.values()))):
-                for tau in taus:
-                    if last_rounds[tau] == stop:
-                        record(method, baseline, stop, tau=tau, alpha=alpha)
-    for alpha in alphas:
-        club = CLUB(n_users=env.n_users, dim=env.dim, alpha=alpha, seed=seed)
-        for counted_from, stop in play_until_stable(club, env, seed, stable_rounds, max_rounds):
-            record("N-CLUB", club, stop, alpha=alpha, counted_from=counted_from)
+    for stop, method in STOPS.items():
+        for tau in taus:
+            locb = _make_locb(env, gamma, tau, n_seeds, sigma, delta, seed, stop)
+            rounds = play_until_final(locb, env, seed, max_rounds)
+            record(method, locb, rounds, tau=tau)
+            if stop == "radius":
+                last_rounds[tau] = rounds
+    for method, (name, threshold) in STOPPED_BASELINES.items():
+        for setting in _settings(alphas, threshold, thresholds):
+            baseline = make_policy(name, n_users=env.n_users, dim=env.dim, seed=seed, **setting)
+            for tau, last in _play_until_taus(baseline, env, seed, last_rounds):
+                record(method, baseline, last, tau=tau, **setting)
+    for setting in _settings(alphas, "alpha2", thresholds):
+        club: Any = make_policy("club", n_users=env.n_users, dim=env.dim, seed=seed, **setting)
+        for counted_from, last in play_until_stable(club, env, seed, stable_rounds, max_stable_rounds):
+            record("N-CLUB", club, last, counted_from=counted_from, **setting)
     locb = _make_locb(env, gamma, taus[0], n_seeds, sigma, delta, seed)
-    for counted_from, stop in play_until_stable(locb, env, seed, stable_rounds, max_rounds):
-        record("N-LOCB", locb, stop, counted_from=counted_from)
+    for counted_from, last in play_until_stable(locb, env, seed, stable_rounds, max_stable_rounds):
+        record("N-LOCB", locb, last, counted_from=counted_from)
     return {"records": records}
+
+
+def _play_until_taus(
+    policy: Policy, env: Environment, seed: int, last_rounds: dict[float, int]
+) -> Iterator[tuple[float, int]]:
+    """Play, and yield each tau with its last round when the policy has played that round."""
+    for last in play_with_stops(policy, env, seed, sorted(set(last_rounds.values()))):
+        for tau, rounds in last_rounds.items():
+            if rounds == last:
+                yield tau, last
+
+
+def _settings(
+    alphas: Sequence[float], threshold: str, thresholds: dict[str, Sequence[float]]
+) -> list[dict[str, float]]:
+    """Return all combinations of alpha and a threshold; one empty combination for a policy without a threshold."""
+    if not threshold:
+        return [{}]
+    return [{"alpha": alpha, threshold: value} for alpha in alphas for value in thresholds[threshold]]
 
 
 def final_clusters(
@@ -88,14 +110,15 @@ def final_clusters(
     n_seeds: int,
     sigma: float,
     delta: float,
+    stop: str,
     max_rounds: int,
 ) -> dict[str, Any]:
     """Return the accuracy of LOCB in the round in which its last cluster becomes final.
 
-    See :func:`accuracy` for the parameters.
+    See :func:`accuracy` for the parameters, and :class:`locb.LOCB` for ``stop``.
     """
     env = make_environment(environment, seed, warn=False)
-    policy = _make_locb(env, gamma, tau, n_seeds, sigma, delta, seed)
+    policy = _make_locb(env, gamma, tau, n_seeds, sigma, delta, seed, stop)
     rounds = play_until_final(policy, env, seed, max_rounds)
     truths = _true_clusters(env, truth_gammas)
     return {"records": [{**score, "rounds": rounds} for score in _scores(policy, truths)]}
@@ -189,7 +212,16 @@ def play_until_stable(
         yield counted_from, played
 
 
-def _make_locb(env: Environment, gamma: float, tau: float, n_seeds: int, sigma: float, delta: float, seed: int) -> LOCB:
+def _make_locb(
+    env: Environment,
+    gamma: float,
+    tau: float,
+    n_seeds: int,
+    sigma: float,
+    delta: float,
+    seed: int,
+    stop: str = "radius",
+) -> LOCB:
     """Return LOCB with the settings of the paper's accuracy experiments."""
     return LOCB(
         n_users=env.n_users,
@@ -200,6 +232,7 @@ def _make_locb(env: Environment, gamma: float, tau: float, n_seeds: int, sigma: 
         sigma=sigma,
         delta=delta,
         radius="clustering",
+        stop=stop,
         seed=seed,
     )
 
@@ -217,8 +250,8 @@ def _true_clusters(env: Environment, gammas: Sequence[float]) -> list[tuple[floa
 
 
 def _scores(policy: Policy, truths: list[tuple[float, list[Ints]]]) -> Iterator[dict[str, float]]:
-    """Yield F1, precision and recall of the clusters of a policy, for each gamma of the true clusters."""
+    """Yield the scores of the clusters of a policy, for each gamma of the true clusters."""
     found = {tuple(cluster.members.tolist()) for cluster in policy.clusters()}
     for gamma, truth in truths:
         score = match_clusters(found, truth)
-        yield {"truth_gamma": gamma, "f1": score.f1, "precision": score.precision, "recall": score.recall}
+        yield {"truth_gamma": gamma, **score._asdict(), **cluster_agreement(found, truth)._asdict()}

@@ -12,6 +12,9 @@ from locb.evaluation.findings import Claim, Criterion, GroupMap, LineChart, Meas
 from locb.experiments.jobs import Job
 from locb.experiments.reproduce.data_set import DataSet
 
+# Further scores of clusters, see ClusterAgreement: key of a record → column of a table.
+AGREEMENT = {"one_to_one_f1": "one-to-one F1", "ari": "ARI", "nmi": "NMI", "clusters": "distinct clusters"}
+MAX_STABLE_ROUNDS = 50_000  # limit of a run that otherwise ends when its clusters are unchanged for some time
 MAX_ROUNDS = 4_000_000  # limit of a run that otherwise ends when its clusters are final or unchanged
 
 
@@ -72,8 +75,30 @@ def f1_row(records: Iterable[dict[str, Any]], published: tuple[float, ...] | Non
         if published is not None and index < len(published):
             row[f"paper's {name}"] = published[index]
             row[f"{name} difference"] = measured.mean - published[index]
+    for key, name in AGREEMENT.items():
+        row[name] = Measurement.from_values(record[key] for record in records)
     row["rounds"] = Measurement.from_values(record["rounds"] for record in records)
     return row
+
+
+def choose_by_other_repeats(settings: dict[str, dict[int, dict[str, Any]]]) -> dict[int, dict[str, Any]]:
+    """Return, for each seed, the record with the setting that has the highest mean F1 in the other repeats.
+
+    The F1 of a repeat does not influence the choice for this repeat, so the mean is not biased by the choice. A single
+    repeat chooses for itself.
+
+    Parameters
+    ----------
+    settings : dict
+        Accuracy records: setting → seed → record.
+    """
+    chosen: dict[int, dict[str, Any]] = {}
+    seeds = next(iter(settings.values()))
+    for seed in seeds:
+        others = [other for other in seeds if other != seed] or [seed]
+        best = max(settings.values(), key=lambda records: sum(records[other]["f1"] for other in others))
+        chosen[seed] = best[seed]
+    return chosen
 
 
 def inner_optimum(left_statement: str, right_statement: str, values: Any, best: str = "highest") -> list[Criterion]:
