@@ -31,13 +31,15 @@ final, certificate and F1. This page also uses these terms:
 | --- | --- |
 | ± | half the width of the 95% confidence interval of a mean over repeats |
 | N-CLUB, N-LOCB | CLUB and LOCB, stopped when the clusters have not changed for 100 rounds |
-| ST-CLUB, ST-SCLUB | CLUB and SCLUB, stopped in the round in which the last cluster of LOCB becomes final |
+| ST-CLUB, ST-SCLUB, ST-ELOC | CLUB, SCLUB and ELOC, stopped in the round in which the last cluster of LOCB becomes \
+final |
 | true clusters, true groups | the groups of users that a policy should find. Synthetic environments define their true \
 groups. In real data, a true group is a largest set of users, within one of 5 K-means groups, in which the distance \
 between the preference vectors of any two users is below gamma |
 | rounds (column) | number of rounds until the method stops |
 | best inner gamma | the best of the tested values of gamma, except the largest and the smallest |
-| as published, with re-test | without and with a second test of all members before a cluster becomes final |
+| as published, as printed, with re-test | without, without and with a second test of all members before a cluster \
+becomes final |
 | sequential arrivals | all rounds of one user precede all rounds of the next user |"""
 SECTIONS_WITHOUT_DATA_SET = ("coverage", "correctness", "termination", "growth", "safety", "matrix")
 VERDICT_LABELS = {HOLDS: "holds", FAILS: "**does not hold**", UNDECIDED: "undecided", NOT_COUNTED: "*not counted*"}
