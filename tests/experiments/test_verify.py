@@ -158,6 +158,10 @@ def test_claims_about_the_safety_screen_can_fail() -> None:
         assert "the bound holds, but is not informative" in vacuous.vacuous
         assert claims(**change, below=9)[0].verdict == FAILS
     assert claims(below=9)[0].verdict == FAILS
+    labels = [(job, right | audit | {"regret": 8.0 if job.settings["label"] == safety.WRONG else 2.0}) for job in jobs]
+    gain = safety.summarize(labels)[1][2]
+    assert gain.verdict == HOLDS
+    assert ": 4.0 (geometric mean" in gain.criteria[0].detail
     assert claims(largest_error=1.1)[3].verdict == claims(largest_regret=1.1)[3].verdict == FAILS
 
 
