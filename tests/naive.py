@@ -425,6 +425,7 @@ class ELOC(Policy):
     def components(self, i, full=True):
         results = self.component_posteriors(i, self.mu, self.C, self.v)
         evidence = results[0]
+        evidence[: self.K][np.array(self.seeds) < 0] = -math.inf  # the seed rests
         if not full:
             evidence[: self.K][self.q[i, : self.K] == 0.0] = -math.inf
         share = self.q[i] * np.trace(self.G[i])
@@ -456,7 +457,8 @@ class ELOC(Policy):
         weight = gate[2] * responsibilities
         weight[-2:] += gate[:2]
         theta = weight @ means
-        V = np.einsum("s,sab->ab", weight, covariances) + (weight * (means - theta).T) @ (means - theta)
+        V = np.einsum("s,sab->ab", np.where(weight > 1e-4, weight, 0.0), covariances)
+        V += (weight * (means - theta).T) @ (means - theta)
         V += np.einsum("s,sab->ab", np.where(weight > 0.02, weight, 0.0), uncertain)
         return theta, V, responsibilities, means, covariances, evidence
 
@@ -498,12 +500,12 @@ class ELOC(Policy):
             self.L = (1 - 1 / min(60 * n_served, 2 + 0.2 * self.t)) * self.L - (r - predictions) ** 2 / (2 * noise)
             self.gap[i] = evidence[-1] - evidence[-2]
             self.pi += (responsibilities - self.pi) / (n_served + 5)
-            self.pi = np.maximum(self.pi, [0.02 / self.K] * self.K + [0.02, 0.02])
+            self.pi = np.maximum(self.pi, [0.02 / self.K * (s >= 0) for s in self.seeds] + [0.02, 0.02])
             self.pi /= self.pi.sum()
         self.G[i] = self.retention * self.G[i] + np.outer(x, x)
         self.b[i] = self.retention * self.b[i] + r * x
         self.store_weights(i, responsibilities)
-        if self.m[i] <= 32 or self.m[i] % 4 == 0:
+        if self.m[i] <= 32 or self.m[i] % (4 if self.m[i] <= 128 else 16) == 0:
             self.learn_population(i, means[-1], covariances[-1], n_served)
         moved = False
         if is_open:
@@ -522,9 +524,13 @@ class ELOC(Policy):
         due = np.abs(trace - self.solved_trace) > 0.0123 * trace
         due[self.t % (self.K + 1)] = True
         due |= moved
+        due[: self.K] &= np.array(self.seeds) >= 0
         mu, C, v = self.solve_centres()
         self.mu[due], self.C[due], self.v[due], self.solved_trace[due] = mu[due], C[due], v[due], trace[due]
-        if self.m[i] in (16, 32, 64, 128, 256, 512, 1024) and i not in self.seeds and responsibilities[-1] > 0.5:
+        if i in self.seeds:
+            if self.m[i] >= 16 and self.m[i] % 8 == 0:
+                self.merge(self.seeds.index(i), evidence)
+        elif self.m[i] in (16, 32, 64, 128, 256, 512, 1024) and responsibilities[-1] > 0.5:
             self.reseed(i)
 
     def subtract_location(self, location):
@@ -537,7 +543,7 @@ class ELOC(Policy):
 
     def limit_outliers(self, r, error, spread):
         """Return the reward to learn; choose the limit of residuals with the smallest variance."""
-        if not self.robust:
+        if not self.robust or len(set(self.rewards)) < 3:
             return r
         limits = np.array([*(0.1 * 2 ** (0.75 * np.arange(8)) * math.sqrt(self.scale)), math.inf])
         residual = error / spread
@@ -548,14 +554,13 @@ class ELOC(Policy):
         if self.n_residuals >= 64 and self.n_residuals % 16 == 0:
             self.limit, self.inside = math.inf, 1.0
             share, mean, square = self.residuals.T
-            if len(set(self.rewards)) > 2:
-                with np.errstate(divide="ignore", invalid="ignore"):
-                    bias = ((mean - mean[-1]) / share) ** 2 - 2 * (square[-1] - square) / self.n_residuals
-                    value = square / share**2 + 400 * np.maximum(bias, 0)
-                value[~(share > 0.5)] = math.inf
-                best = int(np.argmin(value[:-1]))
-                if value[best] < 0.85 * square[-1]:
-                    self.limit, self.inside = limits[best], share[best]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                bias = ((mean - mean[-1]) / share) ** 2 - 2 * (square[-1] - square) / self.n_residuals
+                value = square / share**2 + 400 * np.maximum(bias, 0)
+            value[~(share > 0.5)] = math.inf
+            best = int(np.argmin(value[:-1]))
+            if value[best] < 0.85 * square[-1]:
+                self.limit, self.inside = limits[best], share[best]
         if self.limit == math.inf:
             return r
         return r - error + float(np.clip(error, -self.limit * spread, self.limit * spread)) / self.inside
@@ -564,20 +569,42 @@ class ELOC(Policy):
         self.b[i] += (r - learned) * x
         self.cached_posterior = (None, None)
 
+    def merge(self, s, evidence):
+        """Merge neighbourhood s with its first twin: one that explains the seed user, with about the same centre."""
+        for r in np.flatnonzero(evidence[: self.K] > evidence[-1] + 2):
+            difference = self.mu[s] - self.mu[r]
+            covariance = self.C[s] + self.C[r] + self.within()[0] * np.eye(self.d)
+            if r != s and difference @ np.linalg.solve(covariance, difference) < 1.5 * self.d:
+                self.q[:, r] = np.minimum(self.q[:, r] + self.q[:, s], 1.0)
+                self.pi[r] += self.pi[s]
+                self.q[:, s], self.pi[s], self.seeds[s] = 0.0, 0.0, -1
+                self.solve_neighbourhood(r)
+                return
+
     def reseed(self, i):
-        """Move one seed to user i: the least served of the seeds whose centres are close to another centre."""
+        """Move one seed to user i: a seed that rests, or the least served of those whose centres are close to another.
+
+        A seed that has rested starts with its initial prior weight.
+        """
         gap = np.linalg.norm(self.mu[:-1, None] - self.mu[None, :-1], axis=2) + np.diag([math.inf] * self.K)
         redundant = np.flatnonzero(gap.min(axis=1) ** 2 < self.d * self.within()[0])
-        if redundant.size == 0:
+        if -1 in self.seeds:
+            s = self.seeds.index(-1)
+            self.pi[s] = 0.6 / self.K
+        elif redundant.size == 0:
             return
-        s = min(redundant, key=lambda c: self.m[self.seeds[c]])
+        else:
+            s = min(redundant, key=lambda c: self.m[self.seeds[c]])
         self.q[:, s] = 0.0
         self.q[i, : self.K] = 0.0
         self.q[i, s] = 1.0
         self.seeds[s] = i
+        self.solve_neighbourhood(s)
+
+    def solve_neighbourhood(self, s):
         mu, C, v = self.solve_centres()
         self.mu[s], self.C[s], self.v[s] = mu[s], C[s], v[s]
-        self.solved_trace[s] = np.trace(self.G[i])
+        self.solved_trace[s] = self.q[:, s] @ np.trace(self.G, axis1=1, axis2=2)
 
     def store_weights(self, i, responsibilities):
         """Store the eight largest weights (ties in order from seed i mod K); a seed has weight 1 in its own cluster."""
@@ -615,6 +642,8 @@ class ELOC(Policy):
     def groups(self):
         evidence = np.array([self.components(i)[0] for i in range(self.n)])  # (n, K + 2)
         is_member = evidence >= evidence.max(axis=1, keepdims=True) - math.log(20)
-        is_member[self.seeds, range(self.K)] = True
+        for c, s in enumerate(self.seeds):
+            if s >= 0:
+                is_member[s, c] = True
         found = {(s, frozenset(np.flatnonzero(is_member[:, c]).tolist())) for c, s in enumerate([*self.seeds, None])}
-        return found - {(None, frozenset())}
+        return {(s, members) for s, members in found if members}

@@ -213,6 +213,23 @@ def test_eloc_moves_the_same_seeds_as_the_oracle(seed: int) -> None:
     assert oracle.seeds != parameters["seeds"]
 
 
+@pytest.mark.parametrize("seed", range(1 if JIT_OFF else 6))
+def test_eloc_merges_the_same_neighbourhoods_as_the_oracle(seed: int) -> None:
+    """All users are seeds, so that most neighbourhoods have a twin. Late users are in a third cluster."""
+    env = locb.Synthetic(n_users=12, n_clusters=3, raw_dim=3, n_arms=4, noise=0.05, seed=seed)
+    late = np.flatnonzero([user in env.true_clusters()[0] for user in range(12)])[:3]
+    rounds = env.rounds(720, seed=seed)
+    first = rounds.users[:360]
+    first[np.isin(first, late)] = np.setdiff1d(np.arange(12), late)[seed]
+    parameters = {"beta": 0.8, "memory": 100.0 if seed % 3 == 2 else None, "ties": "first"}
+    parameters["seeds"] = np.setdiff1d(np.arange(12), late).tolist()
+    oracle = naive.ELOC(12, 4, **parameters, generator=1)
+    corrections = correction_rng(seed) if parameters["memory"] is None else None
+    policy = compare(lambda: locb.ELOC(n_users=12, dim=4, **parameters), oracle, rounds, None, corrections)
+    assert policy._state.seeds.tolist() == oracle.seeds
+    assert oracle.seeds.count(-1) >= 2
+
+
 @pytest.mark.parametrize(("n", "n_seeds", "rounds"), [(3, 2, 2_400), (210, 205, 150)])
 def test_eloc_with_many_rounds_or_seeds(n: int, n_seeds: int, rounds: int) -> None:
     if JIT_OFF:

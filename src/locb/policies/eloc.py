@@ -53,7 +53,6 @@ from locb.policies.parameters import (
 from locb.policies.state.eloc_state import (
     USER_ROWS,
     consistency,
-    count_contributors,
     find_duplicates,
     grow,
     index_limits,
@@ -61,6 +60,7 @@ from locb.policies.state.eloc_state import (
     move_empty_to_population,
     own_estimates,
     pack_float_params,
+    rebuild_derived,
     shift_sums,
 )
 from locb.policies.state.seeds import choose_seeds
@@ -120,7 +120,7 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
     _kernel: ClassVar[Any] = kernel
     _row_array: ClassVar[str] = "sums"
     _user_rows: ClassVar[tuple[str, ...]] = USER_ROWS
-    _not_saved: ClassVar[tuple[str, ...]] = ("contributors", "n_users")
+    _not_saved: ClassVar[tuple[str, ...]] = ("contributors", "components", "n_users")
     _settings: ClassVar[dict[str, slice]] = {
         "int_params": slice(TIES, None),
         "float_params": slice(None),
@@ -134,7 +134,7 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         dim: Dim,
         n_seeds: NSeeds = None,
         seeds: Seeds = None,
-        beta: Beta = 0.8,
+        beta: Beta = 1.0,
         memory: Memory = None,
         robust: Robust = True,
         screen: Screen = "noise",
@@ -186,17 +186,16 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         return self._spread(self._posteriors(users))
 
     def clusters(self) -> list[Cluster]:
-        """Return one cluster per seed user, in the order of the seed users, and a last cluster without a seed user.
+        """Return one cluster per seed that does not rest, in the order of the seeds, and a last cluster without a seed.
 
         A cluster contains its seed user and each user for whom its neighbourhood has at least 1/20 of the evidence of
         the best component of the mixture. Evidence is the likelihood of the rewards of the user. Clusters overlap, and
         a user with few rounds is in many clusters. The last cluster contains the users for whom the component
         "everyone" meets this condition. It is omitted if it is empty.
         """
-        inside = self._explained_by(np.arange(self._n_users))
-        members = [np.flatnonzero(row) for row in inside]
-        found = [Cluster(int(seed), users) for seed, users in zip(self._state.seeds, members[:-1], strict=True)]
-        return [*found, Cluster(None, members[-1])] if members[-1].size else found
+        members = [np.flatnonzero(row) for row in self._explained_by(np.arange(self._n_users))]
+        found = zip(self._all_memberships(), members, strict=True)
+        return [Cluster(membership.seed, users) for membership, users in found if users.size]
 
     def memberships(self, user: int) -> Sequence[Membership]:
         """Return the clusters that contain a user. Sizes are None: computing them would need all users."""
@@ -204,7 +203,7 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         return list(compress(self._all_memberships(), inside.tolist()))
 
     def _all_memberships(self) -> list[Membership]:
-        """Return one ``Membership`` per seed user, in the order of the seed users, and one for "everyone"."""
+        """Return one ``Membership`` per seed, in the order of the seeds, and one for "everyone"; seed −1: it rests."""
         return [Membership(seed, None) for seed in [*self._state.seeds.tolist(), None]]
 
     def certified_estimates(
@@ -238,7 +237,7 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         return Estimate(unmap(row[0, : self._dim]), radius, int(self.served[user]), unmap(deviation))
 
     def group_summary(self) -> GroupSummary:
-        """Return a summary of the clusters, including the last cluster if it is empty. Clusters are never final."""
+        """Return a summary of the clusters, with an empty cluster, without a seed user, for each seed that rests."""
         summary = summarize_open_groups(np.arange(len(self._state.seeds) + 1), np.append(self._state.seeds, -1))
         return summary._replace(same_as=find_duplicates(self._state, self._dim))
 
@@ -341,7 +340,7 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
 
     def _rebuild_derived(self) -> None:
         self._state.n_users[0] = self._n_users
-        count_contributors(self._state)
+        rebuild_derived(self._state)
 
     def _index_limits(self) -> dict[str, tuple[int, int]]:
         return index_limits(len(self._state.seeds), self._n_users)

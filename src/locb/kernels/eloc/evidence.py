@@ -14,7 +14,7 @@ import numpy as np
 from locb.common.arrays import Floats
 from locb.common.jit import inline, no_alloc
 from locb.kernels.common.arm_scoring import dot
-from locb.kernels.common.cholesky import solve
+from locb.kernels.common.cholesky import decompose, solve, substitute
 from locb.kernels.common.linear_algebra import packed_trace
 from locb.kernels.eloc.state import (
     CENTRE,
@@ -29,6 +29,7 @@ from locb.kernels.eloc.state import (
     NOISE,
     PRECISION,
     SYSTEM,
+    UNDER_EVERYONE,
     UNDER_POPULATION,
     VARIANCE_STEP,
     WITHIN_VARIANCE,
@@ -126,17 +127,54 @@ def find_or_factorize(state: ELOCState, i: int, level: int, count: int, scratch:
 
 
 @inline
-def population_evidence(
-    sums: Floats, i: int, population: Floats, learned_scalars: Floats, rows: Floats, workspace: Floats
-) -> float:
+def solve_system(to: int, scratch: ELOCScratch) -> float:
+    """Solve the system in row SYSTEM into row ``to``, with its inverse if ``is_inverted`` is set for this row."""
+    rows, workspace = scratch.rows, scratch.workspace
+    if scratch.is_inverted[to]:
+        return solve(rows, SYSTEM, rows, to, workspace)
+    log_det = decompose(rows, SYSTEM, workspace)
+    substitute(rows, SYSTEM, rows, to, workspace)
+    return log_det
+
+
+@no_alloc
+def population_evidence(state: ELOCState, i: int, scratch: ELOCScratch) -> float:
     """Write the posterior of user i under the population to row UNDER_POPULATION, and return the log evidence."""
-    d = workspace.shape[0]
+    rows, population, learned_scalars = scratch.rows, state.population, state.learned_scalars
+    d = scratch.workspace.shape[0]
     scale = 1.0 / learned_scalars[NOISE]
     for q in range(rows.shape[1]):
-        rows[SYSTEM, q] = sums[i, q] * scale + population[PRECISION, q]
-    log_det = solve(rows, SYSTEM, rows, UNDER_POPULATION, workspace)
+        rows[SYSTEM, q] = state.sums[i, q] * scale + population[PRECISION, q]
+    log_det = solve_system(UNDER_POPULATION, scratch)
     quadratic = dot(rows, UNDER_POPULATION, rows, SYSTEM, 0, d) - dot(population, CENTRE, population, PRECISION, 0, d)
     log_evidence: float = 0.5 * (quadratic - log_det - learned_scalars[LOG_DET])
+    return log_evidence
+
+
+@no_alloc
+def everyone_evidence(state: ELOCState, i: int, scratch: ELOCScratch) -> float:
+    """Write the posterior of user i under everyone to row UNDER_EVERYONE, and return the log evidence.
+
+    ``component_rows`` of everyone has the variance level, and the row of ``left_out_centres``, or −1.
+    """
+    rows, everyone = scratch.rows, state.seeds.size
+    d = scratch.workspace.shape[0]
+    scale = 1.0 / state.learned_scalars[NOISE]
+    z = scratch.component_rows[everyone, 1]
+    v = math.exp(scratch.component_rows[everyone, 0] * VARIANCE_STEP)
+    for q in range(rows.shape[1]):
+        rows[SYSTEM, q] = state.sums[i, q] * scale
+    squared_norm = 0.0
+    q = d
+    for a in range(d):
+        centre = state.centres[everyone, a] if z < 0 else scratch.left_out_centres[z, a]
+        squared_norm += centre * centre
+        rows[SYSTEM, a] += centre / v
+        rows[SYSTEM, q] += 1.0 / v
+        q += d - a
+    log_det = solve_system(UNDER_EVERYONE, scratch)
+    quadratic = dot(rows, UNDER_EVERYONE, rows, SYSTEM, 0, d) - squared_norm / v
+    log_evidence: float = 0.5 * (quadratic - log_det - d * math.log(v))
     return log_evidence
 
 
@@ -152,8 +190,8 @@ def leave_user_out(state: ELOCState, i: int, count: int, scratch: ELOCScratch) -
     noise = state.learned_scalars[NOISE]
     log_evidence, rows, pooled_sums, sums = scratch.log_evidence, scratch.rows, state.pooled_sums, state.sums
     best = -np.inf
-    for s in range(n_seeds + 2):
-        best = max(best, log_evidence[s])
+    for c in range(1, state.components[0] + 1):
+        best = max(best, log_evidence[state.components[c]])
     trace = packed_trace(sums, i, d)
     for z in range(MAX_NEIGHBOURHOODS + 1):
         s = n_seeds if z == MAX_NEIGHBOURHOODS else neighbourhood_in_slot(state, i, z)
@@ -173,10 +211,14 @@ def leave_user_out(state: ELOCState, i: int, count: int, scratch: ELOCScratch) -
             z,
             scratch.workspace,
         )
+        scratch.component_rows[s, 1] = z
+        if s == n_seeds:
+            scratch.component_rows[s, 0] = level
+            log_evidence[s] = everyone_evidence(state, i, scratch)
+            continue
         f = find_or_factorize(state, i, level, count, scratch)
         count = max(count, f + 1)
         scratch.component_rows[s, 0] = f
-        scratch.component_rows[s, 1] = z
         form = dot(scratch.evidence_forms, f, scratch.left_out_centres, z, 0, rows.shape[1])
         log_evidence[s] = scratch.factor_scales[f, 1] + form
 
@@ -189,7 +231,7 @@ def is_full_round(m: int) -> bool:
 
 @inline
 def evaluate_component(state: ELOCState, i: int, s: int, count: int, scratch: ELOCScratch) -> int:
-    """Compute the log evidence of neighbourhood s, or of everyone; return the number of factorizations so far."""
+    """Compute the log evidence of neighbourhood s; return the number of factorizations so far."""
     f = find_or_factorize(state, i, state.variance_levels[s], count, scratch)
     scratch.component_rows[s, 0] = f
     scratch.component_rows[s, 1] = -1
@@ -206,18 +248,18 @@ def compute_evidence(state: ELOCState, i: int, is_full: bool, scratch: ELOCScrat
     """
     n_seeds = state.seeds.size
     count = 0
-    if is_full:
-        for s in range(n_seeds):
+    for c in range(1, state.components[0] - 1):
+        s = state.components[c]
+        scratch.log_evidence[s] = -np.inf
+        if is_full:
             count = evaluate_component(state, i, s, count, scratch)
-    else:
-        for s in range(n_seeds):
-            scratch.log_evidence[s] = -np.inf
+    if not is_full:
         for z in range(MAX_NEIGHBOURHOODS):
             s = neighbourhood_in_slot(state, i, z)
             if s >= 0:
                 count = evaluate_component(state, i, s, count, scratch)
-    count = evaluate_component(state, i, n_seeds, count, scratch)
-    scratch.log_evidence[n_seeds + 1] = population_evidence(
-        state.sums, i, state.population, state.learned_scalars, scratch.rows, scratch.workspace
-    )
+    scratch.component_rows[n_seeds, 0] = state.variance_levels[n_seeds]
+    scratch.component_rows[n_seeds, 1] = -1
+    scratch.log_evidence[n_seeds] = everyone_evidence(state, i, scratch)
+    scratch.log_evidence[n_seeds + 1] = population_evidence(state, i, scratch)
     leave_user_out(state, i, count, scratch)

@@ -13,8 +13,14 @@ from locb.common.jit import entry_point, inline, no_alloc
 from locb.kernels.common.arm_scoring import expand_contexts, is_valid, pick_arm, score_arms, screen_arm
 from locb.kernels.common.cholesky import solve
 from locb.kernels.eloc.evidence import compute_evidence, is_full_round
-from locb.kernels.eloc.neighbourhoods import reseed, update_centres, update_sums
-from locb.kernels.eloc.population import recompute_covariance, update_centre_terms, update_covariance, update_population
+from locb.kernels.eloc.neighbourhoods import adapt_seeds, update_centres, update_sums
+from locb.kernels.eloc.population import (
+    is_population_round,
+    recompute_covariance,
+    update_centre_terms,
+    update_covariance,
+    update_population,
+)
 from locb.kernels.eloc.posterior import component_weight, compute_posterior
 from locb.kernels.eloc.rewards import (
     is_scale_open,
@@ -39,8 +45,6 @@ from locb.kernels.eloc.state import (
     NOISE,
     NORM_BOUND,
     OWN,
-    POPULATION_INTERVAL,
-    POPULATION_ROUNDS,
     POSTERIOR,
     PRIOR_USERS,
     R_DISTINCT,
@@ -137,17 +141,20 @@ def update_gap(state: ELOCState, i: int, log_evidence: Floats) -> None:
 
 
 @inline
-def update_prior_weights(prior_weights: Floats, responsibilities: Floats, n_served_users: int) -> None:
+def update_prior_weights(
+    components: Ints, prior_weights: Floats, responsibilities: Floats, n_served_users: int
+) -> None:
     """Move the prior weights π of the components towards their responsibilities for the user of this round."""
     n_seeds = prior_weights.size - 2
     step = 1.0 / (n_served_users + PRIOR_USERS)
     total = 0.0
-    for s in range(prior_weights.size):
+    for c in range(1, components[0] + 1):
+        s = components[c]
         floor = MIN_PRIOR_WEIGHT if s >= n_seeds else MIN_PRIOR_WEIGHT / n_seeds
         prior_weights[s] = max(prior_weights[s] + step * (responsibilities[s] - prior_weights[s]), floor)
         total += prior_weights[s]
-    for s in range(prior_weights.size):
-        prior_weights[s] /= total
+    for c in range(1, components[0] + 1):
+        prior_weights[components[c]] /= total
 
 
 @no_alloc
@@ -170,9 +177,11 @@ def learn_round(state: ELOCState, i: int, x: Floats, reward: float, scratch: ELO
             reward = robust_reward(state, reward - predicted, spread, reward)
         update_gate(learned_scalars, int_params[T], int_params[N_SERVED_USERS], x, reward, scratch.means)
         update_gap(state, i, scratch.log_evidence)
-        update_prior_weights(state.prior_weights, scratch.responsibilities, int_params[N_SERVED_USERS])
+        update_prior_weights(
+            state.components, state.prior_weights, scratch.responsibilities, int_params[N_SERVED_USERS]
+        )
     update_sums(state, i, x, reward, scratch.responsibilities)
-    if state.served[i] <= POPULATION_ROUNDS or state.served[i] % POPULATION_INTERVAL == 0:
+    if is_population_round(state.served[i]):
         learn_population(state, i, x, scratch)
     if is_open:
         for a in range(x.size):
@@ -184,7 +193,7 @@ def learn_round(state: ELOCState, i: int, x: Floats, reward: float, scratch: ELO
     else:
         update_noise(state, reward - predicted, spread)
     update_centres(state, scratch)
-    reseed(state, i, scratch)
+    adapt_seeds(state, i, scratch)
     refresh_in_turn(state)
 
 

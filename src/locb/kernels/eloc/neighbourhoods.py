@@ -1,4 +1,4 @@
-"""ELOC's neighbourhoods: the users' weights, the pooled sums, the centres, and seeds that move.
+"""ELOC's neighbourhoods: the users' weights, the pooled sums, the centres, and seeds that move or rest.
 
 Terms and symbols are defined in ``locb.kernels.eloc.state`` and ``locb.kernels``.
 """
@@ -7,12 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from locb.common.arrays import Floats, Ints
-from locb.common.jit import inline
+from locb.common.jit import inline, no_alloc
+from locb.kernels.common.arm_scoring import dot
+from locb.kernels.common.cholesky import solve
 from locb.kernels.common.linear_algebra import add_observation, packed_trace, squared_distance
 from locb.kernels.eloc.evidence import solve_centre, within_variance
 from locb.kernels.eloc.state import (
     EQUAL_WEIGHT_TOLERANCE,
+    INITIAL_PRIOR_WEIGHTS,
     MAX_NEIGHBOURHOODS,
+    MERGE_INTERVAL,
     NOISE,
     PRECISION,
     RECENTRE_CHANGE,
@@ -20,7 +24,10 @@ from locb.kernels.eloc.state import (
     RESEED_ROUNDS,
     RETENTION,
     ROUNDS,
+    SOLUTION,
     SYSTEM,
+    TWIN_DISTANCE,
+    TWIN_EVIDENCE_GAP,
     UNEXPLAINED_RESPONSIBILITY,
     USERS,
     ELOCScratch,
@@ -28,6 +35,7 @@ from locb.kernels.eloc.state import (
     T,
     add_scaled_row,
     neighbourhood_in_slot,
+    refresh_sums,
 )
 
 
@@ -36,6 +44,7 @@ def store_weights(
     user_neighbourhoods: NDArray[np.int32],
     weights: Floats,
     neighbourhood_ids: Ints,
+    components: Ints,
     i: int,
     responsibilities: Floats,
     own: int,
@@ -54,8 +63,14 @@ def store_weights(
         user_neighbourhoods[i, 0] = own
         weights[i, 0] = 1.0
         first = 1
-    s = i % n_seeds
-    for _ in range(n_seeds):
+    count = components[0] - 2
+    c = 1
+    while c <= count and components[c] < i % n_seeds:
+        c += 1
+    for _ in range(count):
+        c = c if c <= count else 1
+        s = components[c]
+        c += 1
         if responsibilities[s] > 0.0 and s != own:
             z = MAX_NEIGHBOURHOODS
             while z > first and (
@@ -70,9 +85,6 @@ def store_weights(
             if z < MAX_NEIGHBOURHOODS:
                 user_neighbourhoods[i, z] = s
                 weights[i, z] = responsibilities[s]
-        s += 1
-        if s == n_seeds:
-            s = 0
     for z in range(MAX_NEIGHBOURHOODS):
         if user_neighbourhoods[i, z] >= 0:
             user_neighbourhoods[i, z] = neighbourhood_ids[user_neighbourhoods[i, z]]
@@ -108,7 +120,13 @@ def update_sums(state: ELOCState, i: int, x: Floats, reward: float, responsibili
     add_scaled_row(state.pooled_sums, everyone, sums, i, -1.0)
     state.trace_change[everyone] -= packed_trace(sums, i, d)
     store_weights(
-        state.user_neighbourhoods, state.weights, state.neighbourhood_ids, i, responsibilities, state.seed_of[i]
+        state.user_neighbourhoods,
+        state.weights,
+        state.neighbourhood_ids,
+        state.components,
+        i,
+        responsibilities,
+        state.seed_of[i],
     )
     for q in range(sums.shape[1]):
         sums[i, q] *= state.float_params[RETENTION]
@@ -139,19 +157,37 @@ def update_centres(state: ELOCState, scratch: ELOCScratch) -> None:
     """
     d = scratch.workspace.shape[0]
     turn = state.int_params[T] % state.variance_levels.size
-    for s in range(state.variance_levels.size):
+    for c in range(1, state.components[0]):
+        s = state.components[c]
         if s == turn or abs(state.trace_change[s]) > RECENTRE_CHANGE * max(packed_trace(state.pooled_sums, s, d), 0.0):
             solve_neighbourhood(state, s, scratch)
 
 
 @inline
-def find_redundant_seed(state: ELOCState, d: int) -> int:
-    """Return the index of the redundant seed whose user has the fewest rounds, or −1 if no seed is redundant.
+def list_components(state: ELOCState) -> None:
+    """Recompute ``components``: the neighbourhoods of the seeds that do not rest, everyone and the population."""
+    components, n_seeds = state.components, state.seeds.size
+    count = 0
+    for s in range(n_seeds + 2):
+        if s >= n_seeds or state.seeds[s] >= 0:
+            count += 1
+            components[count] = s
+    components[0] = count
+    for c in range(count + 1, components.size):
+        components[c] = -1
+
+
+@inline
+def find_free_seed(state: ELOCState, d: int) -> int:
+    """Return the first seed that rests, otherwise the redundant seed whose user has the fewest rounds, otherwise −1.
 
     A seed is redundant if the distance of its centre to that of another seed is below REDUNDANT_DISTANCE standard
     deviations of users around a centre. Of seeds with equally few rounds, the first is returned.
     """
     centres, served, seeds = state.centres, state.served, state.seeds
+    for s in range(seeds.size):
+        if seeds[s] < 0:
+            return s
     squared_limit = REDUNDANT_DISTANCE * REDUNDANT_DISTANCE * d * within_variance(state, 0, d)
     found = -1
     for s in range(seeds.size):
@@ -176,19 +212,92 @@ def move_seed(state: ELOCState, s: int, i: int, scratch: ELOCScratch) -> None:
     state.contributors[s, USERS], state.contributors[s, ROUNDS] = 1, state.served[i]
     for q in range(state.pooled_sums.shape[1]):
         state.pooled_sums[s, q] = state.sums[i, q]
-    state.seed_of[state.seeds[s]] = -1
+    if state.seeds[s] >= 0:
+        state.seed_of[state.seeds[s]] = -1
+    else:
+        state.prior_weights[s] = (1.0 - INITIAL_PRIOR_WEIGHTS[0] - INITIAL_PRIOR_WEIGHTS[1]) / state.seeds.size
     state.seeds[s] = i
     state.seed_of[i] = s
+    list_components(state)
     solve_neighbourhood(state, s, scratch)
 
 
 @inline
-def reseed(state: ELOCState, i: int, scratch: ELOCScratch) -> None:
-    """Move a redundant seed to user i, if a test is due for i (RESEED_ROUNDS) and no neighbourhood explains i."""
+def find_twin(state: ELOCState, i: int, scratch: ELOCScratch) -> int:
+    """Return the first neighbourhood that is a twin of that of seed user i, or −1 if there is none.
+
+    A twin explains user i better than the population does, and the difference Δ of the two centres is as small as their
+    errors C and the variance v of users around a centre let expect: Δᵀ(C + C' + v I)⁻¹Δ < TWIN_DISTANCE · d.
+    """
+    rows, posteriors = scratch.rows, state.centre_posteriors
+    d = scratch.workspace.shape[0]
+    s = state.seed_of[i]
+    variance = within_variance(state, s, d)
+    least = scratch.log_evidence[state.seeds.size + 1] + TWIN_EVIDENCE_GAP
+    for r in range(state.seeds.size):
+        if r == s or scratch.log_evidence[r] <= least:
+            continue
+        for a in range(d):
+            rows[SYSTEM, a] = posteriors[s, a] - posteriors[r, a]
+        for q in range(d, rows.shape[1]):
+            rows[SYSTEM, q] = posteriors[s, q] + posteriors[r, q]
+        q = d
+        for a in range(d):
+            rows[SYSTEM, q] += variance
+            q += d - a
+        solve(rows, SYSTEM, rows, SOLUTION, scratch.workspace)
+        if dot(rows, SYSTEM, rows, SOLUTION, 0, d) < TWIN_DISTANCE * d:
+            return r
+    return -1
+
+
+@no_alloc
+def merge_neighbourhoods(state: ELOCState, s: int, r: int, scratch: ELOCScratch) -> None:
+    """Add the weights of all users in neighbourhood s to those in neighbourhood r, and let seed s rest."""
+    ids, weights, contributors = state.user_neighbourhoods, state.weights, state.contributors
+    merged, kept = state.neighbourhood_ids[s], state.neighbourhood_ids[r]
+    for column in range(2):
+        contributors[s, column], contributors[r, column] = 0, 0
+    for i in range(state.n_users[0]):
+        first, total = -1, 0.0
+        for z in range(MAX_NEIGHBOURHOODS):
+            if ids[i, z] == merged or ids[i, z] == kept:
+                first = z if first < 0 else first
+                total += weights[i, z]
+                ids[i, z], weights[i, z] = -1, 0.0
+        if first >= 0:
+            ids[i, first], weights[i, first] = kept, min(total, 1.0)
+            contributors[r, USERS] += 1
+            contributors[r, ROUNDS] += state.served[i]
+    state.seed_of[state.seeds[s]] = -1
+    state.seeds[s] = -1
+    state.neighbourhood_ids[s] += state.seeds.size
+    state.prior_weights[r] += state.prior_weights[s]
+    state.prior_weights[s] = 0.0
+    scratch.responsibilities[s], scratch.log_evidence[s] = 0.0, -np.inf
+    list_components(state)
+    for q in range(state.pooled_sums.shape[1]):
+        state.pooled_sums[s, q] = 0.0
+    refresh_sums(state, r)
+    solve_neighbourhood(state, r, scratch)
+
+
+@inline
+def adapt_seeds(state: ELOCState, i: int, scratch: ELOCScratch) -> None:
+    """Merge the neighbourhood of seed user i with a twin, or move a seed to user i, whom no neighbourhood explains.
+
+    The first is due in every MERGE_INTERVAL-th round of a seed user, the second each time that the rounds of another
+    user have doubled; both from RESEED_ROUNDS rounds on.
+    """
     m = state.served[i]
-    if m < RESEED_ROUNDS or m & (m - 1) != 0 or state.seed_of[i] >= 0:
+    if m < RESEED_ROUNDS:
         return
-    if scratch.responsibilities[scratch.responsibilities.size - 1] > UNEXPLAINED_RESPONSIBILITY:
-        s = find_redundant_seed(state, scratch.workspace.shape[0])
-        if s >= 0:
-            move_seed(state, s, i, scratch)
+    if state.seed_of[i] >= 0:
+        r = find_twin(state, i, scratch) if m % MERGE_INTERVAL == 0 else -1
+        if r >= 0:
+            merge_neighbourhoods(state, state.seed_of[i], r, scratch)
+    elif m & (m - 1) == 0:
+        if scratch.responsibilities[scratch.responsibilities.size - 1] > UNEXPLAINED_RESPONSIBILITY:
+            s = find_free_seed(state, scratch.workspace.shape[0])
+            if s >= 0:
+                move_seed(state, s, i, scratch)

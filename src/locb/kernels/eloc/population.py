@@ -5,14 +5,18 @@ under this prior. Further symbols are defined in ``locb.kernels.eloc.state`` and
 """
 
 from locb.common.arrays import Floats
-from locb.common.jit import no_alloc
+from locb.common.jit import inline, no_alloc
 from locb.kernels.common.arm_scoring import dot
 from locb.kernels.common.cholesky import solve
 from locb.kernels.common.linear_algebra import packed_trace
 from locb.kernels.eloc.state import (
     CENTRE,
+    LATE_POPULATION_INTERVAL,
+    LATE_POPULATION_ROUNDS,
     LEAST_SQUARES,
     MIN_VARIANCE,
+    POPULATION_INTERVAL,
+    POPULATION_ROUNDS,
     PRECISION,
     PRIOR_USERS,
     PRIOR_VARIANCE,
@@ -23,6 +27,14 @@ from locb.kernels.eloc.state import (
     UNDER_POPULATION,
     WISHART_USERS,
 )
+
+
+@inline
+def is_population_round(m: int) -> bool:
+    """Return whether the population learns from round number m of a user, the first of which is 1."""
+    if m <= POPULATION_ROUNDS:
+        return True
+    return m % (POPULATION_INTERVAL if m <= LATE_POPULATION_ROUNDS else LATE_POPULATION_INTERVAL) == 0
 
 
 @no_alloc
@@ -104,9 +116,7 @@ def update_centre_terms(
         rows[SYSTEM, a] = total / noise
         magnitude += abs(rows[SYSTEM, a])
         for b in range(a, d):
-            total = square[a, b]
-            for h in range(d):
-                total -= rows[SOLUTION, h] * square[h, b]
+            total = square[a, b] - dot(rows, SOLUTION, square, b, 0, d)
             rows[SYSTEM, q] = total
             magnitude += abs(total)
             q += 1

@@ -9,16 +9,18 @@ import math
 
 import numpy as np
 
-from locb.common.arrays import Floats
+from locb.common.arrays import Floats, Ints
 from locb.common.jit import inline, no_alloc
 from locb.kernels.common.arm_scoring import dot
 from locb.kernels.common.linear_algebra import packed_trace
-from locb.kernels.eloc.evidence import compute_evidence
+from locb.kernels.eloc.evidence import compute_evidence, everyone_evidence, population_evidence
+from locb.kernels.eloc.population import is_population_round
 from locb.kernels.eloc.state import (
     EVERYONE,
     GAP,
     MAX_EVIDENCE_GAP,
     MAX_GAP,
+    MIN_COVARIANCE_WEIGHT,
     MIN_RELATIVE_WEIGHT,
     MIN_UNCERTAIN_WEIGHT,
     MIN_UNCERTAINTY,
@@ -26,34 +28,40 @@ from locb.kernels.eloc.state import (
     POPULATION,
     POSTERIOR,
     UNCERTAINTY,
+    UNDER_EVERYONE,
     UNDER_POPULATION,
+    VARIANCE_STEP,
     ELOCScratch,
     ELOCState,
 )
 
 
 @inline
-def compute_responsibilities(prior_weights: Floats, log_evidence: Floats, responsibilities: Floats) -> None:
+def compute_responsibilities(
+    components: Ints, prior_weights: Floats, log_evidence: Floats, responsibilities: Floats
+) -> None:
     """Compute the responsibilities of the components, proportional to π exp(ℓ), where ℓ is the log evidence.
 
     Responsibilities below MIN_RELATIVE_WEIGHT of the largest become 0.
     """
     best = -np.inf
-    for s in range(responsibilities.size):
-        best = max(best, log_evidence[s])
+    for c in range(1, components[0] + 1):
+        best = max(best, log_evidence[components[c]])
     largest = 0.0
-    for s in range(responsibilities.size):
+    for c in range(1, components[0] + 1):
+        s = components[c]
         responsibilities[s] = 0.0
         if log_evidence[s] >= best - MAX_EVIDENCE_GAP:
             responsibilities[s] = prior_weights[s] * math.exp(log_evidence[s] - best)
             largest = max(largest, responsibilities[s])
     total = 0.0
-    for s in range(responsibilities.size):
+    for c in range(1, components[0] + 1):
+        s = components[c]
         if responsibilities[s] < MIN_RELATIVE_WEIGHT * largest:
             responsibilities[s] = 0.0
         total += responsibilities[s]
-    for s in range(responsibilities.size):
-        responsibilities[s] /= total
+    for c in range(1, components[0] + 1):
+        responsibilities[components[c]] /= total
 
 
 @inline
@@ -113,10 +121,12 @@ def write_means(state: ELOCState, scratch: ELOCScratch) -> None:
     d = means.shape[1]
     everyone, population, mixture = responsibilities.size - 2, responsibilities.size - 1, responsibilities.size
     for a in range(d):
+        means[everyone, a] = rows[UNDER_EVERYONE, a]
         means[population, a] = rows[UNDER_POPULATION, a]
         means[mixture, a] = 0.0
-    for s in range(responsibilities.size):
-        if s < population and (responsibilities[s] > 0.0 or s == everyone):
+    for c in range(1, state.components[0] + 1):
+        s = state.components[c]
+        if s < everyone and responsibilities[s] > 0.0:
             f, z = scratch.component_rows[s, 0], scratch.component_rows[s, 1]
             v = scratch.factor_scales[f, 0]
             if z < 0:
@@ -132,8 +142,8 @@ def write_means(state: ELOCState, scratch: ELOCScratch) -> None:
 
 
 @no_alloc
-def write_covariance(state: ELOCState, scratch: ELOCScratch) -> None:
-    """Write the covariance of the gated mixture to row POSTERIOR.
+def write_covariance(state: ELOCState, i: int, scratch: ELOCScratch) -> None:
+    """Write the covariance of the gated mixture for user i to row POSTERIOR.
 
     It is the sum of the covariances within components, of their uncertain centres, and between the means of components.
     """
@@ -143,11 +153,12 @@ def write_covariance(state: ELOCState, scratch: ELOCScratch) -> None:
         scratch.responsibilities,
         scratch.posteriors,
     )
-    d, population = means.shape[1], responsibilities.size - 1
+    d, everyone, population = means.shape[1], responsibilities.size - 2, responsibilities.size - 1
     for q in range(d, rows.shape[1]):
         rows[POSTERIOR, q] = 0.0
     count = 0  # number of components with a weight, which are the first columns of ``deviations``
-    for s in range(responsibilities.size):
+    for c in range(1, state.components[0] + 1):
+        s = state.components[c]
         weight = component_weight(s, responsibilities, scratch.gate_weights)
         if weight <= 0.0:
             continue
@@ -155,26 +166,56 @@ def write_covariance(state: ELOCState, scratch: ELOCScratch) -> None:
         for a in range(d):
             scratch.deviations[a, count] = root * (means[s, a] - rows[POSTERIOR, a])
         count += 1
-        is_heavy = weight > MIN_UNCERTAIN_WEIGHT
+        if weight <= MIN_COVARIANCE_WEIGHT:
+            continue
         if s == population:
+            invert_population(state, i, scratch)
             add_covariance(rows, rows, UNDER_POPULATION, weight, d)
-            if is_heavy and state.population[UNCERTAINTY, 0] > MIN_UNCERTAINTY:
+            if weight > MIN_UNCERTAIN_WEIGHT and state.population[UNCERTAINTY, 0] > MIN_UNCERTAINTY:
                 add_product(rows, rows, UNDER_POPULATION, state.population, UNCERTAINTY, weight, scratch.square)
-            continue
-        f, z = scratch.component_rows[s, 0], scratch.component_rows[s, 1]
-        v = scratch.factor_scales[f, 0]
-        add_covariance(rows, posteriors, f, weight, d)
-        if not is_heavy:
-            continue
-        if z < 0 and packed_trace(state.centre_posteriors, s, d) > MIN_UNCERTAINTY * v:
-            add_product(rows, posteriors, f, state.centre_posteriors, s, weight / (v * v), scratch.square)
-        elif z >= 0 and packed_trace(scratch.left_out_posteriors, z, d) > MIN_UNCERTAINTY * v:
-            add_product(rows, posteriors, f, scratch.left_out_posteriors, z, weight / (v * v), scratch.square)
+        elif s == everyone:
+            invert_everyone(state, i, scratch)
+            v = math.exp(scratch.component_rows[s, 0] * VARIANCE_STEP)
+            add_component(state, s, rows, UNDER_EVERYONE, v, weight, scratch)
+        else:
+            f = scratch.component_rows[s, 0]
+            add_component(state, s, posteriors, f, scratch.factor_scales[f, 0], weight, scratch)
     q = d
     for a in range(d):
         for b in range(a, d):
             rows[POSTERIOR, q] += dot(scratch.deviations, a, scratch.deviations, b, 0, count)
             q += 1
+
+
+@inline
+def invert_population(state: ELOCState, i: int, scratch: ELOCScratch) -> None:
+    """Compute the covariance of user i under the population, unless ``population_evidence`` has computed it."""
+    if not scratch.is_inverted[UNDER_POPULATION]:
+        scratch.is_inverted[UNDER_POPULATION] = 1
+        population_evidence(state, i, scratch)
+
+
+@inline
+def invert_everyone(state: ELOCState, i: int, scratch: ELOCScratch) -> None:
+    """Compute the covariance of user i under everyone, unless ``everyone_evidence`` has computed it."""
+    if not scratch.is_inverted[UNDER_EVERYONE]:
+        scratch.is_inverted[UNDER_EVERYONE] = 1
+        everyone_evidence(state, i, scratch)
+
+
+@inline
+def add_component(
+    state: ELOCState, s: int, posteriors: Floats, f: int, v: float, weight: float, scratch: ELOCScratch
+) -> None:
+    """Add the covariance of component s, a neighbourhood or everyone, to row POSTERIOR, with that of its centre."""
+    rows, z = scratch.rows, scratch.component_rows[s, 1]
+    d = scratch.workspace.shape[0]
+    add_covariance(rows, posteriors, f, weight, d)
+    if weight > MIN_UNCERTAIN_WEIGHT:
+        if z < 0 and packed_trace(state.centre_posteriors, s, d) > MIN_UNCERTAINTY * v:
+            add_product(rows, posteriors, f, state.centre_posteriors, s, weight / (v * v), scratch.square)
+        elif z >= 0 and packed_trace(scratch.left_out_posteriors, z, d) > MIN_UNCERTAINTY * v:
+            add_product(rows, posteriors, f, scratch.left_out_posteriors, z, weight / (v * v), scratch.square)
 
 
 @inline
@@ -213,8 +254,13 @@ def add_product(
 @no_alloc
 def compute_posterior(state: ELOCState, i: int, is_full: bool, scratch: ELOCScratch) -> None:
     """Compute evidence, responsibilities, gate weights and the posterior of user i, and write them to the scratch."""
+    gate_weights = scratch.gate_weights
+    compute_gate_weights(state.learned_scalars, gate_weights)
+    # Covariances that are needed for certain are computed with the evidence, others in ``write_covariance``.
+    is_learned = is_population_round(state.served[i] + 1)
+    scratch.is_inverted[UNDER_POPULATION] = is_learned or gate_weights[POPULATION] > MIN_COVARIANCE_WEIGHT
+    scratch.is_inverted[UNDER_EVERYONE] = gate_weights[EVERYONE] > MIN_COVARIANCE_WEIGHT
     compute_evidence(state, i, is_full, scratch)
-    compute_responsibilities(state.prior_weights, scratch.log_evidence, scratch.responsibilities)
-    compute_gate_weights(state.learned_scalars, scratch.gate_weights)
+    compute_responsibilities(state.components, state.prior_weights, scratch.log_evidence, scratch.responsibilities)
     write_means(state, scratch)
-    write_covariance(state, scratch)
+    write_covariance(state, i, scratch)

@@ -182,12 +182,15 @@ def update_residual_stats(stats: Floats, residual_stats: Floats, residual: float
     """Add a residual to the statistics of all limits."""
     stats[R_RESIDUALS] += 1.0
     rate = 1.0 / min(stats[R_RESIDUALS], RESIDUAL_ROUNDS)
+    limit = residual_limit(stats[R_SCALE], 0)
     for j in range(N_LIMITS):
-        limit = residual_limit(stats[R_SCALE], j)
+        if j == N_LIMITS - 1:
+            limit = np.inf
         clipped = min(max(residual, -limit), limit)
         residual_stats[j, 0] += rate * ((1.0 if abs(residual) < limit else 0.0) - residual_stats[j, 0])
         residual_stats[j, 1] += rate * (clipped - residual_stats[j, 1])
         residual_stats[j, 2] += rate * (clipped * clipped - residual_stats[j, 2])
+        limit *= LIMIT_RATIO
 
 
 @inline
@@ -195,8 +198,6 @@ def choose_limit(stats: Floats, residual_stats: Floats) -> None:
     """Choose the limit with the smallest variance of estimates plus a penalty for bias, if that saves enough."""
     last = N_LIMITS - 1
     stats[R_LIMIT], stats[R_INSIDE] = 0.0, 1.0
-    if stats[R_DISTINCT] < 3.0:
-        return
     smallest = MAX_VARIANCE_RATIO * residual_stats[last, 2]
     for j in range(last):
         inside = residual_stats[j, 0]
@@ -211,8 +212,13 @@ def choose_limit(stats: Floats, residual_stats: Floats) -> None:
 
 @inline
 def robust_reward(state: ELOCState, error: float, spread: float, reward: float) -> float:
-    """Return the reward to learn, in place of a reward with the residual ``error``; update statistics and limit."""
+    """Return the reward to learn, in place of a reward with the residual ``error``; update statistics and limit.
+
+    Nothing changes before the third distinct reward, so that rewards with two values are always kept.
+    """
     stats = state.reward_stats
+    if stats[R_DISTINCT] < 3.0:
+        return reward
     update_residual_stats(stats, state.residual_stats, error / spread)
     if stats[R_RESIDUALS] >= ROBUST_ROUNDS and stats[R_RESIDUALS] % LIMIT_INTERVAL == 0.0:
         choose_limit(stats, state.residual_stats)

@@ -71,9 +71,12 @@ ROBUST_ROUNDS, LIMIT_INTERVAL = 64, 16  # a limit is chosen after every 16 resid
 MIN_INSIDE = 0.5  # smallest share of residuals below a limit
 MAX_VARIANCE_RATIO = 0.85  # a limit must reduce the variance to this share
 BIAS_WEIGHT = 400.0  # weight of the squared bias of a limit, relative to its variance
-# Reseeding: when a seed moves to another user.
+# Seeds that move to another user, or rest because their neighbourhood was merged with its twin.
 UNEXPLAINED_RESPONSIBILITY = 0.5  # no neighbourhood explains a user if the population's responsibility is above this
 RESEED_ROUNDS = 16  # a user is tested after this many rounds of the user, and again each time the number doubles
+MERGE_INTERVAL = 8  # twins are looked for in every eighth round of a seed user, from RESEED_ROUNDS on
+TWIN_EVIDENCE_GAP = 2.0  # a twin explains the seed user better than the population by this log evidence
+TWIN_DISTANCE = 1.5  # and the squared distance of its centre is below this multiple of its expected value
 REDUNDANT_DISTANCE = 1.0  # a seed is redundant if its centre is closer to another than this number of deviations
 # Approximations that save time. LEAVE_ONE_OUT_SHARE and RECENTRE_CHANGE are not ratios of small integers, because
 # contexts often have norm 1. Traces are then numbers of rounds, and a comparison with such a ratio would depend on
@@ -84,10 +87,13 @@ FULL_EVIDENCE_INTERVAL = 8  # and then every eighth round; in other rounds only 
 MIN_RELATIVE_WEIGHT = 1e-3  # responsibilities below this fraction of the largest are set to 0
 EQUAL_WEIGHT_TOLERANCE = 1e-6  # weights with a smaller relative difference count as equal; far above rounding errors
 MAX_EVIDENCE_GAP = 16.0  # components with a log evidence this far below the best get responsibility 0, for any π
+MIN_COVARIANCE_WEIGHT = 1e-4  # the covariance of θ under a component counts for components with a larger weight
 MIN_UNCERTAIN_WEIGHT = 0.02  # the uncertainty of a centre counts for components with a larger weight
 MIN_UNCERTAINTY = 0.02  # and if its trace is above this fraction of the component's prior variance
 POPULATION_ROUNDS = 32  # the population learns from each of the first POPULATION_ROUNDS rounds of a user,
-POPULATION_INTERVAL = 4  # and then from every fourth round of the user
+POPULATION_INTERVAL = 4  # then from every fourth round,
+LATE_POPULATION_ROUNDS = 128  # and after this many rounds
+LATE_POPULATION_INTERVAL = 16  # from every sixteenth round of the user
 LEAVE_ONE_OUT_SHARE = 0.0213  # a user with a larger share of tr A is left out of the neighbourhood's evidence
 RECENTRE_CHANGE = 0.0123  # a centre is recomputed when tr A has changed by this fraction, and periodically
 VARIANCE_STEP = math.log(2.0)  # prior variances are rounded to powers of 2, so that components share factorizations
@@ -105,15 +111,15 @@ class ELOCState(NamedTuple):
     evidence_gaps: Floats  # (N,) log evidence of the population minus that of everyone, in the user's last round
     served: Ints  # (N,) m: rounds per user
     seed_of: Ints  # (N,) index of each user among the seed users; −1 for a user who is not a seed user
-    seeds: Ints  # (K,) the seed users
-    neighbourhood_ids: Ints  # (K,) id of neighbourhood s: initially s, plus K each time seed s moves; voids old weights
+    seeds: Ints  # (K,) the seed users; −1 for a seed that rests: its neighbourhood does not exist
+    neighbourhood_ids: Ints  # (K,) id of neighbourhood s: initially s, plus K each time seed s moves or rests
     pooled_sums: Floats  # (K + 1, d + p) c and A of each neighbourhood; in the last row those of everyone, with q = 1
     centres: Floats  # (K + 1, d + p) μ, and μ μᵀ with off-diagonal terms doubled; the last row is everyone
     centre_posteriors: Floats  # (K + 1, d + p) μ, and its covariance C = σ² (A + σ² Σ_0⁻¹)⁻¹
     trace_change: Floats  # (K + 1,) change of tr A since the centre was last computed
     variance_levels: Ints  # (K + 1,) log of each component's prior variance, in steps of VARIANCE_STEP
     population: Floats  # (4, d + p) (μ_0, Σ_0); (Σ⁻¹μ_0, Σ⁻¹); sum of centre terms; (tr Σ⁻¹C_0, Σ⁻¹C_0Σ⁻¹)
-    prior_weights: Floats  # (K + 2,) π of the neighbourhoods, everyone, the population
+    prior_weights: Floats  # (K + 2,) π of the neighbourhoods, everyone, the population; 0 if the seed rests
     learned_scalars: Floats  # (6,) log weights of everyone, the population, the mixture; σ²; log det Σ; Σ evidence_gaps
     context_sum: Floats  # (d,) sum of the contexts of the rounds in which the scale was estimated
     reward_stats: Floats  # (12,) statistics of rewards; the entries are listed above
@@ -122,6 +128,7 @@ class ELOCState(NamedTuple):
     float_params: Floats  # β; factor of the user's sums per round, 1 without ``memory``; σ, S, δ of the screen; robust?
     generator: Words  # (1,) random generator for ties
     contributors: Ints  # (K, 2) not saved: users with a weight in each neighbourhood, and the rounds of these users
+    components: Ints  # (K + 3,) not saved: number of components that exist, and their indices; −1 after them
     n_users: Ints  # (1,) not saved: n
 
 
@@ -137,22 +144,24 @@ class ELOCScratch(NamedTuple):
     factor_scales: Floats  # (f, 2) prior variance v of each factorization, and the log evidence of a centre at 0
     posteriors: Floats  # (f, d + p) (V b / σ², V), V = (G / σ² + I / v)⁻¹
     evidence_forms: Floats  # (f, d + p) log evidence of a centre μ, as coefficients of μ and μ μᵀ
-    component_rows: Ints  # (K + 2, 2) factorization of each component; row of left_out_centres, or −1
+    component_rows: Ints  # (K + 2, 2) factorization of each neighbourhood; row of left_out_centres, or −1
     left_out_centres: Floats  # (MAX_NEIGHBOURHOODS + 1, d + p) centres of components computed without the user
     left_out_posteriors: Floats  # (MAX_NEIGHBOURHOODS + 1, d + p) the same centres and their covariances
-    log_evidence: Floats  # (K + 2,) ℓ: log evidence of each component for the user
-    responsibilities: Floats  # (K + 2,) responsibility of each component for the user
+    log_evidence: Floats  # (K + 2,) ℓ: log evidence of each component for the user; −∞ if it does not exist
+    responsibilities: Floats  # (K + 2,) responsibility of each component for the user; 0 if it does not exist
     means: Floats  # (K + 3, d) posterior mean under each component; the last row is that of the mixture
     gate_weights: Floats  # (3,) weights of everyone, the population and the mixture
-    rows: Floats  # (5, d + p) the five rows below
+    rows: Floats  # (6, d + p) the six rows below
     deviations: Floats  # (d, K + 2) of each component with a weight: (its mean − posterior mean) · root of its weight
     square: Floats  # (2d + 1, d) two full matrices, the upper and the lower half, and a vector
     workspace: Floats  # (d, 2d + 1) for ``decompose`` and ``solve``
+    is_inverted: Ints  # (2,) whether rows UNDER_POPULATION and UNDER_EVERYONE have a covariance
 
 
-# Rows of ``ELOCScratch.rows``: the user's posterior under the population; the posterior (θ̄, V̄), mean and covariance of
-# the gated mixture; a linear system; the solution of the system; the user's own ridge estimate for the safety screen.
-UNDER_POPULATION, POSTERIOR, SYSTEM, SOLUTION, OWN = 0, 1, 2, 3, 4
+# Rows of ``ELOCScratch.rows``: the user's posterior under the population, and under everyone, with a covariance only if
+# ``is_inverted`` is set; the posterior (θ̄, V̄), mean and covariance of the gated mixture; a linear system; the solution
+# of the system; the user's own ridge estimate for the safety screen.
+UNDER_POPULATION, UNDER_EVERYONE, POSTERIOR, SYSTEM, SOLUTION, OWN = 0, 1, 2, 3, 4, 5
 
 
 @alloc
@@ -171,14 +180,15 @@ def allocate_scratch(state: ELOCState, n_arms: int, dim: int) -> ELOCScratch:
         np.empty((n_components, 2), np.int64),
         np.empty((MAX_NEIGHBOURHOODS + 1, columns)),
         np.empty((MAX_NEIGHBOURHOODS + 1, columns)),
-        np.empty(n_components),
-        np.empty(n_components),
+        np.full(n_components, -np.inf),
+        np.zeros(n_components),
         np.empty((n_components + 1, dim)),
         np.empty(3),
-        np.empty((5, columns)),
+        np.empty((6, columns)),
         np.empty((dim, n_components)),
         np.empty((2 * dim + 1, dim)),
         np.empty((dim, 2 * dim + 1)),
+        np.zeros(2, np.int64),
     )
 
 
@@ -191,7 +201,7 @@ def add_scaled_row(rows: Floats, i: int, others: Floats, j: int, factor: float) 
 
 @inline
 def neighbourhood_in_slot(state: ELOCState, i: int, z: int) -> int:
-    """Return neighbourhood number z of user i, from ``user_neighbourhoods``; −1 if there is none or its seed moved."""
+    """Return neighbourhood number z of user i, from ``user_neighbourhoods``; −1 if it does not exist any more."""
     neighbourhood_id = state.user_neighbourhoods[i, z]
     if neighbourhood_id < 0:
         return -1

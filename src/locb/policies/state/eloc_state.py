@@ -89,8 +89,10 @@ def initial_state(
         float_params=float_params,
         generator=generator,
         contributors=np.zeros((n_seeds, 2), np.int64),
+        components=np.arange(-1, n_seeds + 2),
         n_users=np.array([n]),
     )
+    rebuild_derived(state)
     kernel.initialize(state, dim)
     return state
 
@@ -135,7 +137,7 @@ def find_duplicates(state: ELOCState, dim: int) -> Ints:
     Seeds that are alike have neighbourhoods with nearly the same centre. Two neighbourhoods differ by the mean of
     ((μ_s − μ_r)ᵀx)² over the contexts x so far, relative to the expected difference of two users, which is
     2 tr(Σ_0 xxᵀ). In the order of decreasing tr A, each neighbourhood is a duplicate of the most similar one before it
-    that is no duplicate, if they differ by less than MAX_DUPLICATE_DIFFERENCE.
+    that is no duplicate, if they differ by less than MAX_DUPLICATE_DIFFERENCE. Seeds that rest have no duplicates.
     """
     n_seeds = len(state.seeds)
     centres, contexts = state.centres[:n_seeds, :dim], unpack_symmetric(state.pooled_sums[-1:, dim:], dim)[0]
@@ -145,6 +147,8 @@ def find_duplicates(state: ELOCState, dim: int) -> Ints:
     between_users = 2.0 * float(np.sum(unpack_symmetric(state.population[[CENTRE], dim:], dim)[0] * contexts))
     same_as, originals = np.arange(n_seeds + 1), np.zeros(0, np.int64)
     for s in np.argsort(-(state.pooled_sums[:n_seeds, dim:] @ packed_identity(dim)), kind="stable").tolist():
+        if state.seeds[s] < 0:
+            continue
         if len(originals) and differences[s, originals].min() < MAX_DUPLICATE_DIFFERENCE * between_users:
             same_as[s] = originals[differences[s, originals].argmin()]
         else:
@@ -152,8 +156,11 @@ def find_duplicates(state: ELOCState, dim: int) -> Ints:
     return same_as
 
 
-def count_contributors(state: ELOCState) -> None:
-    """Recompute ``contributors`` from the users' neighbourhoods."""
+def rebuild_derived(state: ELOCState) -> None:
+    """Recompute ``components`` from the seeds, and ``contributors`` from the users' neighbourhoods."""
+    components = np.append(np.flatnonzero(state.seeds >= 0), [len(state.seeds), len(state.seeds) + 1])
+    state.components[:] = -1
+    state.components[0], state.components[1 : len(components) + 1] = len(components), components
     ids, contributors = state.user_neighbourhoods, state.contributors
     n_seeds = len(contributors)
     is_current = (ids >= 0) & (state.neighbourhood_ids[ids % n_seeds] == ids)
@@ -169,21 +176,22 @@ def index_limits(n_seeds: int, n_users: int) -> dict[str, tuple[int, int]]:
         "user_neighbourhoods": (-1, 2**31),
         "neighbourhood_ids": (0, 2**31),
         "seed_of": (-1, n_seeds),
-        "seeds": (0, n_users),
+        "seeds": (-1, n_users),
     }
 
 
 def consistency(state: ELOCState) -> dict[str, bool]:
     """Return for each array that can be checked whether its values are consistent with the other arrays."""
     int_params, n_seeds, ids = state.int_params, len(state.seeds), state.user_neighbourhoods
+    active = np.flatnonzero(state.seeds >= 0)
     return {
         "weights": bool(((state.weights >= 0.0) & (state.weights <= 1.0)).all()) and not state.weights[ids < 0].any(),
         "neighbourhood_ids": bool((state.neighbourhood_ids % n_seeds == np.arange(n_seeds)).all()),
         "user_neighbourhoods": bool((ids <= state.neighbourhood_ids[ids % n_seeds]).all()),
-        "seeds": len(np.unique(state.seeds)) == n_seeds,
-        "seed_of": int((state.seed_of >= 0).sum()) == n_seeds
-        and bool((state.seed_of[state.seeds] == np.arange(n_seeds)).all()),
-        "prior_weights": bool((state.prior_weights > 0.0).all()),
+        "seeds": active.size > 0 and len(np.unique(state.seeds[active])) == active.size,
+        "seed_of": int((state.seed_of >= 0).sum()) == active.size
+        and bool((state.seed_of[state.seeds[active]] == active).all()),
+        "prior_weights": bool(((state.prior_weights > 0.0) == np.append(state.seeds >= 0, [True, True])).all()),
         "learned_scalars": bool(state.learned_scalars[NOISE] > 0.0),
         "reward_stats": bool(state.reward_stats[R_SCALE] > 0.0 and state.reward_stats[R_INSIDE] > 0.0),
         "variance_levels": bool((np.abs(state.variance_levels) < 2_000).all()),
