@@ -281,6 +281,10 @@ def test_invalid_arguments() -> None:
         locb.evaluate(log, "best")
     with pytest.raises(ValueError, match="arm 'd' is not offered in every decision"):
         locb.evaluate(log, "arm:d")
+    started: list[str] = []
+    with pytest.raises(ValueError, match="arm 'd' is not offered"):
+        locb.evaluate(log, ["linucb-one", "arm:d"], progress=lambda name, _: started.append(name))
+    assert started == []  # no policy was evaluated in vain
     with pytest.raises(ValueError, match="must be a policy, a function or an array of 400 positions"):
         locb.evaluate(log, {"x": [0, 1]})
     with pytest.raises(ValueError, match="x chooses position 9 in decision 0"):

@@ -117,7 +117,7 @@ class _Run:
         """Return the decisions with a reward, and with a propensity if some propensities are known."""
         rewarded = np.isfinite(log.rewards)
         if not rewarded.any():
-            raise ValueError("the log has no rewards; set reward to their column")
+            raise ParameterError("reward", " must name the column of rewards: the log has no rewards")
         if not rewarded.all():
             missing = int((~rewarded).sum())
             self.notes.append(
@@ -136,16 +136,14 @@ class _Run:
     def run(self, policies: dict[str, Any], baseline: Any) -> Evaluation:
         """Evaluate the baseline, then the policies."""
         base_name, base = self._baseline(baseline)
+        # All policies are checked before the first one is evaluated, which can take long.
+        targets = {name: self._target(name, policy) for name, policy in policies.items() if name != base_name}
         results = [self._evaluate_baseline(base_name, base)]
-        for name, policy in policies.items():
-            if name == base_name:
-                continue
+        for name, target in targets.items():
             self.progress(name, 0.0)
-            if isinstance(policy, str) and policy == LOGGED:
+            if target is None:
                 results.append(self._evaluate_logged(name, base_name, base))
-                continue
-            target = make_target(name, policy, self.log, self.learn, self.parameters)
-            if isinstance(target, LearningTarget):
+            elif isinstance(target, LearningTarget):
                 results.append(self._evaluate_learning(target, base_name, base))
             else:
                 results.append(self._evaluate_fixed(target, base_name, base))
@@ -154,6 +152,11 @@ class _Run:
         settings |= {"replicates": self.replicates, "replays": self.replays, "seed": self.seed}
         settings |= {"parameters": self.parameters, "curves": self.curves}
         return Evaluation(results, base_name, self.facts, self.notes, settings)
+
+    def _target(self, name: str, policy: Any) -> FixedTarget | LearningTarget | None:
+        if isinstance(policy, str) and policy == LOGGED:
+            return None
+        return make_target(name, policy, self.log, self.learn, self.parameters)
 
     # Baseline
 
