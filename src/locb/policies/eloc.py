@@ -149,7 +149,7 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         if screen == "theory" and (robust or memory is not None):
             name, value = ("memory", "None") if memory is not None else ("robust", "False")
             raise ParameterError(name, f" must be {value} with screen='theory': the guarantee needs unchanged rewards")
-        super().__init__(n_users=n_users, dim=dim, reward_range=reward_range)
+        super().__init__(n_users=n_users, dim=dim, reward_range=reward_range, learns_scale=screen != "theory")
         rng = np.random.default_rng(seed)
         chosen = choose_seeds(n_users, n_seeds, seeds, rng)
         self._parameters |= {"n_seeds": None, "seeds": chosen.tolist()}

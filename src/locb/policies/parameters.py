@@ -216,7 +216,8 @@ RewardRange = Annotated[
     Parameter(
         "Lowest and highest reward. The policy learns (reward − low) / (high − low), without clipping, and reports all "
         "results in the original units. Other parameters, such as gamma and sigma, apply to the mapped rewards. None "
-        "means that rewards are not mapped, and that the policy warns once if they are not of about 0 to 1.",
+        "means that rewards are not mapped, and that the policy warns once if they are not of about 0 to 1. ELOC "
+        "learns the scale, and warns only with screen='theory'.",
         type="(float, float)",
         check=check_reward_range,
     ),

@@ -51,8 +51,9 @@ def test_eloc_learns_scale_and_location(scale: float, shift: float) -> None:
             env = locb.Synthetic(n_users=30, n_clusters=2, seed=seed)
             rounds, policy = env.rounds(8_000, seed=seed), locb.ELOC(n_users=30, dim=env.dim, n_seeds=15)
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", locb.RewardScaleWarning)
+                warnings.simplefilter("error")
                 chosen = policy.play(scaled(rounds, *change))
+            assert policy.reward_scale_problem is None
             explanation = policy.explain(0, rounds.contexts[0])
             predicted = rounds.contexts[0] @ explanation.theta + explanation.intercept
             assert explanation.estimate == pytest.approx(predicted, rel=1e-6)
@@ -70,7 +71,9 @@ def test_eloc_learns_scale_and_location(scale: float, shift: float) -> None:
 @pytest.mark.parametrize("with_means", [True, False])
 @pytest.mark.parametrize("name", list(locb.POLICIES))
 def test_play_warns_once(name: str, with_means: bool, scale: float, shift: float) -> None:
-    policy = make(name, 0) if name in ("locb", "eloc") else locb.make_policy(name, n_users=12, dim=3)
+    # ELOC warns only if its screen depends on the scale.
+    more = {"screen": "theory", "robust": False} if name == "eloc" else {}
+    policy = make(name, 0, **more) if name in ("locb", "eloc") else locb.make_policy(name, n_users=12, dim=3)
     rounds = scaled(make_rounds(300), scale, shift, with_means=with_means)
     assert policy.reward_scale_problem is None
     with warnings.catch_warnings(record=True) as caught:
@@ -83,7 +86,7 @@ def test_play_warns_once(name: str, with_means: bool, scale: float, shift: float
     assert policy.reward_scale_problem is not None
 
 
-@pytest.mark.parametrize("kind", ["locb", "eloc", "linucb-ind"])
+@pytest.mark.parametrize("kind", ["locb", "linucb-ind"])
 @pytest.mark.parametrize("reward", [1.6, -0.6, 500.0])
 def test_update_warns_once(kind: str, reward: float) -> None:
     policy = make(kind, 0)
@@ -93,10 +96,22 @@ def test_update_warns_once(kind: str, reward: float) -> None:
         for _ in range(3):
             policy.update(0, X, reward)
     assert [warning.category for warning in caught] == [locb.RewardScaleWarning]
-    assert str(caught[0].message).startswith(f"a reward of {reward:g} is not in -0.5 … 1.5, but policies assume")
+    assert str(caught[0].message).startswith(f"a reward of {reward:g} is not in -0.5 … 1.5, but the policy assumes")
     assert [warning.filename for warning in caught] == [__file__]
     assert policy.served[0] == 4
     assert policy.reward_scale_problem == f"a reward of {reward:g} is not in -0.5 … 1.5"
+
+
+@pytest.mark.parametrize("screen", ["noise", "off", "theory"])
+def test_eloc_warns_only_if_its_screen_depends_on_the_scale(screen: str) -> None:
+    policy = make("eloc", 0, screen=screen, robust=False)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        policy.update(0, X, 500.0)
+        policy.correct(0, X, 500.0, 700.0)
+        policy.play(scaled(make_rounds(300), 100.0, 0.0))
+    assert [warning.category for warning in caught] == [locb.RewardScaleWarning] * (screen == "theory")
+    assert (policy.reward_scale_problem is not None) == (screen == "theory")
 
 
 def test_correction_to_a_bad_reward_warns() -> None:

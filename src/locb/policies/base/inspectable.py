@@ -33,9 +33,12 @@ class InspectablePolicy(CertificateMixin, Policy):
 
     _state: Any
 
-    def __init__(self, *, n_users: int, dim: int, reward_range: tuple[float, float] | None = None) -> None:
+    def __init__(
+        self, *, n_users: int, dim: int, reward_range: tuple[float, float] | None = None, learns_scale: bool = False
+    ) -> None:
+        """Initialize the policy. With ``learns_scale``, rewards of any scale suit the policy, and none are reported."""
         super().__init__(n_users=n_users, dim=dim)
-        self._reward_scale = RewardScale(reward_range)
+        self._reward_scale = RewardScale(reward_range, is_checked=not learns_scale)
 
     @property
     def reward_scale_problem(self) -> str | None:

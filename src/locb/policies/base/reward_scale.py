@@ -51,6 +51,8 @@ class RewardScale:
     ----------
     reward_range : (float, float) or None
         Lowest and highest reward.
+    is_checked : bool, default True
+        Whether to report rewards that are not of about 0 to 1, if there is no range.
 
     Attributes
     ----------
@@ -72,11 +74,11 @@ class RewardScale:
 
     __slots__ = ("_count", "_largest", "is_identity", "low", "passed", "problem", "width")
 
-    def __init__(self, reward_range: tuple[float, float] | None) -> None:
+    def __init__(self, reward_range: tuple[float, float] | None, *, is_checked: bool = True) -> None:
         low, high = (0.0, 1.0) if reward_range is None else reward_range
         self.low, self.width = low, high - low
         self.is_identity = (low, high) == (0.0, 1.0)
-        self.passed = (math.inf, -math.inf) if reward_range is None else (-math.inf, math.inf)
+        self.passed = (math.inf, -math.inf) if reward_range is None and is_checked else (-math.inf, math.inf)
         self.problem: str | None = None
         self._count, self._largest = 0, 0.0  # number of rewards, and the largest absolute value, until one is large
 
@@ -161,7 +163,7 @@ class RewardScale:
             receiver(problem)
             return
         warnings.warn(
-            f"{problem}, but policies assume rewards of about 0 to 1: choices and clusters may be poor. Pass "
+            f"{problem}, but the policy assumes rewards of about 0 to 1: choices and clusters may be poor. Pass "
             "reward_range=(low, high), your lowest and highest reward. If the scale is intended, pass "
             "reward_range=(0, 1).",
             RewardScaleWarning,
