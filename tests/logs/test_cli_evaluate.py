@@ -89,3 +89,21 @@ def test_help_has_examples(tmp_path: Path) -> None:
     text = call("evaluate", "--help", cwd=tmp_path).stdout
     for part in ("locb evaluate decisions.csv --policy eloc", "--propensity", "undecided"):
         assert part in text
+
+
+def test_dsjson(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    lines = []
+    for _ in range(300):
+        action = int(rng.integers(2))
+        context = {"User": {"name": f"u{rng.integers(9)}"}, "_multi": [{"_tag": "x", "a": 1}, {"_tag": "y", "b": 1}]}
+        cost = -float(rng.random() < 0.2 + 0.5 * action)
+        event = {"_label_cost": cost, "_label_probability": 0.5, "a": [action + 1, 2 - action], "p": [0.5, 0.5]}
+        lines.append(json.dumps(event | {"c": context}))
+    (tmp_path / "log.json").write_text("\n".join(lines))
+    done = call("evaluate", "log.json", "--user", "User.name", "--policy", "arm:y", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "user = User.name" in done.stdout
+    assert "arm:y: better than logged" in done.stdout
+    done = call("evaluate", "log.json", "--user", "User.name", "--user", "User.id", cwd=tmp_path)
+    assert "--user must be one path in the context" in done.stderr

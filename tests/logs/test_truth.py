@@ -23,6 +23,7 @@ from logs.truth import (
 )
 
 LOGS = int(os.environ.get("TRUTH_LOGS", "60"))
+REPLAYS = 20 if LOGS >= 400 else 8
 NOMINAL = 0.95  # share of intervals that cover the truth; the measured share is within three standard errors of it
 
 
@@ -90,7 +91,7 @@ def learned(request: pytest.FixtureRequest) -> tuple[str, Any]:
     name, uniform = request.param
     rows = []
     for seed in range(LOGS):
-        result = locb.evaluate(draw_log(seed, uniform=uniform), name, seed=seed)[name]
+        result = locb.evaluate(draw_log(seed, uniform=uniform), name, seed=seed, replays=REPLAYS)[name]
         assert result.weights is not None
         count = round(result.weights.effective)
         played = np.mean([play_online(name, 100_000 + 10 * seed + repeat, count) for repeat in range(5)])

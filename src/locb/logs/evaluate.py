@@ -232,7 +232,10 @@ class _Run:
         weights = Weights(accepted, float(accepted), 1.0, float(accepted), mean)
         value = PolicyValue("replay", run.value, run.difference)
         problems, warnings = _check_weights(weights)
-        note = f"{target.name} was replayed: its value is that of its first {accepted:,.0f} decisions, while it learns"
+        note = (
+            f"{target.name} was replayed: its value is that of its first {accepted:,} decisions, while it learns. A "
+            f"decision is accepted with probability {run.rate:.3g}, the smallest propensity"
+        )
         verdict, sentence = decide(target.name, base_name, value, len(self.log), problems)
         values = [] if math.isnan(value.value.value) else [value]
         return PolicyEvaluation(

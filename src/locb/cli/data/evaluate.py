@@ -135,7 +135,8 @@ def evaluate(
 
     policies = [_register(name) for name in policy or ["eloc", "linucb-one"]]
     features, header = feature or None, False if no_header else None
-    options: dict[str, Any] = {"user": user or None, "chosen": chosen, "arms": arms, "reward": reward, "time": time}
+    users = user[0] if user and len(user) == 1 else user or None
+    options: dict[str, Any] = {"user": users, "chosen": chosen, "arms": arms, "reward": reward, "time": time}
     options |= {"propensity": propensity, "features": features, "missing_reward": missing_reward, "decimal": decimal}
     options |= {"separator": {"tab": "\t"}.get(separator or "", separator), "header": header, "dim": dim}
     options = {name: value for name, value in (options | {"position": position}).items() if value is not None}

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from locb.common.validation import check_int
+from locb.common.validation import ParameterError, check_int
 from locb.datasets.source_files import Source
 from locb.logs.arm_features import DEFAULT_DIM
 from locb.logs.log import MIN_PROPENSITY, Log, LogParts, SkippedRows
@@ -28,6 +28,10 @@ class DsjsonOptions:
 
     user: str | None = None
     dim: int = DEFAULT_DIM
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.user, str | None):
+            raise ParameterError("user", f" must be one path in the context, such as User.id, not {self.user!r}")
 
 
 class _Event(msgspec.Struct, rename={"cost": "_label_cost", "probability": "_label_probability"}):
