@@ -87,8 +87,8 @@ screenshot = take_screenshot("#map", "page-map.png")
 # Groups
 # ------
 #
-# The table has one row per group: the number of users, the state, the certificate, the mean reward, and the features with the largest positive weights.
-# A group is *final* when it loses no more members; only users who arrive later can still join it. The certificate is an upper bound on the distance between any two members.
+# The table has one row per group: the number of users, the share of sure members, the mean reward, and the features with the largest positive weights.
+# A member is *sure* if the user belongs to the group with a probability of at least 90%. Groups with nearly the same preferences count as one group.
 
 screenshot = take_screenshot("#groups", "page-dark.png")
 
@@ -96,10 +96,10 @@ screenshot = take_screenshot("#groups", "page-dark.png")
 # User
 # ----
 #
-# This panel shows the estimated preferences of one user with 95% intervals, the groups that contain the user, similar users, and the latest decisions
+# This panel shows the estimated preferences of one user with 95% intervals, how sure the group of the user is, similar users, and the latest decisions
 # with their explanations.
 
-seed = client.groups().clusters[0].seed
+seed = client.groups(sort="sure", limit=1).clusters[0].seed
 screenshot = take_screenshot(f"#user/{seed}", "page-user.png")
 
 # %%

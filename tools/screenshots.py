@@ -39,7 +39,7 @@ LOCB = (sys.executable, "-c", "from locb.cli import main; main()")
 RUN_IMAGES = ("regret", "users", "report")
 SERVICE_IMAGES = ("page", "page-dark", "page-map", "page-user", "page-phone", "watch")
 DATA_IMAGES = ("users-movielens",)
-DECISIONS, RATE = 6_000, 50  # number and rate per second; with 6,000, some groups are final and some still change
+DECISIONS, RATE = 6_000, 50  # number and rate per second; with 6,000, most users are sure of their group
 DESKTOP, TALL, PHONE = ({"width": width, "height": height} for width, height in ((1200, 860), (1200, 1700), (390, 844)))
 
 
@@ -49,7 +49,6 @@ class Shot(NamedTuple):
     path: str = ""  # part of the address after the host
     size: dict[str, int] = DESKTOP  # width and height of the window in pixels
     dark: bool = False  # whether to use the dark theme
-    scroll_to: str = ""  # CSS selector of the element at the top of the screenshot
 
 
 def main() -> None:
@@ -102,15 +101,14 @@ def create_service_images(names: list[str], into: Path) -> None:
     """Create images of the dashboard and of `locb watch` after 6,000 decisions of a demonstration service."""
     with running_demo() as client:
         wait_until(client, lambda: client.status().decisions >= DECISIONS, 4.0 * DECISIONS / RATE)
-        clusters = client.groups().clusters
-        user = next((cluster.seed for cluster in clusters if cluster.returned), clusters[0].seed)
+        user = client.groups(sort="sure", limit=1).clusters[0].seed
         if "watch" in names:
             save_watch_image(client, into / "watch.svg")
         shots = {
             "page": Shot("#status"),
             "page-dark": Shot("#groups", dark=True),
             "page-map": Shot("#map"),
-            "page-user": Shot(f"#user/{quote(user, safe='')}", size=TALL, scroll_to="section:has(> #decisions-title)"),
+            "page-user": Shot(f"#user/{quote(user, safe='')}", size=TALL),
             "page-phone": Shot("#status", size=PHONE),
         }
         if any(name in shots for name in names):
@@ -190,9 +188,6 @@ def take_screenshot(browser: Browser, url: str, path: Path, shot: Shot) -> None:
     page.goto(url)
     page.wait_for_selector("canvas, svg.marks", timeout=60_000)
     page.wait_for_timeout(3_000)  # milliseconds; all charts are drawn by then
-    if shot.scroll_to:
-        page.locator(shot.scroll_to).evaluate("element => element.scrollIntoView()")
-        page.wait_for_timeout(500)
     page.screenshot(path=path)
     context.close()
 

@@ -57,6 +57,7 @@ from locb.policies.state.eloc_state import (
     grow,
     index_limits,
     initial_state,
+    merge_small,
     move_empty_to_population,
     own_estimates,
     pack_float_params,
@@ -67,7 +68,7 @@ from locb.policies.state.seeds import choose_seeds
 
 # Empty arrays, in place of results that ``compute_posteriors`` need not compute.
 NO_NUMBERS, NO_GROUPS, NO_WIDTHS = np.empty((0, 0)), np.empty((0, 0), bool), np.empty(0)
-MIN_WEIGHT = 1e-9  # evidence sources with less weight are omitted from explanations
+FURTHER_SOURCES = [("everyone", None), ("population", None), ("other", None)]
 SCREENS = {"noise": SCREEN_NOISE, "theory": SCREEN_THEORY, "off": SCREEN_OFF}
 Beta = Annotated[float, Parameter("Weight of the exploration bonus.", minimum=0.0)]
 Memory = Annotated[
@@ -297,14 +298,13 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
             own, widths = np.empty_like(rows), np.empty(len(users))
         self._compute(users, rows=rows, weights=weights, inside=inside, own=own, widths=widths)
         alphas = self._parameters["beta"] * np.sqrt(np.log(2.0 + state.served[users]))
-        move_empty_to_population(state, weights)
-        kinds, seeds = ["neighbourhood"] * n_seeds + ["everyone", "population"], [*state.seeds.tolist(), None, None]
-        counts = state.contributors.tolist() + [(self._n_users, int(state.int_params[T]))] * 2
-        rows_found, columns = np.nonzero(weights >= MIN_WEIGHT)
-        found = weights[rows_found, columns]
-        order, sources = np.lexsort((-found, rows_found)), [list[EvidenceSource]() for _ in users]
-        for u, c, w in zip(*(array[order].tolist() for array in (rows_found, columns, found)), strict=True):
-            sources[u].append(EvidenceSource(kinds[c], seeds[c], w, *counts[c]))
+        shares = merge_small(state, weights)
+        names = [("neighbourhood", seed) for seed in state.seeds.tolist()] + FURTHER_SOURCES
+        counts = state.contributors.tolist() + [(self._n_users, int(state.int_params[T]))] * 3
+        rows_found, columns = np.nonzero(shares)
+        order, sources = np.lexsort((-shares[rows_found, columns], rows_found)), [list[EvidenceSource]() for _ in users]
+        for u, c in zip(rows_found[order].tolist(), columns[order].tolist(), strict=True):
+            sources[u].append(EvidenceSource._make((*names[c], float(shares[u, c]), *counts[c])))
         clusters = self._all_memberships()
         memberships = [list(compress(clusters, row)) for row in inside.tolist()]
         screen, location = SafetyScreen(own, widths, SCREEN_SLACK), float(state.reward_stats[R_LOCATION])

@@ -97,7 +97,8 @@ class EvidenceSource(ResponseModel):
         str,
         Meta(
             description="user (the user alone), cluster (LOCB, SCLUB), component (connected component of the graph of "
-            "CLUB), neighbourhood (ELOC), everyone (all users) or population (prior of ELOC over users)."
+            "CLUB), neighbourhood (ELOC), everyone (all users), population (prior of ELOC over users) or other (all "
+            "neighbourhoods with a weight below 0.05 each)."
         ),
     ]
     seed: Annotated[str | None, Meta(description="Seed of the cluster or neighbourhood; null for other kinds.")]

@@ -172,7 +172,7 @@ def test_sources_of_neighbourhoods_have_exact_counts() -> None:
         sources = policy.explain(block, np.eye(4)).sources
         assert sources is not None
         assert [source.weight for source in sources] == sorted((source.weight for source in sources), reverse=True)
-        assert {source.kind for source in sources} <= {"neighbourhood", "everyone", "population"}
+        assert {source.kind for source in sources} <= {"neighbourhood", "everyone", "population", "other"}
         for s, seed in enumerate(state.seeds.tolist()):
             inside = np.flatnonzero(
                 ((state.user_neighbourhoods == state.neighbourhood_ids[s]) & (state.weights > 0)).any(axis=1)

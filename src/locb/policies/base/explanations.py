@@ -37,7 +37,8 @@ class EvidenceSource(NamedTuple):
     ----------
     kind : str
         "user" (the user alone), "cluster" (LOCB, SCLUB), "component" (a connected component of CLUB's graph),
-        "neighbourhood" (ELOC), "everyone" (all users together), or "population" (ELOC's distribution of all users).
+        "neighbourhood" (ELOC), "everyone" (all users together), "population" (ELOC's distribution of all users), or
+        "other" (all neighbourhoods of ELOC with a weight below 0.05 each).
     seed : int or None
         The seed user of a cluster or neighbourhood; None if there is none.
     weight : float

@@ -31,6 +31,8 @@ from locb.kernels.eloc.state import (
 from locb.policies.state.user_rows import grow_rows
 
 MAX_DUPLICATE_DIFFERENCE = 0.3  # of the predictions of two neighbourhoods, relative to that of two users
+MIN_SHARE = 0.05  # neighbourhoods with less weight are one source of the kind "other" in explanations
+ROUNDING = 1e-9  # smaller weights are omitted
 USER_ROWS = (
     "sums",
     "centre_terms",
@@ -129,6 +131,15 @@ def move_empty_to_population(state: ELOCState, weights: Floats) -> None:
     is_empty = state.contributors[:, USERS] == 0
     weights[:, -1] += weights[:, :-2] @ is_empty
     weights[:, :-2][:, is_empty] = 0.0
+
+
+def merge_small(state: ELOCState, weights: Floats) -> Floats:
+    """Return the weights (u, K + 2) with a last column that adds up neighbourhoods with weights below MIN_SHARE."""
+    move_empty_to_population(state, weights)
+    neighbourhoods = weights[:, :-2]
+    small = np.where(neighbourhoods < MIN_SHARE, neighbourhoods, 0.0)
+    merged = np.concatenate([neighbourhoods - small, weights[:, -2:], small.sum(axis=1, keepdims=True)], axis=1)
+    return np.where(merged > ROUNDING, merged, 0.0)
 
 
 def find_duplicates(state: ELOCState, dim: int) -> Ints:

@@ -176,6 +176,7 @@ def _format_outcome(decision: Mapping[str, Any]) -> str:
 def _format_source(source: Mapping[str, Any]) -> str:
     kind, seed = source["kind"], source["seed"]
     labels = {"user": "the user's own rewards", "everyone": "everyone", "population": "the population prior"}
+    labels["other"] = "other groups"
     label = labels.get(kind, f"the {kind}")
     label += f" of {seed}" if seed is not None and kind != "user" else ""
     counts = ", ".join(

@@ -27,6 +27,7 @@ from locb.service.request_parsing import ParsedRequest
 from locb.service.schemas import Arm, ClusterSummary, EvidenceSource, Explanation, Features, RankedArm
 
 MAX_CACHED_CLUSTERS = 10_000
+WITH_ALL_USERS = ("everyone", "population", "other")  # kinds of evidence sources that have all users
 
 
 class DecisionEncoder:
@@ -72,7 +73,7 @@ class DecisionEncoder:
     ) -> tuple[PolicyEvidenceSource, ...]:
         """Return the sources with corrected user counts, without unassigned indices.
 
-        Clusters that are not final, everyone and the population contain all unassigned indices.
+        Clusters that are not final, and the kinds ``WITH_ALL_USERS``, contain all unassigned indices.
         """
         forming = {
             membership.seed
@@ -82,7 +83,7 @@ class DecisionEncoder:
         unassigned = self._users.unassigned
         return tuple(
             source._replace(users=source.users - unassigned)
-            if source.kind in ("everyone", "population") or (source.kind == "cluster" and source.seed in forming)
+            if source.kind in WITH_ALL_USERS or (source.kind == "cluster" and source.seed in forming)
             else source
             for source in sources
         )

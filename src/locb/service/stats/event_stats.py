@@ -29,7 +29,7 @@ PENDING_SECONDS = DAY  # age of a decision from which its reward is no longer co
 MAX_UNCOUNTED = 2_048  # maximum number of events that wait to be counted; counting so many takes about 1 ms
 COLUMNS = 7
 DECISIONS, CLASSIFIED, GROUPED, REWARDS, SUM, SQUARES, UNREWARDED = range(COLUMNS)
-GROUP_KINDS = ("cluster", "component", "neighbourhood")  # kinds of evidence sources that are groups of users
+GROUP_KINDS = ("cluster", "component", "neighbourhood", "other")  # kinds of evidence sources that are groups of users
 
 
 class Counts(NamedTuple):

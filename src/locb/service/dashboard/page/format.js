@@ -59,7 +59,8 @@ export function formatHistory(history) {
 /* Returns a text that lists the evidence sources of an estimate, largest weight first. Sources with a weight of 0.5% or
    less are omitted. */
 export function formatSources(sources) {
-  const names = { user: "own rewards", everyone: "all users", population: "population prior", cluster: "group" };
+  const names = { user: "own rewards", everyone: "all users", population: "population prior", cluster: "group",
+    other: "other groups" };
   return sources.filter(({ weight }) => weight > 0.005).sort((a, b) => b.weight - a.weight).map((source) => {
     const name = names[source.kind] ?? source.kind;
     const seed = source.seed === null || source.kind === "user" ? "" : ` of ${source.seed}`;
