@@ -12,7 +12,7 @@ from locb.common.feature_hashing import features
 from locb.policies.base.user_batch import membership_probabilities
 from locb.service.core.user_index import UserIndex
 from locb.service.dashboard import certificate_cache, cluster_table, state_view
-from serving import serving
+from serving import serving, wait_for
 
 
 def test_rows(served: Any) -> None:
@@ -89,23 +89,28 @@ def test_certificates_are_cached(served: Any, monkeypatch: pytest.MonkeyPatch) -
 def test_probabilities_of_eloc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parameters = {"n_seeds": 6}
     with serving(tmp_path, policy="eloc", dim=DIM, parameters=parameters) as (client, service):
-        assert get(client, "/v1/status")["sure_users"] == 0
+        wait_for(lambda: get(client, "/v1/status")["sure_users"] == 0)
         for seed in range(12):
             play(client, 60, seed=seed)
         policy, users = service.policy, service.engine.users
         summary, batch = policy.group_summary(), policy.user_batch(users.assigned())
         probabilities = membership_probabilities(summary, batch)
-        clusters = policy.clusters()
+        clusters, seeds = policy.clusters(), summary.seeds.tolist()
+        # Position in the summary of each cluster; the last is that of all users. Seeds that rest have no cluster.
+        columns = [len(seeds) - 1 if cluster.seed is None else seeds.index(cluster.seed) for cluster in clusters]
         monkeypatch.setattr(state_view, "SURE", float(np.median(probabilities[:, :-1].max(axis=1))))
         sure = probabilities >= state_view.SURE
         sure[:, -1] = False  # the cluster of all users
         assert sure.any(axis=1).sum() > 0
-        assert get(client, "/v1/status")["sure_users"] == sure.any(axis=1).sum()
+        # The status does not wait for a state that takes long to capture.
+        wait_for(lambda: get(client, "/v1/status")["sure_users"] == sure.any(axis=1).sum())
         names = [None if cluster.seed is None else users.name_of(cluster.seed) for cluster in clusters]
         shares = [
-            None if cluster.seed is None else sure[cluster.members, k].mean() for k, cluster in enumerate(clusters)
+            None if cluster.seed is None else sure[cluster.members, k].mean()
+            for k, cluster in zip(columns, clusters, strict=True)
         ]
-        originals = [None if k == of else names[of] for k, of in enumerate(summary.same_as[: len(clusters)].tolist())]
+        same_as = summary.same_as[columns].tolist()
+        originals = [None if k == of else users.name_of(seeds[of]) for k, of in zip(columns, same_as, strict=True)]
         listed = get(client, "/v1/clusters")["clusters"]
         assert [(row["seed"], row["sure_share"], row["same_as"]) for row in listed] == [
             *zip(names, shares, originals, strict=True)
@@ -113,9 +118,9 @@ def test_probabilities_of_eloc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         rows = get(client, "/v1/groups", sort="sure")["clusters"]
         assert [row["sure_share"] or 0.0 for row in rows] == sorted((share or 0.0 for share in shares), reverse=True)
         assert {row["seed"]: row["same_as"] for row in rows} == dict(zip(names, originals, strict=True))
-        for k, cluster in enumerate(clusters):
-            if cluster.seed is not None:
-                detail = get(client, f"/v1/clusters/{names[k]}")
+        for name, k, cluster in zip(names, columns, clusters, strict=True):
+            if name is not None:
+                detail = get(client, f"/v1/clusters/{name}")
                 assert detail["members"] == [users.name_of(user) for user in cluster.members.tolist()]
                 assert detail["probabilities"] == pytest.approx(probabilities[cluster.members, k])
         for user in users.assigned().tolist():
@@ -124,7 +129,8 @@ def test_probabilities_of_eloc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
             assert [(row["seed"], row["same_as"]) for row in detail["clusters"]] == [
                 (names[k], originals[k]) for k in inside
             ]
-            assert [row["probability"] for row in detail["clusters"]] == pytest.approx(probabilities[user, inside])
+            expected = [probabilities[user, columns[k]] for k in inside]
+            assert [row["probability"] for row in detail["clusters"]] == pytest.approx(expected)
             assert detail["no_cluster_probability"] == pytest.approx(1.0 - batch.weights[user].sum())
 
 
