@@ -63,7 +63,9 @@ def test_estimators_equal_plain_loops() -> None:
         assert np.allclose(np.stack(estimators.terms(name, target), axis=1), rows), name
 
 
-def test_direct_method_equals_one_regression() -> None:
+@pytest.mark.parametrize("max_cells", [0, 10**7])
+def test_direct_method_equals_one_regression(max_cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("locb.logs.estimators.MAX_CELLS", max_cells)
     log = small_log()
     value = locb.evaluate(log, {"last": favour_last})["last"].value("dm").value.value
     design = np.array([[*log.contexts(t)[log.chosen[t]], 1.0] for t in range(len(log))])

@@ -25,6 +25,7 @@ from locb.logs.targets import FixedTarget
 
 FOLDS = 5  # folds of users for the model of rewards; the model of a fold is fitted on the other folds
 RIDGE = 1.0  # penalty of the model of rewards
+MAX_CELLS = 10_000_000  # entries of a table of groups and rows of features
 MAX_MODEL_GROUPS = 500  # groups of users in the bootstrap of the direct method, which fits the model in each replicate
 
 
@@ -117,15 +118,11 @@ class FixedEstimators:
         """
         log, design = self.log, self._design
         groups, n_groups = make_groups(self._clusters, MAX_MODEL_GROUPS, self.seed)
-        logged = design[log.rows_of(log.chosen)]
-        expected = np.hstack([target.mean_features(log), np.ones((len(log), 1))])
         width = design.shape[1]
-        grams, moments, features = (np.zeros((n_groups, size)) for size in (width * width, width, width))
-        for column in range(width):
-            products = logged * logged[:, [column]]
-            grams[:, column * width : (column + 1) * width] = sum_by_group(groups, n_groups, *products.T)
-        moments[:] = sum_by_group(groups, n_groups, *(logged * log.rewards[:, None]).T)
-        features[:] = sum_by_group(groups, n_groups, *expected.T)
+        rows = log.rows_of(log.chosen)
+        grams = _gram_sums(groups, n_groups, rows, design)
+        moments = np.stack([_sums(groups, n_groups, log.rewards * column[rows]) for column in design.T], axis=1)
+        features = np.stack([_sums(groups, n_groups, target.expect(log, column)) for column in design.T], axis=1)
         base = np.zeros((n_groups, 2)) if baseline is None else sum_by_group(groups, n_groups, *baseline)
         counts = draw_counts(n_groups, self.replicates, random_stream(self.seed, "replicates"))
         counts = np.concatenate([np.ones((1, n_groups)), counts])
@@ -155,6 +152,29 @@ class FixedEstimators:
             self.interval(Terms(weights, np.ones(len(log)))),
             unsupported,
         )
+
+
+def _sums(groups: Ints, n_groups: int, values: Floats) -> Floats:
+    return sum_by_group(groups, n_groups, values)[:, 0]
+
+
+def _gram_sums(groups: Ints, n_groups: int, rows: Ints, design: Floats) -> Floats:
+    """Return the sum of x xᵀ over the decisions of each group, as rows of an array (groups, d²).
+
+    If there are few distinct rows of features, they are counted first. Memory use is one number per decision otherwise.
+    """
+    n_rows, width = design.shape
+    if n_rows * max(n_groups, width * width) <= MAX_CELLS:
+        counts = np.bincount(groups * n_rows + rows, minlength=n_groups * n_rows).reshape(n_groups, n_rows)
+        products = (design[:, :, None] * design[:, None, :]).reshape(n_rows, width * width)
+        found: Floats = counts.astype(np.float64) @ products
+        return found
+    grams = np.empty((n_groups, width, width))
+    for first in range(width):
+        for second in range(first + 1):
+            sums = _sums(groups, n_groups, design[rows, first] * design[rows, second])
+            grams[:, first, second] = grams[:, second, first] = sums
+    return grams.reshape(n_groups, width * width)
 
 
 def _solve(grams: Floats, moments: Floats) -> Floats:

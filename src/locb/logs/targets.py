@@ -61,10 +61,6 @@ class FixedTarget:
         starts = np.cumsum(log.n_arms) - log.n_arms
         return np.add.reduceat(self.probabilities * row_values[flat_rows(log)], starts)
 
-    def mean_features(self, log: Log) -> Floats:
-        """Return the expected features of the arm of each decision, (n, d)."""
-        return np.stack([self.expect(log, log.features[:, j]) for j in range(log.dim)], axis=1)
-
     def arm_counts(self, log: Log) -> Floats:
         """Return the expected number of choices of each arm of ``log.arm_ids``."""
         n_arms = len(log.arm_ids)
