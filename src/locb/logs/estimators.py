@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from locb.common.arrays import Floats, Ints
+from locb.common.arrays import Floats, IndexArray, Ints
 from locb.evaluation.confidence_intervals import student_quantile
 from locb.logs.bootstrap import (
     MAX_GROUPS,
@@ -158,7 +158,7 @@ def _sums(groups: Ints, n_groups: int, values: Floats) -> Floats:
     return sum_by_group(groups, n_groups, values)[:, 0]
 
 
-def _gram_sums(groups: Ints, n_groups: int, rows: Ints, design: Floats) -> Floats:
+def _gram_sums(groups: Ints, n_groups: int, rows: IndexArray, design: Floats) -> Floats:
     """Return the sum of x xᵀ over the decisions of each group, as rows of an array (groups, d²).
 
     If there are few distinct rows of features, they are counted first. Memory use is one number per decision otherwise.
