@@ -14,8 +14,13 @@ TAUS = (8.0, 10.0, 12.0)
 TAU = 10.0  # used where a single value is needed
 ALPHAS = (0.8, 1.0, 1.2)
 # Thresholds of CLUB and SCLUB, which the paper does not state. The defaults of locb are 1 and 1.5.
+# Large thresholds give accurate clusters, and small thresholds a low regret.
 ALPHA2S = (0.5, 1.0, 1.5, 2.0)
 ALPHA_THETAS = (0.75, 1.5, 3.0)
+REGRET_THRESHOLDS = {
+    "club": ("alpha2", (0.125, 0.25, 0.5, 1.0, 2.0)),
+    "sclub": ("alpha_theta", (0.1875, 0.375, 0.75, 1.5, 3.0)),
+}
 ACCURACY_SEEDS = 100  # number of seed users in the accuracy experiments
 REGRET_SEEDS = 30  # number of seed users in the regret experiments
 SEED_COUNTS = (5, 10, 20, 50, 100)  # numbers of seed users in the experiments that vary this number

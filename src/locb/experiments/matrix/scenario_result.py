@@ -13,6 +13,7 @@ from locb.common.arrays import Floats
 from locb.evaluation.confidence_intervals import ci_half_width, fieller_interval, student_quantile
 from locb.evaluation.findings import Measurement
 from locb.experiments.matrix.grids import Edge
+from locb.experiments.reproduce.target import lowest_in_other_repeats
 from locb.experiments.scenarios import Scenario
 
 MIN_REGRET = 1e-9  # avoids a division by zero
@@ -104,11 +105,7 @@ def leave_one_out(values: Floats) -> Floats:
     >>> leave_one_out(np.array([[1.0, 8.0, 9.0], [6.0, 6.0, 6.0]])).tolist()
     [6.0, 8.0, 9.0]
     """
-    repeats = values.shape[1]
-    if repeats == 1:
-        return np.asarray(values.min(axis=0))
-    chosen = (values.sum(axis=1, keepdims=True) - values).argmin(axis=0)
-    return np.asarray(values[chosen, np.arange(repeats)])
+    return np.asarray(values[lowest_in_other_repeats(values), np.arange(values.shape[1])])
 
 
 def regret_ratio(regret: Any, base: Any) -> Measurement:

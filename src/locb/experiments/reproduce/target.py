@@ -81,6 +81,24 @@ def f1_row(records: Iterable[dict[str, Any]], published: tuple[float, ...] | Non
     return row
 
 
+def lowest_in_other_repeats(values: Any) -> Any:
+    """Return, for each repeat, the index of the setting with the lowest mean over the other repeats.
+
+    Parameters
+    ----------
+    values : (settings, repeats) array
+        Values of which the lowest is the best. A single repeat chooses for itself.
+
+    Examples
+    --------
+    >>> lowest_in_other_repeats(np.array([[1.0, 8.0, 9.0], [6.0, 6.0, 6.0]])).tolist()
+    [1, 0, 0]
+    """
+    table = np.asarray(values, dtype=float)
+    sums = table if table.shape[1] == 1 else table.sum(axis=1, keepdims=True) - table
+    return sums.argmin(axis=0)
+
+
 def choose_by_other_repeats(settings: dict[str, dict[int, dict[str, Any]]]) -> dict[int, dict[str, Any]]:
     """Return, for each seed, the record with the setting that has the highest mean F1 in the other repeats.
 
