@@ -263,7 +263,7 @@ def test_interrupted_command_continues(tmp_path: Path) -> None:
     assert all(path.stat().st_mtime_ns == when for path, when in kept.items())
     for table in (tmp_path / "straight" / "tables").iterdir():
         assert table.read_bytes() == (tmp_path / "stopped" / "tables" / table.name).read_bytes()
-    assert "of 45 runs from stopped" in again.stdout
+    assert "of 117 runs from stopped" in again.stdout
     assert "Reused" not in done.stdout
     refused = call("reproduce", "regret", "--rounds", "40000", "--output", "stopped", cwd=tmp_path)
     assert refused.returncode == 2
