@@ -69,9 +69,10 @@ BODIES: dict[str, dict[str, Any]] = {
 }
 
 
-def test_successful_response_of_every_route_matches_the_description(tmp_path: Path) -> None:
+@pytest.mark.parametrize("policy", ["locb", "eloc"])
+def test_successful_response_of_every_route_matches_the_description(tmp_path: Path, policy: str) -> None:
     """Generated requests rarely name an existing user, seed or event."""
-    with serving(tmp_path, policy="locb", parameters={"n_seeds": 3}) as (client, _):
+    with serving(tmp_path, policy=policy, parameters={"n_seeds": 3}) as (client, _):
         play(client, np.random.default_rng(0), [f"u{i}" for i in range(6)], 30)
         seed = client.get("/v1/clusters").json()["clusters"][0]["seed"]
         schema = schemathesis.openapi.from_dict(client.get("/openapi.json").json())
