@@ -72,8 +72,7 @@ def run(plan: Plan, progress: Callable[[Progress], bool | None] | None = None) -
     plan : Plan
         Settings of the load test.
     progress : callable, optional
-        Called with a :class:`Progress` about ten times per second. If it returns True, no further decisions are sent,
-        and the load test ends when the pending requests are answered.
+        Called about ten times per second with a :class:`Progress`. If it returns True, no new decisions are sent.
 
     Returns
     -------
