@@ -97,6 +97,10 @@ def _original_name(state: StateView, cluster_names: list[str | None], k: int) ->
     return None if original == k else cluster_names[original]
 
 
+def _representative_names(indices: list[int], users: UserIndex) -> list[str | None]:
+    return [None if index < 0 else users.name_of(index) for index in indices]
+
+
 class _Selection(NamedTuple):
     """Result of a search in the table of clusters."""
 
@@ -112,7 +116,7 @@ def _select(state: StateView, users: UserIndex, query: TableQuery) -> _Selection
     The function runs in a thread, because it takes long for thousands of clusters. It only reads its arguments.
     """
     indices = state.representatives.tolist()
-    names = [None if index < 0 else users.name_of(index) for index in indices]
+    names = _representative_names(indices, users)
     # A cluster whose representative was erased in the meantime is omitted.
     existing = [k for k, (index, name) in enumerate(zip(indices, names, strict=True)) if index < 0 or name is not None]
     returned = int(state.returned[existing].sum())
@@ -163,15 +167,14 @@ def encode_cluster_list(state: StateView, users: UserIndex) -> bytes:
     """
     parts = []
     indices, sizes, returned = state.representatives.tolist(), state.sizes.tolist(), state.returned.tolist()
+    names = _representative_names(indices, users)
     for start in range(0, len(sizes), ENCODED_AT_ONCE):
         clusters = []
         for k in range(start, min(start + ENCODED_AT_ONCE, len(sizes))):
-            name = None if indices[k] < 0 else users.name_of(indices[k])
-            if indices[k] >= 0 and name is None:
+            if indices[k] >= 0 and names[k] is None:
                 continue  # the representative was erased in the meantime
-            original = int(state.same_as[k])
-            same_as = None if original == k else users.name_of(indices[original])
-            clusters.append(ListedCluster(name, sizes[k], returned[k], _sure_share(state, k), same_as))
+            same_as = _original_name(state, names, k)
+            clusters.append(ListedCluster(names[k], sizes[k], returned[k], _sure_share(state, k), same_as))
         if clusters:
             parts.append(encode_json(clusters)[1:-1])
     return b'{"clusters":[' + b",".join(parts) + b"]}"
