@@ -8,9 +8,9 @@ TESTED :=
 # Cache directory of compiled kernels. Its name is a checksum of all sources that kernels import, so that a changed kernel is
 # always compiled again.
 FRESH := NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache/$(shell find src/locb/kernels src/locb/common src/locb/evaluation -name "*.py" | sort | xargs cat | cksum | cut -d' ' -f1)
-# Run tests in two processes. "worksteal" gives each process consecutive tests, which share fixtures; a process that has
-# finished takes over tests from the other process.
-TWO := -n 2 --dist worksteal
+# Run tests in three processes, also on two cores, because many tests wait for the processes that they start. "worksteal"
+# gives each process consecutive tests, which share fixtures; a process that has finished takes over tests from the others.
+PARALLEL := -n 3 --dist worksteal
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: help run page test versions interpreted coverage lint bench stress soak verify results screenshots docs clean
@@ -26,19 +26,19 @@ page: $(VENV)/service ## start a service with simulated visitors; dashboard on h
 test: $(VENV)/dev ## run all tests; TESTS="paths" selects tests
 	@echo "Compiling the kernels (once) …"
 	@$(FRESH) $(BIN)/python tests/warm_up.py
-	$(FRESH) $(BIN)/python -m pytest $(TWO) -q $(TESTS)
+	$(FRESH) $(BIN)/python -m pytest $(PARALLEL) -q $(TESTS)
 
 versions:        ## run a selection of tests with the oldest and the newest installed Python; TESTS="paths" selects other tests
 	@$(PYTHON) tools/python_versions.py $(if $(TESTED),--tested $(TESTED)) $(TESTS)
 
 interpreted: $(VENV)/dev ## run the kernel tests without compilation, which detects indices out of bounds
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest $(TWO) -q -m interpreted
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest $(PARALLEL) -q -m interpreted
 
 coverage: $(VENV)/dev ## run the targets test and interpreted, and report code coverage (at least 95%)
 	@rm -f .coverage .coverage.*
 	@$(FRESH) $(BIN)/python tests/warm_up.py
-	$(FRESH) $(BIN)/python -m pytest $(TWO) --cov --cov-report= -q
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest $(TWO) --cov --cov-append --cov-report= -q -m interpreted
+	$(FRESH) $(BIN)/python -m pytest $(PARALLEL) --cov --cov-report= -q
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest $(PARALLEL) --cov --cov-append --cov-report= -q -m interpreted
 	$(BIN)/python -m coverage report --fail-under=95
 
 lint: $(VENV)/dev  ## run ruff, mypy and import-linter; check for retired words and the sizes of files and functions
@@ -71,7 +71,7 @@ soak: $(VENV)/dev ## keep the service under load for 30 minutes per store and po
 
 verify: $(VENV)/dev ## check the theorems of the paper, all policies against the reference implementation, and estimates on logs against the truth (about 25 minutes); results in runs/verify
 	@$(FRESH) $(BIN)/locb verify --output runs/verify
-	@ORACLE_SETTINGS=96 $(FRESH) $(BIN)/python -m pytest $(TWO) -q tests/test_oracle.py
+	@ORACLE_SETTINGS=96 $(FRESH) $(BIN)/python -m pytest $(PARALLEL) -q tests/test_oracle.py
 	@TRUTH_LOGS=400 $(FRESH) $(BIN)/python -m pytest -q -s tests/logs/test_truth.py
 
 results: $(VENV)/data ## run all experiments and write docs/results.md; MOVIELENS=folder, YELP=folder and YAHOO=folder add data

@@ -9,6 +9,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from locb.cli import common, main
+from locb.policies import REGISTRY
 
 Done = subprocess.CompletedProcess[str]
 
@@ -43,6 +44,7 @@ def call(*arguments: str, cwd: Path, width: int = 200) -> Done:
         patch.dict(os.environ, surroundings(cwd, width)),
         patch.object(sys, "argv", ["locb", *arguments]),
         patch.object(common.console, "_width", width),
+        patch.dict(REGISTRY),  # a policy from a file is registered until the end of the command
         redirect_stdout(stdout),
         redirect_stderr(stderr),
     ):

@@ -168,6 +168,8 @@ def test_all_targets_on_synthetic_and_real_data(tmp_path: Path, monkeypatch: pyt
     from locb.experiments.reproduce import accuracy
 
     monkeypatch.setattr(accuracy, "MAX_STABLE_ROUNDS", 300)
+    monkeypatch.setattr(paper, "ALPHA2S", paper.ALPHA2S[:2])
+    monkeypatch.setattr(paper, "ALPHA_THETAS", paper.ALPHA_THETAS[:2])
     path = files.movielens_csv(tmp_path / "ml")
     environment = {"data": "movielens", "path": str(path), "n_users": 30, "cache_dir": str(tmp_path / "cache")}
     with pytest.warns(UserWarning, match="users"):

@@ -24,6 +24,7 @@ from stress.checks import Acknowledged, check, violations
 
 OPTIONS: dict[str, Any] = {
     "dim": 2,
+    "policy": "locb",
     "parameters": {"n_seeds": 3, "gamma": 0.6},
     "reward_wait": 0.02,
     "snapshot_every": 40,
