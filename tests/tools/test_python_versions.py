@@ -118,7 +118,7 @@ def test_make_test_uses_the_given_environment_and_tests() -> None:
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
     lines = done.stdout.splitlines()
     assert "/x/python3 -m venv .venv-x" in lines
-    assert lines[-1].endswith(" .venv-x/bin/python -m pytest -n 2 --dist worksteal -q tests/a tests/b")
+    assert lines[-1].endswith(" .venv-x/bin/python -m pytest -n 3 --dist worksteal -q tests/a tests/b")
     assert ".venv/" not in done.stdout
 
 
