@@ -127,7 +127,7 @@ class Log:
         Parameters
         ----------
         source : path, list of paths, or data frame
-            File (CSV, TSV, other text, JSON lines, Parquet; .gz is allowed), folder, pattern such as "logs/*.csv",
+            File (CSV, TSV, other text, JSON lines, Parquet; .gz is allowed), folder, pattern such as ``logs/*.csv``,
             Polars, pandas or Arrow table, or mapping of column names to values.
         format : {"auto", "table", "dsjson", "open-bandit", "yahoo"}, default "auto"
             Format of the source. By default, it is detected.
