@@ -5,9 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 TESTS :=
 TESTED :=
-# Cache directory of compiled kernels. Its name is a checksum of all sources that kernels import, so that a changed kernel is
-# always compiled again.
-FRESH := NUMBA_CACHE_DIR=$(CURDIR)/.numba_cache/$(shell find src/locb/kernels src/locb/common src/locb/evaluation -name "*.py" | sort | xargs cat | cksum | cut -d' ' -f1)
+# Compiled kernels of development commands are cached in the repository.
+CACHED := NUMBA_CACHE_DIR=$(CURDIR)/.kernel_cache
 # Run tests in three processes, also on two cores, because many tests wait for the processes that they start. "worksteal"
 # gives each process consecutive tests, which share fixtures; a process that has finished takes over tests from the others.
 PARALLEL := -n 3 --dist worksteal
@@ -25,8 +24,8 @@ page: $(VENV)/service ## start a service with simulated visitors; dashboard on h
 
 test: $(VENV)/dev ## run all tests; TESTS="paths" selects tests
 	@echo "Compiling the kernels (once) …"
-	@$(FRESH) $(BIN)/python tests/warm_up.py
-	$(FRESH) $(BIN)/python -m pytest $(PARALLEL) -q $(TESTS)
+	@$(CACHED) $(BIN)/python tests/warm_up.py
+	$(CACHED) $(BIN)/python -m pytest $(PARALLEL) -q $(TESTS)
 
 versions:        ## run a selection of tests with the oldest and the newest installed Python; TESTS="paths" selects other tests
 	@$(PYTHON) tools/python_versions.py $(if $(TESTED),--tested $(TESTED)) $(TESTS)
@@ -36,8 +35,8 @@ interpreted: $(VENV)/dev ## run the kernel tests without compilation, which dete
 
 coverage: $(VENV)/dev ## run the targets test and interpreted, and report code coverage (at least 95%)
 	@rm -f .coverage .coverage.*
-	@$(FRESH) $(BIN)/python tests/warm_up.py
-	$(FRESH) $(BIN)/python -m pytest $(PARALLEL) --cov --cov-report= -q
+	@$(CACHED) $(BIN)/python tests/warm_up.py
+	$(CACHED) $(BIN)/python -m pytest $(PARALLEL) --cov --cov-report= -q
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest $(PARALLEL) --cov --cov-append --cov-report= -q -m interpreted
 	$(BIN)/python -m coverage report --fail-under=95
 
@@ -50,46 +49,46 @@ lint: $(VENV)/dev  ## run ruff, mypy and import-linter; check for retired words 
 	$(BIN)/python -m tools.check_layout
 
 bench: $(VENV)/bench ## run the benchmarks and update the tables of docs/explanation/performance.md
-	@$(FRESH) $(BIN)/python benchmarks/import_time.py
-	@$(FRESH) $(BIN)/python benchmarks/play.py
-	@$(FRESH) $(BIN)/python benchmarks/other_libraries.py docs/explanation/performance.md
-	@$(FRESH) $(BIN)/python benchmarks/add_users.py
-	@$(FRESH) $(BIN)/python benchmarks/save_load.py
-	@$(FRESH) $(BIN)/python benchmarks/baselines.py
-	@$(FRESH) $(BIN)/python benchmarks/option_regret.py
-	@$(FRESH) $(BIN)/python benchmarks/reward_scale.py
-	@$(FRESH) $(BIN)/python benchmarks/scaling.py --into docs
-	@$(FRESH) $(BIN)/python benchmarks/scaling.py --busy --into docs
-	@$(FRESH) $(BIN)/python benchmarks/dataset_preparation.py --scale 0.05
+	@$(CACHED) $(BIN)/python benchmarks/import_time.py
+	@$(CACHED) $(BIN)/python benchmarks/play.py
+	@$(CACHED) $(BIN)/python benchmarks/other_libraries.py docs/explanation/performance.md
+	@$(CACHED) $(BIN)/python benchmarks/add_users.py
+	@$(CACHED) $(BIN)/python benchmarks/save_load.py
+	@$(CACHED) $(BIN)/python benchmarks/baselines.py
+	@$(CACHED) $(BIN)/python benchmarks/option_regret.py
+	@$(CACHED) $(BIN)/python benchmarks/reward_scale.py
+	@$(CACHED) $(BIN)/python benchmarks/scaling.py --into docs
+	@$(CACHED) $(BIN)/python benchmarks/scaling.py --busy --into docs
+	@$(CACHED) $(BIN)/python benchmarks/dataset_preparation.py --scale 0.05
 
 stress: $(VENV)/dev ## test the service under faults and load (about 90 minutes); results in runs/stress
-	@SCHEMA_EXAMPLES=200 $(FRESH) $(BIN)/python -m pytest -q tests/service/api/test_openapi.py
-	@$(FRESH) $(BIN)/python -m stress
+	@SCHEMA_EXAMPLES=200 $(CACHED) $(BIN)/python -m pytest -q tests/service/api/test_openapi.py
+	@$(CACHED) $(BIN)/python -m stress
 
 soak: $(VENV)/dev ## keep the service under load for 30 minutes per store and policy (about 2 hours, 30 GB of disk); results in runs/stress
-	@$(FRESH) $(BIN)/python -m stress soak
+	@$(CACHED) $(BIN)/python -m stress soak
 
 verify: $(VENV)/dev ## check the theorems of the paper, all policies against the reference implementation, and estimates on logs against the truth (about 25 minutes); results in runs/verify
-	@$(FRESH) $(BIN)/locb verify --output runs/verify
-	@ORACLE_SETTINGS=96 $(FRESH) $(BIN)/python -m pytest $(PARALLEL) -q tests/test_oracle.py
-	@TRUTH_LOGS=400 $(FRESH) $(BIN)/python -m pytest -q -s tests/logs/test_truth.py
+	@$(CACHED) $(BIN)/locb verify --output runs/verify
+	@ORACLE_SETTINGS=96 $(CACHED) $(BIN)/python -m pytest $(PARALLEL) -q tests/test_oracle.py
+	@TRUTH_LOGS=400 $(CACHED) $(BIN)/python -m pytest -q -s tests/logs/test_truth.py
 
 results: $(VENV)/data ## run all experiments and write docs/results.md; MOVIELENS=folder, YELP=folder and YAHOO=folder add data
-	@$(FRESH) $(BIN)/locb reproduce all --repeats 20 $(if $(MOVIELENS),--movielens $(MOVIELENS)) $(if $(YELP),--yelp $(YELP)) $(if $(YAHOO),--yahoo $(YAHOO)) --output runs/results
-	@$(FRESH) $(BIN)/locb verify --output runs/verify
-	@$(FRESH) $(BIN)/locb compare --scenarios all --policies all --repeats 20 $(if $(MOVIELENS),--data movielens --path $(MOVIELENS)) --output runs/scenarios
+	@$(CACHED) $(BIN)/locb reproduce all --repeats 20 $(if $(MOVIELENS),--movielens $(MOVIELENS)) $(if $(YELP),--yelp $(YELP)) $(if $(YAHOO),--yahoo $(YAHOO)) --output runs/results
+	@$(CACHED) $(BIN)/locb verify --output runs/verify
+	@$(CACHED) $(BIN)/locb compare --scenarios all --policies all --repeats 20 $(if $(MOVIELENS),--data movielens --path $(MOVIELENS)) --output runs/scenarios
 	@$(BIN)/python -m locb.report.pages.results_page runs/results runs/verify runs/scenarios docs
 
 screenshots: $(VENV)/dev ## update the images of README.md and docs (about 5 minutes); MOVIELENS=folder adds MovieLens data
-	@$(FRESH) $(BIN)/python -m tools.screenshots $(if $(MOVIELENS),--movielens $(MOVIELENS))
+	@$(CACHED) $(BIN)/python -m tools.screenshots $(if $(MOVIELENS),--movielens $(MOVIELENS))
 
 docs: $(VENV)/docs ## build the documentation in docs/_build/html; warnings are errors
 	@rm -rf docs/reference/generated
-	@$(FRESH) $(BIN)/python -m sphinx -q -W --keep-going -b html -d docs/_build/doctrees docs docs/_build/html
+	@$(CACHED) $(BIN)/python -m sphinx -q -W --keep-going -b html -d docs/_build/doctrees docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 
 clean:           ## remove .venv, caches, the results in runs, and all other generated files
-	rm -rf .venv .venv-* .numba_cache runs docs/_build docs/gallery docs/reference/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* .import_linter_cache
+	rm -rf .venv .venv-* .kernel_cache runs docs/_build docs/gallery docs/reference/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/base:

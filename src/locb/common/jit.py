@@ -21,6 +21,7 @@ from numba import njit
 from numba.core import event
 
 from locb.common.compile_notice import CompileNotice
+from locb.common.kernel_cache import KernelCache
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -38,7 +39,10 @@ event.register("numba:compile", CompileNotice())  # type: ignore[no-untyped-call
 
 def entry_point(function: F) -> F:
     """Compile a function that Python calls and that may allocate arrays. The compiled code is cached on disk."""
-    return cast(F, njit(**_COMMON, cache=True)(function))
+    compiled = njit(**_COMMON)(function)
+    if compiled is not function:  # NUMBA_DISABLE_JIT=1 returns the function itself
+        compiled._cache = KernelCache(function)
+    return cast(F, compiled)
 
 
 def alloc(function: F) -> F:
