@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from locb.datasets.item_features import one_hot
-from locb.datasets.likes import check_like_above, find_likes
+from locb.datasets.like_threshold import check_like_above, find_likes
 from locb.datasets.records import Records, encode_ids, load_environment
 from locb.datasets.source_files import Source, find_sources
 from locb.datasets.text_files import rating_columns, text_lines

@@ -13,7 +13,7 @@ import numpy as np
 from locb.common.validation import ParameterError
 from locb.datasets.dataset_cache import load_or_prepare
 from locb.datasets.item_features import ATTRIBUTE_WEIGHT, item_features, split_records
-from locb.datasets.likes import Likes
+from locb.datasets.like_threshold import Likes
 from locb.datasets.source_files import Source
 from locb.environments import Interactions
 

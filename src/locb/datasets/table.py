@@ -10,7 +10,7 @@ import numpy as np
 
 from locb.common.validation import ParameterError
 from locb.datasets.item_features import one_hot
-from locb.datasets.likes import check_like_above, find_likes
+from locb.datasets.like_threshold import check_like_above, find_likes
 from locb.datasets.records import Records, load_environment
 from locb.datasets.source_files import Source
 from locb.datasets.table_files import TextFormat, check_text_format, read_frame
@@ -139,7 +139,7 @@ def read(
     text_format : TextFormat
         Separator and header of text files.
     like_above : float, str or None
-        Threshold of ratings, see :func:`locb.datasets.likes.find_likes`.
+        Threshold of ratings, see :func:`locb.datasets.like_threshold.find_likes`.
     """
     name, user, item, value = sources[0].name, columns["user"], columns["item"], columns["rating"] or columns["reward"]
     main = read_frame(sources[0], [user, item, value, *columns["features"]], [user, item], text_format)

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from locb.datasets.item_features import one_hot
-from locb.datasets.likes import check_like_above, find_likes
+from locb.datasets.like_threshold import check_like_above, find_likes
 from locb.datasets.records import Records, load_environment
 from locb.datasets.source_files import Source, find_sources
 from locb.datasets.text_files import json_lines

@@ -79,6 +79,17 @@ class ProblemError(Exception):
         """Return the problem with the id of the current request. Several requests can have the same problem."""
         return replace(self.problem, request_id=REQUEST_ID.get() or UNSET)
 
+    def headers(self) -> dict[str, str]:
+        """Return the additional headers of the response: ``Retry-After``, ``WWW-Authenticate`` or ``Connection``."""
+        headers = {}
+        if self.retry_after is not None:
+            headers["retry-after"] = str(self.retry_after)
+        if self.status == 401:
+            headers["www-authenticate"] = "Bearer"
+        if self.status == 408:  # the rest of the body can still arrive and must not be parsed as the next request
+            headers["connection"] = "close"
+        return headers
+
 
 def invalid(detail: str, *fields: str) -> ProblemError:
     """Return the problem of a well-formed request with an invalid value (422)."""

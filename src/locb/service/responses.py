@@ -25,20 +25,8 @@ encode_json = msgspec.json.Encoder().encode
 
 def problem_response(error: ProblemError) -> Response:
     """Return a problem as ``application/problem+json`` (RFC 9457)."""
-    headers = SECURITY_HEADERS | problem_headers(error)
+    headers = SECURITY_HEADERS | error.headers()
     return Response(encode_json(error.for_request()), int(error.status), headers, "application/problem+json")
-
-
-def problem_headers(error: ProblemError) -> dict[str, str]:
-    """Return the additional headers of a problem: ``Retry-After``, ``WWW-Authenticate`` or ``Connection``."""
-    headers = {}
-    if error.retry_after is not None:
-        headers["retry-after"] = str(error.retry_after)
-    if error.status == 401:
-        headers["www-authenticate"] = "Bearer"
-    if error.status == 408:  # the missing part of the body can still arrive and must not be parsed as the next request
-        headers["connection"] = "close"
-    return headers
 
 
 async def until_disconnect(work: Awaitable[T], receive: Receive) -> T | None:

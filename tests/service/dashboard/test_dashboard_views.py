@@ -43,7 +43,7 @@ def test_users_are_added_and_erased(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def check_sample(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Check that the sample of users on the map is stable."""
     with monkeypatch.context() as patch:
-        patch.setattr("locb.service.dashboard.state_view.MAX_SAMPLE", 5)
+        patch.setattr("locb.service.dashboard.map.MAX_USERS", 5)
         first = get(client, "/v1/map")
         assert (first["users"], first["shown"]) == (12, 5)
         assert first["description"] == "Random sample of 5 of 12 users"

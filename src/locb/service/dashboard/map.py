@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from locb.common.arrays import Floats, Ints
+from locb.policies.state.locb_state import random_hash_keys
 from locb.service.core.user_index import UserIndex
 from locb.service.dashboard.schemas import Map, MapCluster, MapPoints
-from locb.service.dashboard.state_view import StateView
 
+if TYPE_CHECKING:  # state_view imports this module
+    from locb.service.dashboard.state_view import StateView
+
+MAX_USERS = 3_000  # users on the map, which a browser can draw without delay
 MAX_CLUSTERS = 7  # colours that people can distinguish; see locb.report.charts.chart_theme
 MAX_PROJECTIONS = 8  # projections that are kept, so that open pages can continue to use them
 # A projection fitted to fewer than MIN_FITTED users is replaced when there are REFIT_GROWTH times as many users.
@@ -81,6 +85,18 @@ class MapProjector:
             while len(self._projections) > MAX_PROJECTIONS:
                 self._projections.pop(next(iter(self._projections)))
         return projected
+
+
+def sample_users(served: Ints, indices: Ints) -> Ints:
+    """Return the rows of ``MAX_USERS`` random users with rewards, or of all if there are not more, in ascending order.
+
+    The sample is stable: as users are added, few users leave the sample.
+    """
+    rows = np.flatnonzero(served > 0)
+    if len(rows) <= MAX_USERS:
+        return rows
+    keys = random_hash_keys(int(indices[rows[-1]]) + 1)[indices[rows]]
+    return np.sort(rows[np.argpartition(keys, MAX_USERS)[:MAX_USERS]])
 
 
 def project(state: StateView, projection: Projection | None, latest: Projection | None) -> ProjectedState:

@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from locb.common.arrays import Floats, Ints
 from locb.policies.base.user_batch import BatchMembership, GroupSummary, UserBatch, membership_probabilities
-from locb.policies.state.locb_state import random_hash_keys
 from locb.service.core.service import Service
+from locb.service.dashboard.map import sample_users
 
-MAX_SAMPLE = 3_000  # users on the map, which a browser can draw without delay
 SLICE_SECONDS = 0.001  # target duration of one slice of the capture, during which requests wait
 SUMMED_AT_ONCE = 4_096  # users whose sums per cluster a thread computes at once
 MIN_SLICE = 16  # minimum number of users per slice
@@ -102,7 +101,7 @@ async def capture(service: Service) -> StateView:
             waiting = []
     await asyncio.to_thread(sums.add, waiting)
     users = await asyncio.to_thread(UserBatch.concatenate, sums.users)
-    sample = await asyncio.to_thread(_sample, users.served, indices)
+    sample = await asyncio.to_thread(sample_users, users.served, indices)
     theta = [batch.theta async for _, batch in user_slices(service, indices[sample])]
     has_seeds = service.policy_spec.has_seeds
     return await asyncio.to_thread(_assemble, indices, users, group_summary, sums, sample, theta, has_seeds)
@@ -239,15 +238,3 @@ class _ClusterSums:
             found = (sure[rows] & inside).sum(axis=0)
             self.sure_members = found if self.sure_members is None else self.sure_members + found
         self.sure_users = (self.sure_users or 0) + int(sure.any(axis=1).sum())
-
-
-def _sample(served: Ints, indices: Ints) -> Ints:
-    """Return the rows of ``MAX_SAMPLE`` random users with rewards, or of all if there are not more, in ascending order.
-
-    The sample is stable: as users are added, few users leave the sample.
-    """
-    rows = np.flatnonzero(served > 0)
-    if len(rows) <= MAX_SAMPLE:
-        return rows
-    keys = random_hash_keys(int(indices[rows[-1]]) + 1)[indices[rows]]
-    return np.sort(rows[np.argpartition(keys, MAX_SAMPLE)[:MAX_SAMPLE]])

@@ -16,7 +16,7 @@ from locb.service.api.personalizer.schemas import RankRequest, RankResponse, Rew
 from locb.service.core.commands import ActivateCommand, EncodedDecision, RecommendCommand, RewardCommand
 from locb.service.errors import ProblemError, invalid
 from locb.service.request_parsing import NAMES_PER_STEP, ParsedRequest, parse_in_steps, parse_request
-from locb.service.responses import SECURITY_HEADERS, encode_json, problem_headers
+from locb.service.responses import SECURITY_HEADERS, encode_json
 from locb.service.schemas import Arm, RecommendRequest
 
 
@@ -80,4 +80,4 @@ def error_response(error: ProblemError) -> Response:
     problem = error.for_request()
     target = problem.fields[0] if problem.fields else UNSET
     status, body = to_error_response(problem.status, problem.detail, target, problem.request_id)
-    return Response(encode_json(body), status, SECURITY_HEADERS | problem_headers(error), "application/json")
+    return Response(encode_json(body), status, SECURITY_HEADERS | error.headers(), "application/json")

@@ -2,7 +2,7 @@
    available, each chart shows a message. Numbers and tables do not need these files. */
 
 import { request } from "./api.js";
-import { formatProblem } from "./format.js";
+import { formatProblem } from "./notices.js";
 
 const ui = window.locbUi;
 const { create, setContent } = ui;

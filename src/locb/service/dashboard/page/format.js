@@ -1,30 +1,10 @@
-/* Texts about problems, history and evidence, and formats of sizes and durations. */
+/* Texts about history and evidence, and formats of sizes and durations. */
 
 import { SPANS } from "./spans.js";
 
 const { formatCount, formatNumber, formatPercent, formatTime } = window.locbUi;
 
 export const plural = (count, noun) => `${formatCount(count)} ${noun}${count === 1 ? "" : "s"}`;
-
-/* Returns the message for a failed request. retrySeconds: seconds until the next attempt; omit it if there is none. */
-export function formatProblem(problem, retrySeconds) {
-  const retry = retrySeconds ? " Retrying automatically." : "";
-  if (problem.status === 0 && problem.type === "timeout") return `The service did not respond in time.${retry}`;
-  if (problem.status === 0) return `The service is unreachable. It may be restarting.${retry}`;
-  if (problem.status === 429) return `The service has too many requests in progress.${retry}`;
-  if (problem.status === 503) return `The service is unavailable: ${problem.message}.${retry}`;
-  if (problem.status === 404) return `Not found: ${problem.message}.`;
-  if (problem.status === undefined) return `The page could not show the response: ${problem.message}.`;
-  return `Request failed with status ${problem.status}: ${problem.message}.${retry}`;
-}
-
-/* Returns the reason why a token is required; null if a token would not help. */
-export function formatTokenReason(problem, hadToken) {
-  if (problem.status === 401 && hadToken) return "This token is not valid. Enter another token.";
-  if (problem.status === 401) return "This service requires a token.";
-  if (problem.status === 403 && hadToken) return "This token does not have the scope “read”. Enter another token.";
-  return null;
-}
 
 const signed = (value) => (value > 0 ? "+" : "") + formatNumber(value);
 

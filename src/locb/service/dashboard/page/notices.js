@@ -1,4 +1,5 @@
-/* Notices above the panels: which states of the service are reported, and at which thresholds. */
+/* Notices above the panels: which states of the service are reported, at which thresholds, and messages about failed
+   requests. */
 
 const { formatCount } = window.locbUi;
 
@@ -35,4 +36,24 @@ export function statusNotices(status) {
     notices.push(["warn", "There is no snapshot. The next startup replays the whole log, which can take a long time."]);
   }
   return notices;
+}
+
+/* Returns the message for a failed request. retrySeconds: seconds until the next attempt; omit it if there is none. */
+export function formatProblem(problem, retrySeconds) {
+  const retry = retrySeconds ? " Retrying automatically." : "";
+  if (problem.status === 0 && problem.type === "timeout") return `The service did not respond in time.${retry}`;
+  if (problem.status === 0) return `The service is unreachable. It may be restarting.${retry}`;
+  if (problem.status === 429) return `The service has too many requests in progress.${retry}`;
+  if (problem.status === 503) return `The service is unavailable: ${problem.message}.${retry}`;
+  if (problem.status === 404) return `Not found: ${problem.message}.`;
+  if (problem.status === undefined) return `The page could not show the response: ${problem.message}.`;
+  return `Request failed with status ${problem.status}: ${problem.message}.${retry}`;
+}
+
+/* Returns the reason why a token is required; null if a token would not help. */
+export function formatTokenReason(problem, hadToken) {
+  if (problem.status === 401 && hadToken) return "This token is not valid. Enter another token.";
+  if (problem.status === 401) return "This service requires a token.";
+  if (problem.status === 403 && hadToken) return "This token does not have the scope “read”. Enter another token.";
+  return null;
 }

@@ -1,8 +1,7 @@
 /* Dashboard page: panels, notices, connection status and token. */
 
 import { Polling, request, token } from "./api.js";
-import { formatProblem, formatTokenReason } from "./format.js";
-import { statusNotices } from "./notices.js";
+import { formatProblem, formatTokenReason, statusNotices } from "./notices.js";
 import { GroupsPanel } from "./groups.js";
 import { MapPanel } from "./map.js";
 import { StatusPanel } from "./status.js";

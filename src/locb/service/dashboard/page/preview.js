@@ -3,7 +3,8 @@
 import { request } from "./api.js";
 import { Chart } from "./charts.js";
 import { explainDecisions, explainRanking, LEGEND_INDENT } from "./explanation.js";
-import { formatProblem, formatSources, SCREENED } from "./format.js";
+import { formatSources, SCREENED } from "./format.js";
+import { formatProblem } from "./notices.js";
 
 const { byId, create, formatNumber, setContent } = window.locbUi;
 const MAX_ARMS = 12; // arms in the chart of the ranking
