@@ -69,7 +69,7 @@ def test_reward_range_cannot_be_used_with_scenarios(tmp_path: Path) -> None:
 
 def test_reward_range_needs_policies_with_the_parameter(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(CUSTOM_POLICY)
-    done = run("compare", *SMALL, "--policies", "mine.py:Mine", "--reward-range", "0,5", cwd=tmp_path)
+    done = call("compare", *SMALL, "--policies", "mine.py:Mine", "--reward-range", "0,5", cwd=tmp_path)
     assert done.returncode == 2
     assert (
         done.stderr
@@ -79,7 +79,9 @@ def test_reward_range_needs_policies_with_the_parameter(tmp_path: Path) -> None:
 
 def test_policy_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(CUSTOM_POLICY)
-    done = run("compare", *SMALL, "--policies", "mine.py:Mine,linucb-one", "--output", "out", cwd=tmp_path)
+    done = call(
+        "compare", *SMALL, "--policies", "mine.py:Mine,linucb-one", "--jobs", "1", "--output", "out", cwd=tmp_path
+    )
     assert done.returncode == 0, done.stderr
     assert "Mine" in done.stdout
 

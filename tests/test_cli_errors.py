@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from commandline import call, run
-from locb.cli.errors import debug_mode, leave
+from locb.cli.errors import debug_mode, leave, leave_without_package
 from locb.common.validation import ParameterError, ParameterName, check_int
 
 SMALL = ["--rounds", "100", "--repeats", "1", "--users", "6", "--clusters", "2", "--arms", "3"]
@@ -96,12 +96,12 @@ def test_debug_shows_the_traceback(tmp_path: Path) -> None:
 def test_debug_is_suggested_if_the_cause_is_in_other_code(tmp_path: Path) -> None:
     """The second process runs the policy, so its traceback comes from there."""
     (tmp_path / "mine.py").write_text(FAILING)
-    command = ["compare", *SMALL, "--policies", "mine.py:Failing,linucb-one", "--jobs", "2"]
-    done = run(*command, cwd=tmp_path)
+    command = ["compare", *SMALL, "--policies", "mine.py:Failing,linucb-one"]
+    done = call(*command, "--jobs", "1", cwd=tmp_path)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
     assert done.stderr.endswith("(add --debug to show the traceback)\n")
-    shown = run(*command, "--debug", cwd=tmp_path)
+    shown = run(*command, "--jobs", "2", "--debug", cwd=tmp_path)
     assert shown.returncode == 2
     assert 'mine.py", line 6, in recommend' in shown.stderr
     assert "(add --debug" not in shown.stderr
@@ -122,6 +122,16 @@ def test_debug_shows_the_error_that_a_message_replaces(capsys: pytest.CaptureFix
     shown = capsys.readouterr().err
     assert "ModuleNotFoundError: No module named 'no_such_package'" in shown
     assert shown.endswith("locb: the command needs a package\n")
+
+
+def test_only_packages_that_are_not_installed_are_reported_as_missing() -> None:
+    """An error in locb itself is shown with its traceback."""
+    with pytest.raises(SystemExit, match="2"):
+        leave_without_package("serve", "service", ModuleNotFoundError("No module named 'x'", name="x"))
+    for error in (ImportError("cannot import", name="locb.a"), ModuleNotFoundError("No module", name="locb.a")):
+        with pytest.raises(ImportError) as caught:
+            leave_without_package("serve", "service", error)
+        assert caught.value is error
 
 
 def test_parameter_error() -> None:

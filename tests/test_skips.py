@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-NEED_PROGRAMS = ("tests/service/store/test_erase.py", "tests/service/page/test_scripts.py")
+NEED_PROGRAMS = ("tests/service/store/test_erase.py", "tests/service/page/test_scripts.py", "-k", "postgresql or page")
 OTHER_SKIPS = """
 import pytest
 
@@ -31,8 +31,8 @@ def run_without_programs(folder: Path, *arguments: str) -> list[str]:
 
 
 def test_each_missing_program_is_reported_once(tmp_path: Path) -> None:
-    (tmp_path / "test_other.py").write_text(OTHER_SKIPS)
-    lines = run_without_programs(tmp_path, "-n", "1", *NEED_PROGRAMS, str(tmp_path / "test_other.py"))
+    (tmp_path / "test_page_of_other.py").write_text(OTHER_SKIPS)
+    lines = run_without_programs(tmp_path, "-n", "1", str(tmp_path / "test_page_of_other.py"), *NEED_PROGRAMS)
     skipped = [line for line in lines if line.startswith("SKIPPED")]
     counts = [int(re.findall(r"\[(\d+)\]", line)[0]) for line in skipped]
     programs = [line.partition("] ")[2] for line in skipped if "not installed" in line]
@@ -42,7 +42,7 @@ def test_each_missing_program_is_reported_once(tmp_path: Path) -> None:
     ]
     # All other skips keep the place and the reason.
     others = [line for line in skipped if "not installed" not in line]
-    assert [line.rpartition("test_other.py:7: ")[2] for line in others] == ["reason 0", "reason 1"]
+    assert [line.rpartition("test_page_of_other.py:7: ")[2] for line in others] == ["reason 0", "reason 1"]
     # The totals of the last line contain every test.
     (total,) = re.findall(r"(\d+) skipped", lines[-1])
     assert int(total) == sum(counts)

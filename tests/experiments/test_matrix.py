@@ -10,7 +10,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import locb
-from commandline import CUSTOM_POLICY, call, run
+from commandline import CUSTOM_POLICY, call
 from datasets import files
 from locb.cli import app
 from locb.evaluation.findings import FAILS, HOLDS, UNDECIDED, Findings, Measurement
@@ -346,15 +346,15 @@ def test_command_runs_a_policy_from_a_file(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setitem(locb.POLICIES, "Mine", WithoutAlpha)  # removes the entry of the command afterwards
     (tmp_path / "mine.py").write_text(CUSTOM_POLICY)
     arguments = ["compare", "--scenarios", "overlap,one-cluster", "--policies", "linucb-one,linucb-ind,mine.py:Mine"]
-    arguments += ["--rounds", "200", "--repeats", "2", "--output", "out"]
-    done = run(*arguments, cwd=tmp_path)
+    arguments += ["--rounds", "200", "--repeats", "2", "--jobs", "1", "--output", "out"]
+    done = call(*arguments, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     for text in ("overlap", "one-cluster", "Mine", "worst scenario", "index.html"):
         assert text in done.stdout
     assert f"Command: locb {' '.join(arguments)}" in done.stdout.replace("\n", " ").replace("  ", " ")
     assert (tmp_path / "out" / "figures" / "matrix.png").read_bytes().startswith(b"\x89PNG")
     monkeypatch.chdir(tmp_path)
-    again = CliRunner().invoke(app, [*arguments, "--jobs", "1"])
+    again = CliRunner().invoke(app, arguments)
     kept = len(list((tmp_path / "out" / "runs").iterdir()))
     assert f"Reused {kept} of {kept} runs from out." in again.stdout
 

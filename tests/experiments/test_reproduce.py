@@ -176,7 +176,7 @@ def test_all_targets_on_synthetic_and_real_data(tmp_path: Path, monkeypatch: pyt
         plan = plan_reproduction(["all"], data={"movielens": environment}, repeats=2, rounds=400)
     assert plan.data_sets[1].scaled is not None
     plan, ledger = plan.open_folder(tmp_path / "out")
-    with Workers(jobs=2) as workers:
+    with Workers(jobs=1) as workers:
         findings = plan.run(ledger, workers)
     assert list(findings.sections) == list(TARGETS)
     assert {claim.section for claim in findings.claims} == set(TARGETS)

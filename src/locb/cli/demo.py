@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from locb.cli.common import console
-from locb.cli.errors import leave
+from locb.cli.errors import leave_without_package
 
 
 def demo(
@@ -33,7 +33,7 @@ def demo(
         from locb.demo.runner import run_demo
         from locb.service.server import configure_logging
     except ImportError as error:
-        leave(f"locb demo needs the extras client and service ({error}): run pip install 'locb[client,service]'", 2)
+        leave_without_package("demo", "client,service", error)
     configure_logging("warning")
     url = f"http://127.0.0.1:{port}"
     console.print("Starting. After an installation or upgrade, compiling the policy takes up to a minute …")

@@ -48,6 +48,14 @@ def leave(message: str, code: int) -> NoReturn:
     raise SystemExit(code)
 
 
+def leave_without_package(command: str, extras: str, error: ImportError) -> NoReturn:
+    """Exit with the command that installs a missing package. Raise the error if no other package is missing."""
+    missing = error.__cause__ or error
+    if not isinstance(missing, ModuleNotFoundError) or str(missing.name).split(".")[0] == "locb":
+        raise error
+    leave(f"locb {command} needs the package {missing.name}: run pip install 'locb[{extras}]'", 2)
+
+
 def reporting_errors(command: Callable[..., None]) -> Callable[..., None]:
     """Return the command with the option ``--debug``. A ValueError or OSError gives a one-line text and exit code 2."""
     signature = inspect.signature(command, eval_str=True)

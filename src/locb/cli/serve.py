@@ -10,7 +10,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from locb.cli.common import console, number_pair, parameter_pair, seconds
-from locb.cli.errors import leave
+from locb.cli.errors import leave, leave_without_package
 from locb.service.config import PARAMETER_OPTIONS, POLICY, Key, ServiceConfig, describe_key
 
 _POLICY_OPTIONS = {
@@ -47,7 +47,7 @@ def serve(**options: Any) -> None:
         from locb.service.store.database import StoreError
         from locb.service.store.locks import AlreadyOpenError
     except ImportError as error:
-        leave(f"locb serve needs the package {error.name}: run pip install 'locb[service]'", 2)
+        leave_without_package("serve", "service", error)
     config = make_config(options)
     configure_logging(config.log_level)
     if config.token_file is None and is_loopback(config.host):

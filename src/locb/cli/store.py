@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from locb.cli.common import console
-from locb.cli.errors import leave, reporting_errors
+from locb.cli.errors import leave, leave_without_package, reporting_errors
 
 store_app = typer.Typer(help="Check the store of a service.", no_args_is_help=True)
 
@@ -42,7 +42,7 @@ def check(
         from locb.service.store.database import StoreError
         from locb.service.store.locks import AlreadyOpenError
     except ImportError as error:
-        leave(f"locb store needs the package {error.name}: run pip install 'locb[service]'", 2)
+        leave_without_package("store", "service", error)
     try:
         events, damage, dropped = check_log(data_dir, store)
     except (AlreadyOpenError, StoreError) as error:

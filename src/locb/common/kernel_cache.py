@@ -83,12 +83,17 @@ class KernelCache:
         if not self._is_enabled:
             return None
         key = self._key(signature, target_context.codegen())
+        path = self._path(key)
         try:
-            content = self._path(key).read_bytes()
+            content = path.read_bytes()
         except OSError:
             return None
-        stored_key, reduced = pickle.loads(content)  # noqa: S301 - a file that this class has written
-        return compiler.CompileResult._rebuild(target_context, *reduced) if stored_key == key else None
+        try:
+            stored_key, reduced = pickle.loads(content)  # noqa: S301 - a file that this class has written
+            return compiler.CompileResult._rebuild(target_context, *reduced) if stored_key == key else None
+        except Exception as error:  # noqa: BLE001 - damaged bytes can raise any exception
+            _log.warning("Compiling again, because the cached code in %s cannot be read: %r", path, error)
+            return None
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
         """Write the compiled version for a signature. If the folder is not writable, log a warning instead."""
