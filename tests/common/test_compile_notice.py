@@ -55,7 +55,7 @@ def test_notice_is_printed_once_and_only_if_a_kernel_is_compiled(tmp_path: Path)
 def test_notice_is_not_printed(delay: float, variables: dict[str, str], tmp_path: Path) -> None:
     """A compilation that ends before the delay is not announced, nor is any with ``LOCB_QUIET=1``."""
     assert run_script(tmp_path, delay, **variables) == ""
-    assert any(tmp_path.rglob("*.nbi"))  # the kernel was compiled
+    assert any(tmp_path.rglob("*.kernel"))  # the kernel was compiled
 
 
 def test_failed_compilation_leaves_no_timer(monkeypatch: pytest.MonkeyPatch) -> None:
