@@ -38,7 +38,7 @@ def compile_policy(name: str, dtype: str) -> None:
 
 
 def main() -> None:
-    """Compile all policies, two at a time, first in float64, then in float32, because both share a cache index."""
+    """Compile all policies, two at a time, first in float64, then in float32."""
     warnings.simplefilter("error")
     tasks = [(name, dtype) for dtype in DTYPES for name in POLICIES]
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:

@@ -36,7 +36,7 @@ def demo(
         leave_without_package("demo", "client,service", error)
     configure_logging("warning")
     url = f"http://127.0.0.1:{port}"
-    console.print("Starting. After an installation or upgrade, compiling the policy takes up to a minute …")
+    console.print("Starting. The first time and after an upgrade, compiling the policy takes up to a minute …")
 
     def started() -> None:
         command = "locb" if shutil.which("locb") else sys.argv[0]

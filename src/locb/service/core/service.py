@@ -137,7 +137,8 @@ class Service:
         policy, seq = snapshot or (self.model.build(), 0)
         self._check_log(self.log.check_sequence(seq) or self.log.check_recent(CHECKED_EVENTS))
         _log.info(
-            "preparing the policy and reading the log; after an installation or upgrade, compiling takes up to a minute"
+            "preparing the policy and reading the log; at the first start and after an upgrade, "
+            "compiling takes up to a minute"
         )
         warm_up(self.model)
         start = time.perf_counter()
