@@ -2,8 +2,8 @@
 Certify groups
 ==============
 
-A certificate is an upper bound on the distance between the preferences of any two users of a group. The bounds of all groups hold simultaneously with
-probability 1 - delta, where ``delta`` is a parameter of the policy (default 0.1).
+A certificate is an upper bound on the distance between the preferences of any two users of a group. With a probability of at least 1 - delta, the
+bounds of all groups hold simultaneously. ``delta`` is a parameter of the policy, 0.1 by default.
 
 """
 
@@ -11,9 +11,9 @@ probability 1 - delta, where ``delta`` is a parameter of the policy (default 0.1
 # When is a certificate informative?
 # ----------------------------------
 #
-# The preferences of a user are a vector of norm 1 or less, so no two users are farther apart than 2. A certificate of 2 or more is therefore not
-# informative. A certificate decreases as the number of rounds per user grows. This environment has ten users in two clusters and little noise, so its
-# certificates become informative after a few thousand rounds.
+# A certificate assumes that the preferences of a user are a vector of norm 1 or less, so that no two users are farther apart than 2. A certificate of
+# 2 or more is therefore not informative. A certificate decreases as the number of rounds per user grows. This environment has ten users in two
+# clusters and little noise, so its certificates become informative after a few thousand rounds.
 #
 # LOCB builds a group around each of its *seed users*. A group is *final* when its members no longer change. Two parameters are needed here:
 #
@@ -28,7 +28,7 @@ policy = locb.LOCB(
     dim=env.dim,
     seeds=[int(members[0]) for members in env.true_clusters()],  # one seed user per true cluster
     gamma=0.6,
-    sigma=0.05,  # standard deviation of the noise
+    sigma=0.05,  # noise scale: the standard deviation of the Gaussian noise
     radius="ellipsoid",
     stop="certificate",
 )
@@ -63,7 +63,7 @@ chart = lines.mark_line(strokeWidth=2.5).encode(
 # Compare with the truth
 # ----------------------
 #
-# In a simulation the true preferences are known. For each group, the largest true distance between two users is below the certificate.
+# In a simulation the true preferences are known. For each group, the largest true distance between two users is at most the certificate.
 
 from itertools import combinations
 
@@ -80,4 +80,4 @@ for cluster in policy.clusters():
     assert widest <= bound
 
 # %%
-# ``locb verify`` makes the same check in many environments.
+# The command ``locb verify`` makes the same comparison in many environments.

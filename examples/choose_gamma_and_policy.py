@@ -2,8 +2,8 @@
 Choose gamma and a policy
 =========================
 
-``gamma`` is the intended maximum distance between the preferences of two users of a group of LOCB. This example measures the effect of ``gamma`` on regret and on the
-groups. The example also shows in which environments a policy with groups has lower regret than a policy without groups.
+``gamma`` is the intended maximum distance between the preferences of two users of a group of LOCB. This example measures the effect of ``gamma`` on
+regret and on the groups. The example also shows in which environments a policy with groups has lower regret than a policy without groups.
 
 """
 
@@ -11,9 +11,9 @@ groups. The example also shows in which environments a policy with groups has lo
 # The effect of gamma
 # -------------------
 #
-# Of the policies, only LOCB has the parameter ``gamma``. If ``gamma`` is too small, LOCB needs many rounds before a group is final, that is, before its members
-# no longer change. If ``gamma`` is too large, groups become final before LOCB can distinguish their users. In this environment, two users of one true
-# cluster are at most 0.2 apart (``spread``).
+# Of the policies, only LOCB has the parameter ``gamma``. If ``gamma`` is too small, LOCB needs many rounds before a group is final, that is, before
+# its members no longer change. If ``gamma`` is too large, groups become final before LOCB can distinguish their users. In this environment, two users
+# of one true cluster are at most 0.2 apart (``spread``).
 #
 # *Regret* is the expected reward lost compared with always choosing the best arm. *F1* is the agreement of the found groups with the true clusters,
 # from 0 to 1.
@@ -44,8 +44,8 @@ x = alt.X(
 chart = base.encode(x=x, y="regret:Q") | base.encode(x=x, y="F1:Q")
 
 # %%
-# For a data set (:class:`locb.Interactions`), ``env.scaled_gamma()`` returns the smallest ``gamma`` at which half of the users are in groups of two
-# or more users. Try values of ``gamma`` around this value. ELOC has no such parameter: it learns how different users are.
+# For a data set (:class:`locb.Interactions`), ``env.scaled_gamma()`` returns the smallest ``gamma`` at which half of the users are in true clusters
+# of two or more users. Try values of ``gamma`` around this value. ELOC has no such parameter: it learns how different users are.
 #
 # Which policy?
 # -------------
@@ -83,5 +83,5 @@ chart = (
 )
 
 # %%
-# ELOC is a good default, because it adapts the weight of the groups to the rewards of each user. LOCB takes less time per round, and is the algorithm
-# of the paper. To run this comparison with repeats and confidence intervals, use ``locb compare``.
+# ELOC is a good default, because it adapts the weight of the groups to the rewards of each user. LOCB, the algorithm of the paper, takes less time
+# per round. To run this comparison with repeats and confidence intervals, use ``locb compare``.

@@ -10,9 +10,9 @@ Estimate what other policies would have earned on a log of decisions, and compar
 # A log
 # -----
 #
-# A shop shows one of five banners to each of 80 customers. Today's policy prefers some banners, and chooses the others with small probabilities. It
-# records the probability of each choice, the *propensity*. The environment is synthetic, so that the truth is known; :meth:`locb.Log.read` reads a
-# log of your own from files or data frames.
+# At each visit of one of its 80 customers, a shop shows one of five banners. The current policy prefers some banners, and chooses the others with
+# smaller probabilities. The shop logs the probability of each chosen banner, the *propensity*. The environment is synthetic, so that the truth is
+# known. :meth:`locb.Log.read` reads a log of your own from files or data frames.
 
 import numpy as np
 
@@ -21,7 +21,7 @@ import locb
 env = locb.Synthetic(n_users=80, n_clusters=4, raw_dim=4, n_arms=5, noise="bernoulli", seed=7)
 rounds = env.rounds(8000, seed=1)
 rng = np.random.default_rng(0)
-taste = np.array([0.8, -0.6, 0.3, 0.1, 0.0])  # what today's policy prefers
+taste = np.array([0.8, -0.6, 0.3, 0.1, 0.0])  # weights of the features in the current policy
 scores = np.exp(2.0 * rounds.contexts @ taste)
 probabilities = 0.6 * scores / scores.sum(axis=1, keepdims=True) + 0.4 / rounds.n_arms
 chosen = (rng.random(len(rounds))[:, None] > np.cumsum(probabilities, axis=1)).sum(axis=1).clip(max=rounds.n_arms - 1)
@@ -32,8 +32,8 @@ print(log)
 # Policies
 # --------
 #
-# *Fixed* policies do not change: a random choice, and a function that chooses the arm which the average customer likes. LinUCB is a *learning*
-# policy: it starts without knowledge.
+# *Fixed* policies do not change. This example evaluates two of them: ``popular``, a function that chooses the arm with the highest expected reward of
+# the average customer, and ``random``. LinUCB is a *learning* policy: it starts without knowledge and learns from the rewards that it gets.
 
 average = env.theta.mean(axis=0)
 
@@ -47,8 +47,8 @@ evaluation = locb.evaluate(log, {"popular": popular, "random": "random", "linucb
 print(evaluation)
 
 # %%
-# Each verdict comes with the estimated difference per decision and its 95% interval. The diagnostics show whether the estimate can be trusted: the mean
-# weight must be near 1, and the number of effective decisions must not be small.
+# Each verdict compares a policy with the current policy, ``logged``, and states the estimated difference per decision with its 95% interval. The
+# diagnostics show whether the estimate is reliable: the mean weight must be near 1, and the number of effective decisions must be at least 30.
 
 for name in ("popular", "random", "linucb-one"):
     weights = evaluation[name].weights
@@ -58,7 +58,8 @@ for name in ("popular", "random", "linucb-one"):
 # The truth
 # ---------
 #
-# The true value of a fixed policy is the mean of the expected rewards of its choices. The interval contains it.
+# The true value of a fixed policy is the mean of the expected rewards of its choices. The output has the value and the 95% interval of each
+# estimator. The interval of the doubly robust estimator, ``dr``, contains the true value.
 
 choices = np.argmax(rounds.contexts @ average, axis=1)
 truth = rounds.means[np.arange(len(rounds)), choices].mean()

@@ -10,9 +10,9 @@ Start the HTTP service, request recommendations from Python, send rewards, and i
 # Start the service
 # -----------------
 #
-# In a terminal, the command is ``locb serve --data-dir state --dim 16``. This example starts the command as a child process. ``--dim``
-# is the number of features per item. The service stores all its data in the folder of ``--data-dir``. If you stop the service and run the command
-# again, the service continues with the stored data.
+# In a terminal, the command is ``locb serve --data-dir state --dim 16``. This example starts the command as a child process. ``--dim`` is the length
+# of the vector to which the service converts the features of an item. The service stores all its data in the folder of ``--data-dir``. If you stop
+# the service and run the command again, the service continues with the stored data.
 
 import atexit
 import socket
@@ -71,7 +71,7 @@ print(decision.arm)
 
 # %%
 # The reward measures the success of the decision. Send the reward when you know it, minutes or days later, from any process. If you send the same
-# reward again, the service counts it once.
+# reward for a decision again, the service counts it once.
 
 client.reward(decision.decision_id, 1.0)
 

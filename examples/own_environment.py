@@ -58,8 +58,8 @@ class NewsSite(locb.Environment):
 # ----------------------------
 #
 # Functions such as :func:`locb.simulate` accept the new environment. The same ``seed`` gives the three policies the same rounds. *Regret* is the
-# expected reward lost compared with always choosing the best arm. The last line prints F1, precision and recall: the agreement of the groups that
-# ELOC finds with the true clusters.
+# expected reward lost compared with always choosing the best arm. The last line of the code prints F1, precision and recall of the groups
+# that ELOC finds, compared with the true clusters.
 
 env = NewsSite()
 policies = {

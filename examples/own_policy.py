@@ -2,8 +2,8 @@
 Write your own policy
 =====================
 
-A policy is a class with two methods, ``recommend`` and ``update``. This example implements Thompson sampling, explains the code, and compares the policy
-with two built-in policies.
+A policy is a class with two methods, ``recommend`` and ``update``. This example implements Thompson sampling, explains the code, and compares the
+policy with two built-in policies.
 
 """
 

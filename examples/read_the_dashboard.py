@@ -69,8 +69,9 @@ def take_screenshot(panel, stored):
 # Status
 # ------
 #
-# This panel shows the number of decisions and rewards, per second and in total, and the mean reward over time with its 95% confidence interval. The
-# sentence below the chart compares the mean reward of the period with that of an earlier period, and states whether the difference is significant.
+# This panel shows the number of decisions and rewards, per second and in total, and the mean reward over time with its 95% confidence interval. With
+# "Compare with", you select an earlier period. The text below the chart then states the difference of the mean rewards of the two periods, and
+# whether the difference is significant.
 
 screenshot = take_screenshot("#status", "page.png")
 
@@ -78,8 +79,9 @@ screenshot = take_screenshot("#status", "page.png")
 # Map
 # ---
 #
-# Each mark is a user. Users with similar estimated preferences are close to each other. Colour and shape show the group of the user. The position is
-# a projection of the estimate to two dimensions. New rewards do not change the projection, so a mark moves only when the estimate of that user changes.
+# Each mark is a user. The position is a projection of the estimated preferences to two dimensions, so users with similar estimates are close to each
+# other. Colour and shape show the group of the user. New rewards do not change the projection, so a mark moves only when the estimate of that user
+# changes.
 
 screenshot = take_screenshot("#map", "page-map.png")
 
@@ -87,8 +89,9 @@ screenshot = take_screenshot("#map", "page-map.png")
 # Groups
 # ------
 #
-# The table has one row per group: the number of users, the share of sure members, the mean reward, and the features with the largest positive weights.
-# A member is *sure* if the user belongs to the group with a probability of at least 90%. Groups with nearly the same preferences count as one group.
+# The table has one row per group: the number of users, the share of sure members, the number of rewards and their mean, and the features with the
+# largest positive weights. A member is *sure* if the user belongs to the group with a probability of at least 90%. Groups with nearly the same
+# preferences count as one group.
 
 screenshot = take_screenshot("#groups", "page-dark.png")
 
@@ -96,8 +99,8 @@ screenshot = take_screenshot("#groups", "page-dark.png")
 # User
 # ----
 #
-# This panel shows the estimated preferences of one user with 95% intervals, how sure the group of the user is, similar users, and the latest decisions
-# with their explanations.
+# This panel shows the estimated preferences of one user with 95% intervals, the groups of the user with their probabilities, similar users, and the
+# latest decisions with their explanations.
 
 seed = client.groups(sort="sure", limit=1).clusters[0].seed
 screenshot = take_screenshot(f"#user/{seed}", "page-user.png")
