@@ -137,9 +137,7 @@ class Service:
         snapshot = self.snapshots.load_newest(last + 1 if rebuilt_at is None else rebuilt_at, last)
         policy, seq = snapshot or (self.model.build(), 0)
         self._check_log(self.log.check_sequence(seq) or self.log.check_recent(CHECKED_EVENTS))
-        _log.info(
-            "preparing the policy and reading the log; after an installation or upgrade, compiling takes up to a minute"
-        )
+        _log.info("preparing the policy and reading the log; if kernels must be compiled, this takes up to a minute")
         warm_up(self.model)
         start = time.perf_counter()
         for _ in replay(self.log, policy, seq):
