@@ -1,4 +1,4 @@
-"""Run fault injection tests and load tests of the service, print and save their measurements.
+"""Run fault injection tests and load tests of the service; print and save their measurements.
 
 The exit status is 1 if a test fails. Start the tests with ``python -m stress``.
 """
@@ -44,11 +44,11 @@ MIN_RATIO = 0.45  # throughput of decisions and rewards divided by the throughpu
 MAX_P99_MS = 30.0  # 99% quantile of the latency at half load
 MAX_BLOCKED_MS = 50.0  # time for which a snapshot blocks requests
 MAX_PANEL_SECONDS = 2.0  # time until a panel of the dashboard shows its figures and charts
-MAX_LOOP_BLOCK_MS, MAX_LARGE_BLOCK_MS = 5.0, 20.0  # time for which a GET request, a large request blocks the event loop
+MAX_LOOP_BLOCK_MS, MAX_LARGE_BLOCK_MS = 5.0, 20.0  # time for which a GET, or a large POST, blocks the event loop
 MAX_DELAY_MS = 500.0  # slowest request of an ordinary client during an attack
 MAX_ERASURE_DELAY_MS = 2_000.0  # the same while users are erased: a commit waits for up to eight erasures
 MAX_TOKENS_CHECKED = 100  # the default of --max-failed-tokens, per minute
-MAX_GROWTH_MB = 200.0  # memory that an attack takes
+MAX_GROWTH_MB = 200.0  # growth of the memory of the service during an attack
 MAX_DECISION_BYTES = 1_200  # disk space of a decision between two arms, with its reward
 MAX_PAGES_CPU = 2.0  # % of one CPU that the service uses for ten open pages
 MAX_MEMORY_GROWTH, MAX_CPU_GROWTH = 5.0, 15.0  # %, from the second to the last third of a soak test
@@ -149,9 +149,11 @@ def _restart(options: argparse.Namespace) -> Results:
     for kind in options.store:
         with new_store(kind) as location:
             figures = restart(location, options.events, options.users)
-            slow = [name for name in figures if name.startswith("start") and figures[name] > MAX_START_SECONDS]
-            if figures["events replayed per second"] < MIN_REPLAY_RATE:
-                slow.append("events replayed per second")
+            starts = [name for name in figures if name.startswith("start")]
+            slow = [failure for name in starts for failure in _above(figures, name, MAX_START_SECONDS)]
+            replayed = figures["events replayed per second"]
+            if replayed < MIN_REPLAY_RATE:
+                slow.append(f"{replayed} events replayed per second, below {MIN_REPLAY_RATE}")
             yield f"Restart, {kind}", figures, slow
             figures = snapshots(location, options.users, options.rate or SNAPSHOT_RATE)
             blocked = figures["blocked, milliseconds"]
@@ -197,7 +199,8 @@ def _dashboard(options: argparse.Namespace) -> Results:
         except FileNotFoundError as error:
             print(f"\nDashboard skipped: {error}")
             return
-    slow = [name for name in figures if name.endswith(", seconds") and figures[name] > MAX_PANEL_SECONDS]
+    times = [name for name in figures if name.endswith(", seconds")]
+    slow = [failure for name in times for failure in _above(figures, name, MAX_PANEL_SECONDS)]
     if figures["CPU of the pages, %"] > MAX_PAGES_CPU:
         slow.append(f"CPU of the pages is {figures['CPU of the pages, %']}%, above {MAX_PAGES_CPU:g}%")
     yield "Dashboard of a large store", figures, slow
@@ -207,9 +210,11 @@ def _loop_blocks(options: argparse.Namespace) -> Results:
     for policy in POLICIES:
         with new_store("sqlite") as location:
             figures = loop_blocks(location, policy, options.users)
-        slow = [name for name in figures if name.startswith("GET ") and figures[name] > MAX_LOOP_BLOCK_MS]
-        slow += [name for name in figures if name.startswith("POST ") and figures[name] > MAX_LARGE_BLOCK_MS]
-        slow += [] if figures["users"] >= options.users else [f"only {figures['users']} users"]
+        slow = []
+        for method, limit in (("GET ", MAX_LOOP_BLOCK_MS), ("POST ", MAX_LARGE_BLOCK_MS)):
+            names = [name for name in figures if name.startswith(method)]
+            slow += [failure for name in names for failure in _above(figures, name, limit)]
+        slow += [] if figures["users"] >= options.users else [f"{figures['users']} users, below {options.users}"]
         limits = f"at most {MAX_LOOP_BLOCK_MS:g} (GET) or {MAX_LARGE_BLOCK_MS:g} (POST)"
         yield f"Longest block of the event loop in milliseconds, {limits}, {policy}", figures, slow
 
@@ -319,7 +324,7 @@ def main() -> int:
     parser.add_argument(
         "--histories", type=int, default=200, help="number of histories with random faults (default: %(default)s)"
     )
-    parser.add_argument("--seed", type=int, default=0, help="seed of the first history (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="random seed of the first history (default: %(default)s)")
     parser.add_argument(
         "--events", type=int, default=1_000_000, help="events in the large store (default: %(default)s)"
     )

@@ -75,12 +75,12 @@ def generate_history(
             log.commit(batch.records)
             engine.apply(batch)
             chosen = [row.chosen for row in batch.records.decisions]
-            payments = [
+            reward_commands = [
                 RewardCommand(outcome.decision_id, float(rewards[arm]), command.now)
                 for command, outcome, rewards, arm in zip(commands, batch.outcomes, rounds.rewards, chosen, strict=True)
                 if isinstance(outcome, EncodedDecision)
             ]
-            batch = engine.prepare(payments)
+            batch = engine.prepare(reward_commands)
             log.commit(batch.records)
             engine.apply(batch)
         return engine.seq

@@ -48,7 +48,7 @@ def _replay_seconds(server: ServiceProcess) -> float:
     lines = [line for line in server.output().splitlines() if '"ready: ' in line]
     found = re.search(r"in ([\d.]+) s$", json.loads(lines[-1])["message"])
     if found is None:
-        raise ValueError(f"the log line of the service must end in its duration, such as 'in 1.5 s', not {lines[-1]}")
+        raise ValueError(f"the log line must end with a duration, such as 'in 1.5 s', not {lines[-1]!r}")
     return max(float(found[1]), 0.01)
 
 

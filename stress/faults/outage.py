@@ -19,7 +19,8 @@ def outage(
 ) -> dict[str, Any]:
     """Stop the database server ``repeats`` times for ``down`` seconds each, and check the event log afterwards.
 
-    ``clients`` connections send requests before, during and after each outage, for ``up`` seconds while it runs.
+    ``clients`` connections send requests before, during and after each outage, for ``up`` seconds while the server
+    runs.
     """
     if location.cluster is None:
         raise ValueError("outage needs a store in PostgreSQL, not SQLite: use new_store('postgresql')")

@@ -96,7 +96,7 @@ class _Checker:
     # Acknowledged = present exactly once, refused = absent
 
     def check_decisions(self) -> Iterator[Violation]:
-        """Acknowledged decisions are in the log once, as acknowledged. Refused, erased and unknown ones are not."""
+        """Acknowledged decisions are in the log once, as acknowledged. Refused, erased and unrequested ones are not."""
         for decision_id, attempts in self.requested("decide"):
             rows, user = self.decisions.get(decision_id, []), attempts[0].user
             arms = {attempt.result for attempt in attempts if attempt.outcome == "acknowledged"}
@@ -146,7 +146,7 @@ class _Checker:
                     )
 
     def check_activations(self) -> Iterator[Violation]:
-        """Deferred decisions are active in the log if this was acknowledged, and are not if it was refused."""
+        """A deferred decision is active in the log if its activation was acknowledged, and is not if it was refused."""
         for decision_id, attempts in self.requested("activate"):
             outcomes = {attempt.outcome for attempt in attempts}
             if not any(attempt.deferred for attempt in self.attempts.get(("decide", decision_id), ())):
@@ -158,7 +158,7 @@ class _Checker:
                     yield Violation("refused activation is in the log", decision_id)
 
     def check_users(self) -> Iterator[Violation]:
-        """A user is in the log once, and only if a decision was requested and not refused."""
+        """A user is in the log once, and only if a decision for the user was requested and not refused."""
         attempts: dict[str, list[Request]] = defaultdict(list)
         for _, own in self.requested("decide"):
             attempts[own[0].user] += own

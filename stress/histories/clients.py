@@ -187,7 +187,7 @@ class _Client(threading.Thread):
         return Request(kind, user, decision_id, sent, answered, status, detail, writer, reward, result, deferred)
 
     def _send(self, service: ForkedService, method: str, path: str, body: Any, leave: bool) -> tuple[int, bytes]:
-        """Send a request, and return the status and body of the response; close the connection before if ``leave``."""
+        """Send a request, and return the status and body of the response. ``leave``: close the connection before it."""
         connection = self._connect(service)
         content = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json"} if body is not None else {}

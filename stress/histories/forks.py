@@ -89,7 +89,7 @@ class ForkedService(ServiceProcess):
     forks : Forks
         Starts the process.
     name : str
-        Name of the service. Each process of the service has this name with the number of the start.
+        Name of the service. The name of each of its processes is this name, followed by the number of the start.
     folder, options, store
         As for ``ServiceProcess``.
     """

@@ -1,4 +1,4 @@
-"""Plan of a history: the settings of the service and of the clients, and the faults, all drawn from one seed."""
+"""Plan of a history: the settings of the service and of the clients, and the faults, all drawn with one random seed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything that a seed decides. The timing of the processes is not reproducible; everything else is."""
+    """Settings and faults of a history, which are the same for the same random seed; the timing of processes is not."""
 
     seed: int
     seconds: float  # see ``draw_plan``

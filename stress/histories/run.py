@@ -93,14 +93,14 @@ def wait_for_defaults(location: StoreLocation) -> None:
 def histories(
     kind: str, seeds: Iterable[int], new_location: Callable[[], StoreLocation], report: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Run one history per seed, and return the numbers of requests, faults and violations.
+    """Run one history per random seed, and return the numbers of requests, faults and violations.
 
     Parameters
     ----------
     kind : str
         Kind of the store.
     seeds : iterable of int
-        Seeds of the histories.
+        Random seeds of the histories.
     new_location : callable
         Returns an empty store.
     report : callable

@@ -30,7 +30,7 @@ VARIANTS = {
     "/v1/map": ["", "?projection=new"],
     "/v1/groups": [f"?sort={sort}&limit={MAX_LIMIT}" for sort in SORTS] + ["?search=9"],
 }
-# Large requests to other routes, by path. Each has a further description in its figure.
+# Large POST requests: path and body of each, by a description that is part of the name of its figure.
 _ACTIONS = [{"id": f"action-{a}", "features": [{f"f{f}": f"v{a * f % 97}" for f in range(10)}]} for a in range(1000)]
 _CONTEXT = [{"user": {"id": "user-1"}}, {f"c{c}": c for c in range(10)}]
 _MANY_NAMES = [{"id": f"arm-{a}", "features": {f"{a}-{f}": 1.0 for f in range(4900)}} for a in range(10)]

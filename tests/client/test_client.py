@@ -172,7 +172,7 @@ def test_read_calls_send_the_expected_requests(calling: Callable[..., Call]) -> 
         (
             "recommend_batch",
             ([{"user": "ann", "arms": {}, "arm": 1}],),
-            "unknown argument 'arm'; allowed are user, arms, ",
+            "unknown argument 'arm'; allowed are 'user', 'arms', ",
         ),
     ],
 )

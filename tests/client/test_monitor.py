@@ -116,7 +116,7 @@ def test_last_state_is_kept_while_unreachable() -> None:
     [
         (401, "The token is missing or unknown", True),
         (403, "does not have the scope 'read'", True),
-        (404, "This address has no /v1/status", True),
+        (404, "has no route /v1/status: check the address", True),
         (500, "The service returned an error: 500 Broken: all of it.", True),
         (503, "The service returned an error: 503 Broken: all of it.", False),
     ],

@@ -29,10 +29,10 @@ def _recommend_body(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the request body for arguments of ``recommend``; raise a ValueError if one is unknown or missing."""
     unknown = sorted(set(arguments) - set(ARGUMENTS))
     if unknown:
-        raise ValueError(f"unknown argument {unknown[0]!r}; allowed are {', '.join(ARGUMENTS)}")
+        raise ValueError(f"unknown argument {unknown[0]!r}; allowed are {', '.join(repr(name) for name in ARGUMENTS)}")
     missing = [name for name in ("user", "arms") if name not in arguments]
     if missing:
-        raise ValueError(f"argument {missing[0]!r} is missing; user and arms are required")
+        raise ValueError(f"argument {missing[0]!r} is missing; 'user' and 'arms' are required")
     arms: Arms = arguments["arms"]
     arm_list = [{"id": arm, "features": x} for arm, x in arms.items()] if isinstance(arms, Mapping) else list(arms)
     body = {name: value for name, value in arguments.items() if value is not None}
@@ -225,7 +225,7 @@ def groups(
     offset : int, default 0
         Number of clusters before the page.
     search : str, optional
-        Text that the name of the seed must contain, in upper or lower case; by default all clusters.
+        Text that the id of the seed must contain, not case-sensitive; by default all clusters.
     """
     query = _query(sort=sort, limit=int(limit), offset=int(offset), search=search)
     response: Response = yield from client.request_json("GET", f"/v1/groups{query}")

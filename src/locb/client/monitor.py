@@ -87,7 +87,7 @@ class ServiceMonitor:
     def refresh(self) -> ServiceSnapshot:
         """Poll the service and return the new state.
 
-        Each call requests the status. If 10 s have passed, it also requests the user, or the history and the groups.
+        Each call requests the status and, at most every 10 s, the user or the history and the groups.
         """
         now = self._clock()
         try:
@@ -143,5 +143,6 @@ class ServiceMonitor:
         if error.status == 403:
             return "The token does not have the scope 'read': pass another token with --token-file.", True
         if error.status == 404:
-            return "This address has no /v1/status: it is not a locb service, or its version is too old.", True
+            advice = "check the address, and upgrade the service if its version is old"
+            return f"{self._client.url} has no route /v1/status: {advice}.", True
         return f"The service returned an error: {error}.", error.status not in RETRY_STATUSES

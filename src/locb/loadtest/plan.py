@@ -61,7 +61,7 @@ class Plan:
     token : str, optional
         Bearer token.
     seed : int, default 0
-        Seed of the environment, the arms and the rewards. Decision ids differ in every run.
+        Random seed of the environment, the arms and the rewards. Decision ids differ in every run.
     """
 
     url: str

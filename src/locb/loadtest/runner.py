@@ -72,7 +72,7 @@ def run(plan: Plan, progress: Callable[[Progress], bool | None] | None = None) -
     plan : Plan
         Settings of the load test.
     progress : callable, optional
-        Called about ten times per second with a :class:`Progress`. If it returns True, no new decisions are sent.
+        Called about ten times per second with a :class:`Progress`. If it returns True, no new decisions are requested.
 
     Returns
     -------

@@ -201,7 +201,7 @@ def unsupported_media_type(media_type: str) -> ProblemError:
 
 def too_many_in_flight(count: int) -> ProblemError:
     """Return the problem of a request above the limit of requests in progress (429)."""
-    detail = f"{count} requests are in progress, which is the maximum; retry later"
+    detail = f"{count} requests are in progress, which is the maximum (--max-in-flight); retry later"
     return ProblemError(429, "too-many-requests", detail, retry_after=RETRY_BUSY)
 
 
@@ -231,7 +231,7 @@ def too_many_exports(maximum: int) -> ProblemError:
 
 def queue_full(waiting: int, count: int, maximum: int) -> ProblemError:
     """Return the problem of ``count`` requests that the queue of the store cannot take (503)."""
-    waits = f"{waiting} requests are waiting, and {count} more would exceed the maximum of {maximum}"
+    waits = f"{waiting} requests are waiting, and {count} more would exceed the maximum of {maximum} (--max-queue)"
     detail = f"the queue of the store is full: {waits}; nothing was queued, retry later"
     return ProblemError(503, "too-many-requests", detail, retry_after=RETRY_BUSY)
 

@@ -152,8 +152,8 @@ class SingleWriteProtocol(HttpToolsProtocol):
 def send_whole(cycle: Any, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> bool:
     """Send a whole response, or return False if the caller must send it with the messages of ASGI.
 
-    This is faster, because uvicorn would check the headers of each response with regular expressions. The names are in
-    lower case, the values are valid, and one of the headers is ``Content-Length``.
+    This is faster than the messages of ASGI, for which uvicorn checks all headers with regular expressions. The headers
+    must be valid, with names in lower case, and include ``Content-Length``.
 
     Parameters
     ----------

@@ -59,7 +59,7 @@ class ParsedRequest:
         return BASE_WEIGHT + len(self.eligible) + self.max_arm_names + len(self.packed) // BYTES_PER_WEIGHT
 
 
-async def parse_in_steps(steps: Generator[None, None, T], turn: asyncio.Lock) -> T:
+async def parse_in_steps(steps: Generator[None, None, T], lock: asyncio.Lock) -> T:
     """Run the steps of parsing a request, and return the result.
 
     A small request is parsed at once. The steps of large requests, one request at a time, alternate with the work on
@@ -69,12 +69,12 @@ async def parse_in_steps(steps: Generator[None, None, T], turn: asyncio.Lock) ->
     ----------
     steps : generator
         For example the result of ``parse_steps``.
-    turn : asyncio.Lock
+    lock : asyncio.Lock
         Held while a large request is parsed.
     """
     try:
         next(steps)
-        async with turn:
+        async with lock:
             while True:
                 await asyncio.sleep(0)
                 next(steps)

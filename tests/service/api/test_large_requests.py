@@ -59,7 +59,9 @@ def test_names_of_an_arm_are_limited(tmp_path: Path) -> None:
         assert [list(result) for result in results] == [["decision"], ["problem"]]
         action = {"id": "a", "features": [arm("a", MAX_ARM_NAMES)["features"]]}  # and the feature action=a
         error = client.post("/personalizer/v1.0/rank", json={"actions": [action]}).json()["error"]
-        assert error["message"] == f"actions[0] must have at most {MAX_ARM_NAMES} features, not {MAX_ARM_NAMES + 1}"
+        counted = "including cross features and the feature 'action=ID'"
+        found = f"actions[0] must have at most {MAX_ARM_NAMES} features ({counted}), not {MAX_ARM_NAMES + 1}"
+        assert error["message"] == f"{found}; send fewer features of the action"
 
 
 def test_stored_requests_have_no_limit() -> None:

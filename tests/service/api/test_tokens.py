@@ -113,7 +113,7 @@ def test_changed_file_is_read_again(tmp_path: Path, caplog: pytest.LogCaptureFix
     tokens = Tokens()
     with caplog.at_level(logging.INFO):
         file = TokenFile(path, tokens)
-    assert "1 of these tokens have no scope and allow nothing" in caplog.text
+    assert ": 1; they allow nothing: add one or more of decide, read, delete, all" in caplog.text
     assert tokens.granted(FIRST.encode()) == ALL_SCOPES
     caplog.clear()
     with caplog.at_level(logging.DEBUG):

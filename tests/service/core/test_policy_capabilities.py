@@ -79,8 +79,10 @@ def test_minimal_policy_is_served_without_missing_capabilities(
         assert client.post("/v1/reward", json={"decision_id": decision, "reward": 1.0}).status_code == 200
         assert client.get("/v1/clusters/ann").json()["certificate"] is None
         assert client.get("/v1/users/ann/similar").json()["similar"] == []
-    assert "snapshots are disabled and every startup replays the whole log: Minimal has no methods" in caplog.text
-    assert "a correction of a reward is not learned: the policy Minimal has no method correct" in caplog.text
+    assert (
+        "snapshots are disabled, and every startup replays the whole log: Minimal has no methods save()" in caplog.text
+    )
+    assert "the policy did not learn the correction of a reward: Minimal has no method correct()" in caplog.text
     assert "Traceback" not in caplog.text
 
 
@@ -100,7 +102,7 @@ def test_personalizer_ranks_with_a_policy_that_does_not_explain(tmp_path: Path) 
 def test_a_bug_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     options: dict[str, Any] = {"policy": "faulty", "default_reward": 0.0, "reward_wait": 0.0, "snapshot_every": 1}
     with caplog.at_level(logging.INFO), serving(tmp_path, **options) as (client, _):
-        assert "warm-up: the method correct of the policy failed" in caplog.text
+        assert "warm-up: the method correct() of the policy failed" in caplog.text
         decision = recommend(client)
         wait_for(lambda: has_default_reward(client))
         assert client.post("/v1/reward", json={"decision_id": decision, "reward": 1.0}).status_code == 200
@@ -115,4 +117,4 @@ def test_a_bug_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> 
     ):
         assert message in caplog.text
     assert "snapshots are disabled" not in caplog.text
-    assert "has no method correct" not in caplog.text
+    assert "has no method correct()" not in caplog.text

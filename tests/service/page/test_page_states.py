@@ -84,7 +84,7 @@ def test_unknown_user(browser: Browser, client: httpx.Client) -> None:
         expect(page.locator("#user-message")).to_contain_text("Unknown user “unknown/user id”")
         expect(page.locator("#user")).to_be_hidden()
         page.goto(f"{client.base_url}/#user/..")
-        expect(page.locator("#user-message")).to_contain_text("Browsers cannot request “..”")
+        expect(page.locator("#user-message")).to_contain_text("Browsers cannot request the id “..”")
         opened.expected = ("404",)
 
 

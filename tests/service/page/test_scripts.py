@@ -36,7 +36,7 @@ def test_path_of_a_user_reaches_the_user_or_is_refused(evaluate: Any, user: str)
     expression = """let path;
         try { path = m.path`/v1/users/${given}/similar`; } catch (problem) { return problem.message; }
         return new URL(path, location.href).pathname;"""
-    refused = f"Browsers cannot request “{user}”. Use locb watch or the API instead."
+    refused = f"Browsers cannot request the id “{user}”. Use locb watch or the API instead."
     expected = refused if user in (".", "..") else f"/v1/users/{quote(user, safe='')}/similar"
     assert evaluate("/page/api.js", expression, user) == expected
 
@@ -90,18 +90,40 @@ def cluster(seed: str | None, probability: float | None, same_as: str | None = N
 @pytest.mark.parametrize(
     ("served", "clusters", "alone", "expected"),
     [
-        (9, [cluster("bob", 0.94)], 0.0, ["bob", "belongs to the group of bob with 94%"]),
-        (9, [cluster("cat", 0.02), cluster("eve", 0.9, "bob")], 0.0, ["bob", "belongs to the group of bob with 90%"]),
-        (9, [cluster("bob", 0.63)], 0.3, ["bob?", "probably belongs to the group of bob: 63%; not sure yet"]),
-        (9, [cluster(None, 0.97)], 0.0, ["all users", "no difference from other users found so far: 97%"]),
+        (9, [cluster("bob", 0.94)], 0.0, ["bob", "belongs to the group of bob with a probability of 94%"]),
+        (
+            9,
+            [cluster("cat", 0.02), cluster("eve", 0.9, "bob")],
+            0.0,
+            ["bob", "belongs to the group of bob with a probability of 90%"],
+        ),
+        (9, [cluster("bob", 0.63)], 0.3, ["bob?", "probably belongs to the group of bob with a probability of 63%"]),
+        (
+            9,
+            [cluster(None, 0.97)],
+            0.0,
+            ["everyone", "belongs to the group “everyone” with a probability of 97%"],
+        ),
         (
             9,
             [cluster("bob", 0.34), cluster("eve", 0.2)],
             0.31,
-            ["unknown", "not enough data to tell: the group of bob 34%, no group 31%"],
+            [
+                "unknown",
+                "no group has a probability of 50% or more. Most probable: the group of bob (34%). No group: 31%.",
+            ],
         ),
-        (0, [cluster("bob", 0.95)], 0.0, ["unknown", "not enough data to tell"]),
-        (9, [], 1.0, ["unknown", "not enough data to tell"]),
+        (
+            9,
+            [cluster(None, 0.43)],
+            0.3,
+            [
+                "unknown",
+                "no group has a probability of 50% or more. Most probable: the group “everyone” (43%). No group: 30%.",
+            ],
+        ),
+        (0, [cluster("bob", 0.95)], 0.0, ["unknown", "no rewards yet"]),
+        (9, [], 1.0, ["unknown", "no group has a probability of 50% or more. No group: 100%."]),
         (9, [cluster("bob", None)], None, None),
     ],
 )

@@ -57,12 +57,12 @@ class Tokens:
 
 
 class FailedTokens:
-    """Numbers of requests with an unknown token per client address, in periods of ``PERIOD`` seconds.
+    """Counter of the requests with an unknown token per client address, in periods of ``PERIOD`` seconds.
 
     Parameters
     ----------
     maximum : int
-        Number of such requests per period after which further requests are refused.
+        Number of requests with an unknown token per period after which further requests are refused.
     """
 
     def __init__(self, maximum: int) -> None:
@@ -83,7 +83,7 @@ class FailedTokens:
             del self._counts[next(iter(self._counts))]  # the client whose period ends first
         self._counts[client] = count + 1, end
         if count + 1 == self._maximum:
-            advice = "further requests with new tokens are refused (--max-failed-tokens)"
+            advice = "tokens that are new for this address are refused until the minute ends (--max-failed-tokens)"
             _log.warning("%s has sent %d requests with an unknown token within a minute: %s", client, count + 1, advice)
 
     def retry_after(self, client: str) -> int:

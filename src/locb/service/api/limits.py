@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from locb.service import errors
 from locb.service.errors import ProblemError
 
-MIN_NAME_BYTES = 5  # of a name in a JSON object, with its value: "":1,
+MIN_NAME_BYTES = 5  # smallest size of a name with its value in a JSON object: "":1,
 
 
 @dataclass(slots=True)
@@ -38,7 +38,7 @@ class Limits:
         return errors.too_many_in_flight(self.in_flight)
 
     def check_names(self, body: bytes) -> None:
-        """Raise a 422 problem if a JSON body has too many names, for which it needs ``MIN_NAME_BYTES`` per name."""
+        """Raise a 422 problem if a JSON body has more than ``max_names`` names."""
         # A quote and a colon end a name. An escaped quote and a colon in a text are also counted.
         names = body.translate(None, b" \t\r\n").count(b'":')
         if names > self.max_names:

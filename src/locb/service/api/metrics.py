@@ -58,7 +58,7 @@ class Metrics:
 
     def _read_gauges(self) -> Iterator[Metric]:
         service = self._service
-        snapshots = service.snapshots
+        snapshots, dropped_until = service.snapshots, service.retention.position
         for name, description, value in (
             ("locb_users", "Number of known users.", len(service.engine.users)),
             ("locb_log_position", "Sequence number of the last event in the log.", service.engine.seq),
@@ -94,7 +94,7 @@ class Metrics:
                 "Time for which the newest snapshot blocked requests, in seconds.",
                 snapshots.blocked_seconds,
             ),
-            ("locb_retention_position", "Last event that --retain has dropped, or 0.", service.retention.position),
+            ("locb_retention_position", "Sequence number of the last event dropped by --retain, or 0.", dropped_until),
             (
                 "locb_store_unavailable",
                 "1 if the store cannot be written, otherwise 0.",

@@ -172,7 +172,7 @@ class JsonResponse(Response):
 
 
 def make_response(result: Any, status: int) -> Response:
-    """Return the response of a route with this status to a successful request, from the result of the handler."""
+    """Convert the result of a handler to a response. ``status`` is the status of a successful response of the route."""
     if isinstance(result, bytes):
         return JsonResponse(result, status)
     if isinstance(result, Response):
@@ -239,7 +239,7 @@ def decode_body(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
 
 
 def _list_fields(model: Any, path: str) -> str:
-    """Return a clause with the fields of the object that ``path`` names in a body, or "" if it names none."""
+    """Return a clause with the fields of the object that ``path`` names in a body, or "" if it names no object."""
     for name in re.findall(r"\.(\w+)", path):
         model = next((field.type for field in _struct_fields(model) if field.encode_name == name), None)
     names = [field.encode_name for field in _struct_fields(model)]

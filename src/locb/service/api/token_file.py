@@ -154,7 +154,8 @@ class TokenFile:
         if without:
             allowed = ", ".join((*SCOPES, ALL))
             _log.warning(
-                "%d of these tokens have no scope and allow nothing: add one or more of %s after the token",
+                "tokens without a scope in %s: %d; they allow nothing: add one or more of %s after the token",
+                self._path,
                 without,
                 allowed,
             )

@@ -26,10 +26,10 @@ MAX_DELAY = 0.002  # seconds for which a batch waits for further requests
 MAX_BATCH_WEIGHT = 6_000  # sum of ``ParsedRequest.weight``, for which preparing a batch takes about 10 ms
 UNDELAYED_COMMANDS = 32  # a batch of so many commands is not delayed: its fixed costs per command are small
 _SMOOTHING = 0.125  # weight of the newest batch in the smoothed concurrency
-_MIN_CONCURRENCY = 0.1  # requests at the same time, besides the first one, above which batches are delayed
+_MIN_CONCURRENCY = 0.1  # mean number of further requests at the same time, above which batches are delayed
 RESTART_INTERVAL = 1.0  # seconds until a failed task starts again
 WATCH_INTERVAL = 0.5  # seconds between checks that the store responds
-STORE_TIMEOUT = 4.0  # seconds for a response of the store; longer than locks are awaited
+STORE_TIMEOUT = 4.0  # seconds for a response of the store; longer than a statement waits for a lock
 CHECKPOINT_INTERVAL = 0.5  # seconds between WAL checkpoints: short, so that each checkpoint is small
 RETENTION_INTERVAL = 60.0  # seconds between searches for decisions whose payloads are due to be dropped
 DROPPED_PER_STEP = 200  # decisions per step, during which requests wait
@@ -215,7 +215,7 @@ class Retention:
     span : float
         Age in seconds from which a payload is dropped.
     position : int
-        Last event whose payload was dropped.
+        Sequence number of the last event whose payload was dropped; 0 if there is none.
     """
 
     def __init__(self, span: float, position: int) -> None:

@@ -114,7 +114,7 @@ class Engine:
         return batch
 
     def roll_back(self, batch: Batch) -> None:
-        """Forget the users that a batch has created, because it is not committed.
+        """Remove the users that a batch has created, because it is not committed.
 
         The policy cannot shrink: it keeps the user indices, which the next batch logs without a user.
         """
@@ -263,7 +263,7 @@ class Engine:
         return decision
 
     def _in_memory(self, decision_id: str) -> CachedDecision | None:
-        """Return the only object of a decision, or None if it is not in memory. A second one would miss rewards."""
+        """Return the only object of a decision, or None if it is not in memory. A second object would miss rewards."""
         return self._recent.get(decision_id) or self.default_rewards.get(decision_id)
 
     def _reward(self, command: RewardCommand, known: dict[str, FoundDecision], batch: Batch) -> Outcome:

@@ -80,7 +80,7 @@ class GroupCommitter:
 
     @property
     def blocked_seconds(self) -> float:
-        """Seconds for which the writer thread has waited for the store, more than a slow call may take."""
+        """Seconds for which the writer thread has waited for the store; for a slow call, minus ``MAX_SLOW_SECONDS``."""
         return self._writer.busy_seconds - (MAX_SLOW_SECONDS if self._slow else 0.0)
 
     def start(self, background: BackgroundTasks) -> None:
@@ -291,7 +291,7 @@ class GroupCommitter:
         return bool(found) and all(row.decision.active_at is not None for row in found)
 
     def to_problem(self, error: Exception, request_ids: Sequence[str | None] = ()) -> ProblemError:
-        """Log an exception that a commit raised, and return the problem for the clients with these requests."""
+        """Log an exception that a commit raised, and return the problem for the clients that sent the requests."""
         extra = {"request_ids": request_ids} if request_ids else None
         if isinstance(error, StoreError | AlreadyOpenError):
             if isinstance(error, FencedError):

@@ -50,7 +50,7 @@ class Model:
         spec = policy_spec(self.policy)
         policy = spec.make_for_service(n_users=self.initial_users, dim=self.dim, parameters=self.parameters)
         if not isinstance(policy, SupportsNewUsers):
-            reason = "it has no method add_users, which the service needs to create users"
+            reason = "it has no method add_users(), with which the service creates users; implement add_users()"
             raise ValueError(f"--policy {self.policy} cannot be served: {reason}")
         return cast(ServablePolicy, policy)
 
@@ -94,7 +94,8 @@ def new_model(policy: str, dim: int, parameters: dict[str, Any]) -> Model:
         raise ValueError(f"--policy must be one of {known}, or file.py:Class for your own policy, not {policy!r}")
     if parameters.get("ties", "first") != "first":
         found = parameters["ties"]
-        raise ValueError(f"--parameter ties must be first, not {found}: random choices cannot be replayed from the log")
+        reason = "random choices cannot be replayed from the log"
+        raise ValueError(f"--parameter ties must be 'first', not {found!r}: {reason}")
     spec = policy_spec(policy)
     parameters = spec.service_parameters(parameters)
     model = Model(policy, dim, spec.initial_capacity(parameters), parameters)
@@ -149,4 +150,4 @@ def _try(name: str, method: Callable[..., Any], *arguments: Any) -> None:
     except UnavailableError:
         pass
     except Exception:
-        _log.exception("warm-up: the method %s of the policy failed", name)
+        _log.exception("warm-up: the method %s() of the policy failed; the service starts nevertheless", name)

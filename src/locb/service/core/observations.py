@@ -80,7 +80,8 @@ def _learn_one(policy: Policy, observation: Any, request_ids: Mapping[int, str |
         if observation.kind >= CORRECTION:
             if not class_supports(type(policy), SupportsCorrection):
                 _log.warning(
-                    "a correction of a reward is not learned: the policy %s has no method correct",
+                    "the policy did not learn the correction of a reward: %s has no method correct(); the reward is "
+                    "stored. To learn corrections, implement correct()",
                     type(policy).__name__,
                     extra={"request_id": request_ids.get(observation.seq)},
                 )

@@ -85,7 +85,8 @@ class Service:
             _log.info("requests and responses were dropped up to event %d (--retain)", self.retention.position)
         if not isinstance(self.policy, SupportsSnapshot):
             _log.warning(
-                "snapshots are disabled and every startup replays the whole log: %s has no methods save and checkpoint",
+                "snapshots are disabled, and every startup replays the whole log: %s has no methods save() and "
+                "checkpoint(); implement both to enable snapshots",
                 type(self.policy).__name__,
             )
         self.committer: GroupCommitter  # created by ``start``
@@ -136,10 +137,7 @@ class Service:
         snapshot = self.snapshots.load_newest(last + 1 if rebuilt_at is None else rebuilt_at, last)
         policy, seq = snapshot or (self.model.build(), 0)
         self._check_log(self.log.check_sequence(seq) or self.log.check_recent(CHECKED_EVENTS))
-        _log.info(
-            "preparing the policy and reading the log; at the first start and after an upgrade, "
-            "compiling takes up to a minute"
-        )
+        _log.info("preparing the policy and reading the log; if kernels must be compiled, this takes up to a minute")
         warm_up(self.model)
         start = time.perf_counter()
         for _ in replay(self.log, policy, seq):
@@ -226,7 +224,7 @@ class Service:
 
     def _on_fenced(self, reason: str) -> None:
         """Stop handling commands; called in another thread."""
-        if self._loop is not None:  # during the startup, the first write finds it
+        if self._loop is not None:  # before ``start``, the first write detects it
             with suppress(RuntimeError):  # the event loop is closed
                 self._loop.call_soon_threadsafe(self.committer.fail, reason)
 

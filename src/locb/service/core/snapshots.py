@@ -80,7 +80,7 @@ class Snapshots:
             try:
                 policy = cast(ServablePolicy, load(path))  # the model that wrote it accepts new users
             except (ValueError, OSError) as error:
-                _log.warning("snapshot %s ignored: %s", path.name, error)
+                _log.warning("snapshot %s ignored; the service replays more of the log instead: %s", path.name, error)
                 continue
             self.newest_seq, self.newest_time = seq, path.stat().st_mtime
             return policy, seq
@@ -90,7 +90,7 @@ class Snapshots:
     # When snapshots are written
 
     def schedule(self, seq: int) -> None:
-        """Start the interval until the next snapshot at the event ``seq``."""
+        """Count the interval until the next snapshot from the event ``seq``."""
         self._last_attempt = seq
 
     def write_if_due(self, policy: Policy, seq: int) -> None:

@@ -15,7 +15,8 @@ HISTORY_TTL = 2.0
 STATE_TTL = 2.0  # captured state, map and table of clusters
 FEATURE_NAMES_TTL = 10.0
 STORE_SIZE_TTL = 10.0
-# Minimum TTL of a view of all users, in seconds per second of its computation, which thus takes 1/300 of the time.
+# Minimum TTL of a view of all users, in seconds per second of its computation. The computation thus takes at most 1/300
+# of the time.
 TTL_PER_SECOND = 300.0
 
 MAX_ENTRIES = 32  # cached results per view

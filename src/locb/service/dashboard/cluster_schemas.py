@@ -9,17 +9,23 @@ from msgspec import Meta
 from locb.service.schemas import FINAL, ClusterSummary, ResponseModel
 
 SURE_SHARE = (
-    "Share of the members who belong to the cluster with a probability of at least 0.9; null for the cluster of all "
-    "users, and for policies without probabilities (all except ELOC)."
+    "Share of the members who belong to the cluster with a probability of at least 0.9; null for the cluster "
+    '"everyone" of ELOC, and for policies without probabilities (all except ELOC).'
 )
 SAME_AS = (
     "Seed of another cluster, if both count as one group, because the preferences of their members are nearly the same "
     "(ELOC); null if the cluster is a group of its own, or the first of several."
 )
 
+CERTIFICATE = (
+    "Upper bound on the distance between the preferences of any two members, in units of rewards, valid with a "
+    "probability of at least 1 − delta. delta is 0.1, unless the parameter delta of LOCB or ELOC is set."
+)
+NAMED_AFTER = 'User after whom the cluster is named; null for "everyone" of ELOC.'
+
 
 class UserCluster(ClusterSummary):
-    """Cluster that contains a user, and how sure this is."""
+    """Cluster that contains a user, with the probability of the membership."""
 
     probability: Annotated[
         float | None,
@@ -32,7 +38,7 @@ class UserCluster(ClusterSummary):
 
 
 class ListedCluster(ClusterSummary):
-    """Cluster, and how sure its members are."""
+    """Cluster in a list, with the share of its sure members."""
 
     sure_share: Annotated[float | None, Meta(description=SURE_SHARE)]
     same_as: Annotated[str | None, Meta(description=SAME_AS)]
@@ -69,11 +75,7 @@ class ClusterDetail(ResponseModel):
     ]
     certificate: Annotated[
         float | None,
-        Meta(
-            description="Upper bound on the distance between the preferences of any two members, with probability "
-            "1 − delta (LOCB: parameter delta, default 0.1; other policies: 0.1), in units of rewards; null if the "
-            "policy has none."
-        ),
+        Meta(description=f"{CERTIFICATE} Null if the policy has no certificates."),
     ]
     certificate_exact: Annotated[
         bool,
@@ -94,7 +96,7 @@ class FeatureWeight(ResponseModel):
 class ClusterRow(ResponseModel):
     """Row of the table of clusters."""
 
-    seed: Annotated[str | None, Meta(description="User after whom the cluster is named; null if there is none.")]
+    seed: Annotated[str | None, Meta(description=NAMED_AFTER)]
     size: Annotated[int, Meta(description="Number of members.")]
     returned: Annotated[bool, Meta(description=FINAL)]
     progress: Annotated[
@@ -104,9 +106,8 @@ class ClusterRow(ResponseModel):
     certificate: Annotated[
         float | None,
         Meta(
-            description="Upper bound on the distance between the preferences of any two members, with probability "
-            "1 − delta (LOCB: parameter delta, default 0.1; other policies: 0.1), in units of rewards; null if the "
-            "policy has none, if the cluster has more than 5,000 members, or while it is not computed yet."
+            description=f"{CERTIFICATE} Null if the policy has no certificates, if the cluster has more than 5,000 "
+            "members, or while the bound is not computed yet."
         ),
     ]
     certificate_exact: Annotated[
@@ -145,8 +146,8 @@ class ClusterTable(ResponseModel):
     max_distance: Annotated[
         float,
         Meta(
-            description="Largest possible distance between the preferences of two users: 2, times high − low with "
-            "reward_range. A certificate of this value or more is not informative."
+            description="Largest possible distance between preferences of norm at most 1, which is 2; with "
+            "reward_range, 2 · (high − low). A certificate of this value or more is not informative."
         ),
     ]
     clusters: list[ClusterRow]

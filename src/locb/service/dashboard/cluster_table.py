@@ -27,7 +27,7 @@ from locb.service.responses import encode_json
 SORTS = ("size", "reward", "progress", "sure", "seed")
 MAX_LIMIT = 200  # rows per page
 MAX_OVERLAP = 12  # clusters of a page whose overlap is computed
-MAX_DISTANCE = 2.0  # between two preference vectors of norm 1
+MAX_DISTANCE = 2.0  # between two preference vectors of norm at most 1
 MAX_PAIRED = 2_000  # members; the certificate of a larger cluster is not computed over all pairs of members
 ENCODED_AT_ONCE = 1_000  # clusters; encoding takes less than 1 ms
 
@@ -38,7 +38,7 @@ class TableQuery(NamedTuple):
     sort: str  # one of ``SORTS``
     limit: int  # maximum number of rows
     offset: int  # number of rows before the page
-    search: str  # part of the name of a cluster, in any case; empty: all clusters
+    search: str  # part of the name of a cluster, not case-sensitive; empty: all clusters
 
 
 async def cluster_table(

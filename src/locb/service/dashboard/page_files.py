@@ -70,7 +70,11 @@ class ChartFiles:
         if process is not None and self._failure is None and process.poll():
             lines = process.communicate()[1].decode(errors="replace").strip().splitlines()
             self._failure = lines[-1] if lines else f"the process exited with status {process.returncode}"
-            _log.warning("the chart files could not be built, so the dashboard has no charts: %s", self._failure)
+            _log.warning(
+                "the dashboard has no charts, because the chart files could not be built (%s); correct the cause and "
+                "restart the service",
+                self._failure,
+            )
         return self._failure
 
     def prepare(self) -> None:
@@ -147,7 +151,9 @@ class PageFiles:
             raise errors.not_found(f"the dashboard has no file {name[:100]!r}; open / for the dashboard")
         if self._chart_files.failure is not None:
             failure = self._chart_files.failure
-            raise errors.internal(f"the chart files could not be built ({failure}); correct the cause and restart")
+            raise errors.internal(
+                f"the chart files could not be built ({failure}); correct the cause and restart the service"
+            )
         content = self._chart_files.read(source)
         if content is None:
             return None

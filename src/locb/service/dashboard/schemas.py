@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Raw
 
-from locb.service.dashboard.cluster_schemas import UserCluster
+from locb.service.dashboard.cluster_schemas import NAMED_AFTER, UserCluster
 from locb.service.schemas import FINAL, ClusterSummary, Explanation, Features, RankedArm, ResponseModel
 
 Time = Annotated[float, Meta(description="Unix time in seconds.")]
@@ -92,8 +92,8 @@ class Status(ResponseModel):
     sure_users: Annotated[
         int | None,
         Meta(
-            description="Number of users who belong to a cluster, except that of all users, with a probability of at "
-            "least 0.9; null for policies without probabilities (all except ELOC), or if unknown."
+            description='Number of users who belong to a cluster other than "everyone" with a probability of at least '
+            "0.9; null for policies without probabilities (all except ELOC), or if unknown."
         ),
     ]
     backfilling: Annotated[
@@ -124,7 +124,7 @@ class HistoryPoint(ResponseModel):
         int | None,
         Meta(
             description="Number of decisions whose estimate used rewards of a cluster of more than one user; null if "
-            "unknown, for example for decisions before a restart."
+            "unknown. Of the decisions before a restart, it is known for at most 5,000, none older than one hour."
         ),
     ]
     rewards: Annotated[int, Meta(description="Number of rewards.")]
@@ -174,7 +174,7 @@ class History(ResponseModel):
 class MapCluster(ResponseModel):
     """Cluster that has its own colour on the map."""
 
-    seed: Annotated[str | None, Meta(description="User after whom the cluster is named; null if there is none.")]
+    seed: Annotated[str | None, Meta(description=NAMED_AFTER)]
     size: Annotated[int, Meta(description="Number of members.")]
     returned: Annotated[bool, Meta(description=FINAL)]
     shown: Annotated[int, Meta(description="Number of members who are on the map.")]
@@ -238,7 +238,7 @@ class UserDetail(ResponseModel):
         ),
     ]
     radius: Annotated[
-        float | None, Meta(description="Radius of the confidence region around theta; null if there is none.")
+        float | None, Meta(description="Radius of the confidence region around theta; null if the policy has none.")
     ]
     clusters: Annotated[list[UserCluster], Meta(description="Clusters that contain the user.")]
     no_cluster_probability: Annotated[

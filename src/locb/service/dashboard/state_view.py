@@ -49,11 +49,11 @@ class StateView:
     same_as : (K,) ints
         Position of the cluster of which each cluster is a duplicate, or its own position.
     sure_members : (K,) ints or None
-        Number of members of each cluster who belong to it with a probability of at least ``SURE``; 0 for a cluster
-        without a seed, that is, all users. None if the policy has no probabilities.
+        Number of members of each cluster who belong to it with a probability of at least ``SURE``; 0 for
+        "everyone", the cluster without a seed. None if the policy has no probabilities.
     sure_users : int or None
-        Number of users who belong to a cluster with a seed with such a probability; None if the policy has no
-        probabilities.
+        Number of users who belong to a cluster other than "everyone" with a probability of at least ``SURE``; None if
+        the policy has no probabilities.
     n_estimates : int
         Number of users with an estimate.
     sample, sample_theta : (s,) ints, (s, d) floats

@@ -46,7 +46,7 @@ class Counts(NamedTuple):
     rewards : float
         Number of rewards that were learned in the period, including default rewards.
     reward_sum, reward_square_sum : float
-        Sum of these rewards and of their squares. A correction changes the sums of the period of the first reward.
+        Sums of these ``rewards`` and of their squares. A correction changes the sums of the period of the first reward.
     unrewarded : float
         Number of decisions of the period that still have neither a reward nor a default reward.
     """
@@ -212,8 +212,8 @@ class EventStats:
     def buckets(self, width: int, start: float, stop: float) -> list[tuple[int, Counts]]:
         """Return the start time and counts of each non-empty bucket of ``width`` seconds that overlaps [start, stop).
 
-        All times are Unix times in seconds. The counts are sums over the stored buckets that overlap the period. The
-        width of these is the largest key of ``RETENTION`` that divides ``width``.
+        All times are Unix times in seconds. The counts are sums over the stored buckets that overlap the period, whose
+        width is the largest key of ``RETENTION`` that divides ``width``.
         """
         self._flush()
         unit = max(kept for kept in RETENTION if width % kept == 0 and kept <= width)

@@ -199,7 +199,7 @@ class Chain:
             raise FencedError(f"the log ends at event {first - 1}, but the {count} new events {found}") from None
 
     def link_erasure(self, erased: Sequence[int]) -> tuple[CommitRow, Head]:
-        """Return the row of the commit that erases these events, and the new end of the log."""
+        """Return the row of the commit that erases the events ``erased``, and the new end of the log."""
         return self._append(ERASURE, [digest_erasure(self.head.last_seq + 1, erased)])
 
     def link_rebuild(self) -> tuple[CommitRow, Head]:
@@ -223,8 +223,8 @@ class Damage(NamedTuple):
 class PositionFile:
     """File in the data folder with the last committed event and its running hash.
 
-    With this file, the loss of the last commits is found. The log alone cannot show it, because the commits before them
-    form a valid chain.
+    With this file, the loss of the last commits is detected. The log alone cannot show the loss, because the earlier
+    commits form a valid chain.
 
     Parameters
     ----------
@@ -253,7 +253,7 @@ class PositionFile:
             os.lseek(self._file, 0, os.SEEK_SET)
             os.write(self._file, f"{self._store_id} {head.last_seq:020d} {head.hash.hex()}\n".encode())
         except OSError as error:
-            _log.warning("cannot write %s, so a loss of the newest events would not be found: %s", self.path, error)
+            _log.warning("cannot write %s, so a loss of the newest events cannot be detected: %s", self.path, error)
 
     def check(self, connection: Connection, head: Head) -> Damage | None:
         """Return the damage if a log that ends at ``head`` does not contain the recorded event; otherwise None."""

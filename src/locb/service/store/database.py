@@ -173,9 +173,9 @@ class RowWriter(Protocol):
         """Start a transaction without waiting, and return whether ``write`` can be called in the event loop."""
 
     def write(self, connection: Any, writes: Writes) -> bool:
-        """Write rows, and return whether the end of the log was as expected; ``commit`` or ``roll_back`` must follow.
+        """Write rows, and return whether the end of the log was as expected.
 
-        If it was not as expected, nothing is written, or ``roll_back`` must follow.
+        Call ``commit`` if it was, otherwise ``roll_back``.
         """
 
     def commit(self, connection: Any) -> None:

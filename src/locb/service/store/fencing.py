@@ -1,8 +1,8 @@
 """Fencing: only the process that has opened the log last can write to it.
 
-The table ``locb_head`` has one row: the epoch of this process, and the end of the log. A process that opens the log
-increments the epoch. Every transaction that writes checks the epoch and the last sequence number, and locks the row
-until the transaction ends.
+The table ``locb_head`` has one row: the end of the log, and an epoch, which a process increments when it opens the log.
+Every transaction that writes checks the epoch and the last sequence number, and locks the row until the transaction
+ends.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Decisions of each user: the table that lists them, and their erasure.
 
 A database index on the user of each decision would double the cost of a commit, because users arrive in random order.
-This table is extended in batches instead. A scan of the end of the log finds the decisions that it does not list yet.
+The table ``locb_user_decisions`` is extended in batches instead. A scan of the end of the log finds the decisions that
+the table does not list yet.
 """
 
 from __future__ import annotations

@@ -95,11 +95,16 @@ def argument_steps(rank: RankRequest, dim: int, user_path: str) -> Generator[Non
             features[name] = features.get(name, 0.0) + value
         features |= _crosses(context, features, max_crosses)
         if len(features) > MAX_ARM_NAMES:
-            raise ValueError(f"actions[{a}] must have at most {MAX_ARM_NAMES} features, not {len(features)}")
+            raise ValueError(f"actions[{a}] {_too_many_features(len(features))}")
         arms.append((action.id, features))
         if len(arms) % ACTIONS_PER_STEP == 0:
             yield
     return RankArguments(user or SHARED_USER, arms, excluded, rank.event_id or None, bool(rank.defer_activation))
+
+
+def _too_many_features(count: int) -> str:
+    counted = "including cross features and the feature 'action=ID'"
+    return f"must have at most {MAX_ARM_NAMES} features ({counted}), not {count}; send fewer features of the action"
 
 
 def to_rank_response(rank: RankRequest, event_id: str, ranked: Sequence[str]) -> RankResponse:

@@ -49,7 +49,8 @@ export async function request(path, body) {
 export function path(strings, ...ids) {
   const removed = ids.find((id) => id === "." || id === "..");
   if (removed !== undefined) {
-    throw new Problem(400, "dot-segment", `Browsers cannot request “${removed}”. Use locb watch or the API instead.`);
+    const advice = "Use locb watch or the API instead.";
+    throw new Problem(400, "dot-segment", `Browsers cannot request the id “${removed}”. ${advice}`);
   }
   return String.raw({ raw: strings }, ...ids.map(encodeURIComponent));
 }

@@ -1,5 +1,5 @@
-/* Charts of the page. The files that draw the charts are built by the service, once per installation. Until they are
-   available, each chart shows a message. Numbers and tables do not need these files. */
+/* Charts of the page. The service builds the files that draw the charts, and caches them. Until they are available,
+   each chart shows a message. Numbers and tables do not need these files. */
 
 import { request } from "./api.js";
 import { formatProblem } from "./notices.js";

@@ -39,7 +39,7 @@ export function formatHistory(history) {
 /* Returns a text that lists the evidence sources of an estimate, largest weight first. Sources with a weight of 0.5% or
    less are omitted. */
 export function formatSources(sources) {
-  const names = { user: "own rewards", everyone: "all users", population: "population prior", cluster: "group",
+  const names = { user: "own rewards", everyone: "everyone", population: "population prior", cluster: "group",
     other: "other groups" };
   return sources.filter(({ weight }) => weight > 0.005).sort((a, b) => b.weight - a.weight).map((source) => {
     const name = names[source.kind] ?? source.kind;
@@ -51,12 +51,12 @@ export function formatSources(sources) {
 }
 
 const SURE = 0.9; // as in dashboard/state_view.py
-const MIN_LIKELY = 0.5; // groups with a lower probability are not named
-export const SCREENED = "The safety screen replaced the arm with the highest score, because the rewards of this user "
-  + "speak against that arm.";
+const MIN_LIKELY = 0.5; // a group with a lower probability is not shown as the group of the user
+export const SCREENED = "The safety screen replaced the arm with the highest score, because the user's own rewards "
+  + "indicate that another arm is clearly better.";
 
-/* Returns the groups of a user by decreasing probability: [{seed, seeds, probability}]. Groups that count as one are
-   one entry with several seeds. A policy without probabilities has no entries. */
+/* Returns the groups of a user by decreasing probability: [{seed, seeds, probability}]. Groups that count as one group
+   are one entry; seeds are those of its other groups. A policy without probabilities has no entries. */
 export function mergeGroups(clusters) {
   const merged = new Map();
   for (const { seed, same_as: original, probability } of clusters) {
@@ -69,24 +69,25 @@ export function mergeGroups(clusters) {
   return [...merged.values()].sort((a, b) => b.probability - a.probability);
 }
 
-export const groupName = (seed) => (seed === null ? "all users" : seed);
+// The group without a seed is the group "everyone" of ELOC.
+export const groupName = (seed) => (seed === null ? "everyone" : seed);
 
-/* Returns how sure the group of a user is, as [short text, sentence]; null for a policy without probabilities. */
+/* Returns the most probable group of a user as [short text, sentence]; null for a policy without probabilities. */
 export function formatMembership({ served, clusters, no_cluster_probability: alone }) {
   if (alone === null) return null;
   const [best] = mergeGroups(clusters);
-  const unknown = "not enough data to tell";
-  if (!served || !best) return ["unknown", unknown];
+  if (!served) return ["unknown", "no rewards yet"];
+  const unlikely = "no group has a probability of 50% or more.";
+  const none = `No group: ${formatPercent(alone)}.`;
+  if (!best) return ["unknown", `${unlikely} ${none}`];
   const probability = formatPercent(best.probability);
-  const group = `the group of ${groupName(best.seed)}`;
-  if (best.seed === null && best.probability >= MIN_LIKELY) {
-    return ["all users", `no difference from other users found so far: ${probability}`];
+  const group = best.seed === null ? `the group “${groupName(null)}”` : `the group of ${best.seed}`;
+  const sentence = `belongs to ${group} with a probability of ${probability}`;
+  if (best.probability < MIN_LIKELY) {
+    return ["unknown", `${unlikely} Most probable: ${group} (${probability}). ${none}`];
   }
-  if (best.probability >= SURE) return [best.seed, `belongs to ${group} with ${probability}`];
-  if (best.probability >= MIN_LIKELY) {
-    return [`${best.seed}?`, `probably belongs to ${group}: ${probability}; not sure yet`];
-  }
-  return ["unknown", `${unknown}: ${group} ${probability}, no group ${formatPercent(alone)}`];
+  if (best.seed === null || best.probability >= SURE) return [groupName(best.seed), sentence];
+  return [`${best.seed}?`, `probably ${sentence}`];
 }
 
 /* Returns a number of bytes as text, in bytes, kB (1,000 bytes), MB, GB or TB. */

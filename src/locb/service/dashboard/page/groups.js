@@ -2,6 +2,7 @@
 
 import { request } from "./api.js";
 import { Chart } from "./charts.js";
+import { groupName } from "./format.js";
 import { userLink } from "./map.js";
 
 const { byId, create, createTable, formatCount, formatNumber, formatPercent, setContent } = window.locbUi;
@@ -10,13 +11,13 @@ const FIRST_COLUMNS = [
   { name: "seed", title: "Seed", direction: "ascending", show: showSeed,
     hint: "The user around whom the group is built." },
   { name: "size", title: "Users", number: true, direction: "descending", show: (row) => formatCount(row.size),
-    hint: "Number of users who may belong to the group." },
+    hint: "Number of users in the group. With ELOC: number of users who may belong to the group." },
 ];
 // Columns of policies with membership probabilities, and of all other policies.
 const SURE_COLUMNS = [
   { name: "sure", title: "Sure members", direction: "descending",
     show: (row) => bar(row.sure_share, `Sure members of the group with seed ${row.seed}`),
-    hint: "Share of the users who belong to the group with a probability of at least 90%." },
+    hint: "Share of the users in the group who belong to it with a probability of at least 90%." },
 ];
 const FINAL_COLUMNS = [
   { name: "state", title: "State", sort: false, show: (row) => stateBadge(row.returned),
@@ -25,7 +26,8 @@ const FINAL_COLUMNS = [
     show: (row) => bar(row.progress, `Progress of the group with seed ${row.seed}`),
     hint: "How close the group is to being final." },
   { name: "certificate", title: "Certificate", number: true, sort: false, show: formatCertificate,
-    hint: "Upper bound on the distance between the preferences of any two members." },
+    hint: "Upper bound on the distance between the preferences of any two members, valid with a probability of at "
+      + "least 1 − delta." },
 ];
 const LAST_COLUMNS = [
   { name: "rewards", title: "Rewards", number: true, sort: false, show: (row) => formatCount(row.rewards) },
@@ -38,7 +40,7 @@ export const stateBadge = (isFinal) =>
   create("span", { className: `badge ${isFinal ? "good" : ""}` }, isFinal ? "final" : "forming");
 
 function showSeed({ seed, same_as: original }) {
-  if (seed === null) return "–";
+  if (seed === null) return groupName(seed);
   const note = original === null ? null : create("span", { className: "muted small block",
     title: "The two groups have nearly the same preferences, and count as one group." }, `same group as ${original}`);
   return create("span", {}, create("a", { href: userLink(seed), className: "name" }, seed), note);
@@ -64,18 +66,18 @@ function topFeatures(row) {
 }
 
 function summarizeSure(count) {
-  return `${formatCount(count)} groups, which overlap: a user is in each group that explains the user's rewards about `
-    + "as well as the best group. A member is sure if the user belongs to the group with a probability of at least "
-    + "90%. Groups with nearly the same preferences count as one group. The group without a seed contains the users "
-    + "who may be like all others.";
+  return `${formatCount(count)} groups, which overlap: a user is in each group that the user's rewards do not rule `
+    + "out. A member is sure if the user belongs to the group with a probability of at least 90%. Groups with nearly "
+    + "the same preferences count as one group. The group “everyone” has no seed and contains the users who may be "
+    + "like all others.";
 }
 
 function summarizeFinal(returned, forming, maxDistance) {
   return `${formatCount(returned)} final, ${formatCount(forming)} forming. A final group loses no members and accepts `
     + "only users who arrive later; a forming group can still change. The certificate is an upper bound on the "
-    + "distance between the preferences of any two members, with probability 1 − delta (by default 0.9). "
-    + `A bound of ${maxDistance} or more is not informative, because no two users can be farther `
-    + "apart. “≤” marks the larger bound that is used for groups of more than 300 users.";
+    + "distance between the preferences of any two members, with a probability of at least 1 − delta, which is 0.9 by "
+    + `default. A bound of ${maxDistance} or more is not informative: users whose preferences have a norm of at most `
+    + `${maxDistance / 2} cannot be farther apart. “≤” marks the larger bound of a group of more than 300 users.`;
 }
 
 export class GroupsPanel {
@@ -146,8 +148,8 @@ export class GroupsPanel {
   showOverlap({ seeds, shares }) {
     byId("overlap").hidden = seeds.length < 2;
     if (seeds.length < 2) return;
-    const names = seeds.map((seed) => seed ?? "–");
-    const named = (name) => (name === "–" ? "“everyone”" : `with seed “${name}”`);
+    const names = seeds.map(groupName);
+    const named = (name) => (name === groupName(null) ? `“${name}”` : `with seed “${name}”`);
     const rows = names.flatMap((row, i) => names.map((column, j) =>
       ({ row, column, row_order: i, column_order: j, share: shares[i][j] })));
     const pairs = rows.filter(({ row_order: i, column_order: j }) => i !== j);

@@ -2,6 +2,7 @@
 
 import { request } from "./api.js";
 import { Chart } from "./charts.js";
+import { groupName } from "./format.js";
 
 const { byId, create, createTable, formatCount, formatPercent, setContent } = window.locbUi;
 const MAX_LISTED = 100; // users in the list
@@ -80,7 +81,7 @@ export class MapPanel {
         cluster_count: points.cluster_count[index],
         group: cluster === NO_CLUSTER ? "none" : cluster === UNLISTED_CLUSTER ? "others" : String(colours[cluster]),
         group_label: cluster === NO_CLUSTER ? "none" : cluster === UNLISTED_CLUSTER ? "other"
-          : clusters[cluster].seed ?? "–",
+          : groupName(clusters[cluster].seed),
       };
     });
     // Users without a group are drawn first, below all other users.
@@ -92,7 +93,7 @@ export class MapPanel {
     clusters.forEach((cluster, index) => {
       const shown = points.cluster.filter((other) => other === index).length;
       const counts = `${formatCount(shown)} of ${formatCount(cluster.size)}`;
-      this.legendNames[colours[index]] = `${cluster.seed ?? "–"} (${counts})`;
+      this.legendNames[colours[index]] = `${groupName(cluster.seed)} (${counts})`;
     });
     this.legendValues = colours.map(String)
       .concat(["others", "none"].filter((name) => this.rows.some((row) => row.group === name)));
@@ -137,7 +138,7 @@ export class MapPanel {
     const none = this.rows.filter((row) => row.group === "none").length;
     return "Each mark is a user. Colour and shape: the smallest group in the legend that contains the user. Size: "
       + `number of rewards. Ring: the user is in several groups. Users with a ring: ${formatCount(several)}. Users in `
-      + `no group: ${formatCount(none)}. Legend: seed of each group (number of users with its colour, of its members). `
+      + `no group: ${formatCount(none)}. Legend: seed of each group (number of users in its colour, of its members). `
       + "Click a user to open the panel “User”, or click a group in the legend to highlight the group.";
   }
 }

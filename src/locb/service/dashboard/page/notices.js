@@ -33,7 +33,8 @@ export function statusNotices(status) {
     notices.push(["info", "No rewards yet. Send rewards to POST /v1/reward. The service learns only from rewards."]);
   }
   if (snapshot === null && store.position > 200000) {
-    notices.push(["warn", "There is no snapshot. The next startup replays the whole log, which can take a long time."]);
+    notices.push(["warn", "There is no snapshot. The next startup replays the whole log, which can take a long time. "
+      + "See the log of the service for the reason, or set a smaller --snapshot-every."]);
   }
   return notices;
 }
@@ -43,7 +44,7 @@ export function formatProblem(problem, retrySeconds) {
   const retry = retrySeconds ? " Retrying automatically." : "";
   if (problem.status === 0 && problem.type === "timeout") return `The service did not respond in time.${retry}`;
   if (problem.status === 0) return `The service is unreachable. It may be restarting.${retry}`;
-  if (problem.status === 429) return `The service has too many requests in progress.${retry}`;
+  if (problem.status === 429) return `The service rejected the request: ${problem.message}.${retry}`;
   if (problem.status === 503) return `The service is unavailable: ${problem.message}.${retry}`;
   if (problem.status === 404) return `Not found: ${problem.message}.`;
   if (problem.status === undefined) return `The page could not show the response: ${problem.message}.`;
