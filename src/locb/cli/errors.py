@@ -49,7 +49,7 @@ def leave(message: str, code: int) -> NoReturn:
 
 
 def reporting_errors(command: Callable[..., None]) -> Callable[..., None]:
-    """Return the command with the option ``--debug``. A ValueError or OSError gives a one-line text and exit code 2."""
+    """Return the command with the option ``--debug``. A ValueError or OSError gives a one-line message."""
     signature = inspect.signature(command, eval_str=True)
 
     @functools.wraps(command)
