@@ -25,7 +25,7 @@ def play(n: int, seeds: Ints, limit: float, alpha: float, users: Ints, contexts:
     limit : float
         A cluster is final when the radii of all its members are below this limit, gamma · tau / 8.
     alpha : float
-        Exploration strength.
+        Weight of the exploration bonus.
     users, contexts, rewards : arrays
         Users (rounds,), feature vectors (rounds, arms, d) and rewards (rounds, arms) of the rounds.
     """

@@ -1,6 +1,6 @@
 """Chart of the gate of ELOC over rounds, in three environments: docs/images/gate.svg.
 
-The gate is the three weights with which ELOC mixes its three models of users. The argument is the path of the image.
+The gate is the three weights with which ELOC mixes its three predictors. The argument is the path of the image.
 """
 
 import sys

@@ -54,7 +54,7 @@ SAFE_CASES = [
 
 
 def final_regret(task: tuple[Case, dict[str, Any], int]) -> float:
-    """Return the cumulative regret after the last round of a task (case, parameters of the option, seed)."""
+    """Return the cumulative regret after the last round of a task: case, parameters of the option, random seed."""
     case, option, seed = task
     env = make_environment(case.settings, seed, warn=False)
     size = {"n_users": env.n_users, "dim": env.dim}

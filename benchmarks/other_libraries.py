@@ -1,7 +1,7 @@
 """Time of one decision (choose an arm and learn its reward) with locb and with other libraries.
 
-Each library runs in one process and one thread on the same rounds: 100 users, 10 arms, 10 features per arm. It is used
-as its documentation recommends. The time does not include conversions of data that every application needs.
+Each library runs in one process and one thread on the same rounds: 100 users, 10 arms, 10 features per arm. Each is
+used as its documentation recommends. The time does not include conversions of data that every application needs.
 Libraries with one model per arm and without features of arms get the features of the first arm as the context. If you
 give the path of a Markdown page, its table between <!-- peers --> and <!-- end of peers --> is updated.
 """

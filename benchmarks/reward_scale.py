@@ -20,7 +20,10 @@ SCALES = {"r": (1.0, 0.0), "r × 0.01": (0.01, 0.0), "r × 100": (100.0, 0.0), "
 
 
 def f1_and_regret(task: tuple[str, str, bool, int]) -> tuple[float, float]:
-    """Return the F1 and the regret, in units of r, of a task (policy, scale, whether ``reward_range`` is set, seed)."""
+    """Return the F1 and the regret, in units of r, of a task.
+
+    The elements of a task are the policy, the scale, whether ``reward_range`` is set, and the random seed.
+    """
     name, scale_name, with_range, seed = task
     scale, shift = SCALES[scale_name]
     env = locb.Synthetic(seed=seed)

@@ -350,7 +350,10 @@ def test_data_reads_other_separators(
             ["data", "yahoo", ".", "--no-header"],
             "locb: --no-header is allowed only with the data set 'table', not with 'yahoo'",
         ),
-        (["data", "yahoo", ".", "--like-above", "3"], "locb: --like-above requires ratings; yahoo has clicks"),
+        (
+            ["data", "yahoo", ".", "--like-above", "3"],
+            "locb: --like-above requires ratings; yahoo has clicks, so omit the option",
+        ),
         (["compare", "--like-above", "3"], "locb: --like-above requires --data"),
         (["data", "yahoo", "--download", "ml-1m"], "locb: --download is available for movielens only"),
         (["data", "movielens", "--download", "ml-7"], "locb: --download must be one of ml-latest-small"),

@@ -89,7 +89,7 @@ PHRASES = {
 
 # Exceptions: path pattern, word (regular expression, whole match), reason.
 ALLOWED = (
-    ("src/locb/kernels/eloc/*", "gate", "the gate of ELOC's model: the mixing weights of its three experts"),
+    ("src/locb/kernels/eloc/*", "gate", "the gate of ELOC's model: the mixing weights of its three predictors"),
     ("src/locb/policies/eloc.py", "gate", "the gate of ELOC's model"),
     ("CHANGELOG.md", "[Ll]enders?|worlds?", "names of earlier versions in the list of renamed interfaces"),
     ("tests/policies/test_eloc.py", "gate", "the gate of ELOC's model"),

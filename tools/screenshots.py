@@ -39,7 +39,7 @@ LOCB = (sys.executable, "-c", "from locb.cli import main; main()")
 RUN_IMAGES = ("regret", "users", "report")
 SERVICE_IMAGES = ("page", "page-dark", "page-map", "page-user", "page-phone", "watch")
 DATA_IMAGES = ("users-movielens",)
-DECISIONS, RATE = 6_000, 50  # number and rate per second; with 6,000, most users are sure of their group
+DECISIONS, RATE = 6_000, 50  # number; rate per second. After 6,000, the group of most users is known
 DESKTOP, TALL, PHONE = ({"width": width, "height": height} for width, height in ((1200, 860), (1200, 1700), (390, 844)))
 
 

@@ -63,8 +63,8 @@ def test_invalid_chosen_arms_are_rejected() -> None:
     for wrong, message in (
         ([0, -1], r"chosen must be from 0 to 2, but chosen\[1\] is -1"),
         ([3, 0], r"chosen\[0\] is 3"),
-        ([0], "chosen must be one arm for each of 2 rounds"),
-        ([0.0, 1.0], "chosen must be one arm for each of 2 rounds, not float64"),
+        ([0], r"chosen must have one arm index \(integer\) for each of 2 rounds"),
+        ([0.0, 1.0], r"chosen must have one arm index \(integer\) for each of 2 rounds, not float64"),
     ):
         with pytest.raises(ValueError, match=message):
             rounds.earned(wrong)

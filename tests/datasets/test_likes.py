@@ -97,7 +97,7 @@ def test_quantile_with_ties(tmp_path: Path) -> None:
         ("qx", "like_above must be a number or a quantile such as 'q75', not 'qx'"),
         (float("nan"), "like_above must be a number or a quantile such as 'q75', not nan"),
         (True, "like_above must be a number or a quantile such as 'q75', not True"),
-        (200, r"like_above must be below the largest rating in .*plays\.csv, 200, not 200"),
+        (200, r"like_above must be below 200, the largest rating in .*plays\.csv, not 200"),
     ],
 )
 def test_invalid_thresholds(value: Any, message: str, tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_invalid_thresholds(value: Any, message: str, tmp_path: Path) -> None:
 def test_quantile_that_is_the_largest_rating(tmp_path: Path) -> None:
     path = tmp_path / "ratings.csv"
     path.write_text("who,what,count\n" + "\n".join(f"u{n % 10},i{n % 7},{5 if n % 3 else 1}" for n in range(90)))
-    with pytest.raises(ValueError, match=r"must be below the largest rating in .*, 5, but 'q75' is 5"):
+    with pytest.raises(ValueError, match=r"must be below 5, the largest rating in .*, but the quantile 'q75' is 5"):
         load(path, like_above="q75")
 
 

@@ -97,7 +97,7 @@ def test_missing_and_invalid_files(tmp_path: Path) -> None:
         load(folder)
     folder = files.movielens_csv(tmp_path / "ml2")
     (folder / "ratings.csv").write_text("user,movieId,rating\n1,2,3\n")
-    with pytest.raises(ValueError, match="has no column userId; it has user, movieId, rating"):
+    with pytest.raises(ValueError, match="has no column 'userId'; it has 'user', 'movieId', 'rating'"):
         load(folder)
     (folder / "ratings.csv").write_text("")
     with pytest.raises(ValueError, match="ratings.csv has no ratings"):

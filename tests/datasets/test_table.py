@@ -75,13 +75,13 @@ def test_rows_with_nulls_are_skipped(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"user": "missing"}, "has no column missing; it has who, what, stars, liked, genre, price"),
+        ({"user": "missing"}, "has no column 'missing'; it has 'who', 'what', 'stars', 'liked', 'genre', 'price'"),
         ({"features": ["genre", "what"]}, "features must not contain 'what', the column of items"),
-        ({"features": ["colour"]}, "has no column colour"),
+        ({"features": ["colour"]}, "has no column 'colour'"),
         ({"rating": None}, "set exactly one of rating"),
         ({"reward": "liked"}, "set exactly one of rating"),
-        ({"rating": None, "reward": "stars"}, r"column stars must have 0 or 1, but row \d+ has"),
-        ({"rating": "who"}, "column who must have finite numbers, but row 1 has 'user 1'"),
+        ({"rating": None, "reward": "stars"}, r"column 'stars' must have 0 or 1, but row \d+ has"),
+        ({"rating": "who"}, "column 'who' must have finite numbers, but row 1 has 'user 1'"),
         ({"dim": 1}, "dim must be an integer of at least 2, not 1"),
         ({"item_features": "nowhere.csv"}, "Table does not exist or is not a file"),
         ({"features": ["price"], "item_features": "x.csv"}, "set features or item_features, not both"),
@@ -99,7 +99,7 @@ def test_invalid_columns(arguments: dict[str, Any], message: str, tmp_path: Path
         ("likes.xlsx", "x", "the file name must end in .csv"),
         ("likes.csv", "", "is empty"),
         ("likes.csv", "who,what,stars\n", "has no rows"),
-        ("likes.csv", "who,what,stars\n,,\n", "must have at least one row with values for who, what and stars"),
+        ("likes.csv", "who,what,stars\n,,\n", "must have at least one row with values for 'who', 'what' and 'stars'"),
         ("likes.parquet", "not parquet at all", "cannot read .* as .parquet"),
         ("likes.jsonl", '{"who": 1, "what": 2, "stars": 3}\n{"who": \n', r"likes\.jsonl, line 2: "),
     ],
@@ -138,13 +138,13 @@ def test_item_table_with_text_ids_and_missing_numbers(tmp_path: Path) -> None:
     env = load(tmp_path / "likes.parquet", item_features=tmp_path / "items.parquet")
     assert np.isfinite(env.item_features).all()
     items.with_columns(what=pl.lit("x")).head(1).write_parquet(tmp_path / "others.parquet")
-    with pytest.raises(ValueError, match="no item of column what has a value in price; add values for these items"):
+    with pytest.raises(ValueError, match="no item of column 'what' has a value in 'price'; add values for these items"):
         load(tmp_path / "likes.parquet", item_features=tmp_path / "others.parquet")
     items.select("what").write_parquet(tmp_path / "bare.parquet")
-    with pytest.raises(ValueError, match="has no column other than what; add columns that describe the items"):
+    with pytest.raises(ValueError, match="has no column other than 'what'; add columns that describe the items"):
         load(tmp_path / "likes.parquet", item_features=tmp_path / "bare.parquet")
     frame.with_columns(who=pl.concat_list("who")).write_parquet(tmp_path / "lists.parquet")
-    with pytest.raises(ValueError, match="column who must have numbers or text, not List"):
+    with pytest.raises(ValueError, match="column 'who' must have numbers or text, not List"):
         load(tmp_path / "lists.parquet")
 
 
@@ -163,13 +163,13 @@ def test_features_of_few_items_give_a_warning(tmp_path: Path) -> None:
     items = frame.select("what", "genre", "price").unique("what", maintain_order=True)
     few = items.with_columns(pl.when(pl.int_range(pl.len()) < 3).then("price").alias("price"))
     few.write_csv(tmp_path / "items.csv")
-    message = r"column price has a value for 3 of 12 items \(25\.0%\)"
+    message = r"column 'price' has a value for 3 of 12 items \(25\.0%\)"
     for _ in range(2):  # the second time from the cache
         with pytest.warns(UserWarning, match=message) as caught:
             load(tmp_path / "likes.csv", item_features=tmp_path / "items.csv")
         assert not any("column genre" in str(warning.message) for warning in caught)
     frame.select("what", "genre").unique("what", maintain_order=True).head(2).write_csv(tmp_path / "two.csv")
-    with pytest.warns(UserWarning, match=r"column genre has a value for 2 of 12 items \(16\.7%\)"):
+    with pytest.warns(UserWarning, match=r"column 'genre' has a value for 2 of 12 items \(16\.7%\)"):
         load(tmp_path / "likes.csv", item_features=tmp_path / "two.csv")
 
 
@@ -178,7 +178,9 @@ def test_features_that_vary_within_an_item_give_a_warning(tmp_path: Path) -> Non
     frame.write_csv(tmp_path / "likes.csv")
     varying = frame.group_by("what").agg(pl.col("weekday").n_unique()).filter(pl.col("weekday") > 1).height
     share = f"{varying / files.MOVIES:.1%}"
-    message = rf"column weekday has more than one value for {varying} of 12 items \({share}\); the first value of each"
+    message = (
+        rf"column 'weekday' has more than one value for {varying} of 12 items \({share}\); the first value of each"
+    )
     with pytest.warns(UserWarning, match=message) as caught:
         load(tmp_path / "likes.csv", features=["weekday", "genre"])
     assert not any("column genre" in str(warning.message) for warning in caught)

@@ -57,7 +57,7 @@ def test_columns_by_number_are_counted_from_1(tmp_path: Path) -> None:
     assert np.array_equal(by_number.theta, as_text.theta)
     assert by_number.about["records"] == len(files.stars())  # the first line is a record
     for number in (0, 5):
-        with pytest.raises(ValueError, match=f"has no column {number}; it has 1, 2, 3, 4"):
+        with pytest.raises(ValueError, match=f"has no column '{number}'; it has '1', '2', '3', '4'"):
             load(path, **{**NUMBERS, "rating": number})
 
 
@@ -68,7 +68,9 @@ def test_other_suffix_and_separator_are_readable_with_an_explicit_separator(tmp_
         load(path, **NUMBERS)
     assert np.array_equal(load(path, separator="\t", **NUMBERS).theta, expected.theta)
     path = write(tmp_path / "caret.csv", "^")
-    with pytest.raises(ValueError, match=r"has no column who, what, stars; it has who\^what\^stars.* set separator"):
+    with pytest.raises(
+        ValueError, match=r"has no column 'who', 'what', 'stars'; it has 'who\^what\^stars.* set separator"
+    ):
         load(path)
     assert np.array_equal(load(path, separator="^").theta, expected.theta)
 
@@ -129,10 +131,10 @@ def test_invalid_options(name: str, arguments: dict[str, Any], message: str, tmp
 
 def test_file_without_header_that_is_read_with_header(tmp_path: Path) -> None:
     path = write(tmp_path / "ratings.dat", "::", header=False)
-    with pytest.raises(ValueError, match=r"has no column who, what, stars; it has .*set header to False"):
+    with pytest.raises(ValueError, match=r"has no column 'who', 'what', 'stars'; it has .*set header to False"):
         load(path)
     path = write(tmp_path / "likes.csv", ",")
-    with pytest.raises(ValueError, match="column 3 must have finite numbers, but row 1 has 'stars'"):
+    with pytest.raises(ValueError, match="column '3' must have finite numbers, but row 1 has 'stars'"):
         load(path, **NUMBERS)
 
 

@@ -205,7 +205,7 @@ def test_missing_overlap_is_noticed() -> None:
     logged = log.arms_of(log.chosen) != list(log.arm_ids).index("b")
     result = locb.evaluate(log.select(logged), "arm:b")["arm:b"]
     assert result.verdict == UNDECIDED
-    assert "100.0% of its choices are arms that the log never chose" in result.sentence
+    assert "100.0% of the choices of the policy are arms that are never chosen in the log" in result.sentence
     certain = dataclasses.replace(log, propensities=np.ones(len(log)))
     result = locb.evaluate(certain, "random")["random"]
     assert "instead of 1" in result.sentence
@@ -274,12 +274,15 @@ def test_number_of_decisions_that_would_decide() -> None:
     assert needed_decisions(Interval(0.0, -1.0, 1.0), 1000) is None
     verdict, sentence = decide("new", "logged", PolicyValue("dr", close, close), 1000, ())
     assert verdict == UNDECIDED
-    assert "about 33,000 decisions like these would decide, against 1,000 in the log" in sentence
+    assert (
+        "about 33,000 decisions like these would give a verdict with a probability of 80%, and the log has 1,000"
+        in sentence
+    )
 
 
 def test_invalid_arguments() -> None:
     log = small_log()
-    with pytest.raises(ValueError, match="policies must be from locb, eloc"):
+    with pytest.raises(ValueError, match="policies must be names from locb, eloc"):
         locb.evaluate(log, "best")
     with pytest.raises(ValueError, match="arm 'd' is not offered in every decision"):
         locb.evaluate(log, "arm:d")

@@ -249,7 +249,7 @@ def test_a_column_has_one_role() -> None:
     log = locb.Log.read({"item": ["x", "y"], "arm": ["a", "b"], "value": [1, 2]}, reward="value")
     assert log.columns is not None
     assert log.columns["chosen"] == "arm (detected)"
-    assert log.columns["user"] == "none: decisions are independent"
+    assert log.columns["user"] == "none: decisions are treated as independent"
 
 
 def test_export_of_the_service(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def test_service_accepts_the_policy() -> None:
     assert model.parameters == {"optimism": 0.1}
     assert model.build().get_params()["optimism"] == 0.1
     warm_up(model)
-    with pytest.raises(ValueError, match="speed: policy toy has no such parameter"):
+    with pytest.raises(ValueError, match="speed: policy 'toy' has no such parameter"):
         new_model("toy", 4, {"speed": 3})
     with pytest.raises(ValueError, match="optimism must be at least 0, not -1"):
         new_model("toy", 4, {"optimism": -1})

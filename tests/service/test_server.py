@@ -191,11 +191,14 @@ def test_options_that_contradict_the_store_are_refused(
         (["--dim", "3", "--policy", "locb", "--gamma", "-1"], "--gamma must be above 0, not -1.0"),
         (["--dim", "3", "--policy", "locb", "--alpha", "-1"], "--alpha must be at least 0, not -1.0"),
         (["--dim", "3", "--policy", "locb", "--parameter", "alpha=x"], "--alpha must be a number, not 'x'"),
-        (["--dim", "3", "--gamma", "0.3"], "--gamma: policy eloc has no such parameter; its parameters are n_seeds, "),
+        (
+            ["--dim", "3", "--gamma", "0.3"],
+            "--gamma: policy 'eloc' has no such parameter; its parameters are n_seeds, ",
+        ),
         (["--dim", "3", "--parameter", "n_seeds=x"], "--n-seeds must be an integer, not 'x'"),
         (["--dim", "3", "--parameter", "n_seeds=[3]"], "--n-seeds must be an integer, not [3]"),
         (["--dim", "3", "--parameter", "sigma=-1"], "--parameter sigma must be at least 0, not -1"),
-        (["--dim", "3", "--parameter", "colour=red"], "--parameter colour: policy eloc has no such parameter; "),
+        (["--dim", "3", "--parameter", "colour=red"], "--parameter colour: policy 'eloc' has no such parameter; "),
         (
             ["--dim", "3", "--policy", "nowhere.py:Custom"],
             "--policy: no file 'nowhere.py'; the form of a custom policy is",

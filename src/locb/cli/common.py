@@ -29,7 +29,7 @@ console = Console(highlight=False)
 Backend = Annotated[
     str,
     typer.Option(
-        help="Where to run: **loky** (processes of this machine), **dask** or **ray** (the cluster at --address).",
+        help="Where to run: **loky** (processes on this machine), **dask** or **ray** (the cluster at --address).",
         rich_help_panel="Execution",
     ),
 ]
@@ -48,8 +48,8 @@ Jobs = Annotated[
 Seed = Annotated[
     int,
     typer.Option(
-        help="Random seed of the first repeat; repeat r = 0, 1, … uses seed + r. The same seed gives the same results, "
-        "except for measured times.",
+        help="Random seed of the first repeat; repeat r = 0, 1, … uses --seed + r. The same random seed gives the "
+        "same results, except for measured times.",
         rich_help_panel="Size",
     ),
 ]
@@ -188,8 +188,8 @@ def parameter_pair(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
         raise ValueError(
-            "--parameter must be name=value, where name is a parameter of the policy with underscores, for example "
-            f"min_eigenvalue=0.1, not {text!r}"
+            "--parameter must be name=value, where name is a parameter of the policy, written with underscores, for "
+            f"example min_eigenvalue=0.1, not {text!r}"
         )
     try:
         return name, json.loads(value)

@@ -67,8 +67,8 @@ def compare(
         str | None,
         typer.Option(
             help="Comma-separated values of alpha, the weight of the exploration bonus. Each policy that has the "
-            "parameter alpha (all except ELOC) runs at each value, and the table shows its best alpha. With "
-            "--scenarios, these are the first values of a grid that is extended if its best value is at an edge.",
+            "parameter alpha (all except ELOC) runs at each value, and the table shows the result at its best alpha. "
+            "With --scenarios, a grid starts with these values and is extended if its best value is at an edge.",
             show_default="1; with --scenarios 0.1,0.3,1",
             rich_help_panel=POLICIES,
         ),
@@ -171,16 +171,16 @@ def compare(
     repeats: Annotated[
         int,
         typer.Option(
-            help="Number of runs per policy and alpha, each with its own seed. More repeats give narrower confidence "
-            "intervals.",
+            help="Number of runs per policy and setting (alpha; with --scenarios, also the threshold), each with its "
+            "own random seed. More repeats give narrower confidence intervals.",
             rich_help_panel=SIZE,
         ),
     ] = 5,
     seed: Annotated[
         int,
         typer.Option(
-            help="Random seed of the first repeat; repeat r = 0, 1, … uses seed + r. With --scenarios: number of "
-            "seeds of each scenario to skip. The same seed gives the same results, except for measured times.",
+            help="Random seed of the first repeat; repeat r = 0, 1, … uses --seed + r. With --scenarios: number of "
+            "random seeds of each scenario to skip. The same value gives the same results, except for measured times.",
             rich_help_panel=SIZE,
         ),
     ] = 0,
@@ -204,8 +204,8 @@ def compare(
 
     With --scenarios, every policy runs with its default parameters in several named environments. Development
     scenarios were used to tune the policies; evaluation scenarios were not. The table and the heat map show the regret
-    relative to the best baseline of each scenario. Each scenario has its own seeds, and --seed N skips the first N
-    seeds of each scenario.
+    relative to the best baseline of each scenario. Each scenario has its own random seeds, and --seed N skips the first
+    N of them.
 
     After Ctrl-C, finished runs are kept, and a message shows the command that continues.
 

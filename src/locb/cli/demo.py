@@ -21,9 +21,9 @@ def demo(
 ) -> None:
     """Start a service with simulated visitors and print the address of its dashboard.
 
-    The service recommends one of eight films per visit to 160 simulated people, and learns from their rewards. The
-    people belong to five groups with similar preferences. The service does not know the groups and finds them within
-    two to three minutes. It listens on 127.0.0.1, and its data is deleted on Ctrl-C.
+    In each visit, the service recommends one of eight random films to one of 160 simulated people. It learns from their
+    rewards. The people belong to five groups with similar preferences. The service does not know the groups, and finds
+    them within two to three minutes. The service listens on 127.0.0.1, and its data is deleted on Ctrl-C.
 
     Examples:
     - `locb demo`

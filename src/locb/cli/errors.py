@@ -57,7 +57,7 @@ def leave_without_package(command: str, extras: str, error: ImportError) -> NoRe
 
 
 def reporting_errors(command: Callable[..., None]) -> Callable[..., None]:
-    """Return the command with the option ``--debug``. A ValueError or OSError gives a one-line text and exit code 2."""
+    """Return the command with the option ``--debug``. A ValueError or OSError gives a one-line message."""
     signature = inspect.signature(command, eval_str=True)
 
     @functools.wraps(command)

@@ -98,8 +98,9 @@ def load(
     """Measure a service under load: throughput, latencies, errors and mean reward.
 
     Simulated users, who form groups with similar preferences, request decisions between arms with random features. The
-    reward is 0 or 1, and its probability depends on the user and the recommended arm. The output compares the mean of
-    these probabilities with the means for random arms and for the best arms, which shows whether the service learns.
+    reward is 0 or 1, and the probability of reward 1 depends on the user and the recommended arm. The output compares
+    the mean of these probabilities with the means for random arms and for the best arms. This shows whether the service
+    learns.
 
     With a rate, latency is measured from the time when a request was **due**. It therefore includes the time that a
     request waits because the service is slow. With **max**, latency is measured from sending the request.

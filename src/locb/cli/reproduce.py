@@ -16,8 +16,8 @@ def reproduce(
         list[str] | None,
         typer.Argument(
             help="What to reproduce: **users** (map of users), **accuracy** (Tables 1 and 2), **rounds** (accuracy by "
-            "round), **regret** (regret of all policies), **seeds** (Table 3), **regret-by-seeds**, **gamma** "
-            "(Table 4), **regret-by-gamma** or **all**.",
+            "round), **regret** (regret of all policies), **seeds** (Table 3: accuracy by the number of seed users), "
+            "**regret-by-seeds**, **gamma** (Table 4: accuracy by gamma), **regret-by-gamma** or **all**.",
             show_default="all",
         ),
     ] = None,
@@ -42,7 +42,7 @@ def reproduce(
     repeats: Annotated[
         int | None,
         typer.Option(
-            help="Number of runs per setting, each with its own seed.",
+            help="Number of runs per setting, each with its own random seed.",
             show_default="5; with --quick 3",
             rich_help_panel="Size",
         ),
@@ -50,8 +50,8 @@ def reproduce(
     rounds: Annotated[
         int | None,
         typer.Option(
-            help="Rounds per regret run; the target **rounds** uses twice as many. Other accuracy runs end when no "
-            "cluster of LOCB changes any more.",
+            help="Rounds per regret run; the target **rounds** uses twice as many. Other accuracy runs end when the "
+            "clusters no longer change.",
             show_default="50,000; with --quick 10,000",
             rich_help_panel="Size",
         ),

@@ -23,7 +23,10 @@ _POLICY_OPTIONS = {
     "alpha": (float | None, "All policies except ELOC: weight of the exploration bonus. Default: 1.", None),
     "reward_range": (
         str | None,
-        "Lowest and highest reward, as low,high. Required unless rewards are of about 0 to 1.",
+        (
+            "Lowest and highest reward, as low,high. Set it unless rewards are between about 0 and 1. ELOC needs it "
+            "only with screen=theory."
+        ),
         None,
     ),
     "parameter": (

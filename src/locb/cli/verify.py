@@ -41,7 +41,7 @@ def verify(
     address: Address = None,
     jobs: Jobs = -1,
 ) -> None:
-    """Check the theorems of the LOCB paper and of the safety screen by experiment, in environments with known truth.
+    """Check the theorems of the LOCB paper and of the safety screen by experiment, in synthetic environments.
 
     - **Coverage**: does the error of every estimate stay within the confidence radius, for each of the four radii?
     - **Theorem 1**: are all final clusters true clusters? How many rounds does the rule `stop="certificate"` save?

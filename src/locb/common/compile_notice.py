@@ -23,7 +23,7 @@ class CompileNotice(event.Listener):
     def __init__(self) -> None:
         self._is_done = os.environ.get("LOCB_QUIET", "") not in ("", "0")
         self._timer: threading.Timer | None = None
-        self._compiling: Any = None  # the kernel that started the timer; Numba compiles the functions that it calls too
+        self._compiling: Any = None  # the kernel that started the timer; Numba also compiles the functions it calls
 
     def on_start(self, event: Any) -> None:
         """Start the delay until the notice."""

@@ -16,7 +16,8 @@ from locb.common.arrays import Floats
 Values: TypeAlias = Mapping[str, float | str | bool]
 
 SQRT_HALF = math.sqrt(0.5)  # the norm of the constant term, and the norm of all other entries together
-# If the norm of all entries is at most this fraction of the largest value, the entries are rounding errors: count as 0.
+# If the norm of entries 1 to dim − 1 is at most this fraction of the largest absolute number, they are rounding errors
+# and count as 0.
 CANCELLED = 1e-12
 VERSION = b"locb.features.v1"  # BLAKE2b personalization; another value would change every index and sign
 MAX_CACHED_KEYS, MAX_CACHED_KEY_LENGTH = 65_536, 128  # limits of the cache of hashed keys: keys, characters per key
@@ -78,8 +79,8 @@ def feature_row(values: Values, dim: int) -> list[float]:
 def feature_contributions(values: Values, dim: int) -> tuple[Floats, list[str], list[int], list[float]]:
     """Return the vector of ``features``, and the key, the index and the weight of each feature.
 
-    Each entry after entry 0 is the sum of the weights of the features with that index. The product of the vector with
-    any θ (dim,) is therefore vector[0] · θ[0] plus the sum of weight · θ[index] over the features.
+    Each entry after entry 0 is the sum of the weights of the features with that index. The inner product of the vector
+    with any θ (dim,) is therefore vector[0] · θ[0] plus the sum of weight · θ[index] over the features.
 
     Examples
     --------
@@ -98,9 +99,9 @@ def feature_contributions(values: Values, dim: int) -> tuple[Floats, list[str], 
 
 
 def signed_indices(values: Values, dim: int) -> dict[str, int]:
-    """Return the index of each key, from 1 to dim − 1, negated if the sign of the key is negative.
+    """Return the signed index of each key: its index times its sign. The index is from 1 to dim − 1, or 0 if dim is 1.
 
-    In a parameter vector θ (dim,), the coefficient of a key is θ[index], or −θ[index] if the sign is negative.
+    With a parameter vector θ (dim,), the coefficient of a key with index i is θ[i], or −θ[i] if its sign is negative.
 
     Examples
     --------

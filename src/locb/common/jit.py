@@ -10,7 +10,8 @@
 | `inline_entry_point` | yes | no | yes |
 
 All decorators use NumPy's error model (x / 0 is inf), so that no inner loop checks for a zero divisor. The disk cache
-of an entry point contains the code of all functions that it calls, so only entry points are cached.
+of a function contains the code of all functions that it calls, so only `entry_point` functions are cached (see
+``locb.common.kernel_cache``).
 With ``NUMBA_DISABLE_JIT=1`` each decorator returns the function unchanged.
 """
 
@@ -70,8 +71,9 @@ def inline(function: F) -> F:
 
 
 def inline_fastmath(function: F) -> F:
-    """Compile like ``inline``, and let the compiler reorder sums so that they use vector instructions.
+    """Compile like ``inline``, and let the compiler reorder sums, so that it can use vector instructions.
 
-    NaN and infinity are handled as usual. A sum may differ from the sum in program order by rounding only.
+    NaN and infinity are handled as usual. The result may differ from that in program order by rounding, and in the sign
+    of zero.
     """
     return cast(F, njit(**_NO_ALLOC_INTERNAL, forceinline=True, fastmath={"reassoc", "contract", "nsz"})(function))

@@ -1,9 +1,9 @@
-"""Disk cache of compiled kernels, which all installations of a user share.
+"""Disk cache of compiled kernels. All installations of locb with the same cache directory share it.
 
 Numba's own cache checks only the source file of an entry point, has separate entries for each installation, and can
-mix up two signatures that two processes compile at the same time. This cache has one folder per content of all sources
-from which kernels are compiled, and one file per entry point, signature and type of processor. Files are replaced
-atomically and never changed, so that processes can share a folder.
+mix up two signatures that two processes compile at the same time. This cache has one folder for each combination of the
+source code of the kernels and the versions of Python, Numba and llvmlite. A folder has one file per entry point,
+signature and type of processor. A file is written atomically and not modified afterwards, so processes can share it.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ _log = logging.getLogger("locb.compilation")
 
 @cache
 def sources_digest() -> str:
-    """Return a checksum of all sources of kernels and of the versions of Python and of the compiler."""
+    """Return a checksum of the packages in ``_SOURCES`` and of the versions of Python, Numba and llvmlite."""
     digest = hashlib.sha256(f"{platform.python_version()} {numba.__version__} {llvmlite.__version__}".encode())
     for path in sorted(path for name in _SOURCES for path in (_PACKAGE / name).rglob("*.py")):
         content = path.read_bytes()
@@ -40,7 +40,11 @@ def sources_digest() -> str:
 
 
 def kernel_cache_dir() -> Path:
-    """Return the folder of the compiled kernels: ``$NUMBA_CACHE_DIR`` if set, otherwise in the cache directory."""
+    """Return the folder of the compiled kernels.
+
+    It is a subfolder of ``$NUMBA_CACHE_DIR`` if set, otherwise of the folder ``kernels`` in the cache directory. Its
+    name is ``sources_digest()``.
+    """
     base = os.environ.get("NUMBA_CACHE_DIR")
     return (Path(base) if base else cache_dir() / "kernels") / sources_digest()
 
@@ -78,7 +82,7 @@ class KernelCache:
             path.unlink(missing_ok=True)
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
-        """Return the compiled version for a signature; None if the cache does not contain it."""
+        """Return the compiled version for a signature; None if the cache does not contain it or is disabled."""
         target_context.refresh()
         if not self._is_enabled:
             return None
@@ -96,7 +100,7 @@ class KernelCache:
             return None
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
-        """Write the compiled version for a signature. If the folder is not writable, log a warning instead."""
+        """Write the compiled version for a signature. If this fails, log a warning and disable this cache."""
         if not self._is_enabled:
             return
         key = self._key(signature, compiled.codegen)

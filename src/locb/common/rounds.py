@@ -93,7 +93,8 @@ class Rounds:
         arms = np.asarray(chosen)
         if arms.shape != self.users.shape or (arms.size and arms.dtype.kind not in "iu"):
             raise ValueError(
-                f"chosen must be one arm for each of {len(self)} rounds, not {arms.dtype} of shape {arms.shape}"
+                f"chosen must have one arm index (integer) for each of {len(self)} rounds, not {arms.dtype} of shape "
+                f"{arms.shape}"
             )
         wrong = np.flatnonzero((arms < 0) | (arms >= self.n_arms))
         if wrong.size:

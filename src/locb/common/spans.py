@@ -1,4 +1,4 @@
-"""Spans of the reward history: periods that end now. The service, its page and ``locb watch`` use this table."""
+"""Spans of the reward history: periods that end now. The service, its dashboard and ``locb watch`` use ``SPANS``."""
 
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ class Span(NamedTuple):
     period : str
         The period in a sentence.
     previous : str
-        The period of the same length before it, in a sentence; empty for the whole history.
+        The period of the same length before the span, in a sentence; empty for the whole history.
     """
 
     seconds: int | None

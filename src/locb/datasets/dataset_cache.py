@@ -35,8 +35,8 @@ def load_or_prepare(
     folder : path or None
         Cache folder; None for :func:`locb.common.cache_dir.cache_dir`.
     key : mapping
-        All values that determine the data, which can be written as JSON. The element "name" is the first part of the
-        name of the entry.
+        All values that determine the data. JSON must be able to represent them. The element "name" is the first part of
+        the name of the entry.
     prepare : callable
         Function without arguments that returns (arrays, facts): arrays by name, and facts that can be written as JSON.
 

@@ -16,7 +16,7 @@ MIN_SHARE, MAX_SHARE = 0.01, 0.95
 
 
 class Likes(NamedTuple):
-    """Likes among the ratings of a data set, and the threshold that separates them."""
+    """Likes among the ratings of a data set, and the threshold above which a rating is a like."""
 
     liked: Any  # bool array: whether each rating is above the threshold
     threshold: float
@@ -76,8 +76,9 @@ def find_likes(ratings: Any, like_above: float | str | None, name: str) -> Likes
             f"{_suggest_quantile(ratings)}, or to {threshold:g} to keep this split",
         )
     if not liked.any():
-        found = f"not {threshold:g}" if isinstance(like_above, float) else f"but {like_above!r} is {threshold:g}"
-        raise ParameterError("like_above", f" must be below the largest rating in {name}, {ratings.max():g}, {found}")
+        found = "not" if isinstance(like_above, float) else f"but the quantile {like_above!r} is"
+        largest = f"{ratings.max():g}, the largest rating in {name}"
+        raise ParameterError("like_above", f" must be below {largest}, {found} {threshold:g}")
     origin = "default" if like_above is None else like_above if isinstance(like_above, str) else None
     return Likes(liked, threshold, origin)
 
@@ -89,7 +90,7 @@ def _find_threshold(ratings: Any, like_above: float | str | None) -> float:
 
 
 def _suggest_quantile(ratings: Any) -> str:
-    """Return the part of an error message that suggests a quantile; empty if no quantile separates the ratings."""
+    """Return the part of an error message that suggests a quantile; empty if none of the tried quantiles fits."""
     for quantile in ("q75", "q50", "q25", "q10"):
         threshold = _find_threshold(ratings, quantile)
         share = float((ratings > threshold).mean())

@@ -113,7 +113,10 @@ def _check_feature_options(dim: Any, features_from: Any) -> None:
 
 
 def _make_environment(arrays: dict[str, Any], arguments: dict[str, Any]) -> Interactions:
-    """Return the environment of the records that are played. Arms of the other records would reveal their reward."""
+    """Return the environment of the records that are played.
+
+    The user-item pairs of the other records are never arms, because the features of their items reveal the reward.
+    """
     users, items, liked, counts = (arrays.get(column) for column in ("users", "items", "liked", "counts"))
     played, excluded = arrays.get("played"), None
     if played is not None:

@@ -146,7 +146,7 @@ def read(
     main = main.with_row_index("row of the table", offset=1)
     complete = main.drop_nulls([user, item, value])
     if complete.height == 0:
-        raise ValueError(f"{name} must have at least one row with values for {user}, {item} and {value}")
+        raise ValueError(f"{name} must have at least one row with values for {user!r}, {item!r} and {value!r}")
     numbers = _check_numbers(complete, name, value, rewards_only=columns["reward"] is not None)
     likes = find_likes(numbers, like_above, name) if columns["reward"] is None else None
     user_names, users = _encode_column(complete[user])
@@ -160,7 +160,7 @@ def read(
         described = read_frame(sources[1], [key], [key], text_format)
         selected = [column for column in described.columns if column != key]
         if not selected:
-            raise ValueError(f"{sources[1].name} has no column other than {key}; add columns that describe the items")
+            raise ValueError(f"{sources[1].name} has no column other than {key!r}; add columns that describe the items")
         attributes, notes = describe_items(described, key, selected, names)
     incomplete = main.height - complete.height
     return Records(
@@ -182,18 +182,18 @@ def _check_numbers(complete: Any, name: str, value: str, *, rewards_only: bool) 
     wrong = np.flatnonzero(~np.isfinite(numbers))
     if wrong.size:
         row, shown = complete["row of the table"][int(wrong[0])], complete[value][int(wrong[0])]
-        raise ValueError(f"{name}: column {value} must have finite numbers, but row {row} has {shown!r}")
+        raise ValueError(f"{name}: column {value!r} must have finite numbers, but row {row} has {shown!r}")
     wrong = np.flatnonzero((numbers != 0) & (numbers != 1))
     if rewards_only and wrong.size:
         row = complete["row of the table"][int(wrong[0])]
-        raise ValueError(f"{name}: column {value} must have 0 or 1, but row {row} has {numbers[wrong[0]]:g}")
+        raise ValueError(f"{name}: column {value!r} must have 0 or 1, but row {row} has {numbers[wrong[0]]:g}")
     return numbers
 
 
 def _encode_column(column: Any) -> tuple[Any, Any]:
     """Return the distinct values of a column in the order of appearance, and the index of each element in them."""
     if column.dtype.is_nested():
-        raise ValueError(f"column {column.name} must have numbers or text, not {column.dtype}")
+        raise ValueError(f"column {column.name!r} must have numbers or text, not {column.dtype}")
     names = column.unique(maintain_order=True)
     index_of = dict(zip(names.to_list(), range(len(names)), strict=True))
     return names, np.fromiter((index_of[value] for value in column.to_list()), np.int32, len(column))
@@ -235,7 +235,8 @@ def describe_items(table: Any, item: str, columns: Sequence[str], names: Any) ->
     values = known.group_by(item).agg(pl.col(columns).drop_nulls().first())
     aligned = pl.DataFrame({item: names.cast(pl.String)}).join(values, on=item, how="left", maintain_order="left")
     if all(aligned[column].null_count() == aligned.height for column in columns):
-        raise ValueError(f"no item of column {item} has a value in {', '.join(columns)}; add values for these items")
+        described = ", ".join(map(repr, columns))
+        raise ValueError(f"no item of column {item!r} has a value in {described}; add values for these items")
     variants = (
         known.join(aligned.select(item), on=item, how="semi")
         .group_by(item)
@@ -262,8 +263,8 @@ def _note_quality(column: str, values: Any, n_varying: int) -> list[str]:
     if described < MIN_DESCRIBED * n_items:
         rest = "the mean" if values.dtype.is_numeric() else "no label"
         share = f"{described:,} of {n_items:,} items ({described / n_items:.1%})"
-        notes.append(f"column {column} has a value for {share}; the other items get {rest}")
+        notes.append(f"column {column!r} has a value for {share}; the other items get {rest}")
     if n_varying:
         share = f"{n_varying:,} of {n_items:,} items ({n_varying / n_items:.1%})"
-        notes.append(f"column {column} has more than one value for {share}; the first value of each item is used")
+        notes.append(f"column {column!r} has more than one value for {share}; the first value of each item is used")
     return notes

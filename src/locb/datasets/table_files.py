@@ -78,7 +78,8 @@ def read_frame(source: Source, required: Sequence[str], keys: Sequence[str], tex
     missing = [column for column in required if column not in found.columns]
     if missing:
         hint = _suggest_format(found.columns, text_format) if is_text else ""
-        raise ValueError(f"{source.name} has no column {', '.join(missing)}; it has {', '.join(found.columns)}{hint}")
+        absent, available = (", ".join(map(repr, names)) for names in (missing, found.columns))
+        raise ValueError(f"{source.name} has no column {absent}; it has {available}{hint}")
     if found.height == 0:
         raise ValueError(f"{source.name} has no rows; it must have at least one")
     return found

@@ -73,7 +73,8 @@ def rating_columns(source: Source, separator: str, header: bool, columns: Sequen
         header_names = [field.strip() for field in header_line.split(separator)]
         missing = [str(column) for column in columns if column not in header_names]
         if missing:
-            raise ValueError(f"{source.name} has no column {', '.join(missing)}; it has {', '.join(header_names)}")
+            absent, available = (", ".join(map(repr, names)) for names in (missing, header_names))
+            raise ValueError(f"{source.name} has no column {absent}; it has {available}")
         indices = [header_names.index(str(column)) for column in columns]
     else:
         # Polars takes separators of one character only. It reads "::" as two separators with an empty field between.

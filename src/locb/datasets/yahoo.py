@@ -44,7 +44,7 @@ def yahoo(
         Which articles are the arms with reward 0. See :class:`locb.Interactions`. "any" and "rated" exclude articles
         that a cluster of visitors ever clicked, which are nearly all articles.
     n_clusters : int, default 500
-        Number of clusters, or the number of distinct visitors in the first 65,536 visits if it is smaller.
+        Number of clusters, at most the number of distinct visitors in the first 65,536 visits.
     cache_dir : path, optional
         Cache folder. The default is $LOCB_CACHE if set, else $XDG_CACHE_HOME/locb if set, else ~/.cache/locb.
 

@@ -21,7 +21,8 @@ LAYOUTS = (
     ("yelp_academic_dataset_review.json", "yelp_academic_dataset_business.json"),
     ("review.json", "business.json"),
 )
-MIN_BUSINESSES = 5  # categories and attributes that fewer businesses have are dropped
+# Categories and attributes of fewer businesses than this, and than 1% of all businesses, are dropped.
+MIN_BUSINESSES = 5
 
 
 class Review(msgspec.Struct):

@@ -23,7 +23,7 @@ class Arrivals:
     late_share, late_after : float and int
         Share of the users who arrive only from round ``late_after`` on.
     seed : int
-        Seed of the environment, which determines the late users.
+        Random seed of the environment, which determines the late users.
 
     Attributes
     ----------
@@ -41,7 +41,8 @@ class Arrivals:
         self.late_after = check_int("late_after", late_after, 0)
         count = round(share * len(weights))
         if count == len(weights):
-            raise ParameterError("late_share", f" must leave at least 1 of {len(weights)} users who is not late")
+            message = f" must leave at least 1 of {len(weights)} users who is not late, but {share:g} leaves none"
+            raise ParameterError("late_share", message)
         self.late_users: Ints = np.empty(0, np.int64)
         self._cumulative = np.cumsum(weights / weights.sum())  # (n,)
         self._cumulative_early = self._cumulative

@@ -65,7 +65,7 @@ class Environment(ABC):
         count : int
             Number of rounds, at least 0.
         seed : int, default 0
-            Seed of the random generator that draws the rounds, at least 0.
+            Random seed of the rounds, at least 0.
         """
         if count < 0:
             raise ParameterError("count", f" must be at least 0, not {count}")
@@ -79,14 +79,14 @@ class Environment(ABC):
     def rounds(self, count: int, *, seed: int = 0) -> Rounds:
         """Return ``count`` rounds.
 
-        The same seed gives the same rounds. A larger ``count`` gives the same rounds, followed by further rounds.
+        The same random seed gives the same rounds. A larger ``count`` gives the same rounds, followed by more rounds.
 
         Parameters
         ----------
         count : int
             Number of rounds, at least 0.
         seed : int, default 0
-            Seed of the random generator that draws the rounds, at least 0.
+            Random seed of the rounds, at least 0.
         """
         arrays: dict[str, NDArray[Any]] = {}
         done = 0

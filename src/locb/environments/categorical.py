@@ -31,7 +31,7 @@ class Categorical(Environment):
     its categories.
 
     The feature vector of an item is the concatenation of one one-hot vector per categorical feature, divided by the
-    root of the number of categorical features. It has length 1, unless categories are hashed.
+    square root of the number of categorical features. It has length 1, unless categories are hashed.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class Categorical(Environment):
     mean_range, reward_scale, reward_shift
         Range of the mean rewards, and mapping of the rewards, see :class:`locb.Synthetic`.
     seed : int, default 0
-        Seed of the random generators of users, clusters, hashing and catalogue.
+        Random seed of users, clusters, hashing and catalogue.
 
     Attributes
     ----------
@@ -162,8 +162,8 @@ def _draw_preferences(
 ) -> Floats:
     """Return the preference of each user for each category of each categorical feature: (n, sum of ``counts``).
 
-    The preferences of a cluster are uniform in [0, 1]. The highest one is moved to the favourite category of the
-    cluster, which is different in every cluster until all categories are used.
+    The preferences of a cluster are uniform in [0, 1]. The highest one is exchanged with that of the favourite category
+    of the cluster, which is different in every cluster until all categories are used.
     """
     centres = []
     for count in counts:

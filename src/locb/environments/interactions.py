@@ -198,7 +198,7 @@ class Interactions(Environment):
         return sum(len(cluster) for cluster in self.true_clusters(gamma, n_groups) if len(cluster) > 1)
 
     def scaled_gamma(self, share: float = 0.5, n_groups: int = 5) -> float:
-        """Return the smallest gamma at which true clusters of two or more users contain a given share of all users.
+        """Return the smallest gamma at which at least a given share of the users is in true clusters of two or more.
 
         Parameters
         ----------

@@ -18,8 +18,8 @@ _NOISE = 3  # key of the random generator of standard deviations; synthetic.py l
 class RewardModel:
     """Distribution of rewards around their means, and the linear mapping ``scale`` · r + ``shift`` of both.
 
-    Two models that differ only in ``scale`` and ``shift`` use the same random numbers, so that every reward r of the
-    one is ``scale`` · r + ``shift`` of the other.
+    A model with the scale 1 and the shift 0 uses the same random numbers. Every reward is therefore ``scale`` · r +
+    ``shift``, where r is the reward of that model.
     """
 
     deviations: Floats | None  # (n,) standard deviation of the noise of each user; None for Bernoulli rewards
@@ -75,7 +75,7 @@ def make_reward_model(
     Parameters
     ----------
     seed, n_users : int
-        Seed and number of users of the environment.
+        Random seed and number of users of the environment.
     noise, degrees_of_freedom
         See :class:`locb.Synthetic`.
     outliers : pair

@@ -75,7 +75,7 @@ class Synthetic(Environment):
         least 2.
     drifters : {"clusters", "users"}, default "clusters"
         What rotates with ``drift``. "clusters": each cluster as a whole, so that the true clusters stay valid. "users":
-        each user independently, so that the true clusters dissolve.
+        each user independently, so that users of a true cluster become different.
     norms : pair of floats, default (1, 1)
         Lowest and highest length of the feature vector of an arm, which is drawn uniformly: 0 < low ≤ high, and
         high ≤ 1 with Bernoulli rewards.
@@ -94,7 +94,8 @@ class Synthetic(Environment):
         only in these arguments draw the same random numbers. Regret is therefore ``reward_scale`` times the regret of
         the same choices without the mapping. A shift other than 0 requires the default ``norms``.
     seed : int, default 0
-        Seed of the random generators of users and clusters. ``rounds`` and ``stream`` have their own seed.
+        Random seed of users, clusters, catalogue and standard deviations of the noise. ``rounds`` and ``stream`` have
+        their own random seed.
 
     Examples
     --------

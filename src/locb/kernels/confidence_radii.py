@@ -1,8 +1,8 @@
 """Confidence radii of the users' estimates. The symbols are defined in ``locb.kernels``.
 
 Each of the four radii is the product of a scale that depends on the round and a width that depends on the user:
-B(i, t) = scale(t) · width(i). The width changes only when the user is served, so the kernels store it. A round computes
-one scale for all users.
+B(i, t) = scale(t) · width(i). The width changes only when the user is served or, for ``theory`` and ``ellipsoid``, when
+users are added, so the kernels store it. A round computes one scale for all users.
 """
 
 import math
@@ -17,7 +17,7 @@ RADII = {"regret": REGRET, "clustering": CLUSTERING, "theory": THEORY, "ellipsoi
 
 @inline_entry_point
 def shrinkage(served: int) -> float:
-    """Return F(m) = √((1 + log(1 + m)) / (1 + m)), the width of the ``regret`` radius, of CLUB and of SCLUB."""
+    """Return F(m) = √((1 + log(1 + m)) / (1 + m)), the width of the ``regret`` radius. CLUB and SCLUB use it too."""
     return math.sqrt((1.0 + math.log(1.0 + served)) / (1.0 + served))
 
 

@@ -9,7 +9,7 @@ from locb.common.jit import entry_point, inline, no_alloc
 from locb.kernels.common.arm_scoring import next_random
 from locb.kernels.common.bit_sets import has_bit
 
-ANY, RATED = 0, 1  # where items with reward 0 come from: all items that the user does not like, or the user's records
+ANY, RATED = 0, 1  # source of items with reward 0: all items that are not blocked for the user, or the user's records
 MAX_ATTEMPTS = 64  # draws to find an item that is not yet in the round; after that, an item may appear twice
 
 
@@ -22,7 +22,7 @@ class InteractionPool(NamedTuple):
     zero_start: Ints  # this and the next two arrays: the same for recorded items with reward 0
     zero_items: Ints
     zero_weight: Ints
-    liked_bits: Words  # (n, ⌈items/64⌉) bit sets of the liked items
+    blocked_bits: Words  # (n, ⌈items/64⌉) bit sets of the blocked items: liked, or excluded from the rounds
     features: Floats  # (items, d)
 
 
@@ -54,17 +54,17 @@ def random_weighted_index(generator: Words, cumulative: Ints, start: int, stop: 
 
 
 @inline
-def random_not_liked(generator: Words, liked_bits: Words, user: int, n_items: int) -> int:
-    """Return a random item among those that the user does not like, of which there must be at least one.
+def random_not_blocked(generator: Words, blocked_bits: Words, user: int, n_items: int) -> int:
+    """Return a random item that is not blocked for the user (see ``blocked_bits``). There must be at least one.
 
-    All these items are equally likely, unless nearly all items are liked and ``MAX_ATTEMPTS`` draws fail.
+    All these items are equally likely, unless nearly all items are blocked and ``MAX_ATTEMPTS`` draws fail.
     """
     for _ in range(MAX_ATTEMPTS):
         item = random_below(generator, n_items)
-        if not has_bit(liked_bits, user, item):
+        if not has_bit(blocked_bits, user, item):
             return item
-    item = random_below(generator, n_items)  # start of a search for the next item that is not liked
-    while has_bit(liked_bits, user, item):
+    item = random_below(generator, n_items)  # start of a search for the next item that is not blocked
+    while has_bit(blocked_bits, user, item):
         item = item + 1 if item + 1 < n_items else 0
     return item
 
@@ -93,7 +93,7 @@ def fill_rounds(
             if a != liked_arm:
                 for _ in range(MAX_ATTEMPTS):
                     if zeros == ANY:
-                        item = random_not_liked(generator, pool.liked_bits, user, features.shape[0])
+                        item = random_not_blocked(generator, pool.blocked_bits, user, features.shape[0])
                     else:
                         start, stop = zero_start[user], zero_start[user + 1]
                         item = zero_items[random_weighted_index(generator, zero_weight, start, stop)]

@@ -30,9 +30,9 @@ def measure_coverage(
 
     The rounds have the numbers first + 1, first + 2, …, and ``contexts`` (T, d) and ``rewards`` (T,) are those of the
     chosen arms. The true parameters are ``theta`` (n, d). ``estimates`` (n, d + p), ``log_det`` (n,) and ``served``
-    (n,) carry over from block to block. ``sigmas`` (4,) and ``worst`` (4,) have one entry per kind of radius. Only the
-    served user of a round is tested: the errors of all other users do not change, and their radii never shrink. The
-    symbols are defined in ``locb.kernels``.
+    (n,) keep their values between blocks. ``sigmas`` (4,) and ``worst`` (4,) have one entry per kind of radius. Only
+    the served user of a round is tested: the errors of all other users do not change, and their radii never shrink.
+    The symbols are defined in ``locb.kernels``.
     """
     n_users, d = theta.shape
     step = np.empty(estimates.shape[1])

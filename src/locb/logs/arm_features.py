@@ -12,7 +12,7 @@ from locb.common.arrays import Floats
 from locb.common.feature_hashing import feature_row
 
 MAX_IDENTITY = 64  # arms that have one feature each; ids of more arms are hashed
-MAX_DESCRIBED = 32  # features from columns that describe arms; of more, the leading principal components are used
+MAX_DESCRIBED = 32  # features from columns that describe arms; more features are reduced by a truncated SVD
 DEFAULT_DIM = 16  # features of arms with named values
 
 
@@ -36,8 +36,9 @@ def named_features(values: Any, dim: int) -> list[float]:
         If the values are neither a list of numbers nor a flat mapping of names to numbers, text or booleans.
     """
     if isinstance(values, list | tuple):
-        if not all(isinstance(value, int | float) and abs(value) <= 1e6 for value in values):
-            raise ValueError("features must be numbers of at most 1e6 in absolute value")
+        wrong = [value for value in values if not (isinstance(value, int | float) and abs(value) <= 1e6)]
+        if wrong:
+            raise ValueError(f"features must be numbers of at most 1e6 in absolute value, not {wrong[0]!r}")
         return [float(value) for value in values]
     if not isinstance(values, dict):
         raise ValueError(f"features must be a list of numbers or named values, not {values!r}")
@@ -47,9 +48,9 @@ def named_features(values: Any, dim: int) -> list[float]:
 def described_features(frame: Any, arm: str, columns: Sequence[str], names: Any) -> tuple[Floats, list[str]]:
     """Return features (arms, d) from columns that describe the arms, and notes on the quality of the columns.
 
-    Numbers are standardized, and text is one-hot encoded. If there are more than 32 such features, their leading 31
-    principal components are used. All features are scaled together, so that the largest norm of an arm is 1/√2, and a
-    constant 1/√2 is appended.
+    Numbers are standardized, and text is one-hot encoded. If there are more than 32 such features, they are
+    reduced to 31 by a truncated singular value decomposition (SVD). All features are scaled together, so that the
+    largest norm of an arm is 1/√2, and a constant 1/√2 is appended.
 
     Parameters
     ----------

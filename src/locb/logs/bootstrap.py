@@ -18,7 +18,7 @@ from locb.evaluation.confidence_intervals import student_quantile
 MAX_GROUPS = 20_000  # more users are merged at random into this number of groups, which are independent, too
 BLOCK = 4_000_000  # numbers per block of replicates
 MIN_VALID = 0.95  # share of replicates that must have an estimate
-MIN_USERS = 5  # users from which an interval is computed
+MIN_USERS = 5  # minimum number of users for an interval
 
 
 class Interval(NamedTuple):
@@ -37,8 +37,8 @@ class Interval(NamedTuple):
 def random_stream(seed: int, purpose: str) -> np.random.Generator:
     """Return a generator for one purpose. It is independent of ``np.random.default_rng(seed)``.
 
-    A log may have been simulated with the same seed. Equal random numbers in the log and in its evaluation would bias
-    the estimates.
+    A log may have been simulated with the same random seed. Equal random numbers in the log and in its evaluation
+    would bias the estimates.
     """
     return np.random.default_rng([seed, *f"locb.logs {purpose}".encode()])
 
@@ -75,13 +75,13 @@ def bootstrap_ratio(sums: Floats, replicates: int = 1000, seed: int = 0) -> Inte
     replicates : int, default 1000
         Number of bootstrap replicates.
     seed : int, default 0
-        Seed of the replicates.
+        Random seed of the replicates.
 
     Returns
     -------
     Interval
         The value, with bounds if there are at least 5 groups with a positive denominator and the groups differ. The
-        bounds are those of Student's t if the replicates have too few estimates.
+        bounds are those of Student's t if fewer than 95% of the replicates have an estimate.
 
     Examples
     --------

@@ -39,7 +39,7 @@ class FixedEstimators:
     replicates : int
         Number of bootstrap replicates.
     seed : int
-        Seed of folds and replicates.
+        Random seed of folds and replicates.
     """
 
     def __init__(self, log: Log, replicates: int, seed: int) -> None:
@@ -105,13 +105,13 @@ class FixedEstimators:
         return Terms(weights * rewards, weights if estimator == "snips" else ones)
 
     def interval(self, terms: Terms, baseline: Terms | None = None) -> Interval:
-        """Return the value of an estimator, or its difference to that of the baseline, with its 95% interval."""
+        """Return the value of an estimator, or its difference from that of the baseline, with its 95% interval."""
         columns = [*terms, *(() if baseline is None else baseline)]
         sums = sum_by_group(self.groups, self.n_groups, *columns)
         return bootstrap_ratio(sums, self.replicates, self.seed)
 
     def direct_method(self, target: FixedTarget, baseline: Terms | None) -> tuple[Interval, Interval | None]:
-        """Return the value by the direct method, and its difference to the baseline, with 95% intervals.
+        """Return the value by the direct method, and its difference from the baseline, with 95% intervals.
 
         A linear model is fitted to all rewards, and again in each bootstrap replicate. The intervals hold only if the
         expected reward is linear in the features of an arm.
@@ -161,7 +161,7 @@ def _sums(groups: Ints, n_groups: int, values: Floats) -> Floats:
 def _gram_sums(groups: Ints, n_groups: int, rows: IndexArray, design: Floats) -> Floats:
     """Return the sum of x xᵀ over the decisions of each group, as rows of an array (groups, d²).
 
-    If there are few distinct rows of features, they are counted first. Memory use is one number per decision otherwise.
+    If there are few distinct rows of features, they are counted first. Otherwise, one number per decision is in memory.
     """
     n_rows, width = design.shape
     if n_rows * max(n_groups, width * width) <= MAX_CELLS:

@@ -1,4 +1,4 @@
-"""Evaluation of policies on a log: would they have earned more than the policy that made the log?"""
+"""Evaluation of policies on a log: estimates of what they would have earned, compared with a baseline."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ MAX_SHARE = 0.1  # share of one decision in the sum of weights above which there
 MEAN_WEIGHT_MARGIN = 1.7  # the mean weight must be within this number of half widths of its 95% interval from 1
 MEAN_WEIGHT_SLACK = 0.01  # differences from 1 that are too small to matter
 NO_PROPENSITIES = (
-    "the log has no propensities, so it cannot tell what other choices would have earned; record the probability of "
-    "each chosen arm, or state that all arms were equally probable (propensity='uniform')"
+    "the log has no propensities, so the rewards of other choices cannot be estimated reliably; record the probability "
+    "of each chosen arm, or, if all arms were equally probable, set propensity to 'uniform'"
 )
 
 
@@ -51,7 +51,7 @@ def evaluate(
     baseline : policy, default "logged"
         Fixed policy with which policies are compared. "logged" is the policy that made the log.
     learn : bool, default True
-        Whether a :class:`locb.Policy` learns during the evaluation. If False, it is evaluated as it is.
+        Whether a :class:`locb.Policy` learns during the evaluation. If False, it is evaluated as a fixed policy.
     parameters : mapping, optional
         Parameters of the policies that are given by name.
     replicates : int, default 1000
@@ -60,7 +60,7 @@ def evaluate(
         Number of bootstrap samples of users for the interval of a learning policy, at least 5. The policy learns again
         in each of them.
     seed : int, default 0
-        Seed of the bootstrap, of the replays and of the policies.
+        Random seed of the bootstrap, of the replays and of the policies.
     progress : callable, optional
         Called with the name of a policy and the finished share of its evaluation.
 
@@ -222,7 +222,7 @@ class _Run:
             verdict, sentence = decide(target.name, base_name, None, len(self.log), [NO_PROPENSITIES])
             return PolicyEvaluation(target.name, "learning", [], None, verdict, sentence, [NO_PROPENSITIES])
         base_terms = self._base_terms("replay", base)
-        report = lambda share: self.progress(target.name, share)  # noqa: E731 - it has no name of its own
+        report = lambda share: self.progress(target.name, share)  # noqa: E731 - a callback
         run = replay(self.log, target, base_terms, self.replays, self.seed, report)
         self.curves[target.name] = learning_curve(self.log.rewards[run.accepted])
         is_accepted = np.zeros(len(self.log))
@@ -234,7 +234,7 @@ class _Run:
         problems, warnings = _check_weights(weights)
         note = (
             f"{target.name} was replayed: its value is that of its first {accepted:,} decisions, while it learns. A "
-            f"decision is accepted with probability {run.rate:.3g}, the smallest propensity"
+            f"decision is accepted with a probability of {run.rate:.3g}, the smallest propensity"
         )
         verdict, sentence = decide(target.name, base_name, value, len(self.log), problems)
         values = [] if math.isnan(value.value.value) else [value]
@@ -248,19 +248,23 @@ def _check_weights(weights: Weights) -> tuple[list[str], list[str]]:
     problems, warnings = [], []
     if weights.effective < MIN_EFFECTIVE:
         problems.append(
-            f"only {weights.effective:.0f} effective decisions agree with the policy, and at least {MIN_EFFECTIVE} are "
-            "required"
+            f"the log has only {weights.effective:.0f} effective decisions for the policy, and at least "
+            f"{MIN_EFFECTIVE} are required"
         )
     if weights.unsupported > MEAN_WEIGHT_SLACK:
-        problems.append(f"{weights.unsupported:.1%} of its choices are arms that the log never chose")
+        share = f"{weights.unsupported:.1%} of the choices of the policy"
+        problems.append(f"{share} are arms that are never chosen in the log")
     mean = weights.mean
     if _differs_from_one(mean):
         problems.append(
-            f"the mean weight is {mean.value:.3f} instead of 1: the propensities are wrong, or the log never makes "
-            "some choices of the policy"
+            f"the mean weight is {mean.value:.3f} instead of 1: the propensities are wrong, or some choices of the "
+            "policy never occur in the log"
         )
     if weights.largest > MAX_SHARE * weights.total:
-        warnings.append(f"the largest weight is {weights.largest:.3g}, so few decisions determine the estimate")
+        warnings.append(
+            f"the largest weight, {weights.largest:.3g}, is more than {MAX_SHARE:.0%} of the sum of the weights, so "
+            "few decisions determine the estimate"
+        )
     return problems, warnings
 
 

@@ -98,7 +98,7 @@ class Log:
         Whether the log names users. If not, all decisions belong to one user, and intervals treat decisions as
         independent.
     columns : dict of str to str
-        Where each part of the log was found, such as {"user": "customer"}.
+        Column or source of each part of the log, such as {"user": "customer"}.
     skipped : sequence of SkippedRows
         Rows that are not part of the log, by reason.
     notes : sequence of str
@@ -208,7 +208,7 @@ class Log:
 
     @property
     def is_uniform(self) -> bool:
-        """Whether every decision chose each of its arms with the same probability."""
+        """Whether, in every decision, the propensity is 1 divided by the number of arms (within 1%)."""
         return bool(len(self)) and bool(np.allclose(self.propensities * self.n_arms, 1.0, rtol=0.01))
 
     def rows_of(self, positions: Ints) -> IndexArray:

@@ -39,7 +39,7 @@ class ReplayRun:
     rate : float
         Expected share of accepted decisions: the smallest propensity.
     value, difference : Interval
-        Mean reward of the accepted decisions, and its difference to the baseline.
+        Mean reward of the accepted decisions, and its difference from the baseline.
     """
 
     accepted: Ints
@@ -59,7 +59,7 @@ def replay(
     that the policy makes itself, and their mean reward is an unbiased estimate.
 
     What a policy learns influences all later decisions. The interval therefore comes from replays of new policies on
-    bootstrap samples of users: it is the 95% interval of Student's t with their standard deviation.
+    bootstrap samples of users: it is the 95% interval of Student's t with the standard deviation of their results.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def replay(
     samples : int
         Number of bootstrap samples, at least 2.
     seed : int
-        Seed of rejections, samples and policies.
+        Random seed of rejections, samples and policies.
     progress : callable, optional
         Called with the share of finished work.
     """

@@ -192,8 +192,8 @@ def format_range(interval: Interval) -> str:
 def needed_decisions(difference: Interval, decisions: int) -> int | None:
     """Return about how many decisions like those of the log would decide the sign of a difference; None if too many.
 
-    The number gives an interval that excludes 0 with probability 80%, if the difference is as large as estimated. It is
-    rounded up to two significant digits.
+    The number gives an interval that excludes 0 with a probability of 80%, if the difference is as large as estimated.
+    It is rounded up to two significant digits.
     """
     ratio = POWER * difference.half_width / max(abs(difference.value), 1e-100)
     needed = decisions * ratio**2
@@ -235,4 +235,5 @@ def decide(
         return UNDECIDED, f"{policy}: undecided ({numbers}): there are too few users or distinct rewards."
     needed = needed_decisions(difference, decisions)
     amount = "more than a billion decisions" if needed is None else f"about {needed:,} decisions like these"
-    return UNDECIDED, f"{policy}: undecided ({numbers}); {amount} would decide, against {decisions:,} in the log."
+    outlook = f"{amount} would give a verdict with a probability of 80%, and the log has {decisions:,}"
+    return UNDECIDED, f"{policy}: undecided ({numbers}); {outlook}."

@@ -150,11 +150,11 @@ def _named_target(name: str, policy: str, log: Log, parameters: Mapping[str, Any
         index = list(log.arm_ids).index(arm) if arm in log.arm_ids else -1
         offered = [np.flatnonzero(part == index) for part in np.split(log.offers.arms, log.offers.offsets[1:-1])]
         if index < 0 or not all(positions.size for positions in offered):
-            raise ParameterError("policies", f": arm {arm!r} is not offered in every decision")
+            raise ParameterError("policies", f": arm {arm!r} is not offered in every decision; choose an arm that is")
         return FixedTarget(name, np.array([positions[0] for positions in offered])[log.offer])
     if policy not in POLICIES:
         known = ", ".join([*POLICIES, *FIXED_NAMES[1:]])
-        raise ParameterError("policies", f" must be from {known}, not {policy!r}")
+        raise ParameterError("policies", f" must be names from {known}, not {policy!r}")
     arguments: dict[str, Any] = {"n_users": log.n_users, "dim": log.dim} | dict(parameters)
     accepted = inspect.signature(POLICIES[policy]).parameters
     if "reward_range" in accepted and "reward_range" not in arguments:
@@ -165,7 +165,7 @@ def _named_target(name: str, policy: str, log: Log, parameters: Mapping[str, Any
 
 
 def reward_range(rewards: Floats) -> tuple[float, float] | None:
-    """Return a range of rewards for policies: None if rewards are of about 0 to 1, else most rewards are inside."""
+    """Return a range of rewards for policies: None if rewards are of about 0 to 1, else with most rewards inside."""
     known = rewards[np.isfinite(rewards)]
     low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
     if low >= LOWEST and MIN_SIZE <= high <= HIGHEST:
@@ -196,7 +196,9 @@ def _called_target(name: str, function: Callable[..., Any], log: Log) -> FixedTa
     probabilities = np.concatenate([np.asarray(values, dtype=np.float64) for values in found])
     sizes = np.array([len(values) for values in found])
     if not np.array_equal(sizes, log.n_arms):
-        raise ParameterError("policies", f": {name} must return one probability per arm")
+        t = int(np.flatnonzero(sizes != log.n_arms)[0])
+        found_sizes = f"{sizes[t]} for the {log.n_arms[t]} arms of decision {t}"
+        raise ParameterError("policies", f": {name} must return one probability per arm, not {found_sizes}")
     sums = np.add.reduceat(probabilities, np.cumsum(sizes) - sizes)
     if (probabilities < 0).any() or not np.allclose(sums, 1.0, atol=1e-6):
         raise ParameterError("policies", f": the probabilities of {name} must be at least 0 and have the sum 1")

@@ -212,12 +212,12 @@ class CLUB(CorrectionMixin, ScoringRowPolicy):
         sparse = self._parameters["graph"] == "erdos-renyi"
         if edges.dtype != np.int32 or edges.ndim != 2 or edges.shape[1] != 2 or (len(edges) and not sparse):
             expected = "int32 of shape (any, 2)" if sparse else 'int32 of shape (0, 2) with graph="complete"'
-            raise ValueError(f"edges is {edges.dtype} of shape {edges.shape}, not {expected}")
+            raise ValueError(f"array 'edges' is {edges.dtype} of shape {edges.shape}, not {expected}")
         low, high = edges.astype(np.int64).T
         if len(edges) and not ((low >= 0) & (low < high) & (high < self._n_users)).all():
-            raise ValueError(f"edges must connect a lower to a higher user, both from 0 to {self._n_users - 1}")
+            raise ValueError(f"array 'edges' must connect a lower to a higher user, both from 0 to {self._n_users - 1}")
         if (np.diff(high * self._n_users + low) <= 0).any():
-            raise ValueError("edges must be sorted by higher, then lower user, without duplicates")
+            raise ValueError("array 'edges' must be sorted by the higher, then by the lower user, without duplicates")
         self._state = self._state._replace(**build_neighbour_lists(edges, self._n_users if sparse else 0))
         super()._restore({name: array for name, array in arrays.items() if name != "edges"})
 

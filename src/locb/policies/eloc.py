@@ -89,13 +89,13 @@ Screen = Annotated[
     str,
     Parameter(
         "Safety screen: an arm that is clearly worse according to the user's own rewards is replaced. "
-        '"noise": widths from the estimated noise; "theory": widths with a regret guarantee; "off": no screen.',
+        '"noise": confidence bounds from the estimated noise; "theory": with a regret guarantee; "off": no screen.',
         choices=tuple(SCREENS),
     ),
 ]
-NormBound = Annotated[float, Parameter('For screen="theory": upper limit of the norm of a preference.', above=0.0)]
+NormBound = Annotated[float, Parameter('For screen="theory": assumed upper limit of the norm of θ.', above=0.0)]
 Delta = Annotated[
-    float, Parameter('For screen="theory" and certificates: probability of failure.', above=0.0, below=1.0)
+    float, Parameter('For screen="theory" and certificates: largest probability that they fail.', above=0.0, below=1.0)
 ]
 
 
@@ -148,8 +148,8 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         seed: Seed = 0,
     ) -> None:
         if screen == "theory" and (robust or memory is not None):
-            name, value = ("memory", "None") if memory is not None else ("robust", "False")
-            raise ParameterError(name, f" must be {value} with screen='theory': the guarantee needs unchanged rewards")
+            name, need, found = ("memory", "None", memory) if memory is not None else ("robust", "False", robust)
+            raise ParameterError(name, f" must be {need} with screen='theory' (for its guarantee), not {found}")
         super().__init__(n_users=n_users, dim=dim, reward_range=reward_range, learns_scale=screen != "theory")
         rng = np.random.default_rng(seed)
         chosen = choose_seeds(n_users, n_seeds, seeds, rng)
@@ -187,12 +187,13 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         return self._spread(self._posteriors(users))
 
     def clusters(self) -> list[Cluster]:
-        """Return one cluster per seed that does not rest, in the order of the seeds, and a last cluster without a seed.
+        """Return one cluster per seed user, in the order of the seed users, and a last cluster without a seed user.
 
-        A cluster contains its seed user and each user for whom its neighbourhood has at least 1/20 of the evidence of
-        the best component of the mixture. Evidence is the likelihood of the rewards of the user. Clusters overlap, and
-        a user with few rounds is in many clusters. The last cluster contains the users for whom the component
-        "everyone" meets this condition. It is omitted if it is empty.
+        A seed user whose neighbourhood was merged into another has no cluster. A cluster contains its seed user, and
+        each user for whom its neighbourhood has at least 1/20 of the evidence of the best component of the mixture.
+        Evidence is the likelihood of the rewards of the user. Clusters overlap, and a user with few rounds is in many
+        clusters. The last cluster contains the users for whom the component "everyone" meets this condition. It is
+        omitted if it is empty.
         """
         members = [np.flatnonzero(row) for row in self._explained_by(np.arange(self._n_users))]
         found = zip(self._all_memberships(), members, strict=True)
@@ -204,7 +205,7 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         return list(compress(self._all_memberships(), inside.tolist()))
 
     def _all_memberships(self) -> list[Membership]:
-        """Return one ``Membership`` per seed, in the order of the seeds, and one for "everyone"; seed −1: it rests."""
+        """Return one ``Membership`` per seed (−1 if it rests), in the order of the seeds, and one for "everyone"."""
         return [Membership(seed, None) for seed in [*self._state.seeds.tolist(), None]]
 
     def certified_estimates(
@@ -217,8 +218,8 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         """
         if self._state.reward_stats[R_CLIPPED] > 0.0:
             raise UnavailableError(
-                "certificates are only available for unchanged rewards, but the effect of outliers was limited: set "
-                "robust=False from the start"
+                "certificates are only available for unchanged rewards, but the effect of outliers was limited: create "
+                "the policy with robust=False"
             )
         if self._parameters["memory"] is not None:
             raise UnavailableError(
@@ -238,7 +239,7 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         return Estimate(unmap(row[0, : self._dim]), radius, int(self.served[user]), unmap(deviation))
 
     def group_summary(self) -> GroupSummary:
-        """Return a summary of the clusters, with an empty cluster, without a seed user, for each seed that rests."""
+        """Return a summary of the clusters; a seed that rests has an empty cluster without a seed user."""
         summary = summarize_open_groups(np.arange(len(self._state.seeds) + 1), np.append(self._state.seeds, -1))
         return summary._replace(same_as=find_duplicates(self._state, self._dim))
 

@@ -240,7 +240,7 @@ class LOCB(CorrectionMixin, CompiledPolicy):
         return OverlappingGroups(self._state.cluster_bits[users], len(self._state.seeds))
 
     def explain(self, user: int, contexts: Any) -> Explanation:
-        """Return the arm that ``recommend`` returns, with the scores of all arms and the evidence behind them.
+        """Return the arm that ``recommend`` returns, with the scores of all arms and the sources of the estimates.
 
         The estimate and the bonus of an arm are those of the cluster that gives the arm its highest score, among the
         clusters that contain the user. If there is none, they are those of the user alone. Of clusters with the same

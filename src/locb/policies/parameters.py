@@ -156,7 +156,7 @@ def check_reward_range(value: Any) -> tuple[float, float]:
 
 
 def screen_width(safe: bool, alpha: float) -> float:
-    """Return the confidence width of the safety screen per √(xᵀA⁻¹x): ``alpha``, or 0 without a screen."""
+    """Return the factor of √(xᵀA⁻¹x) in the width of the safety screen: ``alpha``, or 0 without a screen."""
     if safe and alpha == 0.0:
         raise ParameterError("alpha", " must be above 0 with ", ParameterName("safe"), "=True, not 0")
     return alpha if safe else 0.0
@@ -222,7 +222,7 @@ RewardRange = Annotated[
         check=check_reward_range,
     ),
 ]
-Seed = Annotated[int, Parameter("Seed of the random number generator of the policy.", minimum=0)]
+Seed = Annotated[int, Parameter("Random seed of the policy.", minimum=0)]
 
 
 def declared_parameters(init: Callable[..., None]) -> tuple[Parameter, ...]:

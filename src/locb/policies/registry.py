@@ -135,7 +135,7 @@ class PolicySpec:
             arguments |= {"n_seeds": n_users, "late_seeds": parameters["n_seeds"] - n_users}
         if inspect.isabstract(self.policy_class):
             raise ValueError(
-                f"policy {self.name} is not complete: its class must define the methods "
+                f"policy {self.name!r} is not complete: its class must define the methods "
                 f"{', '.join(sorted(self.policy_class.__abstractmethods__))}"
             )
         try:
@@ -145,8 +145,8 @@ class PolicySpec:
             hint = f"; its parameters are {allowed}" if allowed else ""
             unknown = [name for name in parameters if name not in inspect.signature(self.factory).parameters]
             if unknown:
-                raise ParameterError(unknown[0], f": policy {self.name} has no such parameter{hint}") from None
-            raise ValueError(f"policy {self.name} {error}{hint}") from None
+                raise ParameterError(unknown[0], f": policy {self.name!r} has no such parameter{hint}") from None
+            raise ValueError(f"policy {self.name!r}: {error}{hint}") from None
         return self.factory(**arguments)
 
 

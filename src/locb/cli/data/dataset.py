@@ -63,11 +63,11 @@ def data(
 
     The users are divided into 5 groups by K-means. The true group in each of them is the largest set of users in which
     the distance between the estimated preferences of any two users is below gamma. The summary shows the true groups at
-    two values of gamma: 0.2, the value of the paper, and the smallest gamma at which half of the users are in true
-    groups of two or more users.
+    two values of gamma: 0.2, the value of the paper, and the smallest gamma at which at least half of the users are in
+    true groups of two or more users.
 
-    The prepared data is cached, so the next command with the same files and columns starts at once. The command writes
-    a map of the users in two dimensions, coloured by true group at the second gamma.
+    The prepared data is cached for later commands with the same files and the same options for reading them. The
+    command writes a map of the users in two dimensions, coloured by true group at the second gamma.
 
     Examples:
     - `locb data movielens ml-25m.zip`

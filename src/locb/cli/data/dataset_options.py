@@ -106,9 +106,9 @@ def data_settings(name: str, path: Path, **options: Any) -> dict[str, Any]:
                 f"--{option.replace('_', '-')} is allowed only with the data set 'table', not with {name!r}"
             )
     if name == "yahoo" and "like_above" in given:
-        raise ValueError("--like-above requires ratings; yahoo has clicks")
+        raise ValueError("--like-above requires ratings; yahoo has clicks, so omit the option")
     if name == "yahoo" and "features_from" in given:
-        raise ValueError("--features-from cannot be used with yahoo, which has its own features")
+        raise ValueError("--features-from cannot be used with yahoo, which has its own features; omit the option")
     settings: dict[str, Any] = {"data": name, "path": str(path)}
     settings |= {
         option: str(given[option])

@@ -35,7 +35,8 @@ def evaluate(
     baseline: Annotated[
         str,
         typer.Option(
-            help="With what to compare: **logged** (the policy that made the log), **first**, **random**, **arm:ID**.",
+            help="Fixed policy with which to compare: **logged** (the policy that made the log), **first**, **random** "
+            "or **arm:ID**.",
             rich_help_panel=SIZE,
         ),
     ] = "logged",
@@ -43,11 +44,12 @@ def evaluate(
         list[str] | None,
         typer.Option(help="Parameter of the policies, name=value. Can be repeated.", rich_help_panel=SIZE),
     ] = None,
-    replicates: Annotated[int, typer.Option(help="Bootstrap replicates.", rich_help_panel=SIZE)] = 1000,
+    replicates: Annotated[int, typer.Option(help="Number of bootstrap replicates.", rich_help_panel=SIZE)] = 1000,
     replays: Annotated[
         int,
         typer.Option(
-            help="Bootstrap samples on which each learning policy learns again, for its interval.", rich_help_panel=SIZE
+            help="Number of bootstrap samples in which each learning policy learns again, for its confidence interval.",
+            rich_help_panel=SIZE,
         ),
     ] = 20,
     seed: Annotated[int, typer.Option(help="Random seed.", rich_help_panel=SIZE)] = 0,
@@ -102,7 +104,7 @@ def evaluate(
     ] = False,
     dim: Annotated[
         int | None,
-        typer.Option(help="Features into which named features of arms are hashed.", rich_help_panel=LOG),
+        typer.Option(help="Number of features into which named features of arms are hashed.", rich_help_panel=LOG),
     ] = None,
     position: Annotated[
         int | None,
@@ -112,15 +114,16 @@ def evaluate(
         Path, typer.Option(help="Folder of report.html and evaluation.json.", rich_help_panel=SIZE)
     ] = Path("runs/evaluate"),
 ) -> None:
-    """Estimate what policies would have earned on a log: would they have paid more than what we do today?
+    """Estimate what policies would have earned on the decisions of a log, and compare them with a baseline.
 
-    The log has one row per decision: who was there (*user*), which *arm* was chosen, which *reward* followed, and with
-    which probability the arm was chosen (*propensity*). Columns with usual names are found; the command prints which.
-    Without propensities, a log cannot tell what other choices would have earned.
+    The log has one row per decision: the *user*, the chosen *arm*, the *reward*, and the probability with which the arm
+    was chosen (*propensity*). Columns with usual names are detected, and the command prints the columns that it uses.
+    Without propensities, there is no verdict, because the rewards of other choices cannot be estimated reliably.
 
-    Fixed policies are evaluated with doubly robust, IPS, SNIPS and the direct method. Learning policies start without
-    knowledge and learn from the decisions in which they choose the logged arm (replay). Intervals are 95% intervals,
-    from a bootstrap of users. The verdict is: better, worse, or undecided, and about how many decisions it takes.
+    Fixed policies are evaluated with four estimators: doubly robust, inverse propensity score (IPS), self-normalized
+    IPS (SNIPS) and direct method. Learning policies start without knowledge and learn from the decisions in which they
+    choose the logged arm (replay). Intervals are 95% confidence intervals, from a bootstrap of users. The verdict on a
+    policy is *better*, *worse* or *undecided*. If more decisions would help, the command estimates how many.
 
     Examples:
     - `locb evaluate decisions.csv --policy eloc --policy linucb-one`

@@ -9,9 +9,9 @@ from locb.common.arrays import Floats, Ints, Words
 from locb.common.jit import entry_point, inline, inline_fastmath, no_alloc
 from locb.common.validation import MAX_CONTEXT
 
-TIE = 1e-9  # arms whose scores are within this of the highest score are tied
+TIE = 1e-9  # arms whose scores are at most this much below the highest score are tied
 TIE_FIRST, TIE_RANDOM = 0, 1  # tie rules
-SCREEN_SLACK = 2.0  # κ: how far below the best upper bound a chosen arm may be, in units of its confidence width
+SCREEN_SLACK = 2.0  # κ: how far the upper bound of an arm may be below the highest one, in widths of the arm
 
 
 @inline

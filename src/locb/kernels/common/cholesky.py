@@ -205,8 +205,8 @@ def largest_eigenvalue(estimates: Floats, row: int, workspace: Floats) -> float:
     for i in range(d):
         below = abs(off[i])
         above = abs(off[i + 1]) if i + 1 < d else 0.0
-        low = max(low, a[i, i])  # a diagonal element is a Rayleigh quotient
-        high = max(high, a[i, i] + below + above)  # Gershgorin
+        low = max(low, a[i, i])  # a diagonal element is a Rayleigh quotient: a lower bound
+        high = max(high, a[i, i] + below + above)  # Gershgorin's upper bound
     while high - low > 4e-16 * high:
         middle = 0.5 * (low + high)
         if middle <= low or middle >= high:

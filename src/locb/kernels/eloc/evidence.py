@@ -225,7 +225,7 @@ def leave_user_out(state: ELOCState, i: int, count: int, scratch: ELOCScratch) -
 
 @inline
 def is_full_round(m: int) -> bool:
-    """Return whether all components are evaluated for a user after m rounds, rather than those with a weight."""
+    """Return whether all components are evaluated in round m + 1 of a user, not only those with a weight."""
     return m < FULL_EVIDENCE_ROUNDS or (m + 1) % FULL_EVIDENCE_INTERVAL == 0
 
 

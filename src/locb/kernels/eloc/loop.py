@@ -71,18 +71,19 @@ from locb.kernels.eloc.state import (
 
 @inline
 def bonus_weight(state: ELOCState, i: int) -> float:
-    """Return the weight of the exploration bonus of user i: β √log(2 + m)."""
+    """Return the factor of the posterior standard deviation in the bonus of user i: β √log(2 + m)."""
     weight: float = state.float_params[BETA] * math.sqrt(math.log(2.0 + state.served[i]))
     return weight
 
 
 @no_alloc
 def own_estimate(state: ELOCState, i: int, rows: Floats, workspace: Floats) -> float:
-    """Write the own ridge estimate (θ̂, A⁻¹) of user i to row OWN of ``rows``; return the width per √(xᵀA⁻¹x).
+    """Write the own ridge estimate (θ̂, A⁻¹) of user i to row OWN; return the factor of √(xᵀA⁻¹x) in the width.
 
-    A is I + G. With the screen "theory", θ̂ is shrunk towards 0, and the width is σ √(2 log(1/δ_i) + log det A) + S,
-    with δ_i = 6 δ / (π (i + 1))². These bounds hold for all users and rounds with probability 1 − δ. Otherwise, θ̂ is
-    shrunk towards μ_0, and the width is SCREEN_DEVIATIONS times the estimated noise.
+    A is I + G. With the screen "theory", θ̂ is shrunk towards 0, and the factor is σ √(2 log(1/δ_i) + log det A) + S,
+    with δ_i = 6 δ / (π (i + 1))². All confidence bounds then hold for all users and rounds with probability at least
+    1 − δ. Otherwise, θ̂ is shrunk towards μ_0, and the factor is SCREEN_DEVIATIONS times the estimated standard
+    deviation of the noise.
     """
     d = workspace.shape[0]
     is_theory = state.int_params[SCREEN] == SCREEN_THEORY
@@ -105,7 +106,7 @@ def own_estimate(state: ELOCState, i: int, rows: Floats, workspace: Floats) -> f
 
 @inline
 def choose(state: ELOCState, i: int, contexts: Floats, scratch: ELOCScratch) -> int:
-    """Return the arm to recommend to user i: that with the highest θ̄ᵀx + β √log(2 + m) √(xᵀV̄x) that passes the screen.
+    """Return the arm with the highest score θ̄ᵀx + β √log(2 + m) √(xᵀV̄x), or its replacement by the safety screen.
 
     ``compute_posterior`` must have filled the scratch for user i before. The result is −1 if all scores are NaN.
     """
@@ -134,7 +135,7 @@ def update_gate(learned_scalars: Floats, t: int, n_served_users: int, x: Floats,
 
 @inline
 def update_gap(state: ELOCState, i: int, log_evidence: Floats) -> None:
-    """Replace the term of user i in the sum of evidence gaps: of the population over everyone."""
+    """Replace the term of user i in the sum of evidence gaps: log evidence of the population minus that of everyone."""
     before = state.evidence_gaps[i]
     state.evidence_gaps[i] = log_evidence[state.seeds.size + 1] - log_evidence[state.seeds.size]
     state.learned_scalars[GAP] += state.evidence_gaps[i] - before

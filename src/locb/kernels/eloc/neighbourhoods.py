@@ -226,8 +226,8 @@ def move_seed(state: ELOCState, s: int, i: int, scratch: ELOCScratch) -> None:
 def find_twin(state: ELOCState, i: int, scratch: ELOCScratch) -> int:
     """Return the first neighbourhood that is a twin of that of seed user i, or −1 if there is none.
 
-    A twin explains user i better than the population does, and the difference Δ of the two centres is as small as their
-    errors C and the variance v of users around a centre let expect: Δᵀ(C + C' + v I)⁻¹Δ < TWIN_DISTANCE · d.
+    A twin explains user i better than the population does. The difference Δ of the two centres is not larger than their
+    covariances C and C' and the variance v of users around a centre explain: Δᵀ(C + C' + v I)⁻¹Δ < TWIN_DISTANCE · d.
     """
     rows, posteriors = scratch.rows, state.centre_posteriors
     d = scratch.workspace.shape[0]
@@ -286,8 +286,8 @@ def merge_neighbourhoods(state: ELOCState, s: int, r: int, scratch: ELOCScratch)
 def adapt_seeds(state: ELOCState, i: int, scratch: ELOCScratch) -> None:
     """Merge the neighbourhood of seed user i with a twin, or move a seed to user i, whom no neighbourhood explains.
 
-    The first is due in every MERGE_INTERVAL-th round of a seed user, the second each time that the rounds of another
-    user have doubled; both from RESEED_ROUNDS rounds on.
+    A merge is considered in every MERGE_INTERVAL-th round of a seed user. A move is considered when the number of
+    rounds of another user is a power of 2. Both need at least RESEED_ROUNDS rounds of the user.
     """
     m = state.served[i]
     if m < RESEED_ROUNDS:

@@ -31,7 +31,10 @@ from locb.kernels.eloc.state import (
 
 @inline
 def is_population_round(m: int) -> bool:
-    """Return whether the population learns from round number m of a user, the first of which is 1."""
+    """Return whether the mean and covariance of the population are updated in the m-th round of a user.
+
+    m starts at 1.
+    """
     if m <= POPULATION_ROUNDS:
         return True
     return m % (POPULATION_INTERVAL if m <= LATE_POPULATION_ROUNDS else LATE_POPULATION_INTERVAL) == 0
@@ -131,9 +134,10 @@ def update_centre_terms(
 def update_population(
     population: Floats, n_served_users: int, scale: float, rows: Floats, square: Floats, workspace: Floats
 ) -> float:
-    """Move Σ_0 towards the second moment of the served user's θ around μ_0, recompute what follows; return log det Σ.
+    """Move Σ_0 towards the second moment of the served user's θ around μ_0; return log det Σ.
 
-    The second moment is shrunk towards PRIOR_VARIANCE · scale · I / d with the weight of WISHART_USERS users.
+    ``derive_population`` recomputes the values that depend on Σ_0. The second moment is shrunk towards
+    PRIOR_VARIANCE · scale · I / d with the weight of WISHART_USERS users.
     """
     d = workspace.shape[0]
     step = 1.0 / (n_served_users + PRIOR_USERS)

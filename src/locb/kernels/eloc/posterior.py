@@ -2,7 +2,8 @@
 
 Terms and symbols are defined in ``locb.kernels.eloc.state`` and ``locb.kernels``, the posterior of one component in
 ``locb.kernels.eloc.evidence``. The centre μ of a component is uncertain, with covariance C. With S = V P⁻¹, this adds
-S C Sᵀ to the covariance V of the user's θ: without it, no user would try what no user has tried.
+S C Sᵀ to the covariance V of the user's θ. Without this term, ELOC would not explore directions of the features for
+which no user has data.
 """
 
 import math

@@ -1,7 +1,8 @@
 """ELOC's statistics of rewards: their scale, and rewards without the effect of outliers.
 
 The constants of the model are relative to the *scale*, an estimate of the variance of rewards. A *location* far from 0
-is subtracted from rewards. Rewards a · r + b thus lead to about the same choices as r, once both are known.
+is subtracted from rewards. Linear functions of the rewards thus lead to about the same choices, once scale and location
+are known.
 
 Residuals of rewards with heavy tails are clipped at a limit c. If all residuals shift by a small amount, the mean of
 clipped residuals shifts by ρ times this amount, where ρ is the share of residuals below c, so clipped residuals are
@@ -91,7 +92,7 @@ def set_scale(state: ELOCState, scratch: ELOCScratch) -> None:
     """Estimate the scale, and give σ² and Σ_0 their initial values for this scale.
 
     With three or more distinct rewards, the scale is estimated from the mean absolute deviation, which outliers affect
-    less. The factor 1.25 makes it the standard deviation of normally distributed rewards.
+    less. The factor 1.25 converts it to the standard deviation for normally distributed rewards.
     """
     stats, population = state.reward_stats, state.population
     d = scratch.workspace.shape[0]
@@ -195,7 +196,10 @@ def update_residual_stats(stats: Floats, residual_stats: Floats, residual: float
 
 @inline
 def choose_limit(stats: Floats, residual_stats: Floats) -> None:
-    """Choose the limit with the smallest variance of estimates plus a penalty for bias, if that saves enough."""
+    """Choose the limit with the smallest variance of estimates plus a penalty for bias.
+
+    No limit is chosen if it does not reduce the variance below MAX_VARIANCE_RATIO times that without a limit.
+    """
     last = N_LIMITS - 1
     stats[R_LIMIT], stats[R_INSIDE] = 0.0, 1.0
     smallest = MAX_VARIANCE_RATIO * residual_stats[last, 2]

@@ -59,10 +59,10 @@ MIN_PRIOR_WEIGHT = 0.02  # lower bound of π for everyone, for the population, a
 MIN_NOISE = 1e-6  # lower bound of σ² relative to the scale, because σ² would be 0 for rewards without noise
 MIN_BINARY_NOISE = 0.6  # lower bound of σ² relative to the variance of rewards with at most two distinct values
 MIN_VARIANCE = 1e-6  # lower bound of the population's variance in any direction, relative to the scale
-MAX_GAP = 5.0  # everyone loses gate weight if the evidence of the population for all users is better by more than this
+MAX_GAP = 5.0  # everyone loses gate weight if the log evidence of the population, over all users, is higher by more
 # Safety screen.
-SCREEN_SLACK = 2.0  # κ: how far below the best upper bound a chosen arm may be, in units of its confidence width
-SCREEN_DEVIATIONS = 2.0  # confidence width of the practical screen, in units of the estimated noise
+SCREEN_SLACK = 2.0  # κ: how far the upper bound of an arm may be below the highest one, in widths of the arm
+SCREEN_DEVIATIONS = 2.0  # factor of the width of the screen "noise", in estimated standard deviations of the noise
 # Robust rewards: residuals are clipped at one of several limits, if clipping reduces the variance of estimates.
 N_LIMITS = 9  # the last limit is infinite
 SMALLEST_LIMIT, LIMIT_RATIO = 0.1, 2.0**0.75  # in units of the root of the scale; ratio between two limits
@@ -82,7 +82,7 @@ REDUNDANT_DISTANCE = 1.0  # a seed is redundant if its centre is closer to anoth
 # contexts often have norm 1. Traces are then numbers of rounds, and a comparison with such a ratio would depend on
 # rounding.
 MAX_NEIGHBOURHOODS = 8  # largest number of neighbourhoods in which a user has a weight q
-FULL_EVIDENCE_ROUNDS = 16  # all components are evaluated in this many rounds of a user,
+FULL_EVIDENCE_ROUNDS = 16  # all components are evaluated in the first 16 rounds of a user,
 FULL_EVIDENCE_INTERVAL = 8  # and then every eighth round; in other rounds only those in which the user has a weight
 MIN_RELATIVE_WEIGHT = 1e-3  # responsibilities below this fraction of the largest are set to 0
 EQUAL_WEIGHT_TOLERANCE = 1e-6  # weights with a smaller relative difference count as equal; far above rounding errors
@@ -115,7 +115,7 @@ class ELOCState(NamedTuple):
     neighbourhood_ids: Ints  # (K,) id of neighbourhood s: initially s, plus K each time seed s moves or rests
     pooled_sums: Floats  # (K + 1, d + p) c and A of each neighbourhood; in the last row those of everyone, with q = 1
     centres: Floats  # (K + 1, d + p) μ, and μ μᵀ with off-diagonal terms doubled; the last row is everyone
-    centre_posteriors: Floats  # (K + 1, d + p) μ, and its covariance C = σ² (A + σ² Σ_0⁻¹)⁻¹
+    centre_posteriors: Floats  # (K + 1, d + p) μ, and its covariance C = σ² (A + σ² Σ⁻¹)⁻¹
     trace_change: Floats  # (K + 1,) change of tr A since the centre was last computed
     variance_levels: Ints  # (K + 1,) log of each component's prior variance, in steps of VARIANCE_STEP
     population: Floats  # (4, d + p) (μ_0, Σ_0); (Σ⁻¹μ_0, Σ⁻¹); sum of centre terms; (tr Σ⁻¹C_0, Σ⁻¹C_0Σ⁻¹)
@@ -135,7 +135,7 @@ class ELOCState(NamedTuple):
 class ELOCScratch(NamedTuple):
     """Work arrays of one round, allocated once for many rounds of k arms.
 
-    A *factorization* is shared by all components of the same variance level. f is the largest number of factorizations.
+    A *factorization* is shared by all components of the same variance level. f is the maximum number of factorizations.
     """
 
     arms: Floats  # (k, d + p) x and x xᵀ of each arm, from ``expand_contexts``

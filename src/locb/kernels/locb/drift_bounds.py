@@ -44,7 +44,7 @@ def recompute_drift_bounds(state: LOCBState, dim: int) -> None:
 
 @inline
 def refresh_drift_bounds(state: LOCBState, dim: int) -> None:
-    """Recompute the drift bounds if this is due: every min(1 + n // 16, 1024) rounds, before they become too wide."""
+    """Recompute the drift bounds if this is due: every min(1 + n // 16, 1024) rounds, before they become too large."""
     int_params = state.int_params
     is_used = int_params[BONUS_KIND] == POOLED and int_params[N_USERS] >= state.drift_bound_min_users[0]
     if is_used and int_params[T] % min(1 + (int_params[N_USERS] >> 4), 1_024) == 0:

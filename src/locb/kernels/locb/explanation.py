@@ -1,4 +1,4 @@
-"""LOCB's explanations: the estimate and the bonus of every arm, and the cluster behind them.
+"""LOCB's explanations: the estimate and the bonus of every arm, and the cluster that gives them.
 
 Terms and symbols are defined in ``locb.kernels.locb.state`` and ``locb.kernels``.
 """

@@ -9,7 +9,7 @@ from typing import Any
 
 from locb.common.validation import ParameterError, check_choice
 
-# Usual names of columns, most specific first. Letters in lower case; spaces, "_" and "-" are ignored.
+# Usual names of columns, most specific first, as ``normalize`` returns them.
 USUAL_NAMES: dict[str, tuple[str, ...]] = {
     part: tuple(names.split())
     for part, names in {
@@ -81,8 +81,8 @@ class Columns:
 
     def describe(self) -> dict[str, str]:
         """Return the column of each part as text."""
-        parts = {"user": " + ".join(self.user) or "none: decisions are independent", "chosen": self.chosen}
-        parts["arms"] = self.arms or ("given" if self.catalogue else "all chosen arms, in every decision")
+        parts = {"user": " + ".join(self.user) or "none: decisions are treated as independent", "chosen": self.chosen}
+        parts["arms"] = self.arms or ("given as an option" if self.catalogue else "all chosen arms, in every decision")
         parts |= {
             "reward": self.reward or "none",
             "propensity": str(self.propensity or "none"),
@@ -94,7 +94,7 @@ class Columns:
 
 
 def normalize(name: str) -> str:
-    """Return the name of a column without case, spaces, "_" and "-"."""
+    """Return the name of a column in lower case, without spaces, "_", "-" and "."."""
     return re.sub(r"[\s_\-.]", "", name).lower()
 
 

@@ -157,12 +157,12 @@ def _finish(builder: OfferBuilder, found: _Collected, path: list[str] | None) ->
         propensities=np.array(found.propensities),
         times=times,
     )
-    user = ".".join(path) if path else "all shared features" if shared else "none: decisions are independent"
+    user = ".".join(path) if path else "all shared features" if shared else "none: decisions are treated as independent"
     columns = {"user": user, "chosen": "a[0]", "arms": "c._multi", "reward": "−_label_cost", "propensity": "p[0]"}
     columns["time"] = "none: line order" if times is None else "Timestamp"
     notes = []
     if found.dropping:
-        notes.append(f"{found.dropping:,} events have pdrop above 0; dropped events are not replaced by weights")
+        notes.append(f"{found.dropping:,} events have pdrop above 0; weights do not compensate for the dropped events")
     skipped = [SkippedRows(reason, found.counts[reason], tuple(found.skipped[reason])) for reason in found.counts]
     return parts.finish(columns, skipped, notes)
 

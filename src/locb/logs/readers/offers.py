@@ -65,7 +65,7 @@ class OfferBuilder:
         """
         has_features = any(features is not None for _, features in arms)
         if self._offsets[1:] and has_features != bool(self._features):
-            raise ValueError("some lists have features, others have not")
+            raise ValueError("some lists of arms have features, and others have none")
         added = []
         for position, (arm, features) in enumerate(arms):
             if has_features and features is None:

@@ -38,7 +38,7 @@ def read_open_bandit(files: list[Path], options: OpenBanditOptions) -> Log:
     options : OpenBanditOptions
         ``position``: use only the rows of this position (1, 2 or 3). By default, all rows are used, although the
         position influences the clicks. ``items``: path of item_context.csv, whose columns become the features of the
-        items. By default, it is searched beside the first file; without it, items have only ids.
+        items. By default, the file in the folder of the first file is used; without it, items have only ids.
     """
     import polars as pl
 

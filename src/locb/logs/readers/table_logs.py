@@ -210,7 +210,7 @@ class _TableLog:
         for name in names:
             column = self.frame[name]
             if column.dtype.is_nested():
-                raise ParameterError("chosen", f": column {name} must have numbers or text, not {column.dtype}")
+                raise ParameterError("chosen", f": column {name!r} must have numbers or text, not {column.dtype}")
             if column.dtype.is_float():
                 column = column.fill_nan(None)
                 whole = column.cast(pl.Int64, strict=False)

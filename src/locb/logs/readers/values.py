@@ -90,7 +90,8 @@ def parse_times(column: Any) -> tuple[Floats, Bools]:
     """Return the times of a column in seconds since 1970 (UTC), and a mask of values that are not times.
 
     Numbers are seconds, milliseconds, microseconds or nanoseconds since 1970, according to their size. Text is ISO
-    8601, or has one of the formats in ``TIME_FORMATS``: the one that fits most values. Times without a zone are UTC.
+    8601, or has one of the formats in ``TIME_FORMATS``. The format that fits the most values has priority; the other
+    formats are used for the remaining values. Times without a zone are UTC.
     """
     import polars as pl
 
@@ -111,7 +112,7 @@ def parse_times(column: Any) -> tuple[Floats, Bools]:
             zone = {"time_zone": "UTC"} if formats is ZONED_FORMATS else {}
             kind = pl.Date if "%H" not in layout else pl.Datetime("us", **zone)
             found.append(_to_seconds(series.str.strptime(kind, layout, strict=False, exact=True)))
-    found.sort(key=lambda seconds: int(np.isnan(seconds).sum()))  # stable: earlier formats win ties
+    found.sort(key=lambda seconds: int(np.isnan(seconds).sum()))  # stable: earlier formats have priority
     best = found[0].copy()
     for other in found[1:]:
         if not np.isnan(best).any():

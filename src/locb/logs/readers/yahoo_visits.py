@@ -58,7 +58,7 @@ def read_yahoo(files: list[Path], options: YahooOptions) -> Log:
     files : list of Path
         Files ydata-fp-td-clicks-v1_0.*, optionally gzipped.
     options : YahooOptions
-        ``n_clusters``: number of clusters, or of distinct visitors in the first 65,536 visits if it is smaller.
+        ``n_clusters``: number of clusters, at most the number of distinct visitors in the first 65,536 visits.
     """
     from sklearn.cluster import MiniBatchKMeans
 

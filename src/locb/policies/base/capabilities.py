@@ -35,7 +35,7 @@ class SupportsExplain(Protocol):
     """Capability to explain a choice."""
 
     def explain(self, user: int, contexts: Any) -> Explanation:
-        """Return the recommended arm with the scores of all arms and the evidence behind them."""
+        """Return the recommended arm with the scores of all arms and the sources of the estimates."""
 
     def explain_batch(self, users: Sequence[int], contexts: Sequence[Any]) -> list[Explanation]:
         """Return one explanation per user; ``contexts`` has one array of contexts per user."""
@@ -62,10 +62,10 @@ class SupportsSnapshot(Protocol):
 
 @runtime_checkable
 class SupportsCertificates(Protocol):
-    """Capability to bound the distance between the parameter vectors of the users of a cluster."""
+    """Capability to bound, with high probability, the distance between the θ of the users of a cluster."""
 
     def certificate(self, cluster: Any) -> float:
-        """Return an upper bound on the distance between the parameter vectors of any two users of a cluster."""
+        """Return an upper bound, valid with high probability, on the distance between the θ of any two users."""
 
     def certifier(self, cluster: Any) -> Callable[[bool], float]:
         """Return a function that computes the certificate from a copy of the state, so that any thread can call it.

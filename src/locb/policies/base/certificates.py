@@ -1,4 +1,7 @@
-"""Certificates: upper bounds on the distance between the parameter vectors of any two users of a cluster."""
+"""Certificates: upper bounds on the distance between the parameter vectors of any two users of a cluster.
+
+The bounds hold with a given probability, see ``CertificateMixin.certificate``.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +28,14 @@ class CertificateMixin:
     _reward_scale: RewardScale
 
     def certificate(self, cluster: Any, *, sigma: float | None = None, delta: float | None = None) -> float:
-        """Return an upper bound on the distance between the parameter vectors of any two users of a cluster.
+        """Return an upper bound, valid with high probability, on the distance between any two users of a cluster.
+
+        The distance between two users is that between their parameter vectors θ.
 
         With probability at least 1 − delta, the bounds of all clusters hold at the same time, however the clusters were
-        found. The bound uses the ``ellipsoid`` radius. It assumes that the parameter vector θ of each user has norm at
-        most 1, and that the noise is sub-Gaussian with scale ``sigma``. The bound of a cluster of one user is 0.
-        With ``reward_range``, the assumptions apply to mapped rewards, and the bound is in the original units.
+        found. The bound uses the ``ellipsoid`` radius. It assumes that θ of each user has norm at most 1,
+        and that the noise is sub-Gaussian with scale ``sigma``. The bound of a cluster of one user is 0. With
+        ``reward_range``, the assumptions apply to mapped rewards, and the bound is in the original units.
 
         Parameters
         ----------

@@ -39,8 +39,8 @@ class CompiledPolicy(PersistentPolicy):
         Returns
         -------
         int
-            Index of the arm with the highest score, a row of ``contexts``. The parameter ``ties`` decides among arms
-            with equal scores.
+            Index of the chosen arm, a row of ``contexts``: the arm with the highest score, unless a safety screen
+            replaces it. The parameter ``ties`` decides among arms with equal scores.
 
         Raises
         ------
@@ -80,7 +80,8 @@ class CompiledPolicy(PersistentPolicy):
         if arm < 0:
             check_array("contexts", contexts, (None, self._dim))
             raise ArithmeticError(
-                f"no arm can be chosen for user {user}: all scores are NaN, probably after extremely large rewards"
+                f"no arm can be chosen for user {user}: all scores are NaN, probably after extremely large rewards; "
+                "create a new policy and limit the rewards"
             )
         return arm
 

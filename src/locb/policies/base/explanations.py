@@ -1,4 +1,4 @@
-"""Result types that describe a choice: estimates, scores and the evidence behind them."""
+"""Result types that describe a choice: estimates, scores, and the users whose rewards they are based on."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ class Explanation(NamedTuple):
     memberships : sequence of Membership
         The clusters that contain the user, as ``policy.memberships`` returns them.
     screened : bool
-        Whether a safety screen has replaced the arm with the highest score, because the user's own rewards speak
-        against it.
+        Whether a safety screen has replaced the arm with the highest score, because its upper confidence bound,
+        computed from the user's own rewards, is too far below the highest upper bound.
     """
 
     arm: int

@@ -36,13 +36,13 @@ class InspectablePolicy(CertificateMixin, Policy):
     def __init__(
         self, *, n_users: int, dim: int, reward_range: tuple[float, float] | None = None, learns_scale: bool = False
     ) -> None:
-        """Initialize the policy. With ``learns_scale``, rewards of any scale suit the policy, and none are reported."""
+        """Initialize the policy. With ``learns_scale``, the policy accepts rewards of any scale without a report."""
         super().__init__(n_users=n_users, dim=dim)
         self._reward_scale = RewardScale(reward_range, is_checked=not learns_scale)
 
     @property
     def reward_scale_problem(self) -> str | None:
-        """Which rewards are not of about 0 to 1, although ``reward_range`` is None; None if there are none."""
+        """Description of rewards that are not of about 0 to 1 without a ``reward_range``; None if there are none."""
         return self._reward_scale.problem
 
     @property
@@ -68,7 +68,7 @@ class InspectablePolicy(CertificateMixin, Policy):
 
     def _user_radii(self, users: Ints) -> Floats:
         """Return the radius of each of these users on the scale of the kernel."""
-        counts, rows = np.unique(self.served[users], return_inverse=True)  # few: each takes a call from Python
+        counts, rows = np.unique(self.served[users], return_inverse=True)  # few distinct counts: a short loop
         radii: Floats = np.array([shrinkage(m) for m in counts.tolist()])[rows]
         return radii
 

@@ -63,7 +63,7 @@ class RewardScale:
     passed : (float, float)
         Rewards in this interval need not be checked. The interval is empty (inf, −inf) until a reward is large enough.
     problem : str or None
-        Which rewards are not of about 0 to 1; None if there are none.
+        Description of the rewards that are not of about 0 to 1; None if there are none.
 
     Examples
     --------

@@ -20,14 +20,13 @@ class SafetyScreen(NamedTuple):
     """Own ridge estimates of u users, for ``screen_arm`` of the kernels. Without rows, nothing is screened."""
 
     own: Floats = np.empty((0, 0))  # (u, d + p) θ̂ and packed A⁻¹
-    widths: Floats = np.empty(0)  # (u,) confidence width per √(xᵀA⁻¹x)
-    slack: float = (
-        kernel.SCREEN_SLACK
-    )  # how far below the largest upper bound a chosen arm may be, in units of its confidence width
+    widths: Floats = np.empty(0)  # (u,) factor of √(xᵀA⁻¹x) in the confidence width of an arm
+    # How far the upper bound of a chosen arm may be below the highest upper bound, in confidence widths of the arm.
+    slack: float = kernel.SCREEN_SLACK
 
 
 class ScoringRows(NamedTuple):
-    """Estimates that score the arms of u users by θ̂ᵀx + alpha · √(xᵀA⁻¹x · factor), and the evidence behind them."""
+    """Estimates that score the arms of u users by θ̂ᵀx + alpha · √(xᵀA⁻¹x · factor), and their sources."""
 
     rows: Floats  # (rows, d + p) θ̂ and packed A⁻¹
     indices: Ints  # (u,) index of the estimate of each user in ``rows``
@@ -43,7 +42,7 @@ class ScoringRowPolicy(CompiledPolicy):
     """Base class of compiled policies that score all arms of a user with one estimate. Adds ``explain``."""
 
     def explain(self, user: int, contexts: Any) -> Explanation:
-        """Return the arm that ``recommend`` returns, with the scores of all arms and the evidence behind them."""
+        """Return the arm that ``recommend`` returns, with the scores of all arms and the sources of the estimates."""
         return self.explain_batch([user], [contexts])[0]
 
     def explain_batch(self, users: Sequence[int], contexts: Sequence[Any]) -> list[Explanation]:

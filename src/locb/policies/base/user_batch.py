@@ -191,7 +191,8 @@ class UserBatch(NamedTuple):
     groups : BatchMembership
         The groups that contain each user.
     weights : (u, K) floats or None
-        Probability that each of the K groups explains each user; None if the policy has no probabilities.
+        Probability that each user belongs to each of the K groups; None if the policy has no probabilities. Duplicates
+        share the probability of one group (see ``membership_probabilities``).
     """
 
     theta: Floats
