@@ -88,7 +88,7 @@ class Policy:
         return self.screen_choice(arm) if self.safe else arm
 
     def screen_choice(self, arm):
-        """Return ``arm`` if the own rewards of the user do not speak against it, otherwise the arm of LinUCB-IND."""
+        """Return ``arm`` if it passes the safety screen, otherwise the arm of LinUCB-IND."""
         i, X = self.offered
         estimate, width = ucb(self.users.theta[i], self.users.inverse[i], X, self.alpha)
         upper = estimate + width

@@ -128,8 +128,8 @@ class Explanation(ResponseModel):
     screened: Annotated[
         bool,
         Meta(
-            description="Whether a safety screen has replaced the arm with the highest score, because the rewards of "
-            "the user speak against that arm. False for a policy without a screen."
+            description="Whether a safety screen has replaced the arm with the highest score, because the user's "
+            "own rewards indicate that another arm is clearly better. False for a policy without a screen."
         ),
     ]
 

@@ -183,7 +183,7 @@ def test_probabilities_are_shown(browser: Browser, default_client: httpx.Client)
         expect(page.locator("#user-cards")).to_contain_text(f"{100 * best['probability']:.0f}%")
         shown = table_cells(page, "#user-groups")
         assert shown[0][1] == f"{100 * best['probability']:.0f}%"
-        seeds = {cluster["same_as"] or cluster["seed"] or "all users" for cluster in detail["clusters"]}
+        seeds = {cluster["same_as"] or cluster["seed"] or "everyone" for cluster in detail["clusters"]}
         assert {row[0].partition("\n")[0] for row in shown} == seeds
 
 
@@ -198,7 +198,8 @@ def test_screened_decision_is_explained(browser: Browser, default_client: httpx.
         route.fulfill(response=response, json=data)
 
     sentence = (
-        "The safety screen replaced the arm with the highest score, because the rewards of this user speak against"
+        "The safety screen replaced the arm with the highest score, because the user's own rewards indicate that another "
+        "arm is clearly better."
     )
     with open_page(browser, str(default_client.base_url)) as opened:
         page = opened.page

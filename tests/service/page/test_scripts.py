@@ -93,7 +93,7 @@ def cluster(seed: str | None, probability: float | None, same_as: str | None = N
         (9, [cluster("bob", 0.94)], 0.0, ["bob", "belongs to the group of bob with 94%"]),
         (9, [cluster("cat", 0.02), cluster("eve", 0.9, "bob")], 0.0, ["bob", "belongs to the group of bob with 90%"]),
         (9, [cluster("bob", 0.63)], 0.3, ["bob?", "probably belongs to the group of bob: 63%; not sure yet"]),
-        (9, [cluster(None, 0.97)], 0.0, ["all users", "no difference from other users found so far: 97%"]),
+        (9, [cluster(None, 0.97)], 0.0, ["everyone", "no difference from other users found so far: 97%"]),
         (
             9,
             [cluster("bob", 0.34), cluster("eve", 0.2)],

@@ -51,7 +51,7 @@ class StateView:
         Position of the cluster of which each cluster is a duplicate, or its own position.
     sure_members : (K,) ints or None
         Number of members of each cluster who belong to it with a probability of at least ``SURE``; 0 for a cluster
-        without a seed, that is, all users. None if the policy has no probabilities.
+        without a seed ("everyone" of ELOC). None if the policy has no probabilities.
     sure_users : int or None
         Number of users who belong to a cluster with a seed with such a probability; None if the policy has no
         probabilities.

@@ -59,7 +59,7 @@ export function formatHistory(history) {
 /* Returns a text that lists the evidence sources of an estimate, largest weight first. Sources with a weight of 0.5% or
    less are omitted. */
 export function formatSources(sources) {
-  const names = { user: "own rewards", everyone: "all users", population: "population prior", cluster: "group",
+  const names = { user: "own rewards", everyone: "everyone", population: "population prior", cluster: "group",
     other: "other groups" };
   return sources.filter(({ weight }) => weight > 0.005).sort((a, b) => b.weight - a.weight).map((source) => {
     const name = names[source.kind] ?? source.kind;
@@ -72,8 +72,8 @@ export function formatSources(sources) {
 
 const SURE = 0.9; // as in dashboard/state_view.py
 const MIN_LIKELY = 0.5; // groups with a lower probability are not named
-export const SCREENED = "The safety screen replaced the arm with the highest score, because the rewards of this user "
-  + "speak against that arm.";
+export const SCREENED = "The safety screen replaced the arm with the highest score, because the user's own "
+  + "rewards indicate that another arm is clearly better.";
 
 /* Returns the groups of a user by decreasing probability: [{seed, seeds, probability}]. Groups that count as one are
    one entry with several seeds. A policy without probabilities has no entries. */
@@ -89,7 +89,7 @@ export function mergeGroups(clusters) {
   return [...merged.values()].sort((a, b) => b.probability - a.probability);
 }
 
-export const groupName = (seed) => (seed === null ? "all users" : seed);
+export const groupName = (seed) => (seed === null ? "everyone" : seed);
 
 /* Returns how sure the group of a user is, as [short text, sentence]; null for a policy without probabilities. */
 export function formatMembership({ served, clusters, no_cluster_probability: alone }) {
@@ -98,9 +98,9 @@ export function formatMembership({ served, clusters, no_cluster_probability: alo
   const unknown = "not enough data to tell";
   if (!served || !best) return ["unknown", unknown];
   const probability = formatPercent(best.probability);
-  const group = `the group of ${groupName(best.seed)}`;
+  const group = best.seed === null ? "the group “everyone”" : `the group of ${best.seed}`;
   if (best.seed === null && best.probability >= MIN_LIKELY) {
-    return ["all users", `no difference from other users found so far: ${probability}`];
+    return ["everyone", `no difference from other users found so far: ${probability}`];
   }
   if (best.probability >= SURE) return [best.seed, `belongs to ${group} with ${probability}`];
   if (best.probability >= MIN_LIKELY) {
