@@ -198,8 +198,8 @@ def test_screened_decision_is_explained(browser: Browser, default_client: httpx.
         route.fulfill(response=response, json=data)
 
     sentence = (
-        "The safety screen replaced the arm with the highest score, because the user's own rewards indicate that another "
-        "arm is clearly better."
+        "The safety screen replaced the arm with the highest score, because the user's own rewards indicate that "
+        "another arm is clearly better."
     )
     with open_page(browser, str(default_client.base_url)) as opened:
         page = opened.page

@@ -34,8 +34,7 @@ def compare(
         Names in ``locb.POLICIES``, including those that you have registered. The default is the five policies of the
         paper ("locb", "linucb-one", "linucb-ind", "club" and "sclub") and "eloc".
     alphas : sequence of float, default (1.0,)
-        Values of alpha, the weight of the exploration bonus. Each policy that has this parameter runs once per value
-        and repeat.
+        Values of alpha, the weight of the exploration bonus. A policy with this parameter runs once per value.
     rounds : int, default 50_000
         Number of rounds per run, at least 1.
     repeats : int, default 5

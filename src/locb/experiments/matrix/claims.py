@@ -58,7 +58,7 @@ def build_claims(results: Sequence[ScenarioResult], section: str, evidence: str)
         basic = [result for result in selected if result.scenario.name.removeprefix("dev-") in BASIC_SCENARIOS]
         if basic:
             limit = MAX_BASIC_RATIO
-            names = ", ".join(result.scenario.name for result in basic)
+            names = " and ".join(", ".join(result.scenario.name for result in basic).rsplit(", ", 1))
             goals[f"In each of {names}, ELOC has at most {limit:g} times the regret of the best baseline."] = [
                 _limit_criterion(result.scenario.name, result.ratio(CONTENDER), limit) for result in basic
             ]

@@ -180,17 +180,15 @@ def plan_matrix(
         Names of scenarios. "development" and "evaluation" select all scenarios of that role. "all" selects all
         scenarios.
     alphas : sequence of float, default (0.1, 0.3, 1.0)
-        Initial values of alpha, the weight of the exploration bonus. If the best value in a scenario is the lowest or
-        the highest, the grid of this scenario gets up to two more values beyond that end. A single alpha is not
-        extended.
+        Initial values of alpha, the weight of the exploration bonus. If the best of several values is at an end of the
+        grid in a scenario, this grid gets up to two more values beyond that end.
     rounds : int, optional
         Rounds per run, at least 100. By default each scenario has its own number.
     repeats : int, default 5
         Number of runs per scenario, policy and setting (alpha and, if the policy has one, its threshold). Each repeat
         has its own random seed.
     seed : int, default 0
-        Number of random seeds of each scenario to skip. Repeat r uses the random seed ``first_seed + seed + r``, where
-        ``first_seed`` is that of the scenario.
+        Number of random seeds of each scenario to skip. Repeat r uses random seed ``scenario.first_seed + seed + r``.
     data : dict, optional
         Settings of :func:`~locb.experiments.environment_factory.make_environment` for a data set. Its scenarios are
         added to ``scenarios``.

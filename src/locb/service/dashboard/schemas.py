@@ -92,7 +92,7 @@ class Status(ResponseModel):
     sure_users: Annotated[
         int | None,
         Meta(
-            description="Number of users who belong to a cluster, except \"everyone\", with a probability of at "
+            description='Number of users who belong to a cluster, except "everyone", with a probability of at '
             "least 0.9; null for policies without probabilities (all except ELOC), or if unknown."
         ),
     ]
