@@ -47,7 +47,10 @@ def test_reward_range_and_the_note_without_it(tmp_path: Path) -> None:
     arguments = ("compare", *SMALL, "--policies", "locb,linucb-ind", "--noise", "5", "--jobs", "1")
     done = call(*arguments, "--output", "plain", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert " ".join(done.stdout.split()).count("The policies assume rewards of about 0 to 1, but rewards from -") == 1
+    assert (
+        " ".join(done.stdout.split()).count("At least one policy assumes rewards of about 0 to 1, but rewards from -")
+        == 1
+    )
     assert "--reward-range low,high" in done.stdout
     assert done.stderr == ""
     record = json.loads((tmp_path / "plain" / "run.json").read_text())
@@ -73,7 +76,7 @@ def test_reward_range_needs_policies_with_the_parameter(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert (
         done.stderr
-        == "locb: --reward-range cannot be set: policy Mine does not have this parameter; omit one of them\n"
+        == "locb: --reward-range cannot be set: the policy 'Mine' does not have this parameter; omit one of the two\n"
     )
 
 

@@ -121,10 +121,12 @@ def test_custom_policy_is_prepared_and_run(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_error_of_a_policy_names_policy_and_cause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(locb.POLICIES, "broken", WithoutSuperInit)
-    with pytest.raises(ValueError, match=r"policy broken raised an error during the run: AttributeError: .*_dim.*line"):
+    with pytest.raises(
+        ValueError, match=r"policy 'broken' raised an error during the run: AttributeError: .*_dim.*line"
+    ):
         locb.compare(["broken"], **SMALL)
     monkeypatch.setitem(locb.POLICIES, "abstract", WithoutUpdate)
-    with pytest.raises(ValueError, match=r"creating policy abstract raised TypeError: .*update"):
+    with pytest.raises(ValueError, match=r"creating policy 'abstract' raised TypeError: .*update"):
         locb.compare(["abstract"], **SMALL)
 
 

@@ -74,7 +74,7 @@ def test_roles_share_no_seed_and_no_user() -> None:
             seeds[seed] = scenario.name
     firsts = sorted(scenario.first_seed for scenario in drawn)
     assert min(np.diff(firsts)) >= SEEDS_PER_SCENARIO
-    with pytest.raises(ValueError, match="each scenario has 1000 seeds; repeat 1000 is out of range"):
+    with pytest.raises(ValueError, match="each scenario has 1000 random seeds; repeat 1000 is out of range"):
         SCENARIOS["overlap"].seed(SEEDS_PER_SCENARIO)
 
 

@@ -186,7 +186,7 @@ def test_all_checks_at_a_small_size(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert covered["regret"] == FAILS
     assert not findings.failed_guarantees()
     assert " rounds in " in findings.notes[0]
-    assert verdict["No cluster is wider than its certificate.", "all of these runs"] == HOLDS
+    assert verdict["No cluster has a diameter above its certificate.", "all of these runs"] == HOLDS
     bounds = [claim for claim in findings.claims if claim.section == "safety" and claim.guaranteed]
     # After 1,500 rounds, no bound is informative yet. The claim about single rounds is.
     assert [claim.verdict for claim in bounds] == [NOT_COUNTED] * 2 * len(safety.SCENARIOS) + [HOLDS]

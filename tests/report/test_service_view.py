@@ -171,8 +171,10 @@ def test_sure_members_replace_states(width: int) -> None:
     for group in found["clusters"]:
         group |= {"progress": None, "returned": False, "sure_share": 0.714, "same_as": None}
     text = printed(render_service(snapshot(status=status(sure_users=512), groups=found), width), width)
-    assert "512 of 640 users with a reward are sure (90%) of their group; 74% of decisions" in text
-    assert "71% sure" in text
+    assert (
+        "512 of 640 users with a reward belong to a group with a probability of at least 90%; 74% of decisions" in text
+    )
+    assert "71% sure members" in text
     assert "forming" not in text
 
 

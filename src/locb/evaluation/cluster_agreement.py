@@ -28,7 +28,7 @@ class ClusterAgreement(NamedTuple):
 def cluster_agreement(found: Iterable[Any], truth: Sequence[Any]) -> ClusterAgreement:
     """Compare found clusters with the true clusters.
 
-    The one-to-one F1 assigns each true cluster a found cluster of its own, such that the sum of the F1 scores is
+    The one-to-one F1 assigns each true cluster a different found cluster, such that the sum of the F1 scores is
     largest, and divides the sum by the number of true or of distinct found clusters, whichever is larger. The adjusted
     Rand index and the normalized mutual information compare partitions of the users of the true clusters: a user who is
     in several clusters belongs to the largest of them, and a user in no cluster is a cluster of its own.
@@ -58,7 +58,7 @@ def cluster_agreement(found: Iterable[Any], truth: Sequence[Any]) -> ClusterAgre
 
 
 def largest_cluster(clusters: Sequence[Ints], users: Ints) -> Ints:
-    """Return a label for each user: the largest cluster that contains the user, or a label of its own.
+    """Return a label for each user: that of the largest cluster that contains the user, or a label of its own.
 
     Examples
     --------

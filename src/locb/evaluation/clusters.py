@@ -130,7 +130,7 @@ def match_clusters(found: Iterable[Any], truth: Sequence[Any]) -> ClusterScore:
     Raises
     ------
     ValueError
-        If ``truth`` is empty or holds an empty cluster, or a cluster is not a sequence of integers.
+        If ``truth`` is empty or contains an empty cluster, or if a cluster is not a sequence of integers.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def match_clusters(found: Iterable[Any], truth: Sequence[Any]) -> ClusterScore:
 def diameter(theta: Floats, radius: Floats) -> float:
     """Return the largest ‖θ̂_i − θ̂_j‖ + B_i + B_j over all pairs of users i and j; 0 for fewer than two users.
 
-    The rows of ``theta`` (n, d) are the estimates θ̂_i, and ``radius`` (n,) holds their confidence radii B_i. If every
+    The rows of ``theta`` (n, d) are the estimates θ̂_i, and ``radius`` (n,) has their confidence radii B_i. If every
     true θ_i is within B_i of θ̂_i, the distance between any two users is at most the result.
     """
     largest = 0.0

@@ -129,13 +129,13 @@ class GroupMap:
     section: str
     title: str
     subtitle: str
-    theta: Floats  # (n, d) parameter vector of each user; the chart shows a projection
+    theta: Floats  # (n, d) preferences of each user; the chart shows a projection
     groups: list[list[int]]  # users of each group
 
 
 @dataclass(frozen=True)
 class HeatMap:
-    """Data and titles of a heat map of ratios. A ratio below 1 is better than the baseline, above 1 is worse."""
+    """Data and titles of a heat map of ratios. A policy with a ratio below 1 is better than the baseline."""
 
     name: str
     section: str

@@ -76,7 +76,7 @@ class UserMap:
     """Users with their true clusters and the clusters that a policy found, in the first repeat of a comparison."""
 
     policy: str
-    theta: Floats  # (n, d) true parameter vector of each user
+    theta: Floats  # (n, d) true preferences of each user
     truth: list[list[int]]  # users of each true cluster
     found: list[list[int]]  # users of each found cluster
 
@@ -106,7 +106,7 @@ class Comparison:
     user_map : UserMap or None
         Users and clusters of the first policy that finds clusters; None if no policy does.
     seeds : list of int
-        One seed per repeat.
+        Random seed of each repeat.
     versions : dict
         Versions of the packages that influence the results, by package name.
     notes : list of str

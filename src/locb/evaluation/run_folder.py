@@ -30,7 +30,7 @@ class RunPlan:
     """The runs that a process plans to write to the folder of an experiment."""
 
     started: float  # seconds since 1970
-    costs: dict[str, float]  # relative computing time by file name of the run, including runs that are already finished
+    costs: dict[str, float]  # relative computing time by file name of the run, also of finished runs
     host: str
     process: int  # process id
 
@@ -54,7 +54,7 @@ class RunPlan:
 
     @property
     def is_running(self) -> bool | None:
-        """Whether the process of the plan still runs; None if it runs on another machine."""
+        """Whether the process of the plan still runs; None if it was started on another machine."""
         if self.host != socket.gethostname():
             return None
         try:

@@ -4,7 +4,7 @@ import math
 
 
 def min_rounds_per_user(n_users: int, dim: int, delta: float, min_eigenvalue: float) -> float:
-    """Return the number of rounds that each user needs before Theorem 2 applies: its condition on m.
+    """Return the number of rounds that each user must have before Theorem 2 applies.
 
     The parameters are those of ``termination_bound``.
 
@@ -23,17 +23,18 @@ def termination_bound(
 ) -> float:
     """Return the bound of Theorem 2: the round before which LOCB returns all clusters, that is, all are final.
 
-    The bound holds for tau = 1, the ``theory`` radius and evenly distributed users. Theorem 2 applies only once every
-    user was served ``min_rounds_per_user`` times. If that takes longer than the bound, the theorem gives no bound.
+    The bound holds for tau = 1, the ``theory`` radius and users who arrive equally often. Theorem 2 applies only once
+    every user was served ``min_rounds_per_user`` times. If that takes longer than the bound, the theorem gives no
+    bound.
 
     Parameters
     ----------
     n_users, dim : int
         The number n of users and the number d of features.
     gamma : float
-        The largest distance γ between two users of a cluster.
+        The parameter γ of LOCB: intended maximum distance between two users of a cluster.
     sigma : float, default 0.5
-        The noise level: rewards are σ-sub-Gaussian.
+        The noise scale σ: rewards are σ-sub-Gaussian.
     delta : float, default 0.1
         The largest probability δ that the bound fails.
     min_eigenvalue : float

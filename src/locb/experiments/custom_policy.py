@@ -48,7 +48,10 @@ def register_custom_policy(reference: str) -> str:
     module = _load_module(source)
     found = getattr(module, class_name, None)
     if not isinstance(found, type) or not issubclass(found, Policy):
-        raise ParameterError("policy", f": {path} has no class {class_name!r} that derives from locb.Policy")
+        raise ParameterError(
+            "policy",
+            f": {path} has no class {class_name!r} that derives from locb.Policy; correct the name or the base class",
+        )
     cloudpickle.register_pickle_by_value(module)
     POLICIES[class_name] = found
     return class_name

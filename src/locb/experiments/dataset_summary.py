@@ -9,7 +9,7 @@ import numpy as np
 from locb.environments import Environment, Interactions
 
 MAX_GAMMA = 1e9  # above all distances; Interactions.scaled_gamma is infinite if no gamma suffices
-FEATURES_FROM = {"other-half": "a half of the records that is not played", "all": "all records, also those played"}
+FEATURES_FROM = {"other-half": "the half of the records that is not played", "all": "all records, also those played"}
 NO_GAMMA = "no gamma puts half of the users in groups of two or more users"
 
 

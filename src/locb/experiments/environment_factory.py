@@ -25,9 +25,9 @@ def make_environment(settings: dict[str, Any], seed: int, *, warn: bool = True) 
         ``path`` is then the location of the files, and the other keys are arguments of that reader. With the key
         ``categories``: arguments of :class:`locb.Categorical`. Otherwise: arguments of :class:`locb.Synthetic`.
     seed : int
-        Seed of a synthetic environment. The environment of a data set does not depend on the seed.
+        Random seed of a synthetic environment. The environment of a data set does not depend on it.
     warn : bool, default True
-        Whether to issue warnings about the data. Use False to suppress duplicates in repeated runs on the same data.
+        Whether to issue warnings about the data. Use False in repeated runs on the same data.
 
     Raises
     ------

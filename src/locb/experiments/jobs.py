@@ -30,7 +30,7 @@ class Job:
 
     function: Callable[..., dict[str, Any]]
     environment: dict[str, Any]  # settings of make_environment
-    seed: int
+    seed: int  # random seed
     settings: dict[str, Any]  # other keyword arguments of the function
     cost: float  # expected computation time, in arbitrary units that all jobs share
     data: str = "synthetic"  # name of the data set or scenario

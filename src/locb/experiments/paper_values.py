@@ -11,7 +11,7 @@ DELTA = 0.1
 GAMMA = 0.2
 SIGMA = 1.0
 TAUS = (8.0, 10.0, 12.0)
-TAU = 10.0  # used where a single value is needed
+TAU = 10.0  # for experiments with a single value of tau
 ALPHAS = (0.8, 1.0, 1.2)
 # Thresholds of CLUB and SCLUB, which the paper does not state. The defaults of locb are 1 and 1.5.
 # Large thresholds give accurate clusters, and small thresholds a low regret.

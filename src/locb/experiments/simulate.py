@@ -55,9 +55,9 @@ def simulate(
     rounds : int
         Number of rounds, at least 0.
     seed : int, default 0
-        Seed of the rounds. Runs with the same environment and seed have the same rounds.
+        Random seed of the rounds. Runs with the same environment and random seed have the same rounds.
     progress : callable, optional
-        Called with the number of finished rounds after each block of at most 4,096 rounds.
+        Called after each block of at most 4,096 rounds with the number of rounds played so far.
     checkpoints : sequence of int, default ()
         Strictly ascending numbers of rounds, counted from 1, after which ``at_checkpoint`` is called.
     at_checkpoint : callable, optional

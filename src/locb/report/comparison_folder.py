@@ -16,7 +16,7 @@ from locb.report.pages.comparison_page import render_comparison_page
 
 
 def comparison_to_json(comparison: Comparison) -> dict[str, Any]:
-    """Return the content of run.json: settings, seeds, versions, results and curves of a comparison."""
+    """Return the content of run.json: settings, random seeds, versions, results and curves of a comparison."""
     return {
         "settings": comparison.settings,
         "seeds": comparison.seeds,
@@ -70,7 +70,7 @@ def _join_number_lists(text: str) -> str:
 def write_group_chart(theta: Any, groups: list[list[int]], title: str, subtitle: str, path: Path) -> None:
     """Write an image file (.png or .svg) of users in two dimensions, coloured by group.
 
-    See :func:`locb.report.charts.groups_chart` for the parameters.
+    See :func:`locb.report.charts.report_maps.groups_chart` for the parameters.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     style(groups_chart(theta, groups, title, subtitle)).save(str(path), scale_factor=2)

@@ -82,7 +82,7 @@ CURVES = (
     Curve(
         "f1",
         "F1 of the clusters",
-        "Mean over the true clusters of the F1 score of the best-fitting found cluster. 1 is a perfect match.",
+        "Mean over the true clusters of the highest F1 score of a found cluster. 1 is a perfect match.",
         "F1",
         ".3f",
         lambda _, entry: entry.cluster_history.f1 if entry.cluster_history else None,

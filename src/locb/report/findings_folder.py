@@ -32,12 +32,12 @@ from locb.report.tables.result_table import format_csv, format_header, to_csv, t
 
 VERDICT_STYLES = {HOLDS: "green", FAILS: "red", UNDECIDED: "yellow", NOT_COUNTED: "dim"}
 VERDICT_RULE = (
-    "A verdict comes from paired differences between runs on the same environments and rounds. A claim holds if "
-    "every difference is significantly above zero, does not hold if one is significantly below zero, and is "
-    "undecided otherwise. The tests are those of 95% intervals (Student's t; Wilson's interval for probabilities), "
-    "corrected with Holm's method for all claims of a family: the claims on one data set, the theorems, or the "
-    "scenarios of one role. A claim about all cases holds if it is true in each of them. A claim that was tested in "
-    "several variants counts once, and holds only if it holds in all of them. Claims that cannot fail, or that the "
+    "A verdict comes from paired differences between runs on the same environments and rounds. A claim holds if every "
+    "difference is significantly above zero, does not hold if one is significantly below zero, and is undecided "
+    "otherwise. The tests are those of 95% intervals (Student's t; Wilson's interval for probabilities), corrected "
+    "with Holm's method for all claims of a family: the claims on one data set, the theorems, or the evaluation or "
+    "the development scenarios. A claim about all cases holds if it is true in each of them. A claim that was tested "
+    "in several variants counts once, and holds only if it holds in all of them. Claims that cannot fail, or that the "
     "data cannot decide, are listed apart and not counted."
 )
 CRITERIA_SEPARATOR = "; "  # separates the criteria of a claim in CSV files
@@ -121,7 +121,7 @@ def make_claims_table(claims: Iterable[Mapping[str, str]]) -> Table:
 
 
 def combine_variants(claims: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str], str]:
-    """Return the verdict of each claim, by section, family and statement. Vacuous claims are left out.
+    """Return the verdict of each claim, by section, family and statement. Claims that are not counted are left out.
 
     Variants of a claim, for example at several gammas, have one verdict. ``claims`` are rows of claims.csv.
     """

@@ -31,22 +31,22 @@ def compare(
     Parameters
     ----------
     policies : sequence of str
-        Names in ``locb.POLICIES``, including names that you added to this dictionary. The default is the five policies
-        of the paper ("locb", "linucb-one", "linucb-ind", "club" and "sclub") and "eloc".
+        Names in ``locb.POLICIES``, including those that you have registered. The default is the five policies of the
+        paper ("locb", "linucb-one", "linucb-ind", "club" and "sclub") and "eloc".
     alphas : sequence of float, default (1.0,)
-        Values of alpha, the exploration strength. Each policy that has this parameter runs once per value and repeat.
+        Values of alpha, the weight of the exploration bonus. A policy with this parameter runs once per value.
     rounds : int, default 50_000
         Number of rounds per run, at least 1.
     repeats : int, default 5
-        Number of runs per policy and alpha, at least 1. Each repeat has its own seed.
+        Number of runs per policy and alpha, at least 1. Each repeat has its own random seed.
     environment : dict, optional
         Arguments of :class:`locb.Synthetic` (default: none), or of :class:`locb.Categorical` with ``categories``. For a
         data set: ``data`` ("movielens", "yelp", "yahoo" or "table"), ``path`` and other arguments of its reader.
     n_seeds : int, optional
         Number of seed users of LOCB and ELOC. The default is 30, or one per user if there are fewer users.
     gamma : float, default 0.2
-        Intended maximum distance between two users of a cluster of LOCB. The true clusters of a data set use the same
-        limit, see :meth:`locb.Interactions.true_clusters`.
+        Intended maximum distance between two users of a cluster of LOCB. It is also the limit for the true clusters of
+        a data set, see :meth:`locb.Interactions.true_clusters`.
     reward_range : (float, float), optional
         Lowest and highest reward, a parameter of all policies. The results are in the units of the environment.
     seed : int, default 0
@@ -75,7 +75,7 @@ def compare(
 
 
 def _run(plan: ComparisonPlan, workers: Workers, progress: Callable[[int, int], None] | None) -> Comparison:
-    """Run a plan, return the comparison, and issue a warning for each note that the plan did not have."""
+    """Run a plan, return the comparison, and issue a warning for each note that only the runs produced."""
     plan.prepare()  # in this process, so that the workers load the compiled code from the cache
     comparison = plan.run(None, workers, progress and (lambda done, total: progress(int(done), int(total))))
     for note in comparison.notes[len(plan.notes) :]:

@@ -35,9 +35,9 @@ class ComparisonPlan:
 
     settings: dict[str, Any]  # arguments of plan_comparison
     tasks: list[Task]  # ordered by policy, alpha, repeat
-    n_users: int  # users of the environment
-    dim: int  # features of the environment
-    notes: list[str]  # likes and limitations of the data, to be shown in reports
+    n_users: int  # number of users of the environment
+    dim: int  # number of features per arm
+    notes: list[str]  # threshold and share of likes, and limitations of the data, for reports
     data: dict[str, str]  # digest of a data set, by its name; empty for a synthetic environment
 
     def prepare(self) -> None:
@@ -49,7 +49,7 @@ class ComparisonPlan:
             task.make_policy(n_users=self.n_users, dim=self.dim).prepare()
 
     def open_folder(self, folder: Path) -> Ledger:
-        """Return the ledger of a folder, which holds the outcomes of finished runs.
+        """Return the ledger of a folder, which contains the outcomes of finished runs.
 
         Raise a ValueError if the folder has runs of another version of the source code or with other data.
         """
@@ -150,7 +150,8 @@ def plan_comparison(
     for task in tasks[::repeats]:
         if reward_range is not None and "reward_range" not in accepted_parameters(task.factory, task.parameters):
             raise ParameterError(
-                "reward_range", f" cannot be set: policy {task.policy} does not have this parameter; omit one of them"
+                "reward_range",
+                f" cannot be set: the policy {task.policy!r} does not have this parameter; omit one of the two",
             )
         task.make_policy(n_users=env.n_users, dim=env.dim)
     settings = {"policies": list(policies), "alphas": [float(a) for a in alphas], "rounds": rounds, "repeats": repeats}
@@ -162,13 +163,16 @@ def plan_comparison(
 
 
 def reward_scale_notes(outcomes: Sequence[Outcome]) -> list[str]:
-    """Return a list with one note on the first run whose rewards are not of about 0 to 1; empty without such a run."""
+    """Return one note on the first run whose policy reports rewards that are not of about 0 to 1; empty without one."""
     problems = [outcome.reward_scale_problem for outcome in outcomes if outcome.reward_scale_problem is not None]
     if not problems:
         return []
     remedy = "Set reward_range (--reward-range low,high) to the lowest and the highest reward."
     return [
-        f"The policies assume rewards of about 0 to 1, but {problems[0]}: choices and clusters may be poor. {remedy}"
+        (
+            f"At least one policy assumes rewards of about 0 to 1, but {problems[0]}: its choices and clusters may be "
+            f"poor. {remedy}"
+        )
     ]
 
 
@@ -180,8 +184,8 @@ def parameter_sets(name: str, alphas: Sequence[float], common: dict[str, Any]) -
     name : str
         Name of the policy.
     alphas : sequence of float
-        Exploration strengths. A policy that has the parameter alpha gets one set per value. Any other policy gets one
-        set.
+        Values of alpha, the weight of the exploration bonus. A policy that has this parameter gets one set per value.
+        Any other policy gets one set.
     common : dict
         Other parameters, which are part of every set.
     """

@@ -37,7 +37,7 @@ class Task:
     parameters: dict[str, Any]  # parameters of the policy; those that the class does not have are ignored
     environment: dict[str, Any]  # settings of make_environment
     rounds: int
-    seed: int  # of the environment and the rounds
+    seed: int  # random seed of the environment and the rounds
     gamma: float  # limit of the distance between two users of a true cluster of a data set
     cluster_checkpoints: tuple[int, ...] = ()  # rounds after which clusters are recorded
     keep_clusters: bool = False  # whether to record the members of clusters, not only their number and F1
@@ -56,7 +56,7 @@ class Task:
         except ValueError:
             raise
         except Exception as error:
-            raise ValueError(f"creating policy {self.policy} raised {type(error).__name__}: {error}") from error
+            raise ValueError(f"creating policy {self.policy!r} raised {type(error).__name__}: {error}") from error
 
     def to_job(self) -> Job:
         """Return the run as a job. ``Outcome.from_json`` reads the outcome of the job."""
@@ -175,7 +175,7 @@ def run_task(task: Task) -> Outcome:
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         cause = f"{type(error).__name__}: {error} ({Path(last.filename).name}, line {last.lineno})"
-        raise ValueError(f"policy {task.policy} raised an error during the run: {cause}") from error
+        raise ValueError(f"policy {task.policy!r} raised an error during the run: {cause}") from error
     found = distinct_clusters(policy)
     points = regret_checkpoints(task.rounds) - 1
     return Outcome(

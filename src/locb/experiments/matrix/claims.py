@@ -23,7 +23,7 @@ NON_INFERIORITY_NOTE = (
     "ELOC is non-inferior in a scenario if the upper end of the 95% interval of its ratio is below 1.05, inferior if "
     "the lower end is above 1.05, and undecided otherwise. Interval: Fieller's interval of the ratio of two means, "
     "paired by repeat. Holm's correction of these tests is part of the claim, not of this table. Repeats needed: "
-    "estimate of the number of repeats that would decide an undecided scenario."
+    "estimated number of repeats that would decide an undecided scenario."
 )
 
 
@@ -49,14 +49,17 @@ def build_claims(results: Sequence[ScenarioResult], section: str, evidence: str)
         grouped = [result for result in selected if result.scenario.counts_in_means]
         if grouped:
             limit = MAX_MEAN_RATIO
-            statement = f"In scenarios with groups, ELOC has at most {limit:g} times the regret of the best baseline."
+            statement = (
+                f"In the geometric mean over the scenarios with groups, ELOC has at most {limit:g} times the regret of "
+                "the best baseline."
+            )
             mean = geometric_mean(result.ratio(CONTENDER) for result in grouped)
             goals[statement] = [_limit_criterion(f"geometric mean over {_count(grouped, 'scenario')}", mean, limit)]
         basic = [result for result in selected if result.scenario.name.removeprefix("dev-") in BASIC_SCENARIOS]
         if basic:
             limit = MAX_BASIC_RATIO
-            names = ", ".join(result.scenario.name for result in basic)
-            goals[f"In {names}, ELOC has at most {limit:g} times the regret of the best baseline."] = [
+            names = " and ".join(", ".join(result.scenario.name for result in basic).rsplit(", ", 1))
+            goals[f"In each of {names}, ELOC has at most {limit:g} times the regret of the best baseline."] = [
                 _limit_criterion(result.scenario.name, result.ratio(CONTENDER), limit) for result in basic
             ]
         claims += [

@@ -16,7 +16,7 @@ THRESHOLDS: dict[str, tuple[str, tuple[float, ...]]] = {
     "club": ("alpha2", (0.25, 0.5, 1.0, 2.0)),
     "sclub": ("alpha_theta", (0.375, 0.75, 1.5, 3.0)),
 }
-MAX_EXTENSIONS = 2  # values that are added beyond one end of a grid
+MAX_EXTENSIONS = 2  # largest number of values that are added beyond one end of a grid
 
 
 class Edge(NamedTuple):
@@ -63,7 +63,7 @@ def settings(grid: Grid) -> list[dict[str, float]]:
 def find_edges(grid: Grid, best: Mapping[str, Any]) -> list[Edge]:
     """Return the parameters whose best value is at an end of the grid.
 
-    A parameter with a single value has no edge, and neither has the value 0, the smallest value that is allowed.
+    A parameter with a single value is never at an edge, nor is the value 0, because smaller values are not allowed.
 
     Examples
     --------

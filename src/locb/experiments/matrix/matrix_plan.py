@@ -49,9 +49,9 @@ class MatrixPlan:
 
     @property
     def baselines(self) -> tuple[str, ...]:
-        """Names of the planned policies with whose best regret the regret of every policy is compared.
+        """Names of the planned policies that are baselines, with the best of which every policy is compared.
 
-        These are the built-in policies that the registry marks as baselines. If none of them is planned, all planned
+        Baselines are the built-in policies that the registry marks as such. If none of them is planned, all planned
         policies are baselines.
         """
         known = tuple(name for name in self.policies if policy_spec(name).is_baseline and name not in self.custom)
@@ -85,7 +85,8 @@ class MatrixPlan:
         progress : callable, optional
             Called with (finished work, total work) after each run, in the unit of ``Job.cost``.
         """
-        seeds = f"first seed of each scenario in scenarios.csv, plus {self.seed} to {self.seed + self.repeats - 1}"
+        last = self.seed + self.repeats - 1
+        seeds = f"first random seed of each scenario (scenarios.csv), plus {self.seed} to {last}"
         origin = provenance(seeds=seeds, data=self.data, command=self.command)  # before the code can change
         grids: Grids = {
             (scenario.name, name): initial_grid(name, self.alphas)
@@ -179,15 +180,15 @@ def plan_matrix(
         Names of scenarios. "development" and "evaluation" select all scenarios of that role. "all" selects all
         scenarios.
     alphas : sequence of float, default (0.1, 0.3, 1.0)
-        Values of alpha, the exploration strength, with which a grid starts. If the best value in a scenario is at an
-        edge of the grid, its grid gets up to two more values there. A single alpha is not extended.
+        Initial values of alpha, the weight of the exploration bonus. If the best of several values is at an end of the
+        grid in a scenario, this grid gets up to two more values beyond that end.
     rounds : int, optional
         Rounds per run, at least 100. By default each scenario has its own number.
     repeats : int, default 5
-        Number of runs per scenario, policy and alpha. Each repeat has its own seed.
+        Number of runs per scenario, policy and setting (alpha and, if the policy has one, its threshold). Each repeat
+        has its own random seed.
     seed : int, default 0
-        Number of seeds of each scenario to skip. Repeat r uses the random seed ``first_seed + seed + r``, where
-        ``first_seed`` belongs to the scenario.
+        Number of random seeds of each scenario to skip. Repeat r uses random seed ``scenario.first_seed + seed + r``.
     data : dict, optional
         Settings of :func:`~locb.experiments.environment_factory.make_environment` for a data set. Its scenarios are
         added to ``scenarios``.

@@ -26,13 +26,13 @@ def run_scenario(
     environment : dict
         Settings of :func:`~locb.experiments.environment_factory.make_environment`.
     seed : int
-        Seed of the environment, the rounds and the policy.
+        Random seed of the environment, the rounds and the policy.
     policy : str
         Name of the policy.
     rounds : int
         Number of rounds.
     parameters : dict
-        Parameters of the policy that differ from its defaults.
+        Parameters of the policy. Parameters that are not listed have their defaults.
     truth_gamma : float
         Limit of the distance between two users of a true cluster of a data set. Synthetic environments do not use it.
     source : dict or None

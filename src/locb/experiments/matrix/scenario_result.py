@@ -68,12 +68,12 @@ class ScenarioResult:
         """Return the regret in each repeat, where the other repeats choose the policy and its setting.
 
         The regret of a repeat does not influence the choice for this repeat, so the mean is not biased by the choice.
-        A single repeat chooses for itself.
+        With one repeat, the repeat chooses for itself.
         """
         return leave_one_out(np.array([result.regret for result in self.results if result.policy in policies]))
 
     def ratio(self, policy: str) -> Measurement:
-        """Return the mean regret of a policy divided by that of the best baseline, both with chosen settings."""
+        """Return the mean of ``tuned_regret`` of a policy, divided by that of the baselines."""
         return regret_ratio(self.tuned_regret(policy), self.tuned_regret(*self.baselines))
 
     def interval(self, policy: str) -> tuple[float, float]:

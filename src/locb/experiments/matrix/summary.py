@@ -16,9 +16,9 @@ TITLE = "Regret relative to the best baseline"
 MATRIX_NOTE = (
     "Each ratio is the regret of the policy divided by the regret of the best baseline of the scenario; smaller is "
     "better. For each repeat, the other repeats choose the baseline and the setting of every policy, so that the "
-    "choice does not bias the regret. ±: half of the 95% interval (Student's t) of the paired values regret − ratio "
-    "× baseline regret, divided by the mean regret of the baseline. Best baseline: the baseline with the lowest mean "
-    "regret over all repeats. Its ratio is above 1 if some repeats choose another baseline."
+    "choice does not bias the regret. ±: half the width of the 95% interval (Student's t) of the paired values regret "
+    "− ratio × baseline regret, divided by the mean regret of the baseline. Best baseline: the baseline with the "
+    "lowest mean regret over all repeats. Its ratio is above 1 if some repeats choose another baseline."
 )
 POLICIES_NOTE = (
     "Mean ratio: geometric mean of the ratios over the scenarios with groups, without copies of scenarios with "
@@ -36,7 +36,7 @@ SCENARIOS_NOTE = (
     "The constants of ELOC were tuned on development scenarios. Evaluation scenarios have other random seeds, and most "
     "of them have settings that were never used for tuning. Development: the development scenario of the same kind as "
     "an evaluation scenario, or – if its kind was never used for tuning. Real data has the same users in both roles; "
-    "only the rounds differ. First seed: the random seed of the first repeat."
+    "only the rounds differ. First random seed: that of the first repeat."
 )
 GROUPS = {True: "yes", False: "no", None: "unknown"}
 
@@ -154,7 +154,7 @@ def _scenarios_table(results: Sequence[ScenarioResult]) -> ResultTable:
             "description": result.scenario.description,
             "groups": GROUPS[result.scenario.groups],
             "development": result.scenario.development,
-            "first seed": str(result.scenario.first_seed),
+            "first random seed": str(result.scenario.first_seed),
         }
         for result in results
     ]
@@ -170,19 +170,19 @@ def _heat_map(results: Sequence[ScenarioResult], names: Sequence[str]) -> HeatMa
             margin = None if found.margin != found.margin else found.margin
             row = {"panel": f"{result.scenario.role} scenarios", "scenario": result.scenario.name, "policy": name}
             rows.append(row | {"ratio": found.mean, "margin": margin, "best": best})
-    subtitle = "1: best baseline of the scenario; ±: half of the paired 95% interval"
+    subtitle = "1: best baseline of the scenario; ±: half the width of the paired 95% interval"
     return HeatMap(MATRIX, SECTION, TITLE, subtitle, "policy", "scenario", rows)
 
 
 def _run_note(settings: dict[str, Any]) -> str:
-    rounds = "the default rounds" if settings["rounds"] is None else f"{settings['rounds']:,} rounds"
+    rounds = "the default number of" if settings["rounds"] is None else f"{settings['rounds']:,}"
     grids = "; ".join(
         f"{name}: {' × '.join(_format_values(*axis) for axis in grid.items())}"
         for name, grid in settings["grids"].items()
         if grid
     )
     defaults = ", ".join(name for name, grid in settings["grids"].items() if not grid)
-    runs = f"{settings['repeats']} repeats of {rounds} per scenario. Grids before their extension: {grids}."
+    runs = f"{settings['repeats']} repeats per scenario, with {rounds} rounds. Grids before their extension: {grids}."
     runs += f" With default parameters: {defaults}." if defaults else ""
     return f"{runs} Command: {settings['command']}"
 

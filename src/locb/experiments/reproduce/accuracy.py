@@ -11,7 +11,7 @@ from locb.evaluation.findings import Claim, Criterion, ResultTable
 from locb.experiments import paper_values as paper
 from locb.experiments.jobs import Job
 from locb.experiments.reproduce import runs
-from locb.experiments.reproduce.data_set import DataSet, file_suffix, setting_label
+from locb.experiments.reproduce.data_set import DataSet, file_suffix, scope_note, setting_label
 from locb.experiments.reproduce.target import (
     MAX_ROUNDS,
     MAX_STABLE_ROUNDS,
@@ -37,7 +37,7 @@ NOTE = (
     "largest cluster."
 )
 METHODS = (*paper.METHODS[:-1], paper.PRINTED, "LOCB", *paper.OTHER_METHODS)
-Records = dict[str, dict[str, dict[int, dict[str, Any]]]]  # method → setting → seed → record
+Records = dict[str, dict[str, dict[int, dict[str, Any]]]]  # method → setting → random seed → record
 
 
 def plan(data: DataSet, sizes: Sizes) -> list[Job]:
@@ -129,7 +129,7 @@ def _summarize_gamma(data: DataSet, gamma: float, truth_gamma: float, records: R
         rows.append({"method": method, "setting": best, **f1_row(shown[method].values(), published)})
     name = f"accuracy-{data.name}{file_suffix(gamma, truth_gamma)}"
     tables = [
-        ResultTable(name, SECTION, f"Accuracy of the clusters: {label}", rows, NOTE),
+        ResultTable(name, SECTION, f"Accuracy of the clusters: {label}", rows, NOTE + scope_note(gamma, truth_gamma)),
         ResultTable(f"{name}-settings", SECTION, f"All settings: {label}", all_rows),
     ]
     locb = next(row for row in rows if row["method"] == "LOCB")
@@ -141,14 +141,14 @@ def _summarize_gamma(data: DataSet, gamma: float, truth_gamma: float, records: R
 
 
 def _claims(label: str, shown: dict[str, dict[int, dict[str, Any]]], locb: str, evidence: str) -> list[Claim]:
-    """Return the claims about the accuracy of LOCB, with the re-test or as printed, and in the first case all others.
+    """Return the claims about the accuracy of the clusters; for LOCB as printed, only the comparison with baselines.
 
     Parameters
     ----------
     label : str
         Name of the data set and its setting.
     shown : dict
-        Accuracy records: method → seed → record.
+        Accuracy records: method → random seed → record.
     locb : {"LOCB", "LOCB as printed"}
         Version of LOCB.
     evidence : str

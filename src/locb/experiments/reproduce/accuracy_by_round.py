@@ -122,7 +122,7 @@ def _falls_from_peak(curves: Any) -> list[float]:
     ----------
     curves : (repeats, points) array
         F1 over rounds. The round of the peak of a repeat is the round of the highest mean F1 of the other repeats,
-        which avoids a selection bias. A single repeat uses its own peak.
+        which avoids a selection bias. With one repeat, its own peak is used.
     """
     falls = []
     for repeat in range(len(curves)):

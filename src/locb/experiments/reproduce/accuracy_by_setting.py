@@ -11,7 +11,7 @@ from locb.evaluation.findings import FAILS, Claim, Criterion, LineChart, Measure
 from locb.experiments import paper_values as paper
 from locb.experiments.jobs import Job
 from locb.experiments.reproduce import runs
-from locb.experiments.reproduce.data_set import DataSet, file_suffix, setting_label
+from locb.experiments.reproduce.data_set import DataSet, file_suffix, scope_note, setting_label
 from locb.experiments.reproduce.target import MAX_ROUNDS, JobOutcomes, Sizes, TargetFindings, f1_row, inner_optimum
 
 
@@ -36,7 +36,7 @@ def _jobs(data: DataSet, sizes: Sizes, repeat: int, gamma: float, n_seeds: int, 
 
 
 def plan_seeds(data: DataSet, sizes: Sizes) -> list[Job]:
-    """Return the jobs of Table 3 for a data set: one job per gamma, number of seed users and repeat."""
+    """Return the jobs of Table 3 for a data set: two jobs per gamma, number of seed users and repeat."""
     return [
         job
         for gamma in data.gammas
@@ -59,7 +59,7 @@ def gamma_ranges(data: DataSet) -> list[tuple[float, tuple[float, ...]]]:
 
 
 def plan_gamma(data: DataSet, sizes: Sizes) -> list[Job]:
-    """Return the jobs of Table 4 for a data set: one job per gamma and repeat."""
+    """Return the jobs of Table 4 for a data set: two jobs per gamma and repeat."""
     return [
         job
         for _, gammas in gamma_ranges(data)
@@ -128,7 +128,10 @@ def _discrepancy_note(data: DataSet) -> str:
     if data.name not in paper.F1_BY_SEEDS:
         return ""
     here, there = paper.F1_BY_SEEDS[data.name][-1], paper.ACCURACY[data.name]["LOCB"][0]
-    return f"For 100 seeds and gamma 0.2, the paper reports F1 {here:g} in this table and {there:g} in Tables 1 and 2."
+    return (
+        f"For {data.label} with 100 seeds and gamma {paper.GAMMA:g}, the paper reports two values of F1: {here:g} in "
+        f"Tables 3 and 4, and {there:g} in Tables 1 and 2."
+    )
 
 
 def summarize_seeds(data: DataSet, sizes: Sizes, outcomes: JobOutcomes) -> TargetFindings:
@@ -146,7 +149,8 @@ def summarize_seeds(data: DataSet, sizes: Sizes, outcomes: JobOutcomes) -> Targe
             label = setting_label(data, gamma, truth_gamma)
             name = f"seeds-{data.name}{file_suffix(gamma, truth_gamma)}"
             title = f"Accuracy by the number of seeds: {label}"
-            found.tables.append(ResultTable(name, "seeds", title, rows, _discrepancy_note(data)))
+            note = _discrepancy_note(data) + (scope_note(gamma, truth_gamma) if published else "")
+            found.tables.append(ResultTable(name, "seeds", title, rows, note))
             found.figures.append(_chart("seeds", name, title, records, paper.SEED_COUNTS, published))
             limitation = data.limitation if truth_gamma == paper.GAMMA else ""
             found.claims.extend(_seed_claims(label, records, limitation, name))
@@ -172,7 +176,7 @@ def _seed_claims(label: str, records: dict[float, list[Any]], limitation: str, e
 
 
 def _no_peak_explanation(criteria: list[Criterion]) -> str:
-    """Return an explanation if F1 does not fall at the largest or at the smallest gamma; otherwise empty."""
+    """Return an explanation if F1 is not lower at the largest or at the smallest gamma; otherwise empty."""
     sentences = []
     if criteria[0].verdict == FAILS:
         sentences.append(

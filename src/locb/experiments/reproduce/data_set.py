@@ -54,7 +54,7 @@ def open_data_set(name: str, environment: dict[str, Any], seed: int) -> DataSet:
     environment : dict
         Settings of :func:`~locb.experiments.environment_factory.make_environment`.
     seed : int
-        Seed of a synthetic environment.
+        Random seed of a synthetic environment.
     """
     env: Any = make_environment(environment, seed)
     digest = data_digest(env)
@@ -74,6 +74,13 @@ def file_suffix(gamma: float, truth_gamma: float) -> str:
     if gamma != paper.GAMMA:
         return f"-gamma-{gamma:g}"
     return "" if truth_gamma == paper.GAMMA else f"-truth-{truth_gamma:g}"
+
+
+def scope_note(gamma: float, truth_gamma: float) -> str:
+    """Return a sentence on the gamma of the paper's numbers if a table has another gamma; otherwise empty."""
+    if gamma == truth_gamma == paper.GAMMA:
+        return ""
+    return f" The numbers of the paper are for LOCB and true clusters at gamma {paper.GAMMA:g}."
 
 
 def setting_label(data: DataSet, gamma: float, truth_gamma: float) -> str:

@@ -27,7 +27,7 @@ def _job(data: DataSet, sizes: Sizes, repeat: int, policy: str, **parameters: An
 def plan_regret(data: DataSet, sizes: Sizes) -> list[Job]:
     """Return the jobs of the regret comparison for a data set: one job per policy, setting and repeat.
 
-    For LOCB, each of these jobs runs once per gamma of the data set.
+    LOCB has one job per gamma of the data set, alpha and repeat.
     """
     return [
         _job(data, sizes, repeat, name, **(fixed | setting))
@@ -111,7 +111,9 @@ def summarize_regret(data: DataSet, sizes: Sizes, outcomes: JobOutcomes) -> Targ
         difference = Criterion.paired("", best[row["policy"]][:, -1], best["LOCB"][:, -1]).difference
         row["regret difference from LOCB"] = None if row["policy"] == "LOCB" else difference
     rows.sort(key=lambda row: float(row["regret"].mean))
-    tuned = f"{sizes.rounds:,} rounds; other repeats choose alpha, and the threshold of CLUB and SCLUB"
+    tuned = (
+        f"{sizes.rounds:,} rounds; for each repeat, the other repeats choose alpha, and the threshold of CLUB and SCLUB"
+    )
     note = f"{tuned}. Column setting: the best setting over all repeats. The paper shows curves without numbers."
     if data.scaled is not None:
         note += f" At gamma {data.scaled:g}, half of the users are in true groups of two or more users."
@@ -187,7 +189,7 @@ def summarize_by_seeds(data: DataSet, sizes: Sizes, outcomes: JobOutcomes) -> Ta
 
 
 def _no_minimum_explanation(criteria: list[Criterion]) -> str:
-    """Return an explanation if the regret is lowest at the smallest gamma; else empty."""
+    """Return an explanation if the smallest gamma does not raise the regret; otherwise an empty string."""
     if criteria[1].verdict != FAILS:
         return ""
     return "A small gamma does not raise the regret. Clusters become final later and improve until then."

@@ -44,7 +44,8 @@ class Reproduction:
     @property
     def notes(self) -> list[str]:
         """Notes for the report: the sizes of the runs, and the limitations of the data."""
-        sizes = f"{self.sizes.repeats} repeats, {self.sizes.rounds:,} rounds per regret run, seed {self.sizes.seed}."
+        sizes = f"{self.sizes.repeats} repeats, {self.sizes.rounds:,} rounds per regret run"
+        sizes += f", first random seed {self.sizes.seed}."
         short = f" With fewer than {FULL.rounds:,} rounds, claims about the end of a run can have another verdict."
         note = sizes + (short if self.sizes.rounds < FULL.rounds else "")
         return [note, *(data.note for data in self.data_sets if data.note)]
@@ -67,7 +68,7 @@ class Reproduction:
         Raises
         ------
         ValueError
-            If the folder has runs with another number of rounds, another seed or other data.
+            If the folder has runs with another number of rounds, another random seed or other data.
         """
         identity = {"rounds": self.sizes.rounds, "seed": self.sizes.seed, "kind": "reproduce"}
         ledger = Ledger(folder, identity | {"data": {data.name: data.digest for data in self.data_sets}})
@@ -138,7 +139,7 @@ def plan_reproduction(
         Real data in addition to the synthetic environment: settings of
         :func:`~locb.experiments.environment_factory.make_environment` by name ("movielens", "yelp" or "yahoo").
     repeats : int, optional
-        Number of runs per setting, each with its own seed. The default is 5, or 3 if ``quick``.
+        Number of runs per setting, each with its own random seed. The default is 5, or 3 if ``quick``.
     rounds : int, optional
         Rounds per regret run, at least 100. The default is 50,000, or 10,000 if ``quick``.
     seed : int, default 0

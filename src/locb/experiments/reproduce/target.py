@@ -20,7 +20,7 @@ MAX_ROUNDS = 4_000_000  # limit of a run that otherwise ends when its clusters a
 
 @dataclass(frozen=True)
 class Sizes:
-    """Number of repeats, number of rounds and first seed of a reproduction."""
+    """Number of repeats, number of rounds and first random seed of a reproduction."""
 
     repeats: int
     rounds: int  # per regret run; the target "rounds" uses twice as many
@@ -53,7 +53,7 @@ class Target(NamedTuple):
 
 
 def in_seed_order(values: dict[int, float]) -> list[float]:
-    """Return the values of a dictionary seed → value, in ascending order of the seeds."""
+    """Return the values of a dictionary from random seeds to values, in ascending order of the random seeds."""
     return [values[seed] for seed in sorted(values)]
 
 
@@ -87,7 +87,7 @@ def lowest_in_other_repeats(values: Any) -> Any:
     Parameters
     ----------
     values : (settings, repeats) array
-        Values of which the lowest is the best. A single repeat chooses for itself.
+        Values of which the lowest is the best. With one repeat, the repeat chooses for itself.
 
     Examples
     --------
@@ -100,15 +100,15 @@ def lowest_in_other_repeats(values: Any) -> Any:
 
 
 def choose_by_other_repeats(settings: dict[str, dict[int, dict[str, Any]]]) -> dict[int, dict[str, Any]]:
-    """Return, for each seed, the record with the setting that has the highest mean F1 in the other repeats.
+    """Return, for each random seed, the record with the setting that has the highest mean F1 in the other repeats.
 
-    The F1 of a repeat does not influence the choice for this repeat, so the mean is not biased by the choice. A single
-    repeat chooses for itself.
+    The F1 of a repeat does not influence the choice for this repeat, so the mean is not biased by the choice. With
+    one repeat, the repeat chooses for itself.
 
     Parameters
     ----------
     settings : dict
-        Accuracy records: setting → seed → record.
+        Accuracy records: setting → random seed → record.
     """
     chosen: dict[int, dict[str, Any]] = {}
     seeds = next(iter(settings.values()))

@@ -1,8 +1,8 @@
 """Development scenarios, on which the constants of policies may be set.
 
-The position in ``DEVELOPMENT_KINDS`` determines the seeds of a scenario. Append new kinds to the end, so that the
-others keep their seeds. Settings that are not listed are the defaults of :class:`locb.Synthetic`, or those of
-:class:`locb.Categorical` with the key ``categories``.
+The position in ``DEVELOPMENT_KINDS`` determines the random seeds of a scenario. Append new kinds to the end, so that
+the others keep their random seeds. Settings that are not listed are the defaults of :class:`locb.Synthetic`, or those
+of :class:`locb.Categorical` with the key ``categories``.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Evaluation scenarios, which were not used to set the constants of any policy.
 
-The position in ``EVALUATION_KINDS`` determines the seeds of a scenario. Append new kinds to the end, so that the
-others keep their seeds. Settings that are not listed are the defaults of :class:`locb.Synthetic`, or those of
+The position in ``EVALUATION_KINDS`` determines the random seeds of a scenario. Append new kinds to the end, so that the
+others keep their random seeds. Settings that are not listed are the defaults of :class:`locb.Synthetic`, or those of
 :class:`locb.Categorical` with the key ``categories``.
 
-The kinds after ``drift-users`` were written before the constants of the next version of ELOC were set. Results of
+The kinds after ``drift-users`` were written before the constants of the present model of ELOC were set. Results of
 evaluation scenarios are never used to set constants.
 """
 

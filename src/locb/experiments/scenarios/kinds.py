@@ -1,4 +1,4 @@
-"""Kinds of scenarios: their properties without role and seeds, and the kinds that both roles have."""
+"""Kinds of scenarios: their properties without role and random seeds, and the kinds that both roles share."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Kind(NamedTuple):
 
 
 class ScaledCopy(NamedTuple):
-    """Scenario with the seeds and settings of another one, whose rewards r are mapped to ``scale`` · r + ``shift``."""
+    """Copy of another scenario with the same random seeds, and with rewards r mapped to ``scale`` · r + ``shift``."""
 
     name: str
     original: str
@@ -32,7 +32,7 @@ class ScaledCopy(NamedTuple):
     development: str | None = None
 
 
-# Kinds with a development and an evaluation scenario that have the same settings and different seeds.
+# Kinds with a development and an evaluation scenario that have the same settings and different random seeds.
 COMMON_KINDS = [
     Kind("bernoulli-100", "The paper's environment: 100 users in 5 clusters, rewards of 0 or 1.", SIZE, {}),
     Kind("bernoulli-500", "500 users.", SIZE, {"n_users": 500}),

@@ -1,10 +1,10 @@
 """Registry of the scenarios: named environments with settings, in which policies are compared.
 
 Each scenario has one of two roles. Development scenarios are used to set the constants of the policies. Evaluation
-scenarios use other seeds, and most of them have settings that were never used for tuning. No user of a development
-scenario occurs in an evaluation scenario, because scenarios do not share seeds. The only exception is a scenario with
-scaled rewards, which has the seeds of its original. Scenarios of real data read the same files in both roles, and only
-their rounds differ.
+scenarios have other random seeds, and most of them have settings that were never used for tuning. Two scenarios share
+random seeds only if one is a copy of the other with scaled rewards. A copy has the role of its original, so no user of
+a development scenario occurs in an evaluation scenario. Scenarios of real data read the same files in both roles, and
+only their rounds differ.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from locb.experiments.scenarios.kinds import REWARDS, ROUNDS
 DEVELOPMENT, EVALUATION = "development", "evaluation"
 DATA_ROUNDS = 30_000
 SEEDS_PER_SCENARIO = 1_000
-DATA_POSITION = 50  # first position of the seeds of real data; the lists of kinds are shorter
+DATA_POSITION = 50  # position of the random seeds of real data; the lists of kinds are shorter
 FIRST_SEED = {DEVELOPMENT: 100_000, EVALUATION: 200_000}
 
 
@@ -38,8 +38,8 @@ class Scenario:
     role : {"development", "evaluation"}
         Whether the scenario was used to tune policies, or is used to evaluate them.
     family : str
-        What distinguishes the scenario: size, noise, arrivals, structure, contexts, drift, categories, rewards or real
-        data.
+        Property that distinguishes the scenario: size, noise, arrivals, structure, contexts, drift, categories, rewards
+        or real data.
     settings : dict, default {}
         Settings for :func:`locb.experiments.environment_factory.make_environment`.
     groups : bool or None, default True
@@ -47,13 +47,13 @@ class Scenario:
     rounds : int, default 50_000
         Number of rounds per run, unless the caller chooses another number.
     first_seed : int, default 0
-        Seed of repeat 0. Repeat r uses seed ``first_seed + r``.
+        Random seed of repeat 0. Repeat r uses the random seed ``first_seed + r``.
     development : str, optional
         For an evaluation scenario: the name of the development scenario of the same kind. None if the kind was not used
         for development.
     original : str, optional
-        Name of the scenario with the same seeds and settings, except ``reward_scale`` and ``reward_shift``. None if
-        there is no such scenario.
+        Name of the scenario with the same random seeds and settings, except ``reward_scale`` and ``reward_shift``. None
+        if there is no such scenario.
     """
 
     name: str
@@ -71,15 +71,15 @@ class Scenario:
     def counts_in_means(self) -> bool:
         """Whether means over the scenarios with groups include the scenario. Scenarios with an original do not count.
 
-        The draws of such a scenario are those of its original, which would otherwise count twice.
+        Such a scenario has the random numbers of its original, which would otherwise count twice.
         """
         return bool(self.groups) and self.original is None
 
     def seed(self, repeat: int) -> int:
-        """Return the seed of a repeat, which determines its environment and its rounds."""
+        """Return the random seed of a repeat, which determines its environment and its rounds."""
         if not 0 <= repeat < SEEDS_PER_SCENARIO:
             seed, repeats = ParameterName("seed"), ParameterName("repeats")
-            reason = f"because each scenario has {SEEDS_PER_SCENARIO} seeds; repeat {repeat} is out of range"
+            reason = f"because each scenario has {SEEDS_PER_SCENARIO} random seeds; repeat {repeat} is out of range"
             limit = f" at most {SEEDS_PER_SCENARIO}, {reason}"
             raise ParameterError(seed, " must be at least 0 and ", seed, " + ", repeats, limit)
         return self.first_seed + repeat

@@ -56,7 +56,7 @@ def smallest_eigenvalue(env: Synthetic) -> float:
 def measure_errors(*, environment: dict[str, Any], seed: int, environments: int, rounds: int) -> dict[str, Any]:
     """Return the largest ratio of error to radius over all users and rounds, per environment and kind of radius.
 
-    The error of user i is ‖θ̂_i − θ_i‖, the distance of the estimate θ̂_i from the true parameters θ_i. LOCB chooses the
+    The error of user i is ‖θ̂_i − θ_i‖, the distance of the estimate θ̂_i from the true preferences θ_i. LOCB chooses the
     arms. A ratio of at most 1 means that the radius covers all errors of the environment.
     """
     found = []
@@ -117,6 +117,8 @@ def summarize(outcomes: list[tuple[Job, dict[str, Any]]]) -> tuple[list[ResultTa
         )
     note = (
         f"{N_USERS} users, δ = {DELTA:g}, arms chosen by LOCB. The error of a user is the distance between the "
-        "preference vector and its estimate. An environment is covered if no error exceeds its radius in any round."
+        "preference vector and its estimate. An environment is covered if no error exceeds its radius in any round. "
+        "Largest error in radii: the largest ratio of an error to its radius, over the users and rounds of an "
+        "environment."
     )
     return [ResultTable("coverage", SECTION, "Coverage of the four radii", rows, note)], claims

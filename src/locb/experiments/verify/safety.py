@@ -1,9 +1,9 @@
 """Check of the safety screen: regret compared with the bound of its theorem, and the share of choices it replaces.
 
 The theorem is in docs/explanation/eloc.md. It covers only screens with the widths of the theorem: ``screen="theory"``
-of ELOC, and ``safe=True`` of other policies with a sufficiently large ``alpha``. With wrong clusters, the second case
-shows what the screen does if the policy proposes bad arms. The other policies of the check have a screen without a
-guarantee. For these, the check reports the regret and the replaced choices.
+of ELOC, and ``safe=True`` of other policies with a sufficiently large ``alpha``. The check runs LOCB with wrong
+clusters (gamma 2) in the second case. The other policies of the check have no screen, or a screen without a guarantee.
+For these policies, the check reports the regret and the replaced choices.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def audit_regret(
     rewards, regret : (T,) array
         Reward and regret of the chosen arm.
     theta : (n, d) array
-        True parameters of the users.
+        True preferences of the users.
     sigma, norm_bound : float
         The parameters σ and S of the theorem.
     fixed : float, optional
@@ -183,10 +183,11 @@ def summarize(outcomes: list[tuple[Job, dict[str, Any]]]) -> tuple[list[ResultTa
     claims.append(_round_claim(audited))
     note = (
         f"8 users; δ = {DELTA:g}. The theorem covers only the policies with a bound; the others have no guarantee. The "
-        "bound is the sum over users of the bound of the theorem. Possible regret: of always choosing the worst arm. "
-        f"A bound is informative if it is below the possible regret and at most {MAX_RATIO:,.0f} times the regret. "
-        "Replaced: share of choices that the screen replaces, in a sample of the rounds. With gamma 2, all users are "
-        "in every cluster."
+        "bound is the sum over users of the bound of the theorem. Possible regret: that of always choosing the worst "
+        f"arm. A bound is informative if it is below the possible regret and at most {MAX_RATIO:,.0f} times the "
+        "regret. Replaced: share of choices that the screen replaces, in a sample of the rounds. Largest error in "
+        "widths: error of the expected reward of a chosen arm, divided by its confidence width. With gamma 2, all "
+        "users are in every cluster."
     )
     return [ResultTable("safety", SECTION, "Safety screen: regret and replaced choices", rows, note)], claims
 

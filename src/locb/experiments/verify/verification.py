@@ -46,7 +46,7 @@ class Verification:
         Raises
         ------
         ValueError
-            If the folder has runs with another seed or another number of rounds of the check of coverage.
+            If the folder has runs with another random seed or another number of rounds of the check of coverage.
         """
         return Ledger(folder, {"kind": "verify", "seed": self.seed, "coverage_rounds": self.coverage_rounds})
 

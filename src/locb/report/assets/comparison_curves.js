@@ -1,4 +1,4 @@
-/* Curves of a comparison, by policy, exploration parameter alpha, and repeat. Adds to window.report:
+/* Curves of a comparison, by policy, alpha (weight of the exploration bonus), and repeat. Adds to window.report:
 
      entryIndex(policy)        returns the index in data.entries of the selected run of a policy; undefined if none
      labelOf(policy)           returns the name of a policy, with its alpha if several alphas were compared
@@ -128,7 +128,7 @@
   function createControls() {
     const alphas = data.alphas.map((alpha) => [String(alpha), `α = ${alpha}`]);
     const all = [[MEAN, `Mean of ${data.repeats} repeats with 95% interval`], [EACH, `All ${data.repeats} repeats`]];
-    const single = data.seeds.map((seed, index) => [String(index + 1), `Repeat ${index + 1} (seed ${seed})`]);
+    const single = data.seeds.map((seed, index) => [String(index + 1), `Repeat ${index + 1} (random seed ${seed})`]);
     return [
       create("fieldset", {}, create("legend", {}, "Policies"), data.policies.map(createPolicyChoice)),
       hasAlphas ? createSelect("alpha", "Alpha", [[BEST, "Best per policy"], ...alphas], () => {

@@ -17,7 +17,7 @@ from locb.report.curves import Curve
 def label(entry: PolicyResult, sweep: bool) -> str:
     """Return the name of the line of a result: the policy, followed by its alpha if ``sweep`` and if it has alpha.
 
-    ``sweep`` states whether several values of alpha, the exploration strength, were compared.
+    ``sweep`` states whether several values of alpha, the weight of the exploration bonus, were compared.
     """
     return f"{entry.policy} (α = {entry.alpha:g})" if sweep and entry.alpha is not None else entry.policy
 

@@ -106,7 +106,7 @@ def users_chart(user_map: UserMap, size: int = 330) -> Any:
     )
     left = base.add_params(selection).transform_filter("datum.panel == 'true'")
     right = base.transform_filter("datum.panel == 'found'")
-    note = f"best-fitting cluster of each user; {found_of.count(-1)} of {len(found_of)} users in no cluster"
+    note = f"true cluster that matches best; {found_of.count(-1)} of {len(found_of)} users in no found cluster"
     heading = alt.Title("True clusters", subtitle="true θ of users, first two principal components")
     found = alt.Title(f"Clusters found by {user_map.policy}", subtitle=note)
     return left.properties(width=size, height=size, title=heading) | right.properties(

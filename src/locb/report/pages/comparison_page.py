@@ -41,7 +41,7 @@ def render_comparison_page(comparison: Comparison, provenance: dict[str, Any]) -
     comparison : Comparison
         Results to show.
     provenance : dict
-        Settings, seeds and versions of the run, shown at the end of the page.
+        Settings, random seeds and versions of the run, shown at the end of the page.
     """
     settings = comparison.settings
     repeats = settings["repeats"]

@@ -21,9 +21,9 @@ from locb.report.tables.evaluation_table import (
 
 VERDICT_CLASSES = {BETTER: "good", WORSE: "bad", UNDECIDED: "warn"}
 WEIGHT_NOTE = (
-    "A weight is the probability of the logged arm by the policy, divided by its propensity. The mean weight must be "
-    "near 1. Effective decisions are the number of equally weighted decisions with the same precision. Never logged: "
-    "share of the choices of the policy that are arms which the log never chose."
+    "A weight is the probability with which the policy chooses the logged arm, divided by the propensity of that arm. "
+    "The mean weight must be near 1. Effective decisions: the number of equally weighted decisions with the same "
+    "precision. Never logged: share of the choices of the policy that are arms which were never chosen in the log."
 )
 
 
@@ -90,7 +90,8 @@ def _charts(evaluation: Evaluation) -> dict[str, dict[str, Any]]:
     if rows:
         charts["learning"] = {
             "title": "Mean reward while policies learn",
-            "description": "Mean reward of the accepted decisions so far, in the first replay.",
+            "description": "Mean reward of the accepted decisions so far, in the first replay. A decision is accepted "
+            "if the policy chooses the logged arm.",
             "spec": learning_chart(list(curves)).to_dict(),
             "rows": rows,
         }

@@ -29,17 +29,19 @@ final, certificate and F1. This page also uses these terms:
 
 | term | meaning |
 | --- | --- |
-| ± | half the width of the 95% confidence interval of a mean over repeats |
+| A above B: by x ± y | x is the mean over repeats of A − B, negative if A is below B; y is half the width of its 95% \
+confidence interval |
+| x ± y (elsewhere) | mean over repeats, and half the width of its 95% confidence interval |
 | N-CLUB, N-LOCB | CLUB and LOCB, stopped when the clusters have not changed for 100 rounds |
 | ST-CLUB, ST-SCLUB, ST-ELOC | CLUB, SCLUB and ELOC, stopped in the round in which the last cluster of LOCB becomes \
 final |
 | true clusters, true groups | the groups of users that a policy should find. Synthetic environments define their true \
-groups. In real data, a true group is a largest set of users, within one of 5 K-means groups, in which the distance \
-between the preference vectors of any two users is below gamma |
-| rounds (column) | number of rounds until the method stops |
+groups. In real data, there is one true group per K-means group of users (5 by default): a largest set of its users in \
+which the distance between the preference vectors of any two users is below gamma |
+| rounds (column) | number of rounds until the method or the run stops |
 | best inner gamma | the best of the tested values of gamma, except the largest and the smallest |
-| as published, as printed, with re-test | without, without and with a second test of all members before a cluster \
-becomes final |
+| re-test | second test of all members of a cluster before it becomes final. LOCB as printed in the paper has no \
+re-test |
 | sequential arrivals | all rounds of one user precede all rounds of the next user |"""
 SECTIONS_WITHOUT_DATA_SET = ("coverage", "correctness", "termination", "growth", "safety", "matrix")
 VERDICT_LABELS = {HOLDS: "holds", FAILS: "**does not hold**", UNDECIDED: "undecided", NOT_COUNTED: "*not counted*"}
@@ -70,9 +72,9 @@ def render(results: Path) -> str:
     lines = [
         "# Results",
         "",
-        "This page lists which claims of the paper hold in the experiments of this project, which do not hold, and",
-        "why. `make results` generates this page from the CSV files in [results/](results). A test compares the page",
-        "with these files.",
+        "This page lists which claims of the paper hold in the experiments of this project, and which do not hold,",
+        "with the reasons. `make results` generates this page from the CSV files in [results/](results). A test",
+        "compares the page with these files.",
         "",
         DATA,
         "",

@@ -16,7 +16,7 @@ from locb.evaluation.results import Comparison
 COLUMN_NOTES = (
     "Regret: expected reward lost compared with always choosing the best arm, summed over the rounds; reward: mean per "
     "round; clusters: number of distinct clusters, which may overlap; F1: mean F1 score over the true clusters, each "
-    "matched with the best-fitting found cluster; µs/round: computation time per round."
+    "compared with the found cluster that has the highest F1 for it; µs/round: computation time per round."
 )
 HEADINGS = ("policy", "alpha", "regret", "reward", "clusters", "F1", "µs/round")
 

@@ -153,7 +153,8 @@ def _fact_rows(status: Mapping[str, Any], snapshot: ServiceSnapshot) -> list[tup
 def _groups_fact(status: Mapping[str, Any], groups: Mapping[str, Any]) -> str:
     if status.get("sure_users") is None:
         return f"{groups['returned']:,} final, {groups['forming']:,} forming"
-    return f"{status['sure_users']:,} of {status['rewarded_users']:,} users with a reward are sure (90%) of their group"
+    users = f"{status['sure_users']:,} of {status['rewarded_users']:,} users with a reward"
+    return f"{users} belong to a group with a probability of at least 90%"
 
 
 def _snapshot_fact(status: Mapping[str, Any]) -> str:
@@ -221,16 +222,16 @@ def render_reward_chart(history: Mapping[str, Any] | None, width: int, height: i
 
 def render_group_table(groups: Mapping[str, Any], count: int, width: int) -> Table:
     """Render the largest groups as a table, for wide terminals."""
-    headings = ("seed user", "users", "state", "max distance", "mean reward", "preferences")
+    headings = ("seed user", "users", "state", "certificate", "mean reward", "preferences")
     table = make_table(_group_title(groups, count), headings, ("seed user", "state", "preferences"))
     for group in groups["clusters"][:count]:
         progress = group["progress"] if group.get("sure_share") is None else group["sure_share"]
         no_bar = width < MIN_BAR_WIDTH or group["returned"] or progress is None
         table.add_row(
-            Text(str(group["seed"] or DASH)),
+            Text(_group_name(group, groups)),
             f"{group['size']:,}",
             _group_state(group) + ("" if no_bar else f" {render_bar(progress)}"),
-            _max_distance(group, groups),
+            _format_certificate(group, groups),
             format_number(group["mean_reward"]),
             Text(_preferences(group) or DASH),
         )
@@ -242,11 +243,11 @@ def render_group_list(groups: Mapping[str, Any], count: int, width: int) -> Rend
     parts: list[RenderableType] = [Text(_group_title(groups, count), style="bold")]
     for group in groups["clusters"][:count]:
         facts = [format_count(group["size"], "user", "users"), _group_state(group)]
-        bound = _max_distance(group, groups)
-        facts += [f"max distance {bound}"] if bound != DASH else []
+        bound = _format_certificate(group, groups)
+        facts += [f"certificate ≤ {bound}"] if bound != DASH else []
         facts += [f"mean reward {format_number(group['mean_reward'])}"] if group["mean_reward"] is not None else []
         preferences = _preferences(group)
-        parts.append(Text.assemble((str(group["seed"] or DASH), "bold"), ": ", ", ".join(facts)))
+        parts.append(Text.assemble((_group_name(group, groups), "bold"), ": ", ", ".join(facts)))
         parts += [Padding(Text(f"preferences: {preferences}"), (0, 0, 0, 2))] if preferences else []
     return Group(*parts)
 
@@ -256,16 +257,24 @@ def _group_title(groups: Mapping[str, Any], count: int) -> str:
     return f"{total}, largest first" if count >= groups["total"] else f"{count:,} largest of {total}"
 
 
+def _group_name(group: Mapping[str, Any], groups: Mapping[str, Any]) -> str:
+    """Return the seed user of a group; for a group without one, "everyone" if the policy is ELOC, otherwise a dash."""
+    if group["seed"] is not None:
+        return str(group["seed"])
+    is_eloc = any(other.get("sure_share") is not None for other in groups["clusters"])
+    return "everyone" if is_eloc else DASH
+
+
 def _group_state(group: Mapping[str, Any]) -> str:
     if group.get("sure_share") is not None:
-        return f"{format_percent(group['sure_share'])} sure"
+        return f"{format_percent(group['sure_share'])} sure members"
     if group["returned"]:
         return "final"
     return "forming" if group["progress"] is None else f"forming {format_percent(group['progress'])}"
 
 
-def _max_distance(group: Mapping[str, Any], groups: Mapping[str, Any]) -> str:
-    """Format the certificate, an upper bound of the distance between two members; a dash if it is not informative."""
+def _format_certificate(group: Mapping[str, Any], groups: Mapping[str, Any]) -> str:
+    """Format the certificate, an upper bound on the distance between two members; a dash if it is not informative."""
     bound = group["certificate"]
     return DASH if bound is None or bound > groups.get("max_distance", 2.0) else format_number(bound, ".2f")
 

@@ -25,8 +25,11 @@ if TYPE_CHECKING:
     from locb.client.monitor import ServiceSnapshot, UserData
 
 MAX_FEATURES = 8  # weights in the table of the estimate
-SCREENED = "the safety screen replaced the arm with the highest score: the user's own rewards speak against it"
-MIN_SOURCE_WEIGHT = 0.005  # evidence sources with less weight are not listed
+SCREENED = (
+    "the safety screen replaced the arm with the highest score: the user's own rewards indicate that another arm is "
+    "clearly better"
+)
+MIN_SOURCE_WEIGHT = 0.005  # evidence sources with this weight or less are not listed
 
 
 def render_user(snapshot: ServiceSnapshot, data: UserData | None, width: int, *, plain: bool = False) -> RenderableType:
@@ -73,7 +76,8 @@ def render_user(snapshot: ServiceSnapshot, data: UserData | None, width: int, *,
 def _render_groups(groups: Sequence[Mapping[str, Any]]) -> Text:
     descriptions = []
     for group in sorted(groups, key=lambda group: -(group.get("probability") or 0.0)):
-        seed = "without a seed user" if group["seed"] is None else f"of {group['seed']}"
+        without_seed = "without a seed user" if group.get("probability") is None else "everyone"
+        seed = without_seed if group["seed"] is None else f"of {group['seed']}"
         size = "" if group["size"] is None else f"{format_count(group['size'], 'user', 'users')}, "
         state = "final" if group["returned"] else "forming"
         if group.get("probability") is not None:
@@ -85,7 +89,7 @@ def _render_groups(groups: Sequence[Mapping[str, Any]]) -> Text:
 def _feature_weights(user: Mapping[str, Any]) -> list[tuple[str, float, list[float] | None]]:
     """Return (feature, weight, interval) of each feature, by decreasing absolute weight.
 
-    A feature has its name in recent requests, or its index if requests have no names. The interval is None if it is
+    Features have the names of recent requests, or indices if requests have no names. The interval is None if it is
     unknown. A negative index in ``feature_indices`` means that the estimate has the weight with the opposite sign.
     """
     theta, intervals = user["theta"], user["intervals"]
