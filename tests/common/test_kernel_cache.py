@@ -1,4 +1,4 @@
-"""Cache of compiled kernels: shared by installations, keyed by the sources, safe with damaged files and read-only folders."""
+"""Cache of compiled kernels: shared by installations, keyed by sources, safe with damaged files and folders."""
 
 import os
 import shutil

@@ -233,7 +233,7 @@ def test_float32_does_not_increase_regret() -> None:
 
 @pytest.mark.parametrize("constant", [False, True])
 def test_categories(constant: bool) -> None:
-    """Users try categories that no user has tried. Without groups, ELOC is about as good as LinUCB, else better."""
+    """Categories without observations are explored. Without groups, ELOC is about as good as LinUCB, else better."""
     for n_clusters, limit in ((40, 1.3), (4, 0.9)):
         ratios = []
         for seed in range(3):

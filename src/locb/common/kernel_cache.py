@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import llvmlite
+import llvmlite  # type: ignore[import-untyped]  # has no type hints
 import numba
 from numba.core import compiler
 from numba.core.serialize import dumps
@@ -94,8 +94,9 @@ class KernelCache:
             return None
         try:
             stored_key, reduced = pickle.loads(content)  # noqa: S301 - a file that this class has written
-            return compiler.CompileResult._rebuild(target_context, *reduced) if stored_key == key else None
-        except Exception as error:  # noqa: BLE001 - damaged bytes can raise any exception
+            rebuild: Any = compiler.CompileResult._rebuild
+            return rebuild(target_context, *reduced) if stored_key == key else None
+        except Exception as error:  # damaged bytes can raise any exception
             _log.warning("Compiling again, because the cached code in %s cannot be read: %r", path, error)
             return None
 
@@ -104,11 +105,12 @@ class KernelCache:
         if not self._is_enabled:
             return
         key = self._key(signature, compiled.codegen)
+        serialize: Any = dumps
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(dir=self._folder, prefix="incomplete-")
             with os.fdopen(handle, "wb") as file:
-                file.write(dumps((key, compiled._reduce())))
+                file.write(serialize((key, compiled._reduce())))
             os.replace(name, self._path(key))
         except OSError as error:
             self._is_enabled = False
