@@ -72,7 +72,7 @@ def test_cache_that_cannot_be_written(tmp_path: Path) -> None:
 
 def test_digest_covers_all_packages_that_kernels_import() -> None:
     """Every module of locb that a kernel imports is part of the digest."""
-    code = "import sys, locb.kernels.eloc.loop, locb.kernels.locb.loop, locb.kernels.locb.explanation; "
+    code = "import sys, locb.kernels.eloc.loop, locb.kernels.locb.loop, locb.kernels.locb.scoring; "
     code += "import locb.kernels.club.loop, locb.kernels.sclub.loop, locb.kernels.linucb.loop; "
     code += "print(*(name for name in sys.modules if name.startswith('locb.')))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

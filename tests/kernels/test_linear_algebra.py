@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compiled_calls import call_compiled
-from locb.kernels.common import arm_scoring, cholesky, linear_algebra
+from locb.kernels.common import arm_scoring, linear_algebra
 
 pytestmark = pytest.mark.interpreted
 
@@ -37,7 +37,7 @@ def test_rank_one_updates_equal_the_solution_of_all_observations(seed: int, d: i
     assert row[0] == pytest.approx(exact, abs=1e-10)
     assert det_ratio == pytest.approx(np.linalg.det(A), rel=1e-9)
     solved = np.empty((1, columns))
-    call_compiled(cholesky.solve_ridge)(sums, 0, solved, 0, np.empty((2 * d, d)))
+    call_compiled(linear_algebra.solve_ridge)(sums, 0, solved, 0, np.empty((2 * d, d)))
     assert solved[0] == pytest.approx(exact, abs=1e-10)
 
 
@@ -47,7 +47,7 @@ def test_largest_eigenvalue(seed: int, d: int, m: int) -> None:
     xs, _ = sample_observations(seed, d, m)
     inverse = np.linalg.inv(np.eye(d) + xs.T @ xs)
     row = np.concatenate([np.zeros(d), pack_symmetric(inverse)])[None, :].copy()
-    found = call_compiled(cholesky.largest_eigenvalue)(row, 0, np.empty((d + 3, d)))
+    found = call_compiled(linear_algebra.largest_eigenvalue)(row, 0, np.empty((d + 3, d)))
     assert found == pytest.approx(np.linalg.eigvalsh(inverse)[-1], rel=1e-12)
 
 
@@ -57,7 +57,7 @@ def test_largest_eigenvalue_with_tiny_entries(tiny: float) -> None:
     inverse = np.linalg.inv(np.eye(3) + np.outer(x, x))
     inverse[0, 1] = inverse[1, 0] = -tiny
     row = np.concatenate([np.zeros(3), pack_symmetric(inverse)])[None, :].copy()
-    assert call_compiled(cholesky.largest_eigenvalue)(row, 0, np.empty((6, 3))) == pytest.approx(1.0)
+    assert call_compiled(linear_algebra.largest_eigenvalue)(row, 0, np.empty((6, 3))) == pytest.approx(1.0)
 
 
 def test_expanded_contexts_give_mean_and_variance() -> None:
@@ -112,11 +112,10 @@ def test_solve(d: int) -> None:
         matrix, vector = root @ root.T, rng.standard_normal(d)
         rows = np.concatenate([vector, matrix[np.triu_indices(d)]])[None, :].copy()
         answers, workspace = np.empty_like(rows), np.empty((d, 2 * d + 1))
-        log_det = call_compiled(cholesky.solve)(rows, 0, answers, 0, workspace)
+        log_det = call_compiled(linear_algebra.solve)(rows, 0, answers, 0, workspace)
         inverse = np.linalg.inv(matrix)
         assert log_det == pytest.approx(np.linalg.slogdet(matrix)[1], rel=1e-9, abs=1e-9)
         assert answers[0, :d] == pytest.approx(inverse @ vector, rel=1e-6, abs=1e-9 * np.abs(inverse).max())
         assert linear_algebra.unpack_symmetric(answers[0, d:], d) == pytest.approx(
             inverse, rel=1e-6, abs=1e-9 * np.abs(inverse).max()
         )
-        assert call_compiled(cholesky.inverse_trace)(workspace) == pytest.approx(np.trace(inverse), rel=1e-6)

@@ -275,7 +275,7 @@ def test_certificates_are_unavailable_after_outliers_were_limited() -> None:
     for policy in (kept, limited):
         policy.play(rounds)
     assert kept.certificate([0, 1]) > 0.0
-    with pytest.raises(ValueError, match="the effect of outliers was limited: set robust=False"):
+    with pytest.raises(ValueError, match="the effect of outliers was limited: create the policy with robust=False"):
         limited.certificate([0, 1])
 
 

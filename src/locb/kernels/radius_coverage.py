@@ -6,8 +6,7 @@ import numpy as np
 
 from locb.common.arrays import Floats, Ints
 from locb.common.jit import entry_point
-from locb.kernels.common.cholesky import largest_eigenvalue
-from locb.kernels.common.linear_algebra import rank_one_update
+from locb.kernels.common.linear_algebra import largest_eigenvalue, rank_one_update
 from locb.kernels.confidence_radii import CLUSTERING, ELLIPSOID, REGRET, THEORY, radius_scale, radius_width
 
 

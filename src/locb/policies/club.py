@@ -17,10 +17,9 @@ from locb.kernels.club import graph as club_graph
 from locb.kernels.club import loop as kernel
 from locb.kernels.club.state import COMPLETE, N_COMPONENTS, SCREEN_WIDTH, SPARSE, TIES, T
 from locb.kernels.common.bit_sets import n_words
-from locb.policies.base.compiled import new_generator
+from locb.policies.base.compiled import ScoringRowPolicy, ScoringRows, new_generator
 from locb.policies.base.correction import CorrectionMixin
 from locb.policies.base.explanations import EvidenceSource
-from locb.policies.base.scoring_rows import ScoringRowPolicy, ScoringRows
 from locb.policies.base.user_batch import BatchMembership, GroupSummary, Partition, summarize_open_groups
 from locb.policies.parameters import (
     TIE_RULES,

@@ -15,6 +15,7 @@ from locb.common.validation import ParameterError, check_int
 from locb.evaluation.clusters import Cluster, Membership
 from locb.kernels.common.linear_algebra import diagonal, packed_identity
 from locb.kernels.eloc import loop as kernel
+from locb.kernels.eloc.posterior import compute_posteriors
 from locb.kernels.eloc.state import (
     EVERYONE,
     GAP,
@@ -31,10 +32,9 @@ from locb.kernels.eloc.state import (
     T,
 )
 from locb.policies.base.capabilities import UnavailableError
-from locb.policies.base.compiled import new_generator
+from locb.policies.base.compiled import SafetyScreen, ScoringRowPolicy, ScoringRows, new_generator
 from locb.policies.base.correction import CorrectionMixin
 from locb.policies.base.explanations import Estimate, EvidenceSource
-from locb.policies.base.scoring_rows import SafetyScreen, ScoringRowPolicy, ScoringRows
 from locb.policies.base.user_batch import GroupSummary, OverlappingGroups, UserBatch, summarize_open_groups
 from locb.policies.parameters import (
     TIE_RULES,
@@ -57,8 +57,6 @@ from locb.policies.state.eloc_state import (
     grow,
     index_limits,
     initial_state,
-    merge_small,
-    move_empty_to_population,
     own_estimates,
     pack_float_params,
     rebuild_derived,
@@ -69,6 +67,8 @@ from locb.policies.state.seeds import choose_seeds
 # Empty arrays, in place of results that ``compute_posteriors`` need not compute.
 NO_NUMBERS, NO_GROUPS, NO_WIDTHS = np.empty((0, 0)), np.empty((0, 0), bool), np.empty(0)
 FURTHER_SOURCES = [("everyone", None), ("population", None), ("other", None)]
+MIN_SHARE = 0.05  # neighbourhoods with less weight are one source of the kind "other" in explanations
+ROUNDING = 1e-9  # smaller weights are omitted in explanations
 SCREENS = {"noise": SCREEN_NOISE, "theory": SCREEN_THEORY, "off": SCREEN_OFF}
 Beta = Annotated[float, Parameter("Weight of the exploration bonus.", minimum=0.0)]
 Memory = Annotated[
@@ -248,7 +248,6 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         rows, n_seeds = np.empty((len(users), self._state.sums.shape[1])), len(self._state.seeds)
         weights, inside = np.empty((len(users), n_seeds + 2)), np.empty((len(users), n_seeds + 1), bool)
         self._compute(users, rows=rows, weights=weights, inside=inside)
-        move_empty_to_population(self._state, weights)
         unmap, groups = self._reward_scale.unmap_difference, OverlappingGroups.from_matrix(inside)
         theta = np.ascontiguousarray(rows[:, : self._dim])
         return UserBatch(unmap(theta), unmap(self._spread(rows)), self.served[users], groups, weights[:, :-1])
@@ -264,8 +263,7 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
 
     def _posteriors(self, users: Ints) -> Floats:
         """Return the posterior mean θ̄ and the packed posterior covariance V̄ of u users: (u, d + p)."""
-        rows = np.empty((len(users), self._state.sums.shape[1]))
-        self._compute(users, rows=rows)
+        self._compute(users, rows=(rows := np.empty((len(users), self._state.sums.shape[1]))))
         return rows
 
     def _compute(
@@ -279,7 +277,7 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
         widths: Floats = NO_WIDTHS,
     ) -> None:
         """Fill the arrays that are passed: see ``compute_posteriors``."""
-        kernel.compute_posteriors(self._state, users, self._dim, rows, weights, inside, own, widths)
+        compute_posteriors(self._state, users, self._dim, rows, weights, inside, own, widths)
 
     def _explained_by(self, users: Ints) -> NDArray[np.bool_]:
         """Return which clusters of ``clusters`` contain each of u users: (K + 1, u) for K seed users.
@@ -299,7 +297,10 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
             own, widths = np.empty_like(rows), np.empty(len(users))
         self._compute(users, rows=rows, weights=weights, inside=inside, own=own, widths=widths)
         alphas = self._parameters["beta"] * np.sqrt(np.log(2.0 + state.served[users]))
-        shares = merge_small(state, weights)
+        small = np.where(weights[:, :-2] < MIN_SHARE, weights[:, :-2], 0.0)
+        weights[:, :-2] -= small
+        shares = np.concatenate([weights, small.sum(axis=1, keepdims=True)], axis=1)
+        shares[shares <= ROUNDING] = 0.0
         names = [("neighbourhood", seed) for seed in state.seeds.tolist()] + FURTHER_SOURCES
         counts = state.contributors.tolist() + [(self._n_users, int(state.int_params[T]))] * 3
         rows_found, columns = np.nonzero(shares)
@@ -314,8 +315,7 @@ class ELOC(CorrectionMixin, ScoringRowPolicy):
 
     def _spread(self, rows: Floats) -> Floats:
         """Return the square root of the trace of V̄ for each row (θ̄, V̄)."""
-        spread: Floats = np.sqrt(rows[:, self._dim :] @ packed_identity(self._dim))
-        return spread
+        return np.asarray(np.sqrt(rows[:, self._dim :] @ packed_identity(self._dim)))
 
     def _own_estimates(self, users: Ints) -> Callable[[], Floats]:
         return partial(own_estimates, self._state.sums[users].astype(np.float64), self._dim)

@@ -12,10 +12,9 @@ from locb.common.validation import check_int
 from locb.kernels.linucb import loop as kernel
 from locb.kernels.linucb.state import TIES, LinUCBState, T
 from locb.policies.base.capabilities import UnavailableError
-from locb.policies.base.compiled import new_generator
+from locb.policies.base.compiled import ScoringRowPolicy, ScoringRows, new_generator
 from locb.policies.base.correction import CorrectionMixin
 from locb.policies.base.explanations import EvidenceSource
-from locb.policies.base.scoring_rows import ScoringRowPolicy, ScoringRows
 from locb.policies.parameters import (
     TIE_RULES,
     Alpha,

@@ -15,8 +15,8 @@ from locb.common.validation import ParameterError, ParameterName, check_int
 from locb.evaluation.clusters import Cluster, Membership
 from locb.kernels.common.bit_sets import n_words, pack_bits, unpack_bits
 from locb.kernels.confidence_radii import RADII, radius_scale
-from locb.kernels.locb import explanation as explanation_kernel
 from locb.kernels.locb import loop as kernel
+from locb.kernels.locb.scoring import explain
 from locb.kernels.locb.state import (
     AS_PUBLISHED,
     BY_CERTIFICATE,
@@ -256,7 +256,7 @@ class LOCB(CorrectionMixin, CompiledPolicy):
         state = self._state
         estimate, bonus, theta = np.empty(len(rows)), np.empty(len(rows)), np.empty((len(choices), self._dim))
         chosen, checked = np.empty((len(choices), 3), dtype=np.int64), np.array([user for user, _ in choices])
-        explanation_kernel.explain(state, checked, ends, rows, estimate, bonus, theta, chosen)
+        explain(state, checked, ends, rows, estimate, bonus, theta, chosen)
         scale, explanations = self._reward_scale, []
         if not scale.is_identity:
             estimate, bonus, theta = scale.unmap_scores(estimate, bonus, theta)

@@ -24,10 +24,9 @@ from locb.kernels.sclub.state import (
     TIES,
     T,
 )
-from locb.policies.base.compiled import new_generator
+from locb.policies.base.compiled import ScoringRowPolicy, ScoringRows, new_generator
 from locb.policies.base.correction import CorrectionMixin
 from locb.policies.base.explanations import EvidenceSource
-from locb.policies.base.scoring_rows import ScoringRowPolicy, ScoringRows
 from locb.policies.base.user_batch import BatchMembership, GroupSummary, Partition, summarize_open_groups
 from locb.policies.parameters import (
     TIE_RULES,

@@ -17,7 +17,7 @@ from locb.kernels.club.graph import (
 )
 from locb.kernels.club.state import COMPLETE, CUTS, GRAPH, N_COMPONENTS, QUEUE, SPARSE, CLUBState
 from locb.kernels.common.cancellation import needs_recomputation, record_peaks
-from locb.kernels.common.cholesky import solve_ridge
+from locb.kernels.common.linear_algebra import solve_ridge
 
 
 @no_alloc

@@ -14,20 +14,24 @@ import numpy as np
 from locb.common.arrays import Floats
 from locb.common.jit import inline, no_alloc
 from locb.kernels.common.arm_scoring import dot
-from locb.kernels.common.cholesky import decompose, solve, substitute
-from locb.kernels.common.linear_algebra import packed_trace
+from locb.kernels.common.linear_algebra import decompose, packed_trace, solve, substitute
 from locb.kernels.eloc.state import (
     CENTRE,
     CENTRE_VARIANCE_SHARE,
+    DELTA,
     EVERYONE_VARIANCE_RATIO,
-    FULL_EVIDENCE_INTERVAL,
-    FULL_EVIDENCE_ROUNDS,
     LEAVE_ONE_OUT_SHARE,
     LOG_DET,
     MAX_EVIDENCE_GAP,
     MAX_NEIGHBOURHOODS,
     NOISE,
+    NORM_BOUND,
+    OWN,
     PRECISION,
+    SCREEN,
+    SCREEN_DEVIATIONS,
+    SCREEN_THEORY,
+    SIGMA,
     SYSTEM,
     UNDER_EVERYONE,
     UNDER_POPULATION,
@@ -224,12 +228,6 @@ def leave_user_out(state: ELOCState, i: int, count: int, scratch: ELOCScratch) -
 
 
 @inline
-def is_full_round(m: int) -> bool:
-    """Return whether all components are evaluated in round m + 1 of a user, not only those with a weight."""
-    return m < FULL_EVIDENCE_ROUNDS or (m + 1) % FULL_EVIDENCE_INTERVAL == 0
-
-
-@inline
 def evaluate_component(state: ELOCState, i: int, s: int, count: int, scratch: ELOCScratch) -> int:
     """Compute the log evidence of neighbourhood s; return the number of factorizations so far."""
     f = find_or_factorize(state, i, state.variance_levels[s], count, scratch)
@@ -263,3 +261,31 @@ def compute_evidence(state: ELOCState, i: int, is_full: bool, scratch: ELOCScrat
     scratch.log_evidence[n_seeds] = everyone_evidence(state, i, scratch)
     scratch.log_evidence[n_seeds + 1] = population_evidence(state, i, scratch)
     leave_user_out(state, i, count, scratch)
+
+
+@no_alloc
+def own_estimate(state: ELOCState, i: int, rows: Floats, workspace: Floats) -> float:
+    """Write the own ridge estimate (θ̂, A⁻¹) of user i to row OWN; return the factor of √(xᵀA⁻¹x) in the width.
+
+    A is I + G. With the screen "theory", θ̂ is shrunk towards 0, and the factor is σ √(2 log(1/δ_i) + log det A) + S,
+    with δ_i = 6 δ / (π (i + 1))². All confidence bounds then hold for all users and rounds with probability at least
+    1 − δ. Otherwise, θ̂ is shrunk towards μ_0, and the factor is SCREEN_DEVIATIONS times the estimated standard
+    deviation of the noise.
+    """
+    d = workspace.shape[0]
+    is_theory = state.int_params[SCREEN] == SCREEN_THEORY
+    for q in range(rows.shape[1]):
+        rows[SYSTEM, q] = state.sums[i, q]
+    q = d
+    for a in range(d):
+        if not is_theory:
+            rows[SYSTEM, a] += state.population[CENTRE, a]
+        rows[SYSTEM, q] += 1.0
+        q += d - a
+    log_det = solve(rows, SYSTEM, rows, OWN, workspace)
+    if not is_theory:
+        return SCREEN_DEVIATIONS * math.sqrt(state.learned_scalars[NOISE])
+    share = math.pi * (i + 1.0)
+    log_risk = math.log(share * share / (6.0 * state.float_params[DELTA]))
+    width: float = state.float_params[SIGMA] * math.sqrt(2.0 * log_risk + log_det) + state.float_params[NORM_BOUND]
+    return width

@@ -5,23 +5,18 @@ Terms and symbols are defined in ``locb.kernels.eloc.state`` and ``locb.kernels`
 
 import math
 
-import numpy as np
-from numpy.typing import NDArray
-
 from locb.common.arrays import Floats, Ints
 from locb.common.jit import entry_point, inline, no_alloc
 from locb.kernels.common.arm_scoring import expand_contexts, is_valid, pick_arm, score_arms, screen_arm
-from locb.kernels.common.cholesky import solve
-from locb.kernels.eloc.evidence import compute_evidence, is_full_round
+from locb.kernels.eloc.evidence import own_estimate
 from locb.kernels.eloc.neighbourhoods import adapt_seeds, update_centres, update_sums
 from locb.kernels.eloc.population import (
-    is_population_round,
     recompute_covariance,
     update_centre_terms,
     update_covariance,
     update_population,
 )
-from locb.kernels.eloc.posterior import component_weight, compute_posterior
+from locb.kernels.eloc.posterior import compute_posterior
 from locb.kernels.eloc.rewards import (
     is_scale_open,
     residual_spread,
@@ -33,17 +28,13 @@ from locb.kernels.eloc.rewards import (
 )
 from locb.kernels.eloc.state import (
     BETA,
-    CENTRE,
-    DELTA,
     GAP,
     GATE_MEMORY_ROUNDS,
     GATE_MEMORY_SHARE,
     LOG_DET,
-    MEMBERSHIP_EVIDENCE_GAP,
     MIN_PRIOR_WEIGHT,
     N_SERVED_USERS,
     NOISE,
-    NORM_BOUND,
     OWN,
     POSTERIOR,
     PRIOR_USERS,
@@ -54,17 +45,15 @@ from locb.kernels.eloc.state import (
     ROBUST,
     SCALE_ROUNDS,
     SCREEN,
-    SCREEN_DEVIATIONS,
     SCREEN_OFF,
     SCREEN_SLACK,
-    SCREEN_THEORY,
-    SIGMA,
-    SYSTEM,
     TIES,
     ELOCScratch,
     ELOCState,
     T,
     allocate_scratch,
+    is_full_round,
+    is_population_round,
     refresh_in_turn,
 )
 
@@ -74,34 +63,6 @@ def bonus_weight(state: ELOCState, i: int) -> float:
     """Return the factor of the posterior standard deviation in the bonus of user i: β √log(2 + m)."""
     weight: float = state.float_params[BETA] * math.sqrt(math.log(2.0 + state.served[i]))
     return weight
-
-
-@no_alloc
-def own_estimate(state: ELOCState, i: int, rows: Floats, workspace: Floats) -> float:
-    """Write the own ridge estimate (θ̂, A⁻¹) of user i to row OWN; return the factor of √(xᵀA⁻¹x) in the width.
-
-    A is I + G. With the screen "theory", θ̂ is shrunk towards 0, and the factor is σ √(2 log(1/δ_i) + log det A) + S,
-    with δ_i = 6 δ / (π (i + 1))². All confidence bounds then hold for all users and rounds with probability at least
-    1 − δ. Otherwise, θ̂ is shrunk towards μ_0, and the factor is SCREEN_DEVIATIONS times the estimated standard
-    deviation of the noise.
-    """
-    d = workspace.shape[0]
-    is_theory = state.int_params[SCREEN] == SCREEN_THEORY
-    for q in range(rows.shape[1]):
-        rows[SYSTEM, q] = state.sums[i, q]
-    q = d
-    for a in range(d):
-        if not is_theory:
-            rows[SYSTEM, a] += state.population[CENTRE, a]
-        rows[SYSTEM, q] += 1.0
-        q += d - a
-    log_det = solve(rows, SYSTEM, rows, OWN, workspace)
-    if not is_theory:
-        return SCREEN_DEVIATIONS * math.sqrt(state.learned_scalars[NOISE])
-    share = math.pi * (i + 1.0)
-    log_risk = math.log(share * share / (6.0 * state.float_params[DELTA]))
-    width: float = state.float_params[SIGMA] * math.sqrt(2.0 * log_risk + log_det) + state.float_params[NORM_BOUND]
-    return width
 
 
 @inline
@@ -263,44 +224,3 @@ def initialize(state: ELOCState, dim: int) -> None:
     set_scale(state, scratch)
     state.trace_change[:] = 1.0
     update_centres(state, scratch)
-
-
-@entry_point
-def compute_posteriors(
-    state: ELOCState,
-    users: Ints,
-    dim: int,
-    rows: Floats,
-    weights: Floats,
-    is_member: NDArray[np.bool_],
-    own: Floats,
-    widths: Floats,
-) -> None:
-    """Compute the posteriors of u users. Each of the last five arrays is filled only if it has rows.
-
-    ``rows`` (u, d + p) receives the posterior mean θ̄ and covariance V̄. ``weights`` (u, K + 2) receives the weight of
-    each component in the posterior. ``is_member`` (u, K + 1) receives whether the evidence of a neighbourhood, or of
-    everyone, is at least 1/20 of that of the best component. A seed user is always a member of its neighbourhood.
-    ``own`` (u, d + p) and ``widths`` (u,) receive the results of ``own_estimate``.
-    """
-    scratch = allocate_scratch(state, 1, dim)
-    n_seeds = state.seeds.size
-    for u in range(users.size):
-        is_full = is_full_round(state.served[users[u]])
-        if rows.shape[0] > 0:
-            compute_posterior(state, users[u], is_full, scratch)
-            rows[u] = scratch.rows[POSTERIOR]
-        if weights.shape[0] > 0:
-            for s in range(n_seeds + 2):
-                weights[u, s] = component_weight(s, scratch.responsibilities, scratch.gate_weights)
-        if own.shape[0] > 0:
-            widths[u] = own_estimate(state, users[u], scratch.rows, scratch.workspace)
-            own[u] = scratch.rows[OWN]
-        if is_member.shape[0] > 0:
-            if not is_full or rows.shape[0] == 0:
-                compute_evidence(state, users[u], True, scratch)
-            best = scratch.log_evidence.max()
-            for s in range(n_seeds + 1):
-                is_member[u, s] = scratch.log_evidence[s] >= best - MEMBERSHIP_EVIDENCE_GAP
-            if state.seed_of[users[u]] >= 0:
-                is_member[u, state.seed_of[users[u]]] = True

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from locb.common.arrays import Floats, Ints
 from locb.common.jit import inline, no_alloc
 from locb.kernels.common.arm_scoring import dot
-from locb.kernels.common.cholesky import solve
-from locb.kernels.common.linear_algebra import add_observation, packed_trace, squared_distance
+from locb.kernels.common.linear_algebra import add_observation, packed_trace, solve, squared_distance
 from locb.kernels.eloc.evidence import solve_centre, within_variance
 from locb.kernels.eloc.state import (
     EQUAL_WEIGHT_TOLERANCE,

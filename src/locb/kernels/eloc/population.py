@@ -5,18 +5,13 @@ under this prior. Further symbols are defined in ``locb.kernels.eloc.state`` and
 """
 
 from locb.common.arrays import Floats
-from locb.common.jit import inline, no_alloc
+from locb.common.jit import no_alloc
 from locb.kernels.common.arm_scoring import dot
-from locb.kernels.common.cholesky import solve
-from locb.kernels.common.linear_algebra import packed_trace
+from locb.kernels.common.linear_algebra import packed_trace, solve
 from locb.kernels.eloc.state import (
     CENTRE,
-    LATE_POPULATION_INTERVAL,
-    LATE_POPULATION_ROUNDS,
     LEAST_SQUARES,
     MIN_VARIANCE,
-    POPULATION_INTERVAL,
-    POPULATION_ROUNDS,
     PRECISION,
     PRIOR_USERS,
     PRIOR_VARIANCE,
@@ -27,17 +22,6 @@ from locb.kernels.eloc.state import (
     UNDER_POPULATION,
     WISHART_USERS,
 )
-
-
-@inline
-def is_population_round(m: int) -> bool:
-    """Return whether the mean and covariance of the population are updated in the m-th round of a user.
-
-    m starts at 1.
-    """
-    if m <= POPULATION_ROUNDS:
-        return True
-    return m % (POPULATION_INTERVAL if m <= LATE_POPULATION_ROUNDS else LATE_POPULATION_INTERVAL) == 0
 
 
 @no_alloc

@@ -9,31 +9,37 @@ which no user has data.
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from locb.common.arrays import Floats, Ints
-from locb.common.jit import inline, no_alloc
+from locb.common.jit import entry_point, inline, no_alloc
 from locb.kernels.common.arm_scoring import dot
 from locb.kernels.common.linear_algebra import packed_trace
-from locb.kernels.eloc.evidence import compute_evidence, everyone_evidence, population_evidence
-from locb.kernels.eloc.population import is_population_round
+from locb.kernels.eloc.evidence import compute_evidence, everyone_evidence, own_estimate, population_evidence
 from locb.kernels.eloc.state import (
     EVERYONE,
     GAP,
     MAX_EVIDENCE_GAP,
     MAX_GAP,
+    MEMBERSHIP_EVIDENCE_GAP,
     MIN_COVARIANCE_WEIGHT,
     MIN_RELATIVE_WEIGHT,
     MIN_UNCERTAIN_WEIGHT,
     MIN_UNCERTAINTY,
     MIXTURE,
+    OWN,
     POPULATION,
     POSTERIOR,
     UNCERTAINTY,
     UNDER_EVERYONE,
     UNDER_POPULATION,
+    USERS,
     VARIANCE_STEP,
     ELOCScratch,
     ELOCState,
+    allocate_scratch,
+    is_full_round,
+    is_population_round,
 )
 
 
@@ -265,3 +271,50 @@ def compute_posterior(state: ELOCState, i: int, is_full: bool, scratch: ELOCScra
     compute_responsibilities(state.components, state.prior_weights, scratch.log_evidence, scratch.responsibilities)
     write_means(state, scratch)
     write_covariance(state, i, scratch)
+
+
+@entry_point
+def compute_posteriors(
+    state: ELOCState,
+    users: Ints,
+    dim: int,
+    rows: Floats,
+    weights: Floats,
+    is_member: NDArray[np.bool_],
+    own: Floats,
+    widths: Floats,
+) -> None:
+    """Compute the posteriors of u users. Each of the last five arrays is filled only if it has rows.
+
+    ``rows`` (u, d + p) receives the posterior mean θ̄ and covariance V̄. ``weights`` (u, K + 2) receives the weight of
+    each component in the posterior. The weights of neighbourhoods without users, whose centre is the mean of the
+    population, are added to that of the population. ``is_member`` (u, K + 1) receives whether the evidence of a
+    neighbourhood, or of everyone, is at least 1/20 of that of the best component. A seed user is always a member of its
+    neighbourhood.
+    ``own`` (u, d + p) and ``widths`` (u,) receive the results of ``own_estimate``.
+    """
+    scratch = allocate_scratch(state, 1, dim)
+    n_seeds = state.seeds.size
+    for u in range(users.size):
+        is_full = is_full_round(state.served[users[u]])
+        if rows.shape[0] > 0:
+            compute_posterior(state, users[u], is_full, scratch)
+            rows[u] = scratch.rows[POSTERIOR]
+        if weights.shape[0] > 0:
+            for s in range(n_seeds + 2):
+                weights[u, s] = component_weight(s, scratch.responsibilities, scratch.gate_weights)
+            for s in range(n_seeds):
+                if state.contributors[s, USERS] == 0:
+                    weights[u, n_seeds + 1] += weights[u, s]
+                    weights[u, s] = 0.0
+        if own.shape[0] > 0:
+            widths[u] = own_estimate(state, users[u], scratch.rows, scratch.workspace)
+            own[u] = scratch.rows[OWN]
+        if is_member.shape[0] > 0:
+            if not is_full or rows.shape[0] == 0:
+                compute_evidence(state, users[u], True, scratch)
+            best = scratch.log_evidence.max()
+            for s in range(n_seeds + 1):
+                is_member[u, s] = scratch.log_evidence[s] >= best - MEMBERSHIP_EVIDENCE_GAP
+            if state.seed_of[users[u]] >= 0:
+                is_member[u, state.seed_of[users[u]]] = True

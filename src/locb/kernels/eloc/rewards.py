@@ -15,8 +15,7 @@ import numpy as np
 
 from locb.common.arrays import Floats
 from locb.common.jit import inline, no_alloc
-from locb.kernels.common.cholesky import solve
-from locb.kernels.common.linear_algebra import packed_trace
+from locb.kernels.common.linear_algebra import packed_trace, solve
 from locb.kernels.eloc.population import derive_population
 from locb.kernels.eloc.state import (
     BIAS_WEIGHT,

@@ -245,3 +245,20 @@ def refresh_in_turn(state: ELOCState) -> None:
         refresh_sums(state, before)
     if int_params[REFRESH_COUNTER] >= cycle:
         int_params[REFRESH_COUNTER] = 0
+
+
+@inline
+def is_full_round(m: int) -> bool:
+    """Return whether all components are evaluated in round m + 1 of a user, not only those with a weight."""
+    return m < FULL_EVIDENCE_ROUNDS or (m + 1) % FULL_EVIDENCE_INTERVAL == 0
+
+
+@inline
+def is_population_round(m: int) -> bool:
+    """Return whether the mean and covariance of the population are updated in the m-th round of a user.
+
+    m starts at 1.
+    """
+    if m <= POPULATION_ROUNDS:
+        return True
+    return m % (POPULATION_INTERVAL if m <= LATE_POPULATION_ROUNDS else LATE_POPULATION_INTERVAL) == 0

@@ -1,4 +1,4 @@
-"""LOCB's pulling module, which chooses an arm: scores of the arms, and bounds of these scores.
+"""LOCB's pulling module, which chooses an arm: scores of the arms, bounds of these scores, and explanations.
 
 Only arms that can be the best get an exact score. Terms and symbols are defined in ``locb.kernels.locb.state`` and
 ``locb.kernels``. ``count`` is the number of distinct clusters of the user, which are in ``scratch.clusters``.
@@ -8,11 +8,31 @@ import math
 
 import numpy as np
 
-from locb.common.arrays import Floats
-from locb.common.jit import alloc, inline
-from locb.kernels.common.arm_scoring import TIE, dot, expand_contexts, score_arms
+from locb.common.arrays import Floats, Ints
+from locb.common.jit import alloc, entry_point, inline
+from locb.kernels.common.arm_scoring import (
+    TIE,
+    apply_screen,
+    dot,
+    expand_contexts,
+    explain_arms,
+    is_valid,
+    pick_arm,
+    score_arms,
+)
 from locb.kernels.common.bit_sets import ONE, trailing_zeros
-from locb.kernels.locb.state import ALPHA, BONUS_KIND, MEAN, N_USERS, POOLED, LOCBState, ScoringScratch
+from locb.kernels.locb.drift_bounds import score_pooled_bounded
+from locb.kernels.locb.state import (
+    ALPHA,
+    BONUS_KIND,
+    MEAN,
+    N_USERS,
+    POOLED,
+    SCREEN_WIDTH,
+    TIES,
+    LOCBState,
+    ScoringScratch,
+)
 
 MIN_BOUNDED_CLUSTERS = 8  # fewer clusters are scored exactly without bounds
 
@@ -65,75 +85,6 @@ def score_pooled(state: LOCBState, count: int, d: int, scratch: ScoringScratch) 
             variance = dot(arms, a, sums, s, d, arms.shape[1]) * share
             value = dot(arms, a, sums, s, 0, d) * share + state.float_params[ALPHA] * math.sqrt(max(variance, 0.0))
             scores[a] = max(scores[a], value)
-
-
-@inline
-def bound_pooled_scores(state: LOCBState, count: int, d: int, scratch: ScoringScratch) -> None:
-    """Compute an upper bound of the pooled score of each cluster and arm, and the highest bound of each arm.
-
-    With the mean A⁻¹ of a cluster, M, and the reference R: xᵀMx ≤ xᵀRx + ‖M − R‖ ‖x‖², where the drift bound limits
-    ‖M − R‖. With √(v + e) ≤ √v + e / (2√v), one root per arm suffices. The bounds take d products per cluster and arm.
-    The clusters are in the last dimension of the arrays, so that the compiler can vectorize the sums over features.
-    """
-    sums, sizes, drift_bound, alpha = state.sums, state.sizes, state.drift_bound, state.float_params[ALPHA]
-    arms, clusters, cluster_means = scratch.arms, scratch.clusters, scratch.cluster_means
-    pooled_bounds, best_bound = scratch.pooled_bounds, scratch.best_bound
-    for c in range(count):
-        s = clusters[c]
-        share = 1.0 / sizes[s]
-        cluster_means[d, c] = drift_bound[s] + drift_bound[sizes.size] * share
-        for q in range(d):
-            cluster_means[q, c] = sums[s, q] * share
-    for a in range(best_bound.size):
-        root = math.sqrt(max(dot(arms, a, state.reference, 0, d, arms.shape[1]), 0.0))
-        slope = 0.5 * alpha * dot(arms, a, arms, a, 0, d) / root if root > 0.0 else 0.0
-        for c in range(count):
-            pooled_bounds[a, c] = alpha * root + slope * cluster_means[d, c]
-        for q in range(d):
-            x = arms[a, q]
-            for c in range(count):
-                pooled_bounds[a, c] += x * cluster_means[q, c]
-        best_bound[a] = pooled_bounds[a, 0]
-        for c in range(1, count):
-            best_bound[a] = max(best_bound[a], pooled_bounds[a, c])
-
-
-@inline
-def score_pooled_bounded(state: LOCBState, count: int, d: int, scratch: ScoringScratch) -> None:
-    """Compute the scores of ``score_pooled`` for many users: upper bounds exclude most clusters without a score."""
-    sums, sizes = state.sums, state.sizes
-    arms, clusters, scores = scratch.arms, scratch.clusters, scratch.scores
-    pooled_bounds, best_bound = scratch.pooled_bounds, scratch.best_bound
-    bound_pooled_scores(state, count, d, scratch)
-    for a in range(scores.size):
-        scores[a] = -np.inf
-    best = -np.inf
-    while True:
-        arm = 0
-        for a in range(1, scores.size):
-            if best_bound[a] > best_bound[arm]:
-                arm = a
-        # Twice TIE: once for ties, once for the rounding errors of the bounds.
-        if best_bound[arm] < best - 2.0 * TIE or best_bound[arm] == -np.inf:
-            return
-        # First score the cluster with the highest bound, then every cluster that can still be the best.
-        threshold = best_bound[arm]
-        for scan in range(2):
-            for c in range(count):
-                if pooled_bounds[arm, c] >= threshold:
-                    s = clusters[c]
-                    share = 1.0 / sizes[s]
-                    variance = dot(arms, arm, sums, s, d, arms.shape[1]) * share
-                    value = dot(arms, arm, sums, s, 0, d) * share + state.float_params[ALPHA] * math.sqrt(
-                        max(variance, 0.0)
-                    )
-                    scores[arm] = max(scores[arm], value)
-                    best = max(best, value)
-                    pooled_bounds[arm, c] = -np.inf
-                    if scan == 1:
-                        threshold = best - 2.0 * TIE
-            threshold = best - 2.0 * TIE
-        best_bound[arm] = -np.inf
 
 
 @inline
@@ -263,3 +214,83 @@ def score(state: LOCBState, user: int, contexts: Floats, scratch: ScoringScratch
         score_pooled_bounded(state, count, d, scratch)
     else:
         score_pooled(state, count, d, scratch)
+
+
+@inline
+def explain_clusters(
+    state: LOCBState, count: int, d: int, scratch: ScoringScratch, estimate: Floats, bonus: Floats, best_clusters: Ints
+) -> None:
+    """Compute the estimate and the bonus of every arm in its best cluster: the first that gives the arm its score."""
+    arms, has_root, scores = scratch.arms, scratch.has_root, scratch.scores
+    pooled = state.int_params[BONUS_KIND] == POOLED
+    if not pooled:
+        bound_mean_scores(state, count, d, scratch)
+    for a in range(scores.size):
+        scores[a] = -np.inf
+        for w in range(has_root.shape[1]):
+            has_root[a, w] = np.uint64(0)
+    for c in range(count):
+        s = scratch.clusters[c]
+        share = 1.0 / state.sizes[s]
+        for a in range(scores.size):
+            mean = dot(arms, a, state.sums, s, 0, d) * share
+            if not pooled and scratch.upper_bounds[c, a] < scores[a] - TIE:
+                continue  # cluster s cannot be the best for this arm; TIE allows for the rounding error of the bound
+            if pooled:
+                variance = dot(arms, a, state.sums, s, d, arms.shape[1]) * share
+                arm_bonus = state.float_params[ALPHA] * math.sqrt(max(variance, 0.0))
+            else:
+                arm_bonus = state.float_params[ALPHA] * mean_root(state, s, a, d, scratch)
+            if mean + arm_bonus > scores[a]:
+                scores[a] = mean + arm_bonus
+                estimate[a], bonus[a], best_clusters[a] = mean, arm_bonus, s
+
+
+@entry_point
+def explain(
+    state: LOCBState,
+    users: Ints,
+    ends: Ints,
+    contexts: Floats,
+    estimate: Floats,
+    bonus: Floats,
+    theta: Floats,
+    chosen: Ints,
+) -> None:
+    """Explain the choices for u users.
+
+    The arms of user number i are the rows of ``contexts`` from ends[i − 1] to ends[i] − 1. Writes the estimate and the
+    bonus of every arm, and ``theta`` (u, d), the mean estimate of the cluster that gives the chosen arm its score. Also
+    writes ``chosen`` (u, 3): the chosen arm, or −1 if a context is invalid; the cluster; and 1 if the safety screen has
+    replaced the arm with the highest score, else 0. The cluster is −1 if the user is in no cluster; the score then uses
+    the estimate of the user alone.
+    """
+    d = contexts.shape[1]
+    ties, width = state.int_params[TIES], state.float_params[SCREEN_WIDTH]
+    stop = 0
+    for i in range(users.size):
+        user, start = users[i], stop
+        stop = ends[i]
+        chosen[i, 0] = chosen[i, 1] = -1
+        chosen[i, 2] = 0
+        if not is_valid(contexts[start:stop].ravel()):
+            continue
+        user_estimate, user_bonus = estimate[start:stop], bonus[start:stop]
+        scratch = allocate_scoring_scratch(state, stop - start, d)
+        best_clusters = np.full(stop - start, -1)
+        expand_contexts(contexts[start:stop], scratch.arms)
+        count = collect_distinct_clusters(state, user, scratch)
+        if count > 0:
+            explain_clusters(state, count, d, scratch, user_estimate, user_bonus, best_clusters)
+        else:
+            explain_arms(
+                scratch.arms, state.estimates, user, d, state.float_params[ALPHA], 1.0, user_estimate, user_bonus
+            )
+        best = arm = pick_arm(user_estimate + user_bonus, ties, state.generator)
+        if width > 0.0 and arm >= 0:
+            arms, scores = scratch.arms, scratch.scores
+            arm = apply_screen(arms, state.estimates, user, d, width, arm, ties, state.generator, scores)
+        s = best_clusters[arm]
+        for q in range(d):
+            theta[i, q] = state.estimates[user, q] if s < 0 else state.sums[s, q] / state.sizes[s]
+        chosen[i, 0], chosen[i, 1], chosen[i, 2] = arm, s, arm != best

@@ -7,8 +7,7 @@ import numpy as np
 from locb.common.arrays import Floats
 from locb.common.jit import entry_point, inline, no_alloc
 from locb.kernels.common.bit_sets import flip_bit
-from locb.kernels.common.cholesky import solve_ridge
-from locb.kernels.common.linear_algebra import squared_distance
+from locb.kernels.common.linear_algebra import solve_ridge, squared_distance
 from locb.kernels.confidence_radii import shrinkage
 from locb.kernels.sclub.splitting import enqueue
 from locb.kernels.sclub.state import (

@@ -4,7 +4,7 @@ from locb.common.arrays import Floats
 from locb.common.jit import entry_point, inline, no_alloc
 from locb.kernels.common.bit_sets import flip_bit, trailing_zeros
 from locb.kernels.common.cancellation import needs_recomputation, record_peaks
-from locb.kernels.common.cholesky import solve_ridge
+from locb.kernels.common.linear_algebra import solve_ridge
 from locb.kernels.confidence_radii import shrinkage
 from locb.kernels.sclub.state import (
     ALPHA_P,

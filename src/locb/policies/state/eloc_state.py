@@ -24,15 +24,12 @@ from locb.kernels.eloc.state import (
     RETENTION,
     ROBUST,
     SIGMA,
-    USERS,
     ELOCState,
     T,
 )
 from locb.policies.state.user_rows import grow_rows
 
 MAX_DUPLICATE_DIFFERENCE = 0.3  # of the predictions of two neighbourhoods, relative to that of two users
-MIN_SHARE = 0.05  # neighbourhoods with less weight are one source of the kind "other" in explanations
-ROUNDING = 1e-9  # smaller weights are omitted
 USER_ROWS = (
     "sums",
     "centre_terms",
@@ -124,22 +121,6 @@ def shift_sums(state: ELOCState, user: int, change: Floats) -> None:
         s = neighbourhood_id % len(state.seeds)
         if neighbourhood_id >= 0 and state.neighbourhood_ids[s] == neighbourhood_id:
             state.pooled_sums[s, :d] += weight * step
-
-
-def move_empty_to_population(state: ELOCState, weights: Floats) -> None:
-    """Add the weights (u, K + 2) of neighbourhoods without users to the population, whose mean is their centre."""
-    is_empty = state.contributors[:, USERS] == 0
-    weights[:, -1] += weights[:, :-2] @ is_empty
-    weights[:, :-2][:, is_empty] = 0.0
-
-
-def merge_small(state: ELOCState, weights: Floats) -> Floats:
-    """Return the weights (u, K + 2) with a last column that adds up neighbourhoods with weights below MIN_SHARE."""
-    move_empty_to_population(state, weights)
-    neighbourhoods = weights[:, :-2]
-    small = np.where(neighbourhoods < MIN_SHARE, neighbourhoods, 0.0)
-    merged = np.concatenate([neighbourhoods - small, weights[:, -2:], small.sum(axis=1, keepdims=True)], axis=1)
-    return np.where(merged > ROUNDING, merged, 0.0)
 
 
 def find_duplicates(state: ELOCState, dim: int) -> Ints:
