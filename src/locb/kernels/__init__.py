@@ -18,8 +18,7 @@ The kernels and their callers use these symbols:
 | B | confidence radius: ‖θ̂ − θ‖ is assumed to be at most B (see ``confidence_radii``) |
 | α | weight of the exploration bonus |
 
-*Sums* are a row (b, G). The sums of a cluster (in LOCB: of the estimates of its
-members) are updated by adding and subtracting the rows of users. An
-*estimate* is a row (θ̂, A⁻¹). *Scratch* is a tuple of work arrays that a loop over rounds allocates once and reuses;
-their contents are not part of the state.
+*Sums* are a row (b, G). The sums of a cluster are updated by adding and subtracting the sums of users. LOCB is an
+exception: the sums of its clusters are sums of estimates. An *estimate* is a row (θ̂, A⁻¹). *Scratch* is a tuple of work
+arrays that a loop over rounds allocates once and reuses; their contents are not part of the state.
 """

@@ -154,7 +154,7 @@ def _named_target(name: str, policy: str, log: Log, parameters: Mapping[str, Any
         return FixedTarget(name, np.array([positions[0] for positions in offered])[log.offer])
     if policy not in POLICIES:
         known = ", ".join([*POLICIES, *FIXED_NAMES[1:]])
-        raise ParameterError("policies", f" must be names from {known}, not {policy!r}")
+        raise ParameterError("policies", f" must be one of {known}, not {policy!r}")
     arguments: dict[str, Any] = {"n_users": log.n_users, "dim": log.dim} | dict(parameters)
     accepted = inspect.signature(POLICIES[policy]).parameters
     if "reward_range" in accepted and "reward_range" not in arguments:
