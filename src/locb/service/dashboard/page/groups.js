@@ -66,8 +66,8 @@ function topFeatures(row) {
 function summarizeSure(count) {
   return `${formatCount(count)} groups, which overlap: a user is in each group that explains the user's rewards about `
     + "as well as the best group. A member is sure if the user belongs to the group with a probability of at least "
-    + "90%. Groups with nearly the same preferences count as one group. The group “everyone”, without a seed, contains the users "
-    + "who may be like all others.";
+    + "90%. Groups with nearly the same preferences count as one group. The group “everyone”, without a seed, contains "
+    + "the users who may be like all others.";
 }
 
 function summarizeFinal(returned, forming, maxDistance) {
