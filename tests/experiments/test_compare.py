@@ -133,7 +133,7 @@ def test_error_of_a_policy_names_policy_and_cause(monkeypatch: pytest.MonkeyPatc
 def test_reward_range_is_a_parameter_of_all_policies() -> None:
     setup = SMALL | {"environment": SMALL["environment"] | {"noise": 5.0}}
     names = ["locb", "club"]
-    with pytest.warns(locb.RewardScaleWarning, match=r"assume rewards of about 0 to 1.*Set reward_range") as caught:
+    with pytest.warns(locb.RewardScaleWarning, match=r"assumes rewards of about 0 to 1.*Set reward_range") as caught:
         plain = locb.compare(names, **setup)
     assert [(warning.filename, str(warning.message)) for warning in caught] == [(__file__, plain.notes[0])]
     ranged = locb.compare(names, reward_range=(-20, 21), **setup)
