@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from locb.common.arrays import Bools, Floats, Ints
+from locb.common.arrays import Floats, Ints
 from locb.common.validation import ParameterError
 from locb.kernels.groups.evidence import own_estimates
 from locb.kernels.groups.overlap import connected_components
@@ -74,9 +74,7 @@ def refine(mixture: Mixture, sums: UserSums, population: Population) -> Mixture:
     for _ in range(REFINEMENTS):
         shares, pooled = np.zeros(len(mixture.weights)), np.zeros((len(mixture.centres), sums.block(slice(1)).shape[1]))
         for start in range(0, len(sums), BLOCK):
-            evidence = compute_evidence(
-                sums.block(slice(start, start + BLOCK)), population, mixture.variance, sums.dim
-            )
+            evidence = compute_evidence(sums.block(slice(start, start + BLOCK)), population, mixture.variance, sums.dim)
             block, _ = normalize(group_evidence(evidence, mixture.centres) + np.log(mixture.weights))
             shares += block.sum(axis=0)
             pooled += block[:, :-1].T @ evidence.forms
@@ -84,32 +82,31 @@ def refine(mixture: Mixture, sums: UserSums, population: Population) -> Mixture:
     return mixture
 
 
-def assign_by_evidence(
-    mixture: Mixture, sums: UserSums, population: Population, min_probability: float
-) -> Assignment:
+def assign_by_evidence(mixture: Mixture, sums: UserSums, population: Population, min_probability: float) -> Assignment:
     """Assign users to the groups of a mixture.
 
     A user belongs to the most probable group if its probability is at least ``min_probability``, both with the mixing
-    weights of the mixture and with equal weights. The second condition means that the rows of the user decide, rather
-    than the sizes of the groups. If the population has this probability instead, no group fits the user.
+    weights of the mixture and with equal weights of the groups. The second condition means that the rows of the user
+    decide, rather than the sizes of the groups. If the population has this probability instead, no group fits the user.
     """
     count, n_groups = len(sums), len(mixture.centres)
     labels, probabilities = np.full(count, UNKNOWN, np.int64), np.empty(count)
     theta = np.empty((count, sums.dim))
     listed: list[tuple[Ints, Ints, Floats]] = []
     packed = _symmetric_positions(sums.dim)
+    even = np.append(np.full(n_groups, (1.0 - mixture.weights[-1]) / n_groups), mixture.weights[-1])
     for start in range(0, count, BLOCK):
         part = slice(start, min(start + BLOCK, count))
         evidence = compute_evidence(sums.block(part), population, mixture.variance, sums.dim)
         logs = group_evidence(evidence, mixture.centres)
         shares, _ = normalize(logs + np.log(mixture.weights))
-        equal, _ = normalize(logs)
+        equal, _ = normalize(logs + np.log(even))
         users = np.arange(len(shares))
         best = shares[:, :n_groups].argmax(axis=1)
         certain = np.minimum(shares[users, best], equal[users, best])
         probabilities[part] = shares[users, best]
         labels[part][certain >= min_probability] = best[certain >= min_probability]
-        labels[part][np.minimum(shares[:, -1], equal[:, -1]) >= min_probability] = NO_GROUP
+        labels[part][shares[:, -1] >= min_probability] = NO_GROUP
         rows, groups = np.nonzero(shares[:, :n_groups] >= LISTED)
         listed.append((rows + start, groups, shares[rows, groups]))
         centre = shares[:, :-1] @ mixture.centres + shares[:, -1:] * evidence.means
@@ -133,8 +130,8 @@ def assign_certified(estimates: Estimates, gamma: float, max_groups: int, delta:
     """Build groups whose width is at most gamma with probability 1 − δ, by local clustering around seed users.
 
     The seed is the user without a group whose radius is smallest. Its group has the users without a group for whom
-    ‖θ̂_i − θ̂_s‖ + B_i ≤ γ / 2. By the triangle inequality, any two of them are at most γ apart. Users with a radius above
-    γ / 2 cannot be in any group: there is not enough data to tell.
+    ‖θ̂_i − θ̂_s‖ + B_i ≤ γ / 2. By the triangle inequality, any two of them are at most γ apart. Users with a
+    radius above γ / 2 cannot be in any group: there is not enough data to tell.
     """
     theta, radii = estimates.theta, estimates.radii
     labels = np.full(len(radii), UNKNOWN, np.int64)
@@ -166,8 +163,8 @@ def assign_certified(estimates: Estimates, gamma: float, max_groups: int, delta:
 def assign_connected(estimates: Estimates, alpha: float) -> Assignment:
     """Return the groups of Off-CLUB: connected components of the graph of users with overlapping confidence regions.
 
-    The graph starts complete. The edge of two users is removed if ‖θ̂_i − θ̂_j‖ > α (B_i + B_j), where B is the ``ellipsoid``
-    radius. Groups are numbered by their size, largest first. Off-CLUB has no probabilities.
+    The graph starts complete. The edge of two users is removed if ‖θ̂_i − θ̂_j‖ > α (B_i + B_j), where B is the
+    ``ellipsoid`` radius. Groups are numbered by their size, largest first. Off-CLUB has no probabilities.
     """
     count = len(estimates.radii)
     if count > MAX_COMPARED:
@@ -185,12 +182,5 @@ def assign_connected(estimates: Estimates, alpha: float) -> Assignment:
     rank[np.argsort(-sizes, kind="stable")] = np.arange(found)
     own = rank[own]
     sizes = np.sort(sizes)[::-1]
-    centres = np.stack(
-        [np.bincount(own, weights=column, minlength=found) for column in estimates.theta.T], axis=1
-    )
+    centres = np.stack([np.bincount(own, weights=column, minlength=found) for column in estimates.theta.T], axis=1)
     return Assignment(own, np.full(count, np.nan), centres / sizes[:, None], estimates.theta)
-
-
-def is_member(labels: Ints) -> Bools:
-    """Return which users have a group."""
-    return labels >= 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,7 @@ from locb.logs.groups.assignment import (
     estimate_users,
     refine,
 )
+from locb.logs.groups.group_tables import make_user_groups
 from locb.logs.groups.mixture import (
     Population,
     compute_evidence,
@@ -29,8 +31,16 @@ from locb.logs.groups.mixture import (
     within_variance,
 )
 from locb.logs.groups.row_source import DEFAULT_BATCH, open_rows
-from locb.logs.groups.selection import GAMMAS, MAX_COMPARED, MIN_USERS, GammaScore, choose_gamma, measure_stability, score_gammas
-from locb.logs.groups.user_groups import UserGroups, make_user_groups
+from locb.logs.groups.selection import (
+    GAMMAS,
+    MAX_COMPARED,
+    MIN_USERS,
+    GammaScore,
+    choose_gamma,
+    measure_stability,
+    score_gammas,
+)
+from locb.logs.groups.user_groups import UserGroups
 from locb.logs.groups.user_sums import UserSums, sum_by_user
 
 METHODS = ("eloc", "locb", "off-club")
@@ -41,7 +51,7 @@ Progress = Callable[[str, float], None]
 
 @dataclass(frozen=True)
 class Settings:
-    """Checked arguments of ``find_groups``."""
+    """Arguments of ``find_groups``. They are checked when the object is created."""
 
     method: str
     gamma: float | None
@@ -53,6 +63,23 @@ class Settings:
     norm_bound: float | None
     replicates: int
     seed: int
+
+    def __post_init__(self) -> None:
+        check_choice("method", self.method, METHODS)
+        if self.gamma is not None:
+            check_float("gamma", self.gamma, 0.0, open_ends=True)
+        elif self.method == "locb":
+            raise ParameterError("gamma", " is required for method='locb', for example 0.5")
+        check_int("max_groups", self.max_groups, 1, 1000)
+        check_float("min_probability", self.min_probability, 0.0, 1.0, open_ends=True)
+        check_float("alpha", self.alpha, 0.0, open_ends=True)
+        if self.sigma is not None:
+            check_float("sigma", self.sigma, 0.0)
+        check_float("delta", self.delta, 0.0, 1.0, open_ends=True)
+        if self.norm_bound is not None:
+            check_float("norm_bound", self.norm_bound, 0.0, open_ends=True)
+        check_int("replicates", self.replicates, 0)
+        check_int("seed", self.seed, 0)
 
 
 def find_groups(
@@ -109,9 +136,9 @@ def find_groups(
     format : str, default "auto"
         Format of the log, as in :meth:`Log.read`.
     **options
-        Columns and formats of a table, as in :meth:`Log.read`: ``user``, ``reward``, ``features`` (columns that describe
-        what was shown: numbers, text or lists of numbers), ``chosen`` (the arm, used if there are no features),
-        ``missing_reward``, ``decimal``, ``separator``, ``header``.
+        Columns and formats of a table, as in :meth:`Log.read`: ``user``, ``reward``, ``features`` (columns that
+        describe what was shown: numbers, text or lists of numbers), ``chosen`` (the arm, used if there are no
+        features), ``missing_reward``, ``decimal``, ``separator``, ``header``.
 
     Returns
     -------
@@ -134,10 +161,21 @@ def find_groups(
     >>> found.groups["users"].to_list(), sorted(found.members(0)["user"].to_list())[:3]
     ([20, 20], [0, 2, 4])
     """
-    settings = _check(method, gamma, max_groups, min_probability, alpha, sigma, delta, norm_bound, replicates, seed)
+    settings = Settings(
+        method=method,
+        gamma=gamma,
+        max_groups=max_groups,
+        min_probability=min_probability,
+        alpha=alpha,
+        sigma=sigma,
+        delta=delta,
+        norm_bound=norm_bound,
+        replicates=replicates,
+        seed=seed,
+    )
     check_int("batch_rows", batch_rows, 1)
     check_float("max_memory", max_memory, 0.0, open_ends=True)
-    report: Progress = progress or (lambda step, amount: None)
+    report: Progress = progress or _ignore
     try:
         source = open_rows(log, format, {name: value for name, value in options.items() if value is not None})
     except ModuleNotFoundError as error:
@@ -145,38 +183,14 @@ def find_groups(
     sums = sum_by_user(
         source, batch_rows=batch_rows, max_memory=max_memory, progress=lambda rows: report("rows", float(rows))
     )
-    return _Search(sums, settings, report).run(source.columns, source.skipped)
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1, "blas"):  # the matrices are small, and results do not depend on the number of cores
+        return _Search(sums, settings, report).run(source.columns, source.skipped)
 
 
-def _check(
-    method: str,
-    gamma: float | None,
-    max_groups: int,
-    min_probability: float,
-    alpha: float,
-    sigma: float | None,
-    delta: float,
-    norm_bound: float | None,
-    replicates: int,
-    seed: int,
-) -> Settings:
-    check_choice("method", method, METHODS)
-    if gamma is not None:
-        gamma = check_float("gamma", gamma, 0.0, open_ends=True)
-    elif method == "locb":
-        raise ParameterError("gamma", " is required for method='locb', for example 0.5")
-    return Settings(
-        method=method,
-        gamma=gamma,
-        max_groups=check_int("max_groups", max_groups, 1, 1000),
-        min_probability=check_float("min_probability", min_probability, 0.0, 1.0, open_ends=True),
-        alpha=check_float("alpha", alpha, 0.0, open_ends=True),
-        sigma=None if sigma is None else check_float("sigma", sigma, 0.0),
-        delta=check_float("delta", delta, 0.0, 1.0, open_ends=True),
-        norm_bound=None if norm_bound is None else check_float("norm_bound", norm_bound, 0.0, open_ends=True),
-        replicates=check_int("replicates", replicates, 0),
-        seed=check_int("seed", seed, 0),
-    )
+def _ignore(step: str, amount: float) -> None:
+    """Report no progress."""
 
 
 class _Search:
@@ -270,7 +284,7 @@ class _Search:
                 return self._assign(Estimates(estimates.theta[users], estimates.radii[users]), gamma).labels
             rows = sums.block(users)
             mixture = self._fit(rows, gamma)
-            part = UserSums(**{**vars(sums), "counts": sums.counts[users], "rows": rows})
+            part = dataclasses.replace(sums, counts=sums.counts[users], rows=rows)
             return assign_by_evidence(mixture, part, self.population, settings.min_probability).labels
 
         if not len(found.centres) or not settings.replicates:
@@ -281,7 +295,7 @@ class _Search:
 
 
 def _order_by_size(found: Assignment) -> Assignment:
-    """Return the assignment with the groups numbered by their number of users, largest first; empty ones are omitted."""
+    """Return the assignment with the groups numbered by size, largest first. Empty groups are omitted."""
     sizes = np.bincount(found.labels[found.labels >= 0], minlength=len(found.centres))
     order = np.argsort(-sizes, kind="stable")
     order = order[sizes[order] > 0]

@@ -38,9 +38,9 @@ class Evidence(NamedTuple):
     population: Floats  # (u,)
     means: Floats  # (u, D): posterior means under the population
 
-    def select(self, users: object) -> Evidence:
+    def select(self, users: slice) -> Evidence:
         """Return the evidence of some of the users."""
-        return Evidence(*(part[users] for part in self))  # type: ignore[index]
+        return Evidence(*(part[users] for part in self))
 
 
 class Mixture(NamedTuple):
@@ -105,9 +105,7 @@ def compute_evidence(rows: Floats, population: Population, variance: float, dim:
     means, under_population = np.empty((len(rows), dim)), np.empty(len(rows))
     evidence_forms(rows, population.noise, variance, forms, constants)
     second = np.empty(rows.shape[1] - dim)
-    population_terms(
-        rows, population.noise, population.prior, population.log_det, means, under_population, second
-    )
+    population_terms(rows, population.noise, population.prior, population.log_det, means, under_population, second)
     return Evidence(forms, constants, under_population, means)
 
 
@@ -138,8 +136,9 @@ def update(mixture: Mixture, shares: Floats, pooled: Floats, population: Populat
     """
     dim = mixture.centres.shape[1]
     pooled = pooled + population.prior[0]
-    centres = np.linalg.solve(unpack_symmetric(pooled[:, dim:], dim), pooled[:, :dim, None])[..., 0]
-    weights = (shares + 1.0) / (shares + 1.0).sum()
+    solved = np.linalg.solve(unpack_symmetric(pooled[:, dim:], dim), pooled[:, :dim, None])
+    centres = np.asarray(solved[..., 0], np.float64)
+    weights: Floats = (shares + 1.0) / (shares + 1.0).sum()
     weights[-1] = max(weights[-1], POPULATION_FLOOR)
     return Mixture(centres, weights / weights.sum(), mixture.variance)
 
@@ -176,7 +175,8 @@ def fit_mixture(
 def penalty(evidence: Evidence) -> float:
     """Return the loss of log evidence that removes a group: half of (D + 1) log(users)."""
     users, dim = evidence.means.shape
-    return 0.5 * (dim + 1) * math.log(max(users, 2))
+    loss: float = 0.5 * (dim + 1) * math.log(max(users, 2))
+    return loss
 
 
 def _draw_seeds(evidence: Evidence, count: int, rng: np.random.Generator) -> Floats:

@@ -11,7 +11,7 @@ import numpy as np
 from locb.common.arrays import Bools, Floats
 from locb.common.validation import MAX_CONTEXT, ParameterError
 from locb.logs.arm_features import identity_features
-from locb.logs.readers.values import detect_decimal, parse_numbers
+from locb.logs.readers.values import bare_numbers, detect_decimal, parse_numbers
 
 MAX_CATEGORIES = 64  # distinct values of a column of text
 MAX_DIM = 128  # features of a row
@@ -39,7 +39,7 @@ class NumberParser:
         """Return the parser for a column that starts with ``head``. ``decimal`` is detected if it is None."""
         import polars as pl
 
-        return cls(None if is_plain_number(head) else decimal or detect_decimal(head.cast(pl.String)))
+        return cls(None if is_plain_number(head) else decimal or detect_decimal(bare_numbers(head.cast(pl.String))))
 
     def parse(self, column: Any) -> tuple[Floats, Bools]:
         """Return numbers (NaN where there is none), and a mask of values that are not numbers."""

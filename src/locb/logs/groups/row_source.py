@@ -45,7 +45,8 @@ class LogRows:
         self.log = log
         self.columns = log.columns or {}
         self.skipped = list(log.skipped)
-        if log.arm_ids and np.array_equal(log.features, np.eye(len(log.arm_ids))):
+        self.is_one_hot = bool(log.arm_ids) and np.array_equal(log.features, np.eye(len(log.arm_ids)))
+        if self.is_one_hot:
             self.names = [str(arm) for arm in log.arm_ids]
         else:
             self.names = [f"feature {position}" for position in range(log.dim)]
@@ -93,13 +94,16 @@ class TableRows:
         self._integer_ids = len(found.user) == 1 and head[found.user[0]].dtype.is_integer()
         self._reward = NumberParser.detect(head[str(found.reward)], options.decimal)
         self._features = [
-            describe_column(name, head[name], options.decimal) if options.features else ColumnFeatures(name, CATEGORY, [])
+            describe_column(name, head[name], options.decimal)
+            if options.features
+            else ColumnFeatures(name, CATEGORY, [])
             for name in described
         ]
         for features in self._features:
             if features.kind == CATEGORY:
                 set_categories(features, self._categories(features.column), not options.features)
         self.names = [name for features in self._features for name in features.names]
+        self.is_one_hot = not options.features and len(self._features[0].values) == len(self.names)
         if not 0 < len(self.names) <= MAX_DIM:
             raise ParameterError("features", f" must give 1 to {MAX_DIM} features per row, not {len(self.names)}")
 
@@ -181,8 +185,10 @@ class TableRows:
         for column in self._found.user:
             key = pl.col(column)
             if batch[column].dtype.is_float():
-                key = pl.when(key == key.round()).then(key.cast(pl.Int64, strict=False).cast(pl.String)).otherwise(
-                    key.fill_nan(None).cast(pl.String)
+                key = (
+                    pl.when(key == key.round())
+                    .then(key.cast(pl.Int64, strict=False).cast(pl.String))
+                    .otherwise(key.fill_nan(None).cast(pl.String))
                 )
             text = key.cast(pl.String).str.strip_chars()
             parts.append(pl.when(text != "").then(text))
@@ -232,12 +238,15 @@ def _scan(path: Path, options: TableOptions) -> Any:
     separator = options.separator or guess_separator(source, suffix)
     if len(separator.encode()) > 1:
         raise ParameterError("separator", f" must be one character to read a log in batches, not {separator!r}")
-    rename = {} if options.header else {"with_column_names": lambda names: [str(n + 1) for n in range(len(names))]}
+
+    def number(names: list[str]) -> list[str]:
+        return [str(position + 1) for position in range(len(names))]
+
     return pl.scan_csv(
         path,
         separator=separator,
         has_header=bool(options.header),
         infer_schema=False,
         encoding="utf8-lossy",
-        **rename,
+        with_column_names=None if options.header else number,
     )

@@ -11,14 +11,8 @@ import numpy as np
 
 from locb.common.arrays import Floats
 from locb.common.validation import check_int
-from locb.evaluation.clusters import diameter_bound
-from locb.logs.groups.assignment import NO_GROUP, Assignment, Estimates
-from locb.logs.groups.selection import GammaScore
-from locb.logs.groups.user_sums import UserSums
-from locb.logs.log import SkippedRows
 
 IN_GROUP, NO_GROUP_FITS, NOT_ENOUGH = "in a group", "no group fits", "not enough data to tell"
-CORE_SHARE = 0.5  # share of the members of a group in its core: those with the smallest radii
 
 
 @dataclass(frozen=True, repr=False)
@@ -31,7 +25,7 @@ class UserGroups:
         One row per user: user, rows (number of rows), group (null: none), probability of the group, status ("in a
         group", "no group fits" or "not enough data to tell"), radius of the estimate.
     groups : DataFrame
-        One row per group, largest first: group, users, rows, probability (mean of the members), reward (mean),
+        One row per group, largest first: group, users, rows, reward (mean), probability (mean of the members),
         certificate (upper bound on the distance of any two members), core_certificate (the same for the half of the
         members with the smallest radii), stability (mean Jaccard similarity in bootstrap samples of users).
     memberships : DataFrame
@@ -48,7 +42,7 @@ class UserGroups:
     settings : dict
         Arguments, and values that were chosen.
     skipped : sequence of SkippedRows
-        Rows of the log that were not used, by reason.
+        Rows of the log that were not used, by reason; ``str`` gives the reason, the number and examples.
     notes : sequence of str
         Assumptions and limitations.
     """
@@ -61,7 +55,7 @@ class UserGroups:
     theta: Floats
     columns: dict[str, str]
     settings: dict[str, Any]
-    skipped: Sequence[SkippedRows] = ()
+    skipped: Sequence[Any] = ()
     notes: Sequence[str] = ()
 
     def members(self, group: int) -> Any:
@@ -114,96 +108,3 @@ class UserGroups:
     def _repr_html_(self) -> str:
         facts = "".join(f"<tr><th>{escape(k)}</th><td>{escape(v)}</td></tr>" for k, v in self.summary().items())
         return f"<table><caption>locb.UserGroups</caption>{facts}</table>{self.groups._repr_html_()}"
-
-
-def make_user_groups(
-    sums: UserSums,
-    found: Assignment,
-    estimates: Estimates,
-    stability: Floats,
-    scores: Sequence[GammaScore],
-    settings: dict[str, Any],
-    columns: dict[str, str],
-    skipped: Sequence[SkippedRows],
-    notes: Sequence[str],
-) -> UserGroups:
-    """Return the tables of an assignment of users to groups."""
-    import polars as pl
-
-    labels = found.labels
-    status = np.where(labels >= 0, IN_GROUP, np.where(labels == NO_GROUP, NO_GROUP_FITS, NOT_ENOUGH))
-    group = pl.Series("group", labels).set(pl.Series(labels < 0), None)
-    users = pl.DataFrame(
-        {
-            "user": sums.ids,
-            "rows": sums.counts.astype(np.int64),
-            "group": group,
-            "probability": pl.Series(found.probabilities, nan_to_null=True),
-            "status": pl.Series(status).cast(pl.Categorical),
-            "radius": estimates.radii,
-        }
-    )
-    listed = found.listed
-    if listed is None:
-        inside = np.flatnonzero(labels >= 0)
-        listed = (inside, labels[inside], found.probabilities[inside])
-    memberships = pl.DataFrame(
-        {
-            "user": sums.ids.gather(listed[0]),
-            "group": listed[1],
-            "probability": pl.Series(listed[2], nan_to_null=True),
-        }
-    )
-    gammas = pl.DataFrame(scores, schema=list(GammaScore._fields), orient="row") if scores else pl.DataFrame()
-    groups = _group_table(sums, found, estimates, stability)
-    likes = _likes(sums, found, groups["users"].to_numpy())
-    return UserGroups(
-        users, groups, memberships, likes, gammas, found.theta, columns, settings, skipped, notes
-    )
-
-
-def _group_table(sums: UserSums, found: Assignment, estimates: Estimates, stability: Floats) -> Any:
-    import polars as pl
-
-    order = np.argsort(found.labels, kind="stable")
-    starts = np.searchsorted(found.labels[order], np.arange(len(found.centres) + 1))
-    rows = []
-    for group in range(len(found.centres)):
-        members = order[starts[group] : starts[group + 1]]
-        theta, radii = estimates.theta[members], estimates.radii[members]
-        core = np.argsort(radii, kind="stable")[: max(1, round(CORE_SHARE * len(members)))]
-        counts = sums.counts[members]
-        rows.append(
-            {
-                "group": group,
-                "users": len(members),
-                "rows": int(counts.sum()),
-                "probability": float(found.probabilities[members].mean()),
-                "certificate": diameter_bound(theta, radii),
-                "core_certificate": diameter_bound(theta[core], radii[core]),
-                "stability": float(stability[group]),
-            }
-        )
-    schema = dict.fromkeys(("group", "users", "rows"), pl.Int64)
-    schema |= dict.fromkeys(("probability", "certificate", "core_certificate", "stability"), pl.Float64)
-    return pl.DataFrame(rows, schema=schema).with_columns(pl.col(pl.Float64).fill_nan(None))
-
-
-def _likes(sums: UserSums, found: Assignment, sizes: Floats) -> Any:
-    import polars as pl
-
-    effects = found.centres * sums.effects
-    average = (sizes @ effects / max(sizes.sum(), 1)) if len(sizes) else np.zeros(sums.dim)
-    if sums.reward_low and not sums.is_standardized:
-        pass
-    count = len(effects)
-    table = pl.DataFrame(
-        {
-            "group": np.repeat(np.arange(count), sums.dim),
-            "feature": sums.names * count,
-            "effect": effects.ravel(),
-            "average": np.tile(average, count),
-            "difference": (effects - average).ravel(),
-        }
-    )
-    return table.sort("group", pl.col("difference").abs(), descending=[False, True], maintain_order=True)

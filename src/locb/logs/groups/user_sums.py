@@ -62,16 +62,18 @@ class UserSums:
     rows : (n, ≥ D + D(D + 1)/2) floats
         The first columns are (b, G packed); see ``block``.
     squares : (n,) floats
-        Sum of the squared rewards of each user.
+        Sum of the squared mapped rewards of each user.
+    rewards : (n,) floats
+        Sum of the rewards of each user, in the units of the log.
     names : list of str
         Name of each feature.
     effects : (D,) floats
         Factor by which an entry of a parameter vector is multiplied to give the effect of a feature on the reward, in
         the units of the log: of one unit of the feature, or, if features were standardized, of one standard deviation.
+    offset : float
+        Number that is added to each effect: the reward that is mapped to 0, if each feature is one arm; otherwise 0.
     is_standardized : bool
         Whether the features were standardized, and a constant was added.
-    reward_low, reward_width : float
-        Reward that is mapped to 0, and the difference to that which is mapped to 1.
     sigma : float
         Half of the range of the mapped rewards. Noise around any mean is sub-Gaussian with this scale.
     """
@@ -80,11 +82,11 @@ class UserSums:
     counts: Floats
     rows: Floats
     squares: Floats
+    rewards: Floats
     names: list[str]
     effects: Floats
+    offset: float
     is_standardized: bool
-    reward_low: float
-    reward_width: float
     sigma: float
 
     def __len__(self) -> int:
@@ -157,14 +159,15 @@ def sum_by_user(
         reasons = "; ".join(str(rows) for rows in source.skipped) or "the source has no rows"
         raise ValueError(f"the log has no usable row: {reasons}")
     moments.resize((index.size, width), refcheck=False)
-    return _convert(index.ids, moments, source.names, shift, extremes)
+    return _convert(index.ids, moments, source, shift, extremes)
 
 
-def _convert(ids: Any, moments: Floats, names: Sequence[str], shift: Floats, extremes: Floats) -> UserSums:
+def _convert(ids: Any, moments: Floats, source: RowSource, shift: Floats, extremes: Floats) -> UserSums:
     """Map the features to a norm of about 1 and the rewards to about 0 to 1, in place."""
+    names: Sequence[str] = source.names
     dim = len(names)
-    corner = moments.shape[1] - 3  # of the constant with itself
-    counts = moments[:, corner].copy()
+    counts = moments[:, -3].copy()  # the constant with itself; then follow the constant and the reward with the reward
+    rewards = moments[:, -2] + shift[-1] * counts
     low, high = float(extremes[1] + shift[-1]), float(extremes[2] + shift[-1])
     is_plain = low >= LOWEST and MIN_SIZE <= high <= HIGHEST
     offset, scale = (0.0, 1.0) if is_plain else (low, (high - low) or 1.0)
@@ -188,11 +191,11 @@ def _convert(ids: Any, moments: Floats, names: Sequence[str], shift: Floats, ext
         counts=counts,
         rows=moments,
         squares=squares,
+        rewards=rewards,
         names=list(names),
         effects=effects * scale,
+        offset=offset if source.is_one_hot and not is_standardized else 0.0,
         is_standardized=is_standardized,
-        reward_low=offset,
-        reward_width=scale,
         sigma=max(0.5 * (high - low) / scale, 1e-3),
     )
 
