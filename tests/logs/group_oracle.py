@@ -11,7 +11,7 @@ import locb
 from locb.common.arrays import Floats, Ints
 
 
-class World(NamedTuple):
+class Scenario(NamedTuple):
     """Log with known preference vectors and groups. ``frame`` has the columns user, reward, x0, x1, …."""
 
     frame: dict[str, Any]
@@ -21,7 +21,7 @@ class World(NamedTuple):
     counts: Ints
 
 
-def draw_world(seed: int, n_users: int = 120, rows: int = 30_000, raw_dim: int = 4, n_clusters: int = 4) -> World:
+def draw_scenario(seed: int, n_users: int = 120, rows: int = 30_000, raw_dim: int = 4, n_clusters: int = 4) -> Scenario:
     """Return a log of random arms in the synthetic environment of the paper."""
     env = locb.Synthetic(
         n_users=n_users, n_clusters=n_clusters, raw_dim=raw_dim, n_arms=1, noise="bernoulli", seed=seed
@@ -32,7 +32,7 @@ def draw_world(seed: int, n_users: int = 120, rows: int = 30_000, raw_dim: int =
     frame = {"user": rounds.users, "reward": rounds.rewards[:, 0]}
     frame |= dict(zip(names, contexts.T, strict=True))
     counts = np.bincount(rounds.users, minlength=n_users)
-    return World(frame, names, env.theta, env.true_clusters(), counts)
+    return Scenario(frame, names, env.theta, env.true_clusters(), counts)
 
 
 def user_rows(frame: dict[str, Any], features: list[str], user: Any) -> tuple[Floats, Floats]:

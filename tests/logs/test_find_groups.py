@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from group_oracle import World, draw_world, ellipsoid, log_evidence, true_width, user_rows
 from scipy.sparse.csgraph import connected_components
 
 import locb
@@ -18,18 +17,19 @@ from locb.logs.groups.mixture import compute_evidence, fit_population, group_evi
 from locb.logs.groups.row_source import open_rows
 from locb.logs.groups.selection import GammaScore, choose_gamma, measure_stability
 from locb.logs.groups.user_sums import sum_by_user
+from logs.group_oracle import Scenario, draw_scenario, ellipsoid, log_evidence, true_width, user_rows
 
 SEEDS = range(5)
 
 
 @cache
-def world(seed: int) -> World:
-    return draw_world(seed)
+def scenario(seed: int) -> Scenario:
+    return draw_scenario(seed)
 
 
 @cache
 def groups_of(seed: int, method: str = "eloc", gamma: float | None = None) -> locb.UserGroups:
-    drawn = world(seed)
+    drawn = scenario(seed)
     return locb.find_groups(drawn.frame, features=drawn.features, method=method, gamma=gamma, replicates=0)
 
 
@@ -39,7 +39,7 @@ def members_of(found: locb.UserGroups) -> list[Any]:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_f1_of_users_with_100_rows(seed: int) -> None:
-    drawn, known = world(seed), np.flatnonzero(world(seed).counts >= 100)
+    drawn, known = scenario(seed), np.flatnonzero(scenario(seed).counts >= 100)
     truth = [kept for members in drawn.truth if (kept := np.intersect1d(members, known)).size]
     found = [kept for members in members_of(groups_of(seed)) if (kept := np.intersect1d(members, known)).size]
     assert locb.match_clusters(found, truth).f1 >= 0.95
@@ -49,7 +49,7 @@ def test_f1_of_users_with_100_rows(seed: int) -> None:
 def test_certificates_are_at_least_the_true_width(method: str, gamma: float | None) -> None:
     informative = 0
     for seed in SEEDS:
-        drawn = draw_world(seed, n_users=24, rows=48_000, raw_dim=2, n_clusters=3)
+        drawn = draw_scenario(seed, n_users=24, rows=48_000, raw_dim=2, n_clusters=3)
         found = locb.find_groups(
             drawn.frame, features=drawn.features, method=method, gamma=gamma, replicates=0, norm_bound=1.0
         )
@@ -64,7 +64,7 @@ def test_certificates_are_at_least_the_true_width(method: str, gamma: float | No
 
 
 def test_evidence_equals_the_density_of_the_rewards() -> None:
-    drawn = draw_world(9, n_users=5, rows=100, n_clusters=1)
+    drawn = draw_scenario(9, n_users=5, rows=100, n_clusters=1)
     sums = sum_by_user(open_rows(drawn.frame, "auto", {"features": drawn.features}))
     rows, noise, variance = sums.block(slice(None)), 0.2, within_variance(0.5, sums.dim)
     population = fit_population(rows, noise, sums.dim)
@@ -82,7 +82,7 @@ def test_evidence_equals_the_density_of_the_rewards() -> None:
 
 
 def test_radii_and_components_equal_slow_ones() -> None:
-    drawn = draw_world(3, n_users=40, rows=40_000, raw_dim=2)
+    drawn = draw_scenario(3, n_users=40, rows=40_000, raw_dim=2)
     found = locb.find_groups(
         drawn.frame, features=drawn.features, method="off-club", alpha=0.35, replicates=0, norm_bound=1.0
     )
@@ -100,7 +100,7 @@ def test_radii_and_components_equal_slow_ones() -> None:
 
 
 def test_members_of_locb_are_within_half_of_gamma_of_a_seed() -> None:
-    drawn = draw_world(3, n_users=40, rows=80_000, raw_dim=2)
+    drawn = draw_scenario(3, n_users=40, rows=80_000, raw_dim=2)
     found = locb.find_groups(drawn.frame, features=drawn.features, method="locb", gamma=1.5, replicates=0)
     radii, theta = found.users["radius"].to_numpy(), found.theta
     group = found.users["group"].fill_null(-1).to_numpy()
@@ -116,7 +116,7 @@ def test_members_of_locb_are_within_half_of_gamma_of_a_seed() -> None:
 
 
 def test_users_with_few_rows_are_not_assigned() -> None:
-    drawn = world(0)
+    drawn = scenario(0)
     new = {name: np.append(values, [values[0]] * 30) for name, values in drawn.frame.items()}
     new["user"][-30:] = np.arange(1000, 1030)  # 30 users with one row each
     found = locb.find_groups(new, features=drawn.features, replicates=0)
@@ -151,7 +151,7 @@ def test_similar_users_and_likes() -> None:
 
 
 def test_result_is_reproducible_and_does_not_depend_on_batches() -> None:
-    drawn = world(1)
+    drawn = scenario(1)
     other = locb.find_groups(drawn.frame, features=drawn.features, replicates=0, batch_rows=999)
     assert other.users.equals(groups_of(1).users)
     assert other.likes.equals(groups_of(1).likes)

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from group_oracle import user_rows
 
 import locb
 from locb.kernels.common.linear_algebra import unpack_symmetric
 from locb.logs.groups.row_source import open_rows
 from locb.logs.groups.user_sums import UserSums, sum_by_user
+from logs.group_oracle import user_rows
 
 FEATURES = ["price", "length"]
 
